@@ -1,0 +1,54 @@
+# Every command a person needs. Each one sets up what it uses, in .venv, once.
+PYTHON ?= python3
+# On Linux without a GPU: TORCH_INDEX=<PyTorch's CPU index> keeps the download small (see README).
+TORCH_INDEX ?=
+BIN := .venv/bin
+READY := .venv/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help docs test lab serve prepare export outputs pages hooks constraints clean
+
+help:  ## list these commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
+
+docs: export outputs pages  ## run the notebooks and build the site into docs/, README.md too
+	@echo "Done. Open docs/index.html"
+
+test: $(READY)  ## check everything that must hold
+	$(BIN)/python -m pytest tests
+
+lab: $(READY)  ## open the notebooks in JupyterLab
+	$(BIN)/jupyter lab --notebook-dir=nbs
+
+serve: $(READY)  ## serve docs/ on http://localhost:8000
+	$(BIN)/python -m http.server --directory docs 8000
+
+prepare: docs  ## refresh everything that is generated; run this before a commit
+	$(BIN)/nbdev_clean
+	@git status --short
+
+export: $(READY)
+	$(BIN)/nbdev_export
+
+outputs: export
+	$(BIN)/python tools/outputs.py refresh
+
+pages: export
+	$(BIN)/python site/build.py
+
+hooks: $(READY)  ## teach git to merge and clean notebooks (once per clone)
+	$(BIN)/nbdev_install_hooks
+
+constraints: $(READY)  ## choose new versions for constraints.txt
+	$(BIN)/python tools/constraints.py
+
+clean:  ## remove the environment and scratch files
+	rm -rf .venv _proc _build build dist *.egg-info
+
+$(READY): constraints.txt settings.ini setup.py
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "attention_nb needs Python 3.10 or newer; got " + sys.version.split()[0] + ". Name one: make PYTHON=python3.12")'
+	@echo "Setting up .venv (once; a minute or two)"
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
