@@ -1,0 +1,255 @@
+"""Run the notebooks and keep their saved outputs true.
+
+    python tools/outputs.py refresh [notebook ...]    write the outputs that changed
+    python tools/outputs.py check [notebook ...]      write nothing; fail where an output changed
+
+Another processor rounds the last digits differently. So numbers are compared with a tolerance, and `refresh`
+leaves a saved output as it is, byte for byte, when the new one agrees with it: git then stays clean.
+"""
+import argparse
+import asyncio
+import difflib
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import nbformat
+from execnb.nbio import nb2str
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from nbdev.clean import clean_nb
+from nbdev.process import extract_directives
+from nbformat import NotebookNode
+
+ROOT = Path(__file__).resolve().parents[1]
+NBS = ROOT / "nbs"
+IN_PARALLEL = 2
+CELL_SECONDS = 300  # a cell that runs longer hangs
+
+# One thread, one hash seed, no GPU: what can be the same everywhere is. A book that reads the network would one
+# day print something else, so the kernels are pointed at a proxy that is not there.
+NOWHERE = "http://127.0.0.1:9"
+KERNEL_ENV = {
+    "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0", "CUDA_VISIBLE_DEVICES": "",
+    "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+    **{name: NOWHERE for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")},
+    "no_proxy": "", "NO_PROXY": "", "HF_HUB_OFFLINE": "1",
+}
+
+
+class Failure(Exception):
+    "What is wrong with one notebook, in words for the person who has to mend it."
+
+
+# Comparing ----------------------------------------------------------------------------------------------------
+
+NUMBER = re.compile(r"([-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?)")
+RTOL, ATOL = Decimal("1e-3"), Decimal("2e-4")
+
+
+def agree_numbers(a: str, b: str) -> bool:
+    "Whole numbers must be equal; others may differ by the tolerance, or by one in the last place printed."
+    if a == b or all(re.fullmatch(r"[-+]?\d+\.?", s) for s in (a, b)):
+        return a == b
+    x, y = Decimal(a), Decimal(b)
+    last_place = Decimal(1).scaleb(min(x.as_tuple().exponent, y.as_tuple().exponent))
+    return abs(x - y) <= max(ATOL, RTOL * max(abs(x), abs(y)), last_place)
+
+
+def agree_text(a: str, b: str) -> bool:
+    "The words are the same, the numbers agree, and so does the space between, unless a number changed its width."
+    if a == b:
+        return True
+    (words_a, nums_a), (words_b, nums_b) = ((s[::2], s[1::2]) for s in (NUMBER.split(a), NUMBER.split(b)))
+    if [len(n) for n in nums_a] != [len(n) for n in nums_b]:  # `-0.0000` for `0.0000` moves columns and line ends
+        words_a, words_b = ([" ".join(w.split()) for w in words] for words in (words_a, words_b))
+    return words_a == words_b and all(map(agree_numbers, nums_a, nums_b))
+
+
+def agree(a: Any, b: Any) -> bool:
+    "Whether two JSON values, such as outputs or charts, say the same."
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(agree(a[k], b[k]) for k in a)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(agree, a, b))
+    if isinstance(a, str) and isinstance(b, str):
+        return agree_text(a, b)
+    if isinstance(a, float) or isinstance(b, float):
+        return agree_text(json.dumps(a), json.dumps(b))
+    return type(a) is type(b) and a == b
+
+
+def with_data(spec: Any) -> Any:
+    "A chart with its datasets put where it refers to them: Altair names them by a hash of their content."
+    if not isinstance(spec, dict) or "datasets" not in spec:
+        return spec
+    sets = spec["datasets"]
+
+    def put(x: Any) -> Any:
+        if isinstance(x, list):
+            return [put(v) for v in x]
+        if not isinstance(x, dict):
+            return x
+        return {"values": sets[x["name"]]} if x.keys() == {"name"} and x["name"] in sets else {
+            k: put(v) for k, v in x.items()}
+    return put({k: v for k, v in spec.items() if k != "datasets"})
+
+
+def meaning(outputs: list[NotebookNode]) -> list[dict]:
+    "The outputs without what may differ between two runs that say the same."
+    kept = [{k: v for k, v in o.items() if k != "execution_count"} for o in outputs]
+    return [{**o, "data": {mime: with_data(v) for mime, v in o["data"].items()}} if "data" in o else o for o in kept]
+
+
+# Executing ----------------------------------------------------------------------------------------------------
+
+FLEETING = {  # what no two runs print alike
+    "a memory address": re.compile(r"\b0x[0-9a-f]{6,}", re.I),
+    "a clock time": re.compile(r"\b\d+(\.\d+)? ?(ms|[µμ]s|ns)\b|\b(Wall time|CPU times):"),
+}
+
+
+def head(source: str, n: int = 6) -> str:
+    "The first lines of a cell, indented."
+    lines = source.splitlines()
+    return "\n".join(f"    {s}" for s in lines[:n] + ["…"] * (len(lines) > n))
+
+
+def printed(output: NotebookNode) -> str:
+    "What a person reads of an output; of a chart, its JSON."
+    if output.output_type == "stream":
+        return output.text
+    data = meaning([output])[0]["data"]
+    return "\n".join(v if isinstance(v, str) else json.dumps(v, indent=1, ensure_ascii=False, sort_keys=True)
+                     for _, v in sorted(data.items()))
+
+
+def faults(outputs: list[NotebookNode]) -> list[str]:
+    "What the book's outputs may not hold: warnings, memory addresses, clock times."
+    found = [f"it printed to stderr; silence the cause, not the message:\n{head(o.text, 20)}"
+             for o in outputs if o.output_type == "stream" and o.name == "stderr"]
+    text = "\n".join(o.text if o.output_type == "stream" else str(o.data.get("text/plain", "")) for o in outputs)
+    return found + [f"it printed {what}, which changes with every run: {m[0]!r}"
+                    for what, pattern in FLEETING.items() if (m := pattern.search(text))]
+
+
+async def execute(nb: NotebookNode, name: str, cwd: Path) -> None:
+    "Run the cells of `nb` in a fresh kernel and leave their outputs in it."
+    now = None  # the cell that runs, so that a failure can name it
+
+    def start(cell: NotebookNode, cell_index: int) -> None:
+        nonlocal now
+        now = cell
+
+    for cell in (c for c in nb.cells if c.cell_type == "code"):
+        cell.outputs = []
+        if extract_directives(cell, remove=False).get("eval:", [""])[0].lower() == "false":
+            cell.metadata.tags = ["skip-execution"]  # nbclient's own word for it
+    client = NotebookClient(nb, kernel_name="python3", timeout=CELL_SECONDS, coalesce_streams=True,
+                            record_timing=False, on_cell_start=start, extra_arguments=["--log-level=ERROR"], resources={"metadata": {"path": str(cwd)}})
+    with TemporaryDirectory() as ipython:  # start-up files of the person's own IPython must not reach the book
+        try:
+            await client.async_execute(env=os.environ | KERNEL_ENV | {"IPYTHONDIR": ipython})
+        except (CellExecutionError, CellTimeoutError, DeadKernelError) as e:
+            why = re.sub(r"\x1b\[[\d;]*m", "", getattr(e, "traceback", str(e)))
+            raise Failure(f"{name}, cell {now.id}: failed\n{head(now.source)}\n{why}") from None
+    found = [f"{name}, cell {c.id}: {fault}" for c in nb.cells if c.cell_type == "code" for fault in faults(c.outputs)]
+    if found:
+        raise Failure("\n".join(found))
+
+
+class Run(NamedTuple):
+    "A notebook as it is saved, and as it comes out now."
+    text: str  # the file
+    saved: NotebookNode
+    fresh: NotebookNode
+    changed: list[int]  # positions of the cells whose outputs differ
+
+
+async def run(path: Path) -> Run:
+    "Execute the notebook at `path` beside its saved form."
+    text = path.read_text(encoding="utf-8")
+    saved, fresh = (nbformat.reads(text, as_version=4) for _ in range(2))
+    await execute(fresh, path.name, path.parent)
+    pairs = enumerate(zip(saved.cells, fresh.cells))
+    changed = [i for i, (s, f) in pairs if s.cell_type == "code" and not agree(meaning(s.outputs), meaning(f.outputs))]
+    return Run(text, saved, fresh, changed)
+
+
+# The two commands ---------------------------------------------------------------------------------------------
+
+async def check(path: Path) -> str:
+    "Raise Failure where a saved output is not what the cell gives now."
+    ran, found = await run(path), []
+    for i in ran.changed:
+        was, now = ("\n".join(map(printed, nb.cells[i].outputs)).splitlines() for nb in (ran.saved, ran.fresh))
+        lines = list(difflib.unified_diff(was, now, "saved", "now", lineterm="", n=1)) or ["(same text, other kind of output)"]
+        found.append(f"{path.name}, cell {ran.saved.cells[i].id}: the saved output is not what the cell gives now\n"
+                     + head("\n".join(lines), 20))
+    if found:
+        raise Failure("\n".join(found) + "\nIf the new output is right: make outputs, and commit the notebook.")
+    return "agrees"
+
+
+async def refresh(path: Path) -> str:
+    "Write the outputs that changed into the notebook, in the form that nbdev_clean gives it."
+    ran = await run(path)
+    nb, fresh = (json.loads(s) for s in (ran.text, nbformat.writes(ran.fresh)))
+    for i in ran.changed:
+        nb["cells"][i]["outputs"] = fresh["cells"][i]["outputs"]
+    clean_nb(nb)
+    if (new := nb2str(nb)) == ran.text:
+        return "unchanged"
+    if path.read_text(encoding="utf-8") != ran.text:
+        raise Failure(f"{path.name}: it was edited while it ran, so nothing was written; run it again")
+    part = path.with_suffix(".part")
+    part.write_text(new, encoding="utf-8", newline="\n")
+    part.replace(path)  # all or nothing: an interrupted run leaves no half notebook
+    return f"{len(ran.changed)} cells have new outputs" if ran.changed else "cleaned"
+
+
+async def each(do: Callable[[Path], Any], paths: list[Path]) -> int:
+    "Apply `do` to the notebooks, two at a time, telling how it goes; the number of failures."
+    free, done, failures = asyncio.Semaphore(IN_PARALLEL), 0, []
+
+    async def one(path: Path) -> None:
+        nonlocal done
+        async with free:
+            began = time.perf_counter()
+            try:
+                said = await do(path)
+            except Failure as e:
+                failures.append(e)
+                said = "FAILED"
+            done += 1
+            n = len(json.loads(path.read_text(encoding="utf-8"))["cells"])
+            seconds = time.perf_counter() - began
+            print(f"[{done}/{len(paths)}] {path.name:<32}{n:>4} cells {seconds:>6.1f} s  {said}", flush=True)
+
+    await asyncio.gather(*map(one, paths))
+    for failure in failures:
+        print(f"\n{failure}", file=sys.stderr)
+    return len(failures)
+
+
+def main() -> int:
+    "The command line."
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=["refresh", "check"])
+    parser.add_argument("notebooks", nargs="*", type=Path, metavar="notebook", help="default: all in nbs/")
+    args = parser.parse_args()
+    paths = args.notebooks or sorted(NBS.glob("*.ipynb"))
+    if missing := [str(p) for p in paths if not p.is_file()]:
+        parser.error(f"no such notebook: {', '.join(missing)}")
+    return min(asyncio.run(each({"refresh": refresh, "check": check}[args.command], paths)), 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
