@@ -1,0 +1,76 @@
+"""What the tests share. A notebook tests its own code; the tests here are for what a notebook cannot test."""
+import difflib
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+NOTEBOOKS = sorted((ROOT / "nbs").glob("*.ipynb"))
+each_notebook = pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def sh(*command, cwd=ROOT, env=None) -> str:
+    "Run a command and return what it printed; its failure fails the test with just that."
+    done = subprocess.run([str(c) for c in command], cwd=cwd, env=env, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if done.returncode:
+        short = " ".join(Path(c).name if i == 0 else str(c) for i, c in enumerate(command))
+        pytest.fail(f"{short[:200]}\n{done.stdout}", pytrace=False)
+    return done.stdout
+
+
+def python(*args, **kwargs) -> str:
+    "`sh` with this environment's Python."
+    return sh(sys.executable, *args, **kwargs)
+
+
+def fail_if(found: list[str], why: str) -> None:
+    "Fail with `why` and the list, unless it is empty."
+    if found:
+        pytest.fail("\n".join([why, *(f"  {line}" for line in found)]), pytrace=False)
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    "The files under a folder, without Python's caches."
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*"))
+            if p.is_file() and "__pycache__" not in p.parts}
+
+
+def differences(committed: dict[str, bytes], built: dict[str, bytes], n: int = 5) -> list[str]:
+    "How two sets of files differ: the names, and of the first `n` changed ones the first changed lines."
+    found = [f"missing: {name}" for name in sorted(built.keys() - committed.keys())]
+    found += [f"left over: {name}" for name in sorted(committed.keys() - built.keys())]
+    for name in sorted(committed.keys() & built.keys()):
+        if committed[name] == built[name]:
+            continue
+        found.append(f"differs: {name}")
+        if (n := n - 1) >= 0:
+            old, new = (files[name].decode(errors="replace").splitlines() for files in (committed, built))
+            lines = difflib.unified_diff(old, new, lineterm="", n=0)
+            found += [f"    {line[:160]}" for line in list(lines)[3:9]]
+    return found
+
+
+def chapter_number(module: Path) -> int:
+    "The number of the notebook that a module of the package comes from."
+    return int(re.search(r"File to edit: \S*?(\d+)_\w+\.ipynb", module.read_text(encoding="utf-8"))[1])
+
+
+@pytest.fixture(scope="session")
+def modules() -> dict[str, Path]:
+    "The exported modules by name, in the order of their notebooks."
+    paths = [p for p in (ROOT / "attention_nb").glob("*.py") if not p.name.startswith("_")]
+    return {p.stem: p for p in sorted(paths, key=chapter_number)}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    "In continuous integration a skipped test is a failed one: a check that never runs protects nothing."
+    report = yield
+    if report.skipped and os.environ.get("CI") == "true":
+        report.outcome, report.longrepr = "failed", f"{item.nodeid}: skipped, but with CI=true nothing may be"
+    return report

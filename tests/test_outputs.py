@@ -1,0 +1,88 @@
+"""tools/outputs.py itself: what it takes for the same, and that it sees what it is there to see."""
+import asyncio
+
+import nbformat
+import outputs
+import pytest
+from outputs import agree, with_data
+
+
+SAME = [
+    ("tensor([0.3333, 0.6667])", "tensor([0.3334, 0.6666])"),  # last digit
+    ("0.12", "0.13"),  # one in the last place printed, however few are printed
+    ("loss 2.0013", "loss 2.0029"),  # a thousandth
+    ("[-0.0000,  1.0000]", "[0.0000, 1.0000]"),  # the sign of zero, and the alignment with it
+    ("tensor([1., 2.])", "tensor([1.0000, 2.0000])"),  # not exactly whole any more
+    ("1.1921e-07", "0."),
+    ([{"weight": 0.333}], [{"weight": 0.334}]),
+    ({"n": 3.0}, {"n": 3}),
+]
+OTHER = [
+    ("0.3333", "0.3343"), ("0.12", "0.14"), ("1.5", "-1.5"), ("torch.Size([2, 3])", "torch.Size([2, 4])"),
+    ("10001 steps.", "10002 steps."), ("10001.", "10002."), ("cat sat", "cats at"), ("nan", "0.0"), ("inf", "-inf"),
+    ("[0.1, 0.2]", "[0.1, 0.2, 0.3]"), ("0.10  0.20", "0.10\n0.20"), ("a", ["a"]), (1, True), (None, 0),
+    ({"a": 1}, {"b": 1}), ([1], [1, 2]), ({"n": 3}, {"n": 4}),
+]
+
+
+def test_agree():
+    "The tolerance forgives another processor, and nothing else."
+    for a, b in SAME:
+        assert agree(a, b) and agree(b, a), (a, b)
+    for a, b in OTHER:
+        assert not agree(a, b) and not agree(b, a), (a, b)
+
+
+def test_names_of_datasets_do_not_matter_but_their_content_does():
+    def chart(name, value):
+        return with_data({"layer": [{"data": {"name": name}, "name": name}], "datasets": {name: [{"w": value}]}})
+    assert agree(chart("data-1f", 0.25)["layer"][0]["data"], chart("data-a0", 0.2501)["layer"][0]["data"])
+    assert not agree(chart("data-1f", 0.25)["layer"][0]["data"], chart("data-a0", 0.35)["layer"][0]["data"])
+
+
+def written(path, *sources):
+    "A notebook with these cells, saved with their true outputs."
+    cells = [nbformat.v4.new_code_cell(s, id=f"cell-{i}") for i, s in enumerate(sources)]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    asyncio.run(outputs.refresh(path))
+    return path
+
+
+def planted(path, old, new):
+    "Replace text in a saved notebook."
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8", newline="\n")
+
+
+def test_refresh_then_check(tmp_path):
+    "What agrees stays byte for byte; what does not is named by check and mended by refresh."
+    path = written(tmp_path / "a.ipynb", "print('about', 1 / 3)", "2 + 2", "#| eval: false\nprint(undefined)")
+    asyncio.run(outputs.check(path))
+    planted(path, "0.3333333333333333", "0.3333333333330000")
+    before = path.read_bytes()
+    assert asyncio.run(outputs.refresh(path)) == "unchanged" and path.read_bytes() == before
+    planted(path, '"4"', '"5"')
+    with pytest.raises(outputs.Failure, match=r"a\.ipynb, cell cell-1: the saved output .*(?s:.*)-5\n.*\+4"):
+        asyncio.run(outputs.check(path))
+    asyncio.run(outputs.refresh(path))
+    assert '"4"' in path.read_text() and "0.3333333333330000" in path.read_text()
+
+
+@pytest.mark.parametrize("source, says", [
+    ("x = 1\nx / 0", "ZeroDivisionError: division by zero"),
+    ("import warnings\nwarnings.warn('careless')", "careless"),
+    ("object()", "a memory address"),
+    ("print('took 12.5 ms')", "a clock time"),
+])
+def test_what_a_cell_may_not_do(tmp_path, source, says):
+    "The message names the cell, and the file is left as it was."
+    path = written(tmp_path / "b.ipynb", "1")
+    nb = nbformat.read(path, as_version=4)
+    nb.cells[0].source = source
+    nbformat.write(nb, path)
+    before = path.read_bytes()
+    with pytest.raises(outputs.Failure, match="b.ipynb, cell cell-0") as failure:
+        asyncio.run(outputs.refresh(path))
+    assert says in str(failure.value)
+    assert path.read_bytes() == before

@@ -1,0 +1,115 @@
+"""The exported code: it stands on its own, is typed and documented, and imports in one direction."""
+import ast
+import importlib
+import inspect
+import json
+import os
+from pathlib import Path
+
+from conftest import ROOT, chapter_number, fail_if, python
+from fastcore.docments import docments
+
+LONGEST = 25  # lines of code; aim at 15
+HEAVY = {"altair", "vl_convert", "matplotlib", "pandas", "IPython", "ipykernel", "nbdev", "execnb", "nbclient",
+         "nbformat", "sphinx", "myst_nb"}
+
+
+def test_no_name_that_only_the_notebook_defines():
+    "A notebook runs all its cells, so an exported cell may lean on one that is not exported; then the import breaks."
+    import pyflakes.api
+    import pyflakes.reporter
+    from io import StringIO
+
+    out = StringIO()
+    pyflakes.api.checkRecursive([str(ROOT / "attention_nb")], pyflakes.reporter.Reporter(out, out))
+    fail_if(out.getvalue().replace(f"{ROOT}/", "").splitlines(),
+            "The package does not stand on its own (is the import in an `#| export` cell?):")
+
+
+def test_types():
+    "The package ships py.typed, so its annotations are a promise."
+    python("-m", "mypy", "attention_nb")
+
+
+def imported(module: Path) -> set[str]:
+    "The modules of the package that a module imports."
+    names = set()
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("attention_nb."):
+            names.add(node.module.split(".")[1])
+    return names
+
+
+def test_chapters_build_on_earlier_ones(modules):
+    "So a reader who goes in order never meets what has not been taught; tools (90 and up) know no chapter."
+    number = {name: chapter_number(path) for name, path in modules.items()}
+    found = [f"{name} imports {other}" for name, path in modules.items() for other in sorted(imported(path))
+             if number[other] < 90 and number[other] >= number[name] or number[other] < 90 <= number[name]]
+    fail_if(found, "A chapter may import earlier chapters and tools; a tool only tools:")
+
+
+def exports(modules) -> list[tuple[str, str, object]]:
+    "Every exported name: its module, itself, its value."
+    loaded = {name: importlib.import_module(f"attention_nb.{name}") for name in modules}
+    return [(name, export, getattr(module, export)) for name, module in loaded.items() for export in module.__all__]
+
+
+def test_each_name_has_one_home(modules):
+    "Two definitions of one name drift apart."
+    homes = {}
+    for module, name, _ in exports(modules):
+        homes.setdefault(name, []).append(module)
+    fail_if([f"{name}: {', '.join(where)}" for name, where in homes.items() if len(where) > 1],
+            "Exported by more than one chapter:")
+
+
+def test_public_names_are_at_the_top(modules):
+    "`attention_nb.MultiHeadAttention`: a user need not know the chapter."
+    import attention_nb
+
+    fail_if([f"{module}.{name}" for module, name, value in exports(modules)
+             if chapter_number(modules[module]) < 90 and getattr(attention_nb, name, None) is not value],
+            "Exported by a chapter, but not reachable as attention_nb.<name> (see attention_nb/__init__.py):")
+
+
+def functions(name: str, value: object) -> list[tuple[str, object]]:
+    "An exported function, or an exported class's constructor and public methods, each with its full name."
+    if inspect.isfunction(value):
+        return [(name, value)]
+    if not inspect.isclass(value):
+        return []
+    members = {k: getattr(v, "__func__", getattr(v, "fget", v)) for k, v in vars(value).items()}
+    return [(f"{name}.{k}", f) for k, f in members.items()
+            if inspect.isfunction(f) and f.__module__ == value.__module__ and (k == "__init__" or not k.startswith("_"))]
+
+
+def n_lines(f: object) -> int:
+    "How many lines of code a function's body has: no signature, docstring, comment or blank."
+    body = ast.parse(inspect.cleandoc(f"\n{inspect.getsource(f)}")).body[0].body
+    body = body[1:] if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) else body
+    return len({node.lineno for part in body for node in ast.walk(part) if hasattr(node, "lineno")})
+
+
+def test_every_public_function_is_documented_and_short(modules):
+    "The API pages are made of these: one line on what it does, and a comment for each parameter."
+    found = []
+    for module, name, value in exports(modules):
+        documented = [(name, value)] if inspect.isclass(value) else []
+        for full, f in functions(name, value):
+            documented += [(full, f)] * (not full.endswith("__init__"))
+            bare = [p for p, text in docments(f, returns=False, args_kwargs=True).items()
+                    if p not in ("self", "cls") and not text]
+            found += [f"{module}.{full}: no comment for {', '.join(bare)}"] * bool(bare)
+            found += [f"{module}.{full}: {n} lines of code; {LONGEST} at most" for n in [n_lines(f)] if n > LONGEST]
+        for full, obj in documented:
+            n = len((obj.__doc__ or "").splitlines())
+            found += [f"{module}.{full}: needs a docstring of one line; has {n}"] * (n != 1)
+    fail_if(found, "Public functions and classes:")
+
+
+def test_import_is_light(tmp_path):
+    "Here every plotting, notebook and site library is installed, so a careless import would find it."
+    code = "import sys, json, attention_nb; print(json.dumps(sorted({m.split('.')[0] for m in sys.modules})))"
+    loaded = json.loads(python("-c", code, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}))
+    fail_if([m for m in loaded if m in HEAVY or m.startswith("jupyter")],
+            "`import attention_nb` loads these; import them inside the function that needs them:")

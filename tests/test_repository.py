@@ -1,0 +1,35 @@
+"""The files around the book."""
+import re
+import subprocess
+
+from conftest import ROOT, fail_if, sh
+
+OF_ONE_MACHINE = re.compile(
+    r"(?<![\w.~-])/(?:home|Users|root|work|opt|tmp|private)/\w[\w.-]*"  # somebody's folders
+    r"|\bfile:///\w"
+    r"|https?://(?!pypi\.org/project/)[\w.-]*(?:artifactory|nexus|mirror|registry|pypi|packages)[\w.-]*")
+
+
+def tracked() -> list[str]:
+    "The files of the repository that git knows, or would take."
+    said = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                          cwd=ROOT, check=True, text=True, stdout=subprocess.PIPE).stdout
+    return [name for name in said.split("\0") if name and (ROOT / name).is_file()]
+
+
+def test_no_address_of_one_machine():
+    "A path of somebody's disk or a private package host helps nobody else."
+    found = []
+    for name in tracked():
+        try:
+            text = (ROOT / name).read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue  # fonts and pictures
+        found += [f"{name}:{text.count(chr(10), 0, m.start()) + 1}: {m[0]}" for m in OF_ONE_MACHINE.finditer(text)]
+    fail_if(found, "Addresses that exist on one machine only:")
+
+
+def test_make_help_lists_the_commands():
+    "The one thing to remember is `make`."
+    said = sh("make", "--no-print-directory", "help")
+    fail_if([c for c in ("docs", "test", "lab", "serve", "prepare") if f"make {c} " not in said], f"Not in:\n{said}")
