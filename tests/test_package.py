@@ -33,11 +33,10 @@ def test_types():
 
 def imported(module: Path) -> set[str]:
     "The modules of the package that a module imports."
-    names = set()
-    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("attention_nb."):
-            names.add(node.module.split(".")[1])
-    return names
+    nodes = ast.walk(ast.parse(module.read_text(encoding="utf-8")))
+    froms = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
+    return {node.module.split(".")[-1] for node in froms  # nbdev writes `from .softmax` for `from attention_nb.softmax`
+            if node.level == 1 or node.module.startswith("attention_nb.")}
 
 
 def test_chapters_build_on_earlier_ones(modules):
