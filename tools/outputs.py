@@ -158,8 +158,8 @@ async def execute(nb: NotebookNode, name: str, cwd: Path) -> None:
         try:
             await client.async_execute(env=os.environ | KERNEL_ENV | {"IPYTHONDIR": ipython})
         except (CellExecutionError, CellTimeoutError, DeadKernelError) as e:
-            why = re.sub(r"\x1b\[[\d;]*m", "", getattr(e, "traceback", str(e)))
-            raise Failure(f"{name}, cell {now.id}: failed\n{head(now.source)}\n{why}") from None
+            why = re.sub(r"\x1b\[[\d;]*m", "", str(e))  # without the colours of a terminal; nbclient tells the source
+            raise Failure(f"{name}, cell {now.id}: {type(e).__name__}\n{why}") from None
     found = [f"{name}, cell {c.id}: {fault}" for c in nb.cells if c.cell_type == "code" for fault in faults(c.outputs)]
     if found:
         raise Failure("\n".join(found))
