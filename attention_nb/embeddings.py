@@ -82,7 +82,7 @@ def one_hot(
         raise TypeError(f"ids: expected whole numbers (int64); got {ids.dtype}")
     if ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < size:
         raise ValueError(f"ids: expected numbers from 0 to {size - 1}; got {int(ids.min())} to {int(ids.max())}")
-    return torch.eye(size, device=ids.device)[ids]
+    return (ids[..., None] == torch.arange(size, device=ids.device)).float()
 
 # %% ../nbs/00_embeddings.ipynb #corpus-fn
 def number_corpus() -> list[tuple[str, str]]:  # nine pairs, such as ("one is one", "1 la 1")
