@@ -117,13 +117,16 @@ def head_grid(
     cols: Sequence[str] | None = None,  # one label per key; default: the same as `rows`
     title: str = "Attention weights of each head",  # printed above the grid
     columns: int = 2,  # heads per line
+    names: Sequence[str] | None = None,  # one per matrix; default "head 0", "head 1", …
 ) -> alt.FacetChart:  # shows itself when it is the last value of a cell
     "Draw the weights of several heads on one colour scale."
     alt = _altair()
     if weights.ndim != 3:
         raise ValueError(f"weights: expected one matrix per head (h, n_q, n_k); got shape {tuple(weights.shape)}")
     cols = rows if cols is None else cols
-    cells = [dict(head=f"head {h}", **cell) for h, w in enumerate(weights) for cell in _cells(w, rows, cols)]
+    names = [f"head {h}" for h in range(len(weights))] if names is None else names
+    _check_labels("names", names, len(weights))
+    cells = [dict(head=name, **cell) for name, w in zip(names, weights) for cell in _cells(w, rows, cols)]
     chart = _layers(0.0, max(c["value"] for c in cells), 2, 46, "weight")
     grid = chart.facet(data=alt.Data(values=cells), facet=alt.Facet("head:N", title=None, sort=None), columns=columns)
     return grid.properties(title=title, background="transparent",
