@@ -6,7 +6,6 @@ import sys
 from conftest import ROOT, differences, fail_if, python, sh, tree
 
 STALE = "Stale; run `make prepare` and commit:"
-BY_HAND = "__init__.py", "py.typed"  # in the package, but not from a notebook; nbdev keeps the version in the first
 
 
 def test_package_comes_from_the_notebooks(tmp_path):
@@ -14,8 +13,7 @@ def test_package_comes_from_the_notebooks(tmp_path):
     shutil.copy(ROOT / "settings.ini", tmp_path)
     shutil.copytree(ROOT / "nbs", tmp_path / "nbs", ignore=shutil.ignore_patterns(".*"))
     (tmp_path / "attention_nb").mkdir()
-    for name in BY_HAND:
-        shutil.copy(ROOT / "attention_nb" / name, tmp_path / "attention_nb")
+    shutil.copy(ROOT / "attention_nb/py.typed", tmp_path / "attention_nb")  # the one file kept by hand
     sh(f"{os.path.dirname(sys.executable)}/nbdev_export", cwd=tmp_path)
     fail_if(differences(tree(ROOT / "attention_nb"), tree(tmp_path / "attention_nb")), STALE)
 

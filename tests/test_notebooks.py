@@ -26,7 +26,7 @@ def test_saved_outputs_are_fresh(notebook):
     try:
         asyncio.run(outputs.check(notebook))
     except outputs.Failure as failure:
-        pytest.fail(str(failure), pytrace=False)
+        raise pytest.fail.Exception(str(failure), pytrace=False) from None
 
 
 def test_notebooks_are_clean(tmp_path):

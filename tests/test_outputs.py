@@ -9,7 +9,7 @@ from outputs import agree, with_data
 
 SAME = [
     ("tensor([0.3333, 0.6667])", "tensor([0.3334, 0.6666])"),  # last digit
-    ("0.12", "0.13"),  # one in the last place printed, however few are printed
+    ("0.12", "0.13"),  # one in the last place printed
     ("loss 2.0013", "loss 2.0029"),  # a thousandth
     ("[-0.0000,  1.0000]", "[0.0000, 1.0000]"),  # the sign of zero, and the alignment with it
     ("tensor([1., 2.])", "tensor([1.0000, 2.0000])"),  # not exactly whole any more
@@ -18,7 +18,7 @@ SAME = [
     ({"n": 3.0}, {"n": 3}),
 ]
 OTHER = [
-    ("0.3333", "0.3343"), ("0.12", "0.14"), ("1.5", "-1.5"), ("torch.Size([2, 3])", "torch.Size([2, 4])"),
+    ("0.3333", "0.3343"), ("0.12", "0.14"), ("0.7", "0.8"), ("0.1.0", "0.1.1"), ("1.5", "-1.5"), ("torch.Size([2, 3])", "torch.Size([2, 4])"),
     ("10001 steps.", "10002 steps."), ("10001.", "10002."), ("cat sat", "cats at"), ("nan", "0.0"), ("inf", "-inf"),
     ("[0.1, 0.2]", "[0.1, 0.2, 0.3]"), ("0.10  0.20", "0.10\n0.20"), ("a", ["a"]), (1, True), (None, 0),
     ({"a": 1}, {"b": 1}), ([1], [1, 2]), ({"n": 3}, {"n": 4}),

@@ -50,17 +50,19 @@ class Failure(Exception):
 
 # Comparing ----------------------------------------------------------------------------------------------------
 
-NUMBER = re.compile(r"([-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?)")
+# Part of a word, or of a version such as 0.1.0, is no number.
+NUMBER = re.compile(r"(?<![\w.])([-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?)(?![\d.]*\d)")
 RTOL, ATOL = Decimal("1e-3"), Decimal("2e-4")
 
 
 def agree_numbers(a: str, b: str) -> bool:
-    "Whole numbers must be equal; others may differ by the tolerance, or by one in the last place printed."
+    "Whole numbers must be equal; others may differ by the tolerance, or by one in the last of two or more decimals."
     if a == b or all(re.fullmatch(r"[-+]?\d+\.?", s) for s in (a, b)):
         return a == b
     x, y = Decimal(a), Decimal(b)
     last_place = Decimal(1).scaleb(min(x.as_tuple().exponent, y.as_tuple().exponent))
-    return abs(x - y) <= max(ATOL, RTOL * max(abs(x), abs(y)), last_place)
+    allowed = max(ATOL, RTOL * max(abs(x), abs(y)), last_place if last_place <= Decimal("0.01") else 0)
+    return abs(x - y) <= allowed
 
 
 def agree_text(a: str, b: str) -> bool:
@@ -152,8 +154,9 @@ async def execute(nb: NotebookNode, name: str, cwd: Path) -> None:
         cell.outputs = []
         if extract_directives(cell, remove=False).get("eval:", [""])[0].lower() == "false":
             cell.metadata.tags = ["skip-execution"]  # nbclient's own word for it
-    client = NotebookClient(nb, kernel_name="python3", timeout=CELL_SECONDS, coalesce_streams=True,
-                            record_timing=False, on_cell_start=start, extra_arguments=["--log-level=ERROR"], resources={"metadata": {"path": str(cwd)}})
+    client = NotebookClient(
+        nb, kernel_name="python3", extra_arguments=["--log-level=CRITICAL"], timeout=CELL_SECONDS, on_cell_start=start,
+        coalesce_streams=True, record_timing=False, resources={"metadata": {"path": str(cwd)}})
     with TemporaryDirectory() as ipython:  # start-up files of the person's own IPython must not reach the book
         try:
             await client.async_execute(env=os.environ | KERNEL_ENV | {"IPYTHONDIR": ipython})
@@ -190,7 +193,8 @@ async def check(path: Path) -> str:
     ran, found = await run(path), []
     for i in ran.changed:
         was, now = ("\n".join(map(printed, nb.cells[i].outputs)).splitlines() for nb in (ran.saved, ran.fresh))
-        lines = list(difflib.unified_diff(was, now, "saved", "now", lineterm="", n=1)) or ["(same text, other kind of output)"]
+        lines = list(difflib.unified_diff(was, now, "saved", "now", lineterm="", n=1))
+        lines = lines or ["(the same text, in another kind of output)"]
         found.append(f"{path.name}, cell {ran.saved.cells[i].id}: the saved output is not what the cell gives now\n"
                      + head("\n".join(lines), 20))
     if found:
