@@ -99,8 +99,10 @@ def with_data(spec: Any) -> Any:
             return [put(v) for v in x]
         if not isinstance(x, dict):
             return x
-        return {"values": sets[x["name"]]} if x.keys() == {"name"} and x["name"] in sets else {
-            k: put(v) for k, v in x.items()}
+        if x.keys() == {"name"} and x["name"] in sets:
+            return {"values": sets[x["name"]]}
+        return {k: put(v) for k, v in x.items()}
+
     return put({k: v for k, v in spec.items() if k != "datasets"})
 
 
