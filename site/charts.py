@@ -1,0 +1,150 @@
+"""A saved Vega-Lite chart as HTML: a caption, the data as a table, and the chart itself for the browser to draw.
+
+The table stands in the chart's place until the chart is drawn, and stays below it, folded. So the page reads whole
+without JavaScript, and a person who cannot see the chart has its numbers.
+"""
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator
+from html import escape
+from typing import Any, NamedTuple
+
+import vl_convert
+
+VEGA_LITE = "6.4"  # the one that fits the Vega in vl_convert; it draws the specs of Altair 5.5 (5.20) as they are
+AT_MOST = 50  # rows and columns of a table; a longer axis is thinned out
+Record = dict[str, Any]
+
+
+class View(NamedTuple):
+    "One mark of a chart, with what it inherits from the layers and facets around it."
+    data: list[Record]
+    channels: dict[str, dict]  # x, y, color, ... → {field, type, title}
+    facets: list[dict]
+
+
+def views(spec: dict, sets: dict, data: Any = None, channels: dict | None = None, facets: tuple = ()) -> Iterator[View]:
+    "Every mark in `spec`, however deep."
+    data = spec.get("data", data)
+    channels = {**(channels or {}), **spec.get("encoding", {})}
+    if facet := spec.get("facet"):
+        facets = (*facets, *([facet] if "field" in facet else facet.values()))
+    for part in [spec.get("spec"), *(p for key in ("layer", "concat", "hconcat", "vconcat") for p in spec.get(key, []))]:
+        if part:
+            yield from views(part, sets, data, channels, facets)
+    if "mark" in spec and data:
+        records = data["values"] if "values" in data else sets[data["name"]]
+        by_facet = [channels[c] for c in ("facet", "row", "column") if c in channels]
+        has_field = {c: e for c, e in channels.items() if isinstance(e, dict) and records and e.get("field") in records[0]}
+        yield View(records, has_field, [*facets, *by_facet])
+
+
+def name(channel: dict) -> str:
+    "What a reader calls this column."
+    return escape(text(channel.get("title")) or channel["field"])
+
+
+def number(value: Any) -> str:
+    "A cell's text."
+    if value is None:
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else escape(str(value))
+
+
+def thin(values: list) -> list:
+    "Evenly spaced ones of `values`, not too many."
+    return values[::math.ceil(len(values) / AT_MOST)]
+
+
+def tag(kind: str, content: str, attributes: str = "") -> str:
+    "An HTML element."
+    return f"<{kind}{attributes}>{content}</{kind}>"
+
+
+def html_table(caption: str, head: list[str], body: Iterable[str]) -> str:
+    "A table from its header cells and the insides of its lines."
+    lines = "".join(tag("tr", line) + "\n" for line in body)
+    header = tag("thead", tag("tr", "".join(tag("th", h, ' scope="col"') for h in head)))
+    return tag("table", f"{tag('caption', caption) if caption else ''}{header}\n{tag('tbody', lines)}")
+
+
+def grid(records: list[Record], row: dict, col: dict, value: dict, caption: str, shades: bool) -> str:
+    "A table with one line per value of `row` and one column per value of `col`, in order of appearance."
+    by_place = {(r[row["field"]], r[col["field"]]): r[value["field"]] for r in records}
+    rows, cols = (thin(list(dict.fromkeys(keys))) for keys in zip(*by_place))
+    known = [v for v in by_place.values() if isinstance(v, (int, float))]
+    low, span = min(known, default=0), (max(known, default=0) - min(known, default=0)) or 1
+
+    def cell(r: Any, c: Any) -> str:
+        v = by_place.get((r, c))
+        share = f' style="--share:{(v - low) / span:.2f}"' if shades and isinstance(v, (int, float)) else ""
+        return tag("td", number(v), share)
+
+    corner = f"{name(row)} \\ {name(col)}" if shades else name(row)
+    return html_table(caption, [corner, *map(number, cols)], (
+        tag("th", number(r), ' scope="row"') + "".join(cell(r, c) for c in cols) for r in rows))
+
+
+def listing(records: list[Record], columns: list[dict], caption: str) -> str:
+    "A table with one line per record."
+    fields = [c["field"] for c in columns]
+    return html_table(caption, [name(c) for c in columns], (
+        "".join(tag("td", number(r[f])) for f in fields) for r in thin(records)))
+
+
+def table(view: View, records: list[Record], caption: str = "") -> str:
+    "The data behind one mark, in the form that is read most easily."
+    if view.facets:
+        facet, rest = view.facets[0], view._replace(facets=view.facets[1:])
+        groups = dict.fromkeys(r[facet["field"]] for r in records)
+        return "\n".join(table(rest, [r for r in records if r[facet["field"]] == g], f"{caption} {number(g)}".strip()) for g in groups)
+    ch = view.channels
+    x, y, colour = ch.get("x"), ch.get("y"), ch.get("color")
+    if x and y and colour:
+        kinds = [c.get("type") for c in (x, y, colour)]
+        if kinds[2] == "quantitative" and "quantitative" not in kinds[:2]:
+            return grid(records, y, x, colour, caption, shades=True)  # a heatmap
+        if kinds[2] != "quantitative" and kinds[1] == "quantitative":
+            return grid(records, x, colour, y, caption, shades=False)  # one line per series
+    names_first = sorted((c for c in ch.values()), key=lambda c: c.get("type") == "quantitative")
+    return listing(records, list({c["field"]: c for c in names_first}.values()), caption)
+
+
+def height(spec: dict) -> int:
+    "How many pixels high the chart will be: asked of Vega itself, so that the page keeps just that room free."
+    svg = vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE)
+    drawn = float(re.search(r'<svg[^>]* height="([\d.]+)"', svg)[1])
+    sliders = sum("bind" in p for p in spec.get("params", []))
+    return 10 * math.ceil(drawn / 10) + 32 * sliders
+
+
+def text(title: Any) -> str:
+    "A Vega-Lite title: a string, lines, or an object that holds one of them."
+    title = title.get("text", "") if isinstance(title, dict) else title or ""
+    return title if isinstance(title, str) else " ".join(title)
+
+
+def figure(spec: dict, ident: str) -> str:
+    "The chart as an HTML figure."
+    caption = text(spec.get("title")) or spec.get("description", "")
+    if not caption:
+        raise ValueError("a chart needs a title or a description, for readers who cannot see it")
+    spec = {k: v for k, v in spec.items() if k not in ("title", "$schema")} | {"description": spec.get("description") or caption}
+    shown = {}  # marks that are layered share their data: one table for all of them
+    for view in views(spec, spec.get("datasets", {})):
+        shown.setdefault(id(view.data), view)
+    tables = "\n".join(table(view, view.data) for view in shown.values() if view.data)
+    source = json.dumps(spec, sort_keys=True, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
+    return f"""\
+<figure class="chart" id="{escape(ident)}" style="--height:{height(spec)}px">
+<figcaption>{escape(caption)}</figcaption>
+<div class="chart-view"></div>
+<details class="chart-data" open>
+<summary>The data as a table</summary>
+<div class="scroll">
+{tables}
+</div>
+</details>
+<script type="application/json">{source}</script>
+</figure>"""

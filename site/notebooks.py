@@ -1,0 +1,190 @@
+"""From nbdev notebooks to the notebooks that Sphinx renders, and to README.md."""
+import re
+from configparser import ConfigParser
+from html import escape
+from pathlib import Path
+
+import nbformat
+from nbconvert import MarkdownExporter
+from nbdev.process import extract_directives
+from nbformat import NotebookNode
+from nbformat.v4 import new_markdown_cell
+from traitlets.config import Config
+
+from charts import figure, text
+
+CHART = "application/vnd.vegalite.v5+json"
+DIRECTIVES = {"default_exp", "hide", "export", "exporti", "exports", "notest",
+              "echo:", "output:", "eval:", "code-fold:", "code-summary:"}
+
+
+class BadNotebook(Exception):
+    "What is wrong with a notebook, in words for the person who has to mend it."
+
+
+def settings(root: Path) -> dict[str, str]:
+    "What settings.ini says: the one place for names, versions and addresses."
+    config = ConfigParser()
+    config.read(root / "settings.ini", encoding="utf-8")
+    return dict(config.defaults())
+
+
+# One cell -----------------------------------------------------------------------------------------------------
+
+def directives(cell: NotebookNode) -> dict[str, str]:
+    "The `#|` lines at the top of a cell, which are taken off it."
+    found = {name: " ".join(args).strip("\"'") for name, args in extract_directives(cell, remove=False).items()}
+    if unknown := found.keys() - DIRECTIVES:
+        raise BadNotebook(f"cell {cell.id}: no such directive: #| {', '.join(sorted(unknown))}")
+    while re.match(r"\s*#\s*\|", cell.source):
+        cell.source = cell.source.partition("\n")[2]
+    return found
+
+
+def prepare(cell: NotebookNode) -> NotebookNode:
+    "A code cell with nbdev's directives said in the words of myst-nb and nbconvert: tags."
+    said = directives(cell)
+    tags = {"remove-cell": "hide" in said or "default_exp" in said or not cell.source.strip(),
+            "remove-input": said.get("echo:") == "false", "remove-output": said.get("output:") == "false",
+            "hide-input": said.get("code-fold:") == "true"}
+    prompt = said.get("code-summary:", "Code")
+    cell.metadata = NotebookNode(
+        tags=[tag for tag, holds in tags.items() if holds],
+        mystnb={"code_prompt_show": prompt, "code_prompt_hide": prompt})
+    return cell
+
+
+def load(path: Path) -> NotebookNode:
+    "The notebook at `path`, ready to be shown."
+    nb = nbformat.read(path, as_version=4)
+    nb.metadata.language_info = NotebookNode(name="python")
+    if not (title := nb.cells and re.match(r"# (.+)\n+> (.+)\s*$", nb.cells[0].source)):
+        raise BadNotebook("the first cell must be `# Title` and, below it, `> one sentence`")
+    modules = re.findall(r"^#\|\s*default_exp\s+(\w+)", "\n".join(c.source for c in nb.cells), re.M)
+    nb.metadata.book = NotebookNode(name=path.name, title=title[1], lead=title[2], module=modules[0] if modules else None)
+    for cell in nb.cells:
+        if cell.cell_type == "code":
+            prepare(cell)
+    return nb
+
+
+# One page -----------------------------------------------------------------------------------------------------
+
+def draw(cell: NotebookNode) -> None:
+    "Put HTML figures in place of the charts among the outputs."
+    for i, out in enumerate(o for o in cell.get("outputs", []) if CHART in o.get("data", {})):
+        try:
+            out.data = {"text/html": figure(out.data[CHART], f"fig-{cell.id}" + (f"-{i}" if i else ""))}
+        except ValueError as e:
+            raise BadNotebook(f"cell {cell.id}: {e}") from None
+
+
+def reference(package: str, module: str) -> str:
+    "The end of a chapter: what it exports, described from its docstrings and comments."
+    return f"## Reference\n\n```{{eval-rst}}\n.. automodule:: {package}.{module}\n   :members:\n```"
+
+
+def links(nb: NotebookNode, conf: dict[str, str]) -> str:
+    "A line under the title of a chapter: its notebook."
+    name = nb.metadata.book.name
+    found = [f'<a href="notebooks/{name}" download>Download the notebook</a>']
+    if "github.com/" in conf["git_url"]:
+        repo = conf["git_url"].split("github.com/")[1].strip("/")
+        url = f"https://colab.research.google.com/github/{repo}/blob/{conf['branch']}/{conf['nbs_path']}/{name}"
+        found.append(f'<a href="{escape(url)}">Open in Colab</a>')
+    return f'<p class="notebook-links">{" · ".join(found)}</p>'
+
+
+def page(nb: NotebookNode, conf: dict[str, str], contents: str) -> None:
+    "Make the notebook into what Sphinx reads; the home page holds the table of contents."
+    about = nb.metadata.book
+    for cell in nb.cells:
+        if cell.cell_type == "code":
+            draw(cell)
+        else:
+            cell.source = cell.source.replace("](../", "](")  # files of the repository lie beside the pages
+    if about.name == conf["readme_nb"]:
+        nb.cells.append(new_markdown_cell(contents, id="contents"))
+    else:
+        nb.cells[0].source += "\n\n" + links(nb, conf)
+    if about.module not in (None, "__init__"):  # __init__ only repeats names that have their home elsewhere
+        nb.cells.append(new_markdown_cell(reference(conf["lib_path"], about.module), id="reference"))
+    # Messages name line 4203 for line 3 of cell 42. (Left alone, myst-nb counts 10,000 lines to a cell, and the
+    # reference, which is padded with empty lines to its place, takes many seconds.)
+    nb.metadata.source_map = [100 * (i + 1) for i in range(len(nb.cells))]
+    nb.metadata.myst = {"html_meta": {"description": re.sub(r"[*`$]", "", about.lead)}}
+
+
+# The book -----------------------------------------------------------------------------------------------------
+
+def toctree(caption: str, entries: list[str]) -> str:
+    "A part of the table of contents."
+    return "\n".join(["```{toctree}", ":hidden:", f":caption: {caption}", "", *entries, "```"])
+
+
+def neighbours(root: Path, nbs: list[NotebookNode]) -> list[Path]:
+    "The files of the repository that the notebooks link to."
+    links = (m for nb in nbs for c in nb.cells if c.cell_type == "markdown"
+             for m in re.findall(r"\]\(\.\./([^)#\s]+)", c.source))
+    return [root / link for link in dict.fromkeys(links)]
+
+
+def load_all(folder: Path) -> list[NotebookNode]:
+    "All notebooks, in the order of the book."
+    nbs = []
+    for path in sorted(folder.glob("*.ipynb")):
+        try:
+            nbs.append(load(path))
+        except BadNotebook as e:
+            raise BadNotebook(f"{path.name}: {e}") from None
+    return nbs
+
+
+def book(root: Path, src: Path, extra: Path) -> list[str]:
+    "Write Sphinx's sources into `src`, and what is served as it is into `extra`; the names of the pages."
+    conf = settings(root)
+    nbs = load_all(root / conf["nbs_path"])
+    src.mkdir(parents=True)
+    (extra / "notebooks").mkdir(parents=True)
+    beside = neighbours(root, nbs)
+    for path in beside:
+        if not path.is_file():
+            raise BadNotebook(f"a notebook links to ../{path.name}, and there is no such file")
+        # pages among these files link back to the notebooks, which lie beside them here
+        (src / path.name).write_text(path.read_text(encoding="utf-8").replace(f"]({conf['nbs_path']}/", "]("), encoding="utf-8")
+
+    names = [nb.metadata.book.name.removesuffix(".ipynb") for nb in nbs]
+    contents = "\n\n".join(toctree(*part) for part in [
+        ("Chapters", [n for n in names if n[0] in "012345678"]),
+        ("Tools", [n for n in names if n[0] == "9"]),
+        ("Project", [*(p.stem for p in beside if p.suffix == ".md"), "genindex"])])
+    for nb, name in zip(nbs, names):
+        try:
+            page(nb, conf, contents)
+        except BadNotebook as e:
+            raise BadNotebook(f"{name}.ipynb: {e}") from None
+        nbformat.write(nb, src / f"{name}.ipynb")
+        (extra / "notebooks" / f"{name}.ipynb").write_bytes((root / conf["nbs_path"] / f"{name}.ipynb").read_bytes())
+    return names
+
+
+# README.md ----------------------------------------------------------------------------------------------------
+
+def readme(root: Path) -> str:
+    "The home page in Markdown, with links that work from the root of the repository."
+    conf = settings(root)
+    nb = load(root / conf["nbs_path"] / conf["readme_nb"])
+    site = f"{conf['doc_host']}{conf['doc_baseurl']}" if conf["doc_host"] else f"{conf['doc_path']}/index.html"
+    for cell in nb.cells:
+        if cell.cell_type == "markdown":
+            cell.source = re.sub(r"\]\((?=[\w-]+\.ipynb)", f"]({conf['nbs_path']}/", cell.source).replace("](../", "](")
+        for out in cell.get("outputs", []):
+            if CHART in out.get("data", {}):
+                title = text(out.data[CHART].get("title"))
+                out.data = {"text/markdown": f"*The chart “{title}” is drawn in [the rendered book]({site}).*"}
+    tags = {"remove_cell_tags": ["remove-cell"], "remove_input_tags": ["remove-input"],
+            "remove_all_outputs_tags": ["remove-output"], "enabled": True}
+    exporter = MarkdownExporter(config=Config(TagRemovePreprocessor=tags))
+    body = exporter.from_notebook_node(nb)[0]
+    body = re.sub(r"\n{3,}(?=\S)", "\n\n", body).strip() + "\n"
+    return f"<!-- Made from {conf['nbs_path']}/{conf['readme_nb']} by `make docs`: edit the notebook, not this file. -->\n\n{body}"

@@ -1,0 +1,99 @@
+"""A Sphinx extension: the package's own way of documenting itself, read by Sphinx.
+
+- A comment beside each parameter (docments) becomes the list of parameters.
+- Inline code that is the name of something the package exports becomes a link to its description.
+- Everything a module exports must have a description.
+"""
+import inspect
+import re
+import sys
+from typing import Any
+
+from docutils import nodes
+from fastcore.docments import docments
+from sphinx.addnodes import desc, pending_xref
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util import logging, rst
+
+logger = logging.getLogger(__name__)
+
+
+def slug(heading: str) -> str:
+    "The anchor that JupyterLab gives to a heading, so that one link serves both."
+    return heading.replace(" ", "-")
+
+
+def escape(text: str) -> str:
+    "Text as reStructuredText reads it back: only `code` is markup."
+    return "".join(part if i % 2 else rst.escape(part) for i, part in enumerate(re.split("(`[^`]+`)", text)))
+
+
+def describe(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    "Write the docstring that autodoc is about to read: the sentence, then parameters and result from docments."
+    if what == "module":
+        lines.clear()  # the chapter has said it
+        return
+    lines[:] = [escape(line) for line in lines]
+    if not callable(obj):
+        return
+    params = docments(obj, full=True, returns=not inspect.isclass(obj))
+    result = params.pop("return", None)
+    lines.append("")
+    for param, about in params.items():
+        if param == "self":
+            continue
+        default = "" if about.default is inspect.Parameter.empty else f" (default `{about.default!r}`)"
+        lines.append(f":param {param}: {escape(about.docment or '')}{default}")
+        if about.anno is not inspect.Parameter.empty:
+            lines.append(f":type {param}: {about.anno}")
+    if result and result.docment:
+        lines.append(f":returns: {escape(result.docment)}")
+    if result and result.anno not in (inspect.Parameter.empty, "None"):
+        lines.append(f":rtype: {result.anno}")
+
+
+class LinkNames(SphinxPostTransform):
+    "Turn `softmax` in the text into a link, when the package exports that name."
+    default_priority = 5  # before references are resolved
+
+    def run(self, **kwargs: Any) -> None:
+        package = self.config.project
+        known = {}
+        for full, entry in self.env.domains["py"].objects.items():
+            known[full] = full
+            known.setdefault(full if entry.objtype == "module" else full.split(".", 2)[2], full)
+        for code in list(self.document.findall(nodes.literal)):
+            name = code.astext().removesuffix("()")
+            target = known.get(name) or known.get(name.removeprefix(f"{package}."))
+            parents = list(ancestors(code))
+            here = {i for p in parents if isinstance(p, desc) for i in p[0].get("ids", [])}
+            if target and target not in here and not any(isinstance(p, (nodes.reference, nodes.title)) for p in parents):
+                xref = pending_xref("", refdomain="py", reftype="obj", reftarget=target, refexplicit=True,
+                                    refdoc=self.env.docname)
+                code.replace_self(xref)
+                xref += code
+
+
+def ancestors(node: nodes.Node) -> Any:
+    "The nodes around `node`, from the inside out."
+    while node := node.parent:
+        yield node
+
+
+def all_described(app: Sphinx, env: BuildEnvironment) -> None:
+    "Warn of exported names that autodoc passed over, such as constants without a description."
+    objects = env.domains["py"].objects
+    for module in [full for full, entry in objects.items() if entry.objtype == "module"]:
+        for name in sys.modules[module].__all__:
+            if f"{module}.{name}" not in objects:
+                logger.warning("%s.%s is exported but has no docstring", module, name)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    "Called by Sphinx."
+    app.connect("autodoc-process-docstring", describe)
+    app.connect("env-check-consistency", all_described)
+    app.add_post_transform(LinkNames)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
