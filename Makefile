@@ -36,7 +36,7 @@ outputs: export
 pages: export
 	$(BIN)/python site/build.py
 
-hooks: $(READY)  ## teach git to merge and clean notebooks (once per clone)
+hooks: $(READY)  ## teach git and your Jupyter to merge and clean notebooks
 	$(BIN)/nbdev_install_hooks
 
 constraints: $(READY)  ## choose new versions for constraints.txt

@@ -5,7 +5,6 @@
 # %% ../nbs/03_self_attention.ipynb #imports
 from __future__ import annotations
 
-import torch
 import torch.nn as nn
 import torch.nn.functional as F
 from torch import Tensor
