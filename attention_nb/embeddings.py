@@ -61,8 +61,11 @@ class Vocab:
         self,
         ids: Tensor | Sequence[int],  # ids, (n,)
     ) -> list[str]:  # their words
-        "Turn ids into words; ValueError for an id outside 0 … len - 1."
-        ids = torch.as_tensor(ids).tolist()
+        "Turn ids into words; ValueError for ids that are not whole numbers from 0 to len - 1."
+        ids = torch.as_tensor(ids)
+        if ids.ndim != 1 or ids.is_floating_point() or ids.dtype == torch.bool:
+            raise ValueError(f"ids: expected whole numbers of shape (n,); got {ids.dtype} of shape {tuple(ids.shape)}")
+        ids = ids.tolist()
         if outside := [i for i in ids if not 0 <= i < len(self)]:
             raise ValueError(f"ids: expected numbers from 0 to {len(self) - 1}; got {outside}")
         return [self.words[i] for i in ids]

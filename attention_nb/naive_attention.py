@@ -78,7 +78,7 @@ def naive_weights(
     scores = [torch.dot(q_i, k_j) * scale for k_j in k]
     top = max((s.detach() for s, ok in zip(scores, allowed) if ok), default=None)
     if top is None:
-        return torch.stack([s * 0 for s in scores])
+        return torch.stack(scores).masked_fill(torch.tensor(True, device=k.device), 0)
     parts = [(s - top).exp() if ok else torch.zeros_like(s) for s, ok in zip(scores, allowed)]
     return torch.stack(parts) / sum(parts)
 

@@ -52,13 +52,15 @@ def _cells(weights: Tensor, rows: Sequence[str], cols: Sequence[str]) -> list[di
             for r, line in zip(_labels(rows), values) for c, v in zip(_labels(cols), line)]
 
 
-def _layers(low: float, high: float, digits: int, step: int, legend: str) -> alt.LayerChart:
+def _layers(low: float, high: float, digits: int = 2, step: int = 46, legend: str = "weight",
+            row_title: str = "query", col_title: str = "key") -> alt.LayerChart:
     "Coloured cells with their values printed on them; the data is added by the caller."
     alt = _altair()
     base = alt.Chart().encode(
-        x=alt.X("key:N", sort=None, title="key", axis=alt.Axis(orient="top", labelAngle=0)),
-        y=alt.Y("query:N", sort=None, title="query"),
-        tooltip=["query:N", "key:N", alt.Tooltip("value:Q", title=legend)])
+        x=alt.X("key:N", sort=None, title=col_title, axis=alt.Axis(orient="top", labelAngle=0)),
+        y=alt.Y("query:N", sort=None, title=row_title),
+        tooltip=[alt.Tooltip("query:N", title=row_title), alt.Tooltip("key:N", title=col_title),
+                 alt.Tooltip("value:Q", title=legend)])
     colour = alt.Color("value:Q", title=legend, legend=None,
                        scale=alt.Scale(scheme="viridis", domain=[low, high]))
     dark = alt.datum.value < low + 0.45 * (high - low)  # viridis is dark there: white print is readable
@@ -76,6 +78,8 @@ def heatmap(
     title: str = "Attention weights",  # printed above the chart
     digits: int = 2,  # decimals printed in each cell
     legend: str = "weight",  # what a value is called in the tooltip
+    row_title: str = "query",  # what a row is
+    col_title: str = "key",  # what a column is
 ) -> alt.LayerChart:  # shows itself when it is the last value of a cell
     "Draw a matrix as coloured cells, queries down and keys across."
     alt = _altair()
@@ -83,10 +87,10 @@ def heatmap(
     cells = _cells(weights, rows, cols)
     values = [c["value"] for c in cells]
     step = max(46, 8 * max(len(c) for c in _labels(cols)))
-    chart = _layers(min(0.0, *values), max(values), digits, step, legend)
+    chart = _layers(min(0.0, *values), max(values), digits, step, legend, row_title, col_title)
     chart.data = alt.Data(values=cells)
     return chart.properties(title=title, background="transparent",
-                            description=f"{title}: a heatmap, {len(rows)} queries down, {len(cols)} keys across.")
+                            description=f"{title}: a heatmap, rows: {row_title}, {len(rows)}; columns: {col_title}, {len(cols)}.")
 
 # %% ../nbs/90_plots.ipynb #bars-fn
 def bars(
@@ -127,7 +131,7 @@ def head_grid(
     names = [f"head {h}" for h in range(len(weights))] if names is None else names
     _check_labels("names", names, len(weights))
     cells = [dict(head=name, **cell) for name, w in zip(names, weights) for cell in _cells(w, rows, cols)]
-    chart = _layers(0.0, max(c["value"] for c in cells), 2, 46, "weight")
+    chart = _layers(0.0, max(c["value"] for c in cells))
     grid = chart.facet(data=alt.Data(values=cells), facet=alt.Facet("head:N", title=None, sort=None), columns=columns)
     return grid.properties(title=title, background="transparent",
                            description=f"{title}: {len(weights)} heatmaps, {len(rows)} queries by {len(cols)} keys.")
@@ -139,7 +143,7 @@ def lines(
     x_title: str,  # what `x` is
     y_title: str,  # what the lines measure
     title: str,  # printed above the chart
-    log: bool = False,  # logarithmic axes, for quantities that multiply
+    log: str = "",  # which axes are logarithmic: "", "x", "y" or "xy"
 ) -> alt.Chart:  # shows itself when it is the last value of a cell
     "Draw one line per name over common positions."
     alt = _altair()
@@ -147,11 +151,11 @@ def lines(
         if len(y) != len(x):
             raise ValueError(f"ys[{name!r}]: expected {len(x)} values, one per position; got {len(y)}")
     rows = [dict(x=float(a), y=float(f"{float(b):.4g}"), line=name) for name, y in ys.items() for a, b in zip(x, y)]
-    scale = alt.Scale(type="log") if log else alt.Scale(zero=False)
+    x_scale, y_scale = (alt.Scale(type="log") if axis in log else alt.Scale(zero=False) for axis in "xy")
     dash = alt.StrokeDash("line:N", title=None, sort=None, legend=alt.Legend(orient="bottom"))
     colour = alt.Color("line:N", title=None, sort=None, scale=alt.Scale(scheme="tableau10"))
     return alt.Chart(alt.Data(values=rows)).mark_line(point=True).encode(
-        x=alt.X("x:Q", title=x_title, scale=scale), y=alt.Y("y:Q", title=y_title, scale=scale),
+        x=alt.X("x:Q", title=x_title, scale=x_scale), y=alt.Y("y:Q", title=y_title, scale=y_scale),
         color=colour, strokeDash=dash, tooltip=["line:N", "x:Q", "y:Q"],
     ).properties(width=380, height=220, title=title, background="transparent",
                  description=f"{title}: {y_title} against {x_title}, lines: {', '.join(ys)}.")

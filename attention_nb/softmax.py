@@ -17,8 +17,8 @@ __all__ = ['naive_softmax', 'softmax', 'entropy', 'logsumexp', 'masked_softmax',
 def naive_softmax(
     x: Tensor,  # scores, any shape
     dim: int = -1,  # the dimension that will sum to 1
-) -> Tensor:  # weights, the shape of `x`; NaN where an exponential overflows
-    "Exponentiate and divide by the sum: the definition, which overflows for large scores."
+) -> Tensor:  # weights, the shape of `x`
+    "Exponentiate and divide by the sum: the definition, for scores of moderate size."
     return x.exp() / x.exp().sum(dim, keepdim=True)
 
 # %% ../nbs/02_softmax.ipynb #check-scores
