@@ -12,6 +12,8 @@ import torch
 from fastcore.basics import uniqueify
 from torch import Tensor
 
+from .guards import check_sizes, whole_numbers
+
 # %% auto #0
 __all__ = ['tokenize', 'Vocab', 'one_hot', 'number_corpus', 'one_hot_vectors', 'sentence_embed', 'journey']
 
@@ -20,6 +22,8 @@ def tokenize(
     text: str,  # a sentence; case is kept
 ) -> list[str]:  # its words in order, without punctuation
     "Split `text` into words; ValueError if there are none."
+    if not isinstance(text, str):
+        raise TypeError(f"text: expected a string; got {type(text).__name__}")
     words = re.findall(r"\w+(?:['’]\w+)*", text)
     if not words:
         raise ValueError(f"text: expected at least one word; got {text!r}")
@@ -34,9 +38,12 @@ class Vocab:
         words: Iterable[str],  # words in any number; repeats count once
         specials: Iterable[str] = (),  # tokens to number first, such as "<pad>"; none unless asked
     ):
-        if isinstance(words, str):
-            raise TypeError(f"words: expected several words; got one string, {words!r}. Use tokenize(text)")
+        for name, value in dict(words=words, specials=specials).items():
+            if isinstance(value, str) or not isinstance(value, Iterable):
+                raise TypeError(f"{name}: expected a list of words, such as tokenize gives; got {value!r}")
         self.words: list[str] = uniqueify([*specials, *words])
+        if not self.words or not all(isinstance(w, str) for w in self.words):
+            raise ValueError(f"words: expected at least one word, all of them strings; got {self.words}")
         self.ids = {word: i for i, word in enumerate(self.words)}
 
     def __len__(self) -> int:
@@ -50,6 +57,8 @@ class Vocab:
         words: str | Sequence[str],  # a sentence, or its words
     ) -> Tensor:  # their ids, (n,), int64
         "Turn words into ids; ValueError names the words that are not known."
+        if not isinstance(words, Iterable):
+            raise TypeError(f"words: expected a sentence or its words; got {type(words).__name__}")
         words = tokenize(words) if isinstance(words, str) else list(words)
         if not words:
             raise ValueError("words: expected at least one word; got none")
@@ -62,13 +71,12 @@ class Vocab:
         ids: Tensor | Sequence[int],  # ids, (n,)
     ) -> list[str]:  # their words
         "Turn ids into words; ValueError for ids that are not whole numbers from 0 to len - 1."
-        ids = torch.as_tensor(ids)
-        if ids.ndim != 1 or ids.is_floating_point() or ids.dtype == torch.bool:
-            raise ValueError(f"ids: expected whole numbers of shape (n,); got {ids.dtype} of shape {tuple(ids.shape)}")
-        ids = ids.tolist()
-        if outside := [i for i in ids if not 0 <= i < len(self)]:
+        numbers = whole_numbers("ids", ids)
+        if numbers.ndim != 1:
+            raise ValueError(f"ids: expected shape (n,); got {tuple(numbers.shape)}")
+        if outside := [i for i in numbers.tolist() if not 0 <= i < len(self)]:
             raise ValueError(f"ids: expected numbers from 0 to {len(self) - 1}; got {outside}")
-        return [self.words[i] for i in ids]
+        return [self.words[i] for i in numbers.tolist()]
 
 
 def _some(words: list[str], most: int = 12) -> str:
@@ -81,8 +89,8 @@ def one_hot(
     size: int,  # how many words there are
 ) -> Tensor:  # `ids.shape` and then `size`: 1.0 in the place of the id, 0.0 elsewhere
     "Turn each id into a row of zeros with a single one; ValueError for an id outside 0 … size - 1."
-    if ids.is_floating_point() or ids.dtype == torch.bool:
-        raise TypeError(f"ids: expected whole numbers (int64); got {ids.dtype}")
+    check_sizes(size=size)
+    ids = whole_numbers("ids", ids)
     if ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < size:
         raise ValueError(f"ids: expected numbers from 0 to {size - 1}; got {int(ids.min())} to {int(ids.max())}")
     return (ids[..., None] == torch.arange(size, device=ids.device)).float()
@@ -98,6 +106,8 @@ def one_hot_vectors(
     vocab: Vocab,  # the words
 ) -> dict[str, Tensor]:  # word → its one-hot vector, (len(vocab),)
     "Give every word of `vocab` its one-hot vector."
+    if not isinstance(vocab, Vocab):
+        raise TypeError(f"vocab: expected a Vocab; got {type(vocab).__name__}")
     return dict(zip(vocab.words, torch.eye(len(vocab))))
 
 # %% ../nbs/00_embeddings.ipynb #sentence-fn
@@ -106,10 +116,16 @@ def sentence_embed(
     vectors: Mapping[str, Tensor | Sequence[float]],  # word → its vector, all of one width d_model
 ) -> Tensor:  # one row per word, (n, d_model), float32
     "Look up every word's vector and stack them; ValueError names the words that have none."
+    if not isinstance(vectors, Mapping):
+        raise TypeError(f"vectors: expected a mapping from words to vectors; got {type(vectors).__name__}")
     words = tokenize(sentence)
     if unknown := uniqueify(w for w in words if w not in vectors):
         raise ValueError(f"unknown words {unknown}: expected words among {_some(list(vectors))}")
-    return torch.stack([torch.as_tensor(vectors[w], dtype=torch.float32) for w in words])
+    rows = {w: torch.as_tensor(vectors[w], dtype=torch.float32) for w in words}
+    width = rows[words[0]].shape
+    if wrong := [w for w, row in rows.items() if row.ndim != 1 or row.shape != width]:
+        raise ValueError(f"vectors: expected one vector per word, all of width {tuple(width)}; got {tuple(rows[wrong[0]].shape)} for {wrong[0]!r}")
+    return torch.stack([rows[w] for w in words])
 
 # %% ../nbs/00_embeddings.ipynb #journey-fn
 def journey() -> tuple[list[str], Tensor]:  # six words; their vectors, (6, 3)

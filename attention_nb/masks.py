@@ -10,8 +10,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from .naive_attention import check_mask
-from .self_attention import check_sizes
+from .guards import check_floats, check_mask, check_sizes, whole_numbers
 
 # %% auto #0
 __all__ = ['causal_mask', 'padding_mask', 'to_attn_mask', 'to_key_padding_mask', 'mask_to_bias', 'bias_to_mask',
@@ -34,23 +33,27 @@ def padding_mask(
     n: int | None = None,  # length they are padded to; default the longest
 ) -> Tensor:  # boolean, True = may attend, (b, 1, 1, n): the same for every head and query
     "Allow every query the first `lengths[i]` keys of sentence i."
-    lengths = torch.as_tensor(lengths)
-    if lengths.ndim != 1 or len(lengths) == 0 or lengths.is_floating_point() or lengths.dtype == torch.bool:
-        raise ValueError(f"lengths: expected whole numbers (b,), one per sentence; got {lengths}")
+    lengths = whole_numbers("lengths", lengths)
+    if lengths.ndim != 1 or len(lengths) == 0:
+        raise ValueError(f"lengths: expected shape (b,), one per sentence; got {tuple(lengths.shape)}")
     n = int(lengths.max()) if n is None else n
+    check_sizes(n=n)
     if lengths.min() < 0 or lengths.max() > n:
         raise ValueError(f"lengths: expected numbers from 0 to n = {n}; got {lengths.tolist()}")
     return (torch.arange(n, device=lengths.device) < lengths[:, None])[:, None, None, :]
 
 # %% ../nbs/04_masks.ipynb #torch-to-fns
 def to_attn_mask(
-    mask: Tensor,  # boolean, True = may attend; broadcasts to `shape`
+    mask: Tensor,  # boolean, True = may attend; broadcasts to `shape`; (b, n_q, n_k) is meant for every head
     shape: Sequence[int],  # shape of the scores, (b, h, n_q, n_k)
 ) -> Tensor:  # boolean, True = blocked, (b * h, n_q, n_k)
     "Convert to the `attn_mask` of torch.nn.MultiheadAttention."
+    if not isinstance(shape, Sequence) or len(shape) != 4:
+        raise ValueError(f"shape: expected (b, h, n_q, n_k); got {shape}")
+    check_sizes(**dict(zip(("b", "h", "n_q", "n_k"), shape)))
+    check_mask(mask)
+    mask = mask.unsqueeze(1) if mask.ndim == 3 else mask
     check_mask(mask, shape)
-    if len(shape) != 4:
-        raise ValueError(f"shape: expected (b, h, n_q, n_k); got {tuple(shape)}")
     return ~mask.expand(*shape).flatten(0, 1)
 
 
@@ -58,7 +61,7 @@ def to_key_padding_mask(
     mask: Tensor,  # boolean, True = may attend, (b, 1, 1, n_k), as `padding_mask` makes it
 ) -> Tensor:  # boolean, True = blocked, (b, n_k)
     "Convert a padding mask to the `key_padding_mask` of torch.nn.MultiheadAttention."
-    check_mask(mask, mask.shape)
+    check_mask(mask)
     if mask.ndim != 4 or mask.shape[1:3] != (1, 1):
         raise ValueError(f"mask: expected shape (b, 1, 1, n_k), the same for all heads and queries; got {tuple(mask.shape)}")
     return ~mask[:, 0, 0]
@@ -69,7 +72,9 @@ def mask_to_bias(
     dtype: torch.dtype = torch.float32,  # the type of the scores it will be added to
 ) -> Tensor:  # 0 where True, -inf where False, shape of `mask`
     "Write a mask as numbers to be added to the scores."
-    check_mask(mask, mask.shape)
+    check_mask(mask)
+    if not dtype.is_floating_point:
+        raise TypeError(f"dtype: expected a floating type; got {dtype}")
     return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, float("-inf"))
 
 
@@ -77,8 +82,7 @@ def bias_to_mask(
     bias: Tensor,  # 0 where allowed; -inf, or the lowest number of its type, where not
 ) -> Tensor:  # boolean, True = may attend, shape of `bias`
     "Read numbers that would be added to the scores as a mask; ValueError if they are more than a mask."
-    if not isinstance(bias, Tensor) or not bias.is_floating_point():
-        raise TypeError(f"bias: expected a floating-point tensor; got {getattr(bias, 'dtype', type(bias).__name__)}")
+    check_floats(bias=bias)
     allowed, blocked = bias == 0, bias <= torch.finfo(bias.dtype).min
     if not (allowed | blocked).all():
         other = bias[~(allowed | blocked)].flatten()[0].item()
@@ -92,13 +96,25 @@ def from_torch_masks(
     n_heads: int = 1,  # h, to part the first dimension of a three-dimensional `attn_mask`
 ) -> Tensor | None:  # boolean, True = may attend, broadcasts to (b, h, n_q, n_k); None if both are None
     "Convert the two masks of torch.nn.MultiheadAttention to one of ours."
-    masks = []
-    if attn_mask is not None:
-        attn = ~attn_mask if attn_mask.dtype == torch.bool else bias_to_mask(attn_mask)
-        if attn.ndim == 3 and attn.shape[0] % n_heads:
+    check_sizes(n_heads=n_heads)
+    attn, keys = _allowed("attn_mask", attn_mask, (2, 3)), _allowed("key_padding_mask", key_padding_mask, (2,))
+    if attn is not None and attn.ndim == 3:
+        if attn.shape[0] % n_heads:
             raise ValueError(f"attn_mask: expected a first dimension of b * {n_heads} heads; got {attn.shape[0]}")
-        masks.append(attn.unflatten(0, (-1, n_heads)) if attn.ndim == 3 else attn)
-    if key_padding_mask is not None:
-        keys = ~key_padding_mask if key_padding_mask.dtype == torch.bool else bias_to_mask(key_padding_mask)
-        masks.append(keys[:, None, None, :])
-    return masks[0] & masks[-1] if masks else None
+        attn = attn.unflatten(0, (-1, n_heads))
+    if attn is None or keys is None:
+        return attn if keys is None else keys[:, None, None]
+    if attn.shape[-1] != keys.shape[-1] or attn.ndim == 4 and attn.shape[0] != keys.shape[0]:
+        raise ValueError(f"key_padding_mask: expected the keys and the batch of attn_mask; got {tuple(keys.shape)}")
+    return attn & keys[:, None, None]
+
+
+def _allowed(name: str, mask: Tensor | None, ndims: tuple[int, ...]) -> Tensor | None:
+    "One of PyTorch's masks, where True = blocked or numbers are added, as ours."
+    if mask is None:
+        return None
+    if not isinstance(mask, Tensor) or not (mask.dtype == torch.bool or mask.is_floating_point()):
+        raise TypeError(f"{name}: expected a boolean tensor (True = blocked) or a float bias; got {getattr(mask, 'dtype', mask)}")
+    if mask.ndim not in ndims:
+        raise ValueError(f"{name}: expected {' or '.join(map(str, ndims))} dimensions; got shape {tuple(mask.shape)}")
+    return ~mask if mask.dtype == torch.bool else bias_to_mask(mask)

@@ -10,12 +10,12 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch import Tensor
 
+from .guards import check_heads, check_inputs, check_mask, check_qkv, check_share, check_tensors
 from .masks import causal_mask
-from .naive_attention import check_mask, check_qkv
-from .self_attention import check_inputs, check_sizes, scaled_dot_product_attention
+from .self_attention import scaled_dot_product_attention
 
 # %% auto #0
-__all__ = ['split_heads', 'merge_heads', 'check_heads', 'fused_attention', 'MultiHeadAttention']
+__all__ = ['split_heads', 'merge_heads', 'fused_attention', 'MultiHeadAttention']
 
 # %% ../nbs/05_multi_head_attention.ipynb #split-fns
 def split_heads(
@@ -23,6 +23,9 @@ def split_heads(
     n_heads: int,  # h, a divisor of d_model
 ) -> Tensor:  # (..., h, n, d_head), where head i holds the i-th part of every row
     "Cut every row into `n_heads` parts and bring the heads to the front."
+    check_tensors(x=x)
+    if x.ndim < 2:
+        raise ValueError(f"x: expected shape (..., n, d_model); got {tuple(x.shape)}")
     check_heads(x.shape[-1], n_heads)
     return x.unflatten(-1, (n_heads, -1)).transpose(-3, -2)
 
@@ -31,19 +34,10 @@ def merge_heads(
     x: Tensor,  # one row per head and word, (..., h, n, d_head)
 ) -> Tensor:  # (..., n, h * d_head)
     "Lay the parts of all heads side by side again; the inverse of `split_heads`."
+    check_tensors(x=x)
     if x.ndim < 3:
         raise ValueError(f"x: expected shape (..., h, n, d_head); got {tuple(x.shape)}")
     return x.transpose(-3, -2).flatten(-2)
-
-
-def check_heads(
-    d_model: int,  # width of the rows
-    n_heads: int,  # how many parts to cut them into
-) -> None:
-    "Raise TypeError or ValueError unless `d_model` can be split evenly into `n_heads` heads."
-    check_sizes(d_model=d_model, n_heads=n_heads)
-    if d_model % n_heads:
-        raise ValueError(f"d_model: expected a multiple of n_heads = {n_heads}; got {d_model}")
 
 # %% ../nbs/05_multi_head_attention.ipynb #fused-fn
 def fused_attention(
@@ -56,13 +50,25 @@ def fused_attention(
 ) -> Tensor:  # context, (..., n_q, d_v)
     "Attend through PyTorch's fused kernels, which never store the weights."
     check_qkv(q, k, v)
+    check_share(dropout_p=dropout_p)
     n_q, n_k = q.shape[-2], k.shape[-2]
     if mask is not None:
         check_mask(mask, (*q.shape[:-1], n_k))
+        mask = torch.atleast_2d(mask)
     if causal and (mask is not None or n_q != n_k):
         triangle = causal_mask(n_q, n_k, q.device)
         mask, causal = triangle if mask is None else triangle & mask, False
     return F.scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal=causal)
+
+# %% ../nbs/05_multi_head_attention.ipynb #for-heads
+def _for_heads(mask: Tensor | None, shape: tuple[int, ...]) -> Tensor | None:
+    "A mask that broadcasts to scores of `shape` (..., h, n_q, n_k); one without a head axis is meant for every head."
+    if isinstance(mask, Tensor) and mask.ndim == len(shape) - 1:
+        check_mask(mask, (*shape[:-3], *shape[-2:]))
+        return mask.unsqueeze(-3)
+    if mask is not None:
+        check_mask(mask, shape)
+    return mask
 
 # %% ../nbs/05_multi_head_attention.ipynb #layer-class
 class MultiHeadAttention(nn.Module):
@@ -77,8 +83,7 @@ class MultiHeadAttention(nn.Module):
     ):
         super().__init__()
         check_heads(d_model, n_heads)
-        if not 0 <= dropout <= 1:
-            raise ValueError(f"dropout: expected a share from 0 to 1; got {dropout}")
+        check_share(dropout=dropout)
         self.n_heads, self.dropout = n_heads, dropout
         self.q_proj = nn.Linear(d_model, d_model, bias=bias)
         self.k_proj = nn.Linear(d_model, d_model, bias=bias)
@@ -95,11 +100,10 @@ class MultiHeadAttention(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:  # out (b, n_q, d_model); weights (b, h, n_q, n_k) or None
         "Attend from `x` to `memory` with every head."
         memory = x if memory is None else memory
-        check_inputs(x, memory, self.q_proj.in_features)
-        if isinstance(mask, Tensor) and mask.ndim == x.ndim:
-            mask = mask.unsqueeze(-3)  # (b, n_q, n_k) is meant for every head
+        check_inputs(x, memory, self.q_proj)
         projected = self.q_proj(x), self.k_proj(memory), self.v_proj(memory)
         q, k, v = (split_heads(t, self.n_heads) for t in projected)
+        mask = _for_heads(mask, (*q.shape[:-1], k.shape[-2]))
         dropout_p = self.dropout if self.training else 0.0
         if not need_weights:
             return self.out_proj(merge_heads(fused_attention(q, k, v, mask, causal, dropout_p))), None

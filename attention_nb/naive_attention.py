@@ -10,55 +10,24 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from .guards import check_mask, check_qkv, check_scale, check_tensors
+
 # %% auto #0
-__all__ = ['dot', 'check_qkv', 'check_mask', 'at_least_float32', 'naive_weights', 'naive_attention']
+__all__ = ['dot', 'at_least_float32', 'naive_weights', 'naive_attention']
 
 # %% ../nbs/01_naive_attention.ipynb #dot-fn
 def dot(
     a: Tensor,  # a vector, (d,)
     b: Tensor,  # another of the same width, (d,)
 ) -> Tensor:  # a single number, ()
-    "Multiply two vectors place by place and add up; ValueError unless both are vectors of one width."
+    "Multiply two vectors place by place and add up."
+    check_tensors(a=a, b=b)
     if a.ndim != 1 or a.shape != b.shape:
         raise ValueError(f"a, b: expected two vectors of one width; got shapes {tuple(a.shape)} and {tuple(b.shape)}")
     total = a.new_zeros(())
     for a_c, b_c in zip(a, b):
         total = total + a_c * b_c
     return total
-
-# %% ../nbs/01_naive_attention.ipynb #check-qkv
-def check_qkv(
-    q: Tensor,  # queries, (..., n_q, d_k)
-    k: Tensor,  # keys, (..., n_k, d_k)
-    v: Tensor,  # values, (..., n_k, d_v)
-) -> None:
-    "Raise TypeError or ValueError unless `q`, `k` and `v` fit together."
-    for name, t in dict(q=q, k=k, v=v).items():
-        if not isinstance(t, Tensor) or not t.is_floating_point():
-            raise TypeError(f"{name}: expected a floating-point tensor; got {getattr(t, 'dtype', type(t).__name__)}")
-        if t.dtype != q.dtype:
-            raise TypeError(f"{name}: expected the dtype of q, {q.dtype}; got {t.dtype}")
-        if t.ndim < 2 or 0 in t.shape or t.shape[:-2] != q.shape[:-2]:
-            raise ValueError(f"{name}: expected shape (..., n, d), none of them 0, with the leading dimensions of q, "
-                             f"{tuple(q.shape[:-2])}; got {tuple(t.shape)}")
-    if q.shape[-1] != k.shape[-1]:
-        raise ValueError(f"k: expected the width of q, d_k = {q.shape[-1]}; got {k.shape[-1]}")
-    if k.shape[-2] != v.shape[-2]:
-        raise ValueError(f"v: expected one value per key, n_k = {k.shape[-2]}; got {v.shape[-2]}")
-
-# %% ../nbs/01_naive_attention.ipynb #check-mask
-def check_mask(
-    mask: Tensor,  # boolean, True = may attend
-    shape: Sequence[int],  # shape of the scores, (..., n_q, n_k)
-) -> None:
-    "Raise TypeError unless `mask` is boolean, ValueError unless it broadcasts to `shape`."
-    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
-        raise TypeError("mask: expected a boolean tensor, True = may attend; "
-                        f"got {getattr(mask, 'dtype', type(mask).__name__)}")
-    fits = all(m in (1, s) for m, s in zip(reversed(mask.shape), reversed(shape)))
-    if mask.ndim > len(shape) or not fits:
-        raise ValueError(f"mask: expected a shape that broadcasts to that of the scores, {tuple(shape)}; "
-                         f"got {tuple(mask.shape)}")
 
 # %% ../nbs/01_naive_attention.ipynb #float32
 def at_least_float32(
@@ -92,6 +61,7 @@ def naive_attention(
 ) -> tuple[Tensor, Tensor]:  # context (..., n_q, d_v), weights (..., n_q, n_k)
     "Attend in plain loops: slow, short, and the reference for every other version."
     check_qkv(q, k, v)
+    check_scale(scale)
     shape = (*q.shape[:-1], k.shape[-2])
     mask = torch.ones(shape, dtype=torch.bool) if mask is None else mask
     check_mask(mask, shape)

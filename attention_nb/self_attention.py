@@ -9,11 +9,12 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch import Tensor
 
-from .naive_attention import at_least_float32, check_qkv
+from .guards import check_inputs, check_qkv, check_scale, check_share, check_sizes
+from .naive_attention import at_least_float32
 from .softmax import masked_softmax
 
 # %% auto #0
-__all__ = ['attention_scores', 'scaled_dot_product_attention', 'check_sizes', 'check_inputs', 'SelfAttention']
+__all__ = ['attention_scores', 'scaled_dot_product_attention', 'SelfAttention']
 
 # %% ../nbs/03_self_attention.ipynb #scores-fn
 def attention_scores(
@@ -24,6 +25,7 @@ def attention_scores(
     "Score every query against every key."
     check_qkv(q, k, k)
     scale = q.shape[-1] ** -0.5 if scale is None else scale
+    check_scale(scale)
     return (q * scale) @ k.mT
 
 # %% ../nbs/03_self_attention.ipynb #sdpa-fn
@@ -37,40 +39,12 @@ def scaled_dot_product_attention(
 ) -> tuple[Tensor, Tensor]:  # context (..., n_q, d_v); weights before dropout (..., n_q, n_k)
     "Attend: softmax(q kᵀ / √d_k) v. Vaswani et al. 2017, equation 1."
     check_qkv(q, k, v)
-    if not 0 <= dropout_p <= 1:
-        raise ValueError(f"dropout_p: expected a share from 0 to 1; got {dropout_p}")
+    check_share(dropout_p=dropout_p)
     dtype = q.dtype
     q, k, v = (at_least_float32(t) for t in (q, k, v))
     weights = masked_softmax(attention_scores(q, k, scale), mask)
     context = F.dropout(weights, dropout_p) @ v
     return context.to(dtype), weights.to(dtype)
-
-# %% ../nbs/03_self_attention.ipynb #layer-check-fns
-def check_sizes(
-    **sizes: int,  # name=value, each a positive whole number
-) -> None:
-    "Raise TypeError or ValueError unless every size is a whole number of at least 1."
-    for name, size in sizes.items():
-        if not isinstance(size, int) or isinstance(size, bool):
-            raise TypeError(f"{name}: expected a whole number; got {size!r}")
-        if size < 1:
-            raise ValueError(f"{name}: expected at least 1; got {size}")
-
-
-def check_inputs(
-    x: Tensor,  # who asks, (..., n_q, width)
-    memory: Tensor,  # what is attended to, (..., n_k, width)
-    width: int,  # what the layer was made for
-) -> None:
-    "Raise TypeError or ValueError unless `x` and `memory` hold rows of `width` numbers for one batch."
-    for name, t in dict(x=x, memory=memory).items():
-        if not isinstance(t, Tensor) or not t.is_floating_point():
-            raise TypeError(f"{name}: expected a floating-point tensor; got {getattr(t, 'dtype', type(t).__name__)}")
-        if t.ndim < 2 or t.shape[-1] != width or 0 in t.shape:
-            raise ValueError(f"{name}: expected shape (..., n, {width}), no dimension 0; got {tuple(t.shape)}")
-    if memory.shape[:-2] != x.shape[:-2]:
-        raise ValueError(f"memory: expected the leading dimensions of x, {tuple(x.shape[:-2])}; "
-                         f"got {tuple(memory.shape[:-2])}")
 
 # %% ../nbs/03_self_attention.ipynb #layer-class-def
 class SelfAttention(nn.Module):
@@ -98,7 +72,7 @@ class SelfAttention(nn.Module):
     ) -> tuple[Tensor, Tensor]:  # context (..., n_q, d_v), weights (..., n_q, n_k)
         "Attend from `x` to `memory`."
         memory = x if memory is None else memory
-        check_inputs(x, memory, self.q_proj.in_features)
+        check_inputs(x, memory, self.q_proj)
         if isinstance(mask, Tensor) and mask.ndim > x.ndim:
             mask = mask.squeeze(-3)  # a mask made for heads, (b, 1, n_q, n_k), fits a single head
         return scaled_dot_product_attention(self.q_proj(x), self.k_proj(memory), self.v_proj(memory), mask)

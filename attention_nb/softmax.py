@@ -8,7 +8,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .naive_attention import at_least_float32, check_mask
+from .guards import check_dim, check_floats, check_mask
+from .naive_attention import at_least_float32
 
 # %% auto #0
 __all__ = ['naive_softmax', 'softmax', 'entropy', 'logsumexp', 'masked_softmax', 'softmax_jacobian', 'softmax_backward']
@@ -19,18 +20,8 @@ def naive_softmax(
     dim: int = -1,  # the dimension that will sum to 1
 ) -> Tensor:  # weights, the shape of `x`
     "Exponentiate and divide by the sum: the definition, for scores of moderate size."
+    check_dim(x, dim)
     return x.exp() / x.exp().sum(dim, keepdim=True)
-
-# %% ../nbs/02_softmax.ipynb #check-scores
-def _check_scores(x: Tensor, dim: int) -> None:
-    "Raise TypeError or ValueError unless a softmax along `dim` of `x` makes sense."
-    if not isinstance(x, Tensor) or not x.is_floating_point():
-        raise TypeError(f"scores: expected a floating-point tensor; got {getattr(x, 'dtype', type(x).__name__)}")
-    n = max(x.ndim, 1)
-    if not -n <= dim < n:
-        raise ValueError(f"dim: expected a dimension from {-n} to {n - 1} for shape {tuple(x.shape)}; got {dim}")
-    if x.ndim and x.shape[dim] == 0:
-        raise ValueError(f"scores: expected at least one score along dim {dim}; got shape {tuple(x.shape)}")
 
 # %% ../nbs/02_softmax.ipynb #softmax-fn
 def softmax(
@@ -38,7 +29,7 @@ def softmax(
     dim: int = -1,  # the dimension that will sum to 1
 ) -> Tensor:  # weights, shape and type of `x`
     "Turn scores into positive weights that sum to 1 along `dim`, for scores of any finite size."
-    _check_scores(x, dim)
+    check_dim(x, dim)
     z = at_least_float32(x)
     e = (z - z.amax(dim, keepdim=True).detach()).exp()  # the largest cancels, so it needs no gradient
     return (e / e.sum(dim, keepdim=True)).to(x.dtype)
@@ -49,7 +40,9 @@ def entropy(
     dim: int = -1,  # the dimension that sums to 1
 ) -> Tensor:  # one number per row, in nats: from 0 (one weight is 1) to ln n (all equal)
     "Measure how spread out weights are."
-    return -torch.xlogy(weights, weights).sum(dim)  # xlogy takes 0 ln 0 as 0
+    check_dim(weights, dim, "weights")
+    w = weights.masked_fill(weights == 0, 1)  # 0 ln 0 counts as 0, like 1 ln 1, which has a finite gradient
+    return -(w * w.log()).sum(dim)
 
 # %% ../nbs/02_softmax.ipynb #lse-fn
 def logsumexp(
@@ -57,7 +50,7 @@ def logsumexp(
     dim: int = -1,  # the dimension to sum over; it is dropped
 ) -> Tensor:  # the logarithm of the sum of exponentials, shape of `x` without `dim`
     "Compute ln Σ exp(x) without overflow: the largest score is taken out first."
-    _check_scores(x, dim)
+    check_dim(x, dim)
     z = at_least_float32(x)
     top = z.amax(dim, keepdim=True).detach()
     top = top.masked_fill(top.isinf(), 0)  # inf - inf would be NaN
@@ -70,9 +63,9 @@ def masked_softmax(
     dim: int = -1,  # the dimension that will sum to 1
 ) -> Tensor:  # weights, shape and type of `scores`; 0 where forbidden, and all 0 where nothing is allowed
     "Turn scores into weights over the allowed places only."
+    check_dim(scores, dim, "scores")
     if mask is None:
         return softmax(scores, dim)
-    _check_scores(scores, dim)
     check_mask(mask, scores.shape)
     z = at_least_float32(scores).masked_fill(~mask, float("-inf"))
     top = z.amax(dim, keepdim=True).detach()
@@ -85,6 +78,7 @@ def softmax_jacobian(
     weights: Tensor,  # a row of weights, (..., n)
 ) -> Tensor:  # ∂ weights[i] / ∂ scores[j], (..., n, n)
     "Work out how each weight answers to each score."
+    check_dim(weights, -1, "weights")
     return weights.diag_embed() - weights[..., :, None] * weights[..., None, :]
 
 # %% ../nbs/02_softmax.ipynb #backward-fn
@@ -94,4 +88,8 @@ def softmax_backward(
     dim: int = -1,  # the dimension that sums to 1
 ) -> Tensor:  # gradient for the scores, same shape
     "Multiply a gradient with softmax's Jacobian without building it."
+    check_dim(weights, dim, "weights")
+    check_floats(grad=grad)
+    if grad.shape != weights.shape:
+        raise ValueError(f"grad: expected the shape of the weights, {tuple(weights.shape)}; got {tuple(grad.shape)}")
     return weights * (grad - (grad * weights).sum(dim, keepdim=True))
