@@ -5,6 +5,8 @@
 # %% ../nbs/05_multi_head_attention.ipynb #imports
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -15,7 +17,7 @@ from .masks import causal_mask
 from .self_attention import scaled_dot_product_attention
 
 # %% auto #0
-__all__ = ['split_heads', 'merge_heads', 'fused_attention', 'MultiHeadAttention']
+__all__ = ['split_heads', 'merge_heads', 'fused_attention', 'MultiHeadAttention', 'unpack_state', 'pack_state']
 
 # %% ../nbs/05_multi_head_attention.ipynb #split-fns
 def split_heads(
@@ -48,7 +50,7 @@ def fused_attention(
     causal: bool = False,  # hide the future too; the last query stands at the last key
     dropout_p: float = 0.0,  # share of the weights to drop; pass 0 in evaluation
 ) -> Tensor:  # context, (..., n_q, d_v)
-    "Attend through PyTorch's fused kernels, which never store the weights."
+    "Attend through torch.nn.functional.scaled_dot_product_attention, which need not store the weights."
     check_qkv(q, k, v)
     check_share(dropout_p=dropout_p)
     n_q, n_k = q.shape[-2], k.shape[-2]
@@ -123,22 +125,35 @@ class MultiHeadAttention(nn.Module):
             raise TypeError(f"layer: expected torch.nn.MultiheadAttention; got {type(layer).__name__}")
         if not layer._qkv_same_embed_dim or layer.bias_k is not None or layer.add_zero_attn:
             raise ValueError("layer: expected one without kdim, vdim, add_bias_kv and add_zero_attn; got one of them")
-        has_bias = layer.in_proj_bias is not None
-        new = cls(layer.embed_dim, layer.num_heads, has_bias, layer.dropout).to(layer.in_proj_weight)
-        state: dict[str, Tensor] = {f"out_proj.{name}": p for name, p in layer.out_proj.named_parameters()}
-        for kind in ("weight", "bias") if has_bias else ("weight",):
-            parts = getattr(layer, f"in_proj_{kind}").chunk(3)  # PyTorch stacks q, k and v in one matrix
-            state |= {f"{name}_proj.{kind}": part for name, part in zip("qkv", parts)}
-        new.load_state_dict(state)
+        new = cls(layer.embed_dim, layer.num_heads, layer.in_proj_bias is not None, layer.dropout)
+        new.to(layer.in_proj_weight).load_state_dict(unpack_state(layer.state_dict()))
         return new.train(layer.training)
 
     def to_torch(self) -> nn.MultiheadAttention:  # same weights, type, device and mode; batch_first=True
         "Copy this layer into a torch.nn.MultiheadAttention."
-        state: dict[str, Tensor] = {f"out_proj.{name}": p for name, p in self.out_proj.named_parameters()}
-        for kind, _ in self.q_proj.named_parameters():
-            parts = [getattr(proj, kind) for proj in (self.q_proj, self.k_proj, self.v_proj)]
-            state[f"in_proj_{kind}"] = torch.cat(parts)
-        layer = nn.MultiheadAttention(self.q_proj.in_features, self.n_heads, self.dropout,
-                                      self.q_proj.bias is not None, batch_first=True)
-        layer.to(self.q_proj.weight).load_state_dict(state)
+        d_model, has_bias = self.q_proj.in_features, self.q_proj.bias is not None
+        layer = nn.MultiheadAttention(d_model, self.n_heads, self.dropout, has_bias, batch_first=True)
+        layer.to(self.q_proj.weight).load_state_dict(pack_state(self.state_dict()))
         return layer.train(self.training)
+
+# %% ../nbs/05_multi_head_attention.ipynb #torch-state-fns
+def unpack_state(
+    state: Mapping[str, Tensor],  # state of a torch.nn.MultiheadAttention
+) -> dict[str, Tensor]:  # state of a MultiHeadAttention
+    "Cut PyTorch's stacked projections in three."
+    ours = {name: t for name, t in state.items() if name.startswith("out_proj")}
+    for kind in ("weight", "bias"):
+        if (stacked := state.get(f"in_proj_{kind}")) is not None:
+            ours |= {f"{name}_proj.{kind}": part for name, part in zip("qkv", stacked.chunk(3))}
+    return ours
+
+
+def pack_state(
+    state: Mapping[str, Tensor],  # state of a MultiHeadAttention
+) -> dict[str, Tensor]:  # state of a torch.nn.MultiheadAttention
+    "Stack the three projections as PyTorch does."
+    theirs = {name: t for name, t in state.items() if name.startswith("out_proj")}
+    for kind in ("weight", "bias"):
+        if f"q_proj.{kind}" in state:
+            theirs[f"in_proj_{kind}"] = torch.cat([state[f"{name}_proj.{kind}"] for name in "qkv"])
+    return theirs

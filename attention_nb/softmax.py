@@ -5,7 +5,6 @@
 # %% ../nbs/02_softmax.ipynb #imports
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from .guards import check_dim, check_floats, check_mask
