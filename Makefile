@@ -18,7 +18,7 @@ test: $(READY)  ## check everything that must hold
 	$(BIN)/python -m pytest tests
 
 lab: $(READY)  ## open the notebooks in JupyterLab
-	$(BIN)/jupyter lab --notebook-dir=nbs
+	$(BIN)/jupyter lab --notebook-dir=nbs $(if $(filter 0,$(shell id -u)),--allow-root)
 
 serve: $(READY)  ## serve docs/ on http://localhost:8000
 	$(BIN)/python -m http.server --directory docs 8000
