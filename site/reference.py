@@ -7,6 +7,7 @@
 import inspect
 import re
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 from docutils import nodes
@@ -36,22 +37,20 @@ def describe(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: l
         lines.clear()  # the chapter has said it
         return
     lines[:] = [escape(line) for line in lines]
-    if not callable(obj):
-        return
-    params = docments(obj, full=True, returns=not inspect.isclass(obj))
-    result = params.pop("return", None)
-    lines.append("")
-    for param, about in params.items():
-        if param == "self":
+    if rows := list(parameters(obj)) if callable(obj) else []:
+        lines += ["", ".. list-table::", "   :class: params", ""]
+        lines += [f"   {'* -' if column == 0 else '  -'} {cell}" for row in rows for column, cell in enumerate(row)]
+
+
+def parameters(obj: Any) -> Iterator[tuple[str, str, str]]:
+    "One row for each parameter and one for the result: name, type with default, meaning."
+    none = inspect.Parameter.empty
+    for param, about in docments(obj, full=True, returns=True).items():
+        if param == "self" or (param == "return" and (inspect.isclass(obj) or about.anno in (none, "None"))):
             continue
-        default = "" if about.default is inspect.Parameter.empty else f" (default `{about.default!r}`)"
-        lines.append(f":param {param}: {escape(about.docment or '')}{default}")
-        if about.anno is not inspect.Parameter.empty:
-            lines.append(f":type {param}: {about.anno}")
-    if result and result.docment:
-        lines.append(f":returns: {escape(result.docment)}")
-    if result and result.anno not in (inspect.Parameter.empty, "None"):
-        lines.append(f":rtype: {result.anno}")
+        default = about.get("default", none)
+        kind = " = ".join(str(x) for x in (about.anno, None if default is none else repr(default)) if x not in (none, None))
+        yield ("*returns*" if param == "return" else f"`{param}`", kind and f"`{kind}`", escape(about.docment or ""))
 
 
 class LinkNames(SphinxPostTransform):

@@ -3,7 +3,7 @@
   "use strict";
 
   // Search excerpts are fetched, which a page opened from disk may not do. Titles come with the index.
-  if (location.protocol === "file:" && window.DOCUMENTATION_OPTIONS !== undefined)
+  if (location.protocol === "file:" && typeof DOCUMENTATION_OPTIONS !== "undefined")
     DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
 
   // ---- Charts ----
@@ -35,16 +35,23 @@
 
   async function draw(figure) {
     const place = figure.querySelector(".chart-view");
+    const data = place.firstElementChild;
     try {
-      const spec = JSON.parse(figure.querySelector("script").textContent);
       await library();
+      const spec = JSON.parse(figure.querySelector("script").textContent);
       const font = getComputedStyle(document.body).fontFamily;
-      figure.classList.add("drawn");
-      await vegaEmbed(place, spec, { mode: "vega-lite", renderer: "svg", actions: false, defaultStyle: false,
+      const chart = document.createElement("div");
+      place.replaceChildren(chart);  // of the height that CSS has kept free, so that nothing on the page moves
+      await vegaEmbed(chart, spec, { mode: "vega-lite", renderer: "svg", actions: false, defaultStyle: false,
                                      config: { font, ...config } });
-      figure.querySelector(".chart-data").open = false;
+      const fold = document.createElement("details");
+      fold.innerHTML = "<summary>The data as a table</summary>";
+      fold.append(data);
+      place.after(fold);
+      figure.classList.add("drawn");
+      reach(place);
     } catch (error) {
-      figure.classList.replace("drawn", "failed") || figure.classList.add("failed");
+      place.replaceChildren(data);
       console.error(error);
     }
   }
@@ -57,19 +64,15 @@
     }
   }, { rootMargin: "600px 0px" });
   for (const figure of document.querySelectorAll("figure.chart")) near.observe(figure);
-  addEventListener("beforeprint", () => {
-    for (const details of document.querySelectorAll(".chart-data")) details.open = true;
-  });
 
   // ---- Keyboard ----
 
   // What scrolls sideways must be reachable by keyboard, and what does not must not be a stop.
-  const scrollers = "pre, .table-wrapper, .chart-view, .chart-data .scroll, .katex-display > .katex";
-  const sized = new ResizeObserver((entries) => {
-    for (const { target } of entries) {
-      const scrolls = target.scrollWidth > target.clientWidth || target.scrollHeight > target.clientHeight;
-      if (scrolls) target.tabIndex = 0; else target.removeAttribute("tabindex");
-    }
-  });
+  const scrollers = "pre, .table-wrapper, .chart-view, .chart-data, .katex-display > .katex";
+  function reach(box) {
+    const scrolls = box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight;
+    if (scrolls) box.tabIndex = 0; else box.removeAttribute("tabindex");
+  }
+  const sized = new ResizeObserver((entries) => entries.forEach(({ target }) => reach(target)));
   for (const box of document.querySelectorAll(scrollers)) sized.observe(box);
 })();
