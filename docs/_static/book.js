@@ -1,0 +1,78 @@
+// Draws the charts of a page when they come near, and mends two things for readers without a server or a mouse.
+(() => {
+  "use strict";
+
+  // Search excerpts are fetched, which a page opened from disk may not do. Titles come with the index.
+  if (location.protocol === "file:" && typeof DOCUMENTATION_OPTIONS !== "undefined")
+    DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
+
+  // ---- Charts ----
+
+  const here = document.currentScript.src;
+  let loading;
+  const library = () => (loading ??= new Promise((resolve, reject) => {
+    const script = document.createElement("script");
+    script.src = new URL("vega.js", here);  // a script, not a module: those do not load from file://
+    script.onload = resolve;
+    script.onerror = () => reject(new Error("vega.js did not load; the tables remain"));
+    document.head.append(script);
+  }));
+
+  // Everything that is not data is drawn in currentColor: CSS gives it the page's colour, in light and dark.
+  const ink = "currentColor";
+  const config = {
+    background: "transparent",
+    axis: { domainColor: ink, domainOpacity: 0.4, tickColor: ink, tickOpacity: 0.4, gridColor: ink, gridOpacity: 0.12,
+            labelColor: ink, titleColor: ink, titleFontWeight: "normal" },
+    header: { labelColor: ink, titleColor: ink },
+    legend: { labelColor: ink, titleColor: ink },
+    style: { "guide-label": { fill: ink }, "guide-title": { fill: ink } },
+    text: { color: ink },
+    rule: { color: ink },
+    title: { color: ink, subtitleColor: ink },
+    view: { stroke: null },
+  };
+
+  async function draw(figure) {
+    const place = figure.querySelector(".chart-view");
+    const data = place.firstElementChild;
+    try {
+      await library();
+      const spec = JSON.parse(figure.querySelector("script").textContent);
+      const font = getComputedStyle(document.body).fontFamily;
+      const chart = document.createElement("div");
+      place.replaceChildren(chart);  // of the height that CSS has kept free, so that nothing on the page moves
+      await vegaEmbed(chart, spec, { mode: "vega-lite", renderer: "svg", actions: false, defaultStyle: false,
+                                     config: { font, ...config } });
+      const fold = document.createElement("details");
+      fold.innerHTML = "<summary>The data as a table</summary>";
+      fold.append(data);
+      place.after(fold);
+      figure.classList.add("drawn");
+      reach(place);
+    } catch (error) {
+      place.replaceChildren(data);
+      console.error(error);
+    }
+  }
+
+  const near = new IntersectionObserver((entries) => {
+    for (const { isIntersecting, target } of entries) {
+      if (!isIntersecting) continue;
+      near.unobserve(target);
+      draw(target);
+    }
+  }, { rootMargin: "600px 0px" });
+  for (const figure of document.querySelectorAll("figure.chart")) near.observe(figure);
+
+  // ---- Keyboard ----
+
+  // What scrolls sideways must be reachable by keyboard, and what does not must not be a stop.
+  const scrollers = "pre, .table-wrapper, .chart-view, .chart-data, .katex-display > .katex";
+  function reach(box) {
+    const scrolls = box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight;
+    if (scrolls) box.tabIndex = 0; else box.removeAttribute("tabindex");
+  }
+  const sized = new ResizeObserver((entries) => entries.forEach(({ target }) => reach(target)));
+  for (const box of document.querySelectorAll(scrollers)) sized.observe(box);
+})();
