@@ -63,7 +63,8 @@ def build(out: Path, readme_file: Path) -> int:
 
         html = scratch / "html"
         if status := sphinx(scratch, html):
-            print(f"The site was not built; {out} is as it was. The messages above say why.", file=sys.stderr)
+            print(f"The site was not built; {out} is as it was. The messages above say why.\n"
+                  "There, line 416 of a notebook means line 16 of its 4th cell.", file=sys.stderr)
             return status
         (html / ".buildinfo").unlink()  # holds a hash of paths, and serves only a second build in place
         (html / ".nojekyll").touch()  # or GitHub Pages would leave out every folder that begins with _

