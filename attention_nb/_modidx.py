@@ -24,6 +24,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                          'attention_nb.embeddings.tokenize': ('embeddings.html#tokenize', 'attention_nb/embeddings.py')},
             'attention_nb.guards': { 'attention_nb.guards._kind': ('guards.html#_kind', 'attention_nb/guards.py'),
                                      'attention_nb.guards.check_dim': ('guards.html#check_dim', 'attention_nb/guards.py'),
+                                     'attention_nb.guards.check_flags': ('guards.html#check_flags', 'attention_nb/guards.py'),
                                      'attention_nb.guards.check_floats': ('guards.html#check_floats', 'attention_nb/guards.py'),
                                      'attention_nb.guards.check_heads': ('guards.html#check_heads', 'attention_nb/guards.py'),
                                      'attention_nb.guards.check_inputs': ('guards.html#check_inputs', 'attention_nb/guards.py'),

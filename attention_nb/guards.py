@@ -14,8 +14,8 @@ import torch.nn as nn
 from torch import Tensor
 
 # %% auto #0
-__all__ = ['check_sizes', 'check_share', 'check_scale', 'check_heads', 'whole_numbers', 'check_tensors', 'check_floats',
-           'check_dim', 'check_qkv', 'check_inputs', 'check_mask']
+__all__ = ['check_sizes', 'check_share', 'check_scale', 'check_flags', 'check_heads', 'whole_numbers', 'check_tensors',
+           'check_floats', 'check_dim', 'check_qkv', 'check_inputs', 'check_mask']
 
 # %% ../nbs/92_guards.ipynb #kind
 def _kind(x: Any) -> str:
@@ -52,6 +52,15 @@ def check_scale(
     single = scale.ndim == 0 if isinstance(scale, Tensor) else isinstance(scale, Real) and not isinstance(scale, bool)
     if not single:
         raise TypeError(f"scale: expected a single number; got {scale!r}")
+
+
+def check_flags(
+    **flags: bool,  # name=value, each True or False
+) -> None:
+    "Raise TypeError unless every flag is True or False; a mask handed over as `causal` ends here."
+    for name, flag in flags.items():
+        if not isinstance(flag, bool):
+            raise TypeError(f"{name}: expected True or False; got {_kind(flag)}")
 
 
 def check_heads(

@@ -73,7 +73,7 @@ def mask_to_bias(
 ) -> Tensor:  # 0 where True, -inf where False, shape of `mask`
     "Write a mask as numbers to be added to the scores."
     check_mask(mask)
-    if not dtype.is_floating_point:
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
         raise TypeError(f"dtype: expected a floating type; got {dtype}")
     return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, float("-inf"))
 

@@ -12,7 +12,8 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch import Tensor
 
-from .guards import check_heads, check_inputs, check_mask, check_qkv, check_share, check_tensors
+from .guards import (
+    check_flags, check_heads, check_inputs, check_mask, check_qkv, check_share, check_tensors)
 from .masks import causal_mask
 from .self_attention import scaled_dot_product_attention
 
@@ -53,6 +54,7 @@ def fused_attention(
     "Attend through torch.nn.functional.scaled_dot_product_attention, which need not store the weights."
     check_qkv(q, k, v)
     check_share(dropout_p=dropout_p)
+    check_flags(causal=causal)
     n_q, n_k = q.shape[-2], k.shape[-2]
     if mask is not None:
         check_mask(mask, (*q.shape[:-1], n_k))
@@ -86,6 +88,7 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         check_heads(d_model, n_heads)
         check_share(dropout=dropout)
+        check_flags(bias=bias)
         self.n_heads, self.dropout = n_heads, dropout
         self.q_proj = nn.Linear(d_model, d_model, bias=bias)
         self.k_proj = nn.Linear(d_model, d_model, bias=bias)
@@ -103,6 +106,7 @@ class MultiHeadAttention(nn.Module):
         "Attend from `x` to `memory` with every head."
         memory = x if memory is None else memory
         check_inputs(x, memory, self.q_proj)
+        check_flags(causal=causal, need_weights=need_weights)
         projected = self.q_proj(x), self.k_proj(memory), self.v_proj(memory)
         q, k, v = (split_heads(t, self.n_heads) for t in projected)
         mask = _for_heads(mask, (*q.shape[:-1], k.shape[-2]))

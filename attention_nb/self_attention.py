@@ -9,7 +9,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch import Tensor
 
-from .guards import check_inputs, check_qkv, check_scale, check_share, check_sizes
+from .guards import check_flags, check_inputs, check_qkv, check_scale, check_share, check_sizes
 from .naive_attention import at_least_float32
 from .softmax import masked_softmax
 
@@ -60,6 +60,7 @@ class SelfAttention(nn.Module):
         super().__init__()
         d_v = d_k if d_v is None else d_v
         check_sizes(d_in=d_in, d_k=d_k, d_v=d_v)
+        check_flags(bias=bias)
         self.q_proj = nn.Linear(d_in, d_k, bias=bias)
         self.k_proj = nn.Linear(d_in, d_k, bias=bias)
         self.v_proj = nn.Linear(d_in, d_v, bias=bias)

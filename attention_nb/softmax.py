@@ -78,6 +78,8 @@ def softmax_jacobian(
 ) -> Tensor:  # ∂ weights[i] / ∂ scores[j], (..., n, n)
     "Work out how each weight answers to each score."
     check_dim(weights, -1, "weights")
+    if weights.ndim == 0:
+        raise ValueError("weights: expected a row (..., n); got a single number")
     return weights.diag_embed() - weights[..., :, None] * weights[..., None, :]
 
 # %% ../nbs/02_softmax.ipynb #backward-fn
