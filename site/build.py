@@ -6,7 +6,6 @@ Nothing is executed here: the outputs that are saved in the notebooks are shown.
 bytes. What was there before is replaced only when everything has succeeded.
 """
 import argparse
-import os
 import shutil
 import sys
 import time
@@ -32,6 +31,16 @@ def stored(inventory: bytes) -> bytes:
     "objects.inv without compression, which differs between builds of zlib; readers do not mind."
     *head, packed = inventory.split(b"\n", 4)
     return b"\n".join([*head, zlib.compress(zlib.decompress(packed), 0)])
+
+
+def replace(old: Path, new: Path) -> None:
+    "Put the folder `new` in the place of `old`. It is complete and beside it before anything is removed."
+    old.parent.mkdir(parents=True, exist_ok=True)
+    beside = old.with_name(f"{old.name}.new")
+    shutil.rmtree(beside, ignore_errors=True)
+    shutil.move(new, beside)
+    shutil.rmtree(old, ignore_errors=True)
+    beside.rename(old)
 
 
 def sphinx(scratch: Path, html: Path) -> int:
@@ -71,10 +80,7 @@ def build(out: Path, readme_file: Path) -> int:
         inventory = html / "objects.inv"
         inventory.write_bytes(stored(inventory.read_bytes()))
 
-        if out.exists():
-            out.rename(scratch / "previous")
-        out.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(html, out)
+        replace(out, html)
         readme_file.write_text(home, encoding="utf-8", newline="\n")
     print(f"[2/2] {out} and {readme_file} written in {time.perf_counter() - began:.0f} s")
     return 0

@@ -24,20 +24,21 @@ class View(NamedTuple):
     facets: list[dict]
 
 
-def views(spec: dict, sets: dict, data: Any = None, channels: dict | None = None, facets: tuple = ()) -> Iterator[View]:
+def views(spec: Record, sets: Record, data: Any = None, channels: Record | None = None,
+          facets: tuple = ()) -> Iterator[View]:
     "Every mark in `spec`, however deep."
     data = spec.get("data", data)
     channels = {**(channels or {}), **spec.get("encoding", {})}
     if facet := spec.get("facet"):
         facets = (*facets, *([facet] if "field" in facet else facet.values()))
-    for part in [spec.get("spec"), *(p for key in ("layer", "concat", "hconcat", "vconcat") for p in spec.get(key, []))]:
-        if part:
-            yield from views(part, sets, data, channels, facets)
+    parts = [part for key in ("layer", "concat", "hconcat", "vconcat") for part in spec.get(key, [])]
+    for part in [spec["spec"]] if "spec" in spec else parts:
+        yield from views(part, sets, data, channels, facets)
     if "mark" in spec and data:
         records = data["values"] if "values" in data else sets[data["name"]]
-        by_facet = [channels[c] for c in ("facet", "row", "column") if c in channels]
-        has_field = {c: e for c, e in channels.items() if isinstance(e, dict) and records and e.get("field") in records[0]}
-        yield View(records, has_field, [*facets, *by_facet])
+        fields = records[0].keys() if records else ()
+        shown = {c: e for c, e in channels.items() if isinstance(e, dict) and e.get("field") in fields}
+        yield View(records, shown, [*facets, *(shown[c] for c in ("facet", "row", "column") if c in shown)])
 
 
 def name(channel: dict) -> str:
@@ -52,9 +53,10 @@ def number(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else escape(str(value))
 
 
-def thin(values: list) -> list:
-    "Evenly spaced ones of `values`, not too many."
-    return values[::math.ceil(len(values) / AT_MOST)]
+def thin(values: list) -> tuple[list, str]:
+    "Evenly spaced ones of `values`, not too many, and a note that says so."
+    step = math.ceil(len(values) / AT_MOST)
+    return values[::step], f"1 of every {step} is listed" if step > 1 else ""
 
 
 def tag(kind: str, content: str, attributes: str = "") -> str:
@@ -62,17 +64,18 @@ def tag(kind: str, content: str, attributes: str = "") -> str:
     return f"<{kind}{attributes}>{content}</{kind}>"
 
 
-def html_table(caption: str, head: list[str], body: Iterable[str]) -> str:
+def html_table(captions: list[str], head: list[str], body: Iterable[str]) -> str:
     "A table from its header cells and the insides of its lines."
     lines = "".join(tag("tr", line) + "\n" for line in body)
     header = tag("thead", tag("tr", "".join(tag("th", h, ' scope="col"') for h in head)))
+    caption = ": ".join(filter(None, captions))
     return tag("table", f"{tag('caption', caption) if caption else ''}{header}\n{tag('tbody', lines)}")
 
 
 def grid(records: list[Record], row: dict, col: dict, value: dict, caption: str, shades: bool) -> str:
     "A table with one line per value of `row` and one column per value of `col`, in order of appearance."
     by_place = {(r[row["field"]], r[col["field"]]): r[value["field"]] for r in records}
-    rows, cols = (thin(list(dict.fromkeys(keys))) for keys in zip(*by_place))
+    (rows, fewer_rows), (cols, fewer_cols) = (thin(list(dict.fromkeys(keys))) for keys in zip(*by_place))
     known = [v for v in by_place.values() if isinstance(v, (int, float))]
     low, span = min(known, default=0), (max(known, default=0) - min(known, default=0)) or 1
 
@@ -82,23 +85,26 @@ def grid(records: list[Record], row: dict, col: dict, value: dict, caption: str,
         return tag("td", number(v), share)
 
     corner = f"{name(row)} \\ {name(col)}" if shades else name(row)
-    return html_table(caption, [corner, *map(number, cols)], (
+    return html_table([caption, fewer_rows or fewer_cols], [corner, *map(number, cols)], (
         tag("th", number(r), ' scope="row"') + "".join(cell(r, c) for c in cols) for r in rows))
 
 
 def listing(records: list[Record], columns: list[dict], caption: str) -> str:
     "A table with one line per record."
     fields = [c["field"] for c in columns]
-    return html_table(caption, [name(c) for c in columns], (
-        "".join(tag("td", number(r[f])) for f in fields) for r in thin(records)))
+    rows, fewer = thin(records)
+    return html_table([caption, fewer], [name(c) for c in columns], (
+        "".join(tag("td", number(r[f])) for f in fields) for r in rows))
 
 
 def table(view: View, records: list[Record], caption: str = "") -> str:
     "The data behind one mark, in the form that is read most easily."
     if view.facets:
         facet, rest = view.facets[0], view._replace(facets=view.facets[1:])
-        groups = dict.fromkeys(r[facet["field"]] for r in records)
-        return "\n".join(table(rest, [r for r in records if r[facet["field"]] == g], f"{caption} {number(g)}".strip()) for g in groups)
+        groups: dict[Any, list[Record]] = {}
+        for record in records:
+            groups.setdefault(record[facet["field"]], []).append(record)
+        return "\n".join(table(rest, group, f"{caption} {number(g)}".strip()) for g, group in groups.items())
     ch = view.channels
     x, y, colour = ch.get("x"), ch.get("y"), ch.get("color")
     if x and y and colour:
@@ -107,14 +113,14 @@ def table(view: View, records: list[Record], caption: str = "") -> str:
             return grid(records, y, x, colour, caption, shades=True)  # a heatmap
         if kinds[2] != "quantitative" and kinds[1] == "quantitative":
             return grid(records, x, colour, y, caption, shades=False)  # one line per series
-    names_first = sorted((c for c in ch.values()), key=lambda c: c.get("type") == "quantitative")
+    names_first = sorted(ch.values(), key=lambda c: c.get("type") == "quantitative")
     return listing(records, list({c["field"]: c for c in names_first}.values()), caption)
 
 
 def height(spec: dict) -> int:
     "How many pixels to keep free for the chart: asked of Vega itself, and a little more, since fonts differ."
     svg = vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE)
-    drawn = float(re.search(r'<svg[^>]* height="([\d.]+)"', svg)[1])
+    drawn = float(re.findall(r'<svg[^>]* height="([\d.]+)"', svg)[0])
     sliders = sum("bind" in p for p in spec.get("params", []))
     return 10 * math.ceil((drawn + 5) / 10) + 32 * sliders
 
@@ -125,13 +131,13 @@ def text(title: Any) -> str:
     return title if isinstance(title, str) else " ".join(title)
 
 
-def figure(spec: dict, ident: str) -> str:
+def figure(spec: Record, ident: str) -> str:
     "The chart as an HTML figure."
     caption = text(spec.get("title")) or spec.get("description", "")
     if not caption:
         raise ValueError("a chart needs a title or a description, for readers who cannot see it")
-    spec = {k: v for k, v in spec.items() if k not in ("title", "$schema")} | {"description": spec.get("description") or caption}
-    shown = {}  # marks that are layered share their data: one table for all of them
+    spec = {"description": caption, **{k: v for k, v in spec.items() if k not in ("title", "$schema")}}
+    shown: dict[int, View] = {}  # marks that are layered share their data: one table for all of them
     for view in views(spec, spec.get("datasets", {})):
         shown.setdefault(id(view.data), view)
     tables = "\n".join(table(view, view.data) for view in shown.values() if view.data)

@@ -92,7 +92,7 @@ copybutton_selector = "div:not(.output) > div.highlight > pre"  # what was print
 
 def fold(self: HTML5Translator, node: nodes.Element) -> None:
     "Begin folded code. Myst-nb's own form names every fold `Toggle hidden content`, whatever its summary says."
-    self.body.append(f"<details class=\"{' '.join(['fold', *node['classes']])}\"><summary>{self.encode(node['prompt_show'])}</summary>\n")
+    self.body.append(f"<details class=\"fold\"><summary>{self.encode(node['prompt_show'])}</summary>\n")
 
 
 def unfold(self: HTML5Translator, node: nodes.Element) -> None:

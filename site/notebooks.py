@@ -1,5 +1,6 @@
 """From nbdev notebooks to the notebooks that Sphinx renders, and to README.md."""
 import re
+import shutil
 from configparser import ConfigParser
 from html import escape
 from pathlib import Path
@@ -41,8 +42,8 @@ def directives(cell: NotebookNode) -> dict[str, str]:
     return found
 
 
-def prepare(cell: NotebookNode) -> NotebookNode:
-    "A code cell with nbdev's directives said in the words of myst-nb and nbconvert: tags."
+def prepare(cell: NotebookNode) -> dict[str, str]:
+    "Say a code cell's directives in the words of myst-nb and nbconvert, which are tags; the directives."
     said = directives(cell)
     tags = {"remove-cell": "hide" in said or "default_exp" in said or not cell.source.strip(),
             "remove-input": said.get("echo:") == "false", "remove-output": said.get("output:") == "false",
@@ -51,20 +52,18 @@ def prepare(cell: NotebookNode) -> NotebookNode:
     cell.metadata = NotebookNode(
         tags=[tag for tag, holds in tags.items() if holds],
         mystnb={"code_prompt_show": prompt, "code_prompt_hide": prompt})
-    return cell
+    return said
 
 
 def load(path: Path) -> NotebookNode:
     "The notebook at `path`, ready to be shown."
     nb = nbformat.read(path, as_version=4)
     nb.metadata.language_info = NotebookNode(name="python")
-    if not (title := nb.cells and re.match(r"# (.+)\n+> (.+)\s*$", nb.cells[0].source)):
+    if not (top := nb.cells and re.match(r"# .+\n+> (.+)\s*$", nb.cells[0].source)):
         raise BadNotebook("the first cell must be `# Title` and, below it, `> one sentence`")
-    modules = re.findall(r"^#\|\s*default_exp\s+(\w+)", "\n".join(c.source for c in nb.cells), re.M)
-    nb.metadata.book = NotebookNode(name=path.name, title=title[1], lead=title[2], module=modules[0] if modules else None)
-    for cell in nb.cells:
-        if cell.cell_type == "code":
-            prepare(cell)
+    said = [prepare(cell) for cell in nb.cells if cell.cell_type == "code"]
+    module = next((d["default_exp"] for d in said if "default_exp" in d), None)
+    nb.metadata.book = NotebookNode(name=path.name, lead=top[1], module=module)
     return nb
 
 
@@ -123,11 +122,20 @@ def toctree(caption: str, entries: list[str]) -> str:
     return "\n".join(["```{toctree}", ":hidden:", f":caption: {caption}", "", *entries, "```"])
 
 
-def neighbours(root: Path, nbs: list[NotebookNode]) -> list[Path]:
-    "The files of the repository that the notebooks link to."
-    links = (m for nb in nbs for c in nb.cells if c.cell_type == "markdown"
-             for m in re.findall(r"\]\(\.\./([^)#\s]+)", c.source))
-    return [root / link for link in dict.fromkeys(links)]
+def neighbours(nbs: list[NotebookNode]) -> list[Path]:
+    "The files of the repository that the notebooks link to, from its root."
+    texts = (cell.source for nb in nbs for cell in nb.cells if cell.cell_type == "markdown")
+    found = (link for text in texts for link in re.findall(r"\]\(\.\./([^)#\s]+)", text))
+    return list(map(Path, dict.fromkeys(found)))
+
+
+def copy_neighbour(root: Path, path: Path, src: Path, nbs_path: str) -> None:
+    "Put a file of the repository beside the pages; if it is a page itself, its links to notebooks keep working."
+    if not (root / path).is_file():
+        raise BadNotebook(f"a notebook links to ../{path.as_posix()}, and there is no such file")
+    (src / path).parent.mkdir(parents=True, exist_ok=True)
+    content = (root / path).read_bytes()
+    (src / path).write_bytes(content.replace(f"]({nbs_path}/".encode(), b"](") if path.suffix == ".md" else content)
 
 
 def load_all(folder: Path) -> list[NotebookNode]:
@@ -147,25 +155,22 @@ def book(root: Path, src: Path, extra: Path) -> list[str]:
     nbs = load_all(root / conf["nbs_path"])
     src.mkdir(parents=True)
     (extra / "notebooks").mkdir(parents=True)
-    beside = neighbours(root, nbs)
+    beside = neighbours(nbs)
     for path in beside:
-        if not path.is_file():
-            raise BadNotebook(f"a notebook links to ../{path.name}, and there is no such file")
-        # pages among these files link back to the notebooks, which lie beside them here
-        (src / path.name).write_text(path.read_text(encoding="utf-8").replace(f"]({conf['nbs_path']}/", "]("), encoding="utf-8")
+        copy_neighbour(root, path, src, conf["nbs_path"])
 
     names = [nb.metadata.book.name.removesuffix(".ipynb") for nb in nbs]
     contents = "\n\n".join(toctree(*part) for part in [
         ("Chapters", [n for n in names if n[0] in "012345678"]),
         ("Tools", [n for n in names if n[0] == "9"]),
-        ("Project", [*(p.stem for p in beside if p.suffix == ".md"), "genindex"])])
+        ("Project", [*(p.with_suffix("").as_posix() for p in beside if p.suffix == ".md"), "genindex"])])
     for nb, name in zip(nbs, names):
         try:
             page(nb, conf, contents)
         except BadNotebook as e:
             raise BadNotebook(f"{name}.ipynb: {e}") from None
         nbformat.write(nb, src / f"{name}.ipynb")
-        (extra / "notebooks" / f"{name}.ipynb").write_bytes((root / conf["nbs_path"] / f"{name}.ipynb").read_bytes())
+        shutil.copyfile(root / conf["nbs_path"] / f"{name}.ipynb", extra / "notebooks" / f"{name}.ipynb")
     return names
 
 
@@ -188,4 +193,5 @@ def readme(root: Path) -> str:
     exporter = MarkdownExporter(config=Config(TagRemovePreprocessor=tags))
     body = exporter.from_notebook_node(nb)[0]
     body = re.sub(r"\n{3,}(?=\S)", "\n\n", body).strip() + "\n"
-    return f"<!-- Made from {conf['nbs_path']}/{conf['readme_nb']} by `make docs`: edit the notebook, not this file. -->\n\n{body}"
+    origin = f"{conf['nbs_path']}/{conf['readme_nb']}"
+    return f"<!-- Made from {origin} by `make docs`: edit the notebook, not this file. -->\n\n{body}"

@@ -39,7 +39,7 @@ def describe(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: l
     lines[:] = [escape(line) for line in lines]
     if rows := list(parameters(obj)) if callable(obj) else []:
         lines += ["", ".. list-table::", "   :class: params", ""]
-        lines += [f"   {'* -' if column == 0 else '  -'} {cell}" for row in rows for column, cell in enumerate(row)]
+        lines += [f"   {'  -' if column else '* -'} {cell}" for row in rows for column, cell in enumerate(row)]
 
 
 def parameters(obj: Any) -> Iterator[tuple[str, str, str]]:
@@ -49,7 +49,9 @@ def parameters(obj: Any) -> Iterator[tuple[str, str, str]]:
         if param == "self" or (param == "return" and (inspect.isclass(obj) or about.anno in (none, "None"))):
             continue
         default = about.get("default", none)
-        kind = " = ".join(str(x) for x in (about.anno, None if default is none else repr(default)) if x not in (none, None))
+        kind = "" if about.anno is none else str(about.anno)
+        if default is not none:
+            kind += f" = {default!r}"
         yield ("*returns*" if param == "return" else f"`{param}`", kind and f"`{kind}`", escape(about.docment or ""))
 
 
@@ -58,24 +60,26 @@ class LinkNames(SphinxPostTransform):
     default_priority = 5  # before references are resolved
 
     def run(self, **kwargs: Any) -> None:
-        package = self.config.project
-        known = {}
-        for full, entry in self.env.domains["py"].objects.items():
-            known[full] = full
-            known.setdefault(full if entry.objtype == "module" else full.split(".", 2)[2], full)
+        objects = self.env.domains["py"].objects
+        known = {full: full for full in objects}
+        for full, entry in objects.items():
+            if entry.objtype != "module":
+                package, _, name = full.split(".", 2)
+                known.setdefault(name, full)
+                known.setdefault(f"{package}.{name}", full)  # unless it is a module: `attention_nb.softmax`
         for code in list(self.document.findall(nodes.literal)):
-            name = code.astext().removesuffix("()")
-            target = known.get(name) or known.get(name.removeprefix(f"{package}."))
-            parents = list(ancestors(code))
-            here = {i for p in parents if isinstance(p, desc) for i in p[0].get("ids", [])}
-            if target and target not in here and not any(isinstance(p, (nodes.reference, nodes.title)) for p in parents):
+            target = known.get(code.astext().removesuffix("()"))
+            around = list(ancestors(code))
+            described = {i for node in around if isinstance(node, desc) for i in node[0].get("ids", [])}
+            linked = any(isinstance(node, (nodes.reference, nodes.title)) for node in around)
+            if target and target not in described and not linked:
                 xref = pending_xref("", refdomain="py", reftype="obj", reftarget=target, refexplicit=True,
                                     refdoc=self.env.docname)
                 code.replace_self(xref)
                 xref += code
 
 
-def ancestors(node: nodes.Node) -> Any:
+def ancestors(node: nodes.Node) -> Iterator[nodes.Node]:
     "The nodes around `node`, from the inside out."
     while node := node.parent:
         yield node
