@@ -53,11 +53,11 @@ def _cells(weights: Tensor, rows: Sequence[str], cols: Sequence[str]) -> list[di
 
 
 def _layers(low: float, high: float, digits: int = 2, step: int = 46, legend: str = "weight",
-            row_title: str = "query", col_title: str = "key") -> alt.LayerChart:
+            row_title: str = "query", col_title: str = "key", orient: str = "top") -> alt.LayerChart:
     "Coloured cells with their values printed on them; the data is added by the caller."
     alt = _altair()
     base = alt.Chart().encode(
-        x=alt.X("key:N", sort=None, title=col_title, axis=alt.Axis(orient="top", labelAngle=0)),
+        x=alt.X("key:N", sort=None, title=col_title, axis=alt.Axis(orient=orient, labelAngle=0)),
         y=alt.Y("query:N", sort=None, title=row_title),
         tooltip=[alt.Tooltip("query:N", title=row_title), alt.Tooltip("key:N", title=col_title),
                  alt.Tooltip("value:Q", title=legend)])
@@ -122,17 +122,19 @@ def head_grid(
     title: str = "Attention weights of each head",  # printed above the grid
     columns: int = 2,  # heads per line
     names: Sequence[str] | None = None,  # one per matrix; default "head 0", "head 1", …
+    digits: int = 2,  # decimals printed in each cell
 ) -> alt.FacetChart:  # shows itself when it is the last value of a cell
     "Draw the weights of several heads on one colour scale."
     alt = _altair()
     if weights.ndim != 3:
         raise ValueError(f"weights: expected one matrix per head (h, n_q, n_k); got shape {tuple(weights.shape)}")
     cols = rows if cols is None else cols
-    names = [f"head {h}" for h in range(len(weights))] if names is None else names
+    names = [f"head {h}" for h in range(len(weights))] if names is None else _labels(names)
     _check_labels("names", names, len(weights))
     cells = [dict(head=name, **cell) for name, w in zip(names, weights) for cell in _cells(w, rows, cols)]
-    chart = _layers(0.0, max(c["value"] for c in cells))
-    grid = chart.facet(data=alt.Data(values=cells), facet=alt.Facet("head:N", title=None, sort=None), columns=columns)
+    chart = _layers(0.0, max(c["value"] for c in cells), digits, orient="bottom")  # the names stand above
+    facet = alt.Facet("head:N", title=None, sort=names, header=alt.Header(labelFontWeight="bold"))
+    grid = chart.facet(data=alt.Data(values=cells), facet=facet, columns=columns)
     return grid.properties(title=title, background="transparent",
                            description=f"{title}: {len(weights)} heatmaps, {len(rows)} queries by {len(cols)} keys.")
 
