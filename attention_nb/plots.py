@@ -52,7 +52,7 @@ def _cells(weights: Tensor, rows: Sequence[str], cols: Sequence[str]) -> list[di
             for r, line in zip(_labels(rows), values) for c, v in zip(_labels(cols), line)]
 
 
-def _layers(low: float, high: float, digits: int = 2, step: int = 46, legend: str = "weight",
+def _layers(low: float, high: float, digits: int = 2, step: int = 42, legend: str = "weight",
             row_title: str = "query", col_title: str = "key", orient: str = "top") -> alt.LayerChart:
     "Coloured cells with their values printed on them; the data is added by the caller."
     alt = _altair()
@@ -86,7 +86,7 @@ def heatmap(
     cols = rows if cols is None else cols
     cells = _cells(weights, rows, cols)
     values = [c["value"] for c in cells]
-    step = max(46, 8 * max(len(c) for c in _labels(cols)))
+    step = max(42, 6 * max(len(c) for c in _labels(cols)))  # six words fit a phone
     chart = _layers(min(0.0, *values), max(values), digits, step, legend, row_title, col_title)
     chart.data = alt.Data(values=cells)
     return chart.properties(title=title, background="transparent",
@@ -153,7 +153,7 @@ def lines(
         if len(y) != len(x):
             raise ValueError(f"ys[{name!r}]: expected {len(x)} values, one per position; got {len(y)}")
     rows = [dict(x=float(a), y=float(f"{float(b):.4g}"), line=name) for name, y in ys.items() for a, b in zip(x, y)]
-    x_scale, y_scale = (alt.Scale(type="log") if axis in log else alt.Scale(zero=False) for axis in "xy")
+    x_scale, y_scale = (alt.Scale(type="log", nice=False) if axis in log else alt.Scale(zero=False) for axis in "xy")
     dash = alt.StrokeDash("line:N", title=None, sort=None, legend=alt.Legend(orient="bottom"))
     colour = alt.Color("line:N", title=None, sort=None, scale=alt.Scale(scheme="tableau10"))
     return alt.Chart(alt.Data(values=rows)).mark_line(point=True).encode(
