@@ -6,6 +6,8 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
+# The steps of `docs` follow each other, also under `make -j`.
+.NOTPARALLEL:
 .PHONY: help docs test lab serve prepare export outputs pages hooks constraints clean
 
 help:  ## list these commands

@@ -53,6 +53,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                                         'attention_nb/multi_head_attention.py'),
                                                    'attention_nb.multi_head_attention.MultiHeadAttention.to_torch': ( 'multi_head_attention.html#multiheadattention.to_torch',
                                                                                                                       'attention_nb/multi_head_attention.py'),
+                                                   'attention_nb.multi_head_attention._and_causal': ( 'multi_head_attention.html#_and_causal',
+                                                                                                      'attention_nb/multi_head_attention.py'),
                                                    'attention_nb.multi_head_attention._for_heads': ( 'multi_head_attention.html#_for_heads',
                                                                                                      'attention_nb/multi_head_attention.py'),
                                                    'attention_nb.multi_head_attention.fused_attention': ( 'multi_head_attention.html#fused_attention',

@@ -60,9 +60,14 @@ def fused_attention(
         check_mask(mask, (*q.shape[:-1], n_k))
         mask = torch.atleast_2d(mask)
     if causal and (mask is not None or n_q != n_k):
-        triangle = causal_mask(n_q, n_k, q.device)
-        mask, causal = triangle if mask is None else triangle & mask, False
+        mask, causal = _and_causal(mask, q, k), False
     return F.scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal=causal)
+
+
+def _and_causal(mask: Tensor | None, q: Tensor, k: Tensor) -> Tensor:
+    "What `mask` allows, without the future."
+    triangle = causal_mask(q.shape[-2], k.shape[-2], q.device)
+    return triangle if mask is None else triangle & mask
 
 # %% ../nbs/05_multi_head_attention.ipynb #for-heads
 def _for_heads(mask: Tensor | None, shape: tuple[int, ...]) -> Tensor | None:
@@ -113,9 +118,7 @@ class MultiHeadAttention(nn.Module):
         dropout_p = self.dropout if self.training else 0.0
         if not need_weights:
             return self.out_proj(merge_heads(fused_attention(q, k, v, mask, causal, dropout_p))), None
-        if causal:
-            triangle = causal_mask(q.shape[-2], k.shape[-2], q.device)
-            mask = triangle if mask is None else triangle & mask
+        mask = _and_causal(mask, q, k) if causal else mask
         context, weights = scaled_dot_product_attention(q, k, v, mask, dropout_p)
         return self.out_proj(merge_heads(context)), weights
 

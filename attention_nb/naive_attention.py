@@ -66,8 +66,9 @@ def naive_attention(
     mask = torch.ones(shape, dtype=torch.bool) if mask is None else mask
     check_mask(mask, shape)
     weights, context = [], []
-    flat = (at_least_float32(t).flatten(0, -3) if t.ndim > 2 else at_least_float32(t)[None] for t in (q, k, v))
-    for q_b, k_b, v_b, mask_b in zip(*flat, mask.expand(shape).reshape(-1, *shape[-2:])):
+    wide = (at_least_float32(t) for t in (q, k, v))
+    flat = (t.reshape(-1, *t.shape[-2:]) for t in (*wide, mask.expand(shape)))  # one leading dimension
+    for q_b, k_b, v_b, mask_b in zip(*flat):
         for q_i, mask_i in zip(q_b, mask_b):
             w_i = naive_weights(q_i, k_b, mask_i.tolist(), scale)
             weights.append(w_i)
