@@ -10,21 +10,26 @@ __all__ = ['Vocab', 'journey', 'number_corpus', 'one_hot', 'one_hot_vectors', 's
            'MultiHeadAttention', 'fused_attention', 'merge_heads', 'split_heads']
 
 # %% ../nbs/99_api.ipynb #imports
-from .embeddings import Vocab, journey, number_corpus, one_hot, one_hot_vectors, sentence_embed, tokenize
+from .embeddings import (
+    Vocab, journey, number_corpus, one_hot, one_hot_vectors, sentence_embed, tokenize)
 from .naive_attention import dot, naive_attention
 from .softmax import (
     entropy, logsumexp, masked_softmax, naive_softmax, softmax, softmax_backward, softmax_jacobian)
-from .self_attention import SelfAttention, attention_scores, scaled_dot_product_attention
+from .self_attention import (
+    SelfAttention, attention_scores, scaled_dot_product_attention)
 from .masks import (
-    bias_to_mask, causal_mask, from_torch_masks, mask_to_bias, padding_mask, to_attn_mask, to_key_padding_mask)
-from .multi_head_attention import MultiHeadAttention, fused_attention, merge_heads, split_heads
+    bias_to_mask, causal_mask, from_torch_masks, mask_to_bias, padding_mask, to_attn_mask,
+    to_key_padding_mask)
+from .multi_head_attention import (
+    MultiHeadAttention, fused_attention, merge_heads, split_heads)
 
 __version__ = "0.1.0"
 
 _all_ = [
     "Vocab", "journey", "number_corpus", "one_hot", "one_hot_vectors", "sentence_embed", "tokenize",
     "dot", "naive_attention",
-    "entropy", "logsumexp", "masked_softmax", "naive_softmax", "softmax", "softmax_backward", "softmax_jacobian",
+    "entropy", "logsumexp", "masked_softmax", "naive_softmax", "softmax", "softmax_backward",
+    "softmax_jacobian",
     "SelfAttention", "attention_scores", "scaled_dot_product_attention",
     "bias_to_mask", "causal_mask", "from_torch_masks", "mask_to_bias", "padding_mask", "to_attn_mask",
     "to_key_padding_mask",

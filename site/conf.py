@@ -33,6 +33,7 @@ smartquotes = False  # the text says what it means, also in `--option`
 
 # The notebooks: CommonMark and dollar math, which JupyterLab shows too. Outputs are shown as they were saved.
 nb_execution_mode = "off"
+nb_render_markdown_format = "myst"  # outputs in Markdown may hold tables
 nb_merge_streams = True
 myst_enable_extensions = ["dollarmath"]
 myst_dmath_double_inline = True
