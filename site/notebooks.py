@@ -13,7 +13,7 @@ from nbformat.v4 import new_markdown_cell
 from traitlets.config import Config
 
 import citations
-from charts import figure, text
+from charts import figure, text, views
 
 CHART = "application/vnd.vegalite.v5+json"
 NOTATION = "96_notation.ipynb"
@@ -206,6 +206,23 @@ def book(root: Path, src: Path, extra: Path) -> list[str]:
 
 # README.md ----------------------------------------------------------------------------------------------------
 
+def in_words(spec: dict, site: str) -> str:
+    "What stands in a chart's place: where it is drawn, and the numbers of a heatmap."
+    where = f"*The chart “{text(spec.get('title'))}” is drawn in [the rendered book]({site}).*"
+    for view in views(spec, spec.get("datasets", {})):
+        ch = view.channels
+        if {"x", "y", "color"} <= ch.keys() and ch["color"].get("type") == "quantitative" and "params" not in spec:
+            x, y, colour = (ch[c]["field"] for c in ("x", "y", "color"))
+            names = list(dict.fromkeys(record[x] for record in view.data))
+            rows: dict[str, dict[str, float]] = {}
+            for record in view.data:
+                rows.setdefault(record[y], {})[record[x]] = record[colour]
+            lines = [["", *names], ["---"] * (len(names) + 1)]
+            lines += [[f"**{row}**", *(f"{values[name]:.2f}" for name in names)] for row, values in rows.items()]
+            return "\n".join(f"| {' | '.join(line)} |" for line in lines) + f"\n\n{where}"
+    return where
+
+
 def readme(root: Path) -> str:
     "The home page in Markdown, with links that work from the root of the repository."
     conf = settings(root)
@@ -217,8 +234,7 @@ def readme(root: Path) -> str:
             cell.source = re.sub(r"(?<=\]\()#[^)]+", lambda m: m[0].lower(), cell.source)  # as GitHub writes anchors
         for out in cell.get("outputs", []):
             if CHART in out.get("data", {}):
-                title = text(out.data[CHART].get("title"))
-                out.data = {"text/markdown": f"*The chart “{title}” is drawn in [the rendered book]({site}).*"}
+                out.data = {"text/markdown": in_words(out.data[CHART], site)}
     tags = {"remove_cell_tags": ["remove-cell"], "remove_input_tags": ["remove-input"],
             "remove_all_outputs_tags": ["remove-output"], "enabled": True}
     exporter = MarkdownExporter(config=Config(TagRemovePreprocessor=tags))
