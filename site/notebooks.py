@@ -16,7 +16,7 @@ import citations
 from charts import figure, text, views
 
 CHART = "application/vnd.vegalite.v5+json"
-NOTATION = "96_notation.ipynb"
+NOTATION = "96_notation.html"
 DIRECTIVES = {"default_exp", "hide", "export", "exporti", "exports", "notest",
               "echo:", "output:", "eval:", "code-fold:", "code-summary:"}
 
@@ -96,10 +96,10 @@ def links(nb: NotebookNode, conf: dict[str, str]) -> str:
         url = f"https://colab.research.google.com/github/{repo}/blob/{conf['branch']}/{conf['nbs_path']}/{name}"
         found.append(f'<a href="{escape(url)}">Open in Colab</a>')
     if is_chapter(name):
-        found.append(f"[Notation]({NOTATION})")
+        found.append(f'<a href="{NOTATION}">Notation</a>')
     if name == citations.PAGE:
         found.append('<a href="references.bib" download>Download as BibTeX</a>')
-    return f'<span class="notebook-links">{" · ".join(found)}</span>'
+    return f'<p class="notebook-links">{" · ".join(found)}</p>'
 
 
 def is_chapter(name: str) -> bool:
