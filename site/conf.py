@@ -27,7 +27,7 @@ version = release = book["version"]
 language = "en"
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "sphinxcontrib.katex", "sphinx_copybutton",
-              "reference"]
+              "reference", "source"]
 templates_path = ["templates"]
 smartquotes = False  # the text says what it means, also in `--option`
 
