@@ -8,7 +8,7 @@ READY := .venv/.ready
 .DEFAULT_GOAL := help
 # The steps of `docs` follow each other, also under `make -j`.
 .NOTPARALLEL:
-.PHONY: help docs test lab serve prepare export outputs pages hooks constraints clean
+.PHONY: help docs test lab serve prepare export outputs pages card hooks constraints clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -37,6 +37,9 @@ outputs: export
 
 pages: export
 	$(BIN)/python site/build.py
+
+card: $(READY)
+	$(BIN)/python site/card.py
 
 hooks: $(READY)  ## teach git and your Jupyter to merge and clean notebooks
 	$(BIN)/nbdev_install_hooks

@@ -27,7 +27,7 @@ version = release = book["version"]
 language = "en"
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "sphinxcontrib.katex", "sphinx_copybutton",
-              "reference", "source"]
+              "reference", "source", "head"]
 templates_path = ["templates"]
 smartquotes = False  # the text says what it means, also in `--option`
 
@@ -82,7 +82,7 @@ html_css_files = ["book.css"]
 html_js_files = ["book.js"]
 html_copy_source = html_show_sourcelink = False
 html_domain_indices = False  # one index, of names; the modules are the chapters
-html_baseurl = book["doc_host"] and book["doc_host"] + book["doc_baseurl"]
+html_baseurl = book["doc_host"] and f"{book['doc_host']}/{book['doc_baseurl'].strip('/')}".rstrip("/") + "/"
 html_theme_options = {"top_of_page_buttons": []}
 if book["git_url"]:
     html_theme_options = {"source_repository": book["git_url"], "source_branch": book["branch"],

@@ -50,9 +50,7 @@ def module(app: Sphinx, page: str, body: str) -> dict[str, str]:
 def surround(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: nodes.document) -> None:
     "Give a page of viewcode's its heading, description and links."
     if pagename.startswith("_modules/"):
-        made = index(app) if pagename == INDEX else module(app, pagename, context["body"])
-        context["metatags"] = f'{context.get("metatags", "")}<meta name="description" content="{escape(made.pop("about"))}">'
-        context.update(made)
+        context.update(index(app) if pagename == INDEX else module(app, pagename, context["body"]))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
