@@ -15,7 +15,7 @@ from charts import views
 from notebooks import CHART, settings
 
 SITE = Path(__file__).resolve().parent
-CARD, COVER = SITE / "pictures/card.png", SITE / "pictures/cover.png"
+CARD, COVER = SITE / "card.png", SITE / "epub_static/cover.png"
 INK, PAPER, BLUE = "#0f172a", "#f8fafc", "#08519c"
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from docutils import nodes
 from sphinx.application import Sphinx
 
-CARD = Path(__file__).with_name("pictures") / "card.png"  # made by card.py
+CARD = Path(__file__).with_name("card.png")  # made by card.py
 NOT_FOUND = "404"
 UNLISTED = {NOT_FOUND, "search"}  # pages that nobody should find through a search engine
 WITHOUT_SOURCE = {  # title, description
