@@ -30,7 +30,7 @@ def trim(path: Path) -> None:
     "Take out the addresses of source maps; let text show before its font has come."
     text = path.read_text(encoding="utf-8")
     short = re.sub(r"\n?(?://|/\*)# sourceMappingURL=\S+(?: ?\*/)?\n?", "\n", text)
-    short = short.replace("font-display:block", "font-display:swap")
+    short = re.sub(r"@font-face\s*{(?![^}]*font-display)", "@font-face{font-display:swap;", short)
     if short != text:
         path.write_text(short, encoding="utf-8", newline="\n")
 

@@ -170,7 +170,8 @@ def test_no_static_file_is_unused():
     fail_if([str(path.relative_to(DOCS)) for path in (DOCS / "_static").rglob("*")
              if path.is_file() and "LICENSE" not in path.name and path.name not in texts], "Never asked for:")
     assert "sourceMappingURL" not in texts
-    assert "font-display:block" not in texts
+    assert "@font-face" in texts
+    assert not re.search(r"@font-face\s*{(?![^}]*font-display:swap)", texts), "text would wait for its font"
 
 
 def test_prints_well():
