@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from docutils import nodes
 from sphinx.application import Sphinx
 
+ROOT = Path(__file__).resolve().parents[1]
 CARD = Path(__file__).with_name("card.png")  # made by card.py
 NOT_FOUND = "404"
 UNLISTED = {NOT_FOUND, "search"}  # pages that nobody should find through a search engine
@@ -58,6 +59,9 @@ def add_tags(app: Sphinx, page: str, template: str, context: dict[str, Any], doc
         context["pageurl"] = host  # not …/index.html: one page, one address
     if page in UNLISTED:
         context["pageurl"] = None
+    folder = context.get("theme_source_directory") or ""  # of "View this page"; some pages lie beside the notebooks
+    if doctree and not (ROOT / folder / f"{page}{context['page_source_suffix']}").exists():
+        context["theme_source_directory"] = ""
     about = context.pop("about", "") or description(page, doctree)
     context["metatags"] = tags(page, context, about, "" if page in UNLISTED else host)
 

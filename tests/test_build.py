@@ -154,6 +154,15 @@ def test_open_in_colab_when_a_repository_is_named(hosted):
         json.loads((hosted / f"notebooks/{name}.ipynb").read_text(encoding="utf-8"))
 
 
+@pytest.mark.xdist_group("hosted")
+def test_view_and_edit_lead_to_files_of_the_repository(hosted):
+    "Most pages come from nbs/, some from beside it."
+    links = {a["href"] for page in pages(hosted).values() for a in page.select(f"a[href*='github.com/{REPO}/']")}
+    files = {re.sub(r"^.*?/(?:blob|edit)/main/|\?.*$", "", link) for link in links}
+    assert {"nbs/index.ipynb", "CONTRIBUTING.md"} <= files
+    fail_if([name for name in sorted(files) if not (ROOT / name).exists()], "No such file in the repository:")
+
+
 # Weight -------------------------------------------------------------------------------------------------------
 
 def test_pages_load_what_they_use(docs):
