@@ -52,9 +52,10 @@ def still(found: re.Match, folder: Path) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{ident}.svg").write_text(picture(spec, title), encoding="utf-8", newline="\n")
     tables = "\n".join(re.findall(r"<table.*?</table>", shown, re.S)) if bound(spec) else ""
+    fold = f"<details><summary>The data, in every state</summary>\n{tables}\n</details>\n" if tables else ""
     alt = escape(spec.get("description", title))
-    return (f'<figure class="chart" id="{ident}"><img src="{folder.name}/{ident}.svg" alt="{alt}"/>\n'
-            f"<figcaption>{caption}</figcaption>\n{tables}</figure>")
+    return (f'<figure class="chart" id="{ident}">\n<figcaption>{caption}</figcaption>\n'
+            f'<img src="{folder.name}/{ident}.svg" alt="{alt}"/>\n{fold}</figure>')
 
 
 def settle(app: Sphinx, doctree: nodes.document, docname: str) -> None:
