@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from browser import chromium, site, visit  # noqa: F401 (fixtures)
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "nbs").glob("*.ipynb"))
