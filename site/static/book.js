@@ -92,7 +92,7 @@
         if (event.key !== "Enter" && event.key !== " ") return;
         event.preventDefault();
         open(true);
-        menu.querySelector("a, input").focus();
+        [...menu.querySelectorAll("a, input")].find((stop) => stop.offsetParent).focus();  // the first that is shown
       });
     }
     box.addEventListener("change", tell);
