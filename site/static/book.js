@@ -77,34 +77,35 @@
   for (const box of document.querySelectorAll(scrollers)) sized.observe(box);
 
   // Furo opens its menus on a narrow page by labels of hidden checkboxes, which a mouse can click. Here they become
-  // buttons: Enter or Space opens and goes into the menu; Escape, a choice, or Tab past its end closes it.
+  // buttons, which lead into the menu; Escape, a choice, or Tab past its end closes it.
   for (const [name, drawer] of [["__navigation", ".sidebar-drawer"], ["__toc", ".toc-drawer"]]) {
     const box = document.getElementById(name);
     const menu = document.querySelector(drawer);
-    const buttons = document.querySelectorAll(`label[for="${name}"]:not(.overlay)`);
-    const tell = () => buttons.forEach((button) => button.setAttribute("aria-expanded", box.checked));
-    const open = (wanted) => { box.checked = wanted; tell(); };
-    for (const button of buttons) {
-      button.tabIndex = 0;
-      button.setAttribute("role", "button");
+    const buttons = [...document.querySelectorAll(`label[for="${name}"]:not(.overlay)`)].map((label) => {
+      const button = document.createElement("button");
+      button.className = label.className;
       button.setAttribute("aria-label", menu.getAttribute("aria-label"));
-      button.addEventListener("keydown", (event) => {
-        if (event.key !== "Enter" && event.key !== " ") return;
-        event.preventDefault();
-        open(true);
-        [...menu.querySelectorAll("a, input")].find((stop) => stop.offsetParent).focus();  // the first that is shown
-      });
-    }
-    box.addEventListener("change", tell);
-    menu.addEventListener("click", ({ target }) => target.closest("a") && open(false));
-    menu.addEventListener("focusout", (event) => {
-      if (box.checked && event.relatedTarget && !menu.contains(event.relatedTarget)) open(false);
+      button.append(...label.childNodes);
+      label.replaceWith(button);
+      return button;
     });
+    const open = (wanted) => {
+      box.checked = wanted;
+      for (const button of buttons) button.setAttribute("aria-expanded", wanted);
+    };
+    const shown = (element) => element.offsetParent;
+    for (const button of buttons) button.addEventListener("click", () => {
+      open(true);
+      [...menu.querySelectorAll("a, input")].find(shown).focus();
+    });
+    menu.addEventListener("click", ({ target }) => target.closest("a") && open(false));
+    menu.addEventListener("focusout", ({ relatedTarget: next }) => next && !menu.contains(next) && open(false));
     menu.addEventListener("keydown", ({ key }) => {
       if (key !== "Escape" || !box.checked) return;
-      [...buttons].find((button) => button.offsetParent).focus();  // the one that is shown at this width
+      buttons.find(shown).focus();
       open(false);
     });
-    tell();
+    box.addEventListener("change", () => open(box.checked));  // a click beside the menu
+    open(false);
   }
 })();
