@@ -93,6 +93,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                     'attention_nb.plots._print': ('plots.html#_print', 'attention_nb/plots.py'),
                                     'attention_nb.plots._respond': ('plots.html#_respond', 'attention_nb/plots.py'),
                                     'attention_nb.plots._rounded': ('plots.html#_rounded', 'attention_nb/plots.py'),
+                                    'attention_nb.plots._said': ('plots.html#_said', 'attention_nb/plots.py'),
                                     'attention_nb.plots._scale_data': ('plots.html#_scale_data', 'attention_nb/plots.py'),
                                     'attention_nb.plots._slider': ('plots.html#_slider', 'attention_nb/plots.py'),
                                     'attention_nb.plots._steps': ('plots.html#_steps', 'attention_nb/plots.py'),

@@ -174,6 +174,11 @@ def _rounded(x: Tensor, digits: int = 4) -> Any:
     return [_rounded(part, digits) for part in x] if x.ndim else round(x.item(), digits) + 0.0
 
 
+def _said(x: float) -> str:
+    "A number in a line of words, with the minus sign that the charts print."
+    return f"{x:.2f}".replace("-", "−")
+
+
 def _check_shape(name: str, x: Tensor, *shape: int) -> None:
     if tuple(x.shape) != shape:
         raise ValueError(f"{name}: expected shape {shape}; got {tuple(x.shape)}")
@@ -287,7 +292,8 @@ def _per_kind(base: Any, data: str, kinds: Sequence[str], chosen: str) -> alt.HC
     "The same chart for each kind, side by side."
     alt = _altair()
     base = base.transform_filter(chosen).properties(width=108, height=110)
-    return alt.hconcat(*(base.transform_filter(alt.datum.kind == kind).properties(title=kind) for kind in kinds),
+    return alt.hconcat(*(base.transform_filter(alt.datum.kind == kind).properties(
+        title=alt.Title(kind, frame="group")) for kind in kinds),
                        data=alt.NamedData(data), spacing=12)
 
 
@@ -358,8 +364,10 @@ def _steps(sentence: str, words: Sequence[str], scores: Tensor, scaled: Tensor, 
              for a, (s, t, w, m) in zip(at, lines) for j, k in enumerate(names)]
     sums = [dict(a, key="sum", **dict(zip([*STEPS[2:], *parts], [_rounded(w.sum(), 2), *c])))
             for a, w, c in zip(at, weights, _rounded(context))]
-    best = [(names[i], w[i].item()) for w, i in zip(weights, weights.argmax(-1).tolist())]
-    notes = [dict(a, text=f"query “{a['query']}”\nmost weight: {w:.2f}, to “{k}”") for a, (k, w) in zip(at, best)]
+    best = [max((step for step in steps if step["at"] == i), key=lambda step: step["weight"]) for i in range(n)]
+    notes = [dict(a, text=f"query “{a['query']}”\nbest key “{b['key']}”: score {_said(b['score'])} → {_said(b['÷ √d_k'])}, "
+                          f"weight {_said(b['weight'])}\ncontext {', '.join(map(_said, c))}")
+             for a, b, c in zip(at, best, _rounded(context))]
     return dict(steps=steps, sums=sums, notes=notes)
 
 
@@ -368,10 +376,9 @@ def _framed_weights(n: int, chosen: Any, here: Any) -> alt.LayerChart:
     alt, size = _altair(), (38, 30)
     base = here("steps").encode(
         x=alt.X("key:N", sort=None, title=None, axis=_axis(20, **BLANK)),
-        y=alt.Y("query:N", sort=None, title=None, axis=_axis()),
-        tooltip=[alt.Tooltip(name) for name in ("query:N", "key:N", "weight:Q")])
+        y=alt.Y("query:N", sort=None, title=None, axis=_axis()))
     shade = alt.Opacity("weight:Q", legend=None, scale=alt.Scale(domain=[0, 1], range=SHADES["linear"]))
-    cells = base.mark_rect(color=BLUE).encode(opacity=shade).add_params(chosen)
+    cells = base.mark_rect(color=BLUE).encode(opacity=shade, tooltip=["query:N", "key:N", "weight:Q"]).add_params(chosen)
     frame = dict(fill=None, stroke=ORANGE, strokeWidth=2.5)
     row = here("steps").mark_rect(**frame).transform_filter(chosen).transform_filter("datum.seen == 0").encode(
         y=alt.Y("query:N", sort=None), x=alt.value(0), x2=alt.value(n * size[0]))

@@ -81,7 +81,7 @@
       for (const slider of form.querySelectorAll("[type=range]")) slider.ariaValueText = state;
       if (said.value !== rest.join(", ")) said.value = rest.join(", ");
     }
-    for (const change of ["input", "click", "pointerover"]) figure.addEventListener(change, tell);
+    for (const change of ["input", "change", "click", "pointerover"]) figure.addEventListener(change, tell);
     form.addEventListener("submit", (event) => event.preventDefault());
     await tell();
   }
