@@ -32,6 +32,7 @@ def packed(path: Path) -> bytes:
 
 class Handler(SimpleHTTPRequestHandler):
     "Serves files in silence, text in gzip, as a web host does."
+    protocol_version = "HTTP/1.1"  # one connection for many files
 
     def send_head(self) -> BytesIO | None:
         path = Path(self.translate_path(self.path))
