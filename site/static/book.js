@@ -99,11 +99,13 @@
 
   // What scrolls sideways must be reachable by keyboard, and what does not must not be a stop.
   const scrollers = "pre, .table-wrapper, .chart-view, .chart-data, .katex-display > .katex";
-  function reach(box) {
-    const scrolls = box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight;
-    if (scrolls) box.tabIndex = 0; else box.removeAttribute("tabindex");
+  function reach(...boxes) {
+    const scroll = boxes.map((box) => box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight);
+    boxes.forEach((box, i) => {  // all are measured first: a change between would lay out the page again
+      if (scroll[i]) box.tabIndex = 0; else box.removeAttribute("tabindex");
+    });
   }
-  const sized = new ResizeObserver((entries) => entries.forEach(({ target }) => reach(target)));
+  const sized = new ResizeObserver((entries) => reach(...entries.map(({ target }) => target)));
   for (const box of document.querySelectorAll(scrollers)) sized.observe(box);
 
   // Furo opens its menus on a narrow page by labels of hidden checkboxes, which a mouse can click. Here they become
