@@ -70,7 +70,7 @@
   async function respond(figure, form, view) {
     const said = document.createElement("output");
     form.append(said);
-    form.prepend(...form.querySelectorAll(".vega-bind:has(select)"));  // first of all, what the rest is about
+    form.prepend(...form.querySelectorAll(".vega-bind:has([type=radio])"));  // which sentence, then which word of it
     for (const group of form.querySelectorAll(".vega-bind:has([type=radio])")) {
       group.role = "radiogroup";
       group.ariaLabel = group.querySelector(".vega-bind-name").textContent;
