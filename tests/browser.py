@@ -14,7 +14,7 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Error, Page, Request, sync_playwright
+from playwright.sync_api import Browser, Error, Page, Request, TimeoutError, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -22,7 +22,6 @@ PAGES = sorted(str(p.relative_to(DOCS)) for p in DOCS.rglob("*.html"))
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 NO_BROWSER = ("no Chromium or Chrome was found, so the built site was not tried in a browser. To get one: "
               "`apt-get install chromium` on Debian, `brew install --cask chromium` on macOS, or google.com/chrome")
-HEIGHT = {1280: 900, 390: 844}  # of a laptop's and a phone's window, by its width
 
 
 @functools.cache
@@ -86,20 +85,19 @@ class Visit:
         page.on("request", lambda r: self.requests.append(r))
 
     def see_all(self) -> "Visit":
-        "Scroll to the end, a window at a time; before each step, what is in the window has been drawn."
-        page, n, done = self.page, 0, False
-        while not done:
-            page.wait_for_function(NOTHING_UNDRAWN)
-            n += 1
-            done = page.evaluate("n => { scrollTo({ top: n * innerHeight, behavior: 'instant' });"
-                                 "return n * innerHeight > document.documentElement.scrollHeight }", n)
+        "Go from figure to figure, each drawn before one's eyes, and on to the end of the page."
+        for figure in self.page.locator("figure.chart").all():
+            figure.evaluate("figure => figure.scrollIntoView({ behavior: 'instant' })")
+            try:
+                figure.and_(self.page.locator(".drawn")).wait_for()
+            except TimeoutError:
+                said = "\n  ".join(self.said)
+                why = f"{self.page.url}: {figure.get_attribute('id')} was not drawn:\n  {said}"
+                raise pytest.fail.Exception(why, pytrace=False) from None
+        self.page.evaluate("scrollTo({ top: document.documentElement.scrollHeight, behavior: 'instant' })")
         return self
 
 
-NOTHING_UNDRAWN = """() => [...document.querySelectorAll("figure.chart:not(.drawn)")].every((figure) => {
-  const { top, bottom } = figure.getBoundingClientRect();
-  return top > innerHeight || bottom < 0;
-})"""
 Visitor = Callable[..., Visit]
 
 
@@ -108,12 +106,12 @@ def visit(chromium: Browser, site: str) -> Iterator[Visitor]:
     "Opens a page of the site, in a browser that knows nothing yet; the pages are closed after the test."
     contexts = []
 
-    def visit(path: str = "index.html", width: int = 1280, scheme: str = "light", **options: object) -> Visit:
+    def visit(path: str = "index.html", width: int = 1280, scheme: str = "light", height: int = 900,
+              **options: object) -> Visit:
         "`options` are those of Playwright's new_context, such as java_script_enabled=False."
-        context = chromium.new_context(viewport={"width": width, "height": HEIGHT.get(width, 900)},
-                                       color_scheme=scheme, **options)
+        context = chromium.new_context(viewport={"width": width, "height": height}, color_scheme=scheme, **options)
         contexts.append(context)
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(30_000)
         visited = Visit(context.new_page())
         visited.page.goto(path if "://" in path else site + path)
         return visited

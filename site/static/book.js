@@ -105,4 +105,37 @@
   }
   const sized = new ResizeObserver((entries) => entries.forEach(({ target }) => reach(target)));
   for (const box of document.querySelectorAll(scrollers)) sized.observe(box);
+
+  // Furo opens its menus on a narrow page by labels of hidden checkboxes, which a mouse can click. Here they become
+  // buttons, which lead into the menu; Escape, a choice, or Tab past its end closes it.
+  for (const [name, drawer] of [["__navigation", ".sidebar-drawer"], ["__toc", ".toc-drawer"]]) {
+    const box = document.getElementById(name);
+    const menu = document.querySelector(drawer);
+    const buttons = [...document.querySelectorAll(`label[for="${name}"]:not(.overlay)`)].map((label) => {
+      const button = document.createElement("button");
+      button.className = label.className;
+      button.setAttribute("aria-label", menu.getAttribute("aria-label"));
+      button.append(...label.childNodes);
+      label.replaceWith(button);
+      return button;
+    });
+    const open = (wanted) => {
+      box.checked = wanted;
+      for (const button of buttons) button.setAttribute("aria-expanded", wanted);
+    };
+    const shown = (element) => element.offsetParent;
+    for (const button of buttons) button.addEventListener("click", () => {
+      open(true);
+      [...menu.querySelectorAll("a, input")].find(shown).focus();
+    });
+    menu.addEventListener("click", ({ target }) => target.closest("a") && open(false));
+    menu.addEventListener("focusout", ({ relatedTarget: next }) => next && !menu.contains(next) && open(false));
+    menu.addEventListener("keydown", ({ key }) => {
+      if (key !== "Escape" || !box.checked) return;
+      buttons.find(shown).focus();
+      open(false);
+    });
+    box.addEventListener("change", () => open(box.checked));  // a click beside the menu
+    open(false);
+  }
 })();
