@@ -50,6 +50,7 @@
       const picture = chart.querySelector("svg");  // one picture with a description, not hundreds of nameless marks
       picture.setAttribute("role", "img");
       picture.setAttribute("aria-label", spec.description);
+      for (const part of picture.children) part.setAttribute("aria-hidden", "true");
       for (const name of ["role", "aria-label", "aria-roledescription"]) chart.removeAttribute(name);
       if (form) await respond(figure, form, view);
       const fold = document.createElement("details");
