@@ -50,6 +50,7 @@
       const picture = chart.querySelector("svg");  // one picture with a description, not hundreds of nameless marks
       picture.setAttribute("role", "img");
       picture.setAttribute("aria-label", spec.description);
+      for (const part of picture.children) part.setAttribute("aria-hidden", "true");
       for (const name of ["role", "aria-label", "aria-roledescription"]) chart.removeAttribute(name);
       if (form) await respond(figure, form, view);
       const fold = document.createElement("details");
@@ -70,7 +71,7 @@
   async function respond(figure, form, view) {
     const said = document.createElement("output");
     form.append(said);
-    form.prepend(...form.querySelectorAll(".vega-bind:has(select)"));  // first of all, what the rest is about
+    form.prepend(...form.querySelectorAll(".vega-bind:has([type=radio])"));  // which sentence, then which word of it
     for (const group of form.querySelectorAll(".vega-bind:has([type=radio])")) {
       group.role = "radiogroup";
       group.ariaLabel = group.querySelector(".vega-bind-name").textContent;
