@@ -60,6 +60,8 @@ class Report:
         lines += [f"  ✓ {name}" for name in self.passed]
         return "\n".join(lines + [f"  · {name}: {why}" for name, why in self.notes])
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         rows = [("✗", f.property, f.example) for f in self.failed] + [("✓", name, "") for name in self.passed]
         rows += [("·", *note) for note in self.notes]
