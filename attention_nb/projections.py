@@ -339,9 +339,9 @@ def _readings(t: Trace, h: int) -> Iterator[_Reading]:
         h_kv = k.shape[-1] // d
         if v.shape[-1] % h_kv:
             continue
-        for (order_q, b1, q_), (order_k, b2, k_), (order, b3, v_) in product(
-            _split(q, h), _split(k, h_kv), _split(v, h_kv)
-        ):
+        ways = product(_split(q, h), _split(k, h_kv), _split(v, h_kv))
+        alike_first = sorted(ways, key=lambda way: len({(order, bug) for order, bug, _ in way}))
+        for (order_q, b1, q_), (order_k, b2, k_), (order, b3, v_) in alike_first:
             if order_q != order_k and h > 1 and h_kv > 1:
                 continue
             other = order != order_q and h > 1 and h_kv > 1
