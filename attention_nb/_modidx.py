@@ -220,6 +220,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                         'attention_nb/layer_properties.py'),
                                                'attention_nb.layer_properties._shape_bug': ( 'layer_properties.html#_shape_bug',
                                                                                              'attention_nb/layer_properties.py'),
+                                               'attention_nb.layer_properties._short_then_long': ( 'layer_properties.html#_short_then_long',
+                                                                                                   'attention_nb/layer_properties.py'),
                                                'attention_nb.layer_properties._single': ( 'layer_properties.html#_single',
                                                                                           'attention_nb/layer_properties.py'),
                                                'attention_nb.layer_properties._state': ( 'layer_properties.html#_state',

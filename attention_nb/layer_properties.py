@@ -47,6 +47,7 @@ class _Layer:
     ):
         self.d_model, self.causal, self.positions, self.alone = d_model, causal, positions, alone
         self.module = _copy(module)
+        self.fresh = _copy(module)  # one that was never called
         self.plain = _plain_weights(self.module, d_model)
         self.call = call or _how_to_call(self.module, causal)
         self.n_heads = n_heads or (heads_of(self.module) if isinstance(self.module, nn.Module) else None)
@@ -369,6 +370,7 @@ def _made_anew(a: _Layer) -> str:
 def _stateless(a: _Layer) -> None:
     x = _draw(a)
     first = a(x)
+    _short_then_long(a, x, first)
     for b, n in ((_B, _N - 2), (_B - 1, _N), (_B, _N + 1), (_B, _N - 1)):
         try:
             a(_draw(a, b, n, seed=n))
@@ -395,6 +397,24 @@ def _stateless(a: _Layer) -> None:
                     " length",
                     symptom=True,
                 )
+
+
+def _short_then_long(a: _Layer, x: Tensor, want: Tensor) -> None:
+    "A layer that has seen a short sentence first must do as well on a longer one."
+    if not isinstance(a.fresh, nn.Module):
+        return
+    fresh = _deepcopy(a.fresh)
+    a.call(fresh, _draw(a, _B, _N - 3, seed=7))
+    bug = (
+        "something is kept from the first call, such as a mask of its length: longer sentences are not masked to"
+        " their end"
+    )
+    try:
+        got = _first_tensor(a.call(fresh, x))[0]
+    except Exception as e:
+        raise Broken(f"first n = {_N - 3}, then n = {_N}: it raised {first_line(e)}", bug) from None
+    if not nearly(got, want):
+        raise Broken(f"first n = {_N - 3}, then n = {_N}: {first_difference(got, want)}", bug)
 
 
 def _batch(a: _Layer) -> None:

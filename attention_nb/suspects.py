@@ -363,6 +363,13 @@ _SOFTMAXES: dict[str, Callable[[Tensor, int], Tensor]] = {
     "the maximum is subtracted below but not above: the two do not cancel": (
         lambda x, d: x.exp() / (x - x.amax(d, keepdim=True)).exp().sum(d, keepdim=True)
     ),
+    "keepdim is missing: the sum is broadcast along the other dimension, which only square scores allow": (
+        lambda x, d: x.exp() / x.exp().sum(d).unsqueeze(-2 if d % x.ndim == x.ndim - 1 else -1)
+    ),
+    "keepdim is missing after the shift: the sum is broadcast along the other dimension, which only square scores allow": (
+        lambda x, d: (z := (x - x.amax(d, keepdim=True)).exp())
+        / z.sum(d).unsqueeze(-2 if d % x.ndim == x.ndim - 1 else -1)
+    ),
     "it returns the square of the weights": lambda x, d: softmax(x, d) ** 2,
     "it scales the scores before the softmax (a temperature nobody asked for)": lambda x, d: softmax(
         x * x.shape[d] ** -0.5, d
@@ -388,8 +395,10 @@ def softmax_suspects(
             sentence = f"it normalises over the wrong dimension: dim={other} sums to 1, not dim={dim}"
             yield sentence, softmax(x, other)
     for sentence, bug in _SOFTMAXES.items():
-        if x.ndim > 1 or "last two" not in sentence:
+        try:
             yield sentence, bug(x, dim)
+        except (RuntimeError, IndexError):
+            continue  # this bug needs another shape
 
 
 def masked_softmax_suspects(
