@@ -940,7 +940,7 @@ right("self_attention", "x-transformers: Attention, one key head", build=_x_atte
 right("self_attention", "x-transformers: Encoder", d_model=24,
       build=lambda _: library("x_transformers").Encoder(dim=24, depth=1, heads=3, attn_dim_head=8))(_Layers)
 right("self_attention", "x-transformers: Decoder, rotary", d_model=24, causal=True, positions=True,
-      build=lambda _: library("x_transformers").Decoder(dim=24, depth=1, heads=3, attn_dim_head=16, rotary_pos_emb=True))(_Layers)
+      build=lambda _: library("x_transformers").Decoder(dim=24, depth=1, heads=3, attn_dim_head=32, rotary_pos_emb=True))(_Layers)
 
 
 # Softmax --------------------------------------------------------------------------------------------------------

@@ -209,7 +209,7 @@ bug(H, "v uses k's projection", ("self.v_proj(x)", "self.k_proj(x)"), LOST + r"|
 bug(H, "k and q are tied", ("self.k_proj = nn.Linear(d_model, d_k)", "self.k_proj = self.q_proj"), r"tied|share|same (tensor|weight|parameter)|k_proj")
 bug(H, "weights transposed", ("@ v", ".mT @ v"), r"transpos|swap|exchang|quer|dim")
 bug(H, "values without projection", ("self.v_proj(x)", "(self.v_proj(x) * 0 + x[..., :self.v_proj.out_features])"), r"v_proj|projection|gradient|value")
-bug(H, "plain tensors for weights", [("self.q_proj = nn.Linear(d_model, d_k)", "w = torch.randn(d_model, d_k)\n        self.q_proj = lambda x: x @ w")], REGISTERED) 
+bug(H, "plain tensors for weights", [("self.q_proj = nn.Linear(d_model, d_k)", "self.q_proj = torch.randn(d_model, d_k)"), ("self.q_proj(x)", "x @ self.q_proj")], REGISTERED)
 bug("BareParameters", "tensors that are not parameters", [("nn.Parameter(torch.rand(d_in, d_out))\n        self.W_key", "torch.rand(d_in, d_out)\n        self.W_key"),
     ("nn.Parameter(torch.rand(d_in, d_out))\n        self.W_value", "torch.rand(d_in, d_out)\n        self.W_value")], REGISTERED + r"|plain|W_query|W_key")
 bug("BareParameters", "queries and keys from one matrix", ("x @ self.W_query, x", "x @ self.W_key, x"), LOST + r"|W_query")
