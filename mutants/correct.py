@@ -291,6 +291,35 @@ class Flash(torch.autograd.Function):
         return ds @ k, ds.mT @ q, p.mT @ grad
 
 
+@right("attention")
+def mask_by_keyword_only(q, k, v, *, mask=None):
+    s = torch.einsum("bhid,bhjd->bhij", q, k) / q.shape[-1] ** 0.5
+    if mask is None:
+        return s.softmax(-1) @ v
+    w = s.masked_fill(~mask, torch.finfo(s.dtype).min).softmax(-1)
+    return (w * mask.any(-1, keepdim=True)) @ v
+
+
+@right("attention")
+@right("attention", "a flag before the mask, fixed to causal", build=lambda f: partial(f, causal=True), causal="lower-right")
+def a_flag_before_the_mask(q, k, v, causal=False, mask=None):
+    allowed = torch.ones(q.size(-2), k.size(-2), dtype=torch.bool)
+    allowed = allowed.tril(k.size(-2) - q.size(-2)) if causal else allowed
+    allowed = allowed if mask is None else allowed & mask
+    w = (q @ k.mT / math.sqrt(q.size(-1))).masked_fill(~allowed, float("-inf")).softmax(-1)
+    w = torch.where(allowed, w, torch.zeros_like(w))
+    return w @ v, w
+
+
+@right("attention", "a method", build=lambda c: c(0.0).attend)
+class Attender:
+    def __init__(self, dropout):
+        self.dropout = dropout
+
+    def attend(self, q, k, v, mask=None):
+        return F.scaled_dot_product_attention(q, k, v, mask, self.dropout)
+
+
 AttentionOutput = namedtuple("AttentionOutput", "context weights")
 
 
@@ -458,6 +487,11 @@ class MultiHead(nn.Module):
         return self.out_proj(context)
 
 
+right("multi_head", "MultiHead, compiled", build=lambda c: torch.compile(c(24, 3), backend="eager"), d_model=24, n_heads=3)(MultiHead)
+right("self_attention", "MultiHead behind a norm, in a Sequential", d_model=24,
+      build=lambda c: nn.Sequential(nn.LayerNorm(24), c(24, 4), nn.Dropout(0.1)))(MultiHead)
+
+
 def _call(**kwargs):
     return lambda m, x: m(x, x, x, **kwargs)
 
@@ -486,6 +520,8 @@ def _length_first(m, x):
        call=_call())
 @right("multi_head", "nn.MultiheadAttention, widths of their own for k and v", d_model=24, n_heads=3, call=_call(),
        build=lambda c: c(24, 3, kdim=24, vdim=24, batch_first=True))
+@right("self_attention", "nn.MultiheadAttention, a learned key more", build=lambda c: c(18, 3, add_bias_kv=True, batch_first=True),
+       d_model=18, call=_call())
 class _Torch:
     pass
 
@@ -918,6 +954,38 @@ class CappedScores(nn.Module):
         return self.o_proj((s.softmax(-1) @ v).transpose(1, 2).flatten(2))
 
 
+@right("self_attention", build=lambda c: c(24, 3), d_model=24, positions=True)
+class RelativeBias(nn.Module):
+    "A learned bias for every distance, and no scale, as in T5."
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.n_heads = n_heads
+        self.q, self.k, self.v, self.o = (nn.Linear(d_model, d_model, bias=False) for _ in range(4))
+        self.relative_attention_bias = nn.Embedding(15, n_heads)
+
+    def forward(self, x):
+        place = torch.arange(x.shape[1])
+        bias = self.relative_attention_bias((place[None] - place[:, None]).clamp(-7, 7) + 7).permute(2, 0, 1)
+        q, k, v = (p(x).unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for p in (self.q, self.k, self.v))
+        return self.o(((q @ k.mT + bias).softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
+@right("self_attention", build=lambda c: c(24, 3), d_model=24)
+class CosineScores(nn.Module):
+    "Cosines instead of dot products, with a learned scale for each head."
+    def __init__(self, dim, num_heads):
+        super().__init__()
+        self.num_heads = num_heads
+        self.qkv, self.proj = nn.Linear(dim, 3 * dim, bias=False), nn.Linear(dim, dim)
+        self.logit_scale = nn.Parameter(torch.full((num_heads, 1, 1), math.log(10.0)))
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).unflatten(-1, (3, self.num_heads, -1)).permute(2, 0, 3, 1, 4)
+        attn = F.normalize(q, dim=-1) @ F.normalize(k, dim=-1).transpose(-2, -1)
+        attn = (attn * self.logit_scale.clamp(max=math.log(100.0)).exp()).softmax(dim=-1)
+        return self.proj((attn @ v).transpose(1, 2).flatten(2))
+
+
 # Someone else's library -----------------------------------------------------------------------------------------
 
 def library(module: str) -> Any:
@@ -937,10 +1005,11 @@ right("self_attention", "x-transformers: Attention, causal", build=_x_attention(
 right("self_attention", "x-transformers: Attention, flash", build=_x_attention(causal=True, flash=True), d_model=24, causal=True)(_Layers)
 right("self_attention", "x-transformers: Attention, qk-norm", build=_x_attention(qk_norm=True), d_model=24)(_Layers)
 right("self_attention", "x-transformers: Attention, one key head", build=_x_attention(kv_heads=1), d_model=24)(_Layers)
+right("self_attention", "x-transformers: Attention, memory keys", build=_x_attention(num_mem_kv=2), d_model=24)(_Layers)
 right("self_attention", "x-transformers: Encoder", d_model=24,
       build=lambda _: library("x_transformers").Encoder(dim=24, depth=1, heads=3, attn_dim_head=8))(_Layers)
 right("self_attention", "x-transformers: Decoder, rotary", d_model=24, causal=True, positions=True,
-      build=lambda _: library("x_transformers").Decoder(dim=24, depth=1, heads=3, attn_dim_head=32, rotary_pos_emb=True))(_Layers)
+      build=lambda _: library("x_transformers").Decoder(dim=24, depth=1, heads=3, attn_dim_head=64, rotary_pos_emb=True))(_Layers)
 
 
 # Softmax --------------------------------------------------------------------------------------------------------
@@ -1025,6 +1094,7 @@ class OwnBackward(torch.autograd.Function):
 REGISTER.add(Animal("torch.softmax", "softmax", torch.softmax, lambda f: f, {}))
 REGISTER.add(Animal("F.softmax", "softmax", F.softmax, lambda f: f, {}))
 REGISTER.add(Animal("nn.Softmax", "softmax", nn.Softmax, lambda c: c(dim=-1), {}))
+REGISTER.add(Animal("torch.softmax by partial", "softmax", torch.softmax, lambda f: partial(f, dim=-1), {}))
 REGISTER.add(Animal("torch.softmax by a lambda", "softmax", torch.softmax, lambda f: lambda x: f(x, -1), {}))
 
 
