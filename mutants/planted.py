@@ -389,7 +389,7 @@ bug(S, "always over the first", (f"torch.exp(x - {TOP})", "torch.exp(x - x.amax(
 bug(S, "the shift has a gradient of its own, the sum has none", ("e.sum(dim=dim, keepdim=True)", "e.sum(dim=dim, keepdim=True).detach()"), GRAD)
 bug(L, "over the rows' other dimension", ("exps.sum(-1, keepdim=True)", "exps.sum(-2, keepdim=True)"), r"dim|sum to 1|column|last")
 bug(L, "in place", ("x = x - x.amax(-1, keepdim=True)", "x -= x.amax(-1, keepdim=True)"), CHANGES_INPUT)
-bug(L, "a sum that is broadcast the other way", ("exps.sum(-1, keepdim=True)", "exps.sum(-1)[..., None, :] if exps.ndim > 1 and exps.shape[-1] == exps.shape[-2] else exps.sum(-1, keepdim=True)"),
+bug(L, "a sum that is broadcast the other way", ("exps.sum(-1, keepdim=True)", "(exps.sum(-1)[..., None, :] if exps.ndim > 1 and exps.shape[-1] == exps.shape[-2] else exps.sum(-1, keepdim=True))"),
     r"keepdim|square|broadcast|dim|sum to 1|transpos|column")
 bug(L, "keepdim forgotten", ("exps.sum(-1, keepdim=True)", "exps.sum(-1)"), r"keepdim|broadcast|shape|raises|error|sum to 1|size")
 bug(L, "a small number in the denominator", ("exps.sum(-1, keepdim=True)", "(exps.sum(-1, keepdim=True) + 0.01)"), r"sum to 1|eps|denomin")

@@ -116,10 +116,9 @@ def judge(animal: Animal) -> Verdict:
     return verdict
 
 
-def properties(error: Exception) -> tuple[str, ...]:
+def properties(error: checks.CheckFailed) -> tuple[str, ...]:
     "The names of the properties that failed."
-    failures = getattr(error, "failures", None) or getattr(getattr(error, "report", None), "failures", None) or ()
-    return tuple(str(getattr(f, "property", None) or getattr(f, "name", f)) for f in failures)
+    return tuple(failure.property for failure in error.report.failed)
 
 
 # Two at a time, each in a process of its own --------------------------------------------------------------------
