@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -116,7 +117,7 @@ def judge(animal: Animal) -> Verdict:
     return verdict
 
 
-def properties(error: checks.CheckFailed) -> tuple[str, ...]:
+def properties(error: Any) -> tuple[str, ...]:
     "The names of the properties that failed."
     return tuple(failure.property for failure in error.report.failed)
 
