@@ -29,7 +29,7 @@ from mutants.zoo import CHECKS, Animal
 
 HERE = Path(__file__).resolve().parent
 SCORE = HERE / "score.json"
-SECONDS = 180  # a check that takes longer hangs
+SECONDS = 300  # a check that takes longer hangs
 
 
 @dataclass
@@ -100,7 +100,7 @@ def judge(animal: Animal) -> Verdict:
     thing = animal.make()
     before = state_of(thing)
     check = getattr(checks, f"check_{animal.check}")
-    begun = time.perf_counter()
+    begun = time.process_time()  # of one core: on a busy machine the clock says little
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -111,7 +111,7 @@ def judge(animal: Animal) -> Verdict:
         verdict.by = properties(e)
     except Exception:
         verdict.crashed, verdict.message = True, traceback.format_exc()
-    verdict.seconds = time.perf_counter() - begun
+    verdict.seconds = time.process_time() - begun
     if not animal.says:
         verdict.disturbed = changed(before, state_of(thing))
     return verdict
