@@ -8,7 +8,7 @@ READY := .venv/.ready
 .DEFAULT_GOAL := help
 # The steps of `docs` follow each other, also under `make -j`.
 .NOTPARALLEL:
-.PHONY: help docs test lab serve prepare export outputs pages hooks constraints mutants mutants-full clean
+.PHONY: help docs test book lab serve prepare export outputs pages card hooks constraints mutants mutants-full clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -18,6 +18,9 @@ docs: export outputs pages  ## run the notebooks and build the site into docs/, 
 
 test: $(READY)  ## check everything that must hold
 	$(BIN)/python -m pytest tests
+
+book: export  ## make the book one EPUB file, dist/attention_nb.epub
+	$(BIN)/python site/build.py --epub dist/attention_nb.epub
 
 lab: $(READY)  ## open the notebooks in JupyterLab
 	$(BIN)/jupyter lab --notebook-dir=nbs $(if $(filter 0,$(shell id -u)),--allow-root)
@@ -37,6 +40,9 @@ outputs: export
 
 pages: export
 	$(BIN)/python site/build.py
+
+card: $(READY)
+	$(BIN)/python site/card.py
 
 hooks: $(READY)  ## teach git and your Jupyter to merge and clean notebooks
 	$(BIN)/nbdev_install_hooks

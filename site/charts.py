@@ -1,7 +1,8 @@
 """A saved Vega-Lite chart as HTML: a caption, the data as a table, and the chart itself for the browser to draw.
 
 The table stands in the chart's place until the chart is drawn, and then folds up below it. So the page reads whole
-without JavaScript, and a person who cannot see the chart has its numbers.
+without JavaScript, and a person who cannot see the chart has its numbers. A chart with controls holds the numbers of
+all its states, and says itself (`usermeta`) how they are best read: one table for each position of its controls.
 """
 import json
 import math
@@ -94,7 +95,7 @@ def listing(records: list[Record], columns: list[dict], caption: str) -> str:
     fields = [c["field"] for c in columns]
     rows, fewer = thin(records)
     return html_table([caption, fewer], [name(c) for c in columns], (
-        "".join(tag("td", number(r[f])) for f in fields) for r in rows))
+        "".join(tag("td", number(r.get(f))) for f in fields) for r in rows))
 
 
 def table(view: View, records: list[Record], caption: str = "") -> str:
@@ -117,12 +118,55 @@ def table(view: View, records: list[Record], caption: str = "") -> str:
     return listing(records, list({c["field"]: c for c in names_first}.values()), caption)
 
 
-def height(spec: dict) -> int:
+def tables(spec: Record) -> Iterator[str]:
+    "The tables of a chart: those that it asks for, or one for the data of each of its marks."
+    sets = spec.get("datasets", {})
+    if wanted := spec.get("usermeta", {}).get("tables"):
+        for one in wanted:
+            yield from asked_for([r for name in one["data"] for r in sets[name]], one)
+        return
+    shown: dict[int, View] = {}  # marks that are layered share their data: one table for all of them
+    for view in views(spec, sets):
+        shown.setdefault(id(view.data), view)
+    yield from (table(view, view.data) for view in shown.values() if view.data)
+
+
+def asked_for(records: list[Record], wanted: Record) -> Iterator[str]:
+    "Tables of `records`, one for each combination of the fields in `by`."
+    groups: dict[tuple, list[Record]] = {}
+    for record in records:
+        groups.setdefault(tuple(record[field] for field in wanted.get("by", [])), []).append(record)
+    for values, group in groups.items():
+        caption = ", ".join(map(number, values))
+        if "row" in wanted:
+            row, col, value = ({"field": wanted[key]} for key in ("row", "col", "value"))
+            yield grid(group, row, col, value, caption, shades=False)
+        else:
+            yield listing(group, [{"field": field} for field in wanted["columns"]], caption)
+
+
+def stacked(spec: Any) -> Any:
+    "The chart for a narrow page: what stands side by side in a `concat` stands in one column."
+    if isinstance(spec, list):
+        return [stacked(part) for part in spec]
+    if not isinstance(spec, dict):
+        return spec
+    return {**{k: stacked(v) for k, v in spec.items() if k != "datasets"}, **({"columns": 1} if "concat" in spec else {}),
+            **({"datasets": spec["datasets"]} if "datasets" in spec else {})}
+
+
+def height(spec: Record) -> int:
     "How many pixels to keep free for the chart: asked of Vega itself, and a little more, since fonts differ."
     svg = vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE)
-    drawn = float(re.findall(r'<svg[^>]* height="([\d.]+)"', svg)[0])
-    sliders = sum("bind" in p for p in spec.get("params", []))
-    return 10 * math.ceil((drawn + 5) / 10) + 32 * sliders
+    return 10 * math.ceil((float(re.findall(r'<svg[^>]* height="([\d.]+)"', svg)[0]) + 5) / 10)
+
+
+def controls(spec: Record) -> Iterator[Record]:
+    "What a reader can move or choose in the chart: Vega-Lite's bindings, in the order in which they are drawn."
+    for param in spec.get("params", []):
+        bind = param.get("bind", {})
+        if isinstance(bind, dict):
+            yield from [bind] if "input" in bind else bind.values()
 
 
 def text(title: Any) -> str:
@@ -137,16 +181,18 @@ def figure(spec: Record, ident: str) -> str:
     if not caption:
         raise ValueError("a chart needs a title or a description, for readers who cannot see it")
     spec = {"description": caption, **{k: v for k, v in spec.items() if k not in ("title", "$schema")}}
-    shown: dict[int, View] = {}  # marks that are layered share their data: one table for all of them
-    for view in views(spec, spec.get("datasets", {})):
-        shown.setdefault(id(view.data), view)
-    tables = "\n".join(table(view, view.data) for view in shown.values() if view.data)
+    found = "\n".join(tables(spec))
+    spec.pop("usermeta", None)
     source = json.dumps(spec, sort_keys=True, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
+    room = f"--wide:{height(spec)}px;--narrow:{height(stacked(spec))}px"
+    kinds = [bind["input"] for bind in controls(spec)]
+    room += f";--controls:{len(kinds)};--groups:{kinds.count('radio')}" if kinds else ""
+    form = f'\n<form class="chart-controls" aria-label="{escape(caption)}"></form>' if kinds else ""
     return f"""\
-<figure class="chart" id="{escape(ident)}" style="--height:{height(spec)}px">
-<figcaption>{escape(caption)}</figcaption>
+<figure class="chart" id="{escape(ident)}" style="{room}">
+<figcaption>{escape(caption)}</figcaption>{form}
 <div class="chart-view"><div class="chart-data">
-{tables}
+{found}
 </div></div>
 <script type="application/json">{source}</script>
 </figure>"""

@@ -1,5 +1,6 @@
 """Sphinx's settings for the book. `build.py` calls Sphinx and adds what is made anew for each build."""
 import sys
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,9 +27,11 @@ copyright = book["copyright"]  # written out: a year taken from the clock would 
 version = release = book["version"]
 language = "en"
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "sphinxcontrib.katex", "sphinx_copybutton",
-              "reference"]
-templates_path = ["templates"]
+# `build.py --epub` sets the tag: one file for readers of books, or a site.
+one_file = "epub" in tags  # noqa: F821 (Sphinx gives it)
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinxcontrib.katex", "reference", "glossary"]
+extensions += ["epub"] if one_file else ["sphinx.ext.viewcode", "sphinx_copybutton", "source", "head", "lean"]
+templates_path = [] if one_file else ["templates"]
 smartquotes = False  # the text says what it means, also in `--option`
 
 # The notebooks: CommonMark and dollar math, which JupyterLab shows too. Outputs are shown as they were saved.
@@ -82,11 +85,24 @@ html_css_files = ["book.css"]
 html_js_files = ["book.js"]
 html_copy_source = html_show_sourcelink = False
 html_domain_indices = False  # one index, of names; the modules are the chapters
-html_baseurl = book["doc_host"] and book["doc_host"] + book["doc_baseurl"]
+html_baseurl = book["doc_host"] and f"{book['doc_host']}/{book['doc_baseurl'].strip('/')}".rstrip("/") + "/"
 html_theme_options = {"top_of_page_buttons": []}
 if book["git_url"]:
     html_theme_options = {"source_repository": book["git_url"], "source_branch": book["branch"],
                           "source_directory": f"{book['nbs_path']}/"}
+
+epub_title = f"{project}: {book['description']}"
+epub_description = book["description"]
+epub_publisher = epub_contributor = author
+epub_identifier = uuid.uuid5(uuid.NAMESPACE_DNS, book["lib_name"]).urn  # by it a reader knows a new edition
+epub_uid = "book"
+epub_cover = ("_static/cover.png", "epub-cover.html")
+epub_css_files = ["reading.css"]
+epub_show_urls = "no"
+epub_tocscope = "includehidden"
+epub_tocdepth, epub_tocdup = 2, False
+if one_file:
+    pygments_style = "a11y-high-contrast-light"  # the site's, by day
 
 copybutton_selector = "div:not(.output) > div.highlight > pre"  # what was printed is not to be run
 

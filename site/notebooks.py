@@ -12,9 +12,11 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 from traitlets.config import Config
 
-from charts import figure, text
+import citations
+from charts import figure, text, views
 
 CHART = "application/vnd.vegalite.v5+json"
+NOTATION = "96_notation.html"
 DIRECTIVES = {"default_exp", "hide", "export", "exporti", "exports", "notest",
               "echo:", "output:", "eval:", "code-fold:", "code-summary:"}
 
@@ -86,14 +88,31 @@ def reference(package: str, module: str) -> str:
 
 
 def links(nb: NotebookNode, conf: dict[str, str]) -> str:
-    "A line under the title of a chapter: its notebook."
+    "A line under the title of a page: its notebook, and in chapters the way to the legend."
     name = nb.metadata.book.name
     found = [f'<a href="notebooks/{name}" download>Download the notebook</a>']
     if "github.com/" in conf["git_url"]:
         repo = conf["git_url"].split("github.com/")[1].strip("/")
         url = f"https://colab.research.google.com/github/{repo}/blob/{conf['branch']}/{conf['nbs_path']}/{name}"
         found.append(f'<a href="{escape(url)}">Open in Colab</a>')
+    if is_chapter(name):
+        found.append(f'<a href="{NOTATION}">Notation</a>')
+    if name == citations.PAGE:
+        found.append('<a href="references.bib" download>Download as BibTeX</a>')
     return f'<p class="notebook-links">{" · ".join(found)}</p>'
+
+
+def is_chapter(name: str) -> bool:
+    "Chapters have the numbers below 90; the rest is tools, and pages to look things up."
+    return name[0] in "012345678"
+
+
+def side_by_side(nb: NotebookNode) -> None:
+    "Put the top of the home page into two columns, where there is room: the words, and from the cell `see` on a figure."
+    ids = [cell.id for cell in nb.cells]
+    top = next(i for i, cell in enumerate(nb.cells) if cell.source.startswith("## "))
+    for place, html in ((top, "</div></div>"), (ids.index("see"), "</div><div>"), (1, '<div class="opening"><div>')):
+        nb.cells.insert(place, new_markdown_cell(html, id=f"columns-{place}"))
 
 
 def page(nb: NotebookNode, conf: dict[str, str], contents: str) -> None:
@@ -105,6 +124,7 @@ def page(nb: NotebookNode, conf: dict[str, str], contents: str) -> None:
         else:
             cell.source = cell.source.replace("](../", "](")  # files of the repository lie beside the pages
     if about.name == conf["readme_nb"]:
+        side_by_side(nb)
         nb.cells.append(new_markdown_cell(contents, id="contents"))
     else:
         nb.cells[0].source += "\n\n" + links(nb, conf)
@@ -160,12 +180,20 @@ def book(root: Path, src: Path, extra: Path) -> list[str]:
     for path in beside:
         copy_neighbour(root, path, src, conf["nbs_path"])
 
+    try:
+        bib = citations.link_back(nbs)
+    except ValueError as e:
+        raise BadNotebook(str(e)) from None
+    (extra / "references.bib").write_text(bib, encoding="utf-8", newline="\n")
+
     names = [nb.metadata.book.name.removesuffix(".ipynb") for nb in nbs]
-    chapters = [f"{int(n[:2])} · {nb.metadata.book.title} <{n}>" for n, nb in zip(names, nbs) if n[0] in "012345678"]
+    chapters = [f"{int(n[:2])} · {nb.metadata.book.title} <{n}>" for n, nb in zip(names, nbs) if is_chapter(n)]
+    exports = {n: nb.metadata.book.module not in (None, "__init__") for n, nb in zip(names, nbs)}
     contents = "\n\n".join(toctree(*part) for part in [
         ("Chapters", chapters),
-        ("Tools", [n for n in names if n[0] == "9"]),
-        ("Project", [*(p.with_suffix("").as_posix() for p in beside if p.suffix == ".md"), "genindex"])])
+        ("Look it up", [*(n for n in names if n[0] == "9" and not exports[n]), "genindex"]),
+        ("Tools", [n for n in names if n[0] == "9" and exports[n]]),
+        ("Project", [p.with_suffix("").as_posix() for p in beside if p.suffix == ".md"])])
     for nb, name in zip(nbs, names):
         try:
             page(nb, conf, contents)
@@ -178,6 +206,23 @@ def book(root: Path, src: Path, extra: Path) -> list[str]:
 
 # README.md ----------------------------------------------------------------------------------------------------
 
+def in_words(spec: dict, site: str) -> str:
+    "What stands in a chart's place: where it is drawn, and the numbers of a heatmap."
+    where = f"*The chart “{text(spec.get('title'))}” is drawn in [the rendered book]({site}).*"
+    for view in views(spec, spec.get("datasets", {})):
+        ch = view.channels
+        if {"x", "y", "color"} <= ch.keys() and ch["color"].get("type") == "quantitative" and "params" not in spec:
+            x, y, colour = (ch[c]["field"] for c in ("x", "y", "color"))
+            names = list(dict.fromkeys(record[x] for record in view.data))
+            rows: dict[str, dict[str, float]] = {}
+            for record in view.data:
+                rows.setdefault(record[y], {})[record[x]] = record[colour]
+            lines = [["", *names], ["---"] * (len(names) + 1)]
+            lines += [[f"**{row}**", *(f"{values[name]:.2f}" for name in names)] for row, values in rows.items()]
+            return "\n".join(f"| {' | '.join(line)} |" for line in lines) + f"\n\n{where}"
+    return where
+
+
 def readme(root: Path) -> str:
     "The home page in Markdown, with links that work from the root of the repository."
     conf = settings(root)
@@ -186,10 +231,10 @@ def readme(root: Path) -> str:
     for cell in nb.cells:
         if cell.cell_type == "markdown":
             cell.source = re.sub(r"\]\((?=[\w-]+\.ipynb)", f"]({conf['nbs_path']}/", cell.source).replace("](../", "](")
+            cell.source = re.sub(r"(?<=\]\()#[^)]+", lambda m: m[0].lower(), cell.source)  # as GitHub writes anchors
         for out in cell.get("outputs", []):
             if CHART in out.get("data", {}):
-                title = text(out.data[CHART].get("title"))
-                out.data = {"text/markdown": f"*The chart “{title}” is drawn in [the rendered book]({site}).*"}
+                out.data = {"text/markdown": in_words(out.data[CHART], site)}
     tags = {"remove_cell_tags": ["remove-cell"], "remove_input_tags": ["remove-input"],
             "remove_all_outputs_tags": ["remove-output"], "enabled": True}
     exporter = MarkdownExporter(config=Config(TagRemovePreprocessor=tags))

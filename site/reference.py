@@ -38,7 +38,7 @@ def describe(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: l
         return
     lines[:] = [escape(line) for line in lines]
     if rows := list(parameters(obj)) if callable(obj) else []:
-        lines += ["", ".. list-table::", "   :class: params", ""]
+        lines += ["", ".. list-table::", "   :class: params", "   :stub-columns: 1", ""]
         lines += [f"   {'  -' if column else '* -'} {cell}" for row in rows for column, cell in enumerate(row)]
 
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from browser import chromium, site, visit  # noqa: F401 (fixtures)
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "nbs").glob("*.ipynb"))
@@ -72,5 +73,6 @@ def pytest_runtest_makereport(item, call):
     "In continuous integration a skipped test is a failed one: a check that never runs protects nothing."
     report = yield
     if report.skipped and os.environ.get("CI") == "true":
-        report.outcome, report.longrepr = "failed", f"{item.nodeid}: skipped, but with CI=true nothing may be"
+        why = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome, report.longrepr = "failed", f"{item.nodeid}: with CI=true nothing may be skipped; {why}"
     return report

@@ -35,15 +35,23 @@
 
   async function draw(figure) {
     const place = figure.querySelector(".chart-view");
+    const form = figure.querySelector(".chart-controls");
     const data = place.firstElementChild;
     try {
       await library();
-      const spec = JSON.parse(figure.querySelector("script").textContent);
+      const narrow = matchMedia("(max-width: 46em)").matches;  // then charts stand one below the other
+      const spec = JSON.parse(figure.querySelector("script").textContent,
+                              (_, part) => narrow && Array.isArray(part?.concat) ? { ...part, columns: 1 } : part);
       const font = getComputedStyle(document.body).fontFamily;
       const chart = document.createElement("div");
       place.replaceChildren(chart);  // of the height that CSS has kept free, so that nothing on the page moves
-      await vegaEmbed(chart, spec, { mode: "vega-lite", renderer: "svg", actions: false, defaultStyle: false,
-                                     config: { font, ...config } });
+      const { view } = await vegaEmbed(chart, spec, { mode: "vega-lite", renderer: "svg", actions: false, bind: form,
+                                                      defaultStyle: false, config: { font, ...config } });
+      const picture = chart.querySelector("svg");  // one picture with a description, not hundreds of nameless marks
+      picture.setAttribute("role", "img");
+      picture.setAttribute("aria-label", spec.description);
+      for (const name of ["role", "aria-label", "aria-roledescription"]) chart.removeAttribute(name);
+      if (form) await respond(figure, form, view);
       const fold = document.createElement("details");
       fold.innerHTML = "<summary>The data as a table</summary>";
       fold.append(data);
@@ -51,9 +59,31 @@
       figure.classList.add("drawn");
       reach(place);
     } catch (error) {
+      form?.replaceChildren();
       place.replaceChildren(data);
       console.error(error);
     }
+  }
+
+  // A chart with controls says its state in words. For those who only hear the page, the first line is the position of
+  // the slider, which would else be a bare number; the others are read out after each change.
+  async function respond(figure, form, view) {
+    const said = document.createElement("output");
+    form.append(said);
+    form.prepend(...form.querySelectorAll(".vega-bind:has(select)"));  // first of all, what the rest is about
+    for (const group of form.querySelectorAll(".vega-bind:has([type=radio])")) {
+      group.role = "radiogroup";
+      group.ariaLabel = group.querySelector(".vega-bind-name").textContent;
+    }
+    async function tell() {
+      await view.runAsync();
+      const [state, ...rest] = [...figure.querySelectorAll(".readout_marks tspan")].map((line) => line.textContent);
+      for (const slider of form.querySelectorAll("[type=range]")) slider.ariaValueText = state;
+      if (said.value !== rest.join(", ")) said.value = rest.join(", ");
+    }
+    for (const change of ["input", "change", "click", "pointerover"]) figure.addEventListener(change, tell);
+    form.addEventListener("submit", (event) => event.preventDefault());
+    await tell();
   }
 
   const near = new IntersectionObserver((entries) => {
@@ -75,4 +105,37 @@
   }
   const sized = new ResizeObserver((entries) => entries.forEach(({ target }) => reach(target)));
   for (const box of document.querySelectorAll(scrollers)) sized.observe(box);
+
+  // Furo opens its menus on a narrow page by labels of hidden checkboxes, which a mouse can click. Here they become
+  // buttons, which lead into the menu; Escape, a choice, or Tab past its end closes it.
+  for (const [name, drawer] of [["__navigation", ".sidebar-drawer"], ["__toc", ".toc-drawer"]]) {
+    const box = document.getElementById(name);
+    const menu = document.querySelector(drawer);
+    const buttons = [...document.querySelectorAll(`label[for="${name}"]:not(.overlay)`)].map((label) => {
+      const button = document.createElement("button");
+      button.className = label.className;
+      button.setAttribute("aria-label", menu.getAttribute("aria-label"));
+      button.append(...label.childNodes);
+      label.replaceWith(button);
+      return button;
+    });
+    const open = (wanted) => {
+      box.checked = wanted;
+      for (const button of buttons) button.setAttribute("aria-expanded", wanted);
+    };
+    const shown = (element) => element.offsetParent;
+    for (const button of buttons) button.addEventListener("click", () => {
+      open(true);
+      [...menu.querySelectorAll("a, input")].find(shown).focus();
+    });
+    menu.addEventListener("click", ({ target }) => target.closest("a") && open(false));
+    menu.addEventListener("focusout", ({ relatedTarget: next }) => next && !menu.contains(next) && open(false));
+    menu.addEventListener("keydown", ({ key }) => {
+      if (key !== "Escape" || !box.checked) return;
+      buttons.find(shown).focus();
+      open(false);
+    });
+    box.addEventListener("change", () => open(box.checked));  // a click beside the menu
+    open(false);
+  }
 })();

@@ -1,0 +1,138 @@
+"""A Sphinx extension: the whole book as one EPUB file, for reading without a browser.
+
+Nothing in it runs. Charts are pictures, in the state in which they start, and those with controls keep their table;
+math is MathML; code is coloured as on the site. The same notebooks give the same bytes.
+"""
+import json
+import re
+from collections.abc import Iterator
+from html import escape, unescape
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
+
+import sphinxcontrib.katex as katex
+import vl_convert
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.builders.epub3 import Epub3Builder
+from sphinx.util import logging
+
+from charts import VEGA_LITE
+
+logger = logging.getLogger("book")
+STYLES = ("pygments.css", "reading.css")
+FIGURE = re.compile(r'<figure class="chart" id="([^"]+)".*?<figcaption[^>]*>(.*?)</figcaption>(.*?)'
+                    r'<script type="application/json">(.*?)</script>\s*</figure>', re.S)
+
+
+# Charts -------------------------------------------------------------------------------------------------------
+
+def bound(spec: Any) -> bool:
+    "Has the chart a control, anywhere?"
+    if isinstance(spec, dict):
+        return any("bind" in p for p in spec.get("params", [])) or any(map(bound, spec.values()))
+    return isinstance(spec, list) and any(map(bound, spec))
+
+
+def picture(spec: dict[str, Any], title: str) -> str:
+    "The chart as an SVG file. It is on white, since a reader's night mode does not reach into pictures."
+    svg = vl_convert.vegalite_to_svg({**spec, "background": "white", "padding": 8}, vl_version=VEGA_LITE)
+    about = spec.get("description", title)
+    more = f"<desc>{escape(about)}</desc>" if about != title else ""
+    return re.sub(r"(<svg[^>]*)>", rf'\1 role="img"><title>{escape(title)}</title>{more}', svg, count=1)
+
+
+def still(found: re.Match, folder: Path) -> str:
+    "A figure that does not move: its picture, written into `folder`, in place of the spec."
+    ident, caption, shown, source = found.groups()
+    spec = json.loads(source)
+    title = unescape(re.sub("<[^>]*>", "", caption)).strip()
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{ident}.svg").write_text(picture(spec, title), encoding="utf-8", newline="\n")
+    tables = "\n".join(re.findall(r"<table.*?</table>", shown, re.S)) if bound(spec) else ""
+    fold = f"<details><summary>The data, in every state</summary>\n{tables}\n</details>\n" if tables else ""
+    alt = escape(spec.get("description", title))
+    return (f'<figure class="chart" id="{ident}">\n<figcaption>{caption}</figcaption>\n'
+            f'<img src="{folder.name}/{ident}.svg" alt="{alt}"/>\n{fold}</figure>')
+
+
+def settle(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    "Take out of a page what needs a browser or the site."
+    for raw in list(doctree.findall(nodes.raw)):
+        text = raw.astext()
+        if 'class="notebook-links"' in text:
+            raw.parent.remove(raw)  # to files that are not in the book
+        elif 'class="chart"' in text:
+            made, count = FIGURE.subn(lambda m: still(m, Path(app.outdir) / "charts"), text)
+            if count != text.count('class="chart"'):
+                logger.warning("a chart has another form than epub.py knows", location=raw)
+            raw.replace_self(nodes.raw("", made, format="html"))
+
+
+# The file -----------------------------------------------------------------------------------------------------
+
+def only_ours(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
+    "Link no style but the book's; the others are for the site."
+    context["css_files"] = [css for css in context["css_files"] if Path(str(css.filename)).name in STYLES]
+
+
+def declare(line: str, folder: Path, cover: str) -> str:
+    "A line of the manifest, with what it must say of a file beside its type."
+    found = re.search(r'<item .*href="([^"]*)" media-type="([^"]*)" />', line)
+    if not found:
+        return line
+    name, kind = found.groups()
+    math = kind == "application/xhtml+xml" and "<math" in (folder / name).read_text(encoding="utf-8")
+    said = "cover-image" if name == cover else "mathml" if math else ""
+    return line.replace(" />", f' properties="{said}" />') if said else line
+
+
+class Book(Epub3Builder):
+    "Sphinx's builder, with what EPUB readers ask for beyond it, and a file that is the same every time."
+
+    def build_content(self) -> None:
+        "Write the list of the files: those that the pages use, with their properties, each once."
+        out = Path(self.outdir)
+        for path in (out / "_static").rglob("*"):
+            if path.is_file() and path.name not in (*STYLES, "cover.png"):
+                path.unlink()
+        super().build_content()
+        opf = out / "content.opf"
+        lines = dict.fromkeys(opf.read_text(encoding="utf-8").splitlines())  # the index would be there twice
+        opf.write_text("".join(declare(line, out, self.config.epub_cover[0]) + "\n" for line in lines),
+                       encoding="utf-8", newline="\n")
+
+    def toc_metadata(self, level: int, navpoints: list[Any]) -> dict[str, Any]:
+        "The table of contents for old readers names the book as the list of the files does."
+        return {**super().toc_metadata(level, navpoints), "uid": self.config.epub_identifier}
+
+    def contents(self) -> Iterator[str]:
+        "The files in the order in which they are stored: the type first, or readers do not know it for a book."
+        yield from ("mimetype", "META-INF/container.xml", "content.opf", "toc.ncx")
+        yield from sorted(self.files)
+
+    def build_epub(self) -> None:
+        "Put the files together, dated alike; a page that is not well-formed would not open at all."
+        out = Path(self.outdir)
+        with ZipFile(out / f"{self.config.epub_basename}.epub", "w") as book:
+            for name in self.contents():
+                data = (out / name).read_bytes()
+                if name.endswith((".xhtml", ".svg", ".opf", ".ncx")):
+                    try:
+                        ElementTree.fromstring(data)
+                    except ElementTree.ParseError as e:
+                        logger.warning("%s is not well-formed XML: %s", name, e)
+                info = ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
+                info.external_attr = 0o644 << 16
+                book.writestr(info, data, ZIP_STORED if name == "mimetype" else ZIP_DEFLATED)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    "Called by Sphinx."
+    katex.KATEX_DEFAULT_OPTIONS["output"] = "mathml"
+    app.add_builder(Book, override=True)
+    app.connect("doctree-resolved", settle)
+    app.connect("html-page-context", only_ours)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,64 @@
+"""A Sphinx extension: a page loads what it uses, and the site holds what a page loads."""
+import re
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+
+NEEDED = {  # a file is left out of pages that do not contain this
+    "katex.min.css": 'class="katex', "katex-math.css": 'class="katex',
+    "copybutton.css": 'class="highlight-', "copybutton.js": 'class="highlight-', "clipboard.min.js": 'class="highlight-',
+    "furo-extensions.js": None}  # it is empty
+LOADERS = {".html", ".css", ".js"}
+
+
+def used(file: Any, body: str) -> bool:
+    "Does a page with this body need this file?"
+    name = Path(str(file.filename or "")).name
+    mark = NEEDED.get(name, "")
+    return mark is not None and mark in body
+
+
+def choose(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
+    "Take from the head of a page what it does not need."
+    for kind in ("css_files", "script_files"):
+        context[kind] = [file for file in context[kind] if used(file, context.get("body", ""))]
+
+
+def trim(path: Path) -> None:
+    "Take out the addresses of source maps; let text show before its font has come."
+    text = path.read_text(encoding="utf-8")
+    short = re.sub(r"\n?(?://|/\*)# sourceMappingURL=\S+(?: ?\*/)?\n?", "\n", text)
+    short = re.sub(r"@font-face\s*{(?![^}]*font-display)", "@font-face{font-display:swap;", short)
+    if short != text:
+        path.write_text(short, encoding="utf-8", newline="\n")
+
+
+def prune(out: Path) -> None:
+    "Remove the static files that no page asks for, directly or through a style or a script; licences stay."
+    files = {path for path in (out / "_static").rglob("*") if path.is_file()}
+    asking = [path.read_text(encoding="utf-8") for path in out.rglob("*.html")]
+    kept: set[Path] = {path for path in files if "LICENSE" in path.name}
+    while asking:
+        found = {path for path in files - kept if any(path.name in text for text in asking)}
+        kept |= found
+        asking = [path.read_text(encoding="utf-8") for path in found if path.suffix in LOADERS]
+    for path in files - kept:
+        path.unlink()
+
+
+def finish(app: Sphinx, failed: Exception | None) -> None:
+    "After all pages are written."
+    if not failed:
+        out = Path(app.outdir)
+        for path in [*out.rglob("_static/**/*.css"), *out.rglob("_static/**/*.js")]:
+            trim(path)
+        prune(out)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    "Called by Sphinx."
+    app.connect("html-page-context", choose, priority=900)  # when all others have asked for their files
+    app.connect("build-finished", finish, priority=900)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

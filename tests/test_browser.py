@@ -1,0 +1,233 @@
+"""The built site in a browser: every page in its four forms, its weight, search, and the keyboard alone."""
+from collections import Counter
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from browser import DOCS, PAGES, Visit
+from conftest import fail_if
+from playwright.sync_api import Page
+
+WIDTHS = (1280, 390)
+FIGURES = [path for path in PAGES if 'class="chart"' in (DOCS / path).read_text(encoding="utf-8")]
+LIBRARY = "vega.js"
+MOST = {"without fonts and library": 150_000, "with all": 450_000}  # bytes, compressed
+MOST_SHIFT = 0.02  # of layout, as browsers measure it, from the first paint to the end of the page
+
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
+         "rules": {"region": {"enabled": False}},  # Furo's `Back to top` stands outside the landmarks
+         "resultTypes": ["violations"]}
+# axe spends nine tenths of its time on the contrast of each word of code; one of each kind is enough.
+ONE_OF_EACH = """() => {
+  const seen = new Set();
+  for (const token of document.querySelectorAll(".highlight pre span")) {
+    if (token.firstElementChild) continue;
+    let kind = "";
+    for (let e = token; e; e = e.parentElement) kind += `/${e.className}`;
+    if (seen.has(kind)) token.replaceWith(token.textContent);
+    seen.add(kind);
+  }
+}"""
+
+
+def violations(page: Page) -> list[str]:
+    "What axe finds: the rule, the number of places, the first of them."
+    found = page.evaluate("rules => axe.run(rules).then(result => result.violations)", RULES)
+    return [f"{v['id']}: {v['help']}; {len(v['nodes'])} ×, such as {v['nodes'][0]['html'][:200]}" for v in found]
+
+
+def weights(visited: Visit) -> Counter:
+    "Bytes that came over the network."
+    visited.page.wait_for_load_state("networkidle")
+    size = Counter()
+    for request in visited.requests:
+        size["with all"] += (n := request.sizes()["responseBodySize"])
+        if request.resource_type != "font" and LIBRARY not in request.url:
+            size["without fonts and library"] += n
+    return size
+
+
+SHIFTS = """() => new Promise((done) => {
+  new PerformanceObserver((list) => done(list.getEntries().filter((e) => !e.hadRecentInput).map((e) => e.value)))
+    .observe({ type: "layout-shift", buffered: true });
+  setTimeout(() => done([]), 50);  // nothing moved
+})"""
+BAD_FIGURES = """() => [...document.querySelectorAll("figure.chart")].filter((figure) => {
+  const svg = figure.querySelector(".chart-view svg");
+  return !(svg?.closest("[aria-label]") && svg.querySelector(".mark-group path, .mark-text text")
+           && svg.clientWidth > 50 && figure.querySelector("details table"));
+}).map((figure) => figure.id)"""
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("path", PAGES)
+def test_page(visit, site, path, width):
+    "Read to its end, in light and dark: nothing fails, moves, sticks out, comes from elsewhere or shuts anyone out."
+    visited = visit(path, width).see_all()
+    page, found = visited.page, []
+    found += [f"not of this site: {r.url}" for r in visited.requests if not r.url.startswith((site, "data:"))]
+    found += [f"{n} bytes {what}; at most {MOST[what]}" for what, n in weights(visited).items() if n > MOST[what]]
+    found += [f"layout shift {shift:.3f}" for shift in [sum(page.evaluate(SHIFTS))] if shift >= MOST_SHIFT]
+    found += [f"not drawn, or without a description: {figure}" for figure in page.evaluate(BAD_FIGURES)]
+    page.evaluate(ONE_OF_EACH)
+    page.evaluate(Axe().axe_script)
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        found += [f"{scheme}: {wide} pixels wide; the window has {width}"] * (wide > width)
+        found += [f"{scheme}: {violation}" for violation in violations(page)]
+    fail_if(found + visited.said, f"{path}, {width} pixels wide:")
+
+
+@pytest.mark.parametrize("path", FIGURES)
+def test_figures_wait_for_the_reader(visit, path):
+    "The library is large: it comes when a figure nears the window. Until then, and without it, a table stands there."
+    visited = visit(path, height=200)
+    page, first = visited.page, visited.page.locator("figure.chart").first
+    asked = [LIBRARY in request.url for request in visited.requests]
+    if first.bounding_box()["y"] > 1000:
+        assert not any(asked), "fetched while no figure was near"
+        assert first.locator("td").first.is_visible()
+    first.scroll_into_view_if_needed()
+    page.wait_for_selector("figure.drawn")
+    plain = visit(path, java_script_enabled=False).page
+    for figure in plain.locator("figure.chart").all():
+        assert figure.locator("figcaption").is_visible() and figure.locator("td").first.is_visible()
+
+
+def test_tables_stay_when_the_library_does_not_come(visit):
+    "Somebody's network lets the page through and nothing more."
+    visited = visit("index.html")
+    page = visited.page
+    page.route(f"**/{LIBRARY}*", lambda route: route.abort())
+    with page.expect_console_message(lambda message: "the tables remain" in message.text):
+        page.goto(page.url.replace("index", "02_softmax"))
+        page.locator("figure.chart").first.scroll_into_view_if_needed()
+    assert page.locator("figure.chart td").first.is_visible()
+
+
+SEARCHES = {"softmax": "02_softmax.html", "mask": "04_masks.html",
+            "MultiHeadAttention": "05_multi_head_attention.html#attention_nb.multi_head_attention.MultiHeadAttention"}
+
+
+@pytest.mark.parametrize("word", SEARCHES)
+def test_search(visit, word):
+    "Typed into the box of any page, served or opened from a disk."
+    for start in ("index.html", (DOCS / "index.html").as_uri()):
+        visited = visit(start)
+        page = visited.page
+        page.get_by_role("searchbox").or_(page.get_by_label("Search")).first.fill(word)
+        page.keyboard.press("Enter")
+        page.wait_for_function("document.querySelector('.search-summary')?.textContent.includes('found')")
+        links = page.locator("#search-results li a").evaluate_all("links => links.map(a => a.getAttribute('href'))")
+        assert SEARCHES[word] in [link.split("?")[0] for link in links[:5]], links
+        if not start.startswith("file"):
+            excerpts = page.locator("#search-results p.context")
+            excerpts.first.wait_for()
+            assert any(word.lower() in text.lower() for text in excerpts.all_inner_texts())
+        assert not visited.said
+
+
+def test_from_a_disk(visit):
+    "A clone needs no server: figures are drawn, and nothing is asked of a network."
+    visited = visit((DOCS / "02_softmax.html").as_uri()).see_all()
+    fail_if(visited.said + [r.url for r in visited.requests if not r.url.startswith(("file:", "data:"))],
+            "02_softmax.html, opened as a file:")
+
+
+# ---- The keyboard alone ----
+
+STILL = "* { transition: none !important; scroll-behavior: auto !important; }"  # to look at once, not in a while
+STOPS = """() => {
+  const all = "a[href], button, input:not([type=hidden], [type=radio]:not(:checked)), select, textarea, summary, "
+            + "[tabindex='0'], label[role=button]";
+  const seen = [...document.querySelectorAll(all)].filter((e) => !e.matches(".headerlink")  // as on the contents list
+    && !e.closest("[inert]") && e.checkVisibility({ visibilityProperty: true }));
+  seen.forEach((e, n) => { e.dataset.stop = n; });
+  return seen.map((e) => e.outerHTML.slice(0, 120));
+}"""
+HERE = """() => {
+  const e = document.activeElement;
+  if (e === document.body) return null;
+  const style = getComputedStyle(e), { left, top, right, bottom } = e.getClientRects()[0];
+  const [x, y] = [(Math.max(left, 0) + Math.min(right, innerWidth)) / 2, (Math.max(top, 0) + Math.min(bottom, innerHeight)) / 2];
+  const over = document.elementFromPoint(x, y);
+  return {
+    stop: e.dataset.stop, html: e.outerHTML.slice(0, 120),
+    ring: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 1 && style.opacity > 0.5,
+    shown: e.contains(over) || Boolean(over?.contains(e)),
+  };
+}"""
+
+
+def settled(page: Page) -> Page:
+    "The page without movement, with the focus at its beginning."
+    page.add_style_tag(content=STILL)
+    page.evaluate("scrollTo(0, 0)")
+    return page
+
+
+def tab(page: Page) -> dict | None:
+    "Press Tab; where the focus is then."
+    page.keyboard.press("Tab")
+    return page.evaluate(HERE)
+
+
+@pytest.mark.parametrize("path, width", [("index.html", 1280), ("index.html", 390), ("02_softmax.html", 1280),
+                                         ("05_multi_head_attention.html", 390), ("search.html", 390)])
+def test_tab_reaches_everything(visit, path, width):
+    "And one sees where one is."
+    page = settled(visit(path, width).see_all().page)
+    wanted, found, reached = page.evaluate(STOPS), [], set()
+    while here := tab(page):
+        found += [f"focus cannot be seen: {here['html']}"] * (not here["ring"])
+        found += [f"focus is hidden: {here['html']}"] * (not here["shown"])
+        if here["stop"] in reached:
+            found.append(f"a trap: {here['html']}")
+            break
+        reached.add(here["stop"])
+    found += [f"not reached: {html}" for n, html in enumerate(wanted) if str(n) not in reached]
+    fail_if(found, f"{path}, {width} pixels wide, {len(reached)} of {len(wanted)} reached:")
+
+
+def test_skip_link(visit):
+    "The first stop: past the list of chapters, into the text."
+    page = settled(visit("02_softmax.html").page)
+    assert "Skip to content" in tab(page)["html"]
+    assert page.locator(":focus").bounding_box()["y"] >= 0
+    page.keyboard.press("Enter")
+    tab(page)
+    assert page.locator("article :focus").count() == 1
+
+
+@pytest.mark.parametrize("menu, drawer", [("Contents of the book", ".sidebar-drawer"),
+                                          ("Contents of this page", ".toc-drawer")])
+def test_menus(visit, menu, drawer):
+    "On a narrow page: Enter or Space opens and goes in; Escape, a choice, or going past the end closes."
+    page = settled(visit("02_softmax.html", 390).page)
+    button, inside = page.get_by_role("button", name=menu).locator("visible=true"), page.locator(f"{drawer} :focus")
+    for key in ("Enter", "Space"):
+        assert button.get_attribute("aria-expanded") == "false" and not page.locator(drawer).is_visible()
+        button.focus()
+        page.keyboard.press(key)
+        assert button.get_attribute("aria-expanded") == "true" and inside.bounding_box()["x"] >= 0
+        page.keyboard.press("Escape")
+        assert page.evaluate("document.activeElement.getAttribute('aria-label')") == menu
+    page.keyboard.press("Enter")
+    page.keyboard.press("Shift+Tab")
+    assert button.get_attribute("aria-expanded") == "false", "left, but open"
+    button.focus()
+    page.keyboard.press("Enter")
+    page.locator(f"{drawer} a[href^='#']").last.press("Enter")
+    assert not page.locator(drawer).is_visible()
+    button.click()  # and still with a mouse
+    assert page.locator(drawer).is_visible() and button.get_attribute("aria-expanded") == "true"
+
+
+def test_copy(visit):
+    "The button beside a cell, by keyboard, gives its code and nothing else."
+    page = settled(visit("02_softmax.html", permissions=["clipboard-read", "clipboard-write"]).page)
+    button = page.locator("button.copybtn").nth(1)
+    button.press("Enter")
+    page.wait_for_selector("button.copybtn.success")
+    code = page.locator("pre:has(+ button.copybtn.success)").inner_text()
+    assert page.evaluate("navigator.clipboard.readText()").strip() == code.strip() != ""

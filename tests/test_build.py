@@ -1,0 +1,278 @@
+"""What the build makes beside the pages: source, addresses for search engines and previews, the book as one file."""
+import json
+import re
+import shutil
+import struct
+from pathlib import Path
+from urllib.parse import urljoin, urlsplit
+from xml.etree import ElementTree
+from zipfile import ZIP_STORED, ZipFile
+
+import pytest
+from bs4 import BeautifulSoup
+from conftest import NOTEBOOKS, ROOT, fail_if, python
+
+DOCS = ROOT / "docs"
+HOST, REPO = "https://example.org/books/attention/", "somebody/attention"
+CHAPTERS = [path.stem for path in NOTEBOOKS if path.stem != "index"]
+XHTML, DC, OPF = "{http://www.w3.org/1999/xhtml}", "{http://purl.org/dc/elements/1.1/}", "{http://www.idpf.org/2007/opf}"
+
+
+def pages(folder: Path) -> dict[str, BeautifulSoup]:
+    "The pages of a built site, by their paths in it."
+    return {path.relative_to(folder).as_posix(): BeautifulSoup(path.read_bytes(), "html.parser")
+            for path in sorted(folder.rglob("*.html"))}
+
+
+@pytest.fixture(scope="module")
+def docs() -> dict[str, BeautifulSoup]:
+    "The pages as they are committed; settings.ini names no host as yet, or these tests say so."
+    return pages(DOCS)
+
+
+@pytest.fixture(scope="module")
+def hosted(tmp_path_factory) -> Path:
+    "The site as it would be with a host and a repository in settings.ini."
+    root = tmp_path_factory.mktemp("hosted") / "book"
+    shutil.copytree(ROOT, root, ignore=shutil.ignore_patterns(".*", "docs", "_build", "dist", "build", "tests", "__pycache__"))
+    ini = root / "settings.ini"
+    text = ini.read_text(encoding="utf-8")
+    host = urlsplit(HOST)
+    for name, value in {"doc_host": f"{host.scheme}://{host.netloc}", "doc_baseurl": host.path,
+                        "git_url": f"https://github.com/{REPO}"}.items():
+        text, count = re.subn(rf"(?m)^{name} *=.*$", f"{name} = {value}", text)
+        assert count == 1, f"settings.ini has {count} lines `{name} =`"
+    ini.write_text(text, encoding="utf-8")
+    python("site/build.py", cwd=root)
+    return root / "docs"
+
+
+def content(page: BeautifulSoup, name: str) -> str | None:
+    "What a <meta> says."
+    tag = page.find("meta", attrs={"name": name}) or page.find("meta", attrs={"property": name})
+    return tag and tag["content"]
+
+
+# Source -------------------------------------------------------------------------------------------------------
+
+def test_source_of_every_exported_name_is_in_the_site(docs, modules):
+    "From the description to the source and back; and the source is the one that is installed."
+    found = []
+    for name, path in modules.items():
+        page = docs[f"_modules/attention_nb/{name}.html"]
+        texts = page.select_one("article pre").find_all(string=lambda text: text.parent.get("class") != ["viewcode-back"])
+        shown = [line for line in "".join(texts).splitlines() if line.strip()]
+        if shown != [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]:
+            found.append(f"{name}: another source is shown than that of {path.name}")
+        if len(page.select("h1")) != 1 or page.select("article div.highlight > pre div"):
+            found.append(f"{name}: not one heading, or a block inside the code")
+    for chapter, page in docs.items():
+        for described in page.select("article dt.sig[id^='attention_nb.']"):
+            ident = described["id"].split(".", 2)
+            link = described.select_one("a:has(.viewcode-link)")
+            target = f"_modules/attention_nb/{ident[1]}.html#{ident[2]}"
+            back = docs[target.partition("#")[0]].find(id=ident[2])
+            if not link or link["href"] != target:
+                found.append(f"{described['id']}: no link to {target}")
+            elif not back or back.a["href"] != f"../../{chapter}#{described['id']}":
+                found.append(f"{described['id']}: {target} does not lead back")
+    exported = {n for m in modules.values() for n in re.findall(r"'(\w+)'", re.search(
+        r"__all__ = \[(.*?)\]", m.read_text(encoding="utf-8"), re.S)[1])}
+    described = {d["id"].split(".")[2] for p in docs.values() for d in p.select("article dt.sig[id^='attention_nb.']")}
+    found += [f"{name}: exported but not described" for name in sorted(exported - described)]
+    fail_if(found, "Source pages:")
+
+
+# Addresses ----------------------------------------------------------------------------------------------------
+
+def test_without_a_host_no_address_is_guessed(docs):
+    "A preview with a wrong address is worse than one without a picture."
+    found = [f"{name}: {said}" for name, page in docs.items() for said in
+             [*page.select("link[rel=canonical]"), *(t for t in page.select("meta[property]") if "://" in t["content"])]]
+    found += [name for name in ("sitemap.xml", "_static/card.png") if (DOCS / name).exists()]
+    found += [f"{name}: Colab" for name, page in docs.items() if page.select("a[href*='colab.']")]
+    fail_if(found, "Only with a host or a repository in settings.ini:")
+    assert (DOCS / "robots.txt").read_text() == "User-agent: *\nAllow: /\n"
+
+
+def test_every_page_says_what_it_is(docs):
+    "The title and the description that a search engine or a preview shows."
+    fail_if([f"{name}: {key}" for name, page in docs.items()
+             for key in ("description", "og:title", "og:description", "og:type", "twitter:card")
+             if not content(page, key)], "Without a <meta>:")
+    for name, page in docs.items():
+        if "_modules" not in name and name not in ("index.html", "404.html", "genindex.html", "search.html"):
+            assert content(page, "og:title") == page.h1.find(string=True, recursive=False), name
+    assert len({content(page, "description") for page in docs.values()}) == len(docs), "two pages share a description"
+
+
+@pytest.mark.xdist_group("hosted")
+def test_with_a_host_every_page_has_one_address(hosted):
+    "Canonical link, card and sitemap agree, and what they name exists."
+    sitemap = ElementTree.fromstring((hosted / "sitemap.xml").read_bytes())
+    listed = [loc.text for loc in sitemap.iter("{http://www.sitemaps.org/schemas/sitemap/0.9}loc")]
+    expected = set()
+    for name, page in pages(hosted).items():
+        said = [link["href"] for link in page.select("link[rel=canonical]")]
+        if name in ("404.html", "search.html"):
+            assert said == [], name
+            continue
+        address = urljoin(HOST, "" if name == "index.html" else name)
+        expected.add(address)
+        assert said == [address] == [content(page, "og:url")], name
+        assert content(page, "og:image") == HOST + "_static/card.png" and content(page, "og:image:alt")
+        assert content(page, "twitter:card") == "summary_large_image"
+    assert set(listed) == expected and len(listed) == len(expected)
+    assert (hosted / "robots.txt").read_text().endswith(f"\nSitemap: {HOST}sitemap.xml\n")
+    png = (hosted / "_static/card.png").read_bytes()
+    assert png[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack(">II", png[16:24]) == (1200, 630)
+
+
+@pytest.mark.xdist_group("hosted")
+def test_404_page_works_at_any_depth(hosted):
+    "A host shows it in place of /a/b/c too: each of its links counts from the root, and leads somewhere."
+    page, found = pages(hosted)["404.html"], []
+    for tag in page.find_all(True):
+        for key in ("href", "src", "action", "data-content_root"):
+            link = tag.get(key, "#")
+            path = urlsplit(urljoin(HOST + "a/b/c", link)).path
+            if not link.startswith(("#", "https:")) and not (
+                    path.startswith(urlsplit(HOST).path) and (hosted / path.removeprefix(urlsplit(HOST).path)).exists()):
+                found.append(f"{tag.name} {key}={link}")
+    fail_if(found, "Broken where the page is shown at another address:")
+    assert len(page.select("h1")) == 1 and page.select("article a[href$='index.html']")
+
+
+@pytest.mark.xdist_group("hosted")
+def test_open_in_colab_when_a_repository_is_named(hosted):
+    "Each chapter offers its notebook to download, and opens it where it can be run."
+    for name in CHAPTERS:
+        links = [a["href"] for a in BeautifulSoup((hosted / f"{name}.html").read_bytes(), "html.parser").select(
+            ".notebook-links a")]
+        assert f"https://colab.research.google.com/github/{REPO}/blob/main/nbs/{name}.ipynb" in links, name
+        assert f"notebooks/{name}.ipynb" in links, name
+        json.loads((hosted / f"notebooks/{name}.ipynb").read_text(encoding="utf-8"))
+
+
+@pytest.mark.xdist_group("hosted")
+def test_view_and_edit_lead_to_files_of_the_repository(hosted):
+    "Most pages come from nbs/, some from beside it."
+    links = {a["href"] for page in pages(hosted).values() for a in page.select(f"a[href*='github.com/{REPO}/']")}
+    files = {re.sub(r"^.*?/(?:blob|edit)/main/|\?.*$", "", link) for link in links}
+    assert {"nbs/index.ipynb", "CONTRIBUTING.md"} <= files
+    fail_if([name for name in sorted(files) if not (ROOT / name).exists()], "No such file in the repository:")
+
+
+# Weight -------------------------------------------------------------------------------------------------------
+
+def test_pages_load_what_they_use(docs):
+    "Styles of math where there is math, the copy button where there is code."
+    for name, page in docs.items():
+        loads = " ".join(str(tag.get("href") or tag.get("src")) for tag in page.select("link, script[src]"))
+        assert ("katex.min.css" in loads) == bool(page.select(".katex")), name
+        assert ("copybutton.js" in loads) == bool(page.select("[class*=highlight-]")), name
+
+
+def test_no_static_file_is_unused():
+    "What no page asks for is only weight in the repository."
+    texts = "".join(path.read_text(encoding="utf-8") for kind in ("html", "css", "js") for path in DOCS.rglob(f"*.{kind}"))
+    fail_if([str(path.relative_to(DOCS)) for path in (DOCS / "_static").rglob("*")
+             if path.is_file() and "LICENSE" not in path.name and path.name not in texts], "Never asked for:")
+    assert "sourceMappingURL" not in texts
+    assert "@font-face" in texts
+    assert not re.search(r"@font-face\s*{(?![^}]*font-display:swap)", texts), "text would wait for its font"
+
+
+def test_prints_well():
+    "What the style says about paper; how it looks, a person has to see."
+    style = (DOCS / "_static/book.css").read_text(encoding="utf-8").partition("@media print")[2]
+    assert all(word in style for word in ("skip-to-content", ".copybtn", "details-content", "pre-wrap", ".sidebar-drawer"))
+
+
+# The book as one file -----------------------------------------------------------------------------------------
+
+@pytest.fixture(scope="module")
+def epub(tmp_path_factory) -> ZipFile:
+    "What `make book` makes."
+    file = tmp_path_factory.mktemp("epub") / "book.epub"
+    python("site/build.py", "--epub", file)
+    return ZipFile(file)
+
+
+def xhtml(epub: ZipFile) -> dict[str, ElementTree.Element]:
+    "The pages of the book; a reader opens none that is not well-formed."
+    return {name: ElementTree.fromstring(epub.read(name)) for name in epub.namelist() if name.endswith(".xhtml")}
+
+
+@pytest.mark.xdist_group("epub")
+def test_epub_is_a_book(epub):
+    "The file says what it is, first of all; it carries no date of the build, and lists all that it holds, once."
+    first = epub.infolist()[0]
+    assert (first.filename, first.compress_type, epub.read(first)) == ("mimetype", ZIP_STORED, b"application/epub+zip")
+    assert {info.date_time for info in epub.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+    package = ElementTree.fromstring(epub.read("content.opf"))
+    assert "attention" in package.find(f".//{DC}title").text
+    assert package.find(f".//{DC}date").text == "2026-01-01T00:00:00Z"
+    items = {item.get("href"): item for item in package.iter(f"{OPF}item")}
+    assert set(items) == set(epub.namelist()) - {"mimetype", "META-INF/container.xml", "content.opf"}
+    assert items["_static/cover.png"].get("properties") == "cover-image"
+    spine = [ref.get("idref") for ref in package.iter(f"{OPF}itemref")]
+    assert len(spine) == len(set(spine))
+    for name, page in xhtml(epub).items():
+        math = page.find(".//{http://www.w3.org/1998/Math/MathML}math") is not None
+        assert ("mathml" in items[name].get("properties", "")) == math, name
+
+
+@pytest.mark.xdist_group("epub")
+def test_epub_has_the_chapters_in_order(epub):
+    "In the table of contents, which readers show beside the text."
+    nav = ElementTree.fromstring(epub.read("nav.xhtml")).find(f".//{XHTML}nav")
+    top = [li.find(f"{XHTML}a").get("href").removesuffix(".xhtml") for li in nav.find(f"{XHTML}ol")]
+    assert [name for name in top if name in CHAPTERS] == CHAPTERS
+    assert top[0] == "index"
+
+
+@pytest.mark.xdist_group("epub")
+def test_epub_needs_no_browser(epub):
+    "No scripts, nothing from elsewhere, math as MathML; every picture exists and says what it shows."
+    found, charts = [], 0
+    for name, page in xhtml(epub).items():
+        for tag in page.iter():
+            kind, link = tag.tag.removeprefix(XHTML), tag.get("src") or tag.get("href") or ""
+            if kind in ("script", "iframe", "object") or any(key.startswith("on") for key in tag.keys()):
+                found.append(f"{name}: <{kind}>")
+            if kind == "img" and not (tag.get("alt") or "").strip():
+                found.append(f"{name}: {link} without a description")
+            if kind != "a" and "://" in link:
+                found.append(f"{name}: from elsewhere: {link}")
+            if link and "://" not in link and urljoin(name, link).partition("#")[0] not in epub.namelist():
+                found.append(f"{name}: there is no {link}")
+            if (tag.get("class") or "").startswith("katex") and kind == "span" and tag.get("class") != "katex":
+                found.append(f"{name}: KaTeX's HTML, {tag.get('class')}")
+        for figure in page.iter(f"{XHTML}figure"):
+            picture = figure.find(f".//{XHTML}img")
+            charts += picture is not None and picture.get("src").endswith(".svg")
+    saved = sum(sum("application/vnd.vegalite.v5+json" in out.get("data", {}) for out in cell.get("outputs", []))
+                for path in NOTEBOOKS for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]
+                if "#| output: false" not in "".join(cell["source"]))
+    if charts != saved:
+        found.append(f"{charts} charts as pictures; the notebooks hold {saved}")
+    for name in epub.namelist():
+        if name.endswith(".svg") and (svg := ElementTree.fromstring(epub.read(name))).find(
+                "{http://www.w3.org/2000/svg}title") is None:
+            found.append(f"{name}: {svg.tag} without a title")
+        if name.endswith((".css", ".svg")) and re.search(rb"url\(['\"]?https?:|@import|href=\"https?:", epub.read(name)):
+            found.append(f"{name}: something from elsewhere")
+    fail_if(found, "In the EPUB:")
+
+
+@pytest.mark.xdist_group("epub")
+def test_epub_tables_stand_by_charts_with_controls(epub):
+    "A picture shows one state of what can be moved; the table has the others."
+    for name, page in xhtml(epub).items():
+        source = ROOT / "nbs" / f"{Path(name).stem}.ipynb"
+        cells = json.loads(source.read_text(encoding="utf-8"))["cells"] if source.exists() else []
+        movable = {f"fig-{cell['id']}" for cell in cells if '"bind":' in json.dumps(cell.get("outputs", []))}
+        figures = {f.get("id"): f for f in page.iter(f"{XHTML}figure") if f.get("id")}
+        for ident in movable & figures.keys():
+            assert figures[ident].find(f".//{XHTML}table") is not None, f"{name}: {ident}"

@@ -1,0 +1,378 @@
+"""The figures that respond: what they hold is what the package computes, and what they show is what was chosen.
+
+The numbers are worked out here again, by the definitions and not by the functions that draw.
+"""
+import json
+import math
+import re
+from decimal import ROUND_HALF_UP, Decimal
+from functools import cache
+from itertools import product
+from typing import NamedTuple
+
+import pytest
+import torch
+import torch.nn as nn
+from attention_nb.embeddings import Vocab, journey, tokenize
+from attention_nb.masks import causal_mask
+from attention_nb.multi_head_attention import MultiHeadAttention
+from attention_nb.naive_attention import naive_attention
+from attention_nb.self_attention import SelfAttention
+from attention_nb.softmax import softmax
+from attention_nb.testing import assert_close
+from browser import DOCS
+from bs4 import BeautifulSoup
+from conftest import ROOT, fail_if
+from playwright.sync_api import Locator, Page, expect
+
+EXACT = dict(atol=6e-5, rtol=0)  # numbers are stored with four decimals
+
+
+class Figure(NamedTuple):
+    "Where a figure is, and its controls in their order: the role and name of each, and how many positions it has."
+    page: str
+    id: str
+    controls: dict[tuple[str, str], int]
+
+
+FIGURES = {
+    "temperature": Figure("02_softmax.html", "fig-entropy-show", {("slider", "temperature"): 13}),
+    "dim": Figure("02_softmax.html", "fig-dim-see-show", {("radio", "softmax"): 2}),
+    "width": Figure("03_self_attention.html", "fig-why-saturate-show", {("slider", "width"): 11}),
+    "steps": Figure("03_self_attention.html", "fig-explore-show", {("combobox", "sentence"): 2, ("slider", "query"): 6}),
+    "mask": Figure("04_masks.html", "fig-empty-show", {("radio", "mask"): 4}),
+    "head": Figure("05_multi_head_attention.html", "fig-heads-four-show", {("radio", "head"): 4}),
+}
+each_figure = pytest.mark.parametrize("name", FIGURES)
+
+
+@cache
+def element(name: str) -> BeautifulSoup:
+    "The figure on the built page."
+    soup = BeautifulSoup((DOCS / FIGURES[name].page).read_text(encoding="utf-8"), "html.parser")
+    return soup.find("figure", id=FIGURES[name].id)
+
+
+@cache
+def sets(name: str) -> dict[str, list[dict]]:
+    "The data in the figure on the built page."
+    return json.loads(element(name).script.string)["datasets"]
+
+
+def column(records: list[dict], field: str, *shape: int) -> torch.Tensor:
+    "A field of all records, as a tensor of that shape."
+    return torch.tensor([record[field] for record in records], dtype=torch.float64).reshape(shape)
+
+
+def notes(name: str) -> list[list[str]]:
+    "The lines of words of each state."
+    return [note["text"].split("\n") for note in sets(name)["notes"]]
+
+
+def numbers(lines: list[str]) -> list[float]:
+    "The numbers in some lines of words, those of names such as `head 0` left out."
+    return [float(number) for number in re.findall(r"(?<![\w.])-?\d+(?:\.\d+)?", "\n".join(lines).replace("−", "-"))]
+
+
+# ---- What they hold ----
+
+def test_data_of_temperature():
+    words, x = journey()
+    row, data = x[1] @ x.T, sets("temperature")
+    at = column(data["curve"], "temperature", 13, 1)
+    weights = torch.softmax(row.double() / at, -1)
+    entropy = -torch.xlogy(weights, weights).sum(-1)
+    assert [w["key"] for w in data["weights"]] == 13 * words and [s["key"] for s in data["scores"]] == words
+    assert [w["temperature"] for w in data["weights"]] == at.repeat_interleave(6).tolist()
+    assert (at.diff(dim=0) > 0).all()
+    assert_close(column(data["scores"], "score", 6), row.double(), **EXACT)
+    assert_close(column(data["weights"], "weight", 13, 6), weights, **EXACT)
+    assert_close(column(data["curve"], "entropy", 13), entropy, **EXACT)
+    for lines, T, h in zip(notes("temperature"), at.flatten().tolist(), entropy.tolist(), strict=True):
+        assert lines == [f"T = {T:g}", f"entropy {h:.2f} nats, of at most ln 6 = {math.log(6):.2f}"]
+
+
+def test_data_of_dim():
+    torch.manual_seed(123)
+    y, data = torch.rand(6, 3), sets("dim")
+    e = (y @ y.T).exp().double()
+    for name, weights in {"dim=-1": e / e.sum(1, keepdim=True), "dim=0": e / e.sum(0, keepdim=True)}.items():
+        cells, rows, columns = ([r for r in data[kind] if r["softmax"] == name] for kind in ("cells", "row_sums", "column_sums"))
+        assert [(c["query"], c["key"]) for c in cells] == [(f"row {i}", f"col {j}") for i, j in product(range(6), repeat=2)]
+        assert_close(column(cells, "value", 6, 6), weights, atol=6e-4, rtol=0)
+        for sums, dim, label in ((rows, 1, "query"), (columns, 0, "key")):
+            assert_close(column(sums, "value", 6), weights.sum(dim), atol=6e-4, rtol=0)
+            assert [s[label][-1] for s in sums] == list("012345")
+            assert [s["text"] for s in sums] == [f"{s:.2f}" + " ✓" * (abs(s - 1) < 1e-3) for s in weights.sum(dim).tolist()]
+    assert notes("dim") == [["dim=-1", "every row sums to 1"], ["dim=0", "every column sums to 1"]]
+
+
+def test_data_of_width():
+    rng, data = torch.Generator().manual_seed(11), sets("width")
+    q, k = torch.randn(512, 1, 1024, generator=rng), torch.randn(512, 8, 1024, generator=rng)
+    for step, d in enumerate(2**i for i in range(11)):
+        plain = (q[..., :d].double() * k[..., :d].double()).sum(-1)
+        says = [f"d_k = {d}"]
+        for kind, scores in {"q · k": plain, "q · k / √d_k": plain / math.sqrt(d)}.items():
+            mine = {name: [r for r in data[name] if (r["kind"], r["step"]) == (kind, step)] for name in data if name != "notes"}
+            ranked = torch.softmax(scores, -1).sort(descending=True).values.mean(0)
+            assert [w["rank"] for w in mine["weights"]] == [*range(1, 9)] and {w["width"] for w in mine["weights"]} == {d}
+            assert_close(column(mine["weights"], "weight", 8), ranked, **EXACT)
+            counted = [((scores >= b["start"]) & (scores < b["end"])).double().mean() for b in mine["scores"]]
+            assert_close(column(mine["scores"], "share", -1), torch.stack(counted), atol=5e-4, rtol=0)  # at an edge one may round
+            assert abs(sum(b["share"] for b in mine["scores"]) - (scores.abs() <= 100).double().mean()) < 5e-3
+            assert_close(column(mine["spread"], "spread", 1), scores.std()[None], atol=6e-3, rtol=0)
+            says.append(f"{kind}: spread {scores.std():.1f}, best key {ranked[0]:.2f}")
+        shown = notes("width")[step]
+        assert re.sub(r"\d\.\d+|\d+\.\d+", "", "\n".join(shown)) == re.sub(r"\d\.\d+|\d+\.\d+", "", "\n".join(says))
+        assert all(abs(a - b) < 0.011 or a == pytest.approx(b, abs=0.11) and b > 1 for a, b in zip(numbers(shown), numbers(says), strict=True))
+
+
+def dessert() -> dict[str, tuple[list[str], torch.Tensor]]:
+    "The two sentences of chapter 3, and the matrices that follow from the same seed."
+    torch.manual_seed(123)
+    words = tokenize("Life is short, eat dessert first")
+    x = nn.Embedding(50_000, 3)(Vocab(sorted(words)).encode(words)).detach()
+    return {"Life is short, eat dessert first": (words, x), "Your journey starts with one step": journey()}
+
+
+def test_data_of_steps():
+    sentences, data = dessert(), sets("steps")
+    W_q, W_k, W_v = torch.randn(3, 2), torch.randn(3, 2), torch.randn(3, 4)
+    parts = [f"w·v{i}" for i in "₀₁₂₃"]
+    assert [(n["sentence"], n["at"]) for n in data["notes"]] == list(product(sentences, range(6)))
+    for sentence, (words, x) in sentences.items():
+        q, k, v = x @ W_q, x @ W_k, x @ W_v
+        context, weights = naive_attention(q, k, v, scale=2**-0.5)
+        steps, sums, said = ([r for r in data[kind] if r["sentence"] == sentence] for kind in ("steps", "sums", "notes"))
+        assert [(s["at"], s["query"], s["seen"], s["key"]) for s in steps] == [
+            (i, words[i], j, words[j]) for i, j in product(range(6), repeat=2)]
+        assert_close(column(steps, "score", 6, 6), (q @ k.T).double(), **EXACT)
+        assert_close(column(steps, "÷ √d_k", 6, 6), (q @ k.T).double() / 2**0.5, **EXACT)
+        assert_close(column(steps, "weight", 6, 6), weights.double(), **EXACT)
+        for c, part in enumerate(parts):
+            assert_close(column(steps, part, 6, 6), (weights * v[:, c]).double(), **EXACT)
+            assert_close(column(sums, part, 6), context[:, c].double(), **EXACT)
+        assert [(s["query"], s["weight"]) for s in sums] == [(word, 1) for word in words]
+        for i, note in enumerate(said):
+            j = weights[i].argmax()
+            first, best, last = note["text"].split("\n")
+            assert first == f"query “{words[i]}”" and best.startswith(f"best key “{words[j]}”: score ")
+            assert_close(torch.tensor(numbers([best, last])), torch.tensor(
+                [q[i] @ k[j], q[i] @ k[j] / 2**0.5, weights[i, j], *context[i]]), atol=6e-3, rtol=0)
+
+
+def test_data_of_mask():
+    data, vocab = sets("mask"), Vocab("Life is short eat dessert first".split(), specials=["<pad>"])
+    torch.manual_seed(0)
+    embedding, layer = nn.Embedding(len(vocab), 7), SelfAttention(d_in=7, d_k=5, d_v=3)
+    x = embedding(vocab.encode(["<pad>", "<pad>", "eat", "dessert", "first"])).detach()
+    scores = (layer.q_proj(x) @ layer.k_proj(x).T / 5**0.5).detach().double()
+    real = torch.arange(5) > 1
+    allowed = {"none": real | True, "causal": torch.ones(5, 5).bool().tril(), "padding": real, "both": causal_mask(5) & real}
+    labels = ["pad 1", "pad 2", "eat", "dessert", "first"]
+    for (name, mask), said in zip(allowed.items(), notes("mask"), strict=True):
+        mask = mask.expand(5, 5)
+        cells, sums = ([r for r in data[kind] if r["mask"] == name] for kind in ("cells", "sums"))
+        e = scores.exp() * mask
+        weights = e / e.sum(-1, keepdim=True).clamp(min=1e-9)
+        assert [(c["query"], c["key"]) for c in cells] == list(product(labels, repeat=2))
+        assert [c["allowed"] for c in cells] == mask.flatten().tolist()
+        assert_close(column(cells, "score", 5, 5), scores, atol=6e-4, rtol=0)
+        assert_close(column(cells, "weight", 5, 5), weights, atol=6e-4, rtol=0)
+        full = mask.any(-1).tolist()
+        assert [(s["query"], s["text"]) for s in sums] == [(q, "1.00 ✓" if any_ else "0.00") for q, any_ in zip(labels, full)]
+        assert said == [name, f"{mask.sum()} of 25 looks allowed; rows with none: {full.count(False)}"]
+    assert full == [False, False, True, True, True]
+
+
+def test_data_of_head():
+    "Trained again, by the chapter's own cells; what heads look at is worked out here."
+    cells = {c["id"]: "".join(c["source"]) for c in json.loads((ROOT / "nbs/05_multi_head_attention.ipynb").read_text())["cells"]}
+    book = dict(torch=torch, nn=nn, F=torch.nn.functional, MultiHeadAttention=MultiHeadAttention)
+    for name in ("heads-task", "heads-train-fn"):
+        exec(cells[name], book)
+    layer, _ = book["train"](4)
+    x, _ = book["task"](64)
+    q, k = (proj(x).unflatten(-1, (4, 4)).transpose(1, 2) for proj in (layer.q_proj, layer.k_proj))
+    looks = softmax(q @ k.mT / 4**0.5).mean(0).detach()
+    data = sets("head")
+    labels = [f"word {i}" for i in range(6)]
+    assert [(c["head"], c["query"], c["key"]) for c in data["cells"]] == list(
+        product((f"head {h}" for h in range(4)), labels, labels))
+    assert_close(column(data["cells"], "value", 4, 6, 6), looks, atol=2e-3, rtol=0)
+    for h, said in enumerate(notes("head")):
+        start, before = looks[h, range(2, 6), 0].mean().item(), looks[h, range(2, 6), range(1, 5)].mean().item()
+        assert said[0] == f"head {h}" and numbers(said[1:]) == pytest.approx([start, before], abs=0.011)
+
+
+@each_figure
+def test_tables_hold_the_numbers(name):
+    "For those who do not see the picture: a table for each state, and in it the numbers of that state."
+    tables = {table.caption.text if table.caption else "": table for table in element(name).find_all("table")}
+    cells = lambda table: [cell.text for cell in table.tbody.find_all("td")]
+    data, short = sets(name), lambda x: "" if x is None else f"{x:.4g}" if isinstance(x, float) else str(x)
+    if name == "temperature":
+        shown = [cells(table) for table in element(name).find_all("table")][-1]
+        assert shown == [short(w["weight"]) for w in data["weights"]]
+    elif name == "width":
+        for kind in ("q · k", "q · k / √d_k"):
+            assert cells(tables[kind]) == [short(w["weight"]) for w in data["weights"] if w["kind"] == kind]
+    elif name == "steps":
+        for note in data["notes"]:
+            same = lambda r: (r["sentence"], r["at"]) == (note["sentence"], note["at"])
+            columns = ["key", "score", "÷ √d_k", "weight", *(f"w·v{i}" for i in "₀₁₂₃")]
+            lines = [*filter(same, data["steps"]), *filter(same, data["sums"])]
+            assert cells(tables[f"{note['sentence']}, {note['query']}"]) == [
+                short(line.get(column)) for line in lines for column in columns]
+    else:
+        kind, value = {"dim": ("softmax", "value"), "mask": ("mask", "weight"), "head": ("head", "value")}[name]
+        for note in data["notes"]:
+            lines = [c for part in ("cells", "sums", "row_sums", "column_sums") for c in data.get(part, []) if c[kind] == note[kind]]
+            assert sorted(filter(None, cells(tables[note[kind]]))) == sorted(short(line[value]) for line in lines)
+
+
+# ---- What they show ----
+
+def minus(x: float) -> str:
+    "A number as Vega prints it: halves are rounded up, and zero has no sign."
+    rounded = Decimal(x).quantize(Decimal("0.01"), ROUND_HALF_UP)
+    return f"{rounded or abs(rounded)}".replace("-", "−")
+
+
+def expected(name: str, at: tuple[int, ...]) -> list[str]:
+    "The numbers that a figure must show in a state, one position for each control."
+    data = sets(name)
+    if name == "temperature":
+        weights = [w for w in data["weights"] if w["step"] == at[0]]
+        return [minus(s["score"]) for s in data["scores"]] + [minus(w["weight"]) for w in weights]
+    if name == "width":
+        return []
+    if name == "steps":
+        sentence = list(dict.fromkeys(n["sentence"] for n in data["notes"]))[at[0]]
+        mine = [s for s in data["steps"] if s["sentence"] == sentence]
+        lines = [s for s in mine if s["at"] == at[1]]
+        total = next(s for s in data["sums"] if (s["sentence"], s["at"]) == (sentence, at[1]))
+        groups = [["score", "÷ √d_k"], ["weight"], parts := [f"w·v{i}" for i in "₀₁₂₃"]]
+        return [minus(s["weight"]) for s in mine] + [
+            minus(line[f]) for fields in groups for line in lines for f in fields] + [
+            minus(total[f]) for f in ("weight", *parts)]
+    kind = {"dim": "softmax", "mask": "mask", "head": "head"}[name]
+    state = list(dict.fromkeys(n[kind] for n in data["notes"]))[at[0]]
+    part = lambda name: [r for r in data[name] if r[kind] == state]
+    if name == "mask":
+        panel = lambda field: 25 * ["×"] + [minus(c[field]) for c in part("cells") if c["allowed"]]
+        return panel("score") + panel("weight") + [s["text"] for s in part("sums")]
+    sums = [s["text"] for which in ("row_sums", "column_sums") if which in data for s in part(which)]
+    return [minus(c["value"]) for c in part("cells")] + sums
+
+
+SHOWN = """figure => [...figure.querySelectorAll(".mark-text.role-mark:not(.readout_marks) text")].map(text => text.textContent)"""
+
+
+def assert_shows(figure: Locator, name: str, at: tuple[int, ...]) -> None:
+    "The words, the numbers, the tables' twin for ears: all of the state that was chosen."
+    positions = list(product(*map(range, FIGURES[name].controls.values())))
+    lines = notes(name)[positions.index(at)]
+    expect(figure.locator(".readout_marks tspan")).to_have_text(lines)
+    expect(figure.locator("output")).to_have_text(", ".join(lines[1:]))
+    for slider in figure.get_by_role("slider").all():
+        assert slider.get_attribute("aria-valuetext") == lines[0]
+    assert figure.evaluate(SHOWN) == expected(name, at)
+    if name == "width":
+        assert_bars(figure, at[0])
+    if name == "steps":
+        row = figure.locator(".mark-rect.role-mark path[stroke-width='2.5']").all()
+        assert sorted(frame.get_attribute("d").split("h")[0] for frame in row) == sorted([f"M0,{30 * at[1]}", f"M{38 * at[1]},0"])
+
+
+def assert_bars(figure: Locator, step: int) -> None:
+    "The picture of the widths is all bars; their heights are the numbers."
+    data, groups = sets("width"), figure.locator(".mark-rect.role-mark").all()
+    for kind, histogram, bars in zip(("q · k", "q · k / √d_k"), groups[:2], groups[2:]):
+        mine = lambda name: [r for r in data[name] if (r["kind"], r["step"]) == (kind, step)]
+        assert histogram.locator("path").count() == len(mine("scores"))
+        heights = bars.locator("path").evaluate_all("bars => bars.map(bar => bar.getBBox().height / 110)")
+        assert heights == pytest.approx([w["weight"] for w in mine("weights")], abs=0.01)
+
+
+@pytest.fixture
+def drawn(visit):
+    "Opens the page of a figure and waits until it is drawn."
+    def drawn(name: str, width: int) -> tuple[Page, Locator]:
+        page = visit(FIGURES[name].page, width).page
+        figure = page.locator(f"#{FIGURES[name].id}")
+        figure.scroll_into_view_if_needed()
+        page.wait_for_selector(f"#{FIGURES[name].id}.drawn")
+        return page, figure
+    return drawn
+
+
+def first_state(figure: Locator, name: str) -> tuple[int, ...]:
+    "Where the controls stand now."
+    at = []
+    for role, label in FIGURES[name].controls:
+        if role == "radio":
+            at.append(figure.get_by_role("radio").evaluate_all("all => all.findIndex(one => one.checked)"))
+        else:
+            value = "e => e.tagName === 'SELECT' ? e.selectedIndex : +e.value"
+            at.append(figure.get_by_role(role, name=label, exact=True).evaluate(value))
+    return tuple(at)
+
+
+FITS = "figure => { const box = figure.querySelector('.chart-view'); return box.scrollWidth <= box.clientWidth }"
+FOCUS_BEFORE = "caption => { caption.tabIndex = -1; caption.focus(); }"
+
+
+@each_figure
+def test_keyboard(drawn, name):
+    "With Tab to each control, in order; there through every position with the arrow keys, on a phone's width."
+    page, figure = drawn(name, 390)
+    assert figure.evaluate(FITS) and len(figure.get_by_role("img").get_attribute("aria-label")) > 40
+    assert min(control.bounding_box()["height"] for control in figure.locator(".vega-bind").all()) >= 24
+    at = list(first_state(figure, name))
+    assert_shows(figure, name, tuple(at))
+    figure.locator("figcaption").evaluate(FOCUS_BEFORE)
+    for i, ((role, label), n) in enumerate(FIGURES[name].controls.items()):
+        page.keyboard.press("Tab")
+        if role == "radio":
+            expect(figure.get_by_role("radiogroup", name=label).get_by_role("radio").nth(at[i])).to_be_focused()
+        else:
+            expect(figure.get_by_role(role, name=label, exact=True)).to_be_focused()
+        while at[i] < n - 1:
+            page.keyboard.press("ArrowDown" if role == "combobox" else "ArrowRight")
+            at[i] += 1
+            assert_shows(figure, name, tuple(at))
+        for _ in range(n - 1):
+            page.keyboard.press("ArrowUp" if role == "combobox" else "ArrowLeft")
+            at[i] -= 1
+        assert_shows(figure, name, tuple(at))
+
+
+@each_figure
+def test_mouse(drawn, name):
+    "By pressing, dragging and choosing; and in the picture itself, where it says so."
+    page, figure = drawn(name, 1280)
+    at = list(first_state(figure, name))
+    for i, ((role, label), n) in enumerate(FIGURES[name].controls.items()):
+        for position in (n - 1, 0, n // 2):
+            at[i] = position
+            if role == "radio":
+                figure.get_by_role("radio").nth(position).click()
+            elif role == "combobox":
+                figure.get_by_role("combobox", name=label).select_option(index=position)
+            else:
+                slider = figure.get_by_role("slider", name=label, exact=True)
+                box = slider.bounding_box()
+                slider.click(position=dict(x=8 + (box["width"] - 16) * position / (n - 1), y=box["height"] / 2))
+            assert_shows(figure, name, tuple(at))
+    if name == "steps":  # point at a row of the matrix
+        for query, key in ((0, 3), (5, 1)):
+            figure.locator("svg .mark-rect.role-mark").first.locator("path").nth(6 * query + key).hover(force=True)
+            assert_shows(figure, name, (at[0], query))
+            assert figure.get_by_role("slider").input_value() == str(query)
+    if name == "head":  # click on one of the small ones
+        for head in (3, 1):
+            figure.locator("svg path[d$='h14v14h-14Z']").nth(36 * head + 7).click()
+            assert_shows(figure, name, (head,))
+            expect(figure.get_by_role("radio").nth(head)).to_be_checked()

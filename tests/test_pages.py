@@ -1,0 +1,236 @@
+"""The pages around the chapters: home, notation, glossary, references; and the links between them and the chapters."""
+import io
+import re
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from bs4 import BeautifulSoup, Tag
+from conftest import NOTEBOOKS, ROOT, fail_if
+from sphinx.application import Sphinx
+from sphinx.util.docutils import docutils_namespace, patch_docutils
+
+sys.path.insert(0, str(ROOT / "site"))
+import citations
+
+DOCS = ROOT / "docs"
+CHAPTERS = [n.stem for n in NOTEBOOKS if n.name[0] in "012345678"]
+NOTATION, GLOSSARY, REFERENCES = "96_notation.html", "97_glossary.html", "98_references.html"
+
+
+def read(page: str) -> BeautifulSoup:
+    "A page of the built site."
+    return BeautifulSoup((DOCS / page).read_text(encoding="utf-8"), "html.parser")
+
+
+@pytest.fixture(scope="module")
+def pages() -> dict[str, BeautifulSoup]:
+    "The pages that are compared here, by file name."
+    return {name: read(name) for name in
+            [*(f"{c}.html" for c in CHAPTERS), "index.html", NOTATION, GLOSSARY, REFERENCES]}
+
+
+def links_to(page: BeautifulSoup, target: str) -> list[tuple[Tag, str]]:
+    "The links in a page's text to places on the page `target`, with the anchor."
+    return [(a, a["href"].partition("#")[2]) for a in page.article.find_all("a", href=True)
+            if a["href"].partition("#")[0] == target]
+
+
+# The built site -----------------------------------------------------------------------------------------------
+
+def test_the_home_page_shows_the_book(pages):
+    "In its first part a figure and the two commands; then every chapter, in order, under its own number."
+    home = pages["index.html"]
+    opening = home.select_one(".opening")
+    assert opening.select_one("figure.chart")
+    assert re.findall(r"^make \w+", opening.select_one(".highlight-sh").get_text(), re.M) == ["make docs", "make test"]
+    cards = home.select("#the-map > ol > li")
+    assert [card.a["href"] for card in cards] == [f"{c}.html" for c in CHAPTERS]
+    assert home.select_one("#the-map > ol")["start"] == "0" and [int(c[:2]) for c in CHAPTERS] == list(range(len(cards)))
+
+
+def test_every_chapter_leads_to_the_legend(pages):
+    "Under its title."
+    fail_if([c for c in CHAPTERS if not any(
+        a["href"] == NOTATION for a in pages[f"{c}.html"].select(".notebook-links a"))], f"No link to {NOTATION}:")
+
+
+def test_glossary_and_chapters_lead_to_each_other(pages):
+    "What a term lists is where it is linked from, place by place."
+    there, back = set(), set()
+    for chapter in CHAPTERS:
+        for link, anchor in links_to(pages[f"{chapter}.html"], GLOSSARY):
+            assert link["id"] == f"term-{anchor}", link
+            assert link.find_parent(["h1", "h2", "h3", "h4", "code", "pre", "table", "dl"]) is None, link
+            assert not link.find_parent(class_="cell"), link
+            there.add((anchor, f"{chapter}.html#{link['id']}"))
+    entries = pages[GLOSSARY].select("#glossary > section")
+    for entry in entries:
+        uses = [a["href"] for a in entry.select(".back-links a")]
+        assert uses, f"nobody uses “{entry.h2.get_text()}”"
+        assert uses == sorted(set(uses)), uses
+        back |= {(entry["id"], use) for use in uses}
+    assert there == back and len(entries) >= 40
+    terms = [entry.h2.find(string=True) for entry in entries]
+    assert terms == sorted(terms, key=str.lower), "not in the order of the alphabet"
+
+
+def test_a_term_is_linked_where_it_first_stands(pages):
+    "Found again without Sphinx: no paragraph or list before the link holds one of the term's forms."
+    forms = {}
+    for entry in pages[GLOSSARY].select("#glossary > section"):
+        also = re.search(r"Also: (.+?)\.", entry.select_one(".back-links").get_text())
+        forms[entry["id"]] = [entry.h2.find(string=True).lower(), *(also[1].split(", ") if also else [])]
+    every = sorted((form for some in forms.values() for form in some), key=len, reverse=True)
+    word = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, every))})(?![\w-])", re.I)
+    owner = {form: anchor for anchor, some in forms.items() for form in some}
+    for chapter in CHAPTERS:
+        found = []
+        for text in pages[f"{chapter}.html"].article.find_all(string=True):
+            inside = [parent.name for parent in text.parents if parent.name]
+            classes = {c for parent in text.parents for c in parent.get("class", [])}
+            linked = "a" in inside and "term" not in classes
+            if not linked and not classes & {"cell", "katex", "notebook-links", "math"} and not set(inside) & {
+                    "h1", "h2", "h3", "h4", "code", "pre", "table", "dl", "blockquote", "script", "style"}:
+                for match in word.finditer(re.sub(r"\s+", " ", text)):
+                    found.append((owner[match[0].lower()], "term" in classes))
+        first = {}
+        for anchor, is_link in found:
+            first.setdefault(anchor, is_link)
+        assert [a for a, is_link in first.items() if not is_link] == [], chapter
+        assert sum(is_link for _, is_link in found) == len(first), chapter
+
+
+def test_references_and_chapters_lead_to_each_other(pages):
+    "Each entry names the pages that cite it, and only those."
+    there, back = set(), set()
+    for name in [*(f"{c}.html" for c in CHAPTERS), NOTATION]:
+        there |= {(anchor, name) for _, anchor in links_to(pages[name], REFERENCES) if anchor}
+    for entry in pages[REFERENCES].select("#references section section"):
+        for a in entry.find_all("p", recursive=False)[-1].find_all("a"):
+            page, _, place = a["href"].partition("#")
+            assert not place or pages[page].find(id=place), a["href"]
+            back.add((entry["id"], page))
+    assert there == back and len({anchor for anchor, _ in there}) >= 20
+
+
+def test_the_bibtex_file_says_what_the_page_says(pages):
+    "One entry per heading, in the same order, with its title and its address."
+    bib = (DOCS / "references.bib").read_text(encoding="utf-8")
+    entries = re.findall(r"^@(\w+)\{([\w-]+),\n((?:  \w+ = \{.*\},\n)+)\}$", bib, re.M)
+    assert len(entries) == bib.count("@")
+    shown = pages[REFERENCES].select("#references section section")
+    assert len(entries) == len(shown)
+    for (kind, key, body), entry in zip(entries, shown):
+        fields = dict(re.findall(r"  (\w+) = \{(.*)\},", body))
+        line = entry.p.get_text()
+        assert fields["title"].strip("{}").replace(r"\_", "_") in line and fields["url"] == entry.p.a["href"], key
+        assert {"article": "journal", "inproceedings": "booktitle", "misc": "howpublished"}[kind] in fields
+        if "year" in fields:
+            assert fields["year"] in line and key.endswith(fields["year"]) and fields["author"].split(" and ")[0] in line
+    years = [int(y) for y in re.findall(r"^  year = \{(\d+)\}", bib, re.M)]
+    assert years == sorted(years), "not in the order of their years"
+
+
+def test_bibtex_is_offered_for_download(pages):
+    "On the page of the references."
+    assert pages[REFERENCES].select_one('.notebook-links a[download][href="references.bib"]')
+
+
+# Mistakes that must not pass ------------------------------------------------------------------------------------
+
+ENTRY = "### Bee 1999\n\nAnn Bee, Cy Dee: **On Hives**. *Journal of Wax 7*, 1999. [doi:10/x](https://doi.org/10/x)\n\nWax."
+CITE = f"See [Bee 1999]({citations.PAGE}#Bee-1999)."
+
+
+def notebook(name: str, *cells: str) -> nbformat.NotebookNode:
+    "A notebook as `load` in site/notebooks.py gives it."
+    nb = nbformat.v4.new_notebook(cells=[
+        nbformat.v4.new_markdown_cell(text, id=f"cell-{i}") for i, text in enumerate(cells)])
+    nb.metadata.book = nbformat.NotebookNode(name=name, title=cells[0][2:])
+    return nb
+
+
+def test_citations_are_listed_with_their_place():
+    "Under the heading that stands before them, once for each heading."
+    page = notebook(citations.PAGE, "# References", ENTRY)
+    bib = citations.link_back([
+        notebook("00_a.ipynb", "# A", CITE, "## In `code`\n\nText.", CITE, CITE), notebook("01_b.ipynb", "# B", CITE), page])
+    assert page.cells[1].source.endswith(
+        "\n\nCited in [A](<00_a.ipynb>) · [A: In `code`](<00_a.ipynb#In-code>) · [B](<01_b.ipynb>)")
+    assert bib == ("@article{cell-1,\n  author = {Ann Bee and Cy Dee},\n  title = {{On Hives}},\n"
+                   "  journal = {Journal of Wax},\n  volume = {7},\n  year = {1999},\n  doi = {10/x},\n"
+                   "  url = {https://doi.org/10/x},\n}\n")
+
+
+@pytest.mark.parametrize("cite, entry, complaint", [
+    (CITE.replace("Bee-1999)", "Fly-1999)").replace("[Bee 1999]", "[this]"), ENTRY, "no entry “Fly-1999”"),
+    (CITE.replace("[Bee 1999]", "[Bee 1998]"), ENTRY, "“Bee 1998” leads to “Bee-1999”"),
+    ("Nothing.", ENTRY, "never cited"),
+    (CITE, ENTRY.replace("*, 1999", "*, 1998"), "“Bee 1999” is of 1998"),
+    (CITE, ENTRY.replace("**On Hives**", "On Hives"), "expected the form"),
+    (CITE, ENTRY.replace("\n\nWax.", ""), "expected the form"),
+], ids=["no entry", "wrong words", "never cited", "wrong year", "no title", "no note"])
+def test_a_broken_citation_fails_the_build(cite, entry, complaint):
+    "With a message that says which."
+    with pytest.raises(ValueError, match=re.escape(complaint)):
+        citations.link_back([notebook("00_a.ipynb", "# A", cite), notebook(citations.PAGE, "# References", entry)])
+
+
+def test_an_entry_may_stand_only_once():
+    "Two would share an anchor."
+    with pytest.raises(ValueError, match="a second entry"):
+        citations.link_back([notebook("00_a.ipynb", "# A", CITE), notebook(citations.PAGE, "# References", ENTRY, ENTRY)])
+
+
+GOOD = {
+    "index": "Home\n====\n\n.. toctree::\n\n   00_a\n   01_b\n   97_glossary\n",
+    "00_a": "A mask\n======\n\nA ``mask``, `mask <https://x.org>`__, unmask, mask-like; then two *Masks* and one\nmask. "
+            "A score\nfunction and a score.\n",
+    "01_b": "B\n=\n\nThe mask.\n",
+    "97_glossary": "Glossary\n========\n\nMask\n----\n\nIt hides a score.\n\n*Also: masks.*\n\n"
+                   "Score\n-----\n\nA number.\n\nScore function\n--------------\n\nIt scores.\n",
+}
+
+
+def render(folder: Path, sources: dict[str, str]) -> tuple[dict[str, BeautifulSoup], str]:
+    "A small book with a glossary: its pages, and what Sphinx warned of."
+    (folder / "src").mkdir()
+    for name, text in sources.items():
+        (folder / "src" / f"{name}.rst").write_text(text, encoding="utf-8")
+    warned = io.StringIO()
+    with patch_docutils(), docutils_namespace():
+        Sphinx(folder / "src", None, folder / "out", folder / "tree", "html", {"extensions": ["glossary"]},
+               status=None, warning=warned).build()
+    return {name: BeautifulSoup((folder / "out" / f"{name}.html").read_text(encoding="utf-8"), "html.parser")
+            for name in sources}, warned.getvalue()
+
+
+def test_terms_are_linked_in_prose_only(tmp_path):
+    "Whole words and given forms; the longest term first; not in code, headings or links; the first use only."
+    html, warned = render(tmp_path, GOOD)
+    assert not warned
+    links = html["00_a"].select("a.term")
+    assert [(a.get_text().replace("\n", " "), a["href"], a["id"], a["title"]) for a in links] == [
+        ("Masks", "97_glossary.html#mask", "term-mask", "It hides a score."),
+        ("score function", "97_glossary.html#score-function", "term-score-function", "It scores."),
+        ("score", "97_glossary.html#score", "term-score", "A number.")]
+    assert html["00_a"].p.get_text().startswith("A mask, mask, unmask, mask-like; then two Masks and one\nmask. A score")
+    back = html["97_glossary"].select_one("#mask .back-links")
+    assert back.get_text() == "Also: masks. In A mask, B"
+    assert [a["href"] for a in back.select("a")] == ["00_a.html#term-mask", "01_b.html#term-mask"]
+    assert [a["href"] for a in html["97_glossary"].select("a.term")] == ["#score"]
+
+
+@pytest.mark.parametrize("old, new, complaint", [
+    ("A number.", "", "Score: expected one paragraph"),
+    ("*Also: masks.*", "*Also: score.*", "“score” stands under Mask and under Score"),
+    ("*Also: masks.*", "*Or: masks.*", "Mask: expected one paragraph"),
+    ("Score function\n--------------", "Metric\n------", "no chapter uses “Metric”"),
+], ids=["no definition", "form of two terms", "unknown line", "unused"])
+def test_a_broken_term_fails_the_build(tmp_path, old, new, complaint):
+    "Any warning does."
+    glossary = GOOD["97_glossary"].replace(old, new, 1)
+    assert glossary != GOOD["97_glossary"]
+    assert complaint in render(tmp_path, GOOD | {"97_glossary": glossary})[1]
