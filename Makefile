@@ -11,7 +11,7 @@ READY := .venv/.ready
 .PHONY: help docs test book lab serve prepare export outputs pages card hooks constraints mutants mutants-full clean
 
 help:  ## list these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
 
 docs: export outputs pages  ## run the notebooks and build the site into docs/, README.md too
 	@echo "Done. Open docs/index.html"

@@ -37,7 +37,8 @@ NBS, PACKAGE = ROOT / "nbs", ROOT / "attention_nb"
 RESULTS = ROOT / "_build" / "mutants.jsonl"  # scratch, for resuming
 SURVIVORS = HERE / "survivors.json"  # published; `why` and `equivalent` are written by hand and kept
 LEFT_OUT = r"plots|(8\d_.*)"  # charts are compared with their saved output, not asserted; of the checks, run.py is the proof
-LEAST_SECONDS = 20  # a notebook that takes longer than this and three times its usual time hangs
+CPU_SECONDS = 60  # of the processor; a mutant that takes longer than this and three times the usual time loops
+CLOCK_SECONDS = 900  # by the clock, which says little on a busy machine; what takes longer waits for ever
 
 
 @dataclass(frozen=True)
@@ -173,9 +174,12 @@ def first_failure(notebook: Path, mutant: Mutant | None) -> str:
     return ""
 
 
-def _child(pipe, notebooks: list[Path], mutant: Mutant | None) -> None:
+def _child(pipe, notebooks: list[Path], mutant: Mutant | None, cpu_seconds: int) -> None:
+    import resource
+
     import torch
 
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 5))
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     sink = os.open(os.devnull, os.O_WRONLY)
@@ -191,16 +195,17 @@ def _child(pipe, notebooks: list[Path], mutant: Mutant | None) -> None:
             pipe.send(("failed", f"{notebook.stem} #{failed}"))
             break
     else:
-        pipe.send(("passed", sorted(sys.modules)))
+        pipe.send(("passed", (time.process_time(), sorted(sys.modules))))
     os._exit(0)
 
 
 class Trial:
     "One mutant in a process of its own."
     def __init__(self, notebooks: list[Path], mutant: Mutant | None, usual: dict[str, float]):
-        self.mutant, self.usual, self.notebook = mutant, usual, ""
+        self.mutant, self.notebook = mutant, ""
+        limit = int(CPU_SECONDS + 3 * sum(usual.get(notebook.stem, 0) for notebook in notebooks))
         self.pipe, theirs = multiprocessing.get_context("fork").Pipe(duplex=False)
-        self.process = multiprocessing.get_context("fork").Process(target=_child, args=(theirs, notebooks, mutant))
+        self.process = multiprocessing.get_context("fork").Process(target=_child, args=(theirs, notebooks, mutant, limit))
         self.process.start()
         theirs.close()
         self.begun = time.monotonic()
@@ -211,11 +216,11 @@ class Trial:
             try:
                 what, detail = self.pipe.recv()
             except EOFError:
-                return self.end(("failed", f"{self.notebook} (the process died)"))
+                return self.end(("failed", f"{self.notebook} (the process died, or looped)"))
             if what != "began":
                 return self.end((what, detail))
-            self.notebook, self.begun = detail, time.monotonic()
-        if time.monotonic() - self.begun > LEAST_SECONDS + 3 * self.usual.get(self.notebook, 0):
+            self.notebook = detail
+        if time.monotonic() - self.begun > CLOCK_SECONDS:
             return self.end(("failed", f"{self.notebook} (hangs)"))
         return None
 
@@ -239,8 +244,8 @@ def warm_up(notebooks: list[Path]) -> dict[str, float]:
                 pass
             if result[0] != "passed":
                 raise SystemExit(f"{notebook.name} fails unchanged: {result[1]}")
-            usual[notebook.stem] = time.monotonic() - trial.begun
-            for name in result[1]:
+            usual[notebook.stem], imported = result[1]
+            for name in imported:
                 if name.partition(".")[0] not in ("attention_nb", "__main__", "__mp_main__"):
                     try:
                         importlib.import_module(name)
