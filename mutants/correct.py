@@ -817,7 +817,7 @@ class WeightsTheOtherWay(nn.Module):
         q, k, v = torch.addmm(self.bias, x.reshape(-1, x.size(-1)), self.weight).view(*x.shape[:2], -1).split(x.size(-1), 2)
         q, k, v = (t.view(*t.shape[:2], self.n_head, -1).transpose(1, 2) for t in (q, k, v))
         w = q @ k.mT / v.size(-1) ** 0.5
-        w = w + torch.full(w.shape[-2:], float("-inf")).triu(1)
+        w = w + torch.full_like(w[0, 0], float("-inf")).triu(1)
         return (w.softmax(-1) @ v).transpose(1, 2).flatten(2) @ self.out_weight
 
 

@@ -339,7 +339,7 @@ def main() -> int:
         RESULTS.unlink(missing_ok=True)
     done = earlier()
     new = [m for m in mutants if m.key not in done
-           or (not done[m.key]["killed"] if args.again else done[m.key]["edition"] != edition(m.module))]
+           or (not done[m.key]["killed"] if args.again else done[m.key].get("edition") != edition(m.module))]
     print(f"{len(mutants)} mutants, {len(mutants) - len(new)} of them tried before", flush=True)
     if new:
         try_all(new, args.jobs)

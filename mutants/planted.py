@@ -359,7 +359,7 @@ bug("GroupedQueries", "groups repeated in the wrong order", [("k = k.repeat_inte
 bug("GroupedQueries", "keys repeated one way, values the other", ("v = v.repeat_interleave(self.n_heads // self.n_kv_heads, dim=1)", "v = v.repeat(1, self.n_heads // self.n_kv_heads, 1, 1)"),
     r"group|repeat|interleav|kv.head|head")
 bug("HalfTheScaleEach", "the whole scale on each side", ("** -0.25", "** -0.5"), SCALE)
-bug("WeightsTheOtherWay", "chunks in the order v, q, k", ("q, k, v = torch.addmm", "v, q, k = torch.addmm"), ORDER)
+bug("WeightsTheOtherWay", "sees one ahead", (".triu(1)", ".triu(2)"), LEAK + r"|off by one|next")
 bug("InTwoParts", "values are the keys", ("(self.query, self.key, self.value))\n", "(self.query, self.key, self.key))\n"), LOST + r"|value")
 P = "package: MultiHeadAttention"
 bug(P, "split without transpose", ("x.unflatten(-1, (n_heads, -1)).transpose(-3, -2)", "x.reshape(*x.shape[:-2], n_heads, x.shape[-2], -1)"), SPLIT)
