@@ -27,7 +27,10 @@ setup(
     python_requires=f">={cfg['min_python']}",
     install_requires=cfg["requirements"].split(),
     extras_require={"plots": plots, "dev": dev},
-    entry_points={"nbdev": ["attention_nb=attention_nb._modidx:d"]},
+    entry_points={
+        "nbdev": ["attention_nb=attention_nb._modidx:d"],
+        "console_scripts": ["attention-nb=attention_nb.command_line:main"],
+    },
     classifiers=[
         "Development Status :: 3 - Alpha",
         "Intended Audience :: Developers",

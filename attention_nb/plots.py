@@ -190,10 +190,11 @@ def _slider(name: str, says: str, n: int, start: int) -> Any:
     return alt.param(name=name, value=range(n)[start], bind=alt.binding_range(min=0, max=n - 1, step=1, name=says))
 
 
-def _buttons(name: str, says: str, options: Sequence[str]) -> Any:
+def _buttons(name: str, says: str, options: Sequence[str], labels: Sequence[str] | None = None) -> Any:
     "One button for each option; the first is chosen."
     alt = _altair()
-    return alt.param(name=name, value=options[0], bind=alt.binding_radio(options=list(options), name=says))
+    bind = alt.binding_radio(options=list(options), labels=list(labels or options), name=says)
+    return alt.param(name=name, value=options[0], bind=bind)
 
 
 def _axis(room: int = MARGIN, **kwargs: Any) -> Any:
@@ -231,15 +232,18 @@ def _half_bars(data: str, field: str, top: float, axis: Any) -> alt.LayerChart:
         x=alt.X(f"{field}:Q", axis=None, scale=alt.Scale(domain=[0, top])),
         y=alt.Y("key:N", sort=None, title=None, axis=axis))
     bars = base.mark_bar(color=BLUE, height=18)
-    return alt.layer(bars, _print(base, field, align="left", dx=4)).properties(width=95, height=alt.Step(24), title=field)
+    both = alt.layer(bars, _print(base, field, align="left", dx=4))
+    return both.properties(width=95, height=alt.Step(24), title=field)
 
 
 def _moving_point(x: str, y: str, top: float, chosen: str) -> alt.LayerChart:
     "A curve, the highest value that it can reach, and a point on it."
     alt = _altair()
     base = alt.Chart(alt.NamedData("curve")).encode(
-        x=alt.X(f"{x}:Q", scale=alt.Scale(type="log", nice=False), axis=alt.Axis(tickCount=4, grid=False, format="~g")),
-        y=alt.Y(f"{y}:Q", scale=alt.Scale(domain=[0, 1.1 * top], nice=False), axis=alt.Axis(tickCount=4, grid=False)))
+        x=alt.X(f"{x}:Q", scale=alt.Scale(type="log", nice=False),
+                axis=alt.Axis(tickCount=4, grid=False, format="~g")),
+        y=alt.Y(f"{y}:Q", scale=alt.Scale(domain=[0, 1.1 * top], nice=False),
+                axis=alt.Axis(tickCount=4, grid=False)))
     limit = alt.Chart(alt.Data(values=[{y: top}])).mark_rule(strokeDash=[4, 3]).encode(y=f"{y}:Q")
     point = base.transform_filter(chosen).mark_point(color=ORANGE, filled=True, size=120, opacity=1)
     return alt.layer(limit, base.mark_line(color=BLUE), point).properties(width=270, height=120)
@@ -263,21 +267,22 @@ def softmax_slider(
     keys, most = _labels(labels), round(math.log(n), 3)
     at = [dict(step=i, temperature=float(T)) for i, T in enumerate(temperatures)]
     curve = [dict(a, entropy=h) for a, h in zip(at, _rounded(entropies))]
+    says = "T = {temperature:g}\nentropy {entropy:.2f} nats, of at most ".format
     datasets = dict(
         scores=[dict(key=k, score=s) for k, s in zip(keys, _rounded(scores))],
         weights=[dict(a, key=k, weight=w) for a, row in zip(at, _rounded(weights)) for k, w in zip(keys, row)],
         curve=curve,
-        notes=[dict(step=c["step"], text=f"T = {c['temperature']:g}\nentropy {c['entropy']:.2f} nats, of at most ln {n} = {most:.2f}")
-               for c in curve])
+        notes=[dict(step=c["step"], text=f"{says(**c)}ln {n} = {most:.2f}") for c in curve])
     chosen = "datum.step === step"
     bars = alt.hconcat(
         _half_bars("scores", "score", 1.5 * max(s["score"] for s in datasets["scores"]), _axis()),
         _half_bars("weights", "weight", 1.4, None).transform_filter(chosen), spacing=10)
-    tables = [dict(data=["scores"], columns=["key", "score"]), dict(data=["curve"], columns=["temperature", "entropy"]),
+    tables = [dict(data=["scores"], columns=["key", "score"]),
+              dict(data=["curve"], columns=["temperature", "entropy"]),
               dict(data=["weights"], row="temperature", col="key", value="weight")]
-    return _respond(alt.concat(bars, _moving_point("temperature", "entropy", most, chosen), columns=2, spacing=30), [chosen],
-                    title, f"bars of {n} scores and their weights, and the entropy of the weights.", tables, datasets,
-                    _slider("step", "temperature", t, start))
+    body = alt.concat(bars, _moving_point("temperature", "entropy", most, chosen), columns=2, spacing=30)
+    return _respond(body, [chosen], title, f"bars of {n} scores and their weights, and the entropy of the weights.",
+                    tables, datasets, _slider("step", "temperature", t, start))
 
 # %% ../nbs/90_plots.ipynb #scale-slider-fn
 def _histogram(x: Tensor, limit: float, bins: int = 50) -> list[dict[str, float]]:
@@ -299,16 +304,18 @@ def _per_kind(base: Any, data: str, kinds: Sequence[str], chosen: str) -> alt.HC
 
 def _scale_data(widths: Sequence[int], scores: Mapping[str, Tensor], weights: Mapping[str, Tensor],
                 limit: float) -> dict[str, list[dict[str, Any]]]:
-    "The records of `scale_slider`: for each width and kind the spread, a histogram, mean weights and a line of words."
+    "The records of `scale_slider`: for each width and kind the spread, a histogram and mean weights."
     at = [(kind, i, dict(step=i, width=w, kind=kind)) for kind in scores for i, w in enumerate(widths)]
-    spread = [dict(a, spread=_rounded(scores[kind][i].std(), 2), best=_rounded(weights[kind][i, 0], 2)) for kind, i, a in at]
+    spread = [dict(a, spread=_rounded(scores[kind][i].std(), 2), best=_rounded(weights[kind][i, 0], 2))
+              for kind, i, a in at]
     says = [[f"{s['kind']}: spread {s['spread']:.1f}, best key {s['best']:.2f}" for s in spread if s["step"] == i]
             for i in range(len(widths))]
     return dict(
         spread=spread,
         scores=[dict(a, **bar) for kind, i, a in at for bar in _histogram(scores[kind][i], limit)],
         weights=[dict(a, rank=r, weight=x) for kind, i, a in at for r, x in enumerate(_rounded(weights[kind][i]), 1)],
-        notes=[dict(step=i, text="\n".join([f"d_k = {w}", *lines])) for i, (w, lines) in enumerate(zip(widths, says))])
+        notes=[dict(step=i, text="\n".join([f"d_k = {w}", *lines]))
+               for i, (w, lines) in enumerate(zip(widths, says))])
 
 # %% ../nbs/90_plots.ipynb #scale-slider-export
 def scale_slider(
@@ -335,11 +342,11 @@ def scale_slider(
     bars = alt.Chart().mark_bar(color=BLUE).encode(
         x=alt.X("rank:O", title="key, best first", axis=alt.Axis(labelAngle=0)),
         y=alt.Y("weight:Q", title="mean weight", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(**axis)))
-    body = alt.concat(_per_kind(histogram, "scores", list(scores), chosen), _per_kind(bars, "weights", list(scores), chosen),
-                      columns=2, spacing=24)
+    body = alt.concat(_per_kind(histogram, "scores", list(scores), chosen),
+                      _per_kind(bars, "weights", list(scores), chosen), columns=2, spacing=24)
     tables = [dict(data=["spread"], columns=["kind", "width", "spread", "best"]),
               dict(data=["weights"], by=["kind"], row="width", col="rank", value="weight")]
-    return _respond(body, [chosen], title, "histograms of the scores, and bars of the mean weights of the keys.", tables,
+    return _respond(body, [chosen], title, "histograms of scores, and bars of the mean weights of keys.", tables,
                     _scale_data(widths, scores, weights, limit), _slider("step", "width", len(widths), start))
 
 # %% ../nbs/90_plots.ipynb #attention-explorer-fn
@@ -365,8 +372,8 @@ def _steps(sentence: str, words: Sequence[str], scores: Tensor, scaled: Tensor, 
     sums = [dict(a, key="sum", **dict(zip([*STEPS[2:], *parts], [_rounded(w.sum(), 2), *c])))
             for a, w, c in zip(at, weights, _rounded(context))]
     best = [max((step for step in steps if step["at"] == i), key=lambda step: step["weight"]) for i in range(n)]
-    notes = [dict(a, text=f"query “{a['query']}”\nbest key “{b['key']}”: score {_said(b['score'])} → {_said(b['÷ √d_k'])}, "
-                          f"weight {_said(b['weight'])}\ncontext {', '.join(map(_said, c))}")
+    notes = [dict(a, text=f"query “{a['query']}”\nbest key “{b['key']}”: score {_said(b['score'])} → "
+                          f"{_said(b['÷ √d_k'])}, weight {_said(b['weight'])}\ncontext {', '.join(map(_said, c))}")
              for a, b, c in zip(at, best, _rounded(context))]
     return dict(steps=steps, sums=sums, notes=notes)
 
@@ -378,13 +385,14 @@ def _framed_weights(n: int, chosen: Any, here: Any) -> alt.LayerChart:
         x=alt.X("key:N", sort=None, title=None, axis=_axis(20, **BLANK)),
         y=alt.Y("query:N", sort=None, title=None, axis=_axis()))
     shade = alt.Opacity("weight:Q", legend=None, scale=alt.Scale(domain=[0, 1], range=SHADES["linear"]))
-    cells = base.mark_rect(color=BLUE).encode(opacity=shade, tooltip=["query:N", "key:N", "weight:Q"]).add_params(chosen)
+    cells = base.mark_rect(color=BLUE).encode(opacity=shade, tooltip=["query:N", "key:N", "weight:Q"])
     frame = dict(fill=None, stroke=ORANGE, strokeWidth=2.5)
     row = here("steps").mark_rect(**frame).transform_filter(chosen).transform_filter("datum.seen == 0").encode(
         y=alt.Y("query:N", sort=None), x=alt.value(0), x2=alt.value(n * size[0]))
-    column = here("steps").mark_rect(strokeDash=[5, 3], **frame).transform_filter("datum.at == 0").transform_calculate(at="datum.seen").transform_filter(chosen).encode(
+    seen = here("steps").transform_filter("datum.at == 0").transform_calculate(at="datum.seen").transform_filter(chosen)
+    column = seen.mark_rect(strokeDash=[5, 3], **frame).encode(
         x=alt.X("key:N", sort=None), y=alt.value(0), y2=alt.value(n * size[1]))
-    return alt.layer(cells, _print(base, "weight"), column, row).properties(
+    return alt.layer(cells.add_params(chosen), _print(base, "weight"), column, row).properties(
         width=alt.Step(size[0]), height=alt.Step(size[1]), title="weights: query ↓, key →")
 
 
@@ -402,14 +410,14 @@ def _worksheet(parts: list[str], largest: Sequence[float], here: Any) -> alt.Lay
         return [base.mark_rect().encode(opacity=shade, color=colour), _print(base, "value", **weight)]
 
     score, part = largest
-    layers = [*tinted("steps", STEPS[:2], score), *tinted("steps", STEPS[2:], 1, "linear"), *tinted("steps", parts, part),
-              *tinted("sums", [*STEPS[2:], *parts], part, fontWeight="bold")]
+    layers = [*tinted("steps", STEPS[:2], score), *tinted("steps", STEPS[2:], 1, "linear"),
+              *tinted("steps", parts, part), *tinted("sums", [*STEPS[2:], *parts], part, fontWeight="bold")]
     return alt.layer(*layers).resolve_scale(opacity="independent").properties(
         width=alt.Step(38), height=alt.Step(30), title="scores → weights → mixture")
 
 # %% ../nbs/90_plots.ipynb #attention-explorer-export
 def attention_explorer(
-    sentences: Mapping[str, tuple[Any, ...]],  # by name: its words, then scores, scaled scores and weights (n, n), v and context (n, d_v)
+    sentences: Mapping[str, tuple[Any, ...]],  # each: words; scores, scaled, weights (n, n); v, context (n, d_v)
     title: str = "One query, step by step",  # printed above the figure
     start: int = 0,  # the word that asks first
 ) -> alt.VConcatChart:  # shows itself when it is the last value of a cell
@@ -422,17 +430,19 @@ def attention_explorer(
     if len(lengths) > 1 or any(list(record)[5:] != columns for record in datasets["steps"]):
         raise ValueError(f"sentences: expected equal lengths and widths of values; got lengths {sorted(lengths)}")
     n = lengths.pop()
-    sentence = alt.param(name="sentence", value=next(iter(sentences)),
-                         bind=alt.binding_select(options=list(sentences), name="sentence"))
-    word = alt.selection_point(name="word", fields=["at"], value=[{"at": start}], on="rect:pointerover", clear=False,
-                               toggle=False, empty=False, bind=alt.binding_range(min=0, max=n - 1, step=1, name="query"))
+    short = [" ".join(parts[0][:2]) + " …" for parts in sentences.values()]
+    sentence = _buttons("sentence", "sentence", list(sentences), short)
+    word = alt.selection_point(
+        name="word", fields=["at"], value=[{"at": start}], on="rect:pointerover", clear=False, toggle=False,
+        empty=False, bind=alt.binding_range(min=0, max=n - 1, step=1, name="query"))
     here: Any = lambda data: alt.Chart(alt.NamedData(data)).transform_filter("datum.sentence === sentence")
     largest = [max(abs(record[name]) for data, names in kinds for record in datasets[data] for name in names)
                for kinds in ([("steps", STEPS[:2])], [("steps", columns[3:]), ("sums", columns[3:])])]
-    body = alt.concat(_framed_weights(n, word, here),
-                      _worksheet(columns[3:], largest, lambda data: here(data).transform_filter(word)), columns=2, spacing=24)
+    asked: Any = lambda data: here(data).transform_filter(word)
+    body = alt.concat(_framed_weights(n, word, here), _worksheet(columns[3:], largest, asked), columns=2, spacing=24)
     tables = [dict(data=["steps", "sums"], by=["sentence", "query"], columns=["key", *columns])]
-    return _respond(body, ["datum.sentence === sentence", word], title, "weights of all words, and the steps of one query.", tables, datasets, sentence)
+    return _respond(body, ["datum.sentence === sentence", word], title,
+                    "weights of all words, and the steps of one query.", tables, datasets, sentence)
 
 # %% ../nbs/90_plots.ipynb #matrix-choosers-fn
 def _chosen_cells(matrices: Mapping[str, Tensor], rows: Sequence[str], cols: Sequence[str],
@@ -474,8 +484,9 @@ def dim_chooser(
     cells = _layers(0, max(c["value"] for c in datasets["cells"]), step=39, row_title="row", col_title="column")
     chosen = "datum.softmax === softmax"
     tables = [dict(data=["cells", "row_sums", "column_sums"], by=["softmax"], row="query", col="key", value="value")]
-    return _respond(_layered(cells, chosen, "row_sums", "column_sums"), [chosen], title, f"a matrix, {len(rows)} rows by {len(cols)} columns, and its sums.",
-                    tables, datasets, _buttons("softmax", "softmax", list(matrices)))
+    return _respond(_layered(cells, chosen, "row_sums", "column_sums"), [chosen], title,
+                    f"a matrix, {len(rows)} rows by {len(cols)} columns, and its sums.", tables, datasets,
+                    _buttons("softmax", "softmax", list(matrices)))
 
 
 def _which_sum_to_one(matrix: Tensor) -> str:
@@ -509,12 +520,15 @@ def mask_chooser(
         shown = _layers(low, high, step=39, legend=field)
         place = shown.layer[0].encoding
         blank = alt.Chart().mark_text(style="guide-label", text="×", opacity=0.7).encode(x=place.x, y=place.y)
-        return _layered((blank + shown.transform_filter("datum.allowed")).transform_calculate(value=f"datum.{field}"), chosen, *sums).properties(title=field + "s")
+        both = (blank + shown.transform_filter("datum.allowed")).transform_calculate(value=f"datum.{field}")
+        return _layered(both, chosen, *sums).properties(title=field + "s")
 
-    body = alt.concat(panel("score", low, max(c["score"] for c in cells)), panel("weight", 0, 1, "sums"), columns=2, spacing=24).resolve_scale(color="independent")
+    panels = panel("score", low, max(c["score"] for c in cells)), panel("weight", 0, 1, "sums")
+    body = alt.concat(*panels, columns=2, spacing=24).resolve_scale(color="independent")
     tables = [dict(data=["cells", "sums"], by=["mask"], row="query", col="key", value="weight")]
-    return _respond(body, [chosen], title, "the scores that are allowed, and the weights with the sums of their rows.", tables,
-                    dict(cells=cells, sums=_sums(weights, rows, "mask", 1, "weight"), notes=notes), _buttons("mask", "mask", list(masks)))
+    datasets = dict(cells=cells, sums=_sums(weights, rows, "mask", 1, "weight"), notes=notes)
+    return _respond(body, [chosen], title, "the scores that are allowed, and the weights with the sums of their rows.",
+                    tables, datasets, _buttons("mask", "mask", list(masks)))
 
 # %% ../nbs/90_plots.ipynb #head-chooser-export
 def head_chooser(
@@ -536,14 +550,17 @@ def head_chooser(
     head = alt.selection_point(name="head", fields=["head"], value=[{"head": names[0]}], on="rect:click", clear=False,
                                toggle=False, empty=False, bind=alt.binding_radio(options=names, name="head"))
     base = alt.Chart().encode(x=alt.X("key:N", sort=None, axis=None), y=alt.Y("query:N", sort=None, axis=None))
-    small = base.mark_rect(cursor="pointer").encode(color=alt.Color("value:Q", legend=None, scale=scale)).add_params(head)
+    colour = alt.Color("value:Q", legend=None, scale=scale)
+    small = base.mark_rect(cursor="pointer").encode(color=colour).add_params(head)
     frame = alt.Chart().transform_filter(head).mark_rect(fill=None, stroke=ORANGE, strokeWidth=4).encode(
         x=alt.value(0), x2=alt.value(14 * len(cols)), y=alt.value(0), y2=alt.value(14 * len(rows)))
     header = alt.Header(labelFontWeight="bold", labelPadding=4)
     thumbs = (small + frame).properties(width=alt.Step(14), height=alt.Step(14)).facet(
-        data=alt.NamedData("cells"), facet=alt.Facet("head:N", title=None, sort=names, header=header), columns=2, spacing=12)
+        facet=alt.Facet("head:N", title=None, sort=names, header=header), data=alt.NamedData("cells"), columns=2,
+        spacing=12)
     large = _layers(0, scale.domain[1], step=42).properties(data=alt.NamedData("cells")).transform_filter(head)
     datasets = dict(cells=cells, notes=[dict(head=name, text=f"{name}\n{note}") for name, note in zip(names, notes)])
     tables = [dict(data=["cells"], by=["head"], row="query", col="key", value="value")]
     return _respond(alt.concat(thumbs, large, columns=2, spacing=30), [head], title,
-                    f"{len(names)} heads, {len(rows)} queries by {len(cols)} keys; one is drawn large.", tables, datasets)
+                    f"{len(names)} heads, {len(rows)} queries by {len(cols)} keys; one is drawn large.", tables,
+                    datasets)

@@ -103,8 +103,8 @@ def links(nb: NotebookNode, conf: dict[str, str]) -> str:
 
 
 def is_chapter(name: str) -> bool:
-    "Chapters have the numbers below 90; the rest is tools, and pages to look things up."
-    return name[0] in "012345678"
+    "Chapters have the numbers below 80; then come the checks, tools, and pages to look things up."
+    return name[0] in "01234567"
 
 
 def side_by_side(nb: NotebookNode) -> None:
@@ -191,6 +191,7 @@ def book(root: Path, src: Path, extra: Path) -> list[str]:
     exports = {n: nb.metadata.book.module not in (None, "__init__") for n, nb in zip(names, nbs)}
     contents = "\n\n".join(toctree(*part) for part in [
         ("Chapters", chapters),
+        ("Checks", [*(n for n in names if "85" <= n[:2] < "90"), *(n for n in names if "80" <= n[:2] < "85")]),  # use first
         ("Look it up", [*(n for n in names if n[0] == "9" and not exports[n]), "genindex"]),
         ("Tools", [n for n in names if n[0] == "9" and exports[n]]),
         ("Project", [p.with_suffix("").as_posix() for p in beside if p.suffix == ".md"])])

@@ -32,6 +32,7 @@ def packed(path: Path) -> bytes:
 
 class Handler(SimpleHTTPRequestHandler):
     "Serves files in silence, text in gzip, as a web host does."
+    protocol_version = "HTTP/1.1"  # one connection for many files
 
     def send_head(self) -> BytesIO | None:
         path = Path(self.translate_path(self.path))
@@ -85,26 +86,19 @@ class Visit:
         page.on("request", lambda r: self.requests.append(r))
 
     def see_all(self) -> "Visit":
-        "Scroll to the end, a window at a time; before each step, what is in the window has been drawn."
-        for n in range(1, 1000):
+        "Go from figure to figure, each drawn before one's eyes, and on to the end of the page."
+        for figure in self.page.locator("figure.chart").all():
+            figure.evaluate("figure => figure.scrollIntoView({ behavior: 'instant' })")
             try:
-                self.page.wait_for_function(ALL_HERE_IS_DRAWN)
+                figure.and_(self.page.locator(".drawn")).wait_for()
             except TimeoutError:
-                pytest.fail("\n  ".join([f"{self.page.url}: a figure in the window was not drawn:", *self.said]),
-                            pytrace=False)
-            if self.page.evaluate(SCROLL_TO_WINDOW, n):
-                break
+                said = "\n  ".join(self.said)
+                why = f"{self.page.url}: {figure.get_attribute('id')} was not drawn:\n  {said}"
+                raise pytest.fail.Exception(why, pytrace=False) from None
+        self.page.evaluate("scrollTo({ top: document.documentElement.scrollHeight, behavior: 'instant' })")
         return self
 
 
-ALL_HERE_IS_DRAWN = """() => [...document.querySelectorAll("figure.chart:not(.drawn)")].every((figure) => {
-  const { top, bottom } = figure.getBoundingClientRect();
-  return top > innerHeight || bottom < 0;
-})"""
-SCROLL_TO_WINDOW = """(n) => {
-  scrollTo({ top: n * innerHeight, behavior: "instant" });
-  return n * innerHeight > document.documentElement.scrollHeight;
-}"""
 Visitor = Callable[..., Visit]
 
 

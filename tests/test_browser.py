@@ -39,7 +39,7 @@ def weights(visited: Visit) -> Counter:
     "Bytes that came over the network."
     visited.page.wait_for_load_state("networkidle")
     size = Counter()
-    for request in visited.requests:
+    for request in [r for r in visited.requests if r.response()]:
         size["with all"] += (n := request.sizes()["responseBodySize"])
         if request.resource_type != "font" and LIBRARY not in request.url:
             size["without fonts and library"] += n
@@ -102,7 +102,7 @@ def test_tables_stay_when_the_library_does_not_come(visit):
     with page.expect_console_message(lambda message: "the tables remain" in message.text):
         page.goto(page.url.replace("index", "02_softmax"))
         page.locator("figure.chart").first.scroll_into_view_if_needed()
-    assert page.locator("figure.chart td").first.is_visible()
+    assert page.locator("figure.chart").first.locator("td").first.is_visible()
 
 
 SEARCHES = {"softmax": "02_softmax.html", "mask": "04_masks.html",

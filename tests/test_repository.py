@@ -32,4 +32,4 @@ def test_no_address_of_one_machine():
 def test_make_help_lists_the_commands():
     "The one thing to remember is `make`."
     said = sh("make", "--no-print-directory", "help")
-    fail_if([c for c in ("docs", "test", "lab", "serve", "prepare") if f"make {c} " not in said], f"Not in:\n{said}")
+    fail_if([c for c in ("docs", "test", "book", "lab", "serve", "prepare") if f"make {c} " not in said], f"Not in:\n{said}")

@@ -50,6 +50,7 @@
       const picture = chart.querySelector("svg");  // one picture with a description, not hundreds of nameless marks
       picture.setAttribute("role", "img");
       picture.setAttribute("aria-label", spec.description);
+      for (const part of picture.children) part.setAttribute("aria-hidden", "true");
       for (const name of ["role", "aria-label", "aria-roledescription"]) chart.removeAttribute(name);
       if (form) await respond(figure, form, view);
       const fold = document.createElement("details");
@@ -70,7 +71,7 @@
   async function respond(figure, form, view) {
     const said = document.createElement("output");
     form.append(said);
-    form.prepend(...form.querySelectorAll(".vega-bind:has(select)"));  // first of all, what the rest is about
+    form.prepend(...form.querySelectorAll(".vega-bind:has([type=radio])"));  // which sentence, then which word of it
     for (const group of form.querySelectorAll(".vega-bind:has([type=radio])")) {
       group.role = "radiogroup";
       group.ariaLabel = group.querySelector(".vega-bind-name").textContent;
@@ -99,11 +100,13 @@
 
   // What scrolls sideways must be reachable by keyboard, and what does not must not be a stop.
   const scrollers = "pre, .table-wrapper, .chart-view, .chart-data, .katex-display > .katex";
-  function reach(box) {
-    const scrolls = box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight;
-    if (scrolls) box.tabIndex = 0; else box.removeAttribute("tabindex");
+  function reach(...boxes) {
+    const scroll = boxes.map((box) => box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight);
+    boxes.forEach((box, i) => {  // all are measured first: a change between would lay out the page again
+      if (scroll[i]) box.tabIndex = 0; else box.removeAttribute("tabindex");
+    });
   }
-  const sized = new ResizeObserver((entries) => entries.forEach(({ target }) => reach(target)));
+  const sized = new ResizeObserver((entries) => reach(...entries.map(({ target }) => target)));
   for (const box of document.querySelectorAll(scrollers)) sized.observe(box);
 
   // Furo opens its menus on a narrow page by labels of hidden checkboxes, which a mouse can click. Here they become
