@@ -127,7 +127,8 @@ def judges(module: str) -> list[Path]:
     while more:
         new = {name for name, used in uses.items() if used & reached} - reached
         more, reached = bool(new), reached | new
-    return [notebook_of(module)] + [notebook_of(n) for n in modules() if n in reached and n != module]
+    others = [notebook_of(n) for n in modules() if n in reached and n != module]
+    return [notebook_of(module), *(path for path in others if not re.fullmatch(LEFT_OUT, path.stem))]
 
 
 def edition(module: str) -> str:
