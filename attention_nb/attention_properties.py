@@ -18,6 +18,7 @@ from .naive_attention import naive_attention
 from attention_nb.reports import (
     Broken,
     NotChecked,
+    compiled,
     first_difference,
     nearly,
     numbers_of,
@@ -766,18 +767,9 @@ def _empty_rows(a: _Attention) -> None:
 def _compiled(a: _Attention) -> None:
     q, k, v = _draw(a.usual)
     want = a(q, k, v)
-    got = _trace(a, q, k, v)
+    got = compiled(lambda *inputs: a(*inputs), q, k, v)
     if not nearly(got, want):
         raise Broken(
             f"compiled: {first_difference(got, want)}",
             "compiled, it gives other numbers: it depends on Python state or data",
         )
-
-
-def _trace(f: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
-    "The result of `f` traced by torch.compile and run eagerly, which needs no C++ compiler."
-    try:
-        torch._dynamo.reset()
-        return torch.compile(lambda *xs: f(*xs), backend="eager", dynamic=False)(*inputs)
-    except Exception as e:
-        raise NotChecked(f"torch.compile cannot trace it: {type(e).__name__}") from None

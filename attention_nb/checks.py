@@ -14,8 +14,7 @@ from torch import Tensor
 from .attention_properties import attention_properties
 from .guards import check_flags, check_sizes
 from .layer_properties import layer_properties
-from .reports import CheckFailed as CheckFailed  # noqa: so that users find it beside the checks
-from .reports import Report, examine, fixed_chance, name_of
+from .reports import CheckFailed, Report, examine, fixed_chance, name_of
 from .softmax_properties import masked_softmax_properties, softmax_properties
 
 # %% auto #0
@@ -30,11 +29,18 @@ def _callable(name: str, thing: Any, what: str) -> None:
     if not callable(thing):
         raise TypeError(f"{name}: expected {what}; got {type(thing).__name__}")
 
+
+def _run(subject: str, listed: Callable[[], Any]) -> Report:
+    "List the properties and try them, always with the same random numbers."
+    try:
+        with fixed_chance():
+            return examine(subject, *listed())
+    except CheckFailed as e:
+        raise CheckFailed(e.report) from None  # the way through this module helps nobody
+
 # %% ../nbs/85_checks.ipynb #attention-fn
 def check_attention(
-    fn: Callable[
-        ..., Any
-    ],  # fn(q, k, v) or fn(q, k, v, mask) over (b, h, n, d); returns context or (context, weights)
+    fn: Callable[..., Any],  # fn(q, k, v) or fn(q, k, v, mask) over (b, h, n, d): context or (context, weights)
     causal: bool | str = False,  # hides the future? True: if n_q = n_k; "lower-right", "upper-left": always
     mask: str | bool | None = None,  # "allowed" (True = may attend), "blocked" or "bias"; False: none; None: look
     scale: float | None = None,  # what it multiplies scores with; default 1 / √d_k
@@ -45,8 +51,7 @@ def check_attention(
         raise ValueError(f'causal: expected True, False, "lower-right" or "upper-left"; got {causal!r}')
     if mask not in (None, True, False, "allowed", "blocked", "bias"):
         raise ValueError(f'mask: expected "allowed", "blocked", "bias", True, False or None; got {mask!r}')
-    with fixed_chance():
-        return examine(f"check_attention({name_of(fn)})", *attention_properties(fn, causal, mask, scale))
+    return _run(f"check_attention({name_of(fn)})", lambda: attention_properties(fn, causal, mask, scale))
 
 # %% ../nbs/85_checks.ipynb #layer-fns
 def check_self_attention(
@@ -59,9 +64,10 @@ def check_self_attention(
 ) -> Report:  # raises CheckFailed if a property does not hold
     "Check any self-attention layer, with its own weights where its projections are recognised."
     _layer(module, d_model, causal, n_heads)
-    with fixed_chance():
-        properties = layer_properties(module, d_model, causal, n_heads, positions, call)
-        return examine(f"check_self_attention({name_of(module)})", *properties)
+    return _run(
+        f"check_self_attention({name_of(module)})",
+        lambda: layer_properties(module, d_model, causal, n_heads, positions, call),
+    )
 
 
 def check_multi_head(
@@ -73,9 +79,10 @@ def check_multi_head(
 ) -> Report:  # raises CheckFailed if a property does not hold
     "Check any multi-head layer: as `check_self_attention`, with this number of heads."
     _layer(module, d_model, causal, n_heads)
-    with fixed_chance():
-        properties = layer_properties(module, d_model, causal, n_heads, None, call, alone=True)
-        return examine(f"check_multi_head({name_of(module)})", *properties)
+    return _run(
+        f"check_multi_head({name_of(module)})",
+        lambda: layer_properties(module, d_model, causal, n_heads, None, call, alone=True),
+    )
 
 
 def _layer(module: Any, d_model: int, causal: bool, n_heads: int | None) -> None:
@@ -94,8 +101,7 @@ def check_softmax(
 ) -> Report:  # raises CheckFailed if a property does not hold
     "Check any softmax: weights, dimensions, stability, gradients."
     _callable("fn", fn, "a function of x")
-    with fixed_chance():
-        return examine(f"check_softmax({name_of(fn)})", *softmax_properties(fn))
+    return _run(f"check_softmax({name_of(fn)})", lambda: softmax_properties(fn))
 
 
 def check_masked_softmax(
@@ -103,5 +109,4 @@ def check_masked_softmax(
 ) -> Report:  # raises CheckFailed if a property does not hold
     "Check any masked softmax: what is forbidden gets exactly 0, whatever its score."
     _callable("fn", fn, "a function of scores and mask")
-    with fixed_chance():
-        return examine(f"check_masked_softmax({name_of(fn)})", *masked_softmax_properties(fn))
+    return _run(f"check_masked_softmax({name_of(fn)})", lambda: masked_softmax_properties(fn))

@@ -16,8 +16,8 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from .projections import Trace, compare_with_own_weights, heads_of, trace_layer
-from .reports import Broken, NotChecked, first_difference, first_line, nearly
+from .projections import Trace, compare_with_own_weights, heads_of, role_of, trace_layer
+from .reports import Broken, NotChecked, compiled, first_difference, first_line, nearly
 
 # %% auto #0
 __all__ = ['layer_properties']
@@ -47,6 +47,7 @@ class _Layer:
     ):
         self.d_model, self.causal, self.positions, self.alone = d_model, causal, positions, alone
         self.module = _copy(module)
+        self.plain = _plain_weights(self.module, d_model)
         self.call = call or _how_to_call(self.module, causal)
         self.n_heads = n_heads or (heads_of(self.module) if isinstance(self.module, nn.Module) else None)
 
@@ -282,6 +283,8 @@ def _own_weights(a: _Layer) -> None:
         raise Broken(
             f"in one call {twice[0]} is called {t.calls[twice[0]]} times", f"{twice[0]} is applied more than once"
         )
+    if cap := _capped(a):
+        raise NotChecked(f"its scores are not plain ({cap})")
     agrees, bug = compare_with_own_weights(t, a.n_heads, a.causal)
     if agrees:
         return _after_projection(a, t)
@@ -303,6 +306,12 @@ def _own_weights(a: _Layer) -> None:
         "its numbers are not softmax(q kᵀ / √d_head) v of its own projections, and they fit no bug known here",
         symptom=True,
     )
+
+
+def _capped(a: _Layer) -> str | None:
+    "The name of a setting that limits the scores on purpose."
+    names = (n for m in a.layer.modules() for n, v in vars(m).items() if isinstance(v, (int, float)) and v)
+    return next((n for n in names if re.search(r"soft_?cap|logits?_(soft)?cap", n)), None)
 
 
 def _after_projection(a: _Layer, t: Trace) -> None:
@@ -652,6 +661,12 @@ def _parameters(a: _Layer) -> None:
             f"{hidden[0]} is a plain list, dict or tensor: its parameters are not registered, so no optimizer"
             " trains them and no state dict holds them (use nn.ModuleList, nn.Parameter)",
         )
+    if a.plain:
+        raise Broken(
+            f"{a.plain} is a plain tensor with a dimension of d_model = {a.d_model}",
+            f"{a.plain} is a plain tensor, not a parameter: it is not registered, so no optimizer trains it and no"
+            " state dict holds it (use nn.Parameter or nn.Linear)",
+        )
     parameters = dict(module.named_parameters())
     if not parameters:
         if not any(
@@ -687,7 +702,7 @@ def _parameters(a: _Layer) -> None:
 def _holds_parameters(value: Any, registered: set[int]) -> bool:
     "Whether a plain attribute hides parameters, or tensors that want a gradient."
     if isinstance(value, Tensor):
-        return value.requires_grad and id(value) not in registered
+        return value.requires_grad and value.is_leaf and id(value) not in registered
     if isinstance(value, nn.Module):
         return any(id(p) not in registered for p in value.parameters())
     if isinstance(value, (list, tuple)):
@@ -723,6 +738,15 @@ def _state(a: _Layer) -> None:
             f"saved and loaded: {first_difference(got, want)}",
             "its state dict is not all of it: a tensor or parameter is not registered",
         )
+
+
+def _plain_weights(module: Any, d_model: int) -> str | None:
+    "The name of an attribute that is called like a projection and is a tensor, but neither parameter nor buffer."
+    for m in module.modules() if isinstance(module, nn.Module) else ():
+        for name, v in vars(m).items():
+            if isinstance(v, Tensor) and v.is_floating_point() and d_model in v.shape and role_of(name):
+                return name
+    return None
 
 # %% ../nbs/84_layer_properties.ipynb #edges
 def _single(a: _Layer) -> None:
@@ -839,12 +863,7 @@ def _returned(a: _Layer) -> None:
 def _compiled(a: _Layer) -> None:
     x, module = _draw(a), a.layer
     want = a(x)
-    try:
-        torch._dynamo.reset()
-        f = torch.compile(lambda t: _first_tensor(a.call(module, t))[0], backend="eager", dynamic=False)
-        got = f(x)
-    except Exception as e:
-        raise NotChecked(f"torch.compile cannot trace it: {type(e).__name__}") from None
+    got = compiled(lambda t: _first_tensor(a.call(module, t))[0], x)
     if not nearly(got, want):
         raise Broken(
             f"compiled: {first_difference(got, want)}",

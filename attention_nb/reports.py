@@ -5,10 +5,11 @@
 # %% ../nbs/93_reports.ipynb #imports
 from __future__ import annotations
 
+import logging
 import math
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from html import escape
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from torch import Tensor
 
 # %% auto #0
 __all__ = ['Failure', 'Report', 'CheckFailed', 'Broken', 'NotChecked', 'examine', 'first_line', 'nearly', 'first_difference',
-           'sizes_of', 'numbers_of', 'some_mask', 'name_of', 'fixed_chance']
+           'sizes_of', 'numbers_of', 'some_mask', 'name_of', 'fixed_chance', 'compiled']
 
 # %% ../nbs/93_reports.ipynb #report-classes
 class Failure(NamedTuple):
@@ -28,14 +29,17 @@ class Failure(NamedTuple):
     bug: str  # the likely bug, in one sentence
 
 
-@dataclass
 class Report:
     "What a check found about one piece of code."
 
-    subject: str  # the check and what it was called on
-    passed: list[str] = field(default_factory=list)  # properties that hold
-    failed: list[Failure] = field(default_factory=list)  # and those that do not
-    notes: list[tuple[str, str]] = field(default_factory=list)  # properties that were not decided, and why
+    def __init__(
+        self,
+        subject: str,  # the check and what it was called on
+    ):
+        self.subject = subject
+        self.passed: list[str] = []  # properties that hold
+        self.failed: list[Failure] = []  # and those that do not
+        self.notes: list[tuple[str, str]] = []  # properties that were not decided, and why
 
     @property
     def ok(self) -> bool:  # True if nothing failed
@@ -56,14 +60,17 @@ class Report:
         lines += [f"  ✓ {name}" for name in self.passed]
         return "\n".join(lines + [f"  · {name}: {why}" for name, why in self.notes])
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         rows = [("✗", f.property, f.example) for f in self.failed] + [("✓", name, "") for name in self.passed]
         rows += [("·", *note) for note in self.notes]
-        body = "".join(
-            f"<tr><td>{mark}</td><td>{escape(name)}</td><td>{escape(text)}</td></tr>" for mark, name, text in rows
-        )
+        cells = (f"<td>{mark}</td><td>{escape(name)}</td><td>{escape(text)}</td>" for mark, name, text in rows)
         bugs = "".join(f"<p>Likely bug: {escape(bug)}</p>" for bug in self.bugs)
-        return f"<p><b>{escape(str(self).splitlines()[0])}</b></p>{bugs}<table>{body}</table>"
+        head = "".join(f'<th scope="col">{name}</th>' for name in ("holds", "property", "example or reason"))
+        body = "".join(f"<tr>{row}</tr>" for row in cells)
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return f"<p><b>{escape(str(self).splitlines()[0])}</b></p>{bugs}{table}"
 
 # %% ../nbs/93_reports.ipynb #error-classes
 class CheckFailed(AssertionError):
@@ -212,3 +219,23 @@ def fixed_chance() -> Iterator[None]:
     finally:
         torch.set_rng_state(state)
         torch.set_num_threads(threads)
+
+
+def compiled(
+    f: Callable[..., Tensor],  # what to trace
+    *inputs: Tensor,  # its arguments
+) -> Tensor:  # what the traced function gives; NotChecked if it cannot be traced
+    "Trace a function with torch.compile and run the trace eagerly, which needs no C++ compiler."
+    log = logging.getLogger("torch._dynamo")
+    level = log.level
+    log.setLevel(logging.CRITICAL)  # it warns of much that is no concern of the caller
+    try:
+        torch._dynamo.reset()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            traced: Tensor = torch.compile(f, backend="eager", dynamic=False)(*inputs)
+            return traced
+    except Exception as e:
+        raise NotChecked(f"torch.compile cannot trace it: {type(e).__name__}") from None
+    finally:
+        log.setLevel(level)

@@ -228,7 +228,7 @@ def test_epub_has_the_chapters_in_order(epub):
     "In the table of contents, which readers show beside the text."
     nav = ElementTree.fromstring(epub.read("nav.xhtml")).find(f".//{XHTML}nav")
     top = [li.find(f"{XHTML}a").get("href").removesuffix(".xhtml") for li in nav.find(f"{XHTML}ol")]
-    chapters = [name for name in CHAPTERS if name[0] != "9"]
+    chapters = [name for name in CHAPTERS if name[0] in "01234567"]
     assert top[0] == "index" and top[1:1 + len(chapters)] == chapters
     assert set(CHAPTERS) <= set(top) and len(top) == len(set(top))
 
