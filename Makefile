@@ -8,10 +8,10 @@ READY := .venv/.ready
 .DEFAULT_GOAL := help
 # The steps of `docs` follow each other, also under `make -j`.
 .NOTPARALLEL:
-.PHONY: help docs test book lab serve prepare export outputs pages card hooks constraints clean
+.PHONY: help docs test book lab serve prepare export outputs pages card hooks constraints mutants mutants-full clean
 
 help:  ## list these commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
 
 docs: export outputs pages  ## run the notebooks and build the site into docs/, README.md too
 	@echo "Done. Open docs/index.html"
@@ -49,6 +49,16 @@ hooks: $(READY)  ## teach git and your Jupyter to merge and clean notebooks
 
 constraints: $(READY)  ## choose new versions for constraints.txt
 	$(BIN)/python tools/constraints.py
+
+mutants: $(READY) .venv/.mutants  ## prove that the checks of attention_nb.checks bite (minutes)
+	$(BIN)/python -m mutants.run
+
+mutants-full: mutants  ## and that the notebooks' own checks do, mutant by mutant (half an hour; resumes)
+	$(BIN)/python -m mutants.package
+
+.venv/.mutants: mutants/requirements.txt $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --requirement $<
+	@touch $@
 
 clean:  ## remove the environment and scratch files
 	rm -rf .venv _proc _build build dist *.egg-info

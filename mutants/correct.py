@@ -1,0 +1,1154 @@
+"""Correct attention, written in the many ways that people write it. No check may refuse any of it."""
+import math
+from collections import namedtuple
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+from mutants.zoo import Animal, Register
+
+REGISTER = Register()
+
+
+def right(check: str, name: str = "", build: Callable[[Any], Any] = lambda target: target, **args: Any):
+    "Register what follows; `build` makes of it what the check is given, `args` are the check's other arguments."
+    def decorate(target):
+        REGISTER.add(Animal(name or target.__name__.replace("_", " "), check, target, build, args))
+        return target
+    return decorate
+
+
+# Functions of q, k and v ----------------------------------------------------------------------------------------
+
+@right("attention")
+def textbook(q, k, v, mask=None):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    weights = torch.softmax(scores, dim=-1)
+    if mask is not None:
+        weights = weights.masked_fill(~mask, 0.0)
+    return weights @ v, weights
+
+
+@right("attention", causal="lower-right")
+def causal_textbook(q, k, v):
+    n_q, n_k = q.shape[-2], k.shape[-2]
+    allowed = torch.ones(n_q, n_k, dtype=torch.bool, device=q.device).tril(diagonal=n_k - n_q)
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    weights = scores.masked_fill(~allowed, float("-inf")).softmax(dim=-1).masked_fill(~allowed, 0)
+    return weights @ v
+
+
+@right("attention", causal=True)
+def square_causal(q, k, v):
+    n, d = q.shape[-2:]
+    future = torch.triu(torch.ones(n, n), diagonal=1).bool()
+    att = (q @ k.transpose(-2, -1)) * (1.0 / math.sqrt(d))
+    att = att.masked_fill(future, float("-inf"))
+    att = F.softmax(att, dim=-1)
+    return att @ v
+
+
+@right("attention", causal="upper-left")
+def upper_left_causal(q, k, v):
+    rows, cols = torch.arange(q.shape[2]), torch.arange(k.shape[2])
+    bias = torch.where(cols <= rows[:, None], 0.0, float("-inf")).to(q.dtype)
+    return ((q @ k.mT) / q.shape[-1] ** 0.5 + bias).softmax(-1) @ v
+
+
+@right("attention")
+def loops(q, k, v):
+    batch, heads, n_q, width = q.shape
+    out = q.new_zeros(batch, heads, n_q, v.shape[-1])
+    for b in range(batch):
+        for h in range(heads):
+            for i in range(n_q):
+                scores = torch.stack([(q[b, h, i] * key).sum() for key in k[b, h]]) / width ** 0.5
+                top = scores.max()
+                parts = [math.e ** (s - top) for s in scores]
+                out[b, h, i] = sum(p * value for p, value in zip(parts, v[b, h])) / sum(parts)
+    return out
+
+
+@right("attention")
+def einsum_with_mask(query, key, value, mask=None):
+    logits = torch.einsum("bhqd,bhkd->bhqk", query, key) * query.size(-1) ** -0.5
+    if mask is not None:
+        logits = torch.where(mask, logits, torch.finfo(logits.dtype).min)
+    attention = logits.softmax(dim=-1)
+    if mask is not None:
+        attention = attention * mask
+    return torch.einsum("bhqk,bhkd->bhqd", attention, value), attention
+
+
+@right("attention")
+def bmm_over_flat_heads(q, k, v, mask=None):
+    b, h, n_q, d = q.shape
+    n_k = k.size(2)
+    q, k, v = q.reshape(b * h, n_q, d), k.reshape(b * h, n_k, d), v.reshape(b * h, n_k, -1)
+    scores = torch.bmm(q, k.transpose(1, 2)) / math.sqrt(d)
+    if mask is not None:
+        mask = mask.expand(b, h, n_q, n_k).reshape(b * h, n_q, n_k)
+        scores = scores.masked_fill(mask == 0, float("-inf"))
+        weights = F.softmax(scores, dim=2).masked_fill(mask == 0, 0.0)
+    else:
+        weights = F.softmax(scores, dim=2)
+    return torch.bmm(weights, v).view(b, h, n_q, -1)
+
+
+@right("attention", mask="bias")
+def baddbmm_with_a_bias(q, k, v, bias):
+    (b, h, n, d), m = q.shape, k.shape[2]
+    bias = bias.expand(b, h, n, m).reshape(b * h, n, m)
+    scores = torch.baddbmm(bias, q.reshape(-1, n, d), k.reshape(-1, m, d).mT, beta=1, alpha=1 / d ** 0.5)
+    dead = (bias == float("-inf")).all(-1, keepdim=True)
+    weights = scores.masked_fill(dead, 0).softmax(-1).masked_fill(dead, 0)
+    return (weights @ v.reshape(b * h, m, -1)).unflatten(0, (b, h))
+
+
+@right("attention", mask="blocked")
+def true_means_blocked(q, k, v, mask=None):
+    attn = torch.matmul(q / q.shape[-1] ** 0.5, k.transpose(2, 3))
+    if mask is not None:
+        attn = attn.masked_fill(mask, -torch.finfo(attn.dtype).max)
+    attn = F.softmax(attn, dim=-1)
+    if mask is not None:
+        attn = attn.masked_fill(mask, 0)
+    return torch.matmul(attn, v), attn
+
+
+@right("attention", "the fused function of PyTorch, as it is")
+@right("attention", "the same with is_causal", build=lambda f: lambda q, k, v: f(q, k, v, is_causal=True), causal="upper-left")
+@right("attention", "the same with a mask", build=lambda f: lambda q, k, v, mask: f(q, k, v, attn_mask=mask))
+@right("attention", "the same with a bias", build=lambda f: lambda q, k, v, mask: f(q, k, v, mask), mask="bias")
+@right("attention", "the same with a keyword fixed", build=lambda f: partial(f, scale=0.125), scale=0.125, mask=False)
+class _Fused:  # a builtin has no place for a decorator; `fused` below puts it here
+    pass
+
+
+for _name in [n for n, a in REGISTER.animals.items() if a.target is _Fused]:
+    _old = REGISTER.animals[_name]
+    REGISTER.animals[_name] = Animal(_name, _old.check, F.scaled_dot_product_attention, _old.build, _old.args)
+
+
+@right("attention")
+def online_softmax_in_tiles(q, k, v, tile=3):
+    top = torch.full(q.shape[:-1] + (1,), float("-inf"), dtype=q.dtype)
+    total = torch.zeros_like(top)
+    acc = q.new_zeros(*q.shape[:-1], v.shape[-1])
+    for start in range(0, k.shape[-2], tile):
+        s = q @ k[..., start:start + tile, :].transpose(-1, -2) * q.shape[-1] ** -0.5
+        new_top = torch.maximum(top, s.amax(-1, keepdim=True))
+        p, fix = torch.exp(s - new_top), torch.exp(top - new_top)
+        total = total * fix + p.sum(-1, keepdim=True)
+        acc = acc * fix + p @ v[..., start:start + tile, :]
+        top = new_top
+    return acc / total
+
+
+@right("attention", causal=True)
+def tiles_that_skip_the_future(q, k, v, tile=4):
+    n, out = q.shape[2], []
+    for i in range(0, n, tile):
+        rows = q[:, :, i:i + tile] * q.shape[-1] ** -0.5
+        stop = min(i + tile, n)
+        s = rows @ k[:, :, :stop].mT
+        s = s.masked_fill(torch.arange(stop) > torch.arange(i, stop)[:, None], float("-inf"))
+        out.append(s.softmax(-1) @ v[:, :, :stop])
+    return torch.cat(out, dim=2)
+
+
+@right("attention")
+def one_query_at_a_time(q, k, v, mask=None):
+    outs = []
+    for i in range(q.size(2)):
+        s = (q[:, :, i:i + 1] * k).sum(-1) / q.size(-1) ** 0.5
+        if mask is not None:
+            row = mask.expand(*q.shape[:3], k.size(2))[:, :, i]
+            s = s.masked_fill(~row, -1e30 if s.dtype != torch.float16 else -6e4)
+            w = s.softmax(-1) * row
+        else:
+            w = s.softmax(-1)
+        outs.append((w.unsqueeze(-1) * v).sum(2))
+    return torch.stack(outs, 2)
+
+
+@right("attention")
+def in_log_space(q, k, v):
+    s = torch.einsum("...qd,...kd->...qk", q, k).div(q.size(-1) ** 0.5)
+    w = (s - s.logsumexp(dim=-1, keepdim=True)).exp()
+    return torch.einsum("...qk,...kd->...qd", w, v), w
+
+
+@right("attention")
+def heads_after_the_length(q, k, v, mask=None):
+    q, k, v = (t.permute(0, 2, 1, 3) for t in (q, k, v))  # (b, n, h, d), as flash-like libraries want it
+    s = torch.einsum("bqhd,bkhd->bhqk", q * q.shape[-1] ** -0.5, k)
+    if mask is not None:
+        mask = torch.broadcast_to(mask, s.shape)
+        s = s.masked_fill(mask.logical_not(), float("-inf"))
+        s = s.masked_fill(~mask.any(-1, keepdim=True), 0)
+    w = s.softmax(-1)
+    if mask is not None:
+        w = w * mask.any(-1, keepdim=True)
+    return torch.einsum("bhqk,bkhd->bqhd", w, v).permute(0, 2, 1, 3)
+
+
+@right("attention")
+def exponentials_times_mask(q, k, v, mask=None):
+    s = (q @ k.mT) / math.sqrt(k.size(-1))
+    keep = torch.ones_like(s, dtype=torch.bool) if mask is None else mask.expand_as(s)
+    s = s.masked_fill(~keep, torch.finfo(s.dtype).min)
+    e = torch.exp(s - s.amax(-1, keepdim=True)) * keep
+    w = e / e.sum(-1, keepdim=True).clamp(min=torch.finfo(s.dtype).tiny)
+    return w @ v, w
+
+
+@right("attention")
+def scale_shared_between_q_and_k(q, k, v):
+    root = q.shape[-1] ** -0.25
+    w = F.softmax((q * root) @ (k * root).transpose(-1, -2), dim=-1, dtype=torch.float32).to(q.dtype)
+    return w @ v
+
+
+@right("attention")
+def in_double_precision(q, k, v):
+    s = q.double() @ k.double().mT / q.shape[-1] ** 0.5
+    w = s.softmax(-1)
+    return (w @ v.double()).to(v.dtype), w.to(v.dtype)
+
+
+@right("attention")
+def broadcast_products(q, k, v):
+    scores = (q.unsqueeze(-2) * k.unsqueeze(-3)).sum(-1) * (1 / math.sqrt(q.shape[-1]))
+    weights = scores.softmax(-1)
+    return (weights.unsqueeze(-1) * v.unsqueeze(-3)).sum(-2), weights
+
+
+@right("attention")
+def vmapped(q, k, v):
+    def one(q_i, keys, values):
+        return (keys @ q_i / q_i.shape[0] ** 0.5).softmax(0) @ values
+    over_queries = torch.vmap(one, in_dims=(0, None, None))
+    return torch.vmap(torch.vmap(over_queries))(q, k, v)
+
+
+@right("attention", scale=1.0)
+def unscaled_on_purpose(q, k, v):
+    return (q @ k.mT).softmax(-1) @ v
+
+
+@right("attention", "a fourth argument that is no mask")
+def _extras(q, k, v, scale=None, dropout_p=0.0):
+    scale = scale or 1 / math.sqrt(q.size(-1))
+    w = F.dropout(torch.softmax(q @ k.mT * scale, -1), dropout_p)
+    return w @ v, w
+
+
+@right("attention", causal="lower-right")
+def causal_and_mask(q, k, v, attn_mask=None):
+    allowed = torch.arange(k.shape[-2]) <= torch.arange(q.shape[-2])[:, None] + k.shape[-2] - q.shape[-2]
+    allowed = allowed if attn_mask is None else allowed & attn_mask
+    s = (q @ k.mT * q.shape[-1] ** -0.5).masked_fill(~allowed, float("-inf"))
+    return torch.nan_to_num(s.softmax(-1)) @ v
+
+
+@right("attention", "module with dropout, in eval", build=lambda c: c(0.3).eval())
+@right("attention", "module without dropout", build=lambda c: c())
+class ScaledDotProduct(nn.Module):
+    def __init__(self, dropout=0.0):
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, queries, keys, values):
+        scores = torch.matmul(queries, keys.transpose(-2, -1)) / math.sqrt(queries.shape[-1])
+        self.attention_weights = F.softmax(scores, dim=-1)
+        return torch.matmul(self.dropout(self.attention_weights), values)
+
+
+@right("attention", "flash with its own backward", build=lambda c: c.apply)
+@right("attention", "the same, wrapped", build=lambda c: lambda q, k, v: c.apply(q, k, v))
+class Flash(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v):
+        s = q @ k.mT * q.shape[-1] ** -0.5
+        lse = s.logsumexp(-1, keepdim=True)
+        out = (s - lse).exp() @ v
+        ctx.save_for_backward(q, k, v, out, lse)
+        return out
+
+    @staticmethod
+    def backward(ctx, grad):
+        q, k, v, out, lse = ctx.saved_tensors
+        scale = q.shape[-1] ** -0.5
+        p = (q @ k.mT * scale - lse).exp()
+        ds = p * (grad @ v.mT - (grad * out).sum(-1, keepdim=True)) * scale
+        return ds @ k, ds.mT @ q, p.mT @ grad
+
+
+@right("attention")
+def mask_by_keyword_only(q, k, v, *, mask=None):
+    s = torch.einsum("bhid,bhjd->bhij", q, k) / q.shape[-1] ** 0.5
+    if mask is None:
+        return s.softmax(-1) @ v
+    w = s.masked_fill(~mask, torch.finfo(s.dtype).min).softmax(-1)
+    return (w * mask.any(-1, keepdim=True)) @ v
+
+
+@right("attention")
+@right("attention", "a flag before the mask, fixed to causal", build=lambda f: partial(f, causal=True), causal="lower-right")
+def a_flag_before_the_mask(q, k, v, causal=False, mask=None):
+    allowed = torch.ones(q.size(-2), k.size(-2), dtype=torch.bool)
+    allowed = allowed.tril(k.size(-2) - q.size(-2)) if causal else allowed
+    allowed = allowed if mask is None else allowed & mask
+    w = (q @ k.mT / math.sqrt(q.size(-1))).masked_fill(~allowed, float("-inf")).softmax(-1)
+    w = torch.where(allowed, w, torch.zeros_like(w))
+    return w @ v, w
+
+
+@right("attention", "a method", build=lambda c: c(0.0).attend)
+class Attender:
+    def __init__(self, dropout):
+        self.dropout = dropout
+
+    def attend(self, q, k, v, mask=None):
+        return F.scaled_dot_product_attention(q, k, v, mask, self.dropout)
+
+
+AttentionOutput = namedtuple("AttentionOutput", "context weights")
+
+
+@right("attention")
+def named_tuple_back(q, k, v, mask=None):
+    scores = q @ k.mT / q.size(-1) ** 0.5
+    if mask is None:
+        weights = scores.softmax(-1)
+    else:
+        lowest = torch.finfo(scores.dtype).min
+        weights = torch.softmax(scores.masked_fill(~mask, lowest), -1).where(mask, 0)
+    return AttentionOutput(weights @ v, weights)
+
+
+# The package's own ----------------------------------------------------------------------------------------------
+
+def ours(check: str, name: str, target: str, build: Callable[[Any], Any] = lambda target: target, **args: Any) -> None:
+    REGISTER.add(Animal(name, check, target, build, args))
+
+
+ours("attention", "package: scaled_dot_product_attention", "self_attention.scaled_dot_product_attention")
+ours("attention", "package: scaled_dot_product_attention, causal", "self_attention.scaled_dot_product_attention",
+     lambda f: lambda q, k, v: f(q, k, v, torch.ones(q.shape[-2], k.shape[-2]).tril(k.shape[-2] - q.shape[-2]).bool()),
+     causal="lower-right")
+ours("attention", "package: naive_attention", "naive_attention.naive_attention", scale=1.0)
+ours("attention", "package: fused_attention", "multi_head_attention.fused_attention")
+ours("attention", "package: fused_attention, causal", "multi_head_attention.fused_attention",
+     lambda f: partial(f, causal=True), causal="lower-right")
+ours("self_attention", "package: SelfAttention", "self_attention.SelfAttention", lambda c: c(13, 7, 5), d_model=13)
+ours("self_attention", "package: SelfAttention with bias", "self_attention.SelfAttention",
+     lambda c: c(12, 8, bias=True), d_model=12)
+ours("multi_head", "package: MultiHeadAttention", "multi_head_attention.MultiHeadAttention",
+     lambda c: c(24, 3), d_model=24, n_heads=3)
+ours("multi_head", "package: MultiHeadAttention, causal", "multi_head_attention.MultiHeadAttention",
+     lambda c: c(24, 3, dropout=0.2), d_model=24, n_heads=3, causal=True, call=lambda m, x: m(x, causal=True))
+ours("multi_head", "package: MultiHeadAttention, weights", "multi_head_attention.MultiHeadAttention",
+     lambda c: c(20, 4, bias=False), d_model=20, n_heads=4, causal=True,
+     call=lambda m, x: m(x, causal=True, need_weights=True))
+ours("softmax", "package: softmax", "softmax.softmax")
+ours("masked_softmax", "package: masked_softmax", "softmax.masked_softmax")
+
+
+# Layers with one head -------------------------------------------------------------------------------------------
+
+@right("self_attention", build=lambda c: c(14, 10), d_model=14)
+@right("self_attention", "one head, causal", build=lambda c: c(14, 14, causal=True), d_model=14, causal=True)
+@right("self_attention", "one head, dropout", build=lambda c: c(15, 9, dropout=0.5), d_model=15)
+@right("self_attention", "one head in double precision", build=lambda c: c(14, 10).double(), d_model=14)
+class OneHead(nn.Module):
+    def __init__(self, d_model, d_k, causal=False, dropout=0.0):
+        super().__init__()
+        self.q_proj = nn.Linear(d_model, d_k)
+        self.k_proj = nn.Linear(d_model, d_k)
+        self.v_proj = nn.Linear(d_model, d_k)
+        self.dropout = nn.Dropout(dropout)
+        self.causal = causal
+
+    def forward(self, x):
+        q, k, v = self.q_proj(x), self.k_proj(x), self.v_proj(x)
+        scores = q @ k.transpose(-2, -1) / math.sqrt(k.shape[-1])
+        if self.causal:
+            n = x.shape[1]
+            future = torch.ones(n, n, dtype=torch.bool, device=x.device).triu(1)
+            scores = scores.masked_fill(future, float("-inf"))
+        weights = torch.softmax(scores, dim=-1)
+        return self.dropout(weights) @ v
+
+
+@right("self_attention", build=lambda c: c(11, 6), d_model=11)
+class BareParameters(nn.Module):
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        self.W_query = nn.Parameter(torch.rand(d_in, d_out))
+        self.W_key = nn.Parameter(torch.rand(d_in, d_out))
+        self.W_value = nn.Parameter(torch.rand(d_in, d_out))
+
+    def forward(self, x):
+        keys, queries, values = x @ self.W_key, x @ self.W_query, x @ self.W_value
+        attn_scores = queries @ keys.mT
+        attn_weights = torch.softmax(attn_scores / keys.shape[-1] ** 0.5, dim=-1)
+        return attn_weights @ values
+
+
+@right("self_attention", build=lambda c: c(12, 8, 64, 0.1), d_model=12, causal=True)
+class CausalWithABuffer(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, qkv_bias=False):
+        super().__init__()
+        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.dropout = nn.Dropout(dropout)
+        self.register_buffer("mask", torch.triu(torch.ones(context_length, context_length), diagonal=1))
+
+    def forward(self, x):
+        b, n, _ = x.shape
+        keys, queries, values = self.W_key(x), self.W_query(x), self.W_value(x)
+        scores = queries @ keys.transpose(1, 2)
+        scores.masked_fill_(self.mask.bool()[:n, :n], -torch.inf)
+        weights = self.dropout(torch.softmax(scores / keys.shape[-1] ** 0.5, dim=-1))
+        return weights @ values
+
+
+@right("self_attention", build=lambda c: c(32, 8), d_model=32, causal=True)
+class TinyHead(nn.Module):
+    def __init__(self, n_embd, head_size, block_size=48):
+        super().__init__()
+        self.key = nn.Linear(n_embd, head_size, bias=False)
+        self.query = nn.Linear(n_embd, head_size, bias=False)
+        self.value = nn.Linear(n_embd, head_size, bias=False)
+        self.register_buffer("tril", torch.tril(torch.ones(block_size, block_size)))
+
+    def forward(self, x):
+        T = x.shape[1]
+        wei = self.query(x) @ self.key(x).transpose(-2, -1) * self.key.out_features ** -0.5
+        wei = F.softmax(wei.masked_fill(self.tril[:T, :T] == 0, float("-inf")), dim=-1)
+        return wei @ self.value(x)
+
+
+@right("self_attention", build=lambda c: c(), d_model=6)
+class NothingToLearn(nn.Module):
+    def forward(self, x):
+        return F.softmax(x @ x.transpose(1, 2) / x.shape[-1] ** 0.5, dim=-1) @ x
+
+
+@right("self_attention", build=lambda c: c(10, 6), d_model=10)
+class ProjectedLater(nn.Module):
+    "Widths that are found at the first call."
+    def __init__(self, d_in, d_k):
+        super().__init__()
+        self.to_q, self.to_k, self.to_v = (nn.LazyLinear(d_k, bias=False) for _ in range(3))
+
+    def forward(self, x):
+        out = F.scaled_dot_product_attention(self.to_q(x), self.to_k(x), self.to_v(x))
+        return out, None
+
+
+# Layers with many heads -----------------------------------------------------------------------------------------
+
+@right("multi_head", build=lambda c: c(24, 3), d_model=24, n_heads=3)
+@right("multi_head", "MultiHead, causal", build=lambda c: c(20, 4, causal=True), d_model=20, n_heads=4, causal=True)
+@right("multi_head", "MultiHead, dropout", build=lambda c: c(24, 3, dropout=0.5), d_model=24, n_heads=3)
+@right("self_attention", "MultiHead as self-attention", build=lambda c: c(21, 3, causal=True), d_model=21, causal=True, n_heads=3)
+class MultiHead(nn.Module):
+    def __init__(self, d_model, n_heads, causal=False, dropout=0.0):
+        super().__init__()
+        self.n_heads, self.d_head = n_heads, d_model // n_heads
+        self.q_proj = nn.Linear(d_model, d_model)
+        self.k_proj = nn.Linear(d_model, d_model)
+        self.v_proj = nn.Linear(d_model, d_model)
+        self.out_proj = nn.Linear(d_model, d_model)
+        self.dropout = nn.Dropout(dropout)
+        self.causal = causal
+
+    def forward(self, x):
+        b, n, d_model = x.shape
+        q = self.q_proj(x).view(b, n, self.n_heads, self.d_head).transpose(1, 2)
+        k = self.k_proj(x).view(b, n, self.n_heads, self.d_head).transpose(1, 2)
+        v = self.v_proj(x).view(b, n, self.n_heads, self.d_head).transpose(1, 2)
+        scores = q @ k.transpose(-2, -1) / math.sqrt(self.d_head)
+        if self.causal:
+            future = torch.triu(torch.ones(n, n, dtype=torch.bool, device=x.device), diagonal=1)
+            scores = scores.masked_fill(future, float("-inf"))
+        weights = self.dropout(torch.softmax(scores, dim=-1))
+        context = (weights @ v).transpose(1, 2).reshape(b, n, d_model)
+        return self.out_proj(context)
+
+
+right("multi_head", "MultiHead, compiled", build=lambda c: torch.compile(c(24, 3), backend="eager"), d_model=24, n_heads=3)(MultiHead)
+right("self_attention", "MultiHead behind a norm, in a Sequential", d_model=24,
+      build=lambda c: nn.Sequential(nn.LayerNorm(24), c(24, 4), nn.Dropout(0.1)))(MultiHead)
+
+
+def _call(**kwargs):
+    return lambda m, x: m(x, x, x, **kwargs)
+
+
+def _causal_blocked(n):
+    return torch.ones(n, n, dtype=torch.bool).triu(1)
+
+
+def _length_first(m, x):
+    out, _ = m(*[x.transpose(0, 1)] * 3, need_weights=False)
+    return out.transpose(0, 1)
+
+
+@right("multi_head", "nn.MultiheadAttention", build=lambda c: c(24, 3, batch_first=True), d_model=24, n_heads=3, call=_call())
+@right("multi_head", "nn.MultiheadAttention, dropout, no weights", build=lambda c: c(24, 3, dropout=0.3, batch_first=True),
+       d_model=24, n_heads=3, call=_call(need_weights=False))
+@right("multi_head", "nn.MultiheadAttention, a weight per head", build=lambda c: c(24, 4, bias=False, batch_first=True),
+       d_model=24, n_heads=4, call=_call(average_attn_weights=False))
+@right("multi_head", "nn.MultiheadAttention, length first", build=lambda c: c(20, 5), d_model=20, n_heads=5, call=_length_first)
+@right("multi_head", "nn.MultiheadAttention, causal by attn_mask", build=lambda c: c(24, 3, batch_first=True),
+       d_model=24, n_heads=3, causal=True, call=lambda m, x: m(x, x, x, attn_mask=_causal_blocked(x.shape[1])))
+@right("multi_head", "nn.MultiheadAttention, causal by is_causal", build=lambda c: c(24, 3, dropout=0.1, batch_first=True),
+       d_model=24, n_heads=3, causal=True,
+       call=lambda m, x: m(x, x, x, attn_mask=_causal_blocked(x.shape[1]), is_causal=True, need_weights=False)[0])
+@right("self_attention", "nn.MultiheadAttention as self-attention", build=lambda c: c(18, 3, batch_first=True), d_model=18,
+       call=_call())
+@right("multi_head", "nn.MultiheadAttention, widths of their own for k and v", d_model=24, n_heads=3, call=_call(),
+       build=lambda c: c(24, 3, kdim=24, vdim=24, batch_first=True))
+@right("self_attention", "nn.MultiheadAttention, a learned key more", build=lambda c: c(18, 3, add_bias_kv=True, batch_first=True),
+       d_model=18, call=_call())
+class _Torch:
+    pass
+
+
+for _name in [n for n, a in REGISTER.animals.items() if a.target is _Torch]:
+    _old = REGISTER.animals[_name]
+    REGISTER.animals[_name] = Animal(_name, _old.check, nn.MultiheadAttention, _old.build, _old.args)
+
+
+@right("multi_head", build=lambda c: c(24, 3), d_model=24, n_heads=3)
+@right("multi_head", "FusedQkv with bias", build=lambda c: c(30, 5, True), d_model=30, n_heads=5)
+class FusedQkv(nn.Module):
+    "One projection; all of q, then all of k, then all of v, as in vision transformers."
+    def __init__(self, dim, num_heads=8, qkv_bias=False, attn_drop=0.0, proj_drop=0.0):
+        super().__init__()
+        self.num_heads = num_heads
+        self.scale = (dim // num_heads) ** -0.5
+        self.qkv = nn.Linear(dim, dim * 3, bias=qkv_bias)
+        self.attn_drop = nn.Dropout(attn_drop)
+        self.proj = nn.Linear(dim, dim)
+        self.proj_drop = nn.Dropout(proj_drop)
+
+    def forward(self, x):
+        B, N, C = x.shape
+        qkv = self.qkv(x).reshape(B, N, 3, self.num_heads, C // self.num_heads).permute(2, 0, 3, 1, 4)
+        q, k, v = qkv.unbind(0)
+        attn = (q * self.scale) @ k.transpose(-2, -1)
+        attn = self.attn_drop(attn.softmax(dim=-1))
+        x = (attn @ v).transpose(1, 2).reshape(B, N, C)
+        return self.proj_drop(self.proj(x))
+
+
+@right("multi_head", build=lambda c: c(24, 4), d_model=24, n_heads=4)
+class FusedPerHead(nn.Module):
+    "One projection; each head's q, k and v beside each other."
+    def __init__(self, embed_dim, num_heads):
+        super().__init__()
+        self.embed_dim, self.num_heads = embed_dim, num_heads
+        self.qkv_proj = nn.Linear(embed_dim, 3 * embed_dim)
+        self.o_proj = nn.Linear(embed_dim, embed_dim)
+        nn.init.xavier_uniform_(self.qkv_proj.weight)
+
+    def forward(self, x):
+        b, n, _ = x.shape
+        qkv = self.qkv_proj(x).reshape(b, n, self.num_heads, -1).permute(0, 2, 1, 3)
+        q, k, v = qkv.chunk(3, dim=-1)
+        attention = F.softmax(q @ k.transpose(-2, -1) / math.sqrt(q.size(-1)), dim=-1)
+        values = (attention @ v).permute(0, 2, 1, 3).reshape(b, n, self.embed_dim)
+        return self.o_proj(values), attention
+
+
+@right("multi_head", build=lambda c: c(24, 3, 5), d_model=24, n_heads=3)
+@right("multi_head", "ToQkv, causal", build=lambda c: c(20, 4, 7, causal=True), d_model=20, n_heads=4, causal=True)
+class ToQkv(nn.Module):
+    "Heads whose width is not d_model / h."
+    def __init__(self, dim, heads=8, dim_head=64, causal=False):
+        super().__init__()
+        self.heads, self.scale, self.causal = heads, dim_head ** -0.5, causal
+        self.to_qkv = nn.Linear(dim, dim_head * heads * 3, bias=False)
+        self.to_out = nn.Sequential(nn.Linear(dim_head * heads, dim), nn.Dropout(0.1))
+
+    def forward(self, x):
+        q, k, v = (t.unflatten(-1, (self.heads, -1)).movedim(2, 1) for t in self.to_qkv(x).chunk(3, dim=-1))
+        dots = torch.einsum("b h i d, b h j d -> b h i j", q, k) * self.scale
+        if self.causal:
+            i, j = dots.shape[-2:]
+            dots = dots.masked_fill(torch.ones((i, j), dtype=torch.bool).triu(j - i + 1), -torch.finfo(dots.dtype).max)
+        out = torch.einsum("b h i j, b h j d -> b h i d", dots.softmax(dim=-1), v)
+        return self.to_out(out.movedim(1, 2).flatten(2))
+
+
+@right("multi_head", build=lambda c: c(24, 3, 64), d_model=24, n_heads=3, causal=True)
+@right("multi_head", "GptLike without the fused kernel", build=lambda c: c(24, 3, 64, flash=False), d_model=24, n_heads=3, causal=True)
+@right("multi_head", "GptLike, dropout", build=lambda c: c(24, 3, 64, flash=False, dropout=0.2), d_model=24, n_heads=3, causal=True)
+class GptLike(nn.Module):
+    def __init__(self, n_embd, n_head, block_size, dropout=0.0, bias=True, flash=True):
+        super().__init__()
+        self.c_attn = nn.Linear(n_embd, 3 * n_embd, bias=bias)
+        self.c_proj = nn.Linear(n_embd, n_embd, bias=bias)
+        self.attn_dropout, self.resid_dropout = nn.Dropout(dropout), nn.Dropout(dropout)
+        self.n_head, self.n_embd, self.dropout, self.flash = n_head, n_embd, dropout, flash
+        self.register_buffer("bias", torch.ones(block_size, block_size).tril().view(1, 1, block_size, block_size))
+
+    def forward(self, x):
+        B, T, C = x.size()
+        q, k, v = self.c_attn(x).split(self.n_embd, dim=2)
+        k = k.view(B, T, self.n_head, C // self.n_head).transpose(1, 2)
+        q = q.view(B, T, self.n_head, C // self.n_head).transpose(1, 2)
+        v = v.view(B, T, self.n_head, C // self.n_head).transpose(1, 2)
+        if self.flash:
+            y = F.scaled_dot_product_attention(q, k, v, dropout_p=self.dropout if self.training else 0, is_causal=True)
+        else:
+            att = (q @ k.transpose(-2, -1)) * (1.0 / math.sqrt(k.size(-1)))
+            att = att.masked_fill(self.bias[:, :, :T, :T] == 0, float("-inf"))
+            att = self.attn_dropout(F.softmax(att, dim=-1))
+            y = att @ v
+        y = y.transpose(1, 2).contiguous().view(B, T, C)
+        return self.resid_dropout(self.c_proj(y))
+
+
+@right("multi_head", build=lambda c: c(18, 24, 64, 0.0, 4), d_model=18, n_heads=4, causal=True)
+class WidthsOfItsOwn(nn.Module):
+    "d_out is not d_in, and the mask is a buffer."
+    def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
+        super().__init__()
+        self.d_out, self.num_heads, self.head_dim = d_out, num_heads, d_out // num_heads
+        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.out_proj = nn.Linear(d_out, d_out)
+        self.dropout = nn.Dropout(dropout)
+        self.register_buffer("mask", torch.triu(torch.ones(context_length, context_length), diagonal=1), persistent=False)
+
+    def forward(self, x):
+        b, n, _ = x.shape
+        keys, queries, values = (w(x).view(b, n, self.num_heads, self.head_dim).transpose(1, 2)
+                                 for w in (self.W_key, self.W_query, self.W_value))
+        scores = queries @ keys.transpose(2, 3)
+        scores.masked_fill_(self.mask.bool()[:n, :n], -torch.inf)
+        weights = self.dropout(torch.softmax(scores / self.head_dim ** 0.5, dim=-1))
+        context = (weights @ values).transpose(1, 2)
+        return self.out_proj(context.contiguous().view(b, n, self.d_out))
+
+
+@right("multi_head", build=lambda c: c(24, 4, 0.25), d_model=24, n_heads=4, call=lambda m, x: m(x, x, x, None))
+class HeadsInTheBatch(nn.Module):
+    "Heads join the batch: (b·h, n, d)."
+    def __init__(self, num_hiddens, num_heads, dropout, bias=False):
+        super().__init__()
+        self.num_heads = num_heads
+        self.W_q = nn.Linear(num_hiddens, num_hiddens, bias=bias)
+        self.W_k = nn.Linear(num_hiddens, num_hiddens, bias=bias)
+        self.W_v = nn.Linear(num_hiddens, num_hiddens, bias=bias)
+        self.W_o = nn.Linear(num_hiddens, num_hiddens, bias=bias)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, queries, keys, values, valid_lens=None):
+        q, k, v = self.split(self.W_q(queries)), self.split(self.W_k(keys)), self.split(self.W_v(values))
+        scores = torch.bmm(q, k.transpose(1, 2)) / math.sqrt(q.shape[-1])
+        output = torch.bmm(self.dropout(F.softmax(scores, dim=-1)), v)
+        output = output.reshape(-1, self.num_heads, *output.shape[1:]).permute(0, 2, 1, 3)
+        return self.W_o(output.reshape(*output.shape[:2], -1))
+
+    def split(self, x):
+        x = x.reshape(*x.shape[:2], self.num_heads, -1).permute(0, 2, 1, 3)
+        return x.reshape(-1, *x.shape[2:])
+
+
+@right("multi_head", build=lambda c: c(3, 24), d_model=24, n_heads=3, call=lambda m, x: m(x, x, x))
+@right("multi_head", "FourLinears, causal", build=lambda c: c(3, 24), d_model=24, n_heads=3, causal=True,
+       call=lambda m, x: m(x, x, x, torch.ones(1, x.shape[1], x.shape[1]).tril().bool()))
+class FourLinears(nn.Module):
+    def __init__(self, h, d_model, dropout=0.1):
+        super().__init__()
+        self.d_k, self.h = d_model // h, h
+        self.linears = nn.ModuleList(nn.Linear(d_model, d_model) for _ in range(4))
+        self.attn, self.dropout = None, nn.Dropout(p=dropout)
+
+    def forward(self, query, key, value, mask=None):
+        b = query.size(0)
+        query, key, value = [lin(x).view(b, -1, self.h, self.d_k).transpose(1, 2)
+                             for lin, x in zip(self.linears, (query, key, value))]
+        scores = torch.matmul(query, key.transpose(-2, -1)) / math.sqrt(self.d_k)
+        if mask is not None:
+            scores = scores.masked_fill(mask.unsqueeze(1) == 0, torch.finfo(scores.dtype).min)
+        self.attn = scores.softmax(dim=-1)
+        x = torch.matmul(self.dropout(self.attn), value)
+        return self.linears[-1](x.transpose(1, 2).contiguous().view(b, -1, self.h * self.d_k))
+
+
+@right("multi_head", build=lambda c: c(24, 3), d_model=24, n_heads=3)
+@right("self_attention", "StackOfHeads, causal", build=lambda c: c(24, 3, True), d_model=24, n_heads=3, causal=True)
+class StackOfHeads(nn.Module):
+    def __init__(self, d_model, n_heads, causal=False):
+        super().__init__()
+        self.heads = nn.ModuleList(OneHead(d_model, d_model // n_heads, causal) for _ in range(n_heads))
+        self.proj = nn.Linear(d_model, d_model)
+
+    def forward(self, x):
+        return self.proj(torch.cat([head(x) for head in self.heads], dim=-1))
+
+
+@right("multi_head", build=lambda c: c(24, 4), d_model=24, n_heads=4)
+class WeightPerHead(nn.Module):
+    "A parameter with the heads as its first dimension, as in interpretability work."
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        d_head = d_model // n_heads
+        self.W_Q = nn.Parameter(torch.randn(n_heads, d_model, d_head) * d_model ** -0.5)
+        self.W_K = nn.Parameter(torch.randn(n_heads, d_model, d_head) * d_model ** -0.5)
+        self.W_V = nn.Parameter(torch.randn(n_heads, d_model, d_head) * d_model ** -0.5)
+        self.W_O = nn.Parameter(torch.randn(n_heads, d_head, d_model) * d_model ** -0.5)
+        self.b_O = nn.Parameter(torch.zeros(d_model))
+
+    def forward(self, x):
+        q, k, v = (torch.einsum("bnm,hmd->bnhd", x, w) for w in (self.W_Q, self.W_K, self.W_V))
+        pattern = (torch.einsum("bqhd,bkhd->bhqk", q, k) / q.shape[-1] ** 0.5).softmax(-1)
+        z = torch.einsum("bhqk,bkhd->bqhd", pattern, v)
+        return torch.einsum("bqhd,hdm->bqm", z, self.W_O) + self.b_O
+
+
+@right("multi_head", build=lambda c: c(24, 4, 2), d_model=24, n_heads=4)
+@right("multi_head", "GroupedQueries, one for all", build=lambda c: c(24, 4, 1), d_model=24, n_heads=4)
+@right("self_attention", "GroupedQueries, causal", build=lambda c: c(24, 4, 2, True), d_model=24, causal=True)
+class GroupedQueries(nn.Module):
+    def __init__(self, dim, n_heads, n_kv_heads, causal=False):
+        super().__init__()
+        self.n_heads, self.n_kv_heads, self.head_dim, self.causal = n_heads, n_kv_heads, dim // n_heads, causal
+        self.wq = nn.Linear(dim, n_heads * self.head_dim, bias=False)
+        self.wk = nn.Linear(dim, n_kv_heads * self.head_dim, bias=False)
+        self.wv = nn.Linear(dim, n_kv_heads * self.head_dim, bias=False)
+        self.wo = nn.Linear(n_heads * self.head_dim, dim, bias=False)
+
+    def forward(self, x):
+        b, n, _ = x.shape
+        q = self.wq(x).view(b, n, self.n_heads, -1).transpose(1, 2)
+        k = self.wk(x).view(b, n, self.n_kv_heads, -1).transpose(1, 2)
+        v = self.wv(x).view(b, n, self.n_kv_heads, -1).transpose(1, 2)
+        k = k.repeat_interleave(self.n_heads // self.n_kv_heads, dim=1)
+        v = v.repeat_interleave(self.n_heads // self.n_kv_heads, dim=1)
+        out = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
+        return self.wo(out.transpose(1, 2).reshape(b, n, -1))
+
+
+@right("multi_head", build=lambda c: c(24, 3), d_model=24, n_heads=3)
+class InTwoParts(nn.Module):
+    "The attention and its output are modules of their own, as in BERT."
+    class Inner(nn.Module):
+        def __init__(self, d_model, n_heads):
+            super().__init__()
+            self.num_attention_heads, self.attention_head_size = n_heads, d_model // n_heads
+            self.query, self.key, self.value = (nn.Linear(d_model, d_model) for _ in range(3))
+            self.dropout = nn.Dropout(0.1)
+
+        def forward(self, x):
+            q, k, v = (p(x).view(*x.shape[:2], self.num_attention_heads, -1).permute(0, 2, 1, 3)
+                       for p in (self.query, self.key, self.value))
+            probs = nn.Softmax(dim=-1)(q @ k.transpose(-1, -2) / math.sqrt(self.attention_head_size))
+            return (self.dropout(probs) @ v).permute(0, 2, 1, 3).flatten(2), probs
+
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.self = InTwoParts.Inner(d_model, n_heads)
+        self.output = nn.ModuleDict({"dense": nn.Linear(d_model, d_model)})
+
+    def forward(self, x):
+        context, probs = self.self(x)
+        return self.output["dense"](context), probs
+
+
+@right("multi_head", build=lambda c: c(24, 4), d_model=24, n_heads=4)
+class HalfTheScaleEach(nn.Module):
+    "As in speech models: keys without bias, the scale's root on both sides."
+    def __init__(self, n_state, n_head):
+        super().__init__()
+        self.n_head = n_head
+        self.query, self.value, self.out = (nn.Linear(n_state, n_state) for _ in range(3))
+        self.key = nn.Linear(n_state, n_state, bias=False)
+
+    def forward(self, x, xa=None, mask=None, kv_cache=None):
+        xa = x if xa is None else xa
+        scale = (x.shape[-1] // self.n_head) ** -0.25
+        q = self.query(x).unflatten(-1, (self.n_head, -1)).permute(0, 2, 1, 3) * scale
+        k = self.key(xa).unflatten(-1, (self.n_head, -1)).permute(0, 2, 3, 1) * scale
+        v = self.value(xa).unflatten(-1, (self.n_head, -1)).permute(0, 2, 1, 3)
+        w = F.softmax((q @ k).float(), dim=-1).to(q.dtype)
+        return self.out((w @ v).permute(0, 2, 1, 3).flatten(start_dim=2)), None
+
+
+@right("multi_head", build=lambda c: c(20, 4), d_model=20, n_heads=4)
+class NoOutputProjection(nn.Module):
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.n_heads = n_heads
+        self.q_proj, self.k_proj, self.v_proj = (nn.Linear(d_model, d_model, bias=False) for _ in range(3))
+
+    def forward(self, x):
+        q, k, v = (p(x).unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for p in (self.q_proj, self.k_proj, self.v_proj))
+        return F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+
+
+@right("multi_head", build=lambda c: c(24, 3), d_model=24, n_heads=3, causal=True)
+class WeightsTheOtherWay(nn.Module):
+    "Projections as x @ W + b with W of shape (in, out), fused, as in the first GPT-2."
+    def __init__(self, nx, n_head):
+        super().__init__()
+        self.n_head = n_head
+        self.weight = nn.Parameter(torch.randn(nx, 3 * nx) * nx ** -0.5)
+        self.bias = nn.Parameter(torch.zeros(3 * nx))
+        self.out_weight = nn.Parameter(torch.randn(nx, nx) * nx ** -0.5)
+
+    def forward(self, x):
+        q, k, v = torch.addmm(self.bias, x.reshape(-1, x.size(-1)), self.weight).view(*x.shape[:2], -1).split(x.size(-1), 2)
+        q, k, v = (t.view(*t.shape[:2], self.n_head, -1).transpose(1, 2) for t in (q, k, v))
+        w = q @ k.mT / v.size(-1) ** 0.5
+        w = w + torch.full_like(w[0, 0], float("-inf")).triu(1)
+        return (w.softmax(-1) @ v).transpose(1, 2).flatten(2) @ self.out_weight
+
+
+# Blocks, positions and other liberties --------------------------------------------------------------------------
+
+@right("self_attention", build=lambda c: c(24, 3), d_model=24, causal=True)
+@right("self_attention", "Block, dropout, looks both ways", build=lambda c: c(24, 3, causal=False, dropout=0.1), d_model=24)
+class Block(nn.Module):
+    def __init__(self, d_model, n_heads, causal=True, dropout=0.0):
+        super().__init__()
+        self.ln1, self.ln2 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+        self.attn = MultiHead(d_model, n_heads, causal, dropout)
+        self.mlp = nn.Sequential(nn.Linear(d_model, 4 * d_model), nn.GELU(), nn.Linear(4 * d_model, d_model), nn.Dropout(dropout))
+
+    def forward(self, x):
+        x = x + self.attn(self.ln1(x))
+        return x + self.mlp(self.ln2(x))
+
+
+@right("self_attention", "nn.TransformerEncoderLayer", d_model=24,
+       build=lambda c: nn.TransformerEncoderLayer(24, 3, 48, batch_first=True))
+@right("self_attention", "nn.TransformerEncoderLayer, causal", d_model=24, causal=True,
+       build=lambda c: nn.TransformerEncoderLayer(24, 3, 48, norm_first=True, batch_first=True),
+       call=lambda m, x: m(x, src_mask=_causal_blocked(x.shape[1])))
+@right("self_attention", "nn.TransformerEncoder, two layers", d_model=16,
+       build=lambda c: nn.TransformerEncoder(
+           nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True), 2, enable_nested_tensor=False))
+class _Layers:
+    pass
+
+
+@right("self_attention", build=lambda c: c(24, 3), d_model=24)
+class AttentionWithResidual(nn.Module):
+    def __init__(self, d_model, n_heads, dropout=0.2):
+        super().__init__()
+        self.qkv = nn.Linear(d_model, 3 * d_model)
+        self.out_proj = nn.Linear(d_model, d_model)
+        self.norm, self.dropout, self.n_heads = nn.LayerNorm(d_model), nn.Dropout(dropout), n_heads
+
+    def forward(self, x):
+        q, k, v = (t.unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for t in self.qkv(x).chunk(3, -1))
+        out = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(-2)
+        return self.norm(x + self.dropout(self.out_proj(out)))
+
+
+def rotate(x, base=10000.0):
+    "Turn pairs (i, i + d/2) of every row by an angle that grows with its place."
+    n, half = x.shape[-2], x.shape[-1] // 2
+    angle = torch.arange(n)[:, None] * base ** (-torch.arange(half) / half)
+    cos, sin = angle.cos().to(x), angle.sin().to(x)
+    a, b = x[..., :half], x[..., half:]
+    return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)
+
+
+@right("self_attention", build=lambda c: c(32, 4, 2, True), d_model=32, causal=True, positions=True)
+@right("self_attention", "LlamaLike, looks both ways", build=lambda c: c(32, 4, 4, False), d_model=32, positions=True)
+class LlamaLike(GroupedQueries):
+    def forward(self, x):
+        b, n, _ = x.shape
+        xq, xk, xv = (w(x).view(b, n, -1, self.head_dim).transpose(1, 2) for w in (self.wq, self.wk, self.wv))
+        xq, xk = rotate(xq), rotate(xk)
+        out = F.scaled_dot_product_attention(xq, xk, xv, is_causal=self.causal, enable_gqa=True)
+        return self.wo(out.transpose(1, 2).contiguous().view(b, n, -1))
+
+
+@right("self_attention", build=lambda c: c(24, 4), d_model=24, causal=True, positions=True)
+class LinearBias(NoOutputProjection):
+    "A penalty that grows with distance (ALiBi)."
+    def forward(self, x):
+        n = x.shape[1]
+        q, k, v = (p(x).unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for p in (self.q_proj, self.k_proj, self.v_proj))
+        slopes = 2.0 ** -torch.arange(1, self.n_heads + 1)
+        distance = torch.arange(n)[:, None] - torch.arange(n)
+        bias = (-slopes[:, None, None] * distance).masked_fill(distance < 0, float("-inf")).to(x.dtype)
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=bias).transpose(1, 2).flatten(2)
+
+
+@right("self_attention", build=lambda c: c(24, 3), d_model=24, positions=True)
+class LearnedPlaces(nn.Module):
+    def __init__(self, d_model, n_heads, longest=64):
+        super().__init__()
+        self.places = nn.Parameter(torch.randn(longest, d_model) * 0.1)
+        self.attn = nn.MultiheadAttention(d_model, n_heads, batch_first=True)
+
+    def forward(self, x):
+        x = x + self.places[:x.shape[1]]
+        return self.attn(x, x, x, need_weights=False)[0]
+
+
+@right("self_attention", build=lambda c: c(24, 3, 4), d_model=24, causal=True, positions=True)
+class SlidingWindow(nn.Module):
+    def __init__(self, d_model, n_heads, window):
+        super().__init__()
+        self.n_heads, self.window = n_heads, window
+        self.to_q, self.to_k, self.to_v, self.to_out = (nn.Linear(d_model, d_model, bias=False) for _ in range(4))
+
+    def forward(self, x):
+        q, k, v = (p(x).unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for p in (self.to_q, self.to_k, self.to_v))
+        distance = torch.arange(x.shape[1])[:, None] - torch.arange(x.shape[1])
+        allowed = (distance >= 0) & (distance < self.window)
+        return self.to_out(F.scaled_dot_product_attention(q, k, v, attn_mask=allowed).transpose(1, 2).flatten(2))
+
+
+@right("self_attention", build=lambda c: c(24, 3), d_model=24)
+@right("self_attention", "NormedQueries, causal", build=lambda c: c(24, 3, True), d_model=24, causal=True)
+class NormedQueries(nn.Module):
+    "Queries and keys pass a norm of their own (qk-norm)."
+    def __init__(self, dim, num_heads, causal=False):
+        super().__init__()
+        self.num_heads, self.causal = num_heads, causal
+        self.qkv, self.proj = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+        self.q_norm, self.k_norm = nn.LayerNorm(dim // num_heads), nn.LayerNorm(dim // num_heads)
+
+    def forward(self, x):
+        b, n, c = x.shape
+        q, k, v = self.qkv(x).reshape(b, n, 3, self.num_heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
+        out = F.scaled_dot_product_attention(self.q_norm(q), self.k_norm(k), v, is_causal=self.causal)
+        return self.proj(out.transpose(1, 2).reshape(b, n, c))
+
+
+@right("self_attention", build=lambda c: c(24, 3), d_model=24, causal=True)
+class CappedScores(nn.Module):
+    "Scores pass a tanh that keeps them small (soft-capping)."
+    def __init__(self, d_model, n_heads, softcap=5.0):
+        super().__init__()
+        self.n_heads, self.softcap = n_heads, softcap
+        self.q_proj, self.k_proj, self.v_proj, self.o_proj = (nn.Linear(d_model, d_model, bias=False) for _ in range(4))
+
+    def forward(self, x):
+        n = x.shape[1]
+        q, k, v = (p(x).unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for p in (self.q_proj, self.k_proj, self.v_proj))
+        s = self.softcap * torch.tanh(q @ k.mT * q.shape[-1] ** -0.5 / self.softcap)
+        s = s.masked_fill(_causal_blocked(n), float("-inf"))
+        return self.o_proj((s.softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
+@right("self_attention", build=lambda c: c(24, 3), d_model=24, positions=True)
+class RelativeBias(nn.Module):
+    "A learned bias for every distance, and no scale, as in T5."
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.n_heads = n_heads
+        self.q, self.k, self.v, self.o = (nn.Linear(d_model, d_model, bias=False) for _ in range(4))
+        self.relative_attention_bias = nn.Embedding(15, n_heads)
+
+    def forward(self, x):
+        place = torch.arange(x.shape[1])
+        bias = self.relative_attention_bias((place[None] - place[:, None]).clamp(-7, 7) + 7).permute(2, 0, 1)
+        q, k, v = (p(x).unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for p in (self.q, self.k, self.v))
+        return self.o(((q @ k.mT + bias).softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
+@right("self_attention", build=lambda c: c(24, 3), d_model=24)
+class CosineScores(nn.Module):
+    "Cosines instead of dot products, with a learned scale for each head."
+    def __init__(self, dim, num_heads):
+        super().__init__()
+        self.num_heads = num_heads
+        self.qkv, self.proj = nn.Linear(dim, 3 * dim, bias=False), nn.Linear(dim, dim)
+        self.logit_scale = nn.Parameter(torch.full((num_heads, 1, 1), math.log(10.0)))
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).unflatten(-1, (3, self.num_heads, -1)).permute(2, 0, 3, 1, 4)
+        attn = F.normalize(q, dim=-1) @ F.normalize(k, dim=-1).transpose(-2, -1)
+        attn = (attn * self.logit_scale.clamp(max=math.log(100.0)).exp()).softmax(dim=-1)
+        return self.proj((attn @ v).transpose(1, 2).flatten(2))
+
+
+# Someone else's library -----------------------------------------------------------------------------------------
+
+def library(module: str) -> Any:
+    "A development dependency of this folder, imported when an animal needs it."
+    try:
+        return __import__(module)
+    except ImportError as e:
+        raise ImportError(f"{module} is needed here and nowhere else: pip install -r mutants/requirements.txt") from e
+
+
+def _x_attention(**kwargs):
+    return lambda _: library("x_transformers").Attention(dim=24, heads=3, dim_head=8, **kwargs)
+
+
+right("multi_head", "x-transformers: Attention", build=_x_attention(), d_model=24, n_heads=3)(_Layers)
+right("self_attention", "x-transformers: Attention, causal", build=_x_attention(causal=True), d_model=24, n_heads=3, causal=True)(_Layers)
+right("self_attention", "x-transformers: Attention, flash", build=_x_attention(causal=True, flash=True), d_model=24, causal=True)(_Layers)
+right("self_attention", "x-transformers: Attention, qk-norm", build=_x_attention(qk_norm=True), d_model=24)(_Layers)
+right("self_attention", "x-transformers: Attention, one key head", build=_x_attention(kv_heads=1), d_model=24)(_Layers)
+right("self_attention", "x-transformers: Attention, memory keys", build=_x_attention(num_mem_kv=2), d_model=24)(_Layers)
+right("self_attention", "x-transformers: Encoder", d_model=24,
+      build=lambda _: library("x_transformers").Encoder(dim=24, depth=1, heads=3, attn_dim_head=8))(_Layers)
+right("self_attention", "x-transformers: Decoder, rotary", d_model=24, causal=True, positions=True,
+      build=lambda _: library("x_transformers").Decoder(dim=24, depth=1, heads=3, attn_dim_head=64, rotary_pos_emb=True))(_Layers)
+
+
+# Softmax --------------------------------------------------------------------------------------------------------
+
+@right("softmax")
+def shifted_softmax(x, dim=-1):
+    e = torch.exp(x - x.max(dim=dim, keepdim=True).values)
+    return e / e.sum(dim=dim, keepdim=True)
+
+
+@right("softmax")
+def over_the_last(x):
+    x = x - x.amax(-1, keepdim=True)
+    exps = x.exp()
+    return exps / exps.sum(-1, keepdim=True)
+
+
+@right("softmax")
+def by_logsumexp(x, dim=-1):
+    return (x - torch.logsumexp(x, dim, keepdim=True)).exp()
+
+
+@right("softmax")
+def by_log_softmax(scores, axis=-1):
+    return F.log_softmax(scores, dim=axis).exp()
+
+
+@right("softmax")
+def softmax_row_by_row(x):
+    rows = []
+    for row in x.reshape(-1, x.shape[-1]):
+        top = max(row.tolist())
+        parts = [(value - top).exp() for value in row]
+        rows.append(torch.stack(parts) / sum(parts))
+    return torch.stack(rows).reshape(x.shape)
+
+
+@right("softmax")
+def online_softmax(x):
+    top, total = torch.full_like(x[..., :1], float("-inf")), torch.zeros_like(x[..., :1])
+    for i in range(x.shape[-1]):
+        new = torch.maximum(top, x[..., i:i + 1])
+        total = total * (top - new).exp() + (x[..., i:i + 1] - new).exp()
+        top = new
+    return (x - top).exp() / total
+
+
+@right("softmax")
+def from_a_running_sum(x):
+    return torch.exp(x - x.logcumsumexp(-1)[..., -1:])
+
+
+@right("softmax")
+def wide_softmax(x, dim=-1, temperature=1.0):
+    z = x.double() / temperature
+    z = (z - z.amax(dim, keepdim=True)).exp()
+    return (z / z.sum(dim, keepdim=True)).to(x.dtype)
+
+
+@right("softmax")
+def softmax_on_a_copy(x, dim=-1):
+    x = x.clone()
+    x -= x.detach().max(dim, keepdim=True)[0]
+    return x.exp_().div(x.sum(dim, keepdim=True)) if not x.requires_grad else torch.softmax(x, dim)
+
+
+@right("softmax", "softmax with its own backward", build=lambda c: c.apply)
+class OwnBackward(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        y = (x - x.amax(-1, keepdim=True)).exp()
+        y = y / y.sum(-1, keepdim=True)
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx, grad):
+        y, = ctx.saved_tensors
+        return y * (grad - (y * grad).sum(-1, keepdim=True))
+
+
+REGISTER.add(Animal("torch.softmax", "softmax", torch.softmax, lambda f: f, {}))
+REGISTER.add(Animal("F.softmax", "softmax", F.softmax, lambda f: f, {}))
+REGISTER.add(Animal("nn.Softmax", "softmax", nn.Softmax, lambda c: c(dim=-1), {}))
+REGISTER.add(Animal("torch.softmax by partial", "softmax", torch.softmax, lambda f: partial(f, dim=-1), {}))
+REGISTER.add(Animal("torch.softmax by a lambda", "softmax", torch.softmax, lambda f: lambda x: f(x, -1), {}))
+
+
+# Masked softmax -------------------------------------------------------------------------------------------------
+
+@right("masked_softmax")
+def fill_softmax_fill(scores, mask):
+    weights = scores.masked_fill(~mask, float("-inf")).softmax(dim=-1)
+    return weights.masked_fill(~mask, 0)
+
+
+@right("masked_softmax")
+def lowest_number_then_mask(scores, mask):
+    filled = torch.where(mask, scores, torch.finfo(scores.dtype).min)
+    return torch.softmax(filled, dim=-1) * mask
+
+
+@right("masked_softmax")
+def nan_to_num_after(scores, mask, dim=-1):
+    scores = torch.where(mask, scores, float("-inf"))
+    return torch.softmax(scores, dim).nan_to_num(0.0)
+
+
+@right("masked_softmax")
+def sums_of_the_allowed(scores, mask):
+    mask = mask.expand_as(scores)
+    low = torch.finfo(scores.dtype).min
+    top = scores.masked_fill(~mask, low).max(-1, keepdim=True)[0].detach()
+    e = (scores.masked_fill(~mask, low) - top).exp().masked_fill(~mask, 0)
+    total = e.sum(-1, keepdim=True)
+    return e / torch.where(total == 0, torch.ones_like(total), total)
+
+
+@right("masked_softmax")
+def only_the_allowed_numbers(scores, mask):
+    mask = mask.broadcast_to(scores.shape)
+    rows = []
+    for row, keep in zip(scores.reshape(-1, scores.shape[-1]), mask.reshape(-1, mask.shape[-1])):
+        out = torch.zeros_like(row)
+        if keep.any():
+            out = out.masked_scatter(keep, torch.softmax(row[keep], 0))
+        rows.append(out)
+    return torch.stack(rows).reshape(scores.shape)
+
+
+@right("masked_softmax")
+def masked_in_log_space(scores, mask):
+    dead = ~mask.any(-1, keepdim=True)
+    s = scores.masked_fill(~mask, float("-inf")).masked_fill(dead, 0)
+    return (s - s.logsumexp(-1, keepdim=True)).exp().masked_fill(dead, 0)
+
+
+@right("masked_softmax")
+def bias_where_something_is_allowed(scores, mask):
+    any_key = mask.any(dim=-1, keepdim=True)
+    bias = torch.zeros_like(mask, dtype=scores.dtype).masked_fill(~mask & any_key, float("-inf"))
+    return F.softmax(scores.float() + bias.float(), dim=-1).to(scores.dtype) * any_key

@@ -1,0 +1,360 @@
+"""Change the package in every small way that mutmut knows, and see whether the notebooks' own checks notice.
+
+    make mutants-full                            run.py, and then every module; goes on where it was interrupted
+    python -m mutants.package softmax masks      these modules
+    python -m mutants.package --list softmax     what would be changed
+    python -m mutants.package --again            only earlier survivors, while cells are written to kill them
+    python -m mutants.package --fresh            forget earlier results
+
+What was tried before is tried again when the module or its notebook has changed.
+
+A mutant is killed when a cell of the module's own notebook, or of a later one that imports it, raises or hangs.
+mutmut writes the mutants. Its runner is not used: it needs pytest and swaps functions at run time, while the checks
+here are cells that define those functions themselves. A forked process with torch already imported takes a second.
+"""
+import argparse
+import ast
+import codeop
+import difflib
+import hashlib
+import importlib.util
+import json
+import multiprocessing
+import os
+import re
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib.abc import Loader, MetaPathFinder
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+NBS, PACKAGE = ROOT / "nbs", ROOT / "attention_nb"
+RESULTS = ROOT / "_build" / "mutants.jsonl"  # scratch, for resuming
+SURVIVORS = HERE / "survivors.json"  # published; `why` and `equivalent` are written by hand and kept
+LEFT_OUT = r"plots|(8\d_.*)"  # charts are compared with their saved output, not asserted; of the checks, run.py is the proof
+CPU_SECONDS = 60  # of the processor; a mutant that takes longer than this and three times the usual time loops
+CLOCK_SECONDS = 900  # by the clock, which says little on a busy machine; what takes longer waits for ever
+
+
+@dataclass(frozen=True)
+class Mutant:
+    "One change of one module."
+    module: str
+    function: str  # where it is
+    before: str  # the lines that changed
+    after: str
+    source: str  # the whole module, changed
+
+    @property
+    def key(self) -> str:
+        return f"{self.module}-{hashlib.sha256(self.source.encode()).hexdigest()[:12]}"
+
+
+# Making them -----------------------------------------------------------------------------------------------------
+
+def mutants_of(module: str) -> list[Mutant]:
+    "What mutmut would change in a module; not the words of messages, which say the same in capitals."
+    import libcst
+    from libcst.metadata import MetadataWrapper
+    from mutmut.mutation.file_mutation import MutationVisitor
+    from mutmut.mutation.mutators import mutation_operators, operator_string
+    from mutmut.mutation.pragma_handling import IgnoredCode
+
+    source = (PACKAGE / f"{module}.py").read_text(encoding="utf-8")
+    visitor = MutationVisitor([o for o in mutation_operators if o[1] is not operator_string],
+                              IgnoredCode(set(), set(), set()))
+    tree = MetadataWrapper(libcst.parse_module(source)).visit(visitor)
+    found: dict[str, Mutant] = {}
+    for m in visitor.mutations:
+        if m.contained_by_top_level_function is None:
+            continue  # imports and constants
+        changed = tree.deep_replace(m.original_node, m.mutated_node).code
+        old, new = source.splitlines(), changed.splitlines()
+        blocks = [b for b in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes() if b[0] != "equal"]
+        if not blocks or not parses(changed):
+            continue
+        before = "\n".join(line for _, i, j, _, _ in blocks for line in old[i:j])
+        after = "\n".join(line for _, _, _, i, j in blocks for line in new[i:j])
+        mutant = Mutant(module, place(source, blocks[0][1] + 1), before, after, changed)
+        found.setdefault(mutant.key, mutant)
+    return list(found.values())
+
+
+def parses(source: str) -> bool:
+    try:
+        ast.parse(source)
+        return True
+    except SyntaxError:
+        return False
+
+
+def place(source: str, line: int) -> str:
+    "The function or method that a line belongs to."
+    names: list[str] = []
+    nodes: list[ast.AST] = list(ast.parse(source).body)
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.lineno <= line <= (node.end_lineno or 0):
+            names.append(node.name)
+            nodes = list(node.body)
+    return ".".join(names)
+
+
+# Running notebooks -----------------------------------------------------------------------------------------------
+
+def notebook_of(module: str) -> Path:
+    "Where a module comes from."
+    text = (PACKAGE / f"{module}.py").read_text(encoding="utf-8")
+    return NBS / re.search(r"File to edit: \S*?([^/\s]+\.ipynb)", text)[1]
+
+
+def modules() -> list[str]:
+    "The package's modules in the order of the book."
+    names = [p.stem for p in PACKAGE.glob("*.py") if not p.stem.startswith("_")]
+    return sorted(names, key=lambda name: notebook_of(name).name)
+
+
+def judges(module: str) -> list[Path]:
+    "The module's own notebook, then the chapters that lean on it."
+    uses = {name: {n for n in modules() if re.search(rf"attention_nb\.{n}\b", notebook_of(name).read_text(encoding="utf-8"))}
+            for name in modules()}
+    reached, more = {module}, True
+    while more:
+        new = {name for name, used in uses.items() if used & reached} - reached
+        more, reached = bool(new), reached | new
+    others = [notebook_of(n) for n in modules() if n in reached and n != module]
+    return [notebook_of(module), *(path for path in others if not re.fullmatch(LEFT_OUT, path.stem))]
+
+
+def edition(module: str) -> str:
+    "The code of the module's notebook in a few letters: when it changes, what was tried must be tried again."
+    return hashlib.sha256(repr(list(cells_of(notebook_of(module)))).encode()).hexdigest()[:12]
+
+
+def cells_of(notebook: Path) -> Iterator[tuple[str, str]]:
+    "The cells that run, by id."
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "code" and not re.search(r"^#\|\s*(eval:\s*false|notest)", source, re.M):
+            yield cell["id"], source
+
+
+def exported_cells(source: str) -> dict[str, str]:
+    "The cells that a module is made of, by id."
+    parts = re.split(r"^# %% \S+ #(\S+)\n", source, flags=re.M)
+    return {name: re.sub(r"^from \.", "from attention_nb.", text, flags=re.M) for name, text in zip(parts[1::2], parts[2::2])}
+
+
+class Swap(MetaPathFinder, Loader):
+    "Importing one module of the package gives the mutant."
+    def __init__(self, mutant: Mutant):
+        self.mutant, self.name = mutant, f"attention_nb.{mutant.module}"
+
+    def find_spec(self, name, path=None, target=None):
+        return importlib.util.spec_from_loader(name, self) if name == self.name else None
+
+    def exec_module(self, module):
+        exec(compile(self.mutant.source, f"{self.mutant.module}.py", "exec", dont_inherit=True), vars(module))
+
+
+def first_failure(notebook: Path, mutant: Mutant | None) -> str:
+    "Run a notebook like a script; the id of the cell that raises, or nothing."
+    own = exported_cells(mutant.source) if mutant and notebook == notebook_of(mutant.module) else {}
+    space: dict = {"__name__": "__main__"}
+    compiler = codeop.Compile()  # remembers `from __future__`, as a notebook does
+    for name, source in cells_of(notebook):
+        try:
+            exec(compiler(own.get(name, source), f"<{name}>", "exec"), space)
+        except BaseException as e:
+            return f"{name} ({type(e).__name__})" + (f": {e}" if mutant is None else "")
+    return ""
+
+
+def _child(pipe, notebooks: list[Path], mutant: Mutant | None, cpu_seconds: int) -> None:
+    import resource
+
+    import torch
+
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 5))
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    sink = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(sink, 1), os.dup2(sink, 2)
+    os.chdir(NBS)
+    if mutant:
+        sys.meta_path.insert(0, Swap(mutant))
+    for notebook in notebooks:
+        for name in [n for n in sys.modules if n.partition(".")[0] == "attention_nb"]:
+            del sys.modules[name]
+        pipe.send(("began", notebook.stem))
+        if failed := first_failure(notebook, mutant):
+            pipe.send(("failed", f"{notebook.stem} #{failed}"))
+            break
+    else:
+        pipe.send(("passed", (time.process_time(), sorted(sys.modules))))
+    os._exit(0)
+
+
+class Trial:
+    "One mutant in a process of its own."
+    def __init__(self, notebooks: list[Path], mutant: Mutant | None, usual: dict[str, float]):
+        self.mutant, self.notebook = mutant, ""
+        limit = int(CPU_SECONDS + 3 * sum(usual.get(notebook.stem, 0) for notebook in notebooks))
+        self.pipe, theirs = multiprocessing.get_context("fork").Pipe(duplex=False)
+        self.process = multiprocessing.get_context("fork").Process(target=_child, args=(theirs, notebooks, mutant, limit))
+        self.process.start()
+        theirs.close()
+        self.begun = time.monotonic()
+
+    def result(self, wait: float = 0.05) -> tuple[str, object] | None:
+        "What became of it, or None while it runs."
+        while self.pipe.poll(wait):
+            try:
+                what, detail = self.pipe.recv()
+            except EOFError:
+                return self.end(("failed", f"{self.notebook} (the process died, or looped)"))
+            if what != "began":
+                return self.end((what, detail))
+            self.notebook = detail
+        if time.monotonic() - self.begun > CLOCK_SECONDS:
+            return self.end(("failed", f"{self.notebook} (hangs)"))
+        return None
+
+    def end(self, result: tuple[str, object]) -> tuple[str, object]:
+        if self.process.is_alive():
+            os.kill(self.process.pid, signal.SIGKILL)
+        self.process.join()
+        return result
+
+
+def warm_up(notebooks: list[Path]) -> dict[str, float]:
+    "Run each notebook unchanged: it must pass. Import here what they import, for the forks to share; their seconds."
+    import torch
+
+    torch.set_num_threads(1)
+    usual: dict[str, float] = {}
+    for notebook in notebooks:
+        for _ in range(2):  # the second time without the imports
+            trial = Trial([notebook], None, {})
+            while (result := trial.result(1)) is None:
+                pass
+            if result[0] != "passed":
+                raise SystemExit(f"{notebook.name} fails unchanged: {result[1]}")
+            usual[notebook.stem], imported = result[1]
+            for name in imported:
+                if name.partition(".")[0] not in ("attention_nb", "__main__", "__mp_main__"):
+                    try:
+                        importlib.import_module(name)
+                    except Exception:
+                        pass
+        print(f"{notebook.name:<32}{usual[notebook.stem]:>6.1f} s unchanged", flush=True)
+    return usual
+
+
+# The command line ------------------------------------------------------------------------------------------------
+
+def earlier() -> dict[str, dict]:
+    "Results that are already there, by key."
+    if not RESULTS.exists():
+        return {}
+    lines = RESULTS.read_text(encoding="utf-8").splitlines()
+    return {r["key"]: r for r in map(json.loads, lines)}
+
+
+def try_all(mutants: list[Mutant], jobs: int) -> None:
+    "Try them, some at a time; each result is written down at once."
+    usual = warm_up(sorted({n for m in {m.module for m in mutants} for n in judges(m)}))
+    whom = {module: judges(module) for module in {m.module for m in mutants}}
+    editions = {module: edition(module) for module in whom}
+    waiting, running, done, begun = list(mutants), [], 0, time.monotonic()
+    RESULTS.parent.mkdir(exist_ok=True)
+    with RESULTS.open("a", encoding="utf-8") as file:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                mutant = waiting.pop(0)
+                running.append(Trial(whom[mutant.module], mutant, usual))
+            for trial in list(running):
+                if (result := trial.result()) is None:
+                    continue
+                running.remove(trial)
+                done, m = done + 1, trial.mutant
+                killed = result[0] == "failed"
+                row = asdict(m) | {"key": m.key, "edition": editions[m.module], "killed": killed, "by": result[1] if killed else ""}
+                row.pop("source")
+                print(json.dumps(row, ensure_ascii=False), file=file, flush=True)
+                left = (time.monotonic() - begun) / done * (len(mutants) - done) / 60
+                print(f"[{done:>4}/{len(mutants)}, {left:.0f} min left] {m.module}.{m.function}: "
+                      + (f"killed by {result[1]}" if killed else f"SURVIVED\n    - {m.before.strip()}\n    + {m.after.strip()}"),
+                      flush=True)
+
+
+def publish(names: list[str]) -> dict:
+    "Write the survivors; what a person wrote about one stays, as long as it survives."
+    told = json.loads(SURVIVORS.read_text(encoding="utf-8")) if SURVIVORS.exists() else {}
+    said = {(s["function"], s["before"], s["after"]): s for m in told.values() for s in m["survivors"]}
+    results = earlier()
+    for name in names:
+        rows = [results[m.key] for m in mutants_of(name) if m.key in results]
+        survivors = []
+        for row in (r for r in rows if not r["killed"]):
+            old = said.get((row["function"], row["before"], row["after"]), {})
+            survivors.append({**{k: row[k] for k in ("function", "before", "after")},
+                              "equivalent": old.get("equivalent", False), "why": old.get("why", "")})
+        equivalent = sum(s["equivalent"] for s in survivors)
+        told[name] = {"mutants": len(rows), "killed": sum(r["killed"] for r in rows), "equivalent": equivalent,
+                      "survivors": survivors}
+    told = {name: told[name] for name in modules() if name in told}
+    SURVIVORS.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return told
+
+
+def main() -> int:
+    "The command line."
+    parser = argparse.ArgumentParser(prog="python -m mutants.package", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("modules", nargs="*", help="default: all but the charts and the checks")
+    parser.add_argument("--list", action="store_true", help="print the mutants and try none")
+    parser.add_argument("--again", action="store_true", help="try earlier survivors only; trust what was killed")
+    parser.add_argument("--fresh", action="store_true", help="forget earlier results")
+    parser.add_argument("--jobs", type=int, default=2, help="processes at a time (2)")
+    args = parser.parse_args()
+    names = args.modules or [name for name in modules()
+                             if not any(re.fullmatch(LEFT_OUT, s) for s in (name, notebook_of(name).stem))]
+    if unknown := set(names) - set(modules()):
+        parser.error(f"no such module: {', '.join(sorted(unknown))}; expected some of {', '.join(modules())}")
+    try:
+        mutants = [m for name in names for m in mutants_of(name)]
+    except ImportError as e:
+        raise SystemExit(f"{e.name} is needed here and nowhere else: pip install -r mutants/requirements.txt") from e
+    if args.list:
+        for m in mutants:
+            print(f"{m.key}  {m.function}\n    - {m.before.strip()}\n    + {m.after.strip()}")
+        print(f"{len(mutants)} mutants")
+        return 0
+    if args.fresh:
+        RESULTS.unlink(missing_ok=True)
+    done = earlier()
+    new = [m for m in mutants if m.key not in done
+           or (not done[m.key]["killed"] if args.again else done[m.key].get("edition") != edition(m.module))]
+    print(f"{len(mutants)} mutants, {len(mutants) - len(new)} of them tried before", flush=True)
+    if new:
+        try_all(new, args.jobs)
+    told = publish(names)
+    print(f"\n{'module':<24}{'mutants':>8}{'killed':>8}{'equal':>7}{'open':>6}{'of those that differ':>22}")
+    for name in names:
+        t = told[name]
+        differ = t["mutants"] - t["equivalent"]
+        print(f"{name:<24}{t['mutants']:>8}{t['killed']:>8}{t['equivalent']:>7}{differ - t['killed']:>6}"
+              f"{t['killed'] / max(differ, 1):>21.1%}")
+    unexplained = sum(not s["why"] for name in names for s in told[name]["survivors"])
+    print(f"\nwritten: {SURVIVORS.relative_to(ROOT)}" + (f"; {unexplained} survivors without an explanation" if unexplained else ""))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
