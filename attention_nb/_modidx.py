@@ -322,6 +322,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                       'attention_nb/projections.py'),
                                           'attention_nb.projections._fused': ('projections.html#_fused', 'attention_nb/projections.py'),
                                           'attention_nb.projections._groups': ('projections.html#_groups', 'attention_nb/projections.py'),
+                                          'attention_nb.projections._kept': ('projections.html#_kept', 'attention_nb/projections.py'),
                                           'attention_nb.projections._leaves': ('projections.html#_leaves', 'attention_nb/projections.py'),
                                           'attention_nb.projections._merges': ('projections.html#_merges', 'attention_nb/projections.py'),
                                           'attention_nb.projections._readings': ( 'projections.html#_readings',

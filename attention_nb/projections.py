@@ -181,8 +181,8 @@ def _watch(
     def hook(name: str) -> Callable[..., None]:
         def write_down(_: nn.Module, args: tuple[Any, ...], result: Any) -> None:
             calls[name] += 1
-            ins.setdefault(name, args[0] if args else None)
-            outs.setdefault(name, result)
+            ins.setdefault(name, _kept(args[0] if args else None))
+            outs.setdefault(name, _kept(result))
 
         return write_down
 
@@ -193,6 +193,11 @@ def _watch(
     finally:
         for handle in handles:
             handle.remove()
+
+
+def _kept(t: Any) -> Any:
+    "A copy: what comes after may change it in place."
+    return t.clone() if isinstance(t, Tensor) else t
 
 
 def _bare(layer: nn.Module, leaves: dict[str, nn.Module]) -> dict[str, tuple[str, nn.Parameter]]:

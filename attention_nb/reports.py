@@ -146,7 +146,10 @@ def _try(holds: Callable[[], None]) -> None:
     except (Broken, NotChecked):
         raise
     except Exception as e:
-        raise Broken(f"it raised {first_line(e)}", f"the code raises {type(e).__name__} here", symptom=True) from e
+        bug = f"the code raises {type(e).__name__} here"
+        if "in-place operation" in str(e):
+            bug = "it modifies its input in place, which a tensor that wants a gradient does not allow"
+        raise Broken(f"it raised {first_line(e)}", bug, symptom=True) from e
 
 
 def first_line(

@@ -29,8 +29,7 @@ def read(page: str) -> BeautifulSoup:
 def pages() -> dict[str, BeautifulSoup]:
     "The pages that are compared here, by file name."
     return {name: read(name) for name in
-            [*(f"{c}.html" for c in BOOK), "index.html", BOOK = [n.stem for n in NOTEBOOKS if n.name[0] in "012345678"]
-NOTATION, GLOSSARY, REFERENCES]}
+            [*(f"{c}.html" for c in BOOK), "index.html", NOTATION, GLOSSARY, REFERENCES]}
 
 
 def links_to(page: BeautifulSoup, target: str) -> list[tuple[Tag, str]]:
