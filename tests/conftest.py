@@ -15,7 +15,7 @@ NOTEBOOKS = sorted((ROOT / "nbs").glob("*.ipynb"))
 each_notebook = pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 
 # How many examples a property is tried on. In continuous integration they are the same each time.
-settings.register_profile("quick", max_examples=40, deadline=None, derandomize=os.environ.get("CI") == "true",
+settings.register_profile("quick", max_examples=60, deadline=None, derandomize=os.environ.get("CI") == "true",
                           print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("thorough", settings.get_profile("quick"), max_examples=2000, derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
