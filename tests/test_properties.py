@@ -718,3 +718,21 @@ def test_open_faults_are_still_open(name, a, wrong, what):
     "What is mended leaves the list, so that it stays mended."
     complaint = judge(name, a, [wrong])
     assert what in (complaint or ""), f"{name} tells of a bad {wrong} now ({complaint}): take the entry out of OPEN"
+
+
+_X, _B = torch.ones(2, 3, 3), torch.ones(2, 2, 3, 3, dtype=torch.bool)
+_QKV = dict.fromkeys("qkv", _X)
+
+
+@pytest.mark.parametrize("name, a, wrong", [
+    ("masked_softmax", {"scores": _X, "mask": _B, "dim": -1}, "mask"),
+    ("scaled_dot_product_attention", {**_QKV, "mask": _B}, "mask"),
+    ("fused_attention", {**_QKV, "mask": _B}, "mask"),
+    ("naive_attention", {**_QKV, "mask": _B}, "mask"),
+    ("attention_scores", {"q": _X, "k": _X[:1]}, "k"),
+    ("from_torch_masks", {"attn_mask": _B[0], "key_padding_mask": _B[0, :1, 0], "n_heads": 1}, "key_padding_mask"),
+    ("Vocab.decode", {"self": nb.Vocab(["a", "b"]), "ids": [-1]}, "ids"),
+])
+def test_nothing_broadcasts_or_wraps_in_silence(name, a, wrong):
+    "The bad arguments that are easily drawn too seldom."
+    assert judge(name, a, [wrong]) is None
