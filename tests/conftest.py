@@ -8,10 +8,17 @@ from pathlib import Path
 
 import pytest
 from browser import chromium, site, visit  # noqa: F401 (fixtures)
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "nbs").glob("*.ipynb"))
 each_notebook = pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+
+# How many examples a property is tried on. In continuous integration they are the same each time.
+settings.register_profile("quick", max_examples=60, deadline=None, derandomize=os.environ.get("CI") == "true",
+                          print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("thorough", settings.get_profile("quick"), max_examples=2000, derandomize=False)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
 def sh(*command, cwd=ROOT, env=None) -> str:
