@@ -129,71 +129,90 @@ def _roles(layer: nn.Module) -> dict[str, str | None]:
     return roles
 
 # %% ../nbs/81_projections.ipynb #trace-fn
+_ROLES = ("q", "k", "v", "kv", "qkv", "out")
+_Record = dict[str, Any]
+
+
 def trace_layer(
     layer: nn.Module,  # the layer, in evaluation mode
     x: Tensor,  # its input, (b, n, d_model)
     call: Callable[[nn.Module, Tensor], Tensor],  # how to call it; returns the output alone
 ) -> Trace:  # what its projections did
     "Call a layer once and write down what goes in and out of its projections."
-    roles, leaves = _roles(layer), _leaves(layer)
-    calls, hooks = Counter[str](), []
-    outs: dict[str, Any] = {}
-    ins: dict[str, Any] = {}
+    leaves, names = _leaves(layer), {name: role for name, role in _roles(layer).items() if role}
+    out, calls, ins, outs = _watch({name: leaves[name] for name in names}, lambda: call(layer, x))
+    found = [(role, name, _rows(outs[name], x)) for name, role in names.items() if name in outs]
+    bare = _bare(layer, leaves)
+    for name, (role, p) in bare.items():
+        t, bias = _times(x, p, layer, name), _bias(layer, role)
+        found.append((role, name, t if t is None or bias is None else t + bias.flatten()))
+    rows = {
+        r: kept for r in _ROLES if (kept := [t for role, _, t in found if role == r != "out" and t is not None])
+    }
+    named = {
+        r: [n for n, role in [*names.items(), *((n, b[0]) for n, b in bare.items())] if role == r] for r in _ROLES
+    }
+    last = next(
+        (name for name in reversed(named["out"]) if name in ins), None
+    )  # an output projection that was called
+    return Trace(
+        x,
+        out,
+        rows,
+        _rows(ins[last], x) if last else None,
+        {n: leaves[n] for n in named["out"] if n in leaves and n not in ins},
+        {n: p.detach() for n, (role, p) in bare.items() if role == "out"},
+        _bias(layer, "out"),
+        _rows(outs[last], x) if last else None,
+        calls | {name: 1 for name in bare},
+        {r: found for r, found in named.items() if found},
+        _strangers(layer, {*names, *bare}),
+    )
 
-    def watch(name: str) -> Any:
-        def hook(_: nn.Module, args: tuple[Any, ...], result: Any) -> None:
+
+def _watch(
+    modules: dict[str, nn.Module], call: Callable[[], Tensor]
+) -> tuple[Tensor, dict[str, int], _Record, _Record]:
+    "The result of a call, and how often each module was called, with its first input and output."
+    calls: dict[str, int] = dict.fromkeys(modules, 0)
+    ins: _Record = {}
+    outs: _Record = {}
+
+    def hook(name: str) -> Callable[..., None]:
+        def write_down(_: nn.Module, args: tuple[Any, ...], result: Any) -> None:
             calls[name] += 1
-            outs.setdefault(name, result)
             ins.setdefault(name, args[0] if args else None)
+            outs.setdefault(name, result)
 
-        return hook
+        return write_down
 
-    for name, role in roles.items():
-        if role:
-            hooks.append(leaves[name].register_forward_hook(watch(name)))
+    handles = [m.register_forward_hook(hook(name)) for name, m in modules.items()]
     try:
         with torch.no_grad():
-            out = call(layer, x)
+            return call(), calls, ins, outs
     finally:
-        for handle in hooks:
+        for handle in handles:
             handle.remove()
-    rows: dict[str, list[Tensor]] = {}
-    names: dict[str, list[str]] = {}
-    for name, role in roles.items():
-        if role:
-            names.setdefault(role, []).append(name)
-            if role != "out" and name in outs and (t := _rows(outs[name], x)) is not None:
-                rows.setdefault(role, []).append(t)
-    matrices: dict[str, Tensor] = {}
+
+
+def _bare(layer: nn.Module, leaves: dict[str, nn.Module]) -> dict[str, tuple[str, nn.Parameter]]:
+    "Matrices that are parameters of their own, used as x @ W, by name: role and matrix."
+    found = {}
     for name, p in layer.named_parameters():
         role = role_of(name)
         if role == "out" and p.ndim == 2 and 3 * min(p.shape) == max(p.shape):
             role = "qkv"  # its shape says more than its name
-        if name.rpartition(".")[0] not in leaves and role and p.ndim in (2, 3):
-            names.setdefault(role, []).append(name)
-            calls[name] = 1
-            if role == "out":
-                matrices[name] = p.detach()
-            elif (t := _times(x, p, layer, name)) is not None:
-                rows.setdefault(role, []).append(t if (bias := _bias(layer, role)) is None else t + bias.flatten())
-    fired = [name for name in names.get("out", []) if name in ins]
-    context = _rows(ins[fired[-1]], x) if fired else None
-    unfired = {name: leaves[name] for name in names.get("out", []) if name in leaves and name not in ins}
-    known = {name for found in names.values() for name in found}
-    strangers = [
-        name
-        for name, m in layer.named_modules()
-        if name and not list(m.children()) and name not in known and not isinstance(m, _QUIET)
-    ]
-    strangers += [
-        name
-        for name, _ in layer.named_parameters()
-        if name not in known and name.rpartition(".")[0] not in known and not re.search(_BIAS, name.split(".")[-1])
-    ]
-    strangers += [name for name, t in layer.named_buffers() if not (t.ndim >= 2 and t.shape[-1] == t.shape[-2])]
-    every = {n: calls[n] for n in known}
-    projected = _rows(outs[fired[-1]], x) if fired else None
-    return Trace(x, out, rows, context, unfired, matrices, _bias(layer, "out"), projected, every, names, strangers)
+        if role and p.ndim in (2, 3) and name.rpartition(".")[0] not in leaves:
+            found[name] = (role, p)
+    return found
+
+
+def _strangers(layer: nn.Module, known: set[str]) -> list[str]:
+    "What has weights or does something, and is no projection."
+    modules = [n for n, m in layer.named_modules() if n and not list(m.children()) and not isinstance(m, _QUIET)]
+    parameters = [n for n, _ in layer.named_parameters() if n.rpartition(".")[0] not in known]
+    buffers = [n for n, t in layer.named_buffers() if not (t.ndim >= 2 and t.shape[-1] == t.shape[-2])]
+    return [n for n in modules + parameters if n not in known and not re.search(_BIAS, n.split(".")[-1])] + buffers
 
 
 _BIAS = r"(?i)^b_?(q|k|v|o|out)$|^(q|k|v|o|out|in_proj|query|key|value|output)_?(proj_?)?b(ias)?$"
@@ -320,9 +339,9 @@ def _readings(t: Trace, h: int) -> Iterator[_Reading]:
         h_kv = k.shape[-1] // d
         if v.shape[-1] % h_kv:
             continue
-        for (order_q, b1, q_), (order_k, b2, k_), (order, b3, v_) in product(
-            _split(q, h), _split(k, h_kv), _split(v, h_kv)
-        ):
+        ways = product(_split(q, h), _split(k, h_kv), _split(v, h_kv))
+        alike_first = sorted(ways, key=lambda way: len({(order, bug) for order, bug, _ in way}))
+        for (order_q, b1, q_), (order_k, b2, k_), (order, b3, v_) in alike_first:
             if order_q != order_k and h > 1 and h_kv > 1:
                 continue
             other = order != order_q and h > 1 and h_kv > 1

@@ -334,54 +334,62 @@ def name_suspect(
     return None
 
 # %% ../nbs/80_suspects.ipynb #softmax-fns
+_LN_2 = 0.6931471805599453
+_SOFTMAXES: dict[str, Callable[[Tensor, int], Tensor]] = {
+    "it normalises over the whole tensor, not along one dim": lambda x, d: softmax(x.flatten()).view_as(x),
+    "it normalises over the last two dimensions together": lambda x, d: softmax(x.flatten(-2)).view_as(x),
+    "the division by the sum is missing: the exponentials do not sum to 1": lambda x, d: x.exp(),
+    "the division by the sum is missing: rows do not sum to 1": lambda x, d: (x - x.amax(d, keepdim=True)).exp(),
+    "the exponential is missing: numbers are only divided by their sum": lambda x, d: x / x.sum(d, keepdim=True),
+    "it returns log_softmax, the logarithm of the weights": lambda x, d: x.log_softmax(d),
+    "it is a sigmoid, which looks at each number alone": lambda x, d: x.sigmoid(),
+    "it is applied twice": lambda x, d: softmax(softmax(x, d), d),
+    "the sign is wrong: the smallest number gets the largest weight": lambda x, d: softmax(-x, d),
+    "it uses powers of 2, not of e": lambda x, d: softmax(x * _LN_2, d),
+    "it divides by the largest exponential, not by the sum": lambda x, d: (x - x.amax(d, keepdim=True)).exp(),
+    "it divides by the mean, not by the sum: rows sum to n": lambda x, d: softmax(x, d) * x.shape[d],
+    "a 1 is added to the denominator: rows sum to less than 1": (
+        lambda x, d: x.exp() / (1 + x.exp().sum(d, keepdim=True))
+    ),
+    "a 1 is added to the denominator, after the shift: rows sum to less than 1": lambda x, d: (
+        (x - x.amax(d, keepdim=True)).exp() / (1 + (x - x.amax(d, keepdim=True)).exp().sum(d, keepdim=True))
+    ),
+    "numbers are divided by their maximum, which should be subtracted": lambda x, d: softmax(
+        x / x.amax(d, keepdim=True), d
+    ),
+    "the maximum is subtracted above but not below: the two do not cancel": (
+        lambda x, d: (x - x.amax(d, keepdim=True)).exp() / x.exp().sum(d, keepdim=True)
+    ),
+    "the maximum is subtracted below but not above: the two do not cancel": (
+        lambda x, d: x.exp() / (x - x.amax(d, keepdim=True)).exp().sum(d, keepdim=True)
+    ),
+    "it returns the square of the weights": lambda x, d: softmax(x, d) ** 2,
+    "it scales the scores before the softmax (a temperature nobody asked for)": lambda x, d: softmax(
+        x * x.shape[d] ** -0.5, d
+    ),
+    "it is a hard maximum: one weight is 1, the others 0": lambda x, d: softmax(x * 1e6, d),
+    "absolute values are used": lambda x, d: softmax(x.abs(), d),
+    "negative numbers are cut off (ReLU) before the softmax": lambda x, d: softmax(x.relu(), d),
+    "the squares are normalised, not the exponentials": lambda x, d: x**2 / (x**2).sum(d, keepdim=True),
+    "scores are normalised by their mean and deviation first": lambda x, d: softmax(
+        (x - x.mean(d, keepdim=True)) / x.std(d, keepdim=True), d
+    ),
+    "weights are cumulative sums": lambda x, d: softmax(x, d).cumsum(d),
+}
+
+
 def softmax_suspects(
     x: Tensor,  # scores, any shape of at least one dimension
     dim: int = -1,  # the dimension that should sum to 1
 ) -> Iterator[tuple[str, Tensor]]:  # the bug in one sentence, and the weights that it gives
     "Compute softmax with each known bug."
-    top, e = x.amax(dim, keepdim=True), x.exp()
-    for other in range(x.ndim):
-        if other != dim % x.ndim:
-            yield (
-                f"it normalises over the wrong dimension: dim={other - x.ndim} sums to 1, not dim={dim}",
-                softmax(x, other),
-            )
-    yield "it normalises over the whole tensor, not along one dim", softmax(x.flatten()).view_as(x)
-    if x.ndim > 2:
-        yield "it normalises over the last two dimensions together", softmax(x.flatten(-2)).view_as(x)
-    yield "the division by the sum is missing: the exponentials do not sum to 1", e
-    yield "the division by the sum is missing: rows do not sum to 1", (x - top).exp()
-    yield "the exponential is missing: numbers are only divided by their sum", x / x.sum(dim, keepdim=True)
-    yield "it returns log_softmax, the logarithm of the weights", x.log_softmax(dim)
-    yield "it is a sigmoid, which looks at each number alone", x.sigmoid()
-    yield "it is applied twice", softmax(softmax(x, dim), dim)
-    yield "the sign is wrong: the smallest number gets the largest weight", softmax(-x, dim)
-    yield "it uses powers of 2, not of e", softmax(x * 0.6931471805599453, dim)
-    yield "it divides by the largest exponential, not by the sum", e / e.amax(dim, keepdim=True)
-    yield "it divides by the mean, not by the sum: rows sum to n", softmax(x, dim) * x.shape[dim]
-    yield "a 1 is added to the denominator: rows sum to less than 1", e / (1 + e.sum(dim, keepdim=True))
-    yield "a 1 is added to the denominator: rows sum to less than 1", (x - top).exp() / (
-        1 + (x - top).exp().sum(dim, keepdim=True)
-    )
-    yield "numbers are divided by their maximum, which should be subtracted", softmax(x / top, dim)
-    yield "the maximum is added where it should be subtracted from each number and from the sum alike", (
-        x - top
-    ).exp() / e.sum(dim, keepdim=True)
-    yield "the maximum is subtracted below but not above: the two do not cancel", e / (x - top).exp().sum(
-        dim, keepdim=True
-    )
-    yield "it returns the square of the weights", softmax(x, dim) ** 2
-    yield "it scales the scores before the softmax (a temperature nobody asked for)", softmax(
-        x * x.shape[dim] ** -0.5, dim
-    )
-    yield "it is a hard maximum: one weight is 1, the others 0", softmax(x * 1e6, dim)
-    yield "absolute values are used", softmax(x.abs(), dim)
-    yield "negative numbers are cut off (ReLU) before the softmax", softmax(x.relu(), dim)
-    yield "the squares are normalised, not the exponentials", x**2 / (x**2).sum(dim, keepdim=True)
-    yield "scores are normalised by their mean and deviation first", softmax(
-        (x - x.mean(dim, keepdim=True)) / x.std(dim, keepdim=True), dim
-    )
-    yield "weights are cumulative sums", softmax(x, dim).cumsum(dim)
+    for other in range(-x.ndim, 0):
+        if other % x.ndim != dim % x.ndim:
+            sentence = f"it normalises over the wrong dimension: dim={other} sums to 1, not dim={dim}"
+            yield sentence, softmax(x, other)
+    for sentence, bug in _SOFTMAXES.items():
+        if x.ndim > 1 or "last two" not in sentence:
+            yield sentence, bug(x, dim)
 
 
 def masked_softmax_suspects(

@@ -16,6 +16,7 @@ import citations
 
 DOCS = ROOT / "docs"
 CHAPTERS = [n.stem for n in NOTEBOOKS if n.name[0] in "01234567"]  # the checks, 80 and up, are no chapters
+BOOK = [n.stem for n in NOTEBOOKS if n.name[0] in "012345678"]
 NOTATION, GLOSSARY, REFERENCES = "96_notation.html", "97_glossary.html", "98_references.html"
 
 
@@ -28,7 +29,8 @@ def read(page: str) -> BeautifulSoup:
 def pages() -> dict[str, BeautifulSoup]:
     "The pages that are compared here, by file name."
     return {name: read(name) for name in
-            [*(f"{c}.html" for c in CHAPTERS), "index.html", NOTATION, GLOSSARY, REFERENCES]}
+            [*(f"{c}.html" for c in BOOK), "index.html", BOOK = [n.stem for n in NOTEBOOKS if n.name[0] in "012345678"]
+NOTATION, GLOSSARY, REFERENCES]}
 
 
 def links_to(page: BeautifulSoup, target: str) -> list[tuple[Tag, str]]:
@@ -59,7 +61,7 @@ def test_every_chapter_leads_to_the_legend(pages):
 def test_glossary_and_chapters_lead_to_each_other(pages):
     "What a term lists is where it is linked from, place by place."
     there, back = set(), set()
-    for chapter in CHAPTERS:
+    for chapter in BOOK:
         for link, anchor in links_to(pages[f"{chapter}.html"], GLOSSARY):
             assert link["id"] == f"term-{anchor}", link
             assert link.find_parent(["h1", "h2", "h3", "h4", "code", "pre", "table", "dl"]) is None, link
@@ -85,7 +87,7 @@ def test_a_term_is_linked_where_it_first_stands(pages):
     every = sorted((form for some in forms.values() for form in some), key=len, reverse=True)
     word = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, every))})(?![\w-])", re.I)
     owner = {form: anchor for anchor, some in forms.items() for form in some}
-    for chapter in CHAPTERS:
+    for chapter in BOOK:
         found = []
         for text in pages[f"{chapter}.html"].article.find_all(string=True):
             inside = [parent.name for parent in text.parents if parent.name]
@@ -105,7 +107,7 @@ def test_a_term_is_linked_where_it_first_stands(pages):
 def test_references_and_chapters_lead_to_each_other(pages):
     "Each entry names the pages that cite it, and only those."
     there, back = set(), set()
-    for name in [*(f"{c}.html" for c in CHAPTERS), NOTATION]:
+    for name in [*(f"{c}.html" for c in BOOK), NOTATION]:
         there |= {(anchor, name) for _, anchor in links_to(pages[name], REFERENCES) if anchor}
     for entry in pages[REFERENCES].select("#references section section"):
         for a in entry.find_all("p", recursive=False)[-1].find_all("a"):
