@@ -5,7 +5,6 @@
 # %% ../nbs/83_attention_properties.ipynb #imports
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -22,9 +21,11 @@ from attention_nb.reports import (
     first_difference,
     nearly,
     numbers_of,
+    parameters_of,
     sizes_of,
     some_mask,
 )
+from .testing import random_qkv
 from .suspects import attention_suspects, name_suspect
 
 # %% auto #0
@@ -62,10 +63,7 @@ _SMALL = [
 
 def _draw(sizes: _Sizes, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
     "Random queries, keys and values."
-    rng = torch.Generator().manual_seed(seed)
-    b, h, n_q, n_k, d_k, d_v = sizes
-    q, k, v = (torch.randn(s, generator=rng) for s in [(b, h, n_q, d_k), (b, h, n_k, d_k), (b, h, n_k, d_v)])
-    return q, k, v
+    return random_qkv(*sizes, seed=seed)
 
 # %% ../nbs/83_attention_properties.ipynb #adapter
 class _Attention:
@@ -138,21 +136,14 @@ class _Attention:
 
 def _mask_parameter(fn: Callable[..., Any]) -> str | None:
     "The name of the parameter that takes a mask; None if there is none."
-    try:
-        f = fn.forward if isinstance(fn, torch.nn.Module) else fn
-        names = list(inspect.signature(f).parameters)
-    except (TypeError, ValueError):
-        return None  # some built-in functions do not tell
-    found = [n for n in names if "mask" in n or n in ("bias", "attn_bias", "attention_bias")]
+    found = [n for n in parameters_of(fn) or {} if "mask" in n or n in ("bias", "attn_bias", "attention_bias")]
     return found[0] if found else None
 
 
 def _required(fn: Callable[..., Any], name: str | None) -> bool:
     "Whether a parameter has no default."
-    if name is None:
-        return False
-    f = fn.forward if isinstance(fn, torch.nn.Module) else fn
-    return inspect.signature(f).parameters[name].default is inspect.Parameter.empty
+    parameter = (parameters_of(fn) or {}).get(name or "")
+    return parameter is not None and parameter.default is parameter.empty
 
 # %% ../nbs/83_attention_properties.ipynb #list
 def attention_properties(

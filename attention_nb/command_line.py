@@ -17,7 +17,7 @@ from typing import Any
 import torch.nn as nn
 
 from .checks import check_attention, check_masked_softmax, check_self_attention, check_softmax
-from .reports import CheckFailed, Report, first_line
+from .reports import CheckFailed, Report, first_line, parameters_of
 
 # %% auto #0
 __all__ = ['main']
@@ -92,10 +92,10 @@ def _make(cls: Callable[..., Any], args: argparse.Namespace) -> Any:
 
 def _kind(thing: Any) -> str:
     "What a function is, from the names of its parameters."
-    try:
-        parameters = list(inspect.signature(thing).parameters.values())
-    except (TypeError, ValueError):
-        raise _Unusable(f"{thing!r} does not tell its parameters: say what it is with --as") from None
+    known = parameters_of(thing)
+    if known is None:
+        raise _Unusable(f"{thing!r} does not tell its parameters: say what it is with --as")
+    parameters = list(known.values())
     needed = [p.name for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
     if not needed:
         return "maker"

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import math
 import re
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -17,7 +17,7 @@ import torch.nn as nn
 from torch import Tensor
 
 from .projections import Trace, compare_with_own_weights, heads_of, role_of, trace_layer
-from .reports import Broken, NotChecked, compiled, first_difference, first_line, nearly
+from .reports import Broken, NotChecked, compiled, first_difference, first_line, nearly, parameters_of
 
 # %% auto #0
 __all__ = ['layer_properties']
@@ -51,6 +51,16 @@ class _Layer:
         self.plain = _plain_weights(self.module, d_model)
         self.call = call or _how_to_call(self.module, causal)
         self.n_heads = n_heads or (heads_of(self.module) if isinstance(self.module, nn.Module) else None)
+
+    @cached_property
+    def trace(self) -> Trace:
+        "What its projections did in one call."
+        return trace_layer(self.layer, _draw(self), lambda m, x: _first_tensor(self.call(m, x))[0])
+
+    @cached_property
+    def verdict(self) -> tuple[bool, str | None]:
+        "Whether it agrees with its own weights, and the bug if not; the line-up can take seconds, so once is enough."
+        return compare_with_own_weights(self.trace, self.n_heads, self.causal)
 
     def __call__(self, x: Tensor) -> Tensor:
         "The output, (b, n, d_out)."
@@ -99,10 +109,8 @@ def _how_to_call(module: Any, causal: bool) -> _Call:
     "module(x), or as its parameters demand."
     if isinstance(module, nn.MultiheadAttention):
         return lambda m, x: _torch_mha(m, x, causal)
-    f = module.forward if isinstance(module, nn.Module) else module
-    try:
-        parameters = inspect.signature(f).parameters
-    except (TypeError, ValueError):
+    parameters = parameters_of(module)
+    if parameters is None:
         return lambda m, x: m(x)
     options = {
         n: True for n in ("causal", "is_causal") if n in parameters and causal and parameters[n].default is False
@@ -244,10 +252,6 @@ def _shape_bug(a: _Layer, e: Exception) -> str:
     )
 
 # %% ../nbs/84_layer_properties.ipynb #own
-def _trace(a: _Layer) -> Trace:
-    return trace_layer(a.layer, _draw(a), lambda m, x: _first_tensor(a.call(m, x))[0])
-
-
 def _pure(a: _Layer, t: Trace) -> bool:
     "Whether it has nothing but projections, so that its numbers must be those of plain attention."
     return (
@@ -268,7 +272,7 @@ def _order_free(a: _Layer) -> bool:
 
 
 def _own_weights(a: _Layer) -> None:
-    t = _trace(a)
+    t = a.trace
     for role, names in t.names.items():
         never = [n for n in names if not t.calls[n]]
         twice = [n for other in "qkv" for n in t.names.get(other, []) if t.calls[n] > 1]
@@ -286,7 +290,7 @@ def _own_weights(a: _Layer) -> None:
         )
     if cap := _capped(a):
         raise NotChecked(f"its scores are not plain ({cap})")
-    agrees, bug = compare_with_own_weights(t, a.n_heads, a.causal)
+    agrees, bug = a.verdict
     if agrees:
         return _after_projection(a, t)
     where = (
@@ -331,11 +335,7 @@ def _after_projection(a: _Layer, t: Trace) -> None:
 
 def _recognise(a: _Layer) -> str | None:
     "The bug that explains its numbers, when a property failed and its weights tell."
-    try:
-        agrees, bug = compare_with_own_weights(_trace(a), a.n_heads, a.causal)
-    except Exception:
-        return None
-    return bug
+    return a.verdict[1]
 
 # %% ../nbs/84_layer_properties.ipynb #calls
 def _repeats(a: _Layer) -> None:

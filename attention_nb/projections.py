@@ -18,6 +18,7 @@ from torch import Tensor
 
 from .masks import causal_mask
 from .self_attention import scaled_dot_product_attention
+from .reports import nearly
 from .suspects import attention_suspects, name_suspect
 
 # %% auto #0
@@ -476,12 +477,8 @@ def _explanations(t: Trace, heads: list[int], mask: Tensor | None) -> Iterator[s
             for reading in _readings(t, h):
                 context = scaled_dot_product_attention(reading.q, reading.k, reading.v, mask)[0]
                 for bug, merged in _merges(context, reading.order):
-                    if _equal(before(merged), target):
+                    if nearly(before(merged), target, 1e-4):
                         yield "; and ".join(filter(None, (missing, reading.bug, bug)))
-
-
-def _equal(a: Tensor, b: Tensor) -> bool:
-    return a.shape == b.shape and torch.allclose(a, b, rtol=1e-3, atol=1e-4)
 
 
 def _suspect(t: Trace, heads: list[int], mask: Tensor | None) -> str | None:

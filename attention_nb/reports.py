@@ -5,10 +5,11 @@
 # %% ../nbs/93_reports.ipynb #imports
 from __future__ import annotations
 
+import inspect
 import logging
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from html import escape
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ from torch import Tensor
 
 # %% auto #0
 __all__ = ['Failure', 'Report', 'CheckFailed', 'Broken', 'NotChecked', 'examine', 'first_line', 'nearly', 'first_difference',
-           'sizes_of', 'numbers_of', 'some_mask', 'name_of', 'fixed_chance', 'compiled']
+           'sizes_of', 'numbers_of', 'some_mask', 'parameters_of', 'name_of', 'fixed_chance', 'compiled']
 
 # %% ../nbs/93_reports.ipynb #report-classes
 class Failure(NamedTuple):
@@ -202,6 +203,16 @@ def some_mask(
     i = torch.arange(max(n_q, n_k))
     mask[i % n_q, i % n_k] = True
     return mask
+
+
+def parameters_of(
+    fn: Any,  # a function, or a module, whose `forward` is meant
+) -> Mapping[str, inspect.Parameter] | None:  # by name; None for some built-in functions, which do not tell
+    "List the parameters of a function."
+    try:
+        return inspect.signature(fn.forward if isinstance(fn, torch.nn.Module) else fn).parameters
+    except (TypeError, ValueError):
+        return None
 
 
 def name_of(

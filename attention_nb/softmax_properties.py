@@ -5,7 +5,6 @@
 # %% ../nbs/82_softmax_properties.ipynb #imports
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +12,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .reports import Broken, NotChecked, first_difference, first_line, nearly, numbers_of, some_mask
+from attention_nb.reports import (
+    Broken,
+    NotChecked,
+    first_difference,
+    first_line,
+    nearly,
+    numbers_of,
+    parameters_of,
+    some_mask,
+)
 from .suspects import masked_softmax_suspects, name_suspect, softmax_suspects
 
 # %% auto #0
@@ -46,18 +54,16 @@ class _Softmax:
 
 def _takes_dim(fn: Callable[..., Any]) -> bool:
     "Whether a function takes a second argument, the dimension."
-    f = fn.forward if isinstance(fn, torch.nn.Module) else fn
-    try:
-        parameters = list(inspect.signature(f).parameters.values())
-    except (TypeError, ValueError):  # a built-in function, such as torch.softmax, does not tell
+    parameters = parameters_of(fn)
+    if parameters is None:  # a built-in function, such as torch.softmax, does not tell
         try:
             fn(_row(2, 3), 0)
         except Exception:
             return False
         return True
-    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    positional = [p for p in parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     return len(positional) > 1 and (
-        positional[1].name in ("dim", "axis", "dims", "d") or positional[1].default is inspect.Parameter.empty
+        positional[1].name in ("dim", "axis", "dims", "d") or positional[1].default is positional[1].empty
     )
 
 
