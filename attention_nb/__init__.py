@@ -7,7 +7,7 @@ __all__ = ['Vocab', 'journey', 'number_corpus', 'one_hot', 'one_hot_vectors', 's
            'naive_attention', 'entropy', 'logsumexp', 'masked_softmax', 'naive_softmax', 'softmax', 'softmax_backward',
            'softmax_jacobian', 'SelfAttention', 'attention_scores', 'scaled_dot_product_attention', 'bias_to_mask',
            'causal_mask', 'from_torch_masks', 'mask_to_bias', 'padding_mask', 'to_attn_mask', 'to_key_padding_mask',
-           'MultiHeadAttention', 'fused_attention', 'merge_heads', 'split_heads', 'check_attention',
+           'MultiHeadAttention', 'fused_attention', 'merge_heads', 'split_heads', 'check_agrees', 'check_attention',
            'check_masked_softmax', 'check_multi_head', 'check_self_attention', 'check_softmax', 'CheckFailed']
 
 # %% ../nbs/99_api.ipynb #imports
@@ -24,7 +24,7 @@ from .masks import (
 from .multi_head_attention import (
     MultiHeadAttention, fused_attention, merge_heads, split_heads)
 from .checks import (
-    check_attention, check_masked_softmax, check_multi_head, check_self_attention, check_softmax)
+    check_agrees, check_attention, check_masked_softmax, check_multi_head, check_self_attention, check_softmax)
 from .reports import CheckFailed
 
 __version__ = "0.1.0"
@@ -38,6 +38,6 @@ _all_ = [
     "bias_to_mask", "causal_mask", "from_torch_masks", "mask_to_bias", "padding_mask", "to_attn_mask",
     "to_key_padding_mask",
     "MultiHeadAttention", "fused_attention", "merge_heads", "split_heads",
-    "check_attention", "check_masked_softmax", "check_multi_head", "check_self_attention",
-    "check_softmax", "CheckFailed",
+    "check_agrees", "check_attention", "check_masked_softmax", "check_multi_head",
+    "check_self_attention", "check_softmax", "CheckFailed",
 ]

@@ -25,6 +25,7 @@ from execnb.nbio import nb2str
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbdev.clean import clean_nb
+from nbdev.config import get_config
 from nbdev.process import extract_directives
 from nbformat import NotebookNode
 
@@ -139,7 +140,7 @@ def faults(outputs: list[NotebookNode]) -> list[str]:
     "What the book's outputs may not hold: warnings, memory addresses, clock times."
     found = [f"it printed to stderr; silence the cause, not the message:\n{head(o.text, 20)}"
              for o in outputs if o.output_type == "stream" and o.name == "stderr"]
-    text = "\n".join(o.text if o.output_type == "stream" else str(o.data.get("text/plain", "")) for o in outputs)
+    text = "\n".join(o.text if o.output_type == "stream" else str(o.get("data", {}).get("text/plain", "")) for o in outputs)
     return found + [f"it printed {what}, which changes with every run: {m[0]!r}"
                     for what, pattern in FLEETING.items() if (m := pattern.search(text))]
 
@@ -210,7 +211,7 @@ async def refresh(path: Path) -> str:
     nb, fresh = (json.loads(s) for s in (ran.text, nbformat.writes(ran.fresh)))
     for i in ran.changed:
         nb["cells"][i]["outputs"] = fresh["cells"][i]["outputs"]
-    clean_nb(nb)
+    clean_nb(nb, allowed_cell_metadata_keys=get_config().get("allowed_cell_metadata_keys").split())
     if (new := nb2str(nb)) == ran.text:
         return "unchanged"
     if path.read_text(encoding="utf-8") != ran.text:

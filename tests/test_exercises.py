@@ -1,0 +1,63 @@
+"""Every chapter has exercises: a stub that its check refuses, hints, and a folded solution that the check accepts."""
+import asyncio
+import re
+
+import nbformat
+import outputs
+import pytest
+from conftest import NOTEBOOKS
+
+CHAPTERS = [path for path in NOTEBOOKS if path.name[0] == "0"]
+each_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
+DOTS = "..."
+
+
+def cells_of(chapter) -> dict[str, nbformat.NotebookNode]:
+    return {cell.id: cell for cell in nbformat.read(chapter, as_version=4).cells}
+
+
+def numbers(cells) -> list[int]:
+    "The exercises, by their stubs."
+    return [int(m[1]) for name in cells if (m := re.fullmatch(r"exercise-(\d)-stub", name))]
+
+
+@each_chapter
+def test_each_exercise_is_whole(chapter):
+    "Text, hint, stub and solution; three to five of them, numbered in order."
+    cells = cells_of(chapter)
+    found = numbers(cells)
+    assert 3 <= len(found) <= 5 and found == [*range(1, len(found) + 1)], f"exercises {found}"
+    for n in found:
+        text = cells["exercises" if n == 1 else f"exercise-{n}"].source
+        assert f"**{n}. " in text and re.search(r"<details><summary>[\w ]*[Hh]int</summary>", text), f"exercise {n}"
+        stub, solution = (cells[f"exercise-{n}-{part}"] for part in ("stub", "solution"))
+        assert stub.source.startswith("#| eval: false\n") and stub.metadata.tags == ["raises-exception"], stub.id
+        assert solution.source.startswith(f'#| code-fold: true\n#| code-summary: "Solution {n}"\n'), solution.id
+        assert solution.metadata.jupyter == {"source_hidden": True}, solution.id  # folded in JupyterLab too
+
+
+@each_chapter
+def test_solution_fills_in_the_stub(chapter):
+    "All lines of a stub but the dots stand in its solution: what is asked and how it is checked is the same."
+    cells = cells_of(chapter)
+    for n in numbers(cells):
+        stub, solution = (cells[f"exercise-{n}-{part}"].source.splitlines() for part in ("stub", "solution"))
+        assert any(DOTS in line for line in stub), f"exercise {n}: nothing to fill in"
+        rest = iter(solution)
+        lost = [line for line in stub[1:] if line and DOTS not in line and line not in rest]
+        assert not lost, f"exercise {n}: not in the solution, or in another order: {lost}"
+        assert "check_" in "".join(stub), f"exercise {n}: no check"
+
+
+@each_chapter
+def test_stubs_are_refused_in_words(chapter):
+    "A check that lets an empty stub pass would let anything pass; and a learner who runs it first must read why."
+    nb = nbformat.read(chapter, as_version=4)
+    stubs = [cell for cell in nb.cells if cell.id.endswith("-stub")]
+    for cell in stubs:
+        cell.source = cell.source.partition("\n")[2]  # without `eval: false`
+    asyncio.run(outputs.execute(nb, chapter.name, chapter.parent))
+    for cell in stubs:
+        said = [f"{out.ename}: {out.evalue}" for out in cell.outputs if out.output_type == "error"]
+        assert len(said) == 1 and said[0].startswith("CheckFailed: "), f"{cell.id}: {said or cell.outputs}"
+        assert re.search(r"returned None|returned NoneType|got NoneType", said[0]), f"{cell.id}: {said[0]}"
