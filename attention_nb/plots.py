@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # %% auto #0
 __all__ = ['heatmap', 'bars', 'head_grid', 'lines', 'softmax_slider', 'scale_slider', 'attention_explorer', 'dim_chooser',
-           'mask_chooser', 'head_chooser']
+           'weights_slider', 'mask_chooser', 'head_chooser']
 
 # %% ../nbs/90_plots.ipynb #helpers
 BLUE = "#4c78a8"  # readable on white and on near-black
@@ -493,6 +493,27 @@ def _which_sum_to_one(matrix: Tensor) -> str:
     "Which margins of a matrix are all 1, in words."
     all_ones = [name for name, dim in (("row", 1), ("column", 0)) if (matrix.sum(dim) - 1).abs().max() < 1e-3]
     return f"every {' and every '.join(all_ones)} sums to 1" if all_ones else "neither rows nor columns sum to 1"
+
+# %% ../nbs/90_plots.ipynb #weights-slider-export
+def weights_slider(
+    weights: Mapping[float, Tensor],  # a position of the slider → the weights there, (n_q, n_k)
+    rows: Sequence[str],  # one label per query
+    cols: Sequence[str] | None = None,  # one label per key; default: the same as `rows`
+    title: str = "Weights",  # printed above the figure
+    label: str = "sharpness",  # what the slider changes
+    start: int = 0,  # the position shown first
+) -> alt.VConcatChart:  # shows itself when it is the last value of a cell
+    "Draw a matrix of weights and how it changes, under a slider."
+    cols, names = rows if cols is None else cols, [f"{label} {at:g}" for at in weights]
+    steps = list(enumerate(zip(names, weights.values())))
+    cells = [dict(step=i, position=name, **cell) for i, (name, w) in steps for cell in _cells(w, rows, cols)]
+    even, most = f"even shares would be {1 / len(cols):.2f}", "largest weight {:.2f}".format
+    notes = [dict(step=i, text=f"{name}\n{most(w.max())}; {even}") for i, (name, w) in steps]
+    chosen = "datum.step === step"
+    shown = _layers(0, 1).properties(data=_altair().NamedData("cells")).transform_filter(chosen)
+    tables = [dict(data=["cells"], by=["position"], row="query", col="key", value="value")]
+    return _respond(shown, [chosen], title, f"weights of {len(rows)} queries over {len(cols)} keys.", tables,
+                    dict(cells=cells, notes=notes), _slider("step", label, len(weights), start))
 
 # %% ../nbs/90_plots.ipynb #mask-chooser-export
 def mask_chooser(

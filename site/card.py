@@ -21,13 +21,15 @@ FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 
 
 def weights(root: Path) -> tuple[list[str], list[float]]:
-    "The words and the weights, row by row, of the first chart on the home page; the largest weight is 1."
+    "The words and the weights, row by row, of the chart on the home page as it stands first; the largest weight is 1."
     nb = nbformat.read(root / "nbs/index.ipynb", as_version=4)
     spec = next(out.data[CHART] for cell in nb.cells for out in cell.get("outputs", []) if CHART in out.get("data", {}))
-    view = next(views(spec, spec.get("datasets", {})))
+    view = next(v for v in views(spec, spec["datasets"]) if {"y", "color"} <= v.channels.keys())
     row, value = view.channels["y"]["field"], view.channels["color"]["field"]
-    largest = max(r[value] for r in view.data)
-    return list(dict.fromkeys(r[row] for r in view.data)), [r[value] / largest for r in view.data]
+    start = next(param["value"] for param in spec["params"] if param["name"] == "step")
+    records = [r for r in view.data if r["step"] == start]
+    largest = max(r[value] for r in records)
+    return list(dict.fromkeys(r[row] for r in records)), [r[value] / largest for r in records]
 
 
 def text(x: float, y: float, size: float, content: str, more: str = "") -> str:

@@ -49,8 +49,9 @@ def prepare(cell: NotebookNode) -> dict[str, str]:
     said = directives(cell)
     tags = {"remove-cell": "hide" in said or "default_exp" in said or not cell.source.strip(),
             "remove-input": said.get("echo:") == "false", "remove-output": said.get("output:") == "false",
-            "hide-input": said.get("code-fold:") == "true",
-            "check": cell.id.endswith("-test")}  # by the book's custom; the style marks it
+            "hide-input": said.get("code-fold:") == "true" and not cell.id.endswith("-solution"),
+            # by the book's custom; the style marks them
+            "hide-cell": cell.id.endswith("-solution"), "check": cell.id.endswith("-test"), "stub": cell.id.endswith("-stub")}
     prompt = said.get("code-summary:", "Code")
     cell.metadata = NotebookNode(
         tags=[tag for tag, holds in tags.items() if holds],
@@ -208,15 +209,17 @@ def book(root: Path, src: Path, extra: Path) -> list[str]:
 # README.md ----------------------------------------------------------------------------------------------------
 
 def in_words(spec: dict, site: str) -> str:
-    "What stands in a chart's place: where it is drawn, and the numbers of a heatmap."
+    "What stands in a chart's place: where it is drawn, and the numbers of a heatmap, as its slider stands first."
     where = f"*The chart “{text(spec.get('title'))}” is drawn in [the rendered book]({site}).*"
+    start = {param["name"]: param["value"] for param in spec.get("params", []) if "value" in param}
     for view in views(spec, spec.get("datasets", {})):
         ch = view.channels
-        if {"x", "y", "color"} <= ch.keys() and ch["color"].get("type") == "quantitative" and "params" not in spec:
+        if {"x", "y", "color"} <= ch.keys() and ch["color"].get("type") == "quantitative":
             x, y, colour = (ch[c]["field"] for c in ("x", "y", "color"))
-            names = list(dict.fromkeys(record[x] for record in view.data))
+            records = [r for r in view.data if all(r.get(name, value) == value for name, value in start.items())]
+            names = list(dict.fromkeys(record[x] for record in records))
             rows: dict[str, dict[str, float]] = {}
-            for record in view.data:
+            for record in records:
                 rows.setdefault(record[y], {})[record[x]] = record[colour]
             lines = [["", *names], ["---"] * (len(names) + 1)]
             lines += [[f"**{row}**", *(f"{values[name]:.2f}" for name in names)] for row, values in rows.items()]
