@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from browser import chromium, site, visit  # noqa: F401 (fixtures)
+from browser import DOCS, PAGES, chromium, site, visit  # noqa: F401 (fixtures)
+from bs4 import BeautifulSoup
 from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -73,6 +74,12 @@ def modules() -> dict[str, Path]:
     "The exported modules by name, in the order of their notebooks."
     paths = [p for p in (ROOT / "attention_nb").glob("*.py") if not p.name.startswith("_")]
     return {p.stem: p for p in sorted(paths, key=chapter_number)}
+
+
+@pytest.fixture(scope="session")
+def soups() -> dict[str, BeautifulSoup]:
+    "Every page of the built site, parsed, by its path; costly, so tests that use it are in one group."
+    return {path: BeautifulSoup((DOCS / path).read_text(encoding="utf-8"), "html.parser") for path in PAGES}
 
 
 @pytest.hookimpl(wrapper=True)

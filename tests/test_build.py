@@ -25,12 +25,6 @@ def pages(folder: Path) -> dict[str, BeautifulSoup]:
 
 
 @pytest.fixture(scope="module")
-def docs() -> dict[str, BeautifulSoup]:
-    "The pages as they are committed; settings.ini names no host as yet, or these tests say so."
-    return pages(DOCS)
-
-
-@pytest.fixture(scope="module")
 def hosted(tmp_path_factory) -> Path:
     "The site as it would be with a host and a repository in settings.ini."
     root = tmp_path_factory.mktemp("hosted") / "book"
@@ -55,57 +49,60 @@ def content(page: BeautifulSoup, name: str) -> str | None:
 
 # Source -------------------------------------------------------------------------------------------------------
 
-def test_source_of_every_exported_name_is_in_the_site(docs, modules):
+@pytest.mark.xdist_group("soups")
+def test_source_of_every_exported_name_is_in_the_site(soups, modules):
     "From the description to the source and back; and the source is the one that is installed."
     found = []
     for name, path in modules.items():
-        page = docs[f"_modules/attention_nb/{name}.html"]
+        page = soups[f"_modules/attention_nb/{name}.html"]
         texts = page.select_one("article pre").find_all(string=lambda text: text.parent.get("class") != ["viewcode-back"])
         shown = [line for line in "".join(texts).splitlines() if line.strip()]
         if shown != [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]:
             found.append(f"{name}: another source is shown than that of {path.name}")
         if len(page.select("h1")) != 1 or page.select("article div.highlight > pre div"):
             found.append(f"{name}: not one heading, or a block inside the code")
-    for chapter, page in docs.items():
+    for chapter, page in soups.items():
         for described in page.select("article dt.sig[id^='attention_nb.']"):
             ident = described["id"].split(".", 2)
             if described.find_parent("dl")["class"][-1] in ("attribute", "property"):
                 continue  # part of a class, whose source is linked
             link = described.select_one("a:has(.viewcode-link)")
             target = f"_modules/attention_nb/{ident[1]}.html#{ident[2]}"
-            back = docs[target.partition("#")[0]].find(id=ident[2])
+            back = soups[target.partition("#")[0]].find(id=ident[2])
             if not link or link["href"] != target:
                 found.append(f"{described['id']}: no link to {target}")
             elif not back or back.a["href"] != f"../../{chapter}#{described['id']}":
                 found.append(f"{described['id']}: {target} does not lead back")
     exported = {n for m in modules.values() for n in re.findall(r"'(\w+)'", re.search(
         r"__all__ = \[(.*?)\]", m.read_text(encoding="utf-8"), re.S)[1])}
-    described = {d["id"].split(".")[2] for p in docs.values() for d in p.select("article dt.sig[id^='attention_nb.']")}
+    described = {d["id"].split(".")[2] for p in soups.values() for d in p.select("article dt.sig[id^='attention_nb.']")}
     found += [f"{name}: exported but not described" for name in sorted(exported - described)]
     fail_if(found, "Source pages:")
 
 
 # Addresses ----------------------------------------------------------------------------------------------------
 
-def test_without_a_host_no_address_is_guessed(docs):
+@pytest.mark.xdist_group("soups")
+def test_without_a_host_no_address_is_guessed(soups):
     "A preview with a wrong address is worse than one without a picture."
-    found = [f"{name}: {said}" for name, page in docs.items() for said in
+    found = [f"{name}: {said}" for name, page in soups.items() for said in
              [*page.select("link[rel=canonical]"), *(t for t in page.select("meta[property]") if "://" in t["content"])]]
     found += [name for name in ("sitemap.xml", "_static/card.png") if (DOCS / name).exists()]
-    found += [f"{name}: Colab" for name, page in docs.items() if page.select("a[href*='colab.']")]
+    found += [f"{name}: Colab" for name, page in soups.items() if page.select("a[href*='colab.']")]
     fail_if(found, "Only with a host or a repository in settings.ini:")
     assert (DOCS / "robots.txt").read_text() == "User-agent: *\nAllow: /\n"
 
 
-def test_every_page_says_what_it_is(docs):
+@pytest.mark.xdist_group("soups")
+def test_every_page_says_what_it_is(soups):
     "The title and the description that a search engine or a preview shows."
-    fail_if([f"{name}: {key}" for name, page in docs.items()
+    fail_if([f"{name}: {key}" for name, page in soups.items()
              for key in ("description", "og:title", "og:description", "og:type", "twitter:card")
              if not content(page, key)], "Without a <meta>:")
-    for name, page in docs.items():
+    for name, page in soups.items():
         if "_modules" not in name and name not in ("index.html", "404.html", "genindex.html", "search.html"):
             assert content(page, "og:title") == page.h1.find(string=True, recursive=False), name
-    assert len({content(page, "description") for page in docs.values()}) == len(docs), "two pages share a description"
+    assert len({content(page, "description") for page in soups.values()}) == len(soups), "two pages share a description"
 
 
 @pytest.mark.xdist_group("hosted")
@@ -167,9 +164,10 @@ def test_view_and_edit_lead_to_files_of_the_repository(hosted):
 
 # Weight -------------------------------------------------------------------------------------------------------
 
-def test_pages_load_what_they_use(docs):
+@pytest.mark.xdist_group("soups")
+def test_pages_load_what_they_use(soups):
     "Styles of math where there is math, the copy button where there is code."
-    for name, page in docs.items():
+    for name, page in soups.items():
         loads = " ".join(str(tag.get("href") or tag.get("src")) for tag in page.select("link, script[src]"))
         assert ("katex.min.css" in loads) == bool(page.select(".katex")), name
         assert ("copybutton.js" in loads) == bool(page.select("[class*=highlight-]")), name

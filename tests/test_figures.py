@@ -22,7 +22,7 @@ from attention_nb.softmax import softmax
 from attention_nb.testing import assert_close
 from browser import DOCS
 from bs4 import BeautifulSoup
-from conftest import ROOT, fail_if
+from conftest import ROOT
 from playwright.sync_api import Locator, Page, expect
 
 EXACT = dict(atol=6e-5, rtol=0)  # numbers are stored with four decimals

@@ -5,17 +5,14 @@ from collections import Counter
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from browser import DOCS, PAGES
+from browser import DOCS
 from bs4 import BeautifulSoup, Tag
 from conftest import fail_if
 
 OURS = ("href", "src", "poster", "data")  # attributes that hold an address
 
 
-@pytest.fixture(scope="module")
-def soups() -> dict[str, BeautifulSoup]:
-    "Every page, parsed."
-    return {path: BeautifulSoup((DOCS / path).read_text(encoding="utf-8"), "html.parser") for path in PAGES}
+pytestmark = pytest.mark.xdist_group("soups")  # parse the pages once
 
 
 def target(page: str, address: str) -> tuple[str, str] | None:

@@ -2,7 +2,6 @@
 import json
 import os
 import shutil
-import sys
 from importlib.metadata import PathDistribution, distribution
 from pathlib import Path
 from zipfile import Path as ZipPath
