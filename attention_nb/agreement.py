@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .reports import Broken, NotChecked, first_difference, name_of, nearly, numbers_of
+from .reports import Broken, NotChecked, first_difference, name_of, nearly, parameters_of
 
 # %% auto #0
 __all__ = ['agreement_properties']
@@ -34,21 +34,23 @@ def _floats(x: Any) -> bool:
     return isinstance(x, Tensor) and x.is_floating_point()
 
 
-def _shown(example: _Example) -> str:
-    "The arguments, in a few words."
-    return ", ".join(map(_in_words, example))
+def _shown(fn: _Fn, example: _Example) -> str:
+    "The call in a few words, such as `called with n = 3, x = [1.0, 2.5]`."
+    names = [f"{name} = " for name in parameters_of(fn) or {}]
+    names += [""] * (len(example) - len(names))
+    return "called with " + ", ".join(name + _in_words(x) for name, x in zip(names, example))
 
 
 def _in_words(x: Any) -> str:
     if isinstance(x, Tensor):
-        return numbers_of(x=x)[4:] if x.ndim < 2 and x.numel() < 9 else f"tensor {tuple(x.shape)}"
+        return str(x.detach().round(decimals=2).tolist() if _floats(x) else x.tolist()) if x.numel() < 10 else f"{tuple(x.shape)}"
     text = name_of(x) if callable(x) else repr(x)
     return text if len(text) < 60 else text[:57] + "…"
 
 
 def _same_result(fn: _Fn, reference: _Fn, example: _Example) -> None:
     want, got = reference(*_copied(example)), fn(*_copied(example))
-    _same(got, want, f"called with {_shown(example)}: ")
+    _same(got, want, f"{_shown(fn, example)}: ")
 
 
 def _same(got: Any, want: Any, where: str) -> None:
@@ -109,15 +111,32 @@ def _untouched(fn: _Fn, examples: tuple[_Example, ...]) -> None:
         given = _copied(example)
         fn(*given)
         for i, (now, was) in enumerate(zip(given, example)):
-            same = torch.equal(now, was) if isinstance(was, Tensor) else callable(was) or now == was
-            if not same:
-                raise Broken(f"after the call with {_shown(example)}, argument {i} has changed", "it modifies its input in place")
+            if not _unchanged(now, was):
+                raise Broken(f"{_shown(fn, example)}: argument {i} has changed", "it modifies its input in place")
+
+
+def _unchanged(now: Any, was: Any) -> bool:
+    "Of tensors, numbers and texts, also in lists; other objects are not looked into."
+    if isinstance(was, Tensor):
+        return torch.equal(now, was)
+    if isinstance(was, (tuple, list)):
+        return len(now) == len(was) and all(map(_unchanged, now, was))
+    return now == was or not isinstance(was, (int, float, str))
 
 
 def _same_gradients(fn: _Fn, reference: _Fn, examples: tuple[_Example, ...]) -> None:
-    tried = [_compare_gradients(fn, reference, example) for example in examples]
+    right = [example for example in examples if _agrees(fn, reference, example)]
+    tried = [_compare_gradients(fn, reference, example) for example in right]
     if not any(tried):
-        raise NotChecked("there is nothing to differentiate")
+        raise NotChecked("there is nothing to differentiate" if right else "the results differ already")
+
+
+def _agrees(fn: _Fn, reference: _Fn, example: _Example) -> bool:
+    try:
+        _same_result(fn, reference, example)
+    except Exception:
+        return False
+    return True
 
 
 def _compare_gradients(fn: _Fn, reference: _Fn, example: _Example) -> bool:
@@ -129,17 +148,18 @@ def _compare_gradients(fn: _Fn, reference: _Fn, example: _Example) -> bool:
         outs = [t for t in _parts(f(*given) if leaves else None) if _floats(t)]
         if not any(t.requires_grad for t in outs):
             if grads:
-                raise Broken(f"called with {_shown(example)}: the result does not require a gradient",
+                raise Broken(f"{_shown(fn, example)}: the result does not require a gradient",
                              "no gradient flows: the code detaches (.detach, .data, .item), or makes new tensors")
             return False
         rng = torch.Generator().manual_seed(0)
         total = sum((t * torch.randn(t.shape, generator=rng).to(t)).sum() for t in outs)
         grads.append(torch.autograd.grad(total, leaves, allow_unused=True))
-    for i, (want, got) in enumerate(zip(*grads)):
-        want, got = (torch.zeros(()) if g is None else g for g in (want, got))
-        if not (want.shape == got.shape and nearly(got, want, 1e-4)):
-            raise Broken(f"called with {_shown(example)}: the gradient of floating argument {i} is another one",
-                         "the values are right and their gradient is not: part of the computation is detached")
+    for i, (leaf, want, got) in enumerate(zip(leaves, *grads)):
+        want, got = (torch.zeros_like(leaf) if g is None else g for g in (want, got))
+        if not nearly(got, want, 1e-4):
+            bug = ("the values are right and their gradient is not: part of the computation is detached"
+                   if got.isfinite().all() else "the values are right and their gradient is NaN or infinite")
+            raise Broken(f"{_shown(fn, example)}: gradient of floating argument {i}, {first_difference(got, want)}", bug)
     return True
 
 
