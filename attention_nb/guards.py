@@ -71,13 +71,15 @@ def check_share(
 def check_scale(
     scale: float | Tensor,  # a number, or a tensor that holds one, ()
 ) -> None:
-    "Raise TypeError unless `scale` is a single real number."
+    "Raise TypeError unless `scale` is a single real number, ValueError if it is infinite or NaN."
     if isinstance(scale, Tensor):
         fits = scale.ndim == 0 and _is_numeric(scale) and not scale.is_complex()
     else:
         fits = _is_real(scale)
     if not fits:
         raise TypeError(f"scale: expected a single real number; got {_short(scale)}")
+    if not isinstance(scale, Tensor) and not abs(scale) < float("inf"):  # reading a tensor may be slow
+        raise ValueError(f"scale: expected a finite number; got {scale}")
 
 
 def check_flags(
