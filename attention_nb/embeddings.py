@@ -12,7 +12,7 @@ import torch
 from fastcore.basics import uniqueify
 from torch import Tensor
 
-from .guards import check_sizes, whole_numbers
+from .guards import check_sizes, check_text, real_row, whole_numbers, word_list
 
 # %% auto #0
 __all__ = ['tokenize', 'Vocab', 'one_hot', 'number_corpus', 'one_hot_vectors', 'sentence_embed', 'journey']
@@ -22,12 +22,8 @@ def tokenize(
     text: str,  # a sentence; case is kept
 ) -> list[str]:  # its words in order, without punctuation
     "Split `text` into words; ValueError if there are none."
-    if not isinstance(text, str):
-        raise TypeError(f"text: expected a string; got {type(text).__name__}")
-    words = re.findall(r"\w+(?:['’]\w+)*", text)
-    if not words:
-        raise ValueError(f"text: expected at least one word; got {text!r}")
-    return words
+    check_text(text=text)
+    return re.findall(r"\w+(?:['’]\w+)*", text)
 
 # %% ../nbs/00_embeddings.ipynb #vocab-class
 class Vocab:
@@ -38,12 +34,10 @@ class Vocab:
         words: Iterable[str],  # words in any number; repeats count once
         specials: Iterable[str] = (),  # tokens to number first, such as "<pad>"; none unless asked
     ):
-        for name, value in dict(words=words, specials=specials).items():
-            if isinstance(value, str) or not isinstance(value, Iterable):
-                raise TypeError(f"{name}: expected a list of words, such as tokenize gives; got {value!r}")
+        words, specials = word_list("words", words), word_list("specials", specials)
         self.words: list[str] = uniqueify([*specials, *words])
-        if not self.words or not all(isinstance(w, str) for w in self.words):
-            raise ValueError(f"words: expected at least one word, all of them strings; got {self.words}")
+        if not self.words:
+            raise ValueError("words: expected at least one word; got none")
         self.ids = {word: i for i, word in enumerate(self.words)}
 
     def __len__(self) -> int:
@@ -57,9 +51,10 @@ class Vocab:
         words: str | Sequence[str],  # a sentence, or its words
     ) -> Tensor:  # their ids, (n,), int64
         "Turn words into ids; ValueError names the words that are not known."
-        if not isinstance(words, Iterable):
-            raise TypeError(f"words: expected a sentence or its words; got {type(words).__name__}")
-        words = tokenize(words) if isinstance(words, str) else list(words)
+        if isinstance(words, str):
+            check_text(words=words)
+            words = tokenize(words)
+        words = word_list("words", words)
         if not words:
             raise ValueError("words: expected at least one word; got none")
         if unknown := uniqueify(w for w in words if w not in self.ids):
@@ -118,13 +113,15 @@ def sentence_embed(
     "Look up every word's vector and stack them; ValueError names the words that have none."
     if not isinstance(vectors, Mapping):
         raise TypeError(f"vectors: expected a mapping from words to vectors; got {type(vectors).__name__}")
+    check_text(sentence=sentence)
     words = tokenize(sentence)
     if unknown := uniqueify(w for w in words if w not in vectors):
         raise ValueError(f"unknown words {unknown}: expected words among {_some(list(vectors))}")
-    rows = {w: torch.as_tensor(vectors[w], dtype=torch.float32) for w in words}
-    width = rows[words[0]].shape
-    if wrong := [w for w, row in rows.items() if row.ndim != 1 or row.shape != width]:
-        raise ValueError(f"vectors: expected one vector per word, all of width {tuple(width)}; got {tuple(rows[wrong[0]].shape)} for {wrong[0]!r}")
+    rows = {w: real_row(f"vectors[{w!r}]", vectors[w]) for w in words}
+    width = len(rows[words[0]])
+    if wrong := [w for w in words if len(rows[w]) != width]:
+        raise ValueError(f"vectors[{wrong[0]!r}]: expected the width of vectors[{words[0]!r}], {width}; "
+                         f"got {len(rows[wrong[0]])}")
     return torch.stack([rows[w] for w in words])
 
 # %% ../nbs/00_embeddings.ipynb #journey-fn

@@ -5,8 +5,11 @@
 # %% ../nbs/92_guards.ipynb #imports
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from numbers import Integral, Real
+from reprlib import repr as shortened
 from typing import Any
 
 import torch
@@ -14,13 +17,33 @@ import torch.nn as nn
 from torch import Tensor
 
 # %% auto #0
-__all__ = ['check_sizes', 'check_share', 'check_scale', 'check_flags', 'check_heads', 'whole_numbers', 'check_tensors',
-           'check_floats', 'check_dim', 'check_qkv', 'check_inputs', 'check_mask']
+__all__ = ['check_sizes', 'check_share', 'check_scale', 'check_flags', 'check_heads', 'whole_numbers', 'real_row', 'check_text',
+           'word_list', 'check_tensors', 'check_numbers', 'check_floats', 'check_float_type', 'check_dim', 'check_qkv',
+           'check_inputs', 'check_mask', 'check_bias', 'check_device']
 
 # %% ../nbs/92_guards.ipynb #kind
+# PyTorch stores floating types of 8 bits and fewer too, but cannot add or multiply in them.
+_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+
 def _kind(x: Any) -> str:
     "What a thing is, for a message: the dtype of a tensor, else the name of its class."
     return str(x.dtype) if isinstance(x, Tensor) else type(x).__name__
+
+
+def _short(x: Any) -> str:
+    "A thing itself, for a message, in one line however long it is."
+    return f"{x.dtype} of shape {tuple(x.shape)}" if isinstance(x, Tensor) else shortened(x)
+
+
+def _is_real(x: Any) -> bool:
+    "Whether a thing is a real number that a tensor can be multiplied by."
+    return isinstance(x, Real) and not isinstance(x, (bool, Fraction))
+
+
+def _is_numeric(t: Tensor) -> bool:
+    "Whether a tensor holds numbers that PyTorch computes with: no truth values, no 8-bit floats."
+    return t.dtype in _FLOATS or not t.is_floating_point() and t.dtype != torch.bool
 
 # %% ../nbs/92_guards.ipynb #number-fns
 def check_sizes(
@@ -29,7 +52,7 @@ def check_sizes(
     "Raise TypeError or ValueError unless every size is a whole number of at least 1."
     for name, size in sizes.items():
         if not isinstance(size, (Integral, torch.SymInt)) or isinstance(size, bool):
-            raise TypeError(f"{name}: expected a whole number (int); got {size!r}")
+            raise TypeError(f"{name}: expected a whole number (int); got {_short(size)}")
         if size < 1:
             raise ValueError(f"{name}: expected at least 1; got {size}")
 
@@ -39,8 +62,8 @@ def check_share(
 ) -> None:
     "Raise TypeError or ValueError unless every share is a number from 0 to 1."
     for name, share in shares.items():
-        if not isinstance(share, Real) or isinstance(share, bool):
-            raise TypeError(f"{name}: expected a number from 0 to 1; got {share!r}")
+        if not _is_real(share):
+            raise TypeError(f"{name}: expected a number from 0 to 1; got {_short(share)}")
         if not 0 <= share <= 1:
             raise ValueError(f"{name}: expected a number from 0 to 1; got {share}")
 
@@ -48,10 +71,15 @@ def check_share(
 def check_scale(
     scale: float | Tensor,  # a number, or a tensor that holds one, ()
 ) -> None:
-    "Raise TypeError unless `scale` is a single number."
-    single = scale.ndim == 0 if isinstance(scale, Tensor) else isinstance(scale, Real) and not isinstance(scale, bool)
-    if not single:
-        raise TypeError(f"scale: expected a single number; got {scale!r}")
+    "Raise TypeError unless `scale` is a single real number, ValueError if it is infinite or NaN."
+    if isinstance(scale, Tensor):
+        fits = scale.ndim == 0 and _is_numeric(scale) and not scale.is_complex()
+    else:
+        fits = _is_real(scale)
+    if not fits:
+        raise TypeError(f"scale: expected a single real number; got {_short(scale)}")
+    if not isinstance(scale, Tensor) and not abs(scale) < float("inf"):  # reading a tensor may be slow
+        raise ValueError(f"scale: expected a finite number; got {scale}")
 
 
 def check_flags(
@@ -60,7 +88,7 @@ def check_flags(
     "Raise TypeError unless every flag is True or False; a mask handed over as `causal` ends here."
     for name, flag in flags.items():
         if not isinstance(flag, bool):
-            raise TypeError(f"{name}: expected True or False; got {_kind(flag)}")
+            raise TypeError(f"{name}: expected True or False; got {_short(flag)}")
 
 
 def check_heads(
@@ -78,13 +106,56 @@ def whole_numbers(
     numbers: Tensor | Sequence[int],  # whole numbers of any shape
 ) -> Tensor:  # the same as int64
     "Return whole numbers as an int64 tensor; TypeError for anything else."
-    try:
-        t = torch.as_tensor(numbers)
-    except (TypeError, ValueError, RuntimeError):
-        raise TypeError(f"{name}: expected whole numbers; got {numbers!r}") from None
+    t = _as_tensor(name, numbers, "whole numbers")
     if t.numel() and (t.is_floating_point() or t.is_complex() or t.dtype == torch.bool):
         raise TypeError(f"{name}: expected whole numbers; got {t.dtype}")
     return t.long()
+
+
+def real_row(
+    name: str,  # how the argument is called, for the message
+    numbers: Tensor | Sequence[float],  # real numbers, (n,)
+) -> Tensor:  # the same as float32
+    "Return a row of real numbers as a float32 tensor; TypeError or ValueError for anything else."
+    t = _as_tensor(name, numbers, "a row of real numbers")
+    if t.is_complex():
+        raise TypeError(f"{name}: expected a row of real numbers; got {t.dtype}")
+    if t.ndim != 1:
+        raise ValueError(f"{name}: expected a row of numbers, (n,); got shape {tuple(t.shape)}")
+    return t.float()
+
+
+def _as_tensor(name: str, numbers: Any, expected: str) -> Tensor:
+    "What PyTorch can make a tensor of, as one."
+    try:
+        return torch.as_tensor(numbers)
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(f"{name}: expected {expected}; got {_short(numbers)}") from None
+
+# %% ../nbs/92_guards.ipynb #word-fns
+def check_text(
+    **texts: str,  # name=value, each with a word in it
+) -> None:
+    "Raise TypeError unless every text is a string, ValueError unless there is a word in it."
+    for name, text in texts.items():
+        if not isinstance(text, str):
+            raise TypeError(f"{name}: expected a string; got {_kind(text)}")
+        if not re.search(r"\w", text):
+            raise ValueError(f"{name}: expected at least one word; got {_short(text)}")
+
+
+def word_list(
+    name: str,  # how the argument is called, for the message
+    words: Iterable[str],  # words in any number
+) -> list[str]:  # the same in a list
+    "Return words as a list; TypeError for a single string, and for what is no string among them."
+    if isinstance(words, (str, Tensor)) or not isinstance(words, Iterable):
+        raise TypeError(f"{name}: expected a list of words, such as tokenize gives; "
+                        f"got {_kind(words)}")
+    listed = list(words)
+    if wrong := [word for word in listed if not isinstance(word, str)]:
+        raise TypeError(f"{name}: expected strings and nothing else; got {_short(wrong[0])}")
+    return listed
 
 # %% ../nbs/92_guards.ipynb #tensor-fns
 def check_tensors(
@@ -96,13 +167,34 @@ def check_tensors(
             raise TypeError(f"{name}: expected a tensor; got {_kind(t)}")
 
 
+def check_numbers(
+    **tensors: Tensor,  # name=tensor, each of numbers
+) -> None:
+    "Raise TypeError unless every argument is a tensor of numbers that PyTorch computes with."
+    check_tensors(**tensors)
+    for name, t in tensors.items():
+        if not _is_numeric(t):
+            raise TypeError(f"{name}: expected numbers to multiply and add; got {_kind(t)}")
+
+
 def check_floats(
     **tensors: Tensor,  # name=tensor, each of a floating type
 ) -> None:
-    "Raise TypeError unless every argument is a floating-point tensor."
+    "Raise TypeError unless every argument is a floating-point tensor of at least 16 bits."
     for name, t in tensors.items():
-        if not isinstance(t, Tensor) or not t.is_floating_point():
-            raise TypeError(f"{name}: expected a floating-point tensor; got {_kind(t)}")
+        if not isinstance(t, Tensor) or t.dtype not in _FLOATS:
+            raise TypeError(f"{name}: expected a floating-point tensor of at least 16 bits; "
+                            f"got {_kind(t)}")
+
+
+def check_float_type(
+    **dtypes: torch.dtype,  # name=dtype, each a floating type
+) -> None:
+    "Raise TypeError unless every argument is a floating type of at least 16 bits."
+    for name, dtype in dtypes.items():
+        if not isinstance(dtype, torch.dtype) or dtype not in _FLOATS:
+            raise TypeError(f"{name}: expected a floating type of at least 16 bits; "
+                            f"got {_short(dtype)}")
 
 
 def check_dim(
@@ -113,7 +205,7 @@ def check_dim(
     "Raise TypeError or ValueError unless `x` is a floating tensor that has something along `dim`."
     check_floats(**{name: x})
     if not isinstance(dim, Integral) or isinstance(dim, bool):
-        raise TypeError(f"dim: expected a whole number (int); got {dim!r}")
+        raise TypeError(f"dim: expected a whole number (int); got {_short(dim)}")
     n = max(x.ndim, 1)
     if not -n <= dim < n:
         raise ValueError(f"dim: expected a dimension from {-n} to {n - 1} for shape {tuple(x.shape)}; got {dim}")
@@ -172,3 +264,28 @@ def check_mask(
     if mask.ndim > len(shape) or not fits:
         raise ValueError(f"{name}: expected a shape that broadcasts to that of the scores, {tuple(shape)}; "
                          f"got {tuple(mask.shape)}")
+
+
+def check_bias(
+    **biases: Tensor,  # name=tensor, of a floating type
+) -> None:
+    "Raise TypeError unless every bias is floating, ValueError if it is more than a mask."
+    check_floats(**biases)
+    for name, bias in biases.items():
+        other = bias[(bias != 0) & ~(bias <= torch.finfo(bias.dtype).min)]  # NaN too
+        if other.numel():
+            raise ValueError(f"{name}: expected only 0 (may attend) and -inf or the lowest number "
+                             f"(blocked); got {other.flatten()[0].item()}")
+
+
+def check_device(
+    device: torch.device | str | None,  # where a tensor is to be put; None: PyTorch's default
+) -> None:
+    "Raise ValueError unless PyTorch can put a tensor on `device`."
+    if device is None or isinstance(device, torch.device):
+        return
+    try:
+        torch.empty(0, device=device)
+    except (AssertionError, RuntimeError, TypeError, ValueError) as error:
+        message = f"device: expected one that PyTorch finds here, such as 'cpu'; got {_short(device)}"
+        raise ValueError(message) from error

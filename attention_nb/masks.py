@@ -10,7 +10,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from .guards import check_floats, check_mask, check_sizes, whole_numbers
+from attention_nb.guards import (
+    check_bias, check_device, check_float_type, check_mask, check_sizes, check_tensors,
+    whole_numbers)
 
 # %% auto #0
 __all__ = ['causal_mask', 'padding_mask', 'to_attn_mask', 'to_key_padding_mask', 'mask_to_bias', 'bias_to_mask',
@@ -25,6 +27,7 @@ def causal_mask(
     "Allow each query the keys up to its own place; the last query stands at the last key."
     n_k = n_q if n_k is None else n_k
     check_sizes(n_q=n_q, n_k=n_k)
+    check_device(device)
     return torch.ones(n_q, n_k, dtype=torch.bool, device=device).tril(n_k - n_q)
 
 # %% ../nbs/04_masks.ipynb #padding-fn
@@ -48,10 +51,10 @@ def to_attn_mask(
     shape: Sequence[int],  # shape of the scores, (b, h, n_q, n_k)
 ) -> Tensor:  # boolean, True = blocked, (b * h, n_q, n_k)
     "Convert to the `attn_mask` of torch.nn.MultiheadAttention."
+    check_mask(mask)
     if not isinstance(shape, Sequence) or len(shape) != 4:
         raise ValueError(f"shape: expected (b, h, n_q, n_k); got {shape}")
     check_sizes(**dict(zip(("b", "h", "n_q", "n_k"), shape)))
-    check_mask(mask)
     mask = mask.unsqueeze(1) if mask.ndim == 3 else mask
     check_mask(mask, shape)
     return ~mask.expand(*shape).flatten(0, 1)
@@ -73,8 +76,7 @@ def mask_to_bias(
 ) -> Tensor:  # 0 where True, -inf where False, shape of `mask`
     "Write a mask as numbers to be added to the scores."
     check_mask(mask)
-    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
-        raise TypeError(f"dtype: expected a floating type; got {dtype}")
+    check_float_type(dtype=dtype)
     return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, float("-inf"))
 
 
@@ -82,12 +84,8 @@ def bias_to_mask(
     bias: Tensor,  # 0 where allowed; -inf, or the lowest number of its type, where not
 ) -> Tensor:  # boolean, True = may attend, shape of `bias`
     "Read numbers that would be added to the scores as a mask; ValueError if they are more than a mask."
-    check_floats(bias=bias)
-    allowed, blocked = bias == 0, bias <= torch.finfo(bias.dtype).min
-    if not (allowed | blocked).all():
-        other = bias[~(allowed | blocked)].flatten()[0].item()
-        raise ValueError(f"bias: expected only 0 (may attend) and -inf or the lowest number (blocked); got {other}")
-    return allowed
+    check_bias(bias=bias)
+    return bias == 0
 
 # %% ../nbs/04_masks.ipynb #torch-from-fn
 def from_torch_masks(
@@ -113,8 +111,12 @@ def _allowed(name: str, mask: Tensor | None, ndims: tuple[int, ...]) -> Tensor |
     "One of PyTorch's masks, where True = blocked or numbers are added, as ours."
     if mask is None:
         return None
-    if not isinstance(mask, Tensor) or not (mask.dtype == torch.bool or mask.is_floating_point()):
-        raise TypeError(f"{name}: expected a boolean tensor (True = blocked) or a float bias; got {getattr(mask, 'dtype', mask)}")
+    check_tensors(**{name: mask})
+    if not (mask.dtype == torch.bool or mask.is_floating_point()):
+        raise TypeError(f"{name}: expected a boolean tensor (True = blocked) or a float bias; got {mask.dtype}")
     if mask.ndim not in ndims:
         raise ValueError(f"{name}: expected {' or '.join(map(str, ndims))} dimensions; got shape {tuple(mask.shape)}")
-    return ~mask if mask.dtype == torch.bool else bias_to_mask(mask)
+    if mask.dtype == torch.bool:
+        return ~mask
+    check_bias(**{name: mask})
+    return mask == 0

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from .guards import check_mask, check_qkv, check_scale, check_tensors
+from .guards import check_mask, check_numbers, check_qkv, check_scale
 
 # %% auto #0
 __all__ = ['dot', 'at_least_float32', 'naive_weights', 'naive_attention']
@@ -21,7 +21,7 @@ def dot(
     b: Tensor,  # another of the same width, (d,)
 ) -> Tensor:  # a single number, ()
     "Multiply two vectors place by place and add up."
-    check_tensors(a=a, b=b)
+    check_numbers(a=a, b=b)
     if a.ndim != 1 or a.shape != b.shape:
         raise ValueError(f"a, b: expected two vectors of one width; got shapes {tuple(a.shape)} and {tuple(b.shape)}")
     total = a.new_zeros(())
