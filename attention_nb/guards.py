@@ -127,8 +127,8 @@ def real_row(
 
 def _as_tensor(name: str, numbers: Any, expected: str) -> Tensor:
     "What PyTorch can make a tensor of, as one."
-    try:
-        return torch.as_tensor(numbers)
+    try:  # a tensor stays where it is, also under torch.device
+        return numbers if isinstance(numbers, Tensor) else torch.as_tensor(numbers)
     except (TypeError, ValueError, RuntimeError):
         raise TypeError(f"{name}: expected {expected}; got {_short(numbers)}") from None
 
