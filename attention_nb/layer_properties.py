@@ -17,7 +17,7 @@ import torch.nn as nn
 from torch import Tensor
 
 from .projections import Trace, compare_with_own_weights, heads_of, role_of, trace_layer
-from .reports import Broken, NotChecked, compiled, first_difference, first_line, nearly, parameters_of
+from .reports import Broken, NotChecked, check_traced, first_difference, first_line, nearly, parameters_of
 
 # %% auto #0
 __all__ = ['layer_properties']
@@ -60,7 +60,18 @@ class _Layer:
     @cached_property
     def verdict(self) -> tuple[bool, str | None]:
         "Whether it agrees with its own weights, and the bug if not; the line-up can take seconds, so once is enough."
-        return compare_with_own_weights(self.trace, self.n_heads, self.causal)
+        window = _window(self)
+        if not self.causal or window is None or window[1] >= _N:
+            return compare_with_own_weights(self.trace, self.n_heads, self.causal)
+        name, size = window
+        for seen in (size, size + 1, size - 1):
+            if seen and compare_with_own_weights(self.trace, self.n_heads, True, seen, name=False)[0]:
+                fits = seen == size or self.positions  # some count only what lies before the word
+                return (True, None) if fits else (False, _window_bug(name, size, seen))
+        if compare_with_own_weights(self.trace, self.n_heads, True, name=False)[0]:
+            return True, None  # the setting is for something else
+        bug = compare_with_own_weights(self.trace, self.n_heads, True, size)[1]
+        return (False, bug) if bug else compare_with_own_weights(self.trace, self.n_heads, True)
 
     def __call__(self, x: Tensor) -> Tensor:
         "The output, (b, n, d_out)."
@@ -81,6 +92,16 @@ class _Layer:
         if not isinstance(self.module, nn.Module):
             raise NotChecked("it is a function, not a module")
         return self.module
+
+
+def _window(a: _Layer) -> tuple[str, int] | None:
+    "The name and value of a setting that says how far a word looks."
+    for m in a.module.modules() if isinstance(a.module, nn.Module) else ():
+        for name, v in vars(m).items():
+            named = re.fullmatch(r"_?((sliding|local|attn|attention)_)*window(_(size|len|length))?|sliding_window", name)
+            if named and isinstance(v, int) and not isinstance(v, bool) and v > 0:
+                return name, v
+    return None
 
 
 def _copy(module: Any) -> Any:
@@ -179,7 +200,7 @@ def _properties(a: _Layer) -> Iterator[tuple[str, Callable[[], None]]]:
     yield "large inputs give finite values and gradients", lambda: _large(a)
     yield "float16 and bfloat16 give finite, nearly equal values", lambda: _half(a)
     yield "weights that it returns are weights", lambda: _returned(a)
-    yield "torch.compile changes nothing", lambda: _compiled(a)
+    yield "torch.compile and torch.export change nothing", lambda: _traced(a)
 
 # %% ../nbs/84_layer_properties.ipynb #runs
 def _draw(a: _Layer, b: int = _B, n: int = _N, seed: int = 0) -> Tensor:
@@ -297,6 +318,8 @@ def _own_weights(a: _Layer) -> None:
         f"x {tuple(t.x.shape)}, {a.n_heads or '?'} heads: the context is not softmax(q kᵀ / √d_head) v of its own"
         " q, k and v"
     )
+    if bug and a.positions and "by accident" in bug:
+        raise NotChecked("it attends to a window")
     if bug:
         raise Broken(where, bug)
     if not _pure(a, t):
@@ -527,28 +550,56 @@ def _holds_in_training(a: _Layer, j: int) -> bool:
 
 
 def _reaches(a: _Layer) -> None:
-    x = _draw(a)
+    reach, window = _reach(a), _window(a)
+    expected = torch.ones(_N, _N, dtype=torch.bool)
+    expected = expected.tril() if a.causal else expected
+    missing = expected & ~reach
+    if not missing.any():
+        return
+    if window and (a.positions or _as_set(a, reach, window[1])):
+        raise NotChecked(f"it attends to a window ({window[0]} = {window[1]})")
+    j, i = (int(at) for at in missing.T.nonzero()[0])
+    seen = int(reach[-1].sum())
+    if missing.diagonal().any():
+        bug = "a word does not see itself: the causal mask is off by one (diagonal)"
+    elif not a.causal and missing.triu(1).equal(missing):
+        bug = "a causal mask is on, though causal=False was said: later words do not reach earlier outputs"
+    elif a.positions:
+        raise NotChecked("it attends to a window")
+    elif window and a.causal and _as_set(a, reach, seen):
+        bug = _window_bug(*window, seen)
+    else:
+        bug = (
+            "some words are never seen: a mask is too narrow (a window? if it is meant, keep its size in an attribute"
+            " named window, or say positions=True), a slice is off by one, or the mask is upside down (triu for tril)"
+        )
+    raise Broken(f"changing word {j} does not move output {i}", bug, symptom=True)
+
+
+def _reach(a: _Layer) -> Tensor:
+    "Which output is moved by which word, (n, n)."
+    x, moved = _draw(a), []
     before = a(x)
     for j in range(_N):
         other = x.clone()
         other[:, j] = -other[:, j] + 1
-        moved = (a(other) - before).abs().amax((0, 2)) > 1e-6
-        expected = torch.arange(_N) >= j if a.causal else torch.ones(_N, dtype=torch.bool)
-        missing = expected & ~moved
-        if missing.any():
-            i = int(missing.nonzero()[0])
-            if i == j:
-                bug = "a word does not see itself: the causal mask is off by one (diagonal)"
-            elif not a.causal and i < j:
-                bug = "a causal mask is on, though causal=False was said: later words do not reach earlier outputs"
-            elif a.positions:
-                raise NotChecked("it attends to a window")
-            else:
-                bug = (
-                    "some words are never seen: a mask is too narrow (a window?), a slice is off by one, or the"
-                    " mask is upside down (triu for tril)"
-                )
-            raise Broken(f"changing word {j} does not move output {i}", bug, symptom=True)
+        moved.append((a(other) - before).abs().amax((0, 2)) > 1e-6)
+    return torch.stack(moved, -1)
+
+
+def _as_set(a: _Layer, reach: Tensor, window: int) -> bool:
+    "Whether every word reaches just as far as a window of this size says; both ways there are several customs."
+    back = torch.arange(_N)[:, None] - torch.arange(_N)
+    if a.causal:
+        return reach.equal((back >= 0) & (back < window))
+    return any(reach.equal(back.abs() <= side) for side in (window // 2, window - 1, window))
+
+
+def _window_bug(name: str, size: int, seen: int) -> str:
+    return (
+        f"the window is off: {name} = {size}, but a word sees {seen} words, itself included (if that is meant, say"
+        " positions=True)"
+    )
 
 # %% ../nbs/84_layer_properties.ipynb #order
 _POSITIONAL = re.compile(
@@ -579,6 +630,8 @@ def _equivariant(a: _Layer) -> None:
         raise NotChecked(f"it seems to know positions ({name}); say positions=True or False")
     if a.positions is None and a.causal:
         raise NotChecked("the order of the past matters: if it knows no positions, say positions=False")
+    if a.positions is None and (window := _window(a)) and _as_set(a, _reach(a), window[1]):
+        raise NotChecked(f"it attends to a window ({window[0]} = {window[1]})")
     raise Broken(
         f"words reordered as {p.tolist()}: the outputs are not the same in another order",
         "the order of the words matters: a mask or positions (then say positions=True), or a reshape that mixes"
@@ -880,12 +933,6 @@ def _returned(a: _Layer) -> None:
         )
 
 
-def _compiled(a: _Layer) -> None:
-    x, module = _draw(a), a.layer
-    want = a(x)
-    got = compiled(lambda t: _first_tensor(a.call(module, t))[0], x)
-    if not nearly(got, want):
-        raise Broken(
-            f"compiled: {first_difference(got, want)}",
-            "compiled, it gives other numbers: it depends on Python state or data",
-        )
+def _traced(a: _Layer) -> None:
+    module = a.layer
+    check_traced(lambda t: _first_tensor(a.call(module, t))[0], _draw(a, 2, 3))
