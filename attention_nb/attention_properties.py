@@ -17,8 +17,11 @@ from .naive_attention import naive_attention
 from attention_nb.reports import (
     Broken,
     NotChecked,
+    Misused,
+    check_is_tensor,
     check_traced,
     first_difference,
+    first_line,
     nearly,
     numbers_of,
     parameters_of,
@@ -106,11 +109,7 @@ class _Attention:
     def __call__(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
         "The context, (b, h, n_q, d_v)."
         context, _ = self.raw(q, k, v, mask)
-        if not isinstance(context, Tensor):
-            raise Broken(
-                f"it returned {type(context).__name__}",
-                "it does not return a tensor, or a tuple that begins with one",
-            )
+        check_is_tensor(context)
         return context.unflatten(0, q.shape[:2]) if self.squeeze and context.ndim == 3 else context
 
     def allowed(self, q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tensor | None:
@@ -187,7 +186,11 @@ def _runs(a: _Attention) -> None:
     q, k, v = _draw(a.usual)
     try:
         context = a(q, k, v)
+    except Misused:
+        raise
     except (RuntimeError, ValueError, IndexError, AssertionError, TypeError) as e:
+        if "numpy" in str(e) or "ArrayType" in str(e):
+            raise Misused(f"fn: expected a function of torch tensors; given some it raised {first_line(e)}") from None
         try:
             a.squeeze = True
             context = a(q, k, v)

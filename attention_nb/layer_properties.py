@@ -9,6 +9,7 @@ import copy
 import math
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +18,7 @@ import torch.nn as nn
 from torch import Tensor
 
 from .projections import Trace, compare_with_own_weights, heads_of, role_of, trace_layer
-from .reports import Broken, NotChecked, check_traced, first_difference, first_line, nearly, parameters_of
+from .reports import Broken, Misused, NotChecked, check_is_tensor, check_traced, first_difference, first_line, nearly, parameters_of
 
 # %% auto #0
 __all__ = ['layer_properties']
@@ -47,10 +48,19 @@ class _Layer:
     ):
         self.d_model, self.causal, self.positions, self.alone = d_model, causal, positions, alone
         self.module = _copy(module)
+        self.call = call or _how_to_call(self.module, causal)
+        module = self.settled(module)
         self.fresh = _copy(module)  # one that was never called
         self.plain = _plain_weights(self.module, d_model)
-        self.call = call or _how_to_call(self.module, causal)
         self.n_heads = n_heads or (heads_of(self.module) if isinstance(self.module, nn.Module) else None)
+
+    def settled(self, module: Any) -> Any:
+        "The module; if it finds its widths at the first call, a copy that has been called."
+        if isinstance(module, nn.Module) and any(map(nn.parameter.is_lazy, module.parameters())):
+            with torch.no_grad(), suppress(Exception):  # what it raises is told by the first property
+                self.call(self.module, _draw(self))
+                return self.module
+        return module
 
     @cached_property
     def trace(self) -> Trace:
@@ -212,11 +222,9 @@ def _runs(a: _Layer) -> None:
     try:
         y = a(x)
     except Exception as e:
+        _wrong_width(a, e)
         raise Broken(f"x {tuple(x.shape)}: it raised {first_line(e)}", _shape_bug(a, e)) from None
-    if not isinstance(y, Tensor):
-        raise Broken(
-            f"it returned {type(y).__name__}", "it does not return a tensor, or a tuple that begins with one"
-        )
+    check_is_tensor(y)
     if y.ndim != 3 or y.shape[:2] != x.shape[:2]:
         raise Broken(
             f"x {tuple(x.shape)}: it gives shape {tuple(y.shape)}, expected ({_B}, {_N}, d_out)",
@@ -233,6 +241,20 @@ def _runs(a: _Layer) -> None:
             bug if last else "ordinary inputs already give NaN or infinity",
             symptom=not last,
         )
+
+
+def _wrong_width(a: _Layer, e: Exception) -> None:
+    "Raise Misused if it takes rows of another width, or no rows at all."
+    if "'indices'" in str(e):
+        raise Misused("module: expected a layer over rows (b, n, d_model); got one that begins with an embedding of ids")
+    linears = [m for m in a.module.modules() if isinstance(m, nn.Linear)] if isinstance(a.module, nn.Module) else []
+    widths = [getattr(a.module, "embed_dim", None), *(m.in_features for m in linears)]
+    for width in dict.fromkeys(w for w in widths if isinstance(w, int) and w != a.d_model):
+        try:
+            a(torch.randn(_B, _N, width))
+        except Exception:
+            continue
+        raise Misused(f"d_model: expected {width}, the width of the rows that it takes; got {a.d_model}")
 
 
 def _shape_bug(a: _Layer, e: Exception) -> str:
@@ -309,6 +331,9 @@ def _own_weights(a: _Layer) -> None:
         raise Broken(
             f"in one call {twice[0]} is called {t.calls[twice[0]]} times", f"{twice[0]} is applied more than once"
         )
+    width = sum(r.shape[-1] for r in t.rows.get("q", []))
+    if a.n_heads and len(t.rows.get("q", [])) == 1 and width % a.n_heads and a.d_model % a.n_heads:
+        raise Misused(f"n_heads: expected a divisor of the width of its queries, {width}; got {a.n_heads}")
     if cap := _capped(a):
         raise NotChecked(f"its scores are not plain ({cap})")
     agrees, bug = a.verdict
@@ -876,6 +901,19 @@ def _large(a: _Layer) -> None:
             raise Broken(f"inputs {factor:g} times as large: the gradient is NaN or infinite", bug)
 
 
+def _mixed(a: _Layer, e: Exception) -> str:
+    "If types meet that do not fit: why, and whether autocast helps. Layers made for autocast are right too."
+    if "dtype" not in str(e) and "scalar type" not in str(e):
+        return ""
+    try:
+        with torch.autocast("cpu", torch.bfloat16):
+            a(_draw(a))
+        helps = "under torch.autocast it runs"
+    except Exception:
+        helps = "torch.autocast does not help"
+    return f": something in forward stays float32, such as a mask or a table; {helps}"
+
+
 def _half(a: _Layer) -> None:
     x, module = _draw(a), a.layer
     want = a(x)
@@ -890,7 +928,7 @@ def _half(a: _Layer) -> None:
                     "a number such as -1e9 stands for minus infinity, and float16 cannot "
                     "hold it: use -inf or torch.finfo(dtype).min",
                 ) from None
-            raise NotChecked(f"{dtype} raises {first_line(e, 90)}") from None
+            raise NotChecked(f"{dtype} raises {first_line(e, 90)}{_mixed(a, e)}") from None
         except Exception as e:
             raise NotChecked(f"{dtype} raises {first_line(e, 90)}") from None
         if not y.isfinite().all():

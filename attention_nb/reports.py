@@ -19,9 +19,9 @@ import torch
 from torch import Tensor
 
 # %% auto #0
-__all__ = ['Failure', 'Report', 'CheckFailed', 'Broken', 'NotChecked', 'examine', 'first_line', 'nearly', 'first_difference',
-           'sizes_of', 'numbers_of', 'some_mask', 'parameters_of', 'name_of', 'fixed_chance', 'compiled', 'exported',
-           'check_traced']
+__all__ = ['Failure', 'Report', 'CheckFailed', 'Broken', 'Misused', 'NotChecked', 'examine', 'first_line', 'nearly',
+           'first_difference', 'sizes_of', 'numbers_of', 'some_mask', 'parameters_of', 'check_is_tensor', 'name_of',
+           'fixed_chance', 'compiled', 'exported', 'check_traced']
 
 # %% ../nbs/93_reports.ipynb #report-classes
 class Failure(NamedTuple):
@@ -104,6 +104,10 @@ class Broken(Exception):
         self.example, self.bug, self.symptom, self.last = example, bug, symptom, last
 
 
+class Misused(TypeError, ValueError):
+    "Raised where a check is given something that it cannot try: a mistake of the caller, not of the code under test."
+
+
 class NotChecked(Exception):
     "Raised inside a property that does not apply, with the reason."
 
@@ -147,7 +151,7 @@ def _try(holds: Callable[[], None]) -> None:
     "Run one property; whatever else the code under test raises counts as broken."
     try:
         holds()
-    except (Broken, NotChecked):
+    except (Broken, NotChecked, Misused):
         raise
     except Exception as e:
         bug = f"the code raises {type(e).__name__} here"
@@ -216,6 +220,18 @@ def parameters_of(
         return inspect.signature(fn.forward if isinstance(fn, torch.nn.Module) else fn).parameters
     except (TypeError, ValueError):
         return None
+
+
+def check_is_tensor(
+    found: Any,  # what the code under test returned
+) -> None:
+    "Raise Misused for an array of another library, and Broken for anything else that is no tensor."
+    if isinstance(found, Tensor):
+        return
+    kind = type(found)
+    if hasattr(found, "__array__"):
+        raise Misused(f"expected code that takes and returns torch tensors; got {kind.__module__}.{kind.__name__} from it")
+    raise Broken(f"it returned {kind.__name__}", "it does not return a tensor, or a tuple that begins with one")
 
 
 def name_of(
