@@ -562,7 +562,7 @@ def _suspect(t: Trace, heads: list[int], mask: Tensor | None) -> str | None:
     "A bug of attention itself that explains the numbers."
     for missing, target, before in _targets(t):
         for h in heads:
-            for reading in islice(_readings(t, h), 6 if len(heads) == 1 else 2):
+            for reading in islice(_readings(t, h), 6 if len(heads) == 1 else 2 if "qkv" in t.rows else 1):
                 ends: dict[str, Callable[[Tensor], Tensor]] = {}
                 for i, (merge_bug, _) in enumerate(islice(_merges(reading.v, reading.order), 3)):
                     if i == 1 and reading.bug:

@@ -392,8 +392,10 @@ def _alike(contexts: Tensor, got: Tensor, finish: _End) -> list[int]:
     ends = finish(contexts.flatten(0, 1)).unflatten(0, (s, b))
     if ends.shape[1:] != got.shape:
         return []
-    same = torch.isclose(ends.to(got), got, rtol=1e-3, atol=1e-4, equal_nan=True)
-    return [int(i) for i in same.flatten(1).all(1).nonzero()]
+    flat, want = ends.flatten(1).to(got), got.flatten()
+    few = slice(None, None, 1 + flat.shape[1] // 64)  # a sample tells most of them apart, however wide they are
+    same = torch.isclose(flat[:, few], want[few], rtol=1e-3, atol=1e-4, equal_nan=True).all(1)
+    return [int(i) for i in same.nonzero() if _same(flat[i], want[None])]
 
 # %% ../nbs/80_suspects.ipynb #softmax-fns
 _LN_2 = 0.6931471805599453
