@@ -17,8 +17,11 @@ from .naive_attention import naive_attention
 from attention_nb.reports import (
     Broken,
     NotChecked,
-    compiled,
+    Misused,
+    check_is_tensor,
+    check_traced,
     first_difference,
+    first_line,
     nearly,
     numbers_of,
     parameters_of,
@@ -26,7 +29,7 @@ from attention_nb.reports import (
     some_mask,
 )
 from .testing import random_qkv
-from .suspects import attention_suspects, name_suspect
+from .suspects import name_attention_bug
 
 # %% auto #0
 __all__ = ['attention_properties']
@@ -106,11 +109,7 @@ class _Attention:
     def __call__(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
         "The context, (b, h, n_q, d_v)."
         context, _ = self.raw(q, k, v, mask)
-        if not isinstance(context, Tensor):
-            raise Broken(
-                f"it returned {type(context).__name__}",
-                "it does not return a tensor, or a tuple that begins with one",
-            )
+        check_is_tensor(context)
         return context.unflatten(0, q.shape[:2]) if self.squeeze and context.ndim == 3 else context
 
     def allowed(self, q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tensor | None:
@@ -180,14 +179,18 @@ def _properties(a: _Attention) -> Iterator[tuple[str, Callable[[], None]]]:
     yield "a mask may differ between sentences, and broadcast", lambda: _mask_shapes(a)
     yield "padding changes nothing", lambda: _padding(a)
     yield "fully masked rows are zero, with finite gradients", lambda: _empty_rows(a)
-    yield "torch.compile changes nothing", lambda: _compiled(a)
+    yield "torch.compile and torch.export change nothing", lambda: _traced(a)
 
 # %% ../nbs/83_attention_properties.ipynb #values
 def _runs(a: _Attention) -> None:
     q, k, v = _draw(a.usual)
     try:
         context = a(q, k, v)
+    except Misused:
+        raise
     except (RuntimeError, ValueError, IndexError, AssertionError, TypeError) as e:
+        if "numpy" in str(e) or "ArrayType" in str(e):
+            raise Misused(f"fn: expected a function of torch tensors; given some it raised {first_line(e)}") from None
         try:
             a.squeeze = True
             context = a(q, k, v)
@@ -231,7 +234,7 @@ def _shape_error(a: _Attention, e: Exception) -> None:
             a(*_draw(sizes))
         except Exception:
             continue
-        raise Broken(f"{sizes_of(q=q, k=k, v=v)}: it raised {type(e).__name__}: {e}", bug)
+        raise Broken(f"{sizes_of(q=q, k=k, v=v)}: it raised {type(e).__name__}: {str(e)[:200]}", bug, symptom=True)
     raise Broken(
         f"{sizes_of(q=q, k=k, v=v)}: it raised {type(e).__name__}: {str(e)[:200]}",
         f"it fails on inputs of shape (b, h, n, d), which raise {type(e).__name__}",
@@ -280,7 +283,7 @@ def _recognise(a: _Attention) -> str | None:
                 continue
             if got.shape == want.shape and not nearly(got, want):
                 full = a.allowed(q, k, mask)
-                if bug := name_suspect(got.detach(), attention_suspects(q, k, v, full, a.scale)):
+                if bug := name_attention_bug(got.detach(), q, k, v, full, a.scale):
                     return bug
     return None
 
@@ -458,6 +461,7 @@ def _gradients(a: _Attention) -> None:
             raise Broken(
                 f"the gradient of {name} is zero",
                 f"no gradient reaches {name}: it is detached (.detach, .data) or not used",
+                symptom=got is not None and not a.sound,
             )
         if a.sound and not nearly(got, want, 1e-3):
             raise Broken(
@@ -640,7 +644,11 @@ def _masked(a: _Attention) -> None:
     _needs_mask(a)
     q, k, v = _draw(a.usual)
     mask = some_mask(a.usual.n_q, a.usual.n_k)
-    got, want = a(q, k, v, mask), a.oracle(q, k, v, mask)
+    try:
+        got, want = a(q, k, v, mask), a.oracle(q, k, v, mask)
+    except Exception:
+        a.mask_sound = False
+        raise
     if a.sound and not nearly(got, want):
         a_inverted = a.oracle(q, k, v, ~mask)
         bug = (
@@ -693,6 +701,7 @@ def _mask_shapes(a: _Attention) -> None:
                 f"a mask of shape {shape} for scores {(s.b, s.h, s.n_q, s.n_k)}: it raised {type(e).__name__}:"
                 f" {str(e)[:100]}",
                 "the mask does not broadcast to the scores: its axes are taken for others",
+                symptom=not a.mask_sound,
             ) from None
         if shape == (s.n_q, s.n_k):
             want, sound = a.oracle(q, k, v, mask), nearly(got, a.oracle(q, k, v, mask))
@@ -755,12 +764,6 @@ def _empty_rows(a: _Attention) -> None:
             )
 
 # %% ../nbs/83_attention_properties.ipynb #compiled
-def _compiled(a: _Attention) -> None:
-    q, k, v = _draw(a.usual)
-    want = a(q, k, v)
-    got = compiled(lambda *inputs: a(*inputs), q, k, v)
-    if not nearly(got, want):
-        raise Broken(
-            f"compiled: {first_difference(got, want)}",
-            "compiled, it gives other numbers: it depends on Python state or data",
-        )
+def _traced(a: _Attention) -> None:
+    small = _Sizes(2, 1, 2, 2 if a.causal is True else 3, 4, 2)
+    check_traced(lambda *inputs: a(*inputs), *_draw(small))

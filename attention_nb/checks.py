@@ -9,13 +9,14 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import torch.nn as nn
 from torch import Tensor
 
 from .agreement import agreement_properties
 from .attention_properties import attention_properties
-from .guards import check_flags, check_sizes
+from .guards import check_flags, check_scale, check_sizes
 from .layer_properties import layer_properties
-from .reports import CheckFailed, Report, examine, fixed_chance, name_of
+from .reports import CheckFailed, Report, examine, fixed_chance, name_of, parameters_of
 from .softmax_properties import masked_softmax_properties, softmax_properties
 
 # %% auto #0
@@ -25,10 +26,35 @@ __all__ = ['check_attention', 'check_self_attention', 'check_multi_head', 'check
 _Call = Callable[[Any, Tensor], Any]
 
 
-def _callable(name: str, thing: Any, what: str) -> None:
-    "Raise TypeError unless `thing` can be called."
+def _callable(name: str, thing: Any, what: str, n: int = 0) -> None:
+    "Raise TypeError unless `thing` can be called, with `n` arguments if that is said."
+    example = f"{thing.__name__}(…)" if inspect.isclass(thing) else ""
+    if inspect.isclass(thing):
+        raise TypeError(f"{name}: expected {what}, such as {example}; got the class {thing.__name__} itself")
     if not callable(thing):
         raise TypeError(f"{name}: expected {what}; got {type(thing).__name__}")
+    body = thing.forward if isinstance(thing, nn.Module) else thing
+    if isinstance(thing, nn.Module) and getattr(body, "__func__", None) is nn.Module.forward:
+        raise TypeError(f"{name}: expected {what}; got {type(thing).__name__}, which has no forward")
+    if inspect.isgeneratorfunction(body) or inspect.iscoroutinefunction(body):
+        raise TypeError(f"{name}: expected {what} that returns; got one that yields, {name_of(thing)}")
+    if type(thing).__module__.startswith("numpy"):
+        raise TypeError(f"{name}: expected {what} over torch tensors; got {name_of(thing)} of NumPy")
+    if n:
+        _takes(name, thing, what, n)
+
+
+def _takes(name: str, fn: Any, what: str, n: int) -> None:
+    "Raise TypeError if a function tells its parameters, and takes fewer than `n` or needs more beside a mask."
+    parameters = list((parameters_of(fn) or {}).values())
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if parameters_of(fn) is None or any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return
+    if len(positional) < n:
+        raise TypeError(f"{name}: expected {what}; got {name_of(fn)}, which takes {len(positional)} arguments, not {n}")
+    rest = [p for p in parameters if p not in positional[: n + 1] and p.kind is not p.VAR_KEYWORD]
+    if needed := [p.name for p in rest if p.default is p.empty and "mask" not in p.name and "bias" not in p.name]:
+        raise TypeError(f"{name}: expected {what}; got {name_of(fn)}, which also needs {needed[0]}: fix it with partial")
 
 
 def _run(subject: str, listed: Callable[[], Any]) -> Report:
@@ -47,8 +73,10 @@ def check_attention(
     scale: float | None = None,  # what it multiplies scores with; default 1 / √d_k
 ) -> Report:  # raises CheckFailed if a property does not hold
     "Check any attention function against what every attention must do."
-    _callable("fn", fn, "a function of q, k and v")
-    if causal not in (True, False, "lower-right", "upper-left"):
+    _callable("fn", fn, "a function of q, k and v", 3)
+    if scale is not None:
+        check_scale(scale)
+    if not isinstance(causal, (bool, str)) or causal not in (True, False, "lower-right", "upper-left"):
         raise ValueError(f'causal: expected True, False, "lower-right" or "upper-left"; got {causal!r}')
     if mask not in (None, True, False, "allowed", "blocked", "bias"):
         raise ValueError(f'mask: expected "allowed", "blocked", "bias", True, False or None; got {mask!r}')
@@ -64,7 +92,7 @@ def check_self_attention(
     call: _Call | None = None,  # how to call it: call(module, x); default module(x), or module(x, x, x)
 ) -> Report:  # raises CheckFailed if a property does not hold
     "Check any self-attention layer, with its own weights where its projections are recognised."
-    _layer(module, d_model, causal, n_heads)
+    _layer(module, d_model, causal, n_heads, positions, call)
     return _run(
         f"check_self_attention({name_of(module)})",
         lambda: layer_properties(module, d_model, causal, n_heads, positions, call),
@@ -79,29 +107,31 @@ def check_multi_head(
     call: _Call | None = None,  # how to call it: call(module, x); default module(x), or module(x, x, x)
 ) -> Report:  # raises CheckFailed if a property does not hold
     "Check any multi-head layer: as `check_self_attention`, with this number of heads."
-    _layer(module, d_model, causal, n_heads)
+    _layer(module, d_model, causal, n_heads, None, call)
     return _run(
         f"check_multi_head({name_of(module)})",
         lambda: layer_properties(module, d_model, causal, n_heads, None, call, alone=True),
     )
 
 
-def _layer(module: Any, d_model: int, causal: bool, n_heads: int | None) -> None:
+def _layer(
+    module: Any, d_model: int, causal: bool, n_heads: int | None, positions: bool | None, call: _Call | None
+) -> None:
     "Raise TypeError or ValueError for arguments that no layer check can take."
     check_sizes(d_model=d_model, **({} if n_heads is None else {"n_heads": n_heads}))
-    check_flags(causal=causal)
-    if inspect.isclass(module):
-        raise TypeError(
-            f"module: expected a layer, such as {module.__name__}(…); got the class {module.__name__} itself"
-        )
-    _callable("module", module, "a layer that can be called")
+    check_flags(causal=causal, **({} if positions is None else {"positions": positions}))
+    _callable("module", module, "a layer")
+    if call is not None:
+        _callable("call", call, "a function of module and x", 2)
+    if isinstance(module, nn.Module) and any(t.is_meta for t in module.parameters()):
+        raise TypeError("module: expected parameters with numbers; got some on the device meta, which holds none")
 
 # %% ../nbs/85_checks.ipynb #softmax-fns
 def check_softmax(
     fn: Callable[..., Any],  # fn(x), over the last dimension, or fn(x, dim)
 ) -> Report:  # raises CheckFailed if a property does not hold
     "Check any softmax: weights, dimensions, stability, gradients."
-    _callable("fn", fn, "a function of x")
+    _callable("fn", fn, "a function of x", 1)
     return _run(f"check_softmax({name_of(fn)})", lambda: softmax_properties(fn))
 
 
@@ -109,7 +139,7 @@ def check_masked_softmax(
     fn: Callable[..., Any],  # fn(scores, mask), over the last dimension; mask boolean, True = may attend
 ) -> Report:  # raises CheckFailed if a property does not hold
     "Check any masked softmax: what is forbidden gets exactly 0, whatever its score."
-    _callable("fn", fn, "a function of scores and mask")
+    _callable("fn", fn, "a function of scores and mask", 2)
     return _run(f"check_masked_softmax({name_of(fn)})", lambda: masked_softmax_properties(fn))
 
 # %% ../nbs/85_checks.ipynb #agrees-fn

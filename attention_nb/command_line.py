@@ -164,4 +164,7 @@ def main(
     except (_Unusable, TypeError, ValueError) as e:
         print(f"attention-nb: {e}", file=sys.stderr)
         return 2
+    except Exception as e:
+        print(f"attention-nb: {args.target}: {first_line(e)}", file=sys.stderr)
+        return 2
     return 0

@@ -9,6 +9,7 @@ import copy
 import math
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +18,7 @@ import torch.nn as nn
 from torch import Tensor
 
 from .projections import Trace, compare_with_own_weights, heads_of, role_of, trace_layer
-from .reports import Broken, NotChecked, compiled, first_difference, first_line, nearly, parameters_of
+from .reports import Broken, Misused, NotChecked, check_is_tensor, check_traced, first_difference, first_line, nearly, parameters_of
 
 # %% auto #0
 __all__ = ['layer_properties']
@@ -47,10 +48,19 @@ class _Layer:
     ):
         self.d_model, self.causal, self.positions, self.alone = d_model, causal, positions, alone
         self.module = _copy(module)
+        self.call = call or _how_to_call(self.module, causal)
+        module = self.settled(module)
         self.fresh = _copy(module)  # one that was never called
         self.plain = _plain_weights(self.module, d_model)
-        self.call = call or _how_to_call(self.module, causal)
         self.n_heads = n_heads or (heads_of(self.module) if isinstance(self.module, nn.Module) else None)
+
+    def settled(self, module: Any) -> Any:
+        "The module; if it finds its widths at the first call, a copy that has been called."
+        if isinstance(module, nn.Module) and any(map(nn.parameter.is_lazy, module.parameters())):
+            with torch.no_grad(), suppress(Exception):  # what it raises is told by the first property
+                self.call(self.module, _draw(self))
+                return self.module
+        return module
 
     @cached_property
     def trace(self) -> Trace:
@@ -60,7 +70,18 @@ class _Layer:
     @cached_property
     def verdict(self) -> tuple[bool, str | None]:
         "Whether it agrees with its own weights, and the bug if not; the line-up can take seconds, so once is enough."
-        return compare_with_own_weights(self.trace, self.n_heads, self.causal)
+        window = _window(self)
+        if not self.causal or window is None or window[1] >= _N:
+            return compare_with_own_weights(self.trace, self.n_heads, self.causal)
+        name, size = window
+        for seen in (size, size + 1, size - 1):
+            if seen and compare_with_own_weights(self.trace, self.n_heads, True, seen, name=False)[0]:
+                fits = seen == size or self.positions  # some count only what lies before the word
+                return (True, None) if fits else (False, _window_bug(name, size, seen))
+        if compare_with_own_weights(self.trace, self.n_heads, True, name=False)[0]:
+            return True, None  # the setting is for something else
+        bug = compare_with_own_weights(self.trace, self.n_heads, True, size)[1]
+        return (False, bug) if bug else compare_with_own_weights(self.trace, self.n_heads, True)
 
     def __call__(self, x: Tensor) -> Tensor:
         "The output, (b, n, d_out)."
@@ -81,6 +102,16 @@ class _Layer:
         if not isinstance(self.module, nn.Module):
             raise NotChecked("it is a function, not a module")
         return self.module
+
+
+def _window(a: _Layer) -> tuple[str, int] | None:
+    "The name and value of a setting that says how far a word looks."
+    for m in a.module.modules() if isinstance(a.module, nn.Module) else ():
+        for name, v in vars(m).items():
+            named = re.fullmatch(r"_?((sliding|local|attn|attention)_)*window(_(size|len|length))?|sliding_window", name)
+            if named and isinstance(v, int) and not isinstance(v, bool) and v > 0:
+                return name, v
+    return None
 
 
 def _copy(module: Any) -> Any:
@@ -179,7 +210,7 @@ def _properties(a: _Layer) -> Iterator[tuple[str, Callable[[], None]]]:
     yield "large inputs give finite values and gradients", lambda: _large(a)
     yield "float16 and bfloat16 give finite, nearly equal values", lambda: _half(a)
     yield "weights that it returns are weights", lambda: _returned(a)
-    yield "torch.compile changes nothing", lambda: _compiled(a)
+    yield "torch.compile and torch.export change nothing", lambda: _traced(a)
 
 # %% ../nbs/84_layer_properties.ipynb #runs
 def _draw(a: _Layer, b: int = _B, n: int = _N, seed: int = 0) -> Tensor:
@@ -191,11 +222,9 @@ def _runs(a: _Layer) -> None:
     try:
         y = a(x)
     except Exception as e:
+        _wrong_width(a, e)
         raise Broken(f"x {tuple(x.shape)}: it raised {first_line(e)}", _shape_bug(a, e)) from None
-    if not isinstance(y, Tensor):
-        raise Broken(
-            f"it returned {type(y).__name__}", "it does not return a tensor, or a tuple that begins with one"
-        )
+    check_is_tensor(y)
     if y.ndim != 3 or y.shape[:2] != x.shape[:2]:
         raise Broken(
             f"x {tuple(x.shape)}: it gives shape {tuple(y.shape)}, expected ({_B}, {_N}, d_out)",
@@ -212,6 +241,20 @@ def _runs(a: _Layer) -> None:
             bug if last else "ordinary inputs already give NaN or infinity",
             symptom=not last,
         )
+
+
+def _wrong_width(a: _Layer, e: Exception) -> None:
+    "Raise Misused if it takes rows of another width, or no rows at all."
+    if "'indices'" in str(e):
+        raise Misused("module: expected a layer over rows (b, n, d_model); got one that begins with an embedding of ids")
+    linears = [m for m in a.module.modules() if isinstance(m, nn.Linear)] if isinstance(a.module, nn.Module) else []
+    widths = [getattr(a.module, "embed_dim", None), *(m.in_features for m in linears)]
+    for width in dict.fromkeys(w for w in widths if isinstance(w, int) and w != a.d_model):
+        try:
+            a(torch.randn(_B, _N, width))
+        except Exception:
+            continue
+        raise Misused(f"d_model: expected {width}, the width of the rows that it takes; got {a.d_model}")
 
 
 def _shape_bug(a: _Layer, e: Exception) -> str:
@@ -288,6 +331,9 @@ def _own_weights(a: _Layer) -> None:
         raise Broken(
             f"in one call {twice[0]} is called {t.calls[twice[0]]} times", f"{twice[0]} is applied more than once"
         )
+    width = sum(r.shape[-1] for r in t.rows.get("q", []))
+    if a.n_heads and len(t.rows.get("q", [])) == 1 and width % a.n_heads and a.d_model % a.n_heads:
+        raise Misused(f"n_heads: expected a divisor of the width of its queries, {width}; got {a.n_heads}")
     if cap := _capped(a):
         raise NotChecked(f"its scores are not plain ({cap})")
     agrees, bug = a.verdict
@@ -297,6 +343,8 @@ def _own_weights(a: _Layer) -> None:
         f"x {tuple(t.x.shape)}, {a.n_heads or '?'} heads: the context is not softmax(q kᵀ / √d_head) v of its own"
         " q, k and v"
     )
+    if bug and a.positions and "by accident" in bug:
+        raise NotChecked("it attends to a window")
     if bug:
         raise Broken(where, bug)
     if not _pure(a, t):
@@ -527,28 +575,56 @@ def _holds_in_training(a: _Layer, j: int) -> bool:
 
 
 def _reaches(a: _Layer) -> None:
-    x = _draw(a)
+    reach, window = _reach(a), _window(a)
+    expected = torch.ones(_N, _N, dtype=torch.bool)
+    expected = expected.tril() if a.causal else expected
+    missing = expected & ~reach
+    if not missing.any():
+        return
+    if window and (a.positions or _as_set(a, reach, window[1])):
+        raise NotChecked(f"it attends to a window ({window[0]} = {window[1]})")
+    j, i = (int(at) for at in missing.T.nonzero()[0])
+    seen = int(reach[-1].sum())
+    if missing.diagonal().any():
+        bug = "a word does not see itself: the causal mask is off by one (diagonal)"
+    elif not a.causal and missing.triu(1).equal(missing):
+        bug = "a causal mask is on, though causal=False was said: later words do not reach earlier outputs"
+    elif a.positions:
+        raise NotChecked("it attends to a window")
+    elif window and a.causal and _as_set(a, reach, seen):
+        bug = _window_bug(*window, seen)
+    else:
+        bug = (
+            "some words are never seen: a mask is too narrow (a window? if it is meant, keep its size in an attribute"
+            " named window, or say positions=True), a slice is off by one, or the mask is upside down (triu for tril)"
+        )
+    raise Broken(f"changing word {j} does not move output {i}", bug, symptom=True)
+
+
+def _reach(a: _Layer) -> Tensor:
+    "Which output is moved by which word, (n, n)."
+    x, moved = _draw(a), []
     before = a(x)
     for j in range(_N):
         other = x.clone()
         other[:, j] = -other[:, j] + 1
-        moved = (a(other) - before).abs().amax((0, 2)) > 1e-6
-        expected = torch.arange(_N) >= j if a.causal else torch.ones(_N, dtype=torch.bool)
-        missing = expected & ~moved
-        if missing.any():
-            i = int(missing.nonzero()[0])
-            if i == j:
-                bug = "a word does not see itself: the causal mask is off by one (diagonal)"
-            elif not a.causal and i < j:
-                bug = "a causal mask is on, though causal=False was said: later words do not reach earlier outputs"
-            elif a.positions:
-                raise NotChecked("it attends to a window")
-            else:
-                bug = (
-                    "some words are never seen: a mask is too narrow (a window?), a slice is off by one, or the"
-                    " mask is upside down (triu for tril)"
-                )
-            raise Broken(f"changing word {j} does not move output {i}", bug, symptom=True)
+        moved.append((a(other) - before).abs().amax((0, 2)) > 1e-6)
+    return torch.stack(moved, -1)
+
+
+def _as_set(a: _Layer, reach: Tensor, window: int) -> bool:
+    "Whether every word reaches just as far as a window of this size says; both ways there are several customs."
+    back = torch.arange(_N)[:, None] - torch.arange(_N)
+    if a.causal:
+        return reach.equal((back >= 0) & (back < window))
+    return any(reach.equal(back.abs() <= side) for side in (window // 2, window - 1, window))
+
+
+def _window_bug(name: str, size: int, seen: int) -> str:
+    return (
+        f"the window is off: {name} = {size}, but a word sees {seen} words, itself included (if that is meant, say"
+        " positions=True)"
+    )
 
 # %% ../nbs/84_layer_properties.ipynb #order
 _POSITIONAL = re.compile(
@@ -579,6 +655,8 @@ def _equivariant(a: _Layer) -> None:
         raise NotChecked(f"it seems to know positions ({name}); say positions=True or False")
     if a.positions is None and a.causal:
         raise NotChecked("the order of the past matters: if it knows no positions, say positions=False")
+    if a.positions is None and (window := _window(a)) and _as_set(a, _reach(a), window[1]):
+        raise NotChecked(f"it attends to a window ({window[0]} = {window[1]})")
     raise Broken(
         f"words reordered as {p.tolist()}: the outputs are not the same in another order",
         "the order of the words matters: a mask or positions (then say positions=True), or a reshape that mixes"
@@ -823,6 +901,19 @@ def _large(a: _Layer) -> None:
             raise Broken(f"inputs {factor:g} times as large: the gradient is NaN or infinite", bug)
 
 
+def _mixed(a: _Layer, e: Exception) -> str:
+    "If types meet that do not fit: why, and whether autocast helps. Layers made for autocast are right too."
+    if "dtype" not in str(e) and "scalar type" not in str(e):
+        return ""
+    try:
+        with torch.autocast("cpu", torch.bfloat16):
+            a(_draw(a))
+        helps = "under torch.autocast it runs"
+    except Exception:
+        helps = "torch.autocast does not help"
+    return f": something in forward stays float32, such as a mask or a table; {helps}"
+
+
 def _half(a: _Layer) -> None:
     x, module = _draw(a), a.layer
     want = a(x)
@@ -837,7 +928,7 @@ def _half(a: _Layer) -> None:
                     "a number such as -1e9 stands for minus infinity, and float16 cannot "
                     "hold it: use -inf or torch.finfo(dtype).min",
                 ) from None
-            raise NotChecked(f"{dtype} raises {first_line(e, 90)}") from None
+            raise NotChecked(f"{dtype} raises {first_line(e, 90)}{_mixed(a, e)}") from None
         except Exception as e:
             raise NotChecked(f"{dtype} raises {first_line(e, 90)}") from None
         if not y.isfinite().all():
@@ -880,12 +971,6 @@ def _returned(a: _Layer) -> None:
         )
 
 
-def _compiled(a: _Layer) -> None:
-    x, module = _draw(a), a.layer
-    want = a(x)
-    got = compiled(lambda t: _first_tensor(a.call(module, t))[0], x)
-    if not nearly(got, want):
-        raise Broken(
-            f"compiled: {first_difference(got, want)}",
-            "compiled, it gives other numbers: it depends on Python state or data",
-        )
+def _traced(a: _Layer) -> None:
+    module = a.layer
+    check_traced(lambda t: _first_tensor(a.call(module, t))[0], _draw(a, 2, 3))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from itertools import permutations, product
+from itertools import islice, permutations, product
 from typing import Any, NamedTuple
 
 import torch
@@ -19,7 +19,7 @@ from torch import Tensor
 from .masks import causal_mask
 from .self_attention import scaled_dot_product_attention
 from .reports import nearly
-from .suspects import attention_suspects, name_suspect
+from .suspects import name_attention_bug
 
 # %% auto #0
 __all__ = ['role_of', 'Trace', 'trace_layer', 'heads_of', 'compare_with_own_weights']
@@ -98,6 +98,7 @@ class Trace(NamedTuple):
     calls: dict[str, int]  # how often each recognised projection was called
     names: dict[str, list[str]]  # role → names
     strangers: list[str]  # modules and parameters that are none of them
+    others: list[tuple[str, dict[str, list[Tensor]]]]  # bug, and `rows` if weights are used the other way round
 
 
 _QUIET = (nn.Dropout, nn.Identity, nn.ModuleList, nn.ModuleDict, nn.Sequential, nn.Softmax, nn.Flatten)
@@ -142,33 +143,76 @@ def trace_layer(
     "Call a layer once and write down what goes in and out of its projections."
     leaves, names = _leaves(layer), {name: role for name, role in _roles(layer).items() if role}
     out, calls, ins, outs = _watch({name: leaves[name] for name in names}, lambda: call(layer, x))
-    found = [(role, name, _rows(outs[name], x)) for name, role in names.items() if name in outs]
+    seen = [(role, _rows(outs[name], x)) for name, role in names.items() if name in outs]
+    found = [(role, [("", t)]) for role, t in seen if role and t is not None]
     bare = _bare(layer, leaves)
-    for name, (role, p) in bare.items():
-        t, bias = _times(x, p, layer, name), _bias(layer, role)
-        found.append((role, name, t if t is None or bias is None else t + bias.flatten()))
-    rows = {
-        r: kept for r in _ROLES if (kept := [t for role, _, t in found if role == r != "out" and t is not None])
-    }
-    named = {
-        r: [n for n, role in [*names.items(), *((n, b[0]) for n, b in bare.items())] if role == r] for r in _ROLES
-    }
-    last = next(
-        (name for name in reversed(named["out"]) if name in ins), None
-    )  # an output projection that was called
+    found += [(role, _times(x, p, layer, name, _bias(layer, role))) for name, (role, p) in bare.items()]
+    read = _read_directly(layer, {n: leaves[n] for n, r in names.items() if r != "out" and n not in outs}, x, call)
+    found += [(names[name] or "", _without_call(x, leaves[name], name)) for name in read]
+    ways = _ways([(role, options) for role, options in found if role != "out" and options])
+    everyone = [*names.items(), *((n, b[0]) for n, b in bare.items())]
+    named = {r: [n for n, role in everyone if role == r] for r in _ROLES}
+    last = next((name for name in reversed(named["out"]) if name in ins), None)  # the one that was called
     return Trace(
         x,
         out,
-        rows,
+        ways[0][1],
         _rows(ins[last], x) if last else None,
         {n: leaves[n] for n in named["out"] if n in leaves and n not in ins},
         {n: p.detach() for n, (role, p) in bare.items() if role == "out"},
         _bias(layer, "out"),
         _rows(outs[last], x) if last else None,
-        calls | {name: 1 for name in bare},
+        calls | {name: 1 for name in [*bare, *read]},
         {r: found for r, found in named.items() if found},
-        _strangers(layer, {*names, *bare}),
+        _strangers(layer, {*names, *bare}) + [f"{name}, whose weight is read without a call" for name in read],
+        ways[1:],
     )
+
+
+def _read_directly(
+    layer: nn.Module, unfired: dict[str, nn.Module], x: Tensor, call: Callable[[nn.Module, Tensor], Tensor]
+) -> list[str]:
+    "Of the projections that were not called, those whose weight the output depends on."
+    weights = {n: w for n, m in unfired.items() if isinstance(w := getattr(m, "weight", None), nn.Parameter) and w.requires_grad}
+    if not weights:
+        return []
+    with torch.enable_grad():
+        out = call(layer, x)
+        grads = torch.autograd.grad(out.sum(), list(weights.values()), allow_unused=True) if out.requires_grad else ()
+    return [name for name, g in zip(weights, grads) if g is not None]
+
+
+def _without_call(x: Tensor, m: nn.Module, name: str) -> list[tuple[str, Tensor]]:
+    "What a projection gives if its weight is read: rightly, and, if it is square, the other way round (its name)."
+    with torch.no_grad():
+        w, b = m.get_parameter("weight"), getattr(m, "bias", None)
+        if not isinstance(m, nn.Linear) or w.shape[1] != x.shape[-1]:
+            return []
+        options = [("", F.linear(x, w, b))]
+        if w.shape[0] == w.shape[1]:
+            options += [(name, F.linear(x, w.T, bias)) for bias in ((b,) if b is None else (b, None))]
+    return options
+
+
+def _untransposed(names: list[str]) -> str:
+    "The bug, if there is one."
+    which = " and ".join(f"{name}.weight" for name in names)
+    how = f"x @ weight, where nn.Linear means x @ weight.T (call {names[0]}(x))" if names else ""
+    return f"{which} {'is' if len(names) == 1 else 'are'} used untransposed: {how}" if names else ""
+
+
+def _ways(found: list[tuple[str, list[tuple[str, Tensor]]]]) -> list[tuple[str, dict[str, list[Tensor]]]]:
+    "Every choice of one option each, as bug and rows by role: all first ones, then all last ones, then mixed ones."
+    ways = []
+    for chosen in islice(product(*(options for _, options in found)), 64):
+        rows: dict[str, list[Tensor]] = {}
+        for (role, _), (_, t) in zip(found, chosen):
+            rows.setdefault(role, []).append(t)
+        changed = sum(pick is not options[0] for pick, (_, options) in zip(chosen, found))
+        most = sum(len(options) > 1 for _, options in found)
+        bug = _untransposed([name for name, _ in chosen if name])
+        ways.append((0 if not changed else 1 if changed == most else 2, bug, rows))
+    return [(bug, rows) for _, bug, rows in sorted(ways, key=lambda way: way[0])]
 
 
 def _watch(
@@ -243,16 +287,19 @@ def _rows(t: Any, x: Tensor) -> Tensor | None:
     return t.view(*x.shape[:2], -1) if t.ndim == 2 else None
 
 
-def _times(x: Tensor, p: Tensor, layer: nn.Module, name: str) -> Tensor | None:
-    "The input times a bare parameter."
+def _times(x: Tensor, p: Tensor, layer: nn.Module, name: str, bias: Tensor | None) -> list[tuple[str, Tensor]]:
+    "The input times a bare parameter; a square one may be meant as x @ W or as x @ W.T, and either is right."
     with torch.no_grad():
         if name.endswith("in_proj_weight"):
-            return F.linear(x, p, dict(layer.named_parameters()).get(name.replace("weight", "bias")))
+            return [("", F.linear(x, p, dict(layer.named_parameters()).get(name.replace("weight", "bias"))))]
+        products = []
         if p.ndim == 3 and p.shape[1] == x.shape[-1]:  # one matrix per head, (h, d_model, d_head)
-            return torch.einsum("bnd,hde->bnhe", x, p).flatten(2)
-        if p.ndim == 3 and p.shape[0] == x.shape[-1]:  # (d_model, h, d_head)
-            return torch.einsum("bnd,dhe->bnhe", x, p).flatten(2)
-        return x @ p if p.shape[0] == x.shape[-1] else x @ p.T if p.shape[-1] == x.shape[-1] else None
+            products = [torch.einsum("bnd,hde->bnhe", x, p).flatten(2)]
+        elif p.ndim == 3 and p.shape[0] == x.shape[-1]:  # (d_model, h, d_head)
+            products = [torch.einsum("bnd,dhe->bnhe", x, p).flatten(2)]
+        elif p.ndim == 2:
+            products = [x @ w for w in (p, p.T) if w.shape[0] == x.shape[-1]]
+        return [("", t if bias is None else t + bias.flatten()) for t in products]
 
 # %% ../nbs/81_projections.ipynb #heads-fn
 def heads_of(
@@ -404,6 +451,10 @@ def _merges(c: Tensor, order: str = "") -> Iterator[tuple[str, Tensor]]:
         yield "heads are averaged, where they should be laid side by side (concatenated)", c.mean(1)
         yield "heads are added up, where they should be laid side by side (concatenated)", c.sum(1)
         yield "only the first head is used", c[:, 0]
+        yield (
+            "every head gives what the first head gives: copies of one head",
+            c[:, :1].expand_as(c).transpose(1, 2).reshape(b, n, h * d),
+        )
         yield "heads are merged in the wrong order", c.flip(1).transpose(1, 2).reshape(b, n, h * d)
 
 
@@ -424,6 +475,12 @@ def _targets(t: Trace) -> Iterator[tuple[str, Tensor, Callable[[Tensor], Tensor]
 
         yield "", t.out, project
         yield f"the output projection {name} is never applied", t.out, same
+        if isinstance(out_proj, nn.Linear) and out_proj.in_features == out_proj.out_features:
+
+            def turned(c: Tensor, out_proj: nn.Linear = out_proj) -> Tensor:
+                return F.linear(c, out_proj.weight.T, out_proj.bias) if c.shape[-1] == out_proj.in_features else c
+
+            yield _untransposed([name]), t.out, turned
     for name, matrix in t.matrices.items():
         out = t.out if t.bias is None else t.out - t.bias
         for m in (matrix.flatten(0, -2), matrix.flatten(0, -2).T):
@@ -441,71 +498,81 @@ def compare_with_own_weights(
     t: Trace,  # from `trace_layer`
     n_heads: int | None,  # if known
     causal: bool,  # is the future hidden?
+    window: int | None = None,  # how many words, itself included, a word may look back on; None: all
+    name: bool = True,  # if it does not agree, look for the bug?
 ) -> tuple[bool, str | None]:  # does it agree? and if not, the bug
     "Compute attention from what the layer's own projections gave, and find out how the layer differs."
-    mask = causal_mask(t.x.shape[1]) if causal else None
-    width = sum(r.shape[-1] for r in t.rows.get("q", [])) or sum(r.shape[-1] for r in t.rows.get("qkv", [])) // 3
-    if not width:
-        return False, None
-    several = len(t.rows.get("q", [])) > 1  # a stack of single heads
-    all_h = [h for h in range(1, width + 1) if width % h == 0 and h <= 64]
-    first = [len(t.rows["q"])] if several else [n_heads] if n_heads else all_h
+    mask = causal_mask(t.x.shape[1]).triu(1 - (window or t.x.shape[1])) if causal else None
+    all_h = [h for h in range(1, min(_width(t), 64) + 1) if _width(t) % h == 0]
+    stack = len(t.rows.get("q", []))  # several: single heads
+    first = [stack] if stack > 1 else [n_heads] if n_heads else all_h
     with torch.no_grad():
-        found: list[str] = []
-        for bug in _explanations(t, first, mask):
-            if not bug:
-                return True, None
-            found.append(bug)
-        if found:
-            return False, found[0]
+        ways = [("", t), *((bug, t._replace(rows=rows)) for bug, rows in t.others)]
+        for turned, way in ways:
+            for bug in _explanations(way, first, mask, right=True):
+                return not (turned or bug), _joined(turned, bug) or None
+        if not name:
+            return False, None
+        for turned, way in ways[:2]:
+            for bug in _explanations(way, first, mask):
+                return False, _joined(turned, bug)
         for h in all_h:
-            if h not in first and any(not bug for bug in _explanations(t, [h], mask)):
-                return (
-                    False,
-                    (
-                        f"the rows are split into {h} heads of width {width // h}, not into {first[0]} of width"
-                        f" {width // first[0]}"
-                    ),
-                )
-        return False, _suspect(t, first, mask)
+            if h not in first and "" in _explanations(t, [h], mask, right=True):
+                return False, f"the rows are split into {_wide(t, h, ' heads')}, not into {_wide(t, first[0])}"
+        for turned, way in ways[:2]:
+            if suspect := _suspect(way, first, mask):
+                return False, _joined(suspect, turned)
+        return False, None
 
 
-def _explanations(t: Trace, heads: list[int], mask: Tensor | None) -> Iterator[str]:
-    "Bugs of splitting and merging that explain the numbers; an empty one if nothing is wrong."
+def _wide(t: Trace, h: int, heads: str = "") -> str:
+    "A number of heads and their width."
+    return f"{h}{heads} of width {_width(t) // h}"
+
+
+def _joined(*bugs: str) -> str:
+    "Several bugs as one sentence."
+    return "; and ".join(filter(None, bugs))
+
+
+def _width(t: Trace) -> int:
+    "The width of all queries together; 0 if there are none."
+    return sum(r.shape[-1] for r in t.rows.get("q", [])) or sum(r.shape[-1] for r in t.rows.get("qkv", [])) // 3
+
+
+def _explanations(t: Trace, heads: list[int], mask: Tensor | None, right: bool = False) -> Iterator[str]:
+    "Bugs of splitting and merging that explain the numbers; an empty one if nothing is wrong. `right`: only that one."
     for missing, target, before in _targets(t):
-        for h in heads:
+        for h in heads if not (right and "never" in missing) else []:
             for reading in _readings(t, h):
+                if right and reading.bug:
+                    continue
                 context = scaled_dot_product_attention(reading.q, reading.k, reading.v, mask)[0]
                 for bug, merged in _merges(context, reading.order):
-                    if nearly(before(merged), target, 1e-4):
-                        yield "; and ".join(filter(None, (missing, reading.bug, bug)))
+                    if not (right and bug) and nearly(before(merged), target, 1e-4):
+                        yield _joined(missing, reading.bug, bug)
+            if not right and h > 1:
+                for reading in _readings(t, 1):
+                    context = scaled_dot_product_attention(reading.q, reading.k, reading.v, mask)[0]
+                    if not reading.bug and nearly(before(context[:, 0].repeat(1, 1, h)), target, 1e-4):
+                        yield f"one head is computed and repeated {h} times: every head is a copy of the first"
 
 
 def _suspect(t: Trace, heads: list[int], mask: Tensor | None) -> str | None:
     "A bug of attention itself that explains the numbers."
     for missing, target, before in _targets(t):
         for h in heads:
-            seen: list[_Reading] = []
-            for reading in _readings(t, h):
-                if len(seen) >= 6:
-                    break
-                seen.append(reading)
-                for i, (merge_bug, _) in enumerate(_merges(reading.v, reading.order)):
-                    if i > 2 or (reading.bug and i == 1):
+            for reading in islice(_readings(t, h), 6 if len(heads) == 1 else 2 if "qkv" in t.rows else 1):
+                ends: dict[str, Callable[[Tensor], Tensor]] = {}
+                for i, (merge_bug, _) in enumerate(islice(_merges(reading.v, reading.order), 3)):
+                    if i == 1 and reading.bug:
                         continue
 
-                    def merge(c: Tensor, i: int = i) -> Tensor:
-                        return list(_merges(c))[i][1]
+                    def end(c: Tensor, i: int = i, order: str = reading.order) -> Tensor:
+                        return before(next(islice(_merges(c, order), i, None))[1])
 
-                    wrong = (
-                        (name, before(merge(c)))
-                        for name, c in attention_suspects(
-                            reading.q, reading.k, reading.v, mask, d_model=t.x.shape[-1]
-                        )
-                        if c.ndim == 4
-                    )
-                    if len(seen) > 1 or i:
-                        wrong = (pair for pair in wrong if "; and " not in pair[0])
-                    if bug := name_suspect(target, wrong):
-                        return "; and ".join(filter(None, (bug, missing, reading.bug, merge_bug)))
+                    ends.setdefault(_joined(missing, reading.bug, merge_bug), end)
+                width = t.x.shape[-1]
+                if bug := name_attention_bug(target, reading.q, reading.k, reading.v, mask, d_model=width, ends=ends):
+                    return bug
     return None

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import inspect
+import io
 import logging
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from html import escape
 from typing import Any, NamedTuple
 
@@ -18,8 +19,9 @@ import torch
 from torch import Tensor
 
 # %% auto #0
-__all__ = ['Failure', 'Report', 'CheckFailed', 'Broken', 'NotChecked', 'examine', 'first_line', 'nearly', 'first_difference',
-           'sizes_of', 'numbers_of', 'some_mask', 'parameters_of', 'name_of', 'fixed_chance', 'compiled']
+__all__ = ['Failure', 'Report', 'CheckFailed', 'Broken', 'Misused', 'NotChecked', 'examine', 'first_line', 'nearly',
+           'first_difference', 'sizes_of', 'numbers_of', 'some_mask', 'parameters_of', 'check_is_tensor', 'name_of',
+           'fixed_chance', 'compiled', 'exported', 'check_traced']
 
 # %% ../nbs/93_reports.ipynb #report-classes
 class Failure(NamedTuple):
@@ -102,6 +104,10 @@ class Broken(Exception):
         self.example, self.bug, self.symptom, self.last = example, bug, symptom, last
 
 
+class Misused(TypeError, ValueError):
+    "Raised where a check is given something that it cannot try: a mistake of the caller, not of the code under test."
+
+
 class NotChecked(Exception):
     "Raised inside a property that does not apply, with the reason."
 
@@ -126,7 +132,8 @@ def examine(
         else:
             report.passed.append(name)
     if guesses and recognise and (bug := _or_none(recognise)):
-        report.failed = [f._replace(bug=bug) if f.property in guesses else f for f in report.failed]
+        named = [f._replace(bug=bug) for f in report.failed if f.property in guesses]
+        report.failed = named + [f for f in report.failed if f.property not in guesses]  # the main finding first
     if report.failed:
         raise CheckFailed(report)
     return report
@@ -144,7 +151,7 @@ def _try(holds: Callable[[], None]) -> None:
     "Run one property; whatever else the code under test raises counts as broken."
     try:
         holds()
-    except (Broken, NotChecked):
+    except (Broken, NotChecked, Misused):
         raise
     except Exception as e:
         bug = f"the code raises {type(e).__name__} here"
@@ -215,6 +222,18 @@ def parameters_of(
         return None
 
 
+def check_is_tensor(
+    found: Any,  # what the code under test returned
+) -> None:
+    "Raise Misused for an array of another library, and Broken for anything else that is no tensor."
+    if isinstance(found, Tensor):
+        return
+    kind = type(found)
+    if hasattr(found, "__array__"):
+        raise Misused(f"expected code that takes and returns torch tensors; got {kind.__module__}.{kind.__name__} from it")
+    raise Broken(f"it returned {kind.__name__}", "it does not return a tensor, or a tuple that begins with one")
+
+
 def name_of(
     thing: Any,  # a function, a class or an object
 ) -> str:  # its name, or that of its class
@@ -235,21 +254,68 @@ def fixed_chance() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
+@contextmanager
+def _quiet() -> Iterator[None]:
+    "No warnings: tracing warns of much that is no concern of the caller."
+    level = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(level)
+
+
 def compiled(
     f: Callable[..., Tensor],  # what to trace
     *inputs: Tensor,  # its arguments
 ) -> Tensor:  # what the traced function gives; NotChecked if it cannot be traced
     "Trace a function with torch.compile and run the trace eagerly, which needs no C++ compiler."
-    log = logging.getLogger("torch._dynamo")
-    level = log.level
-    log.setLevel(logging.CRITICAL)  # it warns of much that is no concern of the caller
     try:
-        torch._dynamo.reset()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with _quiet():
+            torch._dynamo.reset()
             traced: Tensor = torch.compile(f, backend="eager", dynamic=False)(*inputs)
             return traced
     except Exception as e:
         raise NotChecked(f"torch.compile cannot trace it: {type(e).__name__}") from None
-    finally:
-        log.setLevel(level)
+
+
+def exported(
+    f: Callable[..., Tensor],  # what to trace
+    *inputs: Tensor,  # its arguments
+) -> Tensor:  # what the traced function gives; NotChecked if it cannot be traced
+    "Trace a function with torch.export and run the graph."
+
+    class Module(torch.nn.Module):
+        def forward(self, *inputs: Tensor) -> Tensor:
+            return f(*inputs)
+
+    try:
+        with _quiet():
+            graph: Tensor = torch.export.export(Module(), inputs, strict=False).module()(*inputs)
+            return graph
+    except Exception as e:
+        raise NotChecked(f"torch.export cannot trace it: {type(e).__name__}") from None
+
+
+def check_traced(
+    f: Callable[..., Tensor],  # what to trace
+    *inputs: Tensor,  # its arguments; small ones, since a trace unrolls loops
+) -> None:
+    "Raise Broken if a traced function gives other numbers, NotChecked if it cannot be traced."
+    reasons = []
+    for name, trace in (("torch.compile", compiled), ("torch.export", exported)):
+        want = f(*inputs)
+        try:
+            got = trace(f, *inputs)
+        except NotChecked as e:
+            reasons.append(str(e))
+            continue
+        finally:
+            f(*inputs)  # what it keeps from its last call is an ordinary tensor again
+        if not nearly(got, want):
+            bug = f"traced by {name}, it gives other numbers: it depends on Python state or data"
+            raise Broken(f"{name}: {first_difference(got, want)}", bug)
+    if reasons:
+        raise NotChecked("; ".join(reasons))

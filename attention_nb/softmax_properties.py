@@ -15,6 +15,7 @@ from torch import Tensor
 from attention_nb.reports import (
     Broken,
     NotChecked,
+    check_is_tensor,
     first_difference,
     first_line,
     nearly,
@@ -40,6 +41,8 @@ class _Softmax:
 
     def __call__(self, x: Tensor, dim: int = -1) -> Tensor:
         out = self.fn(x, dim) if self.takes_dim else self.fn(x)
+        if hasattr(out, "__array__"):
+            check_is_tensor(out)
         if not isinstance(out, Tensor) or out.shape != x.shape:
             kind = f"shape {tuple(out.shape)}" if isinstance(out, Tensor) else type(out).__name__
             raise Broken(f"x {tuple(x.shape)}: it gives {kind}", "it does not return a tensor of the shape of x")
@@ -258,6 +261,8 @@ class _MaskedSoftmax:
 
     def __call__(self, scores: Tensor, mask: Tensor) -> Tensor:
         out = self.fn(scores, mask)
+        if hasattr(out, "__array__"):
+            check_is_tensor(out)
         if not isinstance(out, Tensor) or out.shape != scores.shape:
             kind = f"shape {tuple(out.shape)}" if isinstance(out, Tensor) else type(out).__name__
             raise Broken(

@@ -5,9 +5,9 @@
 # %% ../nbs/80_suspects.ipynb #imports
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import product
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from itertools import chain
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from torch import Tensor
 from .softmax import masked_softmax, softmax
 
 # %% auto #0
-__all__ = ['attention_suspects', 'name_suspect', 'softmax_suspects', 'masked_softmax_suspects']
+__all__ = ['attention_suspects', 'name_suspect', 'name_attention_bug', 'softmax_suspects', 'masked_softmax_suspects']
 
 # %% ../nbs/80_suspects.ipynb #scale-fns
 _Weigh = Callable[[Tensor, Tensor], Tensor]  # scores, allowed → weights
@@ -83,12 +83,12 @@ _WEIGHINGS: dict[str, _Weigh] = {
         -2
     ),
     "the softmax normalises over heads (dim=1), not keys (dim=-1)": _softmax_over(-3),
-    "the softmax normalises over the batch (dim=0), not keys (dim=-1)": _softmax_over(0),
+    "the softmax normalises over the batch (dim=0), not keys (dim=-1)": _softmax_over(-4),
     "one softmax over queries and keys together: each row must sum to 1 by itself (dim=-1)": lambda s, a: _flat(
         s, a, -2
     ),
     "one softmax over heads, queries and keys together: use dim=-1": lambda s, a: _flat(s, a, -3),
-    "one softmax over the whole tensor: use dim=-1": lambda s, a: _flat(s, a, 0),
+    "one softmax over the whole tensor: use dim=-1": lambda s, a: _flat(s, a, -4),
     "the softmax is missing: raw scores are used as weights": lambda s, a: s.masked_fill(~a, 0),
     "the softmax is applied twice": lambda s, a: masked_softmax(masked_softmax(s, a), a),
     "the softmax is applied twice, and the mask only once": lambda s, a: softmax(masked_softmax(s, a)),
@@ -107,13 +107,16 @@ _WEIGHINGS: dict[str, _Weigh] = {
     "all keys get the same weight: the scores are not used": lambda s, a: masked_softmax(s * 0, a),
     "only the largest score counts (argmax, not softmax)": lambda s, a: masked_softmax(s * 1e6, a),
     "the weights are averaged over the batch: sentences are mixed": (
-        lambda s, a: masked_softmax(s, a).mean(0, keepdim=True).expand_as(s)
+        lambda s, a: masked_softmax(s, a).mean(-4, keepdim=True).expand_as(s)
     ),
     "the weights are averaged over the heads: every head looks at the same": (
         lambda s, a: masked_softmax(s, a).mean(-3, keepdim=True).expand_as(s)
     ),
+    "every head uses the weights of the first head: copies of one head": (
+        lambda s, a: masked_softmax(s, a)[..., :1, :, :].expand_as(s)
+    ),
     "the scores are averaged over the batch: sentences are mixed": lambda s, a: masked_softmax(
-        s.mean(0, keepdim=True).expand_as(s), a
+        s.mean(-4, keepdim=True).expand_as(s), a
     ),
     "the weights are transposed: weights.T v, queries and keys change places": lambda s, a: masked_softmax(s, a).mT,
     "the weights are squared": lambda s, a: masked_softmax(s, a) ** 2,
@@ -133,7 +136,7 @@ _WEIGHINGS: dict[str, _Weigh] = {
 _MASKINGS: dict[str, _Weigh] = {
     "the mask is not applied: what it forbids, such as the future, is seen": lambda s, a: softmax(s),
     "the mask is inverted: it hides what it should allow (True = may attend)": lambda s, a: masked_softmax(s, ~a),
-    "the mask is transposed: the future is seen and the past is hidden (triu, not tril)": (
+    "the mask is transposed: queries and keys change places in it (if causal, the future is seen: triu for tril)": (
         lambda s, a: masked_softmax(s, a.mT)
     ),
     "the mask is applied after the softmax and rows are not normalised again: the forbidden scores leak through the denominator; mask before the softmax": (
@@ -220,6 +223,12 @@ _ROUTES: dict[str, _Route] = {  # the wrong tensors meet
         k.reshape(*k.shape[:-2], k.shape[-1], k.shape[-2]).mT,
         v,
     ),
+    "every head uses the queries of the first head": lambda q, k, v: (q[..., :1, :, :].expand_as(q), k, v),
+    "every head uses the queries and keys of the first head": lambda q, k, v: (
+        q[..., :1, :, :].expand_as(q),
+        k[..., :1, :, :].expand_as(k),
+        v,
+    ),
     "every head uses the keys of the first head": lambda q, k, v: (q, k[..., :1, :, :].expand_as(k), v),
     "every head uses the values of the first head": lambda q, k, v: (q, k, v[..., :1, :, :].expand_as(v)),
     "every head uses the keys and values of the first head": lambda q, k, v: (
@@ -256,11 +265,14 @@ _After = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]  # context, q, k, v 
 _AFTERS: dict[str, _After] = {
     "a residual is added: the queries come on top of the context": lambda c, q, k, v: c + q,
     "a residual is added: the values come on top of the context": lambda c, q, k, v: c + v,
+    "every head returns the context of the first head: copies of one head": (
+        lambda c, q, k, v: c[..., :1, :, :].expand_as(c)
+    ),
     "the heads are averaged: every head returns the same": lambda c, q, k, v: c.mean(-3, keepdim=True).expand_as(c),
     "the contexts of the heads are mixed up: reshaped where they should be transposed": (
         lambda c, q, k, v: c.transpose(-3, -2).reshape(c.shape)
     ),
-    "the contexts of the batch are averaged": lambda c, q, k, v: c.mean(0, keepdim=True).expand_as(c),
+    "the contexts of the batch are averaged": lambda c, q, k, v: c.mean(-4, keepdim=True).expand_as(c),
     "the contexts are averaged over the queries": lambda c, q, k, v: c.mean(-2, keepdim=True).expand_as(c),
     "the context is divided by √d_k (the scale stands in the wrong place)": (
         lambda c, q, k, v: c * q.shape[-1] ** -0.5
@@ -275,6 +287,43 @@ _AFTERS: dict[str, _After] = {
 }
 
 # %% ../nbs/80_suspects.ipynb #lineup-fns
+_Bugs = list[list[str]]  # sentences of each suspect
+
+
+def _line_up(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float | None, d_model: int | None
+) -> Iterator[tuple[_Bugs, Tensor]]:
+    "Each bug at every scale at once, the right one first: who they are, and their contexts, (s, b, h, n_q, d_v)."
+    right = q.shape[-1] ** -0.5 if scale is None else scale
+    allowed = torch.ones(*q.shape[:-1], k.shape[-2], dtype=torch.bool, device=q.device)
+    allowed = allowed if mask is None else allowed & mask
+    scales = {"": right} | _scales(q, k, v, right, d_model or q.shape[-3] * q.shape[-1])
+    factors = torch.tensor(list(scales.values())).to(q).view(-1, 1, 1, 1, 1)
+    scores = q @ k.mT * factors
+    plain = masked_softmax(scores, allowed) @ v
+    makers: list[tuple[str, Callable[[], Tensor]]] = [("", lambda: plain)]
+    weighings = _WEIGHINGS | (_MASKINGS if mask is not None else {})
+    makers += [(bug, partial(_weighed, f, scores, allowed, v)) for bug, f in weighings.items()]
+    makers += [(bug, partial(_routed, f, q, k, v, allowed, factors)) for bug, f in _ROUTES.items()]
+    makers += [(bug, partial(f, plain, q, k, v)) for bug, f in _AFTERS.items()]
+    for bug, make in makers:
+        try:
+            yield [[s for s in (how, bug) if s] for how in scales], make()
+        except (RuntimeError, IndexError, ValueError):
+            continue  # this bug needs other shapes
+
+
+def _weighed(weigh: _Weigh, scores: Tensor, allowed: Tensor, v: Tensor) -> Tensor:
+    "Attention with other weights, at every scale."
+    return weigh(scores, allowed) @ v
+
+
+def _routed(route: _Route, q: Tensor, k: Tensor, v: Tensor, allowed: Tensor, factors: Tensor) -> Tensor:
+    "Attention over other inputs, at every scale."
+    q, k, v = route(q, k, v)
+    return masked_softmax(q @ k.mT * factors, allowed) @ v
+
+
 def attention_suspects(
     q: Tensor,  # queries, (b, h, n_q, d_k)
     k: Tensor,  # keys, (b, h, n_k, d_k)
@@ -284,36 +333,13 @@ def attention_suspects(
     d_model: int | None = None,  # width of the rows that queries are made from; default h * d_k
 ) -> Iterator[tuple[str, Tensor]]:  # the bug in one sentence, and the context that it gives
     "Compute attention with each known bug, then with each pair of two; those that do not fit the shapes are left out."
-    right = q.shape[-1] ** -0.5 if scale is None else scale
-    allowed = torch.ones(*q.shape[:-1], k.shape[-2], dtype=torch.bool, device=q.device)
-    allowed = allowed if mask is None else allowed & mask
-    scales = [("", right), *_scales(q, k, v, right, d_model or q.shape[-3] * q.shape[-1]).items()]
-    weighings = [("", masked_softmax), *(_WEIGHINGS | (_MASKINGS if mask is not None else {})).items()]
-    routes = [("", lambda q, k, v: (q, k, v)), *_ROUTES.items()]
-    afters = [("", lambda c, q, k, v: c), *_AFTERS.items()]
-    plain = None
-    for bugs, (s, weigh, route, after) in _one_or_two([scales, weighings, routes, afters]):
-        try:
-            q_, k_, v_ = route(q, k, v)
-            context = after(weigh(q_ @ k_.mT * s, allowed) @ v_, q, k, v)
-        except (RuntimeError, IndexError, ValueError):
-            continue  # this bug needs other shapes
-        if plain is None:
-            plain = context
-        elif not _same(context, plain):  # here the bug does nothing
-            yield "; and ".join(bugs), context
-
-
-def _one_or_two(families: list[list[tuple[str, Any]]]) -> Iterator[tuple[list[str], list[Any]]]:
-    "A member of each family: all of them right (the first), then one bug, then a wrong first family and one other bug."
-    right = [family[0][1] for family in families]
-    yield [], right
-    for i, family in enumerate(families):
-        for name, part in family[1:]:
-            yield [name], [*right[:i], part, *right[i + 1 :]]
-    for i, family in list(enumerate(families))[1:]:
-        for (name_0, part_0), (name, part) in product(families[0][1:], family[1:]):
-            yield [name_0, name], [part_0, *right[1:i], part, *right[i + 1 :]]
+    everyone = list(_line_up(q, k, v, mask, scale, d_model))
+    plain = everyone[0][1][0]
+    for n in (1, 2):
+        for bugs, contexts in everyone:
+            for names, context in zip(bugs, contexts):
+                if len(names) == n and not _same(context, plain):  # else the bug does nothing here
+                    yield "; and ".join(names), context
 
 
 def _same(a: Tensor, b: Tensor, atol: float = 1e-4) -> bool:
@@ -332,6 +358,44 @@ def name_suspect(
             if _same(value, got, atol):
                 return sentence
     return None
+
+
+_End = Callable[[Tensor], Tensor]
+
+
+def name_attention_bug(
+    got: Tensor,  # what the code under test made of its contexts, (b, ...)
+    q: Tensor,  # queries, (b, h, n_q, d_k)
+    k: Tensor,  # keys, (b, h, n_k, d_k)
+    v: Tensor,  # values, (b, h, n_k, d_v)
+    mask: Tensor | None = None,  # boolean, True = may attend; broadcasts to (b, h, n_q, n_k)
+    scale: float | None = None,  # the right scale; default 1 / √d_k
+    d_model: int | None = None,  # width of the rows that queries are made from; default h * d_k
+    ends: Mapping[str, _End] | None = None,  # what it may make of contexts, by the bug in that; default: nothing
+) -> str | None:  # the sentence of the suspect with the fewest bugs that returns the same; None if there is none
+    "Find the bug by its fingerprint, as `name_suspect` does among the `attention_suspects`, all scales at once."
+    found: list[list[str]] = []
+    with torch.no_grad():
+        everyone = _line_up(q, k, v, mask, scale, d_model)
+        first = next(everyone)
+        for bugs, contexts in chain([first], everyone):
+            for end, finish in (ends or {"": lambda c: c}).items():
+                for i in _alike(contexts[:, :1], got[:1], finish):  # one sentence tells most of them apart
+                    if _alike(contexts[i : i + 1], got, finish) and not _same(contexts[i], first[1][0]):
+                        found.append([*bugs[i], *filter(None, [end])])
+    return "; and ".join(sorted(found, key=len)[0]) if found else None
+
+
+def _alike(contexts: Tensor, got: Tensor, finish: _End) -> list[int]:
+    "Which of several contexts, (s, b, h, n_q, d_v), end as `got`."
+    s, b = contexts.shape[:2]
+    ends = finish(contexts.flatten(0, 1)).unflatten(0, (s, b))
+    if ends.shape[1:] != got.shape:
+        return []
+    flat, want = ends.flatten(1).to(got), got.flatten()
+    few = slice(None, None, 1 + flat.shape[1] // 64)  # a sample tells most of them apart, however wide they are
+    same = torch.isclose(flat[:, few], want[few], rtol=1e-3, atol=1e-4, equal_nan=True).all(1)
+    return [int(i) for i in same.nonzero() if _same(flat[i], want[None])]
 
 # %% ../nbs/80_suspects.ipynb #softmax-fns
 _LN_2 = 0.6931471805599453

@@ -487,6 +487,46 @@ class MultiHead(nn.Module):
         return self.out_proj(context)
 
 
+@right("multi_head", build=lambda c: c(24, 3), d_model=24, n_heads=3)
+class ReadsItsWeights(MultiHead):
+    "Projections that are never called: their weights are read, two of them at once."
+    def forward(self, x):
+        q = x @ self.q_proj.weight.T + self.q_proj.bias
+        k, v = F.linear(x, torch.cat([self.k_proj.weight, self.v_proj.weight]), torch.cat([self.k_proj.bias, self.v_proj.bias])).chunk(2, -1)
+        q, k, v = (t.unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for t in (q, k, v))
+        context = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+        return F.linear(context, self.out_proj.weight, self.out_proj.bias)
+
+
+@right("multi_head", build=lambda c: c(24, 3), d_model=24, n_heads=3)
+class SquareParameters(nn.Module):
+    "Bare square matrices, used in either direction."
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.n_heads = n_heads
+        self.W_q, self.W_k, self.W_v, self.W_o = (nn.Parameter(torch.randn(d_model, d_model) / d_model ** 0.5) for _ in range(4))
+
+    def forward(self, x):
+        q, k, v = (t.unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for t in (x @ self.W_q, x @ self.W_k.T, x @ self.W_v.T))
+        weights = (q @ k.mT / math.sqrt(q.shape[-1])).softmax(-1)
+        return (weights @ v).transpose(1, 2).flatten(2) @ self.W_o.T
+
+
+@right("multi_head", build=lambda c: c(24, 3), d_model=24, n_heads=3)
+class BiasForQueriesAndValues(nn.Module):
+    "A fused weight that is read together with biases of its own; keys have none, as in BEiT."
+    def __init__(self, dim, num_heads):
+        super().__init__()
+        self.num_heads = num_heads
+        self.qkv, self.proj = nn.Linear(dim, 3 * dim, bias=False), nn.Linear(dim, dim)
+        self.q_bias, self.v_bias = nn.Parameter(torch.randn(dim)), nn.Parameter(torch.randn(dim))
+
+    def forward(self, x):
+        bias = torch.cat([self.q_bias, torch.zeros_like(self.v_bias), self.v_bias])
+        q, k, v = F.linear(x, self.qkv.weight, bias).unflatten(-1, (3, self.num_heads, -1)).permute(2, 0, 3, 1, 4)
+        return self.proj(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
+
+
 right("multi_head", "MultiHead, compiled", build=lambda c: torch.compile(c(24, 3), backend="eager"), d_model=24, n_heads=3)(MultiHead)
 right("self_attention", "MultiHead behind a norm, in a Sequential", d_model=24,
       build=lambda c: nn.Sequential(nn.LayerNorm(24), c(24, 4), nn.Dropout(0.1)))(MultiHead)
@@ -908,6 +948,7 @@ class LearnedPlaces(nn.Module):
 
 
 @right("self_attention", build=lambda c: c(24, 3, 4), d_model=24, causal=True, positions=True)
+@right("self_attention", "SlidingWindow, not announced", build=lambda c: c(24, 3, 3), d_model=24, causal=True)
 class SlidingWindow(nn.Module):
     def __init__(self, d_model, n_heads, window):
         super().__init__()

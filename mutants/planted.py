@@ -178,7 +178,7 @@ bug(T, "fully masked rows are a mean", [('float("-inf")', "torch.finfo(scores.dt
 bug(T, "fully masked rows look right, their gradient is NaN", [("scores.masked_fill(~mask, float(\"-inf\"))", "scores + torch.zeros_like(scores).masked_fill(~mask, float(\"-inf\"))")],
     GRAD + "|" + DEAD)
 bug(T, "blocks queries, not keys", [("scores.masked_fill(~mask,", "scores.masked_fill(~mask.mT,"), ("weights.masked_fill(~mask,", "weights.masked_fill(~mask.mT,")],
-    r"quer|axis|transpos|rows|" + MASK)
+    r"mask is transposed")
 bug(T, "only the first of the batch has a mask", [("scores.masked_fill(~mask,", "scores.masked_fill(~mask[:1],"), ("weights.masked_fill(~mask,", "weights.masked_fill(~mask[:1],")],
     r"batch|broadcast|first|" + MASK)
 bug(T, "only the first head has a mask", [("scores.masked_fill(~mask,", "scores.masked_fill(~mask[..., :1, :, :].expand(*mask.shape[:-3], 1, *mask.shape[-2:]) if mask.ndim == 4 else ~mask,")],
@@ -265,6 +265,8 @@ bug("Block", "the second norm is forgotten", ("self.mlp(self.ln2(x))", "self.mlp
 bug("AttentionWithResidual", "normalised over the batch", ("self.norm(x + self", "self.norm(x - x.mean(0) + self"), BATCH)
 bug("LlamaLike", "the future is open", ("is_causal=self.causal", "is_causal=False"), LEAK)
 bug("LlamaLike", "is_causal off in eval", ("is_causal=self.causal", "is_causal=self.causal and self.training"), r"eval|train")
+bug("SlidingWindow, not announced", "one word too many", ("distance < self.window", "distance <= self.window"), r"window is off")
+bug("SlidingWindow, not announced", "one word too few", ("distance < self.window", "distance < self.window - 1"), r"window is off")
 bug("SlidingWindow", "half of the window lies in the future", ("(distance >= 0) & (distance < self.window)", "distance.abs() < self.window"), LEAK)
 bug("LinearBias", "the penalty is there, the mask is not", (".masked_fill(distance < 0, float(\"-inf\"))", ".masked_fill(distance < 0, -10.0)"), LEAK)
 misuse("nn.MultiheadAttention as self-attention", "batch_first forgotten", BATCH + r"|batch_first", build=lambda c: c(18, 3))
@@ -302,7 +304,17 @@ bug(M, "one head, for all their width", [(s, f"self.{p}_proj(x).view(b, n, 1, d_
 bug(M, "heads averaged", [("nn.Linear(d_model, d_model)\n        self.dropout", "nn.Linear(self.d_head, d_model)\n        self.dropout"),
     ("(weights @ v).transpose(1, 2).reshape(b, n, d_model)", "(weights @ v).mean(1)")], r"head|averag|mean|concat|out_proj|shape")
 bug(M, "weights averaged over the heads before use", ("(weights @ v)", "(weights.mean(1, keepdim=True) @ v)"), r"head|averag|mean")
-bug(M, "the first head's weights for all", ("(weights @ v)", "(weights[:, :1] @ v)"), r"head|first|same weights")
+bug(M, "the first head's weights for all", ("(weights @ v)", "(weights[:, :1] @ v)"), r"weights of the first head")
+bug(M, "the first head's context for all", ("(weights @ v).", "(weights @ v)[:, :1].expand_as(v)."), r"every head gives what the first")
+bug(M, "the first head's queries and keys for all", ("scores = q @ k.", "scores = q[:, :1] @ k[:, :1]."), r"first head|every head")
+bug(M, "one head, repeated", [(f"self.{p}_proj = nn.Linear(d_model, d_model)", f"self.{p}_proj = nn.Linear(d_model, d_model // n_heads)") for p in "qkv"] +
+    [(s, f"self.{p}_proj(x)[:, None].expand(-1, self.n_heads, -1, -1)") for s, p in ((Q_SPLIT, "q"), (K_SPLIT, "k"), (V_SPLIT, "v"))], r"repeated|copies|copy")
+bug(M, "weights of nn.Linear not transposed", [(f"self.{p}_proj(x)", f"(x @ self.{p}_proj.weight + self.{p}_proj.bias)") for p in "qkv"], r"untransposed")
+bug(M, "one weight of nn.Linear not transposed", ("self.k_proj(x)", "(x @ self.k_proj.weight + self.k_proj.bias)"), r"k_proj.weight is used untransposed")
+bug(M, "the output weight not transposed", ("return self.out_proj(context)", "return context @ self.out_proj.weight + self.out_proj.bias"), r"out_proj.weight is used untransposed")
+bug(M, "weights not transposed, and no scale", [(MSCALE, ""), *((f"self.{p}_proj(x)", f"(x @ self.{p}_proj.weight + self.{p}_proj.bias)") for p in "qkv")], r"untransposed")
+bug("SquareParameters", "no scale", (" / math.sqrt(q.shape[-1])", ""), SCALE)
+bug("ReadsItsWeights", "no scale", ("(q, k, v).transpose", "(q, k, v, scale=1.0).transpose"), SCALE)
 bug(M, "heads in reverse order", ("(weights @ v).transpose", "(weights @ v).flip(1).transpose"), r"head|order|permut|merge")
 bug(M, "the output projection is forgotten", ("return self.out_proj(context)", "return context"), LOST + r"|out_proj|output projection")
 bug(M, "the output projection is used twice", ("return self.out_proj(context)", "return self.out_proj(self.out_proj(context))"), r"out_proj|output proj|twice|differ|reference|expected")
