@@ -19,14 +19,9 @@ SITE = Path(__file__).resolve().parent
 ROOT = SITE.parent
 sys.path.insert(0, str(ROOT))  # the reference describes the package of this checkout, not one installed elsewhere
 
-import vl_convert
 from sphinx.cmd.build import build_main
 
-from charts import VEGA_LITE
 from notebooks import BadNotebook, book, readme, settings
-
-# The bundle would leave hundreds of one-letter globals in the page, so it is put into a function.
-VEGA = "(() => {\n%s\n})();\n"
 
 
 def stored(inventory: bytes) -> bytes:
@@ -63,14 +58,10 @@ def build_site(scratch: Path, out: Path, readme_file: Path) -> int:
     pages = book(ROOT, scratch / "src", scratch / "extra")
     home = readme(ROOT)
     print(f"[1/2] {len(pages)} pages prepared", flush=True)
-    vega = scratch / "static" / "vega.js"
-    vega.parent.mkdir()
-    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=VEGA_LITE)
-    vega.write_text(VEGA % bundle, encoding="utf-8", newline="\n")
 
     html = scratch / "html"
     extra = ["-D", f"html_extra_path={scratch / 'extra'}"]
-    if status := sphinx("html", scratch, html, [SITE / "static", vega.parent], *extra):
+    if status := sphinx("html", scratch, html, [SITE / "static"], *extra):
         explain(out)
         return status
     (html / ".buildinfo").unlink()  # holds a hash of paths, and serves only a second build in place

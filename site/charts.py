@@ -1,4 +1,4 @@
-"""A saved Vega-Lite chart as HTML: a caption, the data as a table, and the chart itself for the browser to draw.
+"""A saved Vega-Lite chart as HTML: a caption, the data as a table, and the chart in Vega for the browser to draw.
 
 The table stands in the chart's place until the chart is drawn, and then folds up below it. So the page reads whole
 without JavaScript, and a person who cannot see the chart has its numbers. A chart with controls holds the numbers of
@@ -14,6 +14,23 @@ from typing import Any, NamedTuple
 import vl_convert
 
 VEGA_LITE = "6.4"  # the one that fits the Vega in vl_convert; it draws the specs of Altair 5.5 (5.20) as they are
+NARROW = 46 * 16  # pixels; as in book.css
+# Everything that is not data is drawn in currentColor: CSS gives it the page's colour, in light and dark. The font is
+# the page's.
+INK = "currentColor"
+LOOK = {
+    "background": "transparent",
+    "font": "-apple-system, BlinkMacSystemFont, Segoe UI, Helvetica, Arial, sans-serif",
+    "axis": {"domainColor": INK, "domainOpacity": 0.4, "tickColor": INK, "tickOpacity": 0.4, "gridColor": INK,
+             "gridOpacity": 0.12, "labelColor": INK, "titleColor": INK, "titleFontWeight": "normal"},
+    "header": {"labelColor": INK, "titleColor": INK},
+    "legend": {"labelColor": INK, "titleColor": INK},
+    "style": {"guide-label": {"fill": INK}, "guide-title": {"fill": INK}},
+    "text": {"color": INK},
+    "rule": {"color": INK},
+    "title": {"color": INK, "subtitleColor": INK},
+    "view": {"stroke": None},
+}
 AT_MOST = 50  # rows and columns of a table; a longer axis is thinned out
 Record = dict[str, Any]
 
@@ -169,6 +186,26 @@ def controls(spec: Record) -> Iterator[Record]:
             yield from [bind] if "input" in bind else bind.values()
 
 
+def in_vega(spec: Record) -> Record:
+    "The chart in Vega, so that the browser needs no compiler of Vega-Lite; it chooses the columns when it is drawn."
+    wide, tall = (vl_convert.vegalite_to_vega(s, vl_version=VEGA_LITE, config=LOOK) for s in (spec, stacked(spec)))
+    found = {k: v for k, v in either(wide, tall).items() if k != "$schema"}
+    if wide != tall:
+        found["signals"] = [{"name": "narrow", "init": f"windowSize()[0] <= {NARROW}"}, *found.get("signals", [])]
+    return found
+
+
+def either(wide: Any, tall: Any) -> Any:
+    "Two forms of a chart as one: where numbers differ, a signal chooses."
+    if wide == tall:
+        return wide
+    if isinstance(wide, dict):
+        return {k: either(wide[k], tall[k]) for k in wide}
+    if isinstance(wide, list):
+        return [either(*pair) for pair in zip(wide, tall, strict=True)]
+    return {"signal": f"narrow ? {tall} : {wide}"}
+
+
 def text(title: Any) -> str:
     "A Vega-Lite title: a string, lines, or an object that holds one of them."
     title = title.get("text", "") if isinstance(title, dict) else title or ""
@@ -183,7 +220,7 @@ def figure(spec: Record, ident: str) -> str:
     spec = {"description": caption, **{k: v for k, v in spec.items() if k not in ("title", "$schema")}}
     found = "\n".join(tables(spec))
     spec.pop("usermeta", None)
-    source = json.dumps(spec, sort_keys=True, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
+    source = json.dumps(in_vega(spec), sort_keys=True, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
     room = f"--wide:{height(spec)}px;--narrow:{height(stacked(spec))}px"
     kinds = [bind["input"] for bind in controls(spec)]
     room += f";--controls:{len(kinds)};--groups:{kinds.count('radio')}" if kinds else ""

@@ -19,7 +19,6 @@ from sphinx.application import Sphinx
 from sphinx.builders.epub3 import Epub3Builder
 from sphinx.util import logging
 
-from charts import VEGA_LITE
 
 logger = logging.getLogger("book")
 STYLES = ("pygments.css", "reading.css")
@@ -32,13 +31,13 @@ FIGURE = re.compile(r'<figure class="chart" id="([^"]+)".*?<figcaption[^>]*>(.*?
 def bound(spec: Any) -> bool:
     "Has the chart a control, anywhere?"
     if isinstance(spec, dict):
-        return any("bind" in p for p in spec.get("params", [])) or any(map(bound, spec.values()))
+        return any("bind" in signal for signal in spec.get("signals", [])) or any(map(bound, spec.values()))
     return isinstance(spec, list) and any(map(bound, spec))
 
 
 def picture(spec: dict[str, Any], title: str) -> str:
     "The chart as an SVG file. It is on white, since a reader's night mode does not reach into pictures."
-    svg = vl_convert.vegalite_to_svg({**spec, "background": "white", "padding": 8}, vl_version=VEGA_LITE)
+    svg = vl_convert.vega_to_svg({**spec, "background": "white", "padding": 8})
     about = spec.get("description", title)
     more = f"<desc>{escape(about)}</desc>" if about != title else ""
     return re.sub(r"(<svg[^>]*)>", rf'\1 role="img"><title>{escape(title)}</title>{more}', svg, count=1)

@@ -9,7 +9,7 @@ from playwright.sync_api import Page
 
 WIDTHS = (1280, 390)
 FIGURES = [path for path in PAGES if 'class="chart"' in (DOCS / path).read_text(encoding="utf-8")]
-LIBRARY = "vega.js"
+LIBRARY = "vega.min.js"
 MOST = {"without fonts and library": 150_000, "with all": 450_000}  # bytes, compressed
 MOST_SHIFT = 0.02  # of layout, as browsers measure it, from the first paint to the end of the page
 

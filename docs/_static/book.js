@@ -12,26 +12,11 @@
   let loading;
   const library = () => (loading ??= new Promise((resolve, reject) => {
     const script = document.createElement("script");
-    script.src = new URL("vega.js", here);  // a script, not a module: those do not load from file://
+    script.src = new URL("vega/vega.min.js", here);  // a script, not a module: those do not load from file://
     script.onload = resolve;
-    script.onerror = () => reject(new Error("vega.js did not load; the tables remain"));
+    script.onerror = () => reject(new Error("vega.min.js did not load; the tables remain"));
     document.head.append(script);
   }));
-
-  // Everything that is not data is drawn in currentColor: CSS gives it the page's colour, in light and dark.
-  const ink = "currentColor";
-  const config = {
-    background: "transparent",
-    axis: { domainColor: ink, domainOpacity: 0.4, tickColor: ink, tickOpacity: 0.4, gridColor: ink, gridOpacity: 0.12,
-            labelColor: ink, titleColor: ink, titleFontWeight: "normal" },
-    header: { labelColor: ink, titleColor: ink },
-    legend: { labelColor: ink, titleColor: ink },
-    style: { "guide-label": { fill: ink }, "guide-title": { fill: ink } },
-    text: { color: ink },
-    rule: { color: ink },
-    title: { color: ink, subtitleColor: ink },
-    view: { stroke: null },
-  };
 
   async function draw(figure) {
     const place = figure.querySelector(".chart-view");
@@ -39,14 +24,11 @@
     const data = place.firstElementChild;
     try {
       await library();
-      const narrow = matchMedia("(max-width: 46em)").matches;  // then charts stand one below the other
-      const spec = JSON.parse(figure.querySelector("script").textContent,
-                              (_, part) => narrow && Array.isArray(part?.concat) ? { ...part, columns: 1 } : part);
-      const font = getComputedStyle(document.body).fontFamily;
+      const spec = JSON.parse(figure.querySelector("script").textContent);
       const chart = document.createElement("div");
       place.replaceChildren(chart);  // of the height that CSS has kept free, so that nothing on the page moves
-      const { view } = await vegaEmbed(chart, spec, { mode: "vega-lite", renderer: "svg", actions: false, bind: form,
-                                                      defaultStyle: false, config: { font, ...config } });
+      const view = new vega.View(vega.parse(spec), { renderer: "svg" }).initialize(chart, form).hover();
+      await view.runAsync();
       const picture = chart.querySelector("svg");  // one picture with a description, not hundreds of nameless marks
       picture.setAttribute("role", "img");
       picture.setAttribute("aria-label", spec.description);
