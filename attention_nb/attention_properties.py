@@ -93,6 +93,7 @@ class _Attention:
         self.bug = ""  # what was said of that
         self.mask_sound = True  # the same, for what it does with a mask
         self.mask_bug = ""
+        self.numbers = False  # give it 1 and 0 for True and False
         self.said = self.convention  # what its mask should mean; `convention` is what it does mean
         self.handed: Tensor | None = None  # the mask that it got, if unprotected
 
@@ -125,7 +126,8 @@ class _Attention:
         "A mask, True = may attend, in the form that the function takes."
         if self.convention == "bias":
             return torch.zeros(mask.shape, dtype=dtype).masked_fill(~mask, -math.inf)
-        return ~mask if self.convention == "blocked" else mask.clone()
+        mask = ~mask if self.convention == "blocked" else mask.clone()
+        return mask.to(dtype) if self.numbers else mask
 
     def allowed(self, q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tensor | None:
         "The mask that should be in force."
@@ -333,7 +335,21 @@ def _recognise(a: _Attention) -> str | None:
                 bug = name_attention_bug(got.detach(), q, k, v, full, a.scale)
                 if bug := bug or name_suspect(got.detach(), _rarer_suspects(a, q, k, v, mask)):
                     return bug
-    return None
+    return _wrong_scale(a)
+
+
+def _wrong_scale(a: _Attention) -> str | None:
+    "What it multiplies scores with, read from two weights of the last query, if nothing else is wrong."
+    q, k, v = _draw(a.usual)
+    scores, logs = (q @ k.mT)[..., -1, :2], _used_weights(a, q, k)[..., -1, :2].log()
+    scale = float(((logs[..., 0] - logs[..., 1]) / (scores[..., 0] - scores[..., 1])).median())
+    if not nearly(a(q, k, v), naive_attention(q, k, v, a.allowed(q, k), scale)[0]):
+        return None
+    right = q.shape[-1] ** -0.5 if a.scale is None else a.scale
+    return (
+        f"wrong scale: the scores are multiplied by {scale:.4g}, not by {right:.4g}, which is 1/√d_k or what you said"
+        f" (if that is meant, pass scale={scale:.4g})"
+    )
 
 
 _NORMS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -401,7 +417,7 @@ def _weights(a: _Attention) -> None:
     except Exception:
         raise NotChecked("it does not take values of width n_k") from None
     if not w.isfinite().all():
-        raise Broken("with one-hot values it gives NaN or infinity", "the weights are not finite", symptom=True)
+        raise Broken("with one-hot values it gives NaN or infinity", a.bug or "the weights are not finite", symptom=True)
     if (w < -1e-5).any():
         raise Broken(
             f"the smallest weight is {w.min():.4g}",
@@ -452,8 +468,12 @@ def _hull(a: _Attention) -> None:
     if not ((context >= low - 1e-4) & (context <= high + 1e-4)).all():
         raise Broken(
             "a context leaves the range of the values",
-            "a context is no mixture of the values: weights do not sum to 1, "
-            "or something is added or scaled after them",
+            (
+                a.bug
+                if a.bug == _NAN
+                else "a context is no mixture of the values: weights do not sum to 1, or something is added or scaled"
+                " after them"
+            ),
             symptom=True,
         )
 
@@ -668,6 +688,8 @@ def _strided(a: _Attention) -> None:
         try:
             got = a(*inputs)
         except Exception as e:
+            if "written-to tensor" in str(e):
+                raise NotChecked("it writes into its inputs, which those that share memory do not allow") from None
             raise Broken(
                 f"{how}: it raised {type(e).__name__}: {str(e)[:150]}",
                 "it needs contiguous inputs: view() where reshape() or flatten() would do",
@@ -686,6 +708,11 @@ def _untouched(a: _Attention) -> None:
     a.protect = False
     try:
         a(q, k, v, mask)
+    except Exception:
+        if mask is None:
+            raise
+        mask = None  # what it does with one is another question
+        a(q, k, v)
     finally:
         a.protect = True
     for name, t, copy in zip("qkv", (q, k, v), copies):
@@ -709,6 +736,7 @@ def _large(a: _Attention) -> None:
     leaves = [t.clone().requires_grad_() for t in (q, k, v)]
     out = a(*leaves)
     overflow = "the softmax overflows: subtract the row's largest score before the exponential"
+    overflow = a.bug if a.bug == _NAN else overflow
     if not out.isfinite().all():
         raise Broken("scores up to ±10⁴: the context is NaN or infinite", overflow, symptom=a.bug == _NAN)
     if out.requires_grad:
@@ -744,8 +772,8 @@ def _half(a: _Attention) -> None:
             if not got.isfinite().all():
                 raise Broken(
                     f"{dtype}: the context is NaN or infinite",
-                    f"it overflows in {dtype}: a number beyond the type's range",
-                    symptom=not want.isfinite().all(),
+                    a.bug if a.bug == _NAN else f"it overflows in {dtype}: a number beyond the type's range",
+                    symptom=a.bug == _NAN,
                 )
             if not nearly(got.float(), want, atol):
                 raise Broken(f"{dtype}: {first_difference(got.float(), want)}", f"it loses precision in {dtype}")
@@ -768,6 +796,23 @@ def _sixteen(a: _Attention, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None
 def _needs_mask(a: _Attention) -> None:
     if not a.takes_mask:
         raise NotChecked("it takes no mask")
+    if a.mask_bug == _NUMBERS:
+        raise NotChecked("it takes no boolean mask")
+
+
+_NUMBERS = "it cannot take a boolean mask, only one of numbers, such as (1 - mask) needs: mask.to(q.dtype) makes them"
+
+
+def _takes_numbers(a: _Attention) -> bool:
+    "Whether a mask of numbers, 1 = may attend, works where a boolean one raises."
+    q, k, v = _draw(a.usual)
+    boolean, a.numbers = a.numbers, True
+    try:
+        return bool(a(q, k, v, some_mask(a.usual.n_q, a.usual.n_k)).isfinite().all())
+    except Exception:
+        return False
+    finally:
+        a.numbers = boolean
 
 
 def _masked(a: _Attention) -> None:
@@ -786,8 +831,11 @@ def _masked(a: _Attention) -> None:
     mask = some_mask(a.usual.n_q, a.usual.n_k)
     try:
         got, want = a(q, k, v, mask), a.oracle(q, k, v, mask)
-    except Exception:
+    except Exception as e:
         a.mask_sound = False
+        if _takes_numbers(a):
+            a.mask_bug = _NUMBERS
+            raise Broken(f"a boolean mask: it raised {first_line(e)}", _NUMBERS) from None
         raise
     if a.sound and not nearly(got, want):
         a.mask_bug = "the mask is not applied as it should be"
