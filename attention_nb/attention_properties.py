@@ -18,7 +18,9 @@ from attention_nb.reports import (
     Broken,
     NotChecked,
     Misused,
+    check_dtype,
     check_is_tensor,
+    check_repeats,
     check_traced,
     first_difference,
     first_line,
@@ -29,7 +31,7 @@ from attention_nb.reports import (
     some_mask,
 )
 from .testing import random_qkv
-from .suspects import name_attention_bug
+from .suspects import name_attention_bug, name_suspect
 
 # %% auto #0
 __all__ = ['attention_properties']
@@ -51,6 +53,11 @@ class _Sizes(NamedTuple):
 
 _SQUARE = _Sizes(n_k=5)
 _NO_NAME = "its numbers are not softmax(q kᵀ · scale) v, and they fit no bug known here"
+_ROUNDED = (
+    "its numbers are right to two digits or so: precision is lost on the way (float16 or bfloat16 inside?), or"
+    " something small is added"
+)
+_NAN = "ordinary scores already give NaN or infinity"
 _CUBE = _Sizes(n_k=5, d_v=17)
 _SMALL = [
     _Sizes(1, 1, 1, 1, 1, 1),
@@ -83,20 +90,23 @@ class _Attention:
         self.protect = True  # give it copies, so that code that changes its inputs breaks one property, not all
         self.squeeze = False  # True: it takes (b, n, d) only
         self.sound = True  # False once it is known to disagree with the oracle: then it is compared with itself
+        self.bug = ""  # what was said of that
         self.mask_sound = True  # the same, for what it does with a mask
+        self.mask_bug = ""
+        self.numbers = False  # give it 1 and 0 for True and False
+        self.said = self.convention  # what its mask should mean; `convention` is what it does mean
+        self.handed: Tensor | None = None  # the mask that it got, if unprotected
 
     def raw(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Any]:
         "Context and whatever else is returned."
         if mask is None and self.needs_mask:
             mask = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool)
         if mask is not None:
-            mask = {
-                "allowed": lambda: mask.clone(),
-                "blocked": lambda: ~mask,
-                "bias": lambda: torch.zeros(mask.shape, dtype=q.dtype).masked_fill(~mask, -math.inf),
-            }[self.convention]()
+            mask = self.as_taken(mask, q.dtype)
         if self.protect:
             q, k, v = (t.clone() if t.is_contiguous() else t for t in (q, k, v))
+        else:
+            self.handed = mask
         if self.squeeze:
             q, k, v = (t.flatten(0, 1) for t in (q, k, v))
         if mask is None:
@@ -111,6 +121,13 @@ class _Attention:
         context, _ = self.raw(q, k, v, mask)
         check_is_tensor(context)
         return context.unflatten(0, q.shape[:2]) if self.squeeze and context.ndim == 3 else context
+
+    def as_taken(self, mask: Tensor, dtype: torch.dtype) -> Tensor:
+        "A mask, True = may attend, in the form that the function takes."
+        if self.convention == "bias":
+            return torch.zeros(mask.shape, dtype=dtype).masked_fill(~mask, -math.inf)
+        mask = ~mask if self.convention == "blocked" else mask.clone()
+        return mask.to(dtype) if self.numbers else mask
 
     def allowed(self, q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tensor | None:
         "The mask that should be in force."
@@ -170,11 +187,12 @@ def _properties(a: _Attention) -> Iterator[tuple[str, Callable[[], None]]]:
     yield "sentences and heads do not mix", lambda: _independent(a)
     yield "gradients are those of the oracle", lambda: _gradients(a)
     yield "one query and one key: the context is the value", lambda: _single(a)
+    yield "shorter and longer inputs work", lambda: _lengths(a)
     yield "queries and keys may differ in number", lambda: _rectangular(a)
     yield "inputs need not be contiguous", lambda: _strided(a)
     yield "inputs are not modified", lambda: _untouched(a)
     yield "scores of ±10⁴ give finite values and gradients", lambda: _large(a)
-    yield "float16 and bfloat16 give finite, nearly equal values", lambda: _half(a)
+    yield "float16 and bfloat16 give finite, nearly equal values of their type", lambda: _half(a)
     yield "the mask decides: what is forbidden has no influence", lambda: _masked(a)
     yield "a mask may differ between sentences, and broadcast", lambda: _mask_shapes(a)
     yield "padding changes nothing", lambda: _padding(a)
@@ -185,6 +203,7 @@ def _properties(a: _Attention) -> Iterator[tuple[str, Callable[[], None]]]:
 def _runs(a: _Attention) -> None:
     q, k, v = _draw(a.usual)
     try:
+        _look_at_mask(a)
         context = a(q, k, v)
     except Misused:
         raise
@@ -193,22 +212,52 @@ def _runs(a: _Attention) -> None:
             raise Misused(f"fn: expected a function of torch tensors; given some it raised {first_line(e)}") from None
         try:
             a.squeeze = True
+            _look_at_mask(a)
             context = a(q, k, v)
         except Exception:
             a.squeeze = False
             _shape_error(a, e)
     want = (*q.shape[:-1], v.shape[-1])
     if tuple(context.shape) != want:
-        rest = a.raw(q, k, v)[1]
-        swapped = rest and isinstance(rest[0], Tensor) and tuple(rest[0].shape) == want
-        bug = (
-            "it returns (weights, context), where (context, weights) is expected"
-            if swapped
-            else "heads, queries or widths end up in the wrong place of the output"
-        )
-        raise Broken(f"{sizes_of(q=q, k=k, v=v)}: it gives shape {tuple(context.shape)}, expected {want}", bug)
+        shown = f"{sizes_of(q=q, k=k, v=v)}: it gives shape {tuple(context.shape)}, expected {want}"
+        raise Broken(shown, _shape_bug(a, context, want))
     if not context.is_floating_point():
         raise Broken(f"it gives {context.dtype}", "the output is not a floating-point tensor")
+
+
+def _shape_bug(a: _Attention, context: Tensor, want: tuple[int, ...]) -> str:
+    "Say what an output of the wrong shape is."
+    q, k, v = _draw(a.usual)
+    rest = a.raw(q, k, v)[1]
+    if rest and isinstance(rest[0], Tensor) and tuple(rest[0].shape) == want:
+        return "it returns (weights, context), where (context, weights) is expected"
+    if context.shape == q.shape:
+        used = "keys" if nearly(context, a.oracle(q, k, k)) else "keys or queries"
+        return f"the output is as wide as the keys (d_k), not as the values (d_v): {used} are used as values, v is not"
+    if tuple(context.shape) == (*q.shape[:-1], k.shape[-2]):
+        return "it returns the weights or the scores, one number per key: their product with v is missing"
+    if sorted(context.shape) == sorted(want):
+        return "the axes of the output are in another order: a transpose is missing, or one too many"
+    return "heads, queries or widths end up in the wrong place of the output"
+
+
+_MEANS = {"allowed": "True = may attend", "blocked": "True = blocked", "bias": "a tensor to add to the scores"}
+
+
+def _look_at_mask(a: _Attention) -> None:
+    "Find out what its mask means, if not what it should; all that follows is tried with what it means."
+    if not a.takes_mask:
+        return
+    q, k, v = _draw(a.usual)
+    mask = some_mask(a.usual.n_q, a.usual.n_k)
+    for meaning in dict.fromkeys((a.said, *_MEANS)):
+        a.convention = meaning
+        try:
+            if nearly(a(q, k, v, mask), a.oracle(q, k, v, mask)):
+                return
+        except Exception:
+            continue
+    a.convention = a.said
 
 
 def _shape_error(a: _Attention, e: Exception) -> None:
@@ -247,8 +296,8 @@ def _agrees(a: _Attention) -> None:
         got, want = a(q, k, v), a.oracle(q, k, v)
         if not nearly(got, want):
             a.sound = False
-            bug = _NO_NAME if got.isfinite().all() else "ordinary scores already give NaN or infinity"
-            raise Broken(_smallest(a), bug, symptom=True)
+            a.bug = _NAN if not got.isfinite().all() else _ROUNDED if nearly(got, want, 0.03) else _NO_NAME
+            raise Broken(_smallest(a), a.bug, symptom=True)
 
 
 def _smallest(a: _Attention, masked: bool = False) -> str:
@@ -283,27 +332,76 @@ def _recognise(a: _Attention) -> str | None:
                 continue
             if got.shape == want.shape and not nearly(got, want):
                 full = a.allowed(q, k, mask)
-                if bug := name_attention_bug(got.detach(), q, k, v, full, a.scale):
+                bug = name_attention_bug(got.detach(), q, k, v, full, a.scale)
+                if bug := bug or name_suspect(got.detach(), _rarer_suspects(a, q, k, v, mask)):
                     return bug
-    return None
+    return _wrong_scale(a)
+
+
+def _wrong_scale(a: _Attention) -> str | None:
+    "What it multiplies scores with, read from two weights of the last query, if nothing else is wrong."
+    q, k, v = _draw(a.usual)
+    scores, logs = (q @ k.mT)[..., -1, :2], _used_weights(a, q, k)[..., -1, :2].log()
+    scale = float(((logs[..., 0] - logs[..., 1]) / (scores[..., 0] - scores[..., 1])).median())
+    if not nearly(a(q, k, v), naive_attention(q, k, v, a.allowed(q, k), scale)[0]):
+        return None
+    right = q.shape[-1] ** -0.5 if a.scale is None else a.scale
+    return (
+        f"wrong scale: the scores are multiplied by {scale:.4g}, not by {right:.4g}, which is 1/√d_k or what you said"
+        f" (if that is meant, pass scale={scale:.4g})"
+    )
+
+
+_NORMS: dict[str, Callable[[Tensor], Tensor]] = {
+    "normalised to length 1": lambda t: torch.nn.functional.normalize(t, dim=-1),
+    "normalised by layer norm": lambda t: torch.nn.functional.layer_norm(t, t.shape[-1:]),
+    "normalised by RMS norm": lambda t: t * t.square().mean(-1, keepdim=True).rsqrt(),
+}
+
+
+def _rarer_suspects(
+    a: _Attention, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None
+) -> Iterator[tuple[str, Tensor]]:
+    "Attention with bugs that a layer may have by design."
+    for how, norm in _NORMS.items():
+        for names, changed in {
+            "queries are": (norm(q), k, v),
+            "keys are": (q, norm(k), v),
+            "queries and keys are": (norm(q), norm(k), v),
+            "values are": (q, k, norm(v)),
+        }.items():
+            yield f"the {names} {how} before they are used", a.oracle(*changed, mask)
+            yield f"the {names} {how} before they are used; and the scores are not scaled", a.oracle(
+                changed[0] * (q.shape[-1] ** 0.5 if a.scale is None else 1 / a.scale), *changed[1:], mask
+            )
+    for shift in (1, -1):
+        rolled = (k.roll(shift, 1), v.roll(shift, 1))
+        yield "keys and values come from another head than the queries", a.oracle(q, *rolled, mask)
+    if (full := a.allowed(q, k, mask)) is not None:
+        scores = q @ k.mT * (q.shape[-1] ** -0.5 if a.scale is None else a.scale)
+        for number, gets in ((-math.inf, "NaN"), (-1e9, "the mean of all values")):
+            yield (
+                "the mask is off by one: a query does not see itself, its own place (diagonal); the first, with"
+                f" nothing to see, gets {gets}",
+                scores.masked_fill(~full.tril(-1), number).softmax(-1) @ v,
+            )
 
 
 def _repeats(a: _Attention) -> None:
     q, k, v = _draw(a.usual)
-    first, second = a(q, k, v), a(q, k, v)
-    if not nearly(first, second, 1e-6):
-        raise Broken(
-            f"called twice: {first_difference(second, first)}",
-            "two calls differ: dropout is on where nothing asked for it, or something is kept from call to call",
-            last=True,
-        )
-    other = _draw(a.usual, 5)
-    a(*other)
-    if not nearly(first, a(q, k, v), 1e-6):
-        raise Broken(
-            "called again after other inputs, it gives another answer",
-            "something is kept from call to call (a cache, a state)",
-        )
+    first, other = (q, k, v), _draw(a.usual, 5)
+    check_repeats(lambda: a(*first), lambda: a(*other))
+    got, want = a(*other), a.oracle(*other)
+    if nearly(got, want) or not nearly(a(*first), a.oracle(*first)):
+        return
+    for kept in ("v", "k", "kv", "q", "qv", "qk", "qkv"):
+        mixed = [old if name in kept else new for name, old, new in zip("qkv", first, other)]
+        if nearly(got, a.oracle(*mixed)):
+            raise Broken(
+                f"right in its first call, and then with other inputs: {first_difference(got, want)}",
+                f"something is kept from the first call: later ones use its {' and '.join(kept)} (a cache, a state)",
+                last=True,
+            )
 
 # %% ../nbs/83_attention_properties.ipynb #weights
 def _used_weights(a: _Attention, q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -319,7 +417,7 @@ def _weights(a: _Attention) -> None:
     except Exception:
         raise NotChecked("it does not take values of width n_k") from None
     if not w.isfinite().all():
-        raise Broken("with one-hot values it gives NaN or infinity", "the weights are not finite")
+        raise Broken("with one-hot values it gives NaN or infinity", a.bug or "the weights are not finite", symptom=True)
     if (w < -1e-5).any():
         raise Broken(
             f"the smallest weight is {w.min():.4g}",
@@ -353,7 +451,7 @@ def _returned(a: _Attention) -> None:
     if w.shape != (*q.shape[:-1], k.shape[-2]):
         raise NotChecked(f"what it returns beside the context has shape {tuple(w.shape)}")
     used = w @ v
-    if not nearly(used, a(q, k, v)):
+    if not nearly(used, a(q, k, v), equal_nan=True):
         sums = w.sum(-1)
         kind = "scores before the softmax" if not nearly(sums, torch.ones_like(sums)) else "other weights"
         raise Broken(
@@ -367,11 +465,15 @@ def _hull(a: _Attention) -> None:
     q, k, v = _draw(a.usual)
     context = a(q, k, v)
     low, high = (f(v, -2, keepdim=True) for f in (torch.amin, torch.amax))
-    if ((context < low - 1e-4) | (context > high + 1e-4)).any():
+    if not ((context >= low - 1e-4) & (context <= high + 1e-4)).all():
         raise Broken(
             "a context leaves the range of the values",
-            "a context is no mixture of the values: weights do not sum to 1, "
-            "or something is added or scaled after them",
+            (
+                a.bug
+                if a.bug == _NAN
+                else "a context is no mixture of the values: weights do not sum to 1, or something is added or scaled"
+                " after them"
+            ),
             symptom=True,
         )
 
@@ -397,7 +499,8 @@ def _no_future(a: _Attention) -> None:
                     k2[..., j, :] = -k2[..., j, :] * factor + 1
                     v2[..., j, :] += 3 * factor
                     after = a(*(t.clone().requires_grad_(grad) for t in (q, k2, v2))).detach()
-                    moved = ((after - before).abs().amax((0, 1, -1)).nan_to_num(nan=math.inf) > 1e-4)[:j]
+                    gap = (after - before).abs().masked_fill(after.isnan() & before.isnan(), 0)
+                    moved = (gap.amax((0, 1, -1)).nan_to_num(nan=math.inf) > 1e-4)[:j]
                     if moved.any():
                         i = int(moved.nonzero()[0])
                         where = "" if grad else ", under no_grad"
@@ -413,13 +516,13 @@ def _equivariant(a: _Attention) -> None:
     rng = torch.Generator().manual_seed(0)
     p, r = torch.randperm(k.shape[-2], generator=rng), torch.randperm(q.shape[-2], generator=rng)
     want = a(q, k, v)
-    if not nearly(got := a(q, k[..., p, :], v[..., p, :]), want):
+    if not nearly(got := a(q, k[..., p, :], v[..., p, :]), want, equal_nan=True):
         raise Broken(
             f"keys and values reordered as {p.tolist()}: {first_difference(got, want)}",
             "the answer depends on the order of the keys: a mask or positions nobody asked for, or mixed-up axes",
             symptom=True,
         )
-    if not nearly(got := a(q[..., r, :], k, v), want[..., r, :]):
+    if not nearly(got := a(q[..., r, :], k, v), want[..., r, :], equal_nan=True):
         raise Broken(
             f"queries reordered as {r.tolist()}: {first_difference(got, want[..., r, :])}",
             "a query's context depends on the other queries: the softmax runs over queries, or axes are mixed up",
@@ -435,7 +538,7 @@ def _independent(a: _Attention) -> None:
         for t in moved:
             t.select(axis, 1).neg_().add_(0.5)
         got = a(*moved)
-        if not nearly(got.select(axis, 0), want.select(axis, 0)):
+        if not nearly(got.select(axis, 0), want.select(axis, 0), equal_nan=True):
             raise Broken(
                 f"changing {what} 1 moves {what} 0: {first_difference(got.select(axis, 0), want.select(axis, 0))}",
                 f"{what}s mix: a reshape, a mean or a softmax runs over the axis of {what}s",
@@ -487,7 +590,8 @@ def _single(a: _Attention) -> None:
         try:
             got = a(q, k, v)
         except Exception as e:
-            raise Broken(f"{shown}: it raised {type(e).__name__}: {str(e)[:150]}", _size_one(sizes)) from None
+            bug = _size_one(sizes) if _takes_other_lengths(a) else _ONE_LENGTH
+            raise Broken(f"{shown}: it raised {type(e).__name__}: {str(e)[:150]}", bug) from None
         if got.shape != (*q.shape[:-1], v.shape[-1]):
             raise Broken(
                 f"{shown}: it gives shape {tuple(got.shape)}, expected {(*q.shape[:-1], v.shape[-1])}",
@@ -497,7 +601,8 @@ def _single(a: _Attention) -> None:
             if isinstance(t, Tensor) and t.ndim < usual_rank:
                 raise Broken(f"{shown}: the returned weights have shape {tuple(t.shape)}", _size_one(sizes))
         if want is not None and not nearly(got, want):
-            raise Broken(f"{shown}: {first_difference(got, want)}", _size_one(sizes), symptom=True)
+            bug = _size_one(sizes) if a.sound else a.bug
+            raise Broken(f"{shown}: {first_difference(got, want)}", bug, symptom=True)
 
 
 def _size_one(sizes: _Sizes) -> str:
@@ -506,6 +611,38 @@ def _size_one(sizes: _Sizes) -> str:
         f"it breaks when {' and '.join(ones) or 'the width'} has length 1: squeeze() without a dim, or a division"
         " by n - 1?"
     )
+
+
+_ONE_LENGTH = (
+    "it works at one length only: something, such as a mask, is kept from the first call, or a length is written"
+    " into the code"
+)
+
+
+def _longer(a: _Attention, n: int) -> _Sizes:
+    "The usual sizes with `n` more queries and keys."
+    return a.usual._replace(n_q=a.usual.n_q + n, n_k=a.usual.n_k + n)
+
+
+def _lengths(a: _Attention) -> None:
+    for n in (-2, 2):
+        q, k, v = _draw(_longer(a, n))
+        shown = f"{sizes_of(q=q, k=k, v=v)}, after other sizes"
+        try:
+            got = a(q, k, v)
+        except Exception as e:
+            raise Broken(f"{shown}: it raised {first_line(e)}", _ONE_LENGTH) from None
+        if a.sound and not nearly(got, want := a.oracle(q, k, v)):
+            raise Broken(f"{shown}: {first_difference(got, want)}", _ONE_LENGTH)
+
+
+def _takes_other_lengths(a: _Attention) -> bool:
+    "Whether it runs with one query and one key more than usual."
+    try:
+        a(*_draw(_longer(a, 1)))
+    except Exception:
+        return False
+    return True
 
 
 def _rectangular(a: _Attention) -> None:
@@ -551,11 +688,13 @@ def _strided(a: _Attention) -> None:
         try:
             got = a(*inputs)
         except Exception as e:
+            if "written-to tensor" in str(e):
+                raise NotChecked("it writes into its inputs, which those that share memory do not allow") from None
             raise Broken(
                 f"{how}: it raised {type(e).__name__}: {str(e)[:150]}",
                 "it needs contiguous inputs: view() where reshape() or flatten() would do",
             ) from None
-        if not nearly(got, expected):
+        if not nearly(got, expected, equal_nan=True):
             raise Broken(
                 f"{how}: {first_difference(got, expected)}",
                 "it reads memory as if inputs were contiguous (view, as_strided, data_ptr)",
@@ -567,14 +706,26 @@ def _untouched(a: _Attention) -> None:
     mask = some_mask(a.usual.n_q, a.usual.n_k) if a.takes_mask else None
     copies = [t.clone() for t in (q, k, v)]
     a.protect = False
-    a(q, k, v, mask)
-    a.protect = True
+    try:
+        a(q, k, v, mask)
+    except Exception:
+        if mask is None:
+            raise
+        mask = None  # what it does with one is another question
+        a(q, k, v)
+    finally:
+        a.protect = True
     for name, t, copy in zip("qkv", (q, k, v), copies):
         if not torch.equal(t, copy):
             raise Broken(
                 f"after the call {name} has changed: {first_difference(t, copy)}",
                 f"it modifies its input {name} in place (an operation that ends in _, or /=, *=, +=)",
             )
+    if mask is not None and a.handed is not None and not torch.equal(a.handed, a.as_taken(mask, q.dtype)):
+        raise Broken(
+            "after the call the mask has changed: the next call, or the next layer, gets another one",
+            "it modifies its mask in place (an operation that ends in _, such as logical_not_, or mask[...] =)",
+        )
 
 
 def _large(a: _Attention) -> None:
@@ -585,8 +736,9 @@ def _large(a: _Attention) -> None:
     leaves = [t.clone().requires_grad_() for t in (q, k, v)]
     out = a(*leaves)
     overflow = "the softmax overflows: subtract the row's largest score before the exponential"
+    overflow = a.bug if a.bug == _NAN else overflow
     if not out.isfinite().all():
-        raise Broken("scores up to ±10⁴: the context is NaN or infinite", overflow)
+        raise Broken("scores up to ±10⁴: the context is NaN or infinite", overflow, symptom=a.bug == _NAN)
     if out.requires_grad:
         for name, g in zip("qkv", torch.autograd.grad(out.sum() + out.square().sum(), leaves, allow_unused=True)):
             if g is not None and not g.isfinite().all():
@@ -614,68 +766,107 @@ def _large(a: _Attention) -> None:
 def _half(a: _Attention) -> None:
     for dtype, atol in ((torch.float16, 0.02), (torch.bfloat16, 0.12)):
         q, k, v = (t.to(dtype) for t in _draw(a.usual))
-        mask = causal_mask(q.shape[-2], k.shape[-2]) if a.takes_mask else None
-        try:
-            got = a(q, k, v, mask)
-        except RuntimeError as e:
-            if "overflow" in str(e):
+        for mask in (causal_mask(q.shape[-2], k.shape[-2]), None) if a.takes_mask else (None,):
+            got, want = _sixteen(a, q, k, v, mask), a(q.float(), k.float(), v.float(), mask)
+            check_dtype(got, dtype, "v")
+            if not got.isfinite().all():
                 raise Broken(
-                    f"{dtype}: it raised {str(e)[:150]}",
-                    "a number such as -1e9 stands for minus infinity, and float16 "
-                    "cannot hold it: use -inf or torch.finfo(dtype).min",
-                ) from None
-            raise NotChecked(f"{dtype} raises {str(e)[:100]}") from None
-        want = a(q.float(), k.float(), v.float(), mask)
-        if not got.isfinite().all():
+                    f"{dtype}: the context is NaN or infinite",
+                    a.bug if a.bug == _NAN else f"it overflows in {dtype}: a number beyond the type's range",
+                    symptom=a.bug == _NAN,
+                )
+            if not nearly(got.float(), want, atol):
+                raise Broken(f"{dtype}: {first_difference(got.float(), want)}", f"it loses precision in {dtype}")
+
+
+def _sixteen(a: _Attention, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+    "The context in sixteen bits."
+    try:
+        return a(q, k, v, mask)
+    except RuntimeError as e:
+        if "overflow" in str(e):
             raise Broken(
-                f"{dtype}: the context is NaN or infinite",
-                f"it overflows in {dtype}: a number beyond the type's range",
-            )
-        if not nearly(got.float(), want, atol):
-            raise Broken(f"{dtype}: {first_difference(got.float(), want)}", f"it loses precision in {dtype}")
+                f"{q.dtype}: it raised {str(e)[:150]}",
+                "a number such as -1e9 stands for minus infinity, and float16 "
+                "cannot hold it: use -inf or torch.finfo(dtype).min",
+            ) from None
+        raise NotChecked(f"{q.dtype} raises {str(e)[:100]}") from None
 
 # %% ../nbs/83_attention_properties.ipynb #masks
 def _needs_mask(a: _Attention) -> None:
     if not a.takes_mask:
         raise NotChecked("it takes no mask")
+    if a.mask_bug == _NUMBERS:
+        raise NotChecked("it takes no boolean mask")
+
+
+_NUMBERS = "it cannot take a boolean mask, only one of numbers, such as (1 - mask) needs: mask.to(q.dtype) makes them"
+
+
+def _takes_numbers(a: _Attention) -> bool:
+    "Whether a mask of numbers, 1 = may attend, works where a boolean one raises."
+    q, k, v = _draw(a.usual)
+    boolean, a.numbers = a.numbers, True
+    try:
+        return bool(a(q, k, v, some_mask(a.usual.n_q, a.usual.n_k)).isfinite().all())
+    except Exception:
+        return False
+    finally:
+        a.numbers = boolean
 
 
 def _masked(a: _Attention) -> None:
     _needs_mask(a)
+    if a.convention != a.said:
+        found, a.convention = a.convention, a.said
+        example = _smallest(a, True)
+        a.convention = found
+        inverted = {"allowed": "inverted: True lets attend", "blocked": "inverted: True hides"}
+        how = (inverted | {"bias": "added to the scores"})[found] if a.said != "bias" else f"boolean, {_MEANS[found]}"
+        raise Broken(
+            f'{example}; with mask="{found}" it agrees with the oracle',
+            f'the mask is {how}, where {_MEANS[a.said]} is expected (if that is meant, pass mask="{found}")',
+        )
     q, k, v = _draw(a.usual)
     mask = some_mask(a.usual.n_q, a.usual.n_k)
     try:
         got, want = a(q, k, v, mask), a.oracle(q, k, v, mask)
-    except Exception:
+    except Exception as e:
         a.mask_sound = False
+        if _takes_numbers(a):
+            a.mask_bug = _NUMBERS
+            raise Broken(f"a boolean mask: it raised {first_line(e)}", _NUMBERS) from None
         raise
     if a.sound and not nearly(got, want):
-        a_inverted = a.oracle(q, k, v, ~mask)
-        bug = (
-            "the mask is inverted: True hides, where True = may attend is expected "
-            '(if that is meant, pass mask="blocked")'
-            if nearly(got, a_inverted)
-            else (
-                "the mask is ignored"
-                if nearly(got, a.oracle(q, k, v))
-                else "the mask is not applied as it should be"
-            )
-        )
+        a.mask_bug = "the mask is not applied as it should be"
+        if nearly(got, a.oracle(q, k, v)):
+            a.mask_bug = "the mask is ignored"
+        elif got.isnan().any():
+            a.mask_bug = "with a mask, queries that may see something get NaN: 0 · inf is NaN (mask * -inf? masked_fill!)"
         a.mask_sound = False
-        raise Broken(_smallest(a, True), bug, symptom=True)
+        raise Broken(_smallest(a, True), a.mask_bug, symptom=True)
     hidden = torch.ones_like(mask)
     hidden[:, -1] = False
     k2, v2 = k.clone(), v.clone()
-    k2[..., -1, :] *= 1e3
+    k2[..., -1, :] *= 1e5  # beyond the stand-in for minus infinity that is too small, -1e4
     v2[..., -1, :] = 1e4
     before, after = a(q, k, v, hidden), a(q, k2, v2, hidden)
     if not nearly(after, before):
+        seen = after.isfinite().all() and after.abs().max() > 1e3  # the forbidden values are there
+        a.mask_bug = _FINITE if seen and a.sound else ""
         raise Broken(
             f"a forbidden key with large numbers: {first_difference(after, before)}",
-            "a forbidden key with a large score gets through: forbidden scores need minus infinity, before the"
+            a.mask_bug
+            or "a forbidden key with a large score has influence: forbidden scores need minus infinity, before the"
             " softmax",
             symptom=not a.sound,
         )
+
+
+_FINITE = (
+    "minus infinity is a finite number such as -1e4: forbidden keys with larger scores get through, and in a fully"
+    " masked row all do"
+)
 
 
 def _mask_shapes(a: _Attention) -> None:
@@ -700,15 +891,21 @@ def _mask_shapes(a: _Attention) -> None:
             raise Broken(
                 f"a mask of shape {shape} for scores {(s.b, s.h, s.n_q, s.n_k)}: it raised {type(e).__name__}:"
                 f" {str(e)[:100]}",
-                "the mask does not broadcast to the scores: its axes are taken for others",
+                a.mask_bug or "the mask does not broadcast to the scores: its axes are taken for others",
                 symptom=not a.mask_sound,
             ) from None
         if shape == (s.n_q, s.n_k):
             want, sound = a.oracle(q, k, v, mask), nearly(got, a.oracle(q, k, v, mask))
         elif sound and not nearly(got, want := a.oracle(q, k, v, mask)):
+            turned = shape == (s.n_q, s.n_q) and nearly(got, a.oracle(q, k, v, mask.mT))
             raise Broken(
                 f"a mask of shape {shape}: {first_difference(got, want)}",
-                "the mask is broadcast along the wrong axis: it is applied to another sentence, head or to queries",
+                (
+                    "the mask is transposed: queries and keys change places in it, where it is square"
+                    if turned
+                    else "the mask is broadcast along the wrong axis: it is applied to another sentence, head or to"
+                    " queries"
+                ),
             )
 
 
@@ -725,7 +922,7 @@ def _padding(a: _Attention) -> None:
     if not nearly(got, want):
         raise Broken(
             f"two padded keys, masked: {first_difference(got, want)}",
-            "padding reaches the contexts although it is masked",
+            a.mask_bug or "padding reaches the contexts although it is masked",
             symptom=not (a.sound and a.mask_sound),
         )
 
@@ -740,17 +937,22 @@ def _empty_rows(a: _Attention) -> None:
     if not row.isfinite().all():
         raise Broken(
             f"query 1 may attend to nothing: its context is {row.flatten()[0].item()}",
-            "a fully masked row gives NaN: the softmax of -inf alone is 0 / 0",
+            (
+                a.mask_bug
+                if "NaN" in a.mask_bug
+                else "a fully masked row gives NaN: the softmax of -inf alone is 0 / 0"
+            ),
         )
     if (row != 0).any():
         mean = nearly(row, v.mean(-2).detach())
+        added = a.mask_sound and nearly(row, a(q, k, v)[..., 1, :].detach(), 0.01)  # one number for all scores
         raise Broken(
             f"query 1 may attend to nothing: its context is {row.flatten()[0].item():.4g}, expected 0",
             (
                 "a fully masked row gives the mean of the values: minus infinity is a finite number such as -1e9,"
                 " and equal scores give equal weights"
-                if mean
-                else "a fully masked row gives something, not zero"
+                if mean and a.mask_bug != _FINITE
+                else _FINITE if added or mean else "a fully masked row gives something, not zero"
             ),
             symptom=not (mean or (a.sound and a.mask_sound)),
         )

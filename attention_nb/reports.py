@@ -20,8 +20,8 @@ from torch import Tensor
 
 # %% auto #0
 __all__ = ['Failure', 'Report', 'CheckFailed', 'Broken', 'Misused', 'NotChecked', 'examine', 'first_line', 'nearly',
-           'first_difference', 'sizes_of', 'numbers_of', 'some_mask', 'parameters_of', 'check_is_tensor', 'name_of',
-           'fixed_chance', 'compiled', 'exported', 'check_traced']
+           'first_difference', 'sizes_of', 'numbers_of', 'some_mask', 'parameters_of', 'check_is_tensor', 'check_dtype',
+           'name_of', 'fixed_chance', 'check_repeats', 'compiled', 'exported', 'check_traced']
 
 # %% ../nbs/93_reports.ipynb #report-classes
 class Failure(NamedTuple):
@@ -68,9 +68,12 @@ class Report:
     def _repr_html_(self) -> str:
         rows = [("✗", f.property, f.example) for f in self.failed] + [("✓", name, "") for name in self.passed]
         rows += [("·", *note) for note in self.notes]
-        cells = (f"<td>{mark}</td><td>{escape(name)}</td><td>{escape(text)}</td>" for mark, name, text in rows)
+        left = 'style="text-align:left"'  # JupyterLab's own style puts it at the right
+        td = f"<td {left}>"
+        cells = (f"<td>{mark}</td>{td}{escape(name)}</td>{td}{escape(text)}</td>" for mark, name, text in rows)
         bugs = "".join(f"<p>Likely bug: {escape(bug)}</p>" for bug in self.bugs)
-        head = "".join(f'<th scope="col">{name}</th>' for name in ("holds", "property", "example or reason"))
+        head = '<th scope="col">holds</th>'
+        head += "".join(f'<th scope="col" {left}>{name}</th>' for name in ("property", "example or reason"))
         body = "".join(f"<tr>{row}</tr>" for row in cells)
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         return f"<p><b>{escape(str(self).splitlines()[0])}</b></p>{bugs}{table}"
@@ -172,9 +175,10 @@ def nearly(
     a: Tensor,  # any shape
     b: Tensor,  # what it should be
     atol: float = 2e-4,  # how far apart small numbers may be: float32, sums of a few dozen
+    equal_nan: bool = False,  # does NaN in the same place count as the same?
 ) -> bool:  # True for one shape and nearly the same finite values
     "Compare two tensors."
-    return a.shape == b.shape and torch.allclose(a.double(), b.double(), rtol=1e-3, atol=atol)
+    return a.shape == b.shape and torch.allclose(a.double(), b.double(), rtol=1e-3, atol=atol, equal_nan=equal_nan)
 
 
 def first_difference(
@@ -229,9 +233,27 @@ def check_is_tensor(
     if isinstance(found, Tensor):
         return
     kind = type(found)
+    if found is None:
+        bug = "it returns nothing: is a return missing, or the body still to be written?"
+        raise Broken("it returned None", bug)
     if hasattr(found, "__array__"):
         raise Misused(f"expected code that takes and returns torch tensors; got {kind.__module__}.{kind.__name__} from it")
     raise Broken(f"it returned {kind.__name__}", "it does not return a tensor, or a tuple that begins with one")
+
+
+def check_dtype(
+    found: Tensor,  # what the code under test returned
+    dtype: torch.dtype,  # of 16 bits: what it was given
+    like: str,  # the input that has it, such as "v"
+) -> None:
+    "Raise Broken if 16 bits come back in another type."
+    if found.dtype != dtype:
+        here, there = (str(t).removeprefix("torch.") for t in (dtype, found.dtype))
+        raise Broken(
+            f"{like} is {here}: it returns {there}",
+            f"it returns {there} for {like} in {here}, and the next layer of such a model raises: end with"
+            f" .to({like}.dtype)",
+        )
 
 
 def name_of(
@@ -252,6 +274,32 @@ def fixed_chance() -> Iterator[None]:
     finally:
         torch.set_rng_state(state)
         torch.set_num_threads(threads)
+
+
+_CHANCE = "two calls differ: dropout, or other chance, is on where nothing asked for it (a module? eval() first)"
+_KEPT = "something is kept from call to call (a cache, a state): an answer may depend on its own inputs alone"
+
+
+def _seeded(f: Callable[[], Tensor]) -> Tensor:
+    "One call with a fixed random seed."
+    torch.manual_seed(0)
+    return f()
+
+
+def check_repeats(
+    f: Callable[[], Tensor],  # one call
+    between: Callable[[], Any] = lambda: None,  # calls with other inputs
+) -> None:
+    "Raise Broken if the same call gives another answer, by chance or by what is kept from other calls."
+    first, second = f(), f()
+    if not nearly(first, second, 1e-6, equal_nan=True):
+        chance = nearly(_seeded(f), _seeded(f), 1e-6, equal_nan=True)
+        bug = _CHANCE if chance else _KEPT
+        seed = "" if chance else ", with one random seed too"
+        raise Broken(f"called twice{seed}: {first_difference(second, first)}", bug, last=True)
+    between()
+    if not nearly(first, after := f(), 1e-6, equal_nan=True):
+        raise Broken(f"called again after other inputs: {first_difference(after, first)}", _KEPT, last=True)
 
 
 @contextmanager
@@ -314,7 +362,7 @@ def check_traced(
             continue
         finally:
             f(*inputs)  # what it keeps from its last call is an ordinary tensor again
-        if not nearly(got, want):
+        if not nearly(got, want, equal_nan=True):
             bug = f"traced by {name}, it gives other numbers: it depends on Python state or data"
             raise Broken(f"{name}: {first_difference(got, want)}", bug)
     if reasons:

@@ -198,7 +198,7 @@ def _without(s: Tensor, a: Tensor, j: int) -> Tensor:
 _WEIGHINGS |= {
     "the last key is never attended to (off by one in a slice?)": lambda s, a: _without(s, a, -1),
     "the first key is never attended to (off by one in a slice?)": lambda s, a: _without(s, a, 0),
-    "a query never attends to its own place": lambda s, a: masked_softmax(
+    "a query never attends to itself: its own place (the diagonal) is masked": lambda s, a: masked_softmax(
         s, a & ~torch.eye(s.shape[-1], dtype=torch.bool)
     ),
     "a causal mask is applied where none was asked for": lambda s, a: masked_softmax(

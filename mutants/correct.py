@@ -320,6 +320,28 @@ class Attender:
         return F.scaled_dot_product_attention(q, k, v, mask, self.dropout)
 
 
+@right("attention", build=lambda c: c(), causal=True)
+class MaskKept:
+    "The mask of the longest call so far is kept; shorter calls take a corner of it."
+
+    def __init__(self):
+        self.future = torch.ones(0, 0, dtype=torch.bool)
+
+    def __call__(self, q, k, v):
+        n = q.shape[-2]
+        if n > len(self.future):
+            self.future = torch.ones(n, n, dtype=torch.bool).triu(1)
+        scores = (q @ k.mT / math.sqrt(q.shape[-1])).masked_fill(self.future[:n, :n], float("-inf"))
+        return scores.softmax(-1) @ v
+
+
+@right("attention")
+def mask_turned_on_a_copy(q, k, v, mask=None):
+    blocked = torch.zeros(q.shape[-2], k.shape[-2], dtype=torch.bool) if mask is None else mask.clone().logical_not_()
+    scores = (q @ k.mT / math.sqrt(q.shape[-1])).masked_fill_(blocked, torch.finfo(q.dtype).min)
+    return scores.float().softmax(-1).to(v.dtype).masked_fill(blocked, 0) @ v
+
+
 AttentionOutput = namedtuple("AttentionOutput", "context weights")
 
 
