@@ -17,7 +17,9 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from .projections import Trace, compare_with_own_weights, heads_of, role_of, trace_layer
+from attention_nb.projections import (
+    Trace, agrees_with_rotation, compare_with_own_weights, heads_of, name_rotation_bug, role_of, trace_layer
+)
 from .reports import Broken, Misused, NotChecked, check_is_tensor, check_traced, first_difference, first_line, nearly, parameters_of
 
 # %% auto #0
@@ -48,6 +50,7 @@ class _Layer:
     ):
         self.d_model, self.causal, self.positions, self.alone = d_model, causal, positions, alone
         self.module = _copy(module)
+        self.zeros = [n for n, _ in _zero_weights(module)] if isinstance(module, nn.Module) else []  # no longer
         self.call = call or _how_to_call(self.module, causal)
         module = self.settled(module)
         self.fresh = _copy(module)  # one that was never called
@@ -70,6 +73,18 @@ class _Layer:
     @cached_property
     def verdict(self) -> tuple[bool, str | None]:
         "Whether it agrees with its own weights, and the bug if not; the line-up can take seconds, so once is enough."
+        agrees, bug = self.unrotated
+        if agrees or self.positions is False or _order_free(self):
+            return agrees, bug
+        if agrees_with_rotation(self.trace, self.n_heads, self.causal):
+            return True, None
+        if not bug and (self.positions or _positional(self)):
+            bug = name_rotation_bug(self.trace, self.n_heads, self.causal)
+        return False, bug
+
+    @cached_property
+    def unrotated(self) -> tuple[bool, str | None]:
+        "The same if it does not know the order of words."
         window = _window(self)
         if not self.causal or window is None or window[1] >= _N:
             return compare_with_own_weights(self.trace, self.n_heads, self.causal)
@@ -118,7 +133,31 @@ def _copy(module: Any) -> Any:
     "A copy in float32 on the CPU, so that the caller's layer is not touched."
     if not isinstance(module, nn.Module):
         return module
-    return _deepcopy(module).float().cpu().eval()
+    return _awake(_deepcopy(module).float().cpu()).eval()
+
+
+def _awake(module: nn.Module) -> nn.Module:
+    "The copy with small numbers where a weight is all zero, as it may be before training: a zero hides what it multiplies."
+    rng = torch.Generator().manual_seed(5)
+    with torch.no_grad():
+        for _, p in _zero_weights(module):
+            p.copy_(0.3 * torch.randn(p.shape, generator=rng))
+    return module
+
+
+def _zero_weights(module: nn.Module) -> list[tuple[str, nn.Parameter]]:
+    "The parameters that are trained, no bias, and all zero."
+    trained = [(n, p) for n, p in module.named_parameters() if p.requires_grad and not nn.parameter.is_lazy(p)]
+    return [(n, p) for n, p in trained if not n.endswith("bias") and not p.any()]
+
+
+def _train(module: nn.Module) -> None:
+    "Training mode; but spectral norms stay as they are, which move a little at every call in training."
+    module.train()
+    for m in module.modules():
+        hooks = (type(hook).__name__ for hook in m._forward_pre_hooks.values())
+        if type(m).__name__ == "_SpectralNorm" or "SpectralNorm" in hooks:
+            m.eval()
 
 
 def _deepcopy(module: nn.Module) -> nn.Module:
@@ -138,25 +177,32 @@ def _first_tensor(result: Any) -> tuple[Tensor, tuple[Any, ...]]:
 
 def _how_to_call(module: Any, causal: bool) -> _Call:
     "module(x), or as its parameters demand."
-    if isinstance(module, nn.MultiheadAttention):
-        return lambda m, x: _torch_mha(m, x, causal)
     parameters = parameters_of(module)
+    if isinstance(module, nn.MultiheadAttention) and parameters is not None and (
+        "attn_mask" in parameters or {"args", "kwargs"} <= parameters.keys()
+    ):
+        return lambda m, x: _torch_mha(m, x, causal)
     if parameters is None:
         return lambda m, x: m(x)
     options = {
         n: True for n in ("causal", "is_causal") if n in parameters and causal and parameters[n].default is False
     }
-    needed = [
-        n
-        for n, p in parameters.items()
-        if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-    ]
-    rest = [None if "mask" in n else "x" for n in needed[1:]]
+    needed = _needed(module)
+    rest = [None if re.search("mask|len|pad", n) else "x" for n in needed[1:]]
     if len(needed) > 4 or any("pos" in n or "freq" in n or "rope" in n for n in needed[1:]):
         raise TypeError(
             f"module: forward needs {', '.join(needed)}; say how to call it: call=lambda module, x: module(x, …)"
         )
     return lambda m, x: m(x, *(x if r else None for r in rest), **options)
+
+
+def _needed(module: Any) -> list[str]:
+    "The names of the arguments that it cannot do without."
+    return [
+        n
+        for n, p in (parameters_of(module) or {}).items()
+        if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
 
 
 def _torch_mha(m: nn.MultiheadAttention, x: Tensor, causal: bool) -> tuple[Tensor, Any]:
@@ -231,16 +277,24 @@ def _runs(a: _Layer) -> None:
             "heads, words or sentences end up in the wrong place of the output",
         )
     if not y.isfinite().all():
-        last = a.causal and y[:, :-1].isfinite().all()
-        bug = (
+        where, bug = _not_finite(a, y)
+        raise Broken(f"x {tuple(x.shape)}: NaN or infinity{where}", bug, symptom=not where)
+
+
+def _not_finite(a: _Layer, y: Tensor) -> tuple[str, str]:
+    "At which word, if at one only, and the bug."
+    finite = y.isfinite().all(-1).all(0)
+    if a.causal and finite[:-1].all():
+        return " at the last word only", (
             "the mask is inverted: the last word may attend to nothing, and the others see the future only"
             " (nn.MultiheadAttention hides where its mask is True)"
         )
-        raise Broken(
-            f"x {tuple(x.shape)}: NaN or infinity" + (" at the last word only" if last else ""),
-            bug if last else "ordinary inputs already give NaN or infinity",
-            symptom=not last,
+    if a.causal and finite[1:].all():
+        return " at the first word only", (
+            "the causal mask is off by one (diagonal): a word does not see itself, so the first sees nothing, and its"
+            " softmax is 0 / 0"
         )
+    return "", "ordinary inputs already give NaN or infinity"
 
 
 def _wrong_width(a: _Layer, e: Exception) -> None:
@@ -261,6 +315,11 @@ def _shape_bug(a: _Layer, e: Exception) -> str:
     "Which sizes it silently needs."
     if isinstance(e, TypeError) and "argument" in str(e):
         return "it cannot be called as module(x): say how, call=lambda module, x: …"
+    if (longest := _longest(a)) > 1:
+        return (
+            f"it fails for more than {longest} words: a maximum that is too short to be checked (make it at least"
+            f" {_N + 1}), or a hard-coded length"
+        )
     h = a.n_heads or 1
     trials = {
         "only for a single sentence: the batch is mixed up with another axis": (1, _N),
@@ -284,21 +343,31 @@ def _shape_bug(a: _Layer, e: Exception) -> str:
             a(_draw(a, _B, n))
         except Exception:
             continue
-        return (
-            f"it works only for {n} words: a length is hard-coded"
-            if n > _N
-            else f"it fails for more than {n} words: a maximum, or a hard-coded length"
-        )
+        return f"it works only for {n} words: a length is hard-coded"
+    if len(needed := _needed(a.module)) > 1:
+        return f"forward needs {', '.join(needed)}, and was called with x for each: say how, call=lambda module, x: …"
     return (
         f"it fails on an input of shape (b, n, d_model) with {type(e).__name__}: sizes that do not fit, or a wrong"
         " d_model"
     )
+
+
+
+def _longest(a: _Layer) -> int:
+    "The number of words up to which it runs; 0 if not even for one."
+    for n in range(1, _N):
+        try:
+            a(_draw(a, _B, n))
+        except Exception:
+            return n - 1
+    return _N - 1
 
 # %% ../nbs/84_layer_properties.ipynb #own
 def _pure(a: _Layer, t: Trace) -> bool:
     "Whether it has nothing but projections, so that its numbers must be those of plain attention."
     return (
         not t.strangers
+        and t.even
         and a.positions is not True
         and _order_free(a)
         and {"q", "k", "v"}
@@ -314,16 +383,29 @@ def _order_free(a: _Layer) -> bool:
     return True
 
 
+def _reference(make: Callable[[], Any]) -> Any:
+    "What it is compared with; if that cannot be made, it is not the fault of the layer."
+    try:
+        return make()
+    except (Broken, NotChecked, Misused):
+        raise
+    except Exception as e:
+        raise NotChecked(f"no reference could be built: {first_line(e, 60)}") from None
+
+
 def _own_weights(a: _Layer) -> None:
-    t = a.trace
+    if isinstance(a.layer, torch.jit.ScriptModule):
+        raise NotChecked("no reference could be built: PyTorch has no hooks for a ScriptModule")
+    t = _reference(lambda: a.trace)
     for role, names in t.names.items():
         never = [n for n in names if not t.calls[n]]
         twice = [n for other in "qkv" for n in t.names.get(other, []) if t.calls[n] > 1]
         if never and role in "qkv" and t.rows:
             used = f", and {twice[0]} is called {t.calls[twice[0]]} times" if twice else ""
+            bare = ", or what it gives is detached" if never[0] in dict(a.layer.named_parameters()) else ""
             raise Broken(
-                f"in one call {never[0]} is never called{used}",
-                f"{never[0]} is not used" + (f": {twice[0]} is used in its place" if twice else ""),
+                f"in one call {never[0]} is never {'used' if bare else 'called'}{used}",
+                f"{never[0]} is not used{bare}" + (f": {twice[0]} is used in its place" if twice else ""),
             )
     if not t.rows:
         raise NotChecked("its projections were not recognised by their names")
@@ -336,7 +418,7 @@ def _own_weights(a: _Layer) -> None:
         raise Misused(f"n_heads: expected a divisor of the width of its queries, {width}; got {a.n_heads}")
     if cap := _capped(a):
         raise NotChecked(f"its scores are not plain ({cap})")
-    agrees, bug = a.verdict
+    agrees, bug = _reference(lambda: a.verdict)
     if agrees:
         return _after_projection(a, t)
     where = (
@@ -348,11 +430,11 @@ def _own_weights(a: _Layer) -> None:
     if bug:
         raise Broken(where, bug)
     if not _pure(a, t):
-        why = (
-            f"it also has {', '.join(t.strangers[:3])}"
-            if t.strangers
-            else "its numbers depend on order, or on more than q, k and v"
-        )
+        why = "its numbers depend on order, or on more than q, k and v"
+        if t.strangers:
+            why = f"it also has {', '.join(t.strangers[:3])}"
+        elif not t.even:
+            why = f"{t.names['qkv'][0]} holds queries, keys and values in a way not known here"
         raise NotChecked(f"no reference could be built: {why}")
     raise Broken(
         where,
@@ -364,7 +446,7 @@ def _own_weights(a: _Layer) -> None:
 def _capped(a: _Layer) -> str | None:
     "The name of a setting that limits the scores on purpose."
     names = (n for m in a.layer.modules() for n, v in vars(m).items() if isinstance(v, (int, float)) and v)
-    return next((n for n in names if re.search(r"soft_?cap|logits?_(soft)?cap", n)), None)
+    return next((n for n in names if re.search(r"soft_?cap|logits?_(soft)?cap|add_zero_attn", n)), None)
 
 
 def _after_projection(a: _Layer, t: Trace) -> None:
@@ -391,19 +473,31 @@ def _repeats(a: _Layer) -> None:
     with torch.no_grad():
         first, second = a(x), a(x)
     if not nearly(first, second, 1e-5):
-        raise Broken(
-            f"called twice in evaluation: {first_difference(second, first)}",
-            "dropout, or other chance, is on in evaluation: F.dropout needs training=self.training, nn.Dropout must"
-            " be an attribute; or weights are drawn anew in forward"
-            + _made_anew(a),
-            last=True,
-        )
+        found = f"called twice in evaluation: {first_difference(second, first)}" if first.shape == second.shape else "shape"
+        raise Broken(found, _chance_or_state(a, x), last=True)
     y = a(x)
     if not nearly(y.detach(), first, 1e-4):
         raise Broken(
             f"with and without gradients: {first_difference(y, first)}",
             "it behaves differently under no_grad: another path, or no mask there",
         )
+
+
+def _chance_or_state(a: _Layer, x: Tensor) -> str:
+    "Why two calls differ: modules that eval() does not reach, something kept, or chance."
+    if isinstance(a.module, nn.Module) and (hidden := _unregistered(a.module)):
+        return f"{_not_registered(hidden)}; so eval() does not reach them either, and their dropout stays on"
+    outs = []
+    with torch.no_grad(), suppress(Exception):
+        for _ in range(2):
+            torch.manual_seed(0)
+            outs.append(a(x))
+    if len(outs) < 2 or not nearly(outs[0], outs[1], 1e-5):
+        return "something is kept from call to call (a cache, a state): the same inputs give other answers"
+    return (
+        "dropout, or other chance, is on in evaluation: F.dropout needs training=self.training, nn.Dropout must"
+        " be an attribute; or weights are drawn anew in forward" + _made_anew(a)
+    )
 
 
 def _made_anew(a: _Layer) -> str:
@@ -510,8 +604,8 @@ def _leak(a: _Layer, training: bool, grad: bool) -> None:
 
 
 def _leak_at(a: _Layer, x: Tensor, training: bool, grad: bool) -> None:
-    if isinstance(a.module, nn.Module):
-        a.module.train(training)
+    if isinstance(a.module, nn.Module) and training:
+        _train(a.module)
 
     def run(t: Tensor) -> Tensor:
         torch.manual_seed(0)  # the same dropout both times
@@ -542,6 +636,11 @@ def _leak_at(a: _Layer, x: Tensor, training: bool, grad: bool) -> None:
                             "the future leaks in training, not in evaluation: the mask is applied in evaluation"
                             " only"
                         )
+                        if _normalises_batch(a.module):
+                            bug = (
+                                "the future leaks in training through batch normalisation, whose mean is over all words and"
+                                " sentences (use LayerNorm)"
+                            )
                     elif grad:
                         bug = "the future leaks with gradients on, not without: the mask is on one path only"
                     elif _holds_in_training(a, j):
@@ -562,7 +661,7 @@ def _holds_in_training(a: _Layer, j: int) -> bool:
     "Whether the same leak is absent in training."
     if not isinstance(a.module, nn.Module):
         return False
-    a.module.train()
+    _train(a.module)
     x = _draw(a)
     other = x.clone()
     other[:, j] = -other[:, j] + 1
@@ -657,12 +756,25 @@ def _equivariant(a: _Layer) -> None:
         raise NotChecked("the order of the past matters: if it knows no positions, say positions=False")
     if a.positions is None and (window := _window(a)) and _as_set(a, _reach(a), window[1]):
         raise NotChecked(f"it attends to a window ({window[0]} = {window[1]})")
+    if a.positions is None and a.zeros and _order_free_with_zeros(a, x, p):
+        raise NotChecked(f"once {a.zeros[0]} is no longer zero, it seems to know positions")
     raise Broken(
         f"words reordered as {p.tolist()}: the outputs are not the same in another order",
         "the order of the words matters: a mask or positions (then say positions=True), or a reshape that mixes"
         " words and heads",
         symptom=True,
     )
+
+
+
+def _order_free_with_zeros(a: _Layer, x: Tensor, p: Tensor) -> bool:
+    "Whether only weights that were zero when it was given make the order matter."
+    other = _deepcopy(a.layer)
+    with torch.no_grad():
+        for name, p in other.named_parameters():
+            p.mul_(name not in a.zeros)
+    want, got = (_first_tensor(a.call(other, t))[0] for t in (x, x[:, p]))
+    return nearly(got[:, -1], want[:, -1]) if a.causal else nearly(got, want[:, p])
 
 # %% ../nbs/84_layer_properties.ipynb #modes
 def _drops(module: nn.Module) -> list[tuple[Any, str, float]]:
@@ -675,6 +787,10 @@ def _drops(module: nn.Module) -> list[tuple[Any, str, float]]:
     return [f for f in found if f[2] > 0]
 
 
+def _normalises_batch(module: Any) -> bool:
+    return isinstance(module, nn.Module) and any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in module.modules())
+
+
 def _modes(a: _Layer) -> None:
     module, x = a.layer, _draw(a)
     drops = _drops(module)
@@ -682,14 +798,14 @@ def _modes(a: _Layer) -> None:
     try:
         for m, name, _ in drops:
             setattr(m, name, 0.0)
-        module.train()
+        _train(module)
         got = a(x)
     finally:
         for m, name, p in drops:
             setattr(m, name, p)
         module.eval()
     if not nearly(got, want):
-        if any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in module.modules()):
+        if _normalises_batch(module):
             raise NotChecked("it has batch normalisation, which differs in training")
         raise Broken(
             f"with dropout 0: {first_difference(got, want)}",
@@ -717,7 +833,7 @@ def _dropout(a: _Layer) -> None:
     x, copies = _draw(a, 1), 4096
     with torch.no_grad():
         want = a(x)
-        module.train()
+        _train(module)
         try:
             got = a(x.expand(copies, -1, -1).contiguous())
         finally:
@@ -746,19 +862,8 @@ def _dropout(a: _Layer) -> None:
 # %% ../nbs/84_layer_properties.ipynb #parameters
 def _parameters(a: _Layer) -> None:
     module = a.layer
-    registered = {id(p) for p in module.parameters()}
-    hidden = [
-        n
-        for m in module.modules()
-        for n, v in vars(m).items()
-        if not n.startswith("_") and _holds_parameters(v, registered)
-    ]
-    if hidden:
-        raise Broken(
-            f"{hidden[0]} holds parameters that module.parameters() does not list",
-            f"{hidden[0]} is a plain list, dict or tensor: its parameters are not registered, so no optimizer"
-            " trains them and no state dict holds them (use nn.ModuleList, nn.Parameter)",
-        )
+    if hidden := _unregistered(module):
+        raise Broken(f"{hidden} holds parameters that module.parameters() does not list", _not_registered(hidden))
     if a.plain:
         raise Broken(
             f"{a.plain} is a plain tensor with a dimension of d_model = {a.d_model}",
@@ -767,6 +872,11 @@ def _parameters(a: _Layer) -> None:
         )
     parameters = dict(module.named_parameters())
     if not parameters:
+        if buffer := _weights_in_buffers(a):
+            raise Broken(
+                f"it has no parameters; {buffer} is a buffer",
+                f"it has no parameters: {buffer} is a buffer, which no optimizer trains (use nn.Parameter or nn.Linear)",
+            )
         if not any(
             isinstance(v, Tensor) and v.is_floating_point() for m in module.modules() for v in vars(m).values()
         ):
@@ -790,11 +900,58 @@ def _parameters(a: _Layer) -> None:
                 f"{name} gets no gradient",
                 f"{name} is not used in forward, or what it gives is detached: it would never be trained",
             )
+    # where scores are large, a softmax is flat: what has no gradient there must have none for small inputs either
+    again = torch.autograd.grad(a(_draw(a) / 30), [p for _, p in wanted], up, allow_unused=True)
+    for (name, p), *both in zip(wanted, grads, again):
+        g = torch.stack([t.abs() for t in both if t is not None]).sum(0)
         if (g == 0).all() and not name.endswith("bias"):
             raise Broken(
                 f"the gradient of {name} is zero",
                 f"{name} has no influence on the output: it would never be trained",
             )
+        table = isinstance(dict(module.named_modules()).get(name.rpartition(".")[0]), nn.Embedding)  # not all of it is read
+        if role_of(name) in _ROLES and not table and (zero := _zero_part(g)):
+            raise Broken(
+                f"the gradient of {name} is zero {zero}",
+                f"a part of {name} has no influence on the output, or what it gives is detached: these queries, keys or"
+                " values would never be trained",
+            )
+
+
+_ROLES = ("q", "k", "v", "kv", "qkv")
+
+
+def _zero_part(g: Tensor) -> str:
+    "Where a matrix has a block of zeros, if an eighth of it or more is one."
+    for dim in range(g.ndim) if g.ndim > 1 else ():
+        zeros = (g == 0).flatten().unflatten(0, g.shape).movedim(dim, 0).flatten(1).all(1)
+        if 8 * int(zeros.sum()) >= len(zeros):
+            at = zeros.nonzero().flatten()
+            return f"in {len(at)} of its {len(zeros)} {'rows' if dim == 0 else 'columns'}, {int(at[0])} to {int(at[-1])}"
+    return ""
+
+
+def _unregistered(module: nn.Module) -> str | None:
+    "The name of a plain attribute that hides parameters."
+    registered = {id(p) for p in module.parameters()}
+    attributes = ((n, v) for m in module.modules() for n, v in vars(m).items() if not n.startswith("_"))
+    return next((n for n, v in attributes if _holds_parameters(v, registered)), None)
+
+
+def _not_registered(name: str) -> str:
+    return (
+        f"{name} is a plain list, dict or tensor: its parameters are not registered, so no optimizer trains them and no"
+        " state dict holds them (use nn.ModuleList, nn.Parameter)"
+    )
+
+
+def _weights_in_buffers(a: _Layer) -> str | None:
+    "The name of a buffer that is a matrix of weights: not a mask, which has few numbers, nor a table of positions."
+    for name, t in a.layer.named_buffers():
+        if t.is_floating_point() and t.ndim > 1 and a.d_model in t.shape and len(t.unique()) > 4:
+            if role_of(name) or not _POSITIONAL.search(name):
+                return name
+    return None
 
 
 def _holds_parameters(value: Any, registered: set[int]) -> bool:
@@ -956,6 +1113,8 @@ def _returned(a: _Layer) -> None:
         raise NotChecked("it returns no weights")
     w = found[0].detach()
     total = w.sum(-1)
+    if not _like_weights(w):
+        raise NotChecked(f"what it returns beside the output is not meant as weights: rows sum to {total.min():.4g} …")
     if (w < -1e-6).any() or not nearly(total, torch.ones_like(total), 1e-3):
         raise Broken(
             f"what it returns beside the output has rows that sum to {total.min():.4g} … {total.max():.4g},"
@@ -969,6 +1128,12 @@ def _returned(a: _Layer) -> None:
             "it returns weights that are not those that it used, or the mask is missing",
             symptom=True,
         )
+
+
+def _like_weights(w: Tensor) -> bool:
+    "Whether it may be meant as weights: nothing below 0, and rows that sum to about 1; scores or a bias are neither."
+    total = w.sum(-1)
+    return bool((w >= -1e-6).all() and (total > -1e-6).all() and (total < 4).all() and 0.5 < total.mean() < 2)
 
 
 def _traced(a: _Layer) -> None:

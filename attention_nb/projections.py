@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice, permutations, product
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ from .reports import nearly
 from .suspects import name_attention_bug
 
 # %% auto #0
-__all__ = ['role_of', 'Trace', 'trace_layer', 'heads_of', 'compare_with_own_weights']
+__all__ = ['role_of', 'Trace', 'trace_layer', 'heads_of', 'compare_with_own_weights', 'agrees_with_rotation', 'name_rotation_bug']
 
 # %% ../nbs/81_projections.ipynb #role-fns
 _AFFIX = "to|w|fc|lin(?:ear)?s?|proj(?:ection|ections)?|layers?|weights?|matrix|mat|net|transform|dense|func|fn"
@@ -99,6 +100,22 @@ class Trace(NamedTuple):
     names: dict[str, list[str]]  # role → names
     strangers: list[str]  # modules and parameters that are none of them
     others: list[tuple[str, dict[str, list[Tensor]]]]  # bug, and `rows` if weights are used the other way round
+    tables: list[Tensor]  # rows of numbers that it keeps, which may be the frequencies of a rotation, (d,)
+
+    @property
+    def even(self) -> bool:  # False: fewer heads for keys and values than for queries, or a way not known here
+        "Tell whether a fused projection, if there is one, is three times as wide as the context."
+        width = sum(r.shape[-1] for r in self.rows.get("qkv", []))
+        return width == 3 * self.inner or not width
+
+    @property
+    def inner(self) -> int:  # features of a word
+        "Give the width of the context, all heads together."
+        if self.context is not None:
+            return self.context.shape[-1]
+        widths = [m.weight.shape[-1] for m in self.unfired.values() if isinstance(m, nn.Linear)]
+        widths += [m.numel() // self.out.shape[-1] for m in self.matrices.values()]
+        return widths[0] if widths else self.out.shape[-1]
 
 
 _QUIET = (nn.Dropout, nn.Identity, nn.ModuleList, nn.ModuleDict, nn.Sequential, nn.Softmax, nn.Flatten)
@@ -120,7 +137,8 @@ def _roles(layer: nn.Module) -> dict[str, str | None]:
         name: role_of(name) if isinstance(m, nn.Linear) or getattr(m, "weight", torch.empty(0)).ndim == 2 else None
         for name, m in leaves.items()
     }
-    for name, m in leaves.items():
+    known = {"q", "k", "qkv"} & set(roles.values())
+    for name, m in leaves.items() if not known else ():
         if roles[name] in (None, "out") and isinstance(m, nn.Linear) and m.out_features == 3 * m.in_features:
             roles[name] = "qkv"  # its shape says more than its name
     lists = Counter(name.rsplit(".", 1)[0] for name in leaves if name.rsplit(".", 1)[-1].isdigit())
@@ -143,43 +161,69 @@ def trace_layer(
     "Call a layer once and write down what goes in and out of its projections."
     leaves, names = _leaves(layer), {name: role for name, role in _roles(layer).items() if role}
     out, calls, ins, outs = _watch({name: leaves[name] for name in names}, lambda: call(layer, x))
-    seen = [(role, _rows(outs[name], x)) for name, role in names.items() if name in outs]
+    seen = [(role, _rows(outs.get(name), x)) for name, role in names.items()]
     found = [(role, [("", t)]) for role, t in seen if role and t is not None]
     bare = _bare(layer, leaves)
     found += [(role, _times(x, p, layer, name, _bias(layer, role))) for name, (role, p) in bare.items()]
-    read = _read_directly(layer, {n: leaves[n] for n, r in names.items() if r != "out" and n not in outs}, x, call)
+    silent = {n: leaves[n] for n, r in names.items() if r != "out" and n not in outs}
+    direct = _without_hooks(layer, silent, {n: p for n, (_, p) in bare.items()}, x, call)
+    read = [name for name in direct if name in silent]
     found += [(names[name] or "", _without_call(x, leaves[name], name)) for name in read]
-    ways = _ways([(role, options) for role, options in found if role != "out" and options])
-    everyone = [*names.items(), *((n, b[0]) for n, b in bare.items())]
-    named = {r: [n for n, role in everyone if role == r] for r in _ROLES}
-    last = next((name for name in reversed(named["out"]) if name in ins), None)  # the one that was called
+    ways = _ways([(role, ts) for role, ts in found if role != "out" and ts])
+    named = _by_role(names, bare)
+    last = next((name for name in reversed(named.get("out", [])) if name in ins), None)  # the one that was called
     return Trace(
-        x,
-        out,
-        ways[0][1],
+        x, out, ways[0][1],
         _rows(ins[last], x) if last else None,
-        {n: leaves[n] for n in named["out"] if n in leaves and n not in ins},
+        {n: leaves[n] for n in named.get("out", []) if n in leaves and n not in ins},
         {n: p.detach() for n, (role, p) in bare.items() if role == "out"},
         _bias(layer, "out"),
         _rows(outs[last], x) if last else None,
-        calls | {name: 1 for name in [*bare, *read]},
-        {r: found for r, found in named.items() if found},
+        calls | direct,
+        named,
         _strangers(layer, {*names, *bare}) + [f"{name}, whose weight is read without a call" for name in read],
         ways[1:],
+        _tables(layer),
     )
 
 
-def _read_directly(
-    layer: nn.Module, unfired: dict[str, nn.Module], x: Tensor, call: Callable[[nn.Module, Tensor], Tensor]
+def _by_role(names: dict[str, Any], bare: dict[str, tuple[str, nn.Parameter]]) -> dict[str, list[str]]:
+    "Role → names, of modules and then of bare parameters."
+    everyone = [*names.items(), *((n, role) for n, (role, _) in bare.items())]
+    named = {r: [n for n, role in everyone if role == r] for r in _ROLES}
+    return {r: found for r, found in named.items() if found}
+
+
+def _without_hooks(
+    layer: nn.Module, silent: dict[str, nn.Module], bare: dict[str, nn.Parameter], x: Tensor, call: Callable[..., Tensor]
+) -> dict[str, int]:
+    "Which of the weights that no hook watches are used: 1 or, for a bare one, 0."
+    weights = {name: m.weight for name, m in silent.items() if hasattr(m, "weight")}
+    used = _used(layer, weights | bare, x, call)
+    return {name: int(name in used) for name in bare} | {name: 1 for name in weights if name in used}
+
+
+def _used(
+    layer: nn.Module, weights: dict[str, Any], x: Tensor, call: Callable[[nn.Module, Tensor], Tensor]
 ) -> list[str]:
-    "Of the projections that were not called, those whose weight the output depends on."
-    weights = {n: w for n, m in unfired.items() if isinstance(w := getattr(m, "weight", None), nn.Parameter) and w.requires_grad}
-    if not weights:
-        return []
+    "Of some weights, those that the output depends on; all that are frozen or bare, if it wants no gradient at all."
+    asked = {n: w for n, w in weights.items() if isinstance(w, nn.Parameter) and w.requires_grad}
     with torch.enable_grad():
-        out = call(layer, x)
-        grads = torch.autograd.grad(out.sum(), list(weights.values()), allow_unused=True) if out.requires_grad else ()
-    return [name for name, g in zip(weights, grads) if g is not None]
+        out = call(layer, x) if asked else x
+        if not out.requires_grad:
+            own = dict(layer.named_parameters())
+            return [name for name in weights if name in own]
+        grads = torch.autograd.grad(out.sum(), list(asked.values()), allow_unused=True)
+    unused = {name for name, g in zip(asked, grads) if g is None}
+    return [name for name, w in weights.items() if name not in unused and isinstance(w, nn.Parameter)]
+
+
+def _tables(layer: nn.Module) -> list[Tensor]:
+    "Rows of numbers between 0 and 1 that the layer keeps, and the angles of complex tables."
+    kept = [v for m in layer.modules() for v in [*vars(m).values(), *m._buffers.values()] if isinstance(v, Tensor)]
+    kept = [t[1].angle() if t.is_complex() and t.ndim == 2 and len(t) > 1 else t for t in kept]
+    kept = [t.detach().float() for t in kept if t.ndim == 1 and 0 < len(t) < 1000 and t.is_floating_point()]
+    return [t for t in kept if ((t >= 0) & (t <= 1)).all()]
 
 
 def _without_call(x: Tensor, m: nn.Module, name: str) -> list[tuple[str, Tensor]]:
@@ -248,9 +292,10 @@ def _kept(t: Any) -> Any:
 def _bare(layer: nn.Module, leaves: dict[str, nn.Module]) -> dict[str, tuple[str, nn.Parameter]]:
     "Matrices that are parameters of their own, used as x @ W, by name: role and matrix."
     found = {}
+    known = {"q", "k", "qkv"} & {role_of(name) for name, _ in layer.named_parameters()}
     for name, p in layer.named_parameters():
         role = role_of(name)
-        if role == "out" and p.ndim == 2 and 3 * min(p.shape) == max(p.shape):
+        if role == "out" and not known and p.ndim == 2 and 3 * min(p.shape) == max(p.shape):
             role = "qkv"  # its shape says more than its name
         if role and p.ndim in (2, 3) and name.rpartition(".")[0] not in leaves:
             found[name] = (role, p)
@@ -261,7 +306,7 @@ def _strangers(layer: nn.Module, known: set[str]) -> list[str]:
     "What has weights or does something, and is no projection."
     modules = [n for n, m in layer.named_modules() if n and not list(m.children()) and not isinstance(m, _QUIET)]
     parameters = [n for n, _ in layer.named_parameters() if n.rpartition(".")[0] not in known]
-    buffers = [n for n, t in layer.named_buffers() if not (t.ndim >= 2 and t.shape[-1] == t.shape[-2])]
+    buffers = [n for n, t in layer.named_buffers() if t.numel() > 1 and not (t.ndim >= 2 and t.shape[-1] == t.shape[-2])]
     return [n for n in modules + parameters if n not in known and not re.search(_BIAS, n.split(".")[-1])] + buffers
 
 
@@ -328,6 +373,9 @@ def heads_of(
     return None
 
 # %% ../nbs/81_projections.ipynb #read-fns
+_End = Callable[[Tensor], Tensor]
+
+
 class _Reading(NamedTuple):
     "One way to understand the projections as heads."
 
@@ -383,8 +431,10 @@ def _readings(t: Trace, h: int) -> Iterator[_Reading]:
         triples.append((rows["q"], first, second, ""))
         swapped = "keys and values are taken from the fused projection in the wrong order"
         triples.append((rows["q"], second, first, swapped))
-    elif "qkv" in rows and rows["qkv"].shape[-1] % 3 == 0:
+    elif "qkv" in rows and t.even:
         yield from _fused(rows["qkv"], h, t.names["qkv"][0])
+    elif "qkv" in rows:
+        triples += _fused_groups(rows["qkv"], h, t.inner, t.names["qkv"][0])
     for q, k, v, bug in triples:
         d = q.shape[-1] // h
         if q.shape[-1] % h or not d or k.shape[-1] % d:
@@ -435,6 +485,21 @@ def _fused(rows: Tensor, h: int, name: str) -> Iterator[_Reading]:
             " sentence",
             "",
         )
+
+
+def _fused_groups(rows: Tensor, h: int, inner: int, name: str) -> Iterator[tuple[Tensor, Tensor, Tensor, str]]:
+    "The same with fewer heads for keys and values; they stand behind all queries, or behind those of their group."
+    b, n, width = rows.shape
+    d = inner // h
+    for groups in (g for g in range(1, h + 1) if h % g == 0 and width == (h + 2 * g) * d):
+        q, k, v = rows.split((h * d, groups * d, groups * d), -1)
+        yield q, k, v, ""
+        yield q, v, k, f"the fused projection {name} is cut in the wrong order: as qvk, not as qkv"
+        if groups > 1:
+            *queries, k, v = rows.view(b, n, groups, -1, d).unbind(3)
+            yield torch.stack(queries, 3).flatten(2), k.flatten(2), v.flatten(2), ""
+        k, v, q = rows.split((groups * d, groups * d, h * d), -1)
+        yield q, k, v, f"the fused projection {name} is cut in the wrong order: as kvq, not as qkv"
 
 # %% ../nbs/81_projections.ipynb #merge-fns
 def _merges(c: Tensor, order: str = "") -> Iterator[tuple[str, Tensor]]:
@@ -504,8 +569,7 @@ def compare_with_own_weights(
     "Compute attention from what the layer's own projections gave, and find out how the layer differs."
     mask = causal_mask(t.x.shape[1]).triu(1 - (window or t.x.shape[1])) if causal else None
     all_h = [h for h in range(1, min(_width(t), 64) + 1) if _width(t) % h == 0]
-    stack = len(t.rows.get("q", []))  # several: single heads
-    first = [stack] if stack > 1 else [n_heads] if n_heads else all_h
+    first = _numbers_of_heads(t, n_heads)
     with torch.no_grad():
         ways = [("", t), *((bug, t._replace(rows=rows)) for bug, rows in t.others)]
         for turned, way in ways:
@@ -537,7 +601,16 @@ def _joined(*bugs: str) -> str:
 
 def _width(t: Trace) -> int:
     "The width of all queries together; 0 if there are none."
+    if "qkv" in t.rows and not t.even:
+        return t.inner
     return sum(r.shape[-1] for r in t.rows.get("q", [])) or sum(r.shape[-1] for r in t.rows.get("qkv", [])) // 3
+
+
+def _numbers_of_heads(t: Trace, n_heads: int | None) -> list[int]:
+    "Those that fit, or the one that is known."
+    stack = len(t.rows.get("q", []))  # several: single heads
+    width = _width(t)
+    return [stack] if stack > 1 else [n_heads] if n_heads else [h for h in range(1, min(width, 64) + 1) if width % h == 0]
 
 
 def _explanations(t: Trace, heads: list[int], mask: Tensor | None, right: bool = False) -> Iterator[str]:
@@ -575,4 +648,86 @@ def _suspect(t: Trace, heads: list[int], mask: Tensor | None) -> str | None:
                 width = t.x.shape[-1]
                 if bug := name_attention_bug(target, reading.q, reading.k, reading.v, mask, d_model=width, ends=ends):
                     return bug
+    return None
+
+# %% ../nbs/81_projections.ipynb #turn-fns
+_Turn = Callable[[Tensor], Tensor]
+
+
+def _turns(t: Trace, d: int) -> Iterator[_Turn]:
+    "Ways to rotate rows (b, h, n, d) by their places: with its own frequencies or usual ones, all of a row or a part."
+    places = torch.arange(t.x.shape[1])[:, None]
+    for size in (s for s in dict.fromkeys((d, d // 2, d // 4)) if s > 1 and s % 2 == 0):
+        usual = [base ** -(torch.arange(0, size, 2) / size) for base in (1e4, 5e5, 1e6, 100.0)]
+        for table in [*(f for f in t.tables if len(f) == size // 2), *usual]:
+            for halves, sign in product((True, False), (1, -1)):
+                yield partial(_turned, angles=sign * places * table, halves=halves)
+
+
+def _turned(x: Tensor, angles: Tensor, halves: bool) -> Tensor:
+    "Rotate pairs of features: one from each half, or neighbours; what is beyond the angles stays."
+    size = 2 * angles.shape[-1]
+    a, b = x[..., :size].chunk(2, -1) if halves else (x[..., :size:2], x[..., 1:size:2])
+    pair = a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()
+    return torch.cat([torch.cat(pair, -1) if halves else torch.stack(pair, -1).flatten(-2), x[..., size:]], -1)
+
+
+def _back(x: Tensor, turn: Any) -> Tensor:
+    "The same rotation, the other way round."
+    return _turned(x, -turn.keywords["angles"], turn.keywords["halves"])
+
+
+def _turned_ways(t: Trace, h: int) -> Iterator[tuple[int, _Reading, _Turn, Tensor, _End]]:
+    "Every reading without a bug, every rotation, and what to compare with: their number, and the rest."
+    for _, target, before in islice(_targets(t), 1):
+        for reading in islice((r for r in _readings(t, h) if not r.bug), 4):
+            merges = [i for i, (bug, _) in enumerate(_merges(reading.v, reading.order)) if not bug]
+
+            def end(c: Tensor, i: int = merges[0], order: str = reading.order, before: _End = before) -> Tensor:
+                return before(next(islice(_merges(c, order), i, None))[1])
+
+            for i, turn in enumerate(_turns(t, reading.q.shape[-1])):
+                yield i, reading, turn, target, end
+
+
+def agrees_with_rotation(
+    t: Trace,  # from `trace_layer`
+    n_heads: int | None,  # if known
+    causal: bool,  # is the future hidden?
+) -> bool:  # True if it does
+    "Say whether a layer is attention with queries and keys rotated by their places (RoPE)."
+    mask = causal_mask(t.x.shape[1]) if causal else None
+    with torch.no_grad():
+        for h in _numbers_of_heads(t, n_heads):
+            for _, reading, turn, target, end in _turned_ways(t, h):
+                context = scaled_dot_product_attention(turn(reading.q), turn(reading.k), reading.v, mask)[0]
+                if nearly(end(context), target, 1e-4):
+                    return True
+    return False
+
+
+def name_rotation_bug(
+    t: Trace,  # from `trace_layer`
+    n_heads: int | None,  # if known
+    causal: bool,  # is the future hidden?
+) -> str | None:  # the bug in one sentence; None if none fits
+    "Find the bug of a layer that rotates queries and keys by their places."
+    mask = causal_mask(t.x.shape[1]) if causal else None
+    with torch.no_grad():
+        for h in _numbers_of_heads(t, n_heads)[:1]:
+            for i, (q, k, v, _, _), turn, target, end in _turned_ways(t, h):
+                routes = {
+                    "": (turn(q), turn(k)),
+                    "places are rotated into the queries only (RoPE): rotate the keys too": (turn(q), k),
+                    "places are rotated into the keys only (RoPE): rotate the queries too": (q, turn(k)),
+                    "queries and keys are rotated in opposite directions (RoPE)": (turn(q), _back(k, turn)),
+                }
+                for bug, (q_, k_) in routes.items():
+                    if bug and nearly(end(scaled_dot_product_attention(q_, k_, v, mask)[0]), target, 1e-4):
+                        return bug
+                    found = name_attention_bug(
+                        target, q_, k_, v, mask, d_model=t.x.shape[-1], ends={bug: end}, scales_only=bool(bug) or i > 3
+                    )
+                    if found:
+                        return found
     return None

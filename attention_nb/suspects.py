@@ -372,13 +372,14 @@ def name_attention_bug(
     scale: float | None = None,  # the right scale; default 1 / √d_k
     d_model: int | None = None,  # width of the rows that queries are made from; default h * d_k
     ends: Mapping[str, _End] | None = None,  # what it may make of contexts, by the bug in that; default: nothing
+    scales_only: bool = False,  # look for a wrong scale and nothing else?
 ) -> str | None:  # the sentence of the suspect with the fewest bugs that returns the same; None if there is none
     "Find the bug by its fingerprint, as `name_suspect` does among the `attention_suspects`, all scales at once."
     found: list[list[str]] = []
     with torch.no_grad():
         everyone = _line_up(q, k, v, mask, scale, d_model)
         first = next(everyone)
-        for bugs, contexts in chain([first], everyone):
+        for bugs, contexts in chain([first], () if scales_only else everyone):
             for end, finish in (ends or {"": lambda c: c}).items():
                 for i in _alike(contexts[:, :1], got[:1], finish):  # one sentence tells most of them apart
                     if _alike(contexts[i : i + 1], got, finish) and not _same(contexts[i], first[1][0]):

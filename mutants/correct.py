@@ -808,6 +808,32 @@ class GroupedQueries(nn.Module):
         return self.wo(out.transpose(1, 2).reshape(b, n, -1))
 
 
+@right("multi_head", build=lambda c: c(24, 4, 1), d_model=24, n_heads=4, causal=True)
+@right("multi_head", "FusedGroups, two for four", build=lambda c: c(24, 4, 2), d_model=24, n_heads=4, causal=True)
+@right("self_attention", "FusedGroups, side by side", build=lambda c: c(24, 6, 3, together=True), d_model=24, causal=True)
+class FusedGroups(nn.Module):
+    "One projection for all queries and fewer keys and values; they stand behind the queries, or behind those of their group."
+    def __init__(self, d_model, n_heads, n_groups, together=False):
+        super().__init__()
+        self.n_heads, self.n_groups, self.together = n_heads, n_groups, together
+        self.d_head = d_model // n_heads
+        self.qkv_proj = nn.Linear(d_model, (n_heads + 2 * n_groups) * self.d_head)
+        self.o_proj = nn.Linear(d_model, d_model)
+
+    def forward(self, x):
+        b, n, c = x.shape
+        rows = self.qkv_proj(x)
+        if self.together:
+            rows = rows.view(b, n, self.n_groups, -1, self.d_head)
+            q, k, v = rows[:, :, :, :-2].flatten(2, 3), rows[:, :, :, -2], rows[:, :, :, -1]
+        else:
+            q, k, v = rows.unflatten(-1, (-1, self.d_head)).split((self.n_heads, self.n_groups, self.n_groups), dim=2)
+        q, k, v = (t.transpose(1, 2) for t in (q, k, v))
+        k, v = (t.repeat_interleave(self.n_heads // self.n_groups, dim=1) for t in (k, v))
+        out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.o_proj(out.transpose(1, 2).reshape(b, n, c))
+
+
 @right("multi_head", build=lambda c: c(24, 3), d_model=24, n_heads=3)
 class InTwoParts(nn.Module):
     "The attention and its output are modules of their own, as in BERT."
@@ -1047,6 +1073,122 @@ class CosineScores(nn.Module):
         attn = F.normalize(q, dim=-1) @ F.normalize(k, dim=-1).transpose(-2, -1)
         attn = (attn * self.logit_scale.clamp(max=math.log(100.0)).exp()).softmax(dim=-1)
         return self.proj((attn @ v).transpose(1, 2).flatten(2))
+
+
+# As layers are before and around training -----------------------------------------------------------------------
+
+@right("multi_head", build=lambda c: c(24, 3), d_model=24, n_heads=3, causal=True)
+@right("self_attention", "StartsAtZero, nothing said", build=lambda c: c(24, 3), d_model=24, causal=True)
+class StartsAtZero(nn.Module):
+    "The output projection is zero before training, so that a block begins as the identity."
+    def __init__(self, width, n_head):
+        super().__init__()
+        self.n_head = n_head
+        self.wq, self.wk, self.wv, self.wo = (nn.Linear(width, width, bias=False) for _ in range(4))
+        nn.init.zeros_(self.wo.weight)
+
+    def forward(self, x):
+        q, k, v = (w(x).unflatten(-1, (self.n_head, -1)).transpose(1, 2) for w in (self.wq, self.wk, self.wv))
+        return self.wo(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2))
+
+
+class LowRank(nn.Linear):
+    "A frozen projection and a trained difference of low rank, zero at first (LoRA)."
+    def __init__(self, d_in, d_out, rank=3):
+        super().__init__(d_in, d_out)
+        self.weight.requires_grad_(False)
+        self.down, self.up = nn.Parameter(torch.randn(rank, d_in) / d_in), nn.Parameter(torch.zeros(d_out, rank))
+
+    def forward(self, x):
+        return super().forward(x) + F.linear(F.linear(x, self.down), self.up)
+
+
+@right("multi_head", build=lambda c: c(24, 4), d_model=24, n_heads=4)
+class FineTuned(NoOutputProjection):
+    def __init__(self, d_model, n_heads):
+        super().__init__(d_model, n_heads)
+        self.q_proj, self.v_proj = LowRank(d_model, d_model), LowRank(d_model, d_model)
+
+
+@right("multi_head", build=lambda c: c(24, 3), d_model=24, n_heads=3, causal=True)
+class BoundedProjections(StartsAtZero):
+    "Spectral norm, new and old; every call in training moves it a little."
+    def __init__(self, width, n_head):
+        super().__init__(width, n_head)
+        nn.init.normal_(self.wo.weight)
+        for w in (self.wq, self.wk):
+            nn.utils.parametrizations.spectral_norm(w)
+        for w in (self.wv, self.wo):
+            nn.utils.spectral_norm(w)
+
+
+@right("multi_head", build=lambda c: torch.jit.script(c(24, 4)), d_model=24, n_heads=4)
+class Scripted(nn.Module):
+    def __init__(self, d_model: int, n_heads: int):
+        super().__init__()
+        self.n_heads = n_heads
+        self.q, self.k, self.v, self.out = (nn.Linear(d_model, d_model) for _ in range(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        b, n, c = x.shape
+        q = self.q(x).view(b, n, self.n_heads, -1).transpose(1, 2)
+        k = self.k(x).view(b, n, self.n_heads, -1).transpose(1, 2)
+        v = self.v(x).view(b, n, self.n_heads, -1).transpose(1, 2)
+        scores = torch.matmul(q, k.transpose(-2, -1)) / (c // self.n_heads) ** 0.5
+        return self.out(torch.matmul(scores.softmax(-1), v).transpose(1, 2).reshape(b, n, c))
+
+
+@right("self_attention", build=lambda c: c(24, 3, batch_first=True), d_model=24, causal=True)
+class OneArgument(nn.MultiheadAttention):
+    "PyTorch's layer with a forward of its own."
+    def forward(self, rows):
+        return super().forward(rows, rows, rows, attn_mask=_causal_blocked(rows.shape[1]), need_weights=False)[0]
+
+
+right("self_attention", "nn.MultiheadAttention, a zero as one more key", build=lambda _: nn.MultiheadAttention(
+    24, 3, add_zero_attn=True, batch_first=True), d_model=24)(_Layers)
+
+
+@right("self_attention", build=lambda c: c(24, 3), d_model=24, causal=True)
+class RawScoresToo(StartsAtZero):
+    "Returns the scores before the softmax beside the output, for those who want to align words with sounds."
+    def forward(self, x):
+        q, k, v = (w(x).unflatten(-1, (self.n_head, -1)).transpose(1, 2) for w in (self.wq, self.wk, self.wv))
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        weights = scores.masked_fill(_causal_blocked(x.shape[1]), float("-inf")).softmax(-1)
+        return self.wo((weights @ v).transpose(1, 2).flatten(2)), scores.detach()
+
+
+@right("self_attention", build=lambda c: c(24, 3), d_model=24, positions=True)
+class RelativeBiasToo(RelativeBias):
+    "Returns its bias for the next layer."
+    def forward(self, x):
+        place = torch.arange(x.shape[1])
+        bias = self.relative_attention_bias((place[None] - place[:, None]).clamp(-7, 7) + 7).permute(2, 0, 1)
+        return super().forward(x), bias.expand(len(x), -1, -1, -1)
+
+
+@right("multi_head", build=lambda c: c(24, 3, 10000.0), d_model=24, n_heads=3)
+@right("self_attention", "RotatesNeighbours, another base", build=lambda c: c(24, 3, 30.0), d_model=24)
+class RotatesNeighbours(nn.Module):
+    "Rotary positions by complex numbers."
+    def __init__(self, dim, n_heads, theta):
+        super().__init__()
+        self.n_heads = n_heads
+        self.qkv, self.proj = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+        width = dim // n_heads
+        angles = torch.outer(torch.arange(64.0), theta ** -(torch.arange(0, width, 2) / width))
+        self.register_buffer("rope", angles, persistent=False)
+
+    def rotate(self, x):
+        angles = self.rope[:x.shape[-2]].float()
+        pairs = torch.view_as_complex(x.float().unflatten(-1, (-1, 2)).contiguous())
+        return torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles)).flatten(-2).to(x.dtype)
+
+    def forward(self, x):
+        q, k, v = (t.unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for t in self.qkv(x).chunk(3, -1))
+        scores = self.rotate(q) @ self.rotate(k).mT * q.shape[-1] ** -0.5
+        return self.proj((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
 
 
 # Someone else's library -----------------------------------------------------------------------------------------

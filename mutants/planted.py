@@ -409,6 +409,36 @@ misuse("nn.MultiheadAttention, causal by attn_mask", "True taken for may attend"
        args=with_args("nn.MultiheadAttention, causal by attn_mask",
                       call=lambda m, x: m(x, x, x, attn_mask=~correct._causal_blocked(x.shape[1]))))
 
+# Layers that hide a bug: fused groups, rotations, zeros, what is kept ---------------------------------------------
+
+FG = "FusedGroups, two for four"
+bug("FusedGroups", "no scale", ("is_causal=True", "is_causal=True, scale=1.0"), SCALE)
+bug(FG, "√d_model for √d_head", ("is_causal=True", "is_causal=True, scale=c ** -0.5"), SCALE)
+bug(FG, "groups repeated in the wrong order", ("t.repeat_interleave(self.n_heads // self.n_groups, dim=1)", "t.repeat(1, self.n_heads // self.n_groups, 1, 1)"), r"group|repeat|interleav")
+bug(FG, "values cut before keys", ("q, k, v = rows.unflatten", "q, v, k = rows.unflatten"), ORDER)
+bug(FG, "merged without transpose", ("out.transpose(1, 2).reshape", "out.reshape"), MERGE)
+bug("LlamaLike", "no scale", ("is_causal=self.causal", "is_causal=self.causal, scale=1.0"), SCALE)
+bug("LlamaLike", "the keys are not rotated", ("rotate(xq), rotate(xk)", "rotate(xq), xk"), r"rotat.*quer|keys? (are|is) not rotated|RoPE")
+bug("LlamaLike, looks both ways", "softmax over the queries", ("F.scaled_dot_product_attention(xq, xk, xv, is_causal=self.causal, enable_gqa=True)",
+    "(xq @ xk.mT / self.head_dim ** 0.5).softmax(-2) @ xv"), QUERIES)
+bug("LlamaLike, looks both ways", "the root of the model's width", ("enable_gqa=True", "enable_gqa=True, scale=x.shape[-1] ** -0.5"), SCALE)
+bug("RotatesNeighbours", "no scale", (" * q.shape[-1] ** -0.5", ""), SCALE)
+bug("RotatesNeighbours", "only the keys are rotated", ("self.rotate(q) @", "q @"), r"rotat.*keys|RoPE")
+bug("NormedQueries", "the keys are detached", ("self.k_norm(k), v", "self.k_norm(k.detach()), v"), GRAD + "|" + LOST)
+bug("StartsAtZero", "no scale", ("is_causal=True", "is_causal=True, scale=1.0"), SCALE)
+bug("StartsAtZero", "the future is open", (", is_causal=True", ""), LEAK)
+bug("StartsAtZero", "values are the keys", ("(self.wq, self.wk, self.wv))", "(self.wq, self.wk, self.wk))"), LOST + r"|wv")
+bug("BoundedProjections", "the future is open in training", ("self.wo.weight)", "self.wo.weight); self.register_forward_hook(lambda m, a, y: y + 0.1 * y.mean(1, keepdim=True) if m.training else None)"), r"train")
+bug("OneArgument", "True taken for may attend", ("attn_mask=_", "attn_mask=~_"), LEAK + r"|inver|itself")
+bug("GroupedQueries", "heads are averaged, and the output projection is three times as wide as a head",
+    [("(n_heads * self.head_dim, dim", "(self.head_dim, dim"), ("out.transpose(1, 2).reshape(b, n, -1)", "out.mean(1)")], r"averaged", build=lambda c: c(24, 3, 3), args=with_args("GroupedQueries", n_heads=3))
+bug("BareParameters", "the values are not projected", ("@ values", "@ x[..., :values.shape[-1]]"), r"W_value is not used")
+bug(H, "the values are not projected, and not read", ("@ v", "@ x[..., :v.shape[-1]]"), LOST + r"|v_proj")
+bug("BareParameters", "all weights are buffers", [(f"self.W_{name} = nn.Parameter(torch.rand(d_in, d_out))", f"self.register_buffer('W_{name}', torch.rand(d_in, d_out))")
+                                                for name in ("query", "key", "value")], r"has no parameters")
+bug(HD, "kept from call to call", ("return self.dropout(weights) @ v", "self.last = 0.5 * getattr(self, 'last', 0) + v.detach().mean()\n        return self.dropout(weights) @ v + self.last"), r"kept|state")
+bug(HC, "the first word sees nothing", (".triu(1)", ".triu(0)"), r"diagonal|itself")
+
 # Softmax ---------------------------------------------------------------------------------------------------------
 
 S, L = "shifted softmax", "over the last"
