@@ -29,6 +29,7 @@ __all__ = ['layer_properties']
 _Properties = list[tuple[str, Callable[[], None]]]
 _Call = Callable[[Any, Tensor], Any]
 _B, _N = 3, 5  # sentences and words of the usual trial; few, for layers with a small maximum
+_SAY_WINDOW = "keep its size in an attribute named window, or say positions=True"
 _LEAK = (
     "the future leaks: an output depends on words that come after it; the causal mask is missing, wrong, or comes"
     " after the softmax"
@@ -74,6 +75,8 @@ class _Layer:
     def verdict(self) -> tuple[bool, str | None]:
         "Whether it agrees with its own weights, and the bug if not; the line-up can take seconds, so once is enough."
         agrees, bug = self.unrotated
+        if bug and "a window, by accident" in bug:
+            return False, f"{bug} (if it is meant, {_SAY_WINDOW})"
         if agrees or self.positions is False or _order_free(self):
             return agrees, bug
         if agrees_with_rotation(self.trace, self.n_heads, self.causal):
@@ -694,8 +697,8 @@ def _reaches(a: _Layer) -> None:
         bug = _window_bug(*window, seen)
     else:
         bug = (
-            "some words are never seen: a mask is too narrow (a window? if it is meant, keep its size in an attribute"
-            " named window, or say positions=True), a slice is off by one, or the mask is upside down (triu for tril)"
+            f"some words are never seen: a mask is too narrow (a window? if it is meant, {_SAY_WINDOW}), a slice is off"
+            " by one, or the mask is upside down (triu for tril)"
         )
     raise Broken(f"changing word {j} does not move output {i}", bug, symptom=True)
 
