@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .reports import Broken, NotChecked, first_difference, name_of, nearly, parameters_of
+from .reports import Broken, NotChecked, check_returns, first_difference, name_of, nearly, parameters_of
 
 # %% auto #0
 __all__ = ['agreement_properties']
@@ -55,8 +55,8 @@ def _same_result(fn: _Fn, reference: _Fn, example: _Example) -> None:
 
 def _same(got: Any, want: Any, where: str) -> None:
     "Raise Broken unless two results are the same."
-    if got is None and want is not None:
-        raise Broken(f"{where}it returned None", "it returns nothing: is a return missing, or the body still to be written?")
+    if want is not None:
+        check_returns(got, where)
     if isinstance(want, Tensor) and isinstance(got, Tensor):
         return _same_tensor(got, want, where)
     if isinstance(want, (tuple, list)) and isinstance(got, (tuple, list)) and len(got) == len(want):

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 import torch
@@ -34,6 +35,7 @@ _LEAK = (
     "the future leaks: an output depends on words that come after it; the causal mask is missing, wrong, or comes"
     " after the softmax"
 )
+_LARGE_LEAK = "the future leaks when its scores are large: forbidden scores need minus infinity, before the softmax"
 
 # %% ../nbs/84_layer_properties.ipynb #adapter
 class _Layer:
@@ -336,17 +338,11 @@ def _shape_bug(a: _Layer, e: Exception) -> str:
         "only for one word at a time": (_B, 1),
     }
     for why, (b, n) in trials.items():
-        try:
-            a(_draw(a, b, n))
-        except Exception:
-            continue
-        return f"it works {why}"
+        if _fits(a, b, n):
+            return f"it works {why}"
     for n in (2, 3, 4, 6, 8, 10, 12, 16, 32):
-        try:
-            a(_draw(a, _B, n))
-        except Exception:
-            continue
-        return f"it works only for {n} words: a length is hard-coded"
+        if _fits(a, _B, n):
+            return f"it works only for {n} words: a length is hard-coded"
     if len(needed := _needed(a.module)) > 1:
         return f"forward needs {', '.join(needed)}, and was called with x for each: say how, call=lambda module, x: …"
     return (
@@ -355,15 +351,18 @@ def _shape_bug(a: _Layer, e: Exception) -> str:
     )
 
 
+def _fits(a: _Layer, b: int, n: int) -> bool:
+    "Whether it runs for so many sentences and words."
+    try:
+        a(_draw(a, b, n))
+    except Exception:
+        return False
+    return True
+
 
 def _longest(a: _Layer) -> int:
     "The number of words up to which it runs; 0 if not even for one."
-    for n in range(1, _N):
-        try:
-            a(_draw(a, _B, n))
-        except Exception:
-            return n - 1
-    return _N - 1
+    return next((n - 1 for n in range(1, _N) if not _fits(a, _B, n)), _N - 1)
 
 # %% ../nbs/84_layer_properties.ipynb #own
 def _pure(a: _Layer, t: Trace) -> bool:
@@ -618,46 +617,37 @@ def _leak_at(a: _Layer, x: Tensor, training: bool, grad: bool) -> None:
     try:
         before = run(x)
         atol = 1e-4 * max(1.0, before.abs().nan_to_num().max().item())
-        for j in range(_N - 1, 0, -1):
-            for factor in (1.0, 100.0):
-                other = x.clone()
-                other[:, j] = -factor * other[:, j] + 1
-                moved = ((run(other) - before).abs().amax((0, 2)).nan_to_num(nan=math.inf) > atol)[:j]
-                if moved.any():
-                    mode = f"{'training' if training else 'evaluation'}{'' if grad else ', without gradients'}"
-                    only = " in training" if training else "" if grad else ""
-                    bug = (
-                        _LEAK
-                        if factor == 1 and x.abs().max() < 10
-                        else (
-                            "the future leaks when its scores are large: forbidden scores need minus infinity,"
-                            " before the softmax"
-                        )
-                    )
-                    if training:
-                        bug = (
-                            "the future leaks in training, not in evaluation: the mask is applied in evaluation"
-                            " only"
-                        )
-                        if _normalises_batch(a.module):
-                            bug = (
-                                "the future leaks in training through batch normalisation, whose mean is over all words and"
-                                " sentences (use LayerNorm)"
-                            )
-                    elif grad:
-                        bug = "the future leaks with gradients on, not without: the mask is on one path only"
-                    elif _holds_in_training(a, j):
-                        bug = (
-                            "the future leaks in evaluation, not in training: the mask is applied in training only"
-                            " (is_causal=self.training?)"
-                        )
-                    raise Broken(
-                        f"{mode}: changing word {j} moves output {int(moved.nonzero()[0])}{only}",
-                        bug,
-                        symptom=not training and bug == _LEAK,
-                    )
+        for j, factor in product(range(_N - 1, 0, -1), (1.0, 100.0)):
+            other = x.clone()
+            other[:, j] = -factor * other[:, j] + 1
+            moved = ((run(other) - before).abs().amax((0, 2)).nan_to_num(nan=math.inf) > atol)[:j]
+            if moved.any():
+                mode = f"{'training' if training else 'evaluation'}{'' if grad else ', without gradients'}"
+                where = f"output {int(moved.nonzero()[0])}{' in training' if training else ''}"
+                small = factor == 1 and x.abs().max() < 10
+                bug = _leak_bug(a, j, training, grad, _LEAK if small else _LARGE_LEAK)
+                raise Broken(f"{mode}: changing word {j} moves {where}", bug, symptom=bug == _LEAK)
     finally:
         a.eval()
+
+
+def _leak_bug(a: _Layer, j: int, training: bool, grad: bool, usual: str) -> str:
+    "Why the future leaks from word `j`; `usual` if it does so in every mode. (Evaluation without gradients is tried first.)"
+    if training and _normalises_batch(a.module):
+        return (
+            "the future leaks in training through batch normalisation, whose mean is over all words and"
+            " sentences (use LayerNorm)"
+        )
+    if training:
+        return "the future leaks in training, not in evaluation: the mask is applied in evaluation only"
+    if grad:
+        return "the future leaks with gradients on, not without: the mask is on one path only"
+    if _holds_in_training(a, j):
+        return (
+            "the future leaks in evaluation, not in training: the mask is applied in training only"
+            " (is_causal=self.training?)"
+        )
+    return usual
 
 
 def _holds_in_training(a: _Layer, j: int) -> bool:

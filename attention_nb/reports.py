@@ -20,8 +20,9 @@ from torch import Tensor
 
 # %% auto #0
 __all__ = ['Failure', 'Report', 'CheckFailed', 'Broken', 'Misused', 'NotChecked', 'examine', 'first_line', 'nearly',
-           'first_difference', 'sizes_of', 'numbers_of', 'some_mask', 'parameters_of', 'check_is_tensor', 'check_dtype',
-           'name_of', 'fixed_chance', 'check_repeats', 'compiled', 'exported', 'check_traced']
+           'first_difference', 'sizes_of', 'numbers_of', 'some_mask', 'parameters_of', 'check_returns',
+           'check_is_tensor', 'check_dtype', 'name_of', 'fixed_chance', 'check_repeats', 'compiled', 'exported',
+           'check_traced']
 
 # %% ../nbs/93_reports.ipynb #report-classes
 class Failure(NamedTuple):
@@ -226,16 +227,23 @@ def parameters_of(
         return None
 
 
+def check_returns(
+    found: Any,  # what the code under test returned
+    where: str = "",  # what it was called with, if that helps
+) -> None:
+    "Raise Broken for None."
+    if found is None:
+        raise Broken(f"{where}it returned None", "it returns nothing: is a return missing, or the body still to be written?")
+
+
 def check_is_tensor(
     found: Any,  # what the code under test returned
 ) -> None:
     "Raise Misused for an array of another library, and Broken for anything else that is no tensor."
     if isinstance(found, Tensor):
         return
+    check_returns(found)
     kind = type(found)
-    if found is None:
-        bug = "it returns nothing: is a return missing, or the body still to be written?"
-        raise Broken("it returned None", bug)
     if hasattr(found, "__array__"):
         raise Misused(f"expected code that takes and returns torch tensors; got {kind.__module__}.{kind.__name__} from it")
     raise Broken(f"it returned {kind.__name__}", "it does not return a tensor, or a tuple that begins with one")

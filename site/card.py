@@ -11,7 +11,7 @@ from textwrap import wrap
 import nbformat
 import vl_convert
 
-from charts import views
+from charts import first_state, views
 from notebooks import CHART, settings
 
 SITE = Path(__file__).resolve().parent
@@ -26,8 +26,7 @@ def weights(root: Path) -> tuple[list[str], list[float]]:
     spec = next(out.data[CHART] for cell in nb.cells for out in cell.get("outputs", []) if CHART in out.get("data", {}))
     view = next(v for v in views(spec, spec["datasets"]) if {"y", "color"} <= v.channels.keys())
     row, value = view.channels["y"]["field"], view.channels["color"]["field"]
-    start = next(param["value"] for param in spec["params"] if param["name"] == "step")
-    records = [r for r in view.data if r["step"] == start]
+    records = first_state(spec, view.data)
     largest = max(r[value] for r in records)
     return list(dict.fromkeys(r[row] for r in records)), [r[value] / largest for r in records]
 

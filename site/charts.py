@@ -59,6 +59,12 @@ def views(spec: Record, sets: Record, data: Any = None, channels: Record | None 
         yield View(records, shown, [*facets, *(shown[c] for c in ("facet", "row", "column") if c in shown)])
 
 
+def first_state(spec: Record, records: list[Record]) -> list[Record]:
+    "Those of `records` that a chart with controls shows before they are moved."
+    start = {param["name"]: param["value"] for param in spec.get("params", []) if "value" in param}
+    return [r for r in records if all(r.get(name, value) == value for name, value in start.items())]
+
+
 def name(channel: dict) -> str:
     "What a reader calls this column."
     return escape(text(channel.get("title")) or channel["field"])
@@ -172,9 +178,9 @@ def stacked(spec: Any) -> Any:
             **({"datasets": spec["datasets"]} if "datasets" in spec else {})}
 
 
-def height(spec: Record) -> int:
+def height(vega: Record) -> int:
     "How many pixels to keep free for the chart: asked of Vega itself, and a little more, since fonts differ."
-    svg = vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE)
+    svg = vl_convert.vega_to_svg(vega)
     return 10 * math.ceil((float(re.findall(r'<svg[^>]* height="([\d.]+)"', svg)[0]) + 5) / 10)
 
 
@@ -187,8 +193,12 @@ def controls(spec: Record) -> Iterator[Record]:
 
 
 def in_vega(spec: Record) -> Record:
-    "The chart in Vega, so that the browser needs no compiler of Vega-Lite; it chooses the columns when it is drawn."
-    wide, tall = (vl_convert.vegalite_to_vega(s, vl_version=VEGA_LITE, config=LOOK) for s in (spec, stacked(spec)))
+    "The chart in Vega, so that the browser needs no compiler of Vega-Lite."
+    return vl_convert.vegalite_to_vega(spec, vl_version=VEGA_LITE, config=LOOK)
+
+
+def for_any_width(wide: Record, tall: Record) -> Record:
+    "One chart that takes one of two forms when it is drawn."
     found = {k: v for k, v in either(wide, tall).items() if k != "$schema"}
     if wide != tall:
         found["signals"] = [{"name": "narrow", "init": f"windowSize()[0] <= {NARROW}"}, *found.get("signals", [])]
@@ -220,8 +230,10 @@ def figure(spec: Record, ident: str) -> str:
     spec = {"description": caption, **{k: v for k, v in spec.items() if k not in ("title", "$schema")}}
     found = "\n".join(tables(spec))
     spec.pop("usermeta", None)
-    source = json.dumps(in_vega(spec), sort_keys=True, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
-    room = f"--wide:{height(spec)}px;--narrow:{height(stacked(spec))}px"
+    wide, tall = in_vega(spec), in_vega(stacked(spec))
+    source = json.dumps(for_any_width(wide, tall), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    source = source.replace("</", "<\\/")
+    room = f"--wide:{height(wide)}px;--narrow:{height(tall)}px"
     kinds = [bind["input"] for bind in controls(spec)]
     room += f";--controls:{len(kinds)};--groups:{kinds.count('radio')}" if kinds else ""
     form = f'\n<form class="chart-controls" aria-label="{escape(caption)}"></form>' if kinds else ""

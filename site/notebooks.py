@@ -13,7 +13,7 @@ from nbformat.v4 import new_markdown_cell
 from traitlets.config import Config
 
 import citations
-from charts import figure, text, views
+from charts import figure, first_state, text, views
 
 CHART = "application/vnd.vegalite.v5+json"
 NOTATION = "96_notation.html"
@@ -211,12 +211,11 @@ def book(root: Path, src: Path, extra: Path) -> list[str]:
 def in_words(spec: dict, site: str) -> str:
     "What stands in a chart's place: where it is drawn, and the numbers of a heatmap, as its slider stands first."
     where = f"*The chart “{text(spec.get('title'))}” is drawn in [the rendered book]({site}).*"
-    start = {param["name"]: param["value"] for param in spec.get("params", []) if "value" in param}
     for view in views(spec, spec.get("datasets", {})):
         ch = view.channels
         if {"x", "y", "color"} <= ch.keys() and ch["color"].get("type") == "quantitative":
             x, y, colour = (ch[c]["field"] for c in ("x", "y", "color"))
-            records = [r for r in view.data if all(r.get(name, value) == value for name, value in start.items())]
+            records = first_state(spec, view.data)
             names = list(dict.fromkeys(record[x] for record in records))
             rows: dict[str, dict[str, float]] = {}
             for record in records:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from browser import DOCS, PAGES, chromium, site, visit  # noqa: F401 (fixtures)
+from browser import DOCS, chromium, site, visit  # noqa: F401 (fixtures)
 from bs4 import BeautifulSoup
 from hypothesis import HealthCheck, settings
 
@@ -76,10 +76,16 @@ def modules() -> dict[str, Path]:
     return {p.stem: p for p in sorted(paths, key=chapter_number)}
 
 
+def parsed(folder: Path) -> dict[str, BeautifulSoup]:
+    "The pages of a built site, by their paths in it; this takes seconds."
+    return {path.relative_to(folder).as_posix(): BeautifulSoup(path.read_bytes(), "html.parser")
+            for path in sorted(folder.rglob("*.html"))}
+
+
 @pytest.fixture(scope="session")
 def soups() -> dict[str, BeautifulSoup]:
-    "Every page of the built site, parsed, by its path; costly, so tests that use it are in one group."
-    return {path: BeautifulSoup((DOCS / path).read_text(encoding="utf-8"), "html.parser") for path in PAGES}
+    "Every page of the built site, parsed; tests that use it are in one group, so that it is done once."
+    return parsed(DOCS)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -10,18 +10,12 @@ from zipfile import ZIP_STORED, ZipFile
 
 import pytest
 from bs4 import BeautifulSoup
-from conftest import NOTEBOOKS, ROOT, fail_if, python
+from conftest import NOTEBOOKS, ROOT, fail_if, parsed, python
 
 DOCS = ROOT / "docs"
 HOST, REPO = "https://example.org/books/attention/", "somebody/attention"
 CHAPTERS = [path.stem for path in NOTEBOOKS if path.stem != "index"]
 XHTML, DC, OPF = "{http://www.w3.org/1999/xhtml}", "{http://purl.org/dc/elements/1.1/}", "{http://www.idpf.org/2007/opf}"
-
-
-def pages(folder: Path) -> dict[str, BeautifulSoup]:
-    "The pages of a built site, by their paths in it."
-    return {path.relative_to(folder).as_posix(): BeautifulSoup(path.read_bytes(), "html.parser")
-            for path in sorted(folder.rglob("*.html"))}
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +33,12 @@ def hosted(tmp_path_factory) -> Path:
     ini.write_text(text, encoding="utf-8")
     python("site/build.py", cwd=root)
     return root / "docs"
+
+
+@pytest.fixture(scope="module")
+def hosted_soups(hosted) -> dict[str, BeautifulSoup]:
+    "Its pages, parsed."
+    return parsed(hosted)
 
 
 def content(page: BeautifulSoup, name: str) -> str | None:
@@ -106,12 +106,12 @@ def test_every_page_says_what_it_is(soups):
 
 
 @pytest.mark.xdist_group("hosted")
-def test_with_a_host_every_page_has_one_address(hosted):
+def test_with_a_host_every_page_has_one_address(hosted, hosted_soups):
     "Canonical link, card and sitemap agree, and what they name exists."
     sitemap = ElementTree.fromstring((hosted / "sitemap.xml").read_bytes())
     listed = [loc.text for loc in sitemap.iter("{http://www.sitemaps.org/schemas/sitemap/0.9}loc")]
     expected = set()
-    for name, page in pages(hosted).items():
+    for name, page in hosted_soups.items():
         said = [link["href"] for link in page.select("link[rel=canonical]")]
         if name in ("404.html", "search.html"):
             assert said == [], name
@@ -128,9 +128,9 @@ def test_with_a_host_every_page_has_one_address(hosted):
 
 
 @pytest.mark.xdist_group("hosted")
-def test_404_page_works_at_any_depth(hosted):
+def test_404_page_works_at_any_depth(hosted, hosted_soups):
     "A host shows it in place of /a/b/c too: each of its links counts from the root, and leads somewhere."
-    page, found = pages(hosted)["404.html"], []
+    page, found = hosted_soups["404.html"], []
     for tag in page.find_all(True):
         for key in ("href", "src", "action", "data-content_root"):
             link = tag.get(key, "#")
@@ -154,9 +154,9 @@ def test_open_in_colab_when_a_repository_is_named(hosted):
 
 
 @pytest.mark.xdist_group("hosted")
-def test_view_and_edit_lead_to_files_of_the_repository(hosted):
+def test_view_and_edit_lead_to_files_of_the_repository(hosted_soups):
     "Most pages come from nbs/, some from beside it."
-    links = {a["href"] for page in pages(hosted).values() for a in page.select(f"a[href*='github.com/{REPO}/']")}
+    links = {a["href"] for page in hosted_soups.values() for a in page.select(f"a[href*='github.com/{REPO}/']")}
     files = {re.sub(r"^.*?/(?:blob|edit)/main/|\?.*$", "", link) for link in links}
     assert {"nbs/index.ipynb", "CONTRIBUTING.md"} <= files
     fail_if([name for name in sorted(files) if not (ROOT / name).exists()], "No such file in the repository:")
