@@ -109,7 +109,8 @@ def bars(
     _check_labels("labels", labels, len(weights))
     rows = [dict(key=k, value=round(v, 3) + 0.0) for k, v in zip(_labels(labels), weights.detach().double().tolist())]
     base = alt.Chart(alt.Data(values=rows)).encode(
-        x=alt.X("value:Q", title=legend), y=alt.Y("key:N", sort=None, title=None), tooltip=["key:N", "value:Q"])
+        x=alt.X("value:Q", title=legend, axis=alt.Axis(labelSeparation=8)),
+        y=alt.Y("key:N", sort=None, title=None), tooltip=["key:N", "value:Q"])
     # "guide-label" gives the print the colour of the axis labels, whatever the theme
     text = base.mark_text(align="left", dx=4, style="guide-label").encode(text=alt.Text("value:Q", format=f".{digits}f"))
     return alt.layer(base.mark_bar(color=BLUE), text).properties(
@@ -158,8 +159,9 @@ def lines(
     x_scale, y_scale = (alt.Scale(type="log", nice=False) if axis in log else alt.Scale(zero=False) for axis in "xy")
     dash = alt.StrokeDash("line:N", title=None, sort=None, legend=alt.Legend(orient="bottom"))
     colour = alt.Color("line:N", title=None, sort=None, scale=alt.Scale(scheme="tableau10"))
+    axis = alt.Axis(labelSeparation=8)
     return alt.Chart(alt.Data(values=rows)).mark_line(point=True).encode(
-        x=alt.X("x:Q", title=x_title, scale=x_scale), y=alt.Y("y:Q", title=y_title, scale=y_scale),
+        x=alt.X("x:Q", title=x_title, scale=x_scale, axis=axis), y=alt.Y("y:Q", title=y_title, scale=y_scale, axis=axis),
         color=colour, strokeDash=dash, tooltip=["line:N", "x:Q", "y:Q"],
     ).properties(width=380, height=220, title=title, background="transparent",
                  description=f"{title}: {y_title} against {x_title}, lines: {', '.join(ys)}.")

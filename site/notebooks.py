@@ -17,6 +17,7 @@ from charts import figure, first_state, text, views
 
 CHART = "application/vnd.vegalite.v5+json"
 NOTATION = "96_notation.html"
+LONG = 30  # lines; what prints more is folded
 DIRECTIVES = {"default_exp", "hide", "export", "exporti", "exports", "notest",
               "echo:", "output:", "eval:", "code-fold:", "code-summary:"}
 
@@ -44,15 +45,27 @@ def directives(cell: NotebookNode) -> dict[str, str]:
     return found
 
 
+def printed(cell: NotebookNode) -> str:
+    "The plain text that a cell shows."
+    outs = ((out.get("text", ""), out.get("data", {})) for out in cell.get("outputs", []))
+    return "\n".join(said or shown.get("text/plain", "") for said, shown in outs if said or len(shown) == 1)
+
+
 def prepare(cell: NotebookNode) -> dict[str, str]:
     "Say a code cell's directives in the words of myst-nb and nbconvert, which are tags; the directives."
     said = directives(cell)
+    text = printed(cell)
+    lines = len(text.splitlines())
+    folded = said.get("code-fold:") == "true" or cell.metadata.get("jupyter", {}).get("source_hidden")  # as in JupyterLab
+    solution = cell.id.endswith("-solution")
     tags = {"remove-cell": "hide" in said or "default_exp" in said or not cell.source.strip(),
             "remove-input": said.get("echo:") == "false", "remove-output": said.get("output:") == "false",
-            "hide-input": said.get("code-fold:") == "true" and not cell.id.endswith("-solution"),
+            "hide-input": folded and not solution, "hide-cell": solution,
             # by the book's custom; the style marks them
-            "hide-cell": cell.id.endswith("-solution"), "check": cell.id.endswith("-test"), "stub": cell.id.endswith("-stub")}
-    prompt = said.get("code-summary:", "Code")
+            "check": cell.id.endswith("-test"), "stub": cell.id.endswith("-stub"),
+            "hide-output": lines > LONG and not solution,
+            "columns": "tensor(" in text or bool(re.search(r"\S {2,}\S", text))}  # must not be wrapped, as sentences are
+    prompt = said.get("code-summary:", f"{lines} lines of output" if tags["hide-output"] else "Code")
     cell.metadata = NotebookNode(
         tags=[tag for tag, holds in tags.items() if holds],
         mystnb={"code_prompt_show": prompt, "code_prompt_hide": prompt})

@@ -13,6 +13,7 @@ from sphinx.util.docutils import docutils_namespace, patch_docutils
 
 sys.path.insert(0, str(ROOT / "site"))
 import citations
+import notebooks
 
 DOCS = ROOT / "docs"
 CHAPTERS = [n.stem for n in NOTEBOOKS if n.name[0] in "01234567"]  # the checks, 80 and up, are no chapters
@@ -235,3 +236,32 @@ def test_a_broken_term_fails_the_build(tmp_path, old, new, complaint):
     glossary = GOOD["97_glossary"].replace(old, new, 1)
     assert glossary != GOOD["97_glossary"]
     assert complaint in render(tmp_path, GOOD | {"97_glossary": glossary})[1]
+
+
+# What a cell printed ------------------------------------------------------------------------------------------
+
+def tags_of(text: str, **metadata: object) -> list[str]:
+    "The tags of a cell that printed this text."
+    out = nbformat.v4.new_output("stream", text=text)
+    cell = nbformat.v4.new_code_cell("print(x)", id="show", outputs=[out], metadata=metadata)
+    notebooks.prepare(cell)
+    return [*cell.metadata.tags, cell.metadata["mystnb"]["code_prompt_show"]]
+
+
+def test_a_long_output_is_folded():
+    "Under a line that says how long it is; a shorter one is shown."
+    assert tags_of("word\n" * 30) == ["Code"]
+    assert tags_of("word\n" * 31) == ["hide-output", "31 lines of output"]
+
+
+def test_sentences_are_wrapped_and_columns_are_not():
+    "A line that is cut off hides the likely bug; a line that is wrapped tears a matrix."
+    assert "columns" not in tags_of("check_attention(mine): 18 of 20 hold\n    likely bug: not scaled")
+    assert "columns" in tags_of("tensor([[0.1, 0.2],\n        [0.3, 0.4]])")
+    assert "columns" in tags_of("scores   0.1  0.2\nweights  0.3  0.4")
+
+
+def test_what_is_collapsed_in_jupyterlab_is_folded_on_the_site():
+    "So one mark serves both."
+    assert "hide-input" in tags_of("", jupyter={"source_hidden": True})
+    assert "hide-input" not in tags_of("", jupyter={})
