@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from .masks import causal_mask
 from .naive_attention import naive_attention
@@ -31,7 +34,8 @@ from attention_nb.reports import (
     some_mask,
 )
 from .testing import random_qkv
-from .suspects import name_attention_bug, name_suspect
+from .softmax import masked_softmax
+from .suspects import name_added, name_attention_bug, name_suspect
 
 # %% auto #0
 __all__ = ['attention_properties']
@@ -59,6 +63,7 @@ _ROUNDED = (
 )
 _NAN = "ordinary scores already give NaN or infinity"
 _CUBE = _Sizes(n_k=5, d_v=17)
+_EQUAL = _Sizes(5, 5, 5, 5, 5, 5)
 _SMALL = [
     _Sizes(1, 1, 1, 1, 1, 1),
     _Sizes(1, 1, 1, 2, 1, 1),
@@ -91,18 +96,22 @@ class _Attention:
         self.squeeze = False  # True: it takes (b, n, d) only
         self.sound = True  # False once it is known to disagree with the oracle: then it is compared with itself
         self.bug = ""  # what was said of that
+        self.lengths = True  # False once other lengths gave wrong numbers
         self.mask_sound = True  # the same, for what it does with a mask
         self.mask_bug = ""
         self.numbers = False  # give it 1 and 0 for True and False
         self.said = self.convention  # what its mask should mean; `convention` is what it does mean
         self.handed: Tensor | None = None  # the mask that it got, if unprotected
+        self.looked = mask is None  # True: the caller said nothing of masks
+        self.form = ""  # the shape of mask that it takes, one of _FORMS
+        self.refuses = ""  # what it raises at any mask
 
     def raw(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Any]:
         "Context and whatever else is returned."
         if mask is None and self.needs_mask:
             mask = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool)
         if mask is not None:
-            mask = self.as_taken(mask, q.dtype)
+            mask = self.as_taken(mask, q)
         if self.protect:
             q, k, v = (t.clone() if t.is_contiguous() else t for t in (q, k, v))
         else:
@@ -122,12 +131,20 @@ class _Attention:
         check_is_tensor(context)
         return context.unflatten(0, q.shape[:2]) if self.squeeze and context.ndim == 3 else context
 
-    def as_taken(self, mask: Tensor, dtype: torch.dtype) -> Tensor:
+    def as_taken(self, mask: Tensor, q: Tensor) -> Tensor:
         "A mask, True = may attend, in the form that the function takes."
+        if self.form:
+            mask = mask.expand(*q.shape[:-1], mask.shape[-1])
+            mask = _FORMS[self.form](mask.flatten(0, 1)[:, None] if self.squeeze else mask)
         if self.convention == "bias":
-            return torch.zeros(mask.shape, dtype=dtype).masked_fill(~mask, -math.inf)
+            return torch.zeros(mask.shape, dtype=q.dtype).masked_fill(~mask, -math.inf)
         mask = ~mask if self.convention == "blocked" else mask.clone()
-        return mask.to(dtype) if self.numbers else mask
+        return mask.to(q.dtype) if self.numbers else mask
+
+    def some_mask(self, n_q: int, n_k: int) -> Tensor:
+        "A mask, (n_q, n_k); the same for all queries if that is all it takes."
+        mask = some_mask(n_q, n_k)
+        return mask[:1].expand(n_q, n_k) if self.form == _OF_KEYS else mask
 
     def allowed(self, q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tensor | None:
         "The mask that should be in force."
@@ -148,6 +165,15 @@ class _Attention:
     def usual(self) -> _Sizes:
         "_Sizes at which everything is defined: square if causal."
         return _SQUARE if self.causal is True else _Sizes()
+
+
+_OF_KEYS = "(b, n_k)"
+_FORMS: dict[str, Callable[[Tensor], Tensor]] = {  # of a mask (b, h, n_q, n_k), if (n_q, n_k) will not do
+    "": lambda m: m,
+    "(b, 1, n_q, n_k)": lambda m: m[:, :1],
+    "(b, n_q, n_k)": lambda m: m[:, 0],
+    _OF_KEYS: lambda m: m[:, 0, 0],
+}
 
 
 def _mask_parameter(fn: Callable[..., Any]) -> str | None:
@@ -188,6 +214,7 @@ def _properties(a: _Attention) -> Iterator[tuple[str, Callable[[], None]]]:
     yield "gradients are those of the oracle", lambda: _gradients(a)
     yield "one query and one key: the context is the value", lambda: _single(a)
     yield "shorter and longer inputs work", lambda: _lengths(a)
+    yield "so do 131 keys: blocks fit together, and nothing is cut off", lambda: _long(a)
     yield "queries and keys may differ in number", lambda: _rectangular(a)
     yield "inputs need not be contiguous", lambda: _strided(a)
     yield "inputs are not modified", lambda: _untouched(a)
@@ -245,19 +272,41 @@ _MEANS = {"allowed": "True = may attend", "blocked": "True = blocked", "bias": "
 
 
 def _look_at_mask(a: _Attention) -> None:
-    "Find out what its mask means, if not what it should; all that follows is tried with what it means."
+    "Find out what its mask means, and its shape; all that follows is tried with what it takes."
     if not a.takes_mask:
         return
     q, k, v = _draw(a.usual)
-    mask = some_mask(a.usual.n_q, a.usual.n_k)
-    for meaning in dict.fromkeys((a.said, *_MEANS)):
-        a.convention = meaning
-        try:
-            if nearly(a(q, k, v, mask), a.oracle(q, k, v, mask)):
+    runs, error = [], ""
+    for a.form in _FORMS:
+        mask = a.some_mask(a.usual.n_q, a.usual.n_k)
+        for a.convention in dict.fromkeys((a.said, *_MEANS)):
+            try:
+                same = nearly(a(q, k, v, mask), a.oracle(q, k, v, mask))
+            except Exception as e:
+                error = error or first_line(e)
+                continue
+            runs += [] if a.form in runs else [a.form]
+            if same:
+                a.said = a.convention if a.looked and "padding" in (a.parameter or "") else a.said  # both are in use
                 return
+        if runs == [""]:
+            break  # it takes (n_q, n_k), if wrongly
+    a.form, a.convention = (runs or [""])[0], a.said
+    if a.looked and not runs and not a.needs_mask and not _takes_square_masks(a):
+        a.refuses = f"given one it raises {error}; say mask=False, or wrap it in a function that takes none"
+
+
+def _takes_square_masks(a: _Attention) -> bool:
+    "Whether it runs with a mask if n_q = n_k, or with one of numbers."
+    q, k, v = _draw(_SQUARE)
+    for a.numbers in (True, False):
+        try:
+            a(q, k, v, some_mask(_SQUARE.n_q, _SQUARE.n_k))
         except Exception:
             continue
-    a.convention = a.said
+        a.numbers = False
+        return True
+    return False
 
 
 def _shape_error(a: _Attention, e: Exception) -> None:
@@ -274,9 +323,7 @@ def _shape_error(a: _Attention, e: Exception) -> None:
         "it works only when h = n: the axes of heads and sequence are mixed up": _Sizes(h=5, n_q=5, n_k=5),
         "it works only when n_q = n_k and d_k = d_v: it mixes up lengths or widths": _CUBE,
         "it works only when b = h": _Sizes(h=2, b=2, n_k=a.usual.n_k),
-        "it works only when all sizes are equal: axes are mixed up, as by .T on four dimensions, which turns them all round": _Sizes(
-            5, 5, 5, 5, 5, 5
-        ),
+        "it works only when all sizes are equal: axes are mixed up, as by .T on four dimensions, which turns them all round": _EQUAL,
     }
     for bug, sizes in equal.items():
         try:
@@ -306,7 +353,7 @@ def _smallest(a: _Attention, masked: bool = False) -> str:
         if a.causal is True and sizes.n_q != sizes.n_k:
             continue
         q, k, v = _draw(sizes)
-        m = some_mask(sizes.n_q, sizes.n_k) if masked else None
+        m = a.some_mask(sizes.n_q, sizes.n_k) if masked else None
         try:
             got, want = a(q, k, v, m), a.oracle(q, k, v, m)
         except Exception:
@@ -322,10 +369,10 @@ def _smallest(a: _Attention, masked: bool = False) -> str:
 
 def _recognise(a: _Attention) -> str | None:
     "The known bug that gives the same numbers as the code under test."
-    for sizes in dict.fromkeys([a.usual, _SQUARE, _CUBE]):
+    for sizes in dict.fromkeys([a.usual, _SQUARE, _CUBE, _EQUAL]):
         for masked in (True, False) if a.takes_mask else (False,):
             q, k, v = _draw(sizes)
-            mask = some_mask(sizes.n_q, sizes.n_k) if masked else None
+            mask = a.some_mask(sizes.n_q, sizes.n_k) if masked else None
             try:
                 got, want = a(q, k, v, mask), a.oracle(q, k, v, mask)
             except Exception:
@@ -335,12 +382,28 @@ def _recognise(a: _Attention) -> str | None:
                 bug = name_attention_bug(got.detach(), q, k, v, full, a.scale)
                 if bug := bug or name_suspect(got.detach(), _rarer_suspects(a, q, k, v, mask)):
                     return bug
-    return _wrong_scale(a)
+    return _added(a) or _wrong_scale(a)
+
+
+def _added(a: _Attention) -> str | None:
+    "The number that is added to the softmax's sum, if there is one."
+    q, k, _ = _draw(a.usual)
+    scores = q @ k.mT * (q.shape[-1] ** -0.5 if a.scale is None else a.scale)
+    for mask in (None, a.some_mask(*a.usual[2:4])) if a.takes_mask and not a.refuses else (None,):
+        full, w = a.allowed(q, k, mask), _used_weights(a, q, k, mask)
+        forbidden = torch.zeros_like(scores, dtype=torch.bool) if full is None else ~full.expand(scores.shape)
+        if bug := name_added(w, scores.masked_fill(forbidden, -math.inf)):
+            return bug
+        if bug := name_added(w, scores.log_softmax(-1).masked_fill(forbidden, -math.inf)):
+            return f"{_AFTER}; and {bug}"
+    return None
 
 
 def _wrong_scale(a: _Attention) -> str | None:
-    "What it multiplies scores with, read from two weights of the last query, if nothing else is wrong."
+    "What it multiplies scores with, read from two weights of the last query, if that explains its numbers."
     q, k, v = _draw(a.usual)
+    if nearly(a(q, k, v), a.oracle(q, k, v)):
+        return None
     scores, logs = (q @ k.mT)[..., -1, :2], _used_weights(a, q, k)[..., -1, :2].log()
     scale = float(((logs[..., 0] - logs[..., 1]) / (scores[..., 0] - scores[..., 1])).median())
     if not nearly(a(q, k, v), naive_attention(q, k, v, a.allowed(q, k), scale)[0]):
@@ -377,8 +440,10 @@ def _rarer_suspects(
     for shift in (1, -1):
         rolled = (k.roll(shift, 1), v.roll(shift, 1))
         yield "keys and values come from another head than the queries", a.oracle(q, *rolled, mask)
-    if (full := a.allowed(q, k, mask)) is not None:
-        scores = q @ k.mT * (q.shape[-1] ** -0.5 if a.scale is None else a.scale)
+    scores, full = q @ k.mT * (q.shape[-1] ** -0.5 if a.scale is None else a.scale), a.allowed(q, k, mask)
+    for tile in range(1, k.shape[-2]):
+        yield from _tiles(scores, full, v, tile)
+    if full is not None:
         for number, gets in ((-math.inf, "NaN"), (-1e9, "the mean of all values")):
             yield (
                 "the mask is off by one: a query does not see itself, its own place (diagonal); the first, with"
@@ -425,8 +490,8 @@ def _weights(a: _Attention) -> None:
             symptom=True,
         )
     total = w.sum(-1)
-    if not nearly(total, torch.ones_like(total)):
-        sums = f"rows sum to {total.min():.4g} … {total.max():.4g}"
+    if (total - 1).abs().max() > (2e-5 if w.dtype == torch.float32 else 1e-3):
+        sums = f"rows sum to {total.min():.6g} … {total.max():.6g}"
         if (w.sum(-2) - 1).abs().max() < 1e-3:
             raise Broken(
                 f"{sums}, columns to 1",
@@ -633,7 +698,89 @@ def _lengths(a: _Attention) -> None:
         except Exception as e:
             raise Broken(f"{shown}: it raised {first_line(e)}", _ONE_LENGTH) from None
         if a.sound and not nearly(got, want := a.oracle(q, k, v)):
-            raise Broken(f"{shown}: {first_difference(got, want)}", _ONE_LENGTH)
+            a.lengths = False
+            bug = _long_bug(a, got, q, k, v) if n > 0 else None
+            raise Broken(f"{shown}: {first_difference(got, want)}", bug or _ONE_LENGTH)
+
+
+_LONG = 131  # more than the usual blocks of 16 to 128, and prime: no block divides it
+
+
+def _draw_long(a: _Attention, n_k: int = _LONG) -> tuple[Tensor, Tensor, Tensor]:
+    "Many keys, one head. They grow: the last ones weigh, and a running maximum is exceeded again and again."
+    q, k, v = _draw(_Sizes(1, 1, n_k if a.causal else 5, n_k))
+    return q, k * torch.linspace(1, 3, n_k)[:, None], v
+
+
+def _wants(a: _Attention, q: Tensor, k: Tensor, v: Tensor, n: int = _LONG) -> Tensor:
+    "What the oracle gives for the first `n` keys, without its loops: they take long."
+    scores = q @ k.mT * (q.shape[-1] ** -0.5 if a.scale is None else a.scale)
+    allowed = a.allowed(q, k, torch.arange(k.shape[-2]).expand(scores.shape[-2:]) < n)
+    assert allowed is not None
+    return masked_softmax(scores, allowed) @ v
+
+
+def _long(a: _Attention) -> None:
+    q, k, v = _draw_long(a)
+    if not (a.sound and a.lengths):
+        raise NotChecked("shorter inputs give wrong numbers")
+    try:
+        got = a(q, k, v)
+    except Exception as e:
+        raise NotChecked(f"{sizes_of(q=q, k=k, v=v)}: it raises {first_line(e)}") from None
+    if nearly(got, want := _wants(a, q, k, v), 1e-3):
+        return
+    right, wrong = a.usual.n_k + 2, _LONG
+    while wrong - right > 1:  # a length at which it goes wrong, while it does not with one key less
+        middle = (right + wrong) // 2
+        inputs = _draw_long(a, middle)
+        right, wrong = (middle, wrong) if nearly(a(*inputs), _wants(a, *inputs), 1e-3) else (right, middle)
+    shown = f"{sizes_of(q=q, k=k, v=v)}, and with {wrong} keys too: {first_difference(got, want)}"
+    raise Broken(shown, _long_bug(a, got, q, k, v) or f"with {wrong} keys {_TOO_LONG}, with {right} it did not")
+
+
+_TOO_LONG = "it gives other numbers: blocks do not fit together, or a length is written into it"
+
+
+def _long_bug(a: _Attention, got: Tensor, q: Tensor, k: Tensor, v: Tensor) -> str | None:
+    "What goes wrong with many keys."
+    n, tell = k.shape[-2], partial(name_suspect, got.detach(), atol=1e-3)
+    cut = "the last of many keys are never seen: a block that is not full is dropped (the tail), or a length is written in"
+    if bug := tell((cut, _wants(a, q, k, v, seen)) for seen in range(1, n)):
+        return bug
+    scores = q @ k.mT * (q.shape[-1] ** -0.5 if a.scale is None else a.scale)
+    if bug := tell(chain.from_iterable(_tiles(scores, a.allowed(q, k), v, tile) for tile in range(1, n))):
+        return bug
+    v2 = v.clone()
+    v2[..., -1, :] += 100
+    moved = (a(q, k, v2) - got).abs().amax((0, 1, -1)) > 1
+    if a.causal and moved[:-1].any():
+        return f"from query {int(moved.nonzero()[0])} on the future leaks: the causal mask has a length written into it"
+    return None
+
+
+def _tiles(scores: Tensor, allowed: Tensor | None, v: Tensor, tile: int) -> Iterator[tuple[str, Tensor]]:
+    "Attention in blocks of `tile` keys whose running sums are wrong."
+    scores = scores if allowed is None else scores.masked_fill(~allowed, -1e30)
+    n = scores.shape[-1]
+    tops = [scores[..., : i + tile].amax(-1) for i in range(0, n, tile)]
+    top = torch.stack(tops, -1).repeat_interleave(tile, -1)[..., :n]  # the largest so far, when a key is added
+    raw, right = (scores - top).exp(), (scores - tops[-1][..., None]).exp()
+    for what, w, total in (
+        ("context and sum are", raw, raw),
+        ("context is", raw, right),
+        ("sum is", right, raw),
+    ):
+        yield (
+            f"softmax in blocks of {tile}: the running {what} not rescaled by exp(old maximum - new maximum)"
+            " when a block has a larger score",
+            w @ v / total.sum(-1, keepdim=True),
+        )
+    full = max(n - n % tile, 1)
+    yield (
+        f"softmax in blocks of {tile}: the last block, which is not full, is dropped (the tail)",
+        right[..., :full] @ v[..., :full, :] / right[..., :full].sum(-1, keepdim=True),
+    )
 
 
 def _takes_other_lengths(a: _Attention) -> bool:
@@ -703,7 +850,7 @@ def _strided(a: _Attention) -> None:
 
 def _untouched(a: _Attention) -> None:
     q, k, v = _draw(a.usual)
-    mask = some_mask(a.usual.n_q, a.usual.n_k) if a.takes_mask else None
+    mask = a.some_mask(a.usual.n_q, a.usual.n_k) if a.takes_mask and not a.refuses else None
     copies = [t.clone() for t in (q, k, v)]
     a.protect = False
     try:
@@ -717,11 +864,12 @@ def _untouched(a: _Attention) -> None:
         a.protect = True
     for name, t, copy in zip("qkv", (q, k, v), copies):
         if not torch.equal(t, copy):
+            now = f"shape {tuple(t.shape)}" if t.shape != copy.shape else first_difference(t, copy)
             raise Broken(
-                f"after the call {name} has changed: {first_difference(t, copy)}",
+                f"after the call {name} has changed: {now}",
                 f"it modifies its input {name} in place (an operation that ends in _, or /=, *=, +=)",
             )
-    if mask is not None and a.handed is not None and not torch.equal(a.handed, a.as_taken(mask, q.dtype)):
+    if mask is not None and a.handed is not None and not torch.equal(a.handed, a.as_taken(mask, q)):
         raise Broken(
             "after the call the mask has changed: the next call, or the next layer, gets another one",
             "it modifies its mask in place (an operation that ends in _, such as logical_not_, or mask[...] =)",
@@ -737,6 +885,12 @@ def _large(a: _Attention) -> None:
     out = a(*leaves)
     overflow = "the softmax overflows: subtract the row's largest score before the exponential"
     overflow = a.bug if a.bug == _NAN else overflow
+    alone = torch.ones(1, 1, 1, q.shape[-1])  # one row, one number: 10⁴
+    if not out.isfinite().all() and a(alone * 1e4 / (q.shape[-1] * scale), alone, v[:1, :1, :1]).isfinite().all():
+        overflow = (
+            "the softmax underflows to 0 / 0: the largest score of the whole tensor, or of another row, is"
+            " subtracted, not the row's own (amax(-1, keepdim=True))"
+        )
     if not out.isfinite().all():
         raise Broken("scores up to ±10⁴: the context is NaN or infinite", overflow, symptom=a.bug == _NAN)
     if out.requires_grad:
@@ -766,9 +920,12 @@ def _large(a: _Attention) -> None:
 def _half(a: _Attention) -> None:
     for dtype, atol in ((torch.float16, 0.02), (torch.bfloat16, 0.12)):
         q, k, v = (t.to(dtype) for t in _draw(a.usual))
-        for mask in (causal_mask(q.shape[-2], k.shape[-2]), None) if a.takes_mask else (None,):
+        masks = (causal_mask(*a.usual[2:4]), None) if a.takes_mask and not a.refuses else (None,)
+        for mask in (a.some_mask(*a.usual[2:4]), None) if a.form == _OF_KEYS else masks:
             got, want = _sixteen(a, q, k, v, mask), a(q.float(), k.float(), v.float(), mask)
             check_dtype(got, dtype, "v")
+            if mask is not None and not want.isfinite().all():
+                continue  # so it is with 32 bits: the properties of masks tell
             if not got.isfinite().all():
                 raise Broken(
                     f"{dtype}: the context is NaN or infinite",
@@ -790,12 +947,41 @@ def _sixteen(a: _Attention, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None
                 "a number such as -1e9 stands for minus infinity, and float16 "
                 "cannot hold it: use -inf or torch.finfo(dtype).min",
             ) from None
+        if _widens(a, q, k, v, mask) and "dtype" in str(e).replace("scalar type", "dtype"):
+            raise Broken(
+                f"{q.dtype}: it raised {first_line(e)}",
+                "it widens to float32 and does not cast back: float32 weights meet v in 16 bits; end with .to(v.dtype)",
+            ) from None
         raise NotChecked(f"{q.dtype} raises {str(e)[:100]}") from None
+
+
+class _Widening(TorchFunctionMode):
+    "Watch for what makes float32 of 16 bits alone, such as .float(), not by meeting float32."
+
+    found = False
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out, kinds = func(*args, **(kwargs or {})), {t.dtype for t in args if isinstance(t, Tensor)}
+        wide = isinstance(out, Tensor) and out.dtype == torch.float32
+        self.found |= wide and len(kinds) == 1 and kinds <= {torch.float16, torch.bfloat16}
+        return out
+
+
+def _widens(a: _Attention, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> bool:
+    "Whether it widens 16 bits by its own will, before it raises."
+    with _Widening() as watch:
+        try:
+            a(q, k, v, mask)
+        except RuntimeError:
+            pass
+    return watch.found
 
 # %% ../nbs/83_attention_properties.ipynb #masks
 def _needs_mask(a: _Attention) -> None:
     if not a.takes_mask:
         raise NotChecked("it takes no mask")
+    if a.refuses:
+        raise NotChecked(a.refuses)
     if a.mask_bug == _NUMBERS:
         raise NotChecked("it takes no boolean mask")
 
@@ -808,7 +994,7 @@ def _takes_numbers(a: _Attention) -> bool:
     q, k, v = _draw(a.usual)
     boolean, a.numbers = a.numbers, True
     try:
-        return bool(a(q, k, v, some_mask(a.usual.n_q, a.usual.n_k)).isfinite().all())
+        return bool(a(q, k, v, a.some_mask(a.usual.n_q, a.usual.n_k)).isfinite().all())
     except Exception:
         return False
     finally:
@@ -828,7 +1014,7 @@ def _masked(a: _Attention) -> None:
             f'the mask is {how}, where {_MEANS[a.said]} is expected (if that is meant, pass mask="{found}")',
         )
     q, k, v = _draw(a.usual)
-    mask = some_mask(a.usual.n_q, a.usual.n_k)
+    mask = a.some_mask(a.usual.n_q, a.usual.n_k)
     try:
         got, want = a(q, k, v, mask), a.oracle(q, k, v, mask)
     except Exception as e:
@@ -853,7 +1039,8 @@ def _masked(a: _Attention) -> None:
     before, after = a(q, k, v, hidden), a(q, k2, v2, hidden)
     if not nearly(after, before):
         seen = after.isfinite().all() and after.abs().max() > 1e3  # the forbidden values are there
-        a.mask_bug = _FINITE if seen and a.sound else ""
+        empty = (after.isnan() | (after.abs() < 1e-6)).all(-1).any()  # and nothing else is
+        a.mask_bug = _FINITE if seen and a.sound else _AFTER if empty and a.sound else ""
         raise Broken(
             f"a forbidden key with large numbers: {first_difference(after, before)}",
             a.mask_bug
@@ -869,9 +1056,15 @@ _FINITE = (
 )
 
 
+_AFTER = (
+    "the mask comes after the softmax, whose rows are then normalised again: beside a large forbidden score the"
+    " allowed weights underflow to 0; set forbidden scores to -inf before it"
+)
+
+
 def _mask_shapes(a: _Attention) -> None:
     _needs_mask(a)
-    s = a.usual
+    s, sound = a.usual, a.mask_sound
     rng = torch.Generator().manual_seed(6)
     for shape in (
         (s.n_q, s.n_k),
@@ -883,7 +1076,7 @@ def _mask_shapes(a: _Attention) -> None:
         q, k, v = _draw(s._replace(n_k=shape[-1]))
         mask = torch.rand(shape, generator=rng) < 0.6
         mask[..., 0] = True
-        if a.squeeze and len(shape) == 4:
+        if a.squeeze and len(shape) == 4 or a.form and (s.b, s.h) == shape[:2] or a.form == _OF_KEYS and shape[-2] > 1:
             continue
         try:
             got = a(q, k, v, mask)
@@ -897,16 +1090,21 @@ def _mask_shapes(a: _Attention) -> None:
         if shape == (s.n_q, s.n_k):
             want, sound = a.oracle(q, k, v, mask), nearly(got, a.oracle(q, k, v, mask))
         elif sound and not nearly(got, want := a.oracle(q, k, v, mask)):
-            turned = shape == (s.n_q, s.n_q) and nearly(got, a.oracle(q, k, v, mask.mT))
             raise Broken(
                 f"a mask of shape {shape}: {first_difference(got, want)}",
-                (
-                    "the mask is transposed: queries and keys change places in it, where it is square"
-                    if turned
-                    else "the mask is broadcast along the wrong axis: it is applied to another sentence, head or to"
-                    " queries"
+                next(
+                    (bug for bug, m in _misread(mask).items() if nearly(got, a.oracle(q, k, v, m))),
+                    "the mask is broadcast along the wrong axis: it is applied to another sentence, head or to queries",
                 ),
             )
+
+
+def _misread(mask: Tensor) -> dict[str, Tensor]:
+    "A mask as it may be taken by mistake."
+    if mask.ndim == 2:
+        return {"the mask is transposed: queries and keys change places in it, where it is square": mask.mT}
+    masks = {f"every sentence gets the mask of the {n} one": mask[i : i + 1 or None] for n, i in (("first", 0), ("last", -1))}
+    return masks | {"every head gets the mask of the first one": mask[:, :1]}
 
 
 def _padding(a: _Attention) -> None:
@@ -929,6 +1127,8 @@ def _padding(a: _Attention) -> None:
 
 def _empty_rows(a: _Attention) -> None:
     _needs_mask(a)
+    if a.form == _OF_KEYS:
+        raise NotChecked("its mask is the same for all queries")
     q, k, v = (t.requires_grad_() for t in _draw(a.usual))
     mask = causal_mask(q.shape[-2], k.shape[-2]).clone()
     mask[1] = False

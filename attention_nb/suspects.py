@@ -15,7 +15,8 @@ from torch import Tensor
 from .softmax import masked_softmax, softmax
 
 # %% auto #0
-__all__ = ['attention_suspects', 'name_suspect', 'name_attention_bug', 'softmax_suspects', 'masked_softmax_suspects']
+__all__ = ['attention_suspects', 'name_suspect', 'name_added', 'name_attention_bug', 'softmax_suspects',
+           'masked_softmax_suspects']
 
 # %% ../nbs/80_suspects.ipynb #scale-fns
 _Weigh = Callable[[Tensor, Tensor], Tensor]  # scores, allowed → weights
@@ -43,7 +44,7 @@ def _scales(q: Tensor, k: Tensor, v: Tensor, right: float, d_model: int) -> dict
         "divided by d_k to the power 3/2 (scaled three times?)": d_k**-1.5,
         "divided by √(d_k / 2), not √d_k": (2 / d_k) ** 0.5,
         "divided by √(2 d_k), not √d_k": (2 * d_k) ** -0.5,
-        "divided by √d_k rounded to a whole number": 1 / int(d_k**0.5 + 1e-9),
+        f"divided by {int(d_k**0.5)}, a constant or √d_k rounded": 1 / int(d_k**0.5 + 1e-9),
         "divided by 2 √d_k": d_k**-0.5 / 2,
     }
     return {
@@ -126,6 +127,9 @@ _WEIGHINGS: dict[str, _Weigh] = {
     "a 1 is added to the softmax's denominator: rows sum to less than 1": (
         lambda s, a: (s.exp() * a) / (1 + (s.exp() * a).sum(-1, keepdim=True))
     ),
+    "keepdim=True is missing in the softmax's sum: it is broadcast along the wrong dimension": lambda s, a: (
+        (s.exp() * a) / (s.exp() * a).sum(-1).unsqueeze(-4)
+    ),
     "the weights are scaled after the softmax, where the scores should be scaled before it": (
         lambda s, a: masked_softmax(s, a) * s.shape[-1] ** -0.5
     ),
@@ -147,6 +151,18 @@ _MASKINGS: dict[str, _Weigh] = {
     ),
     "the mask is added to the scores as 0 and 1, where it should add minus infinity": lambda s, a: softmax(s + a),
     "the mask is added to the scores upside down, as 1 where forbidden": lambda s, a: softmax(s + ~a),
+    "the mask starts in the wrong corner: it lines up the last query with the last key (lower right)": (
+        lambda s, a: masked_softmax(s, torch.ones_like(a).tril(s.shape[-1] - s.shape[-2]))
+    ),
+    "the mask starts in the wrong corner: it lines up the first query with the first key (upper left)": (
+        lambda s, a: masked_softmax(s, torch.ones_like(a).tril())
+    ),
+    "every query gets the mask of the last one: (n_q, n_k) is read as (1, n_k)": lambda s, a: masked_softmax(
+        s, a[..., -1:, :]
+    ),
+    "every query gets the mask of the first one: (n_q, n_k) is read as (1, n_k)": lambda s, a: masked_softmax(
+        s, a[..., :1, :]
+    ),
     "the mask is off by one: a query does not see its own place (diagonal), only what came before": (
         lambda s, a: masked_softmax(s, a.tril(-1))
     ),
@@ -179,12 +195,6 @@ _MASKINGS: dict[str, _Weigh] = {
     "the first key is always seen, whatever the mask says": lambda s, a: masked_softmax(
         s, a | (torch.arange(s.shape[-1]) == 0)
     ),
-    "the mask starts in the wrong corner: it lines up the last query with the last key (lower right)": (
-        lambda s, a: masked_softmax(s, torch.ones_like(a).tril(s.shape[-1] - s.shape[-2]))
-    ),
-    "the mask starts in the wrong corner: it lines up the first query with the first key (upper left)": (
-        lambda s, a: masked_softmax(s, torch.ones_like(a).tril())
-    ),
 }
 
 # %% ../nbs/80_suspects.ipynb #slice-fns
@@ -195,7 +205,12 @@ def _without(s: Tensor, a: Tensor, j: int) -> Tensor:
     return masked_softmax(s, a & kept)
 
 
-_WEIGHINGS |= {
+def _largest(n: int) -> _Weigh:
+    "Softmax over the `n` largest allowed scores."
+    return lambda s, a: masked_softmax(s, a & (s >= s.masked_fill(~a, _NEG_INF).topk(n).values[..., -1:]))
+
+
+_WEIGHINGS |= {f"only the {n} largest scores are kept (top-k)": _largest(n) for n in (2, 3, 4)} | {
     "the last key is never attended to (off by one in a slice?)": lambda s, a: _without(s, a, -1),
     "the first key is never attended to (off by one in a slice?)": lambda s, a: _without(s, a, 0),
     "a query never attends to itself: its own place (the diagonal) is masked": lambda s, a: masked_softmax(
@@ -357,6 +372,21 @@ def name_suspect(
         for sentence, value in suspects:
             if _same(value, got, atol):
                 return sentence
+    return None
+
+
+def name_added(
+    weights: Tensor,  # what should be the softmax of the scores, (..., n)
+    scores: Tensor,  # -inf where nothing may be seen, (..., n)
+) -> str | None:  # the bug in one sentence, if that explains the weights
+    "Find a number that is added to the sum of exponentials, such as an epsilon."
+    sums, top = weights.sum(-1, keepdim=True), scores.amax(-1, keepdim=True)
+    if not _same(weights, softmax(scores) * sums):
+        return None
+    for shift in (top, 0 * top):
+        added = (scores - shift).exp().sum(-1, keepdim=True) * (1 / sums - 1)
+        if added.min() > 0 and added.max() < 1.2 * added.min():
+            return f"something is added to the sum of exponentials (an epsilon, about {added.mean():.1g}): rows sum to less than 1"
     return None
 
 
