@@ -287,7 +287,8 @@ def _look_at_mask(a: _Attention) -> None:
                 continue
             runs += [] if a.form in runs else [a.form]
             if same:
-                a.said = a.convention if a.looked and "padding" in (a.parameter or "") else a.said  # both are in use
+                if a.looked and "padding" in (a.parameter or ""):
+                    a.said = a.convention  # people mean either
                 return
         if runs == [""]:
             break  # it takes (n_q, n_k), if wrongly
@@ -309,6 +310,22 @@ def _takes_square_masks(a: _Attention) -> bool:
     return False
 
 
+_LAYOUT = "heads attend to each other, not words: it takes (b, n, h, d); transpose(1, 2) what goes in and comes out"
+
+
+def _turned(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    "The same with heads behind words: (b, n, h, d)."
+    return q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
+
+
+def _turned_works(a: _Attention, q: Tensor, k: Tensor, v: Tensor) -> bool:
+    "Whether it takes and returns (b, n, h, d)."
+    try:
+        return nearly(a(*_turned(q, k, v)).transpose(1, 2), a.oracle(q, k, v))
+    except Exception:
+        return False
+
+
 def _shape_error(a: _Attention, e: Exception) -> None:
     "It raised at all-different sizes: find out which equality it silently needs."
     q, k, v = _draw(a.usual)
@@ -325,6 +342,8 @@ def _shape_error(a: _Attention, e: Exception) -> None:
         "it works only when b = h": _Sizes(h=2, b=2, n_k=a.usual.n_k),
         "it works only when all sizes are equal: axes are mixed up, as by .T on four dimensions, which turns them all round": _EQUAL,
     }
+    if _turned_works(a, q, k, v):
+        raise Broken(f"{sizes_of(q=q, k=k, v=v)}: it raised {first_line(e)}", _LAYOUT)
     for bug, sizes in equal.items():
         try:
             a(*_draw(sizes))
@@ -344,7 +363,7 @@ def _agrees(a: _Attention) -> None:
         if not nearly(got, want):
             a.sound = False
             a.bug = _NAN if not got.isfinite().all() else _ROUNDED if nearly(got, want, 0.03) else _NO_NAME
-            raise Broken(_smallest(a), a.bug, symptom=True)
+            raise Broken(_smallest(a), a.bug, symptom=True, unknown=a.bug == _NO_NAME)
 
 
 def _smallest(a: _Attention, masked: bool = False) -> str:
@@ -441,6 +460,8 @@ def _rarer_suspects(
         rolled = (k.roll(shift, 1), v.roll(shift, 1))
         yield "keys and values come from another head than the queries", a.oracle(q, *rolled, mask)
     scores, full = q @ k.mT * (q.shape[-1] ** -0.5 if a.scale is None else a.scale), a.allowed(q, k, mask)
+    if mask is None and q.shape[2] == k.shape[2]:
+        yield _LAYOUT, a.oracle(*_turned(q, k, v)).transpose(1, 2)
     for tile in range(1, k.shape[-2]):
         yield from _tiles(scores, full, v, tile)
     if full is not None:
@@ -745,7 +766,7 @@ _TOO_LONG = "it gives other numbers: blocks do not fit together, or a length is 
 def _long_bug(a: _Attention, got: Tensor, q: Tensor, k: Tensor, v: Tensor) -> str | None:
     "What goes wrong with many keys."
     n, tell = k.shape[-2], partial(name_suspect, got.detach(), atol=1e-3)
-    cut = "the last of many keys are never seen: a block that is not full is dropped (the tail), or a length is written in"
+    cut = "the last of many keys are never seen: a block that is not full is dropped (the tail), or a length is fixed"
     if bug := tell((cut, _wants(a, q, k, v, seen)) for seen in range(1, n)):
         return bug
     scores = q @ k.mT * (q.shape[-1] ** -0.5 if a.scale is None else a.scale)
@@ -950,7 +971,7 @@ def _sixteen(a: _Attention, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None
         if _widens(a, q, k, v, mask) and "dtype" in str(e).replace("scalar type", "dtype"):
             raise Broken(
                 f"{q.dtype}: it raised {first_line(e)}",
-                "it widens to float32 and does not cast back: float32 weights meet v in 16 bits; end with .to(v.dtype)",
+                "it widens to float32 and does not cast back: float32 weights meet v in 16 bits; .to(v.dtype) first",
             ) from None
         raise NotChecked(f"{q.dtype} raises {str(e)[:100]}") from None
 
@@ -1076,7 +1097,9 @@ def _mask_shapes(a: _Attention) -> None:
         q, k, v = _draw(s._replace(n_k=shape[-1]))
         mask = torch.rand(shape, generator=rng) < 0.6
         mask[..., 0] = True
-        if a.squeeze and len(shape) == 4 or a.form and (s.b, s.h) == shape[:2] or a.form == _OF_KEYS and shape[-2] > 1:
+        if a.squeeze and len(shape) == 4 or a.form and (s.b, s.h) == shape[:2]:
+            continue
+        if a.form == _OF_KEYS and shape[-2] > 1:
             continue
         try:
             got = a(q, k, v, mask)
@@ -1103,8 +1126,11 @@ def _misread(mask: Tensor) -> dict[str, Tensor]:
     "A mask as it may be taken by mistake."
     if mask.ndim == 2:
         return {"the mask is transposed: queries and keys change places in it, where it is square": mask.mT}
-    masks = {f"every sentence gets the mask of the {n} one": mask[i : i + 1 or None] for n, i in (("first", 0), ("last", -1))}
-    return masks | {"every head gets the mask of the first one": mask[:, :1]}
+    return {
+        "every sentence gets the mask of the first one": mask[:1],
+        "every sentence gets the mask of the last one": mask[-1:],
+        "every head gets the mask of the first one": mask[:, :1],
+    }
 
 
 def _padding(a: _Attention) -> None:

@@ -134,6 +134,7 @@ def _softmax_agrees(s: _Softmax) -> None:
                 f"{numbers_of(x=x)}, shape {tuple(x.shape)}, dim={d}: {first_difference(got, want)}",
                 "its numbers are not exp(x) / Σ exp(x), and they fit no bug known here",
                 symptom=True,
+                unknown=True,
             )
 
 
@@ -344,7 +345,7 @@ def _ms_agrees(m: _MaskedSoftmax) -> None:
             )
         except Exception:
             example = f"scores {tuple(scores.shape)}: {first_difference(got, want)}"
-        raise Broken(example, bug, symptom=True)
+        raise Broken(example, bug, symptom=True, unknown=True)
 
 
 def _masked_bug(m: _MaskedSoftmax) -> str | None:

@@ -287,6 +287,9 @@ _AFTERS: dict[str, _After] = {
     "the contexts of the heads are mixed up: reshaped where they should be transposed": (
         lambda c, q, k, v: c.transpose(-3, -2).reshape(c.shape)
     ),
+    "sentences and heads change places: merged as (b, h), taken apart as (h, b), or the other way round": (
+        lambda c, q, k, v: c.transpose(-4, -3).reshape(c.shape)
+    ),
     "the contexts of the batch are averaged": lambda c, q, k, v: c.mean(-4, keepdim=True).expand_as(c),
     "the contexts are averaged over the queries": lambda c, q, k, v: c.mean(-2, keepdim=True).expand_as(c),
     "the context is divided by √d_k (the scale stands in the wrong place)": (
@@ -386,7 +389,8 @@ def name_added(
     for shift in (top, 0 * top):
         added = (scores - shift).exp().sum(-1, keepdim=True) * (1 / sums - 1)
         if added.min() > 0 and added.max() < 1.2 * added.min():
-            return f"something is added to the sum of exponentials (an epsilon, about {added.mean():.1g}): rows sum to less than 1"
+            how = f"(an epsilon, about {added.mean():.1g})"
+            return f"something is added to the sum of exponentials {how}: rows sum to less than 1"
     return None
 
 
