@@ -122,6 +122,59 @@ def true_means_blocked(q, k, v, mask=None):
     return torch.matmul(attn, v), attn
 
 
+@right("attention", "causal, and refuses a mask", build=lambda f: partial(f, is_causal=True), causal=True)
+def causal_or_mask(query, key, value, attn_mask=None, is_causal=False):
+    assert attn_mask is None or not is_causal
+    return F.scaled_dot_product_attention(query, key, value, attn_mask=attn_mask, is_causal=is_causal)
+
+
+@right("attention", "PyTorch refuses the mask", causal=True)
+def fused_causal(query, key, value, attn_mask=None, is_causal=True):
+    return F.scaled_dot_product_attention(query, key, value, attn_mask=attn_mask, is_causal=is_causal)
+
+
+@right("attention")
+def a_mask_for_each_sentence(q, k, v, mask=None):
+    mask = None if mask is None else mask.unsqueeze(1)  # (b, n_q, n_k)
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+
+@right("attention")
+def a_mask_of_keys(q, k, v, mask=None):
+    mask = None if mask is None else mask.view(mask.shape[0], 1, 1, -1)  # (b, n_k)
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+
+@right("attention")
+def padding_is_true(q, k, v, key_padding_mask=None):
+    mask = None if key_padding_mask is None else ~key_padding_mask[:, None, None]
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+
+@right("attention")
+def a_mask_as_long_as_the_cache(q, k, v, attention_mask=None):
+    mask = None if attention_mask is None else attention_mask[:, :, :, : k.shape[-2]]  # (b, 1, n_q, n_k)
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+
+@right("attention", causal=True)
+def at_most_sixteen_words(q, k, v):
+    n, allowed = q.shape[-2], torch.ones(16, 16, dtype=torch.bool).tril()
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=allowed[:n, :n])
+
+
+@right("attention")
+def sum_with_a_tiny_epsilon(q, k, v):
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    e = (scores - scores.amax(-1, keepdim=True)).exp()
+    return e / (e.sum(-1, keepdim=True) + 1e-6) @ v
+
+
+@right("attention")
+def float32_zeros(q, k, v):
+    return ((q @ k.mT / math.sqrt(q.shape[-1])) + torch.zeros(k.shape[-2])).softmax(-1) @ v
+
+
 @right("attention", "the fused function of PyTorch, as it is")
 @right("attention", "the same with is_causal", build=lambda f: lambda q, k, v: f(q, k, v, is_causal=True), causal="upper-left")
 @right("attention", "the same with a mask", build=lambda f: lambda q, k, v, mask: f(q, k, v, attn_mask=mask))

@@ -82,6 +82,28 @@ bug(T, "one too many in the denominator", (LAST, "(e := (scores - scores.amax(-1
 bug("online softmax in tiles", "old sums are not rescaled", ("acc = acc * fix + p", "acc = acc + p"), r"resc|online|tile|block|oracle|differ|running|largest|hull|weighted mean")
 bug("online softmax in tiles", "the last tile is forgotten", ("range(0, k.shape[-2], tile)", "range(0, k.shape[-2] - tile + 1, tile)"),
     r"last|never attend|ignored|tile|some keys|every key|not attended")
+TILES, FIRST = "online softmax in tiles", r"hold\n +likely bug: [^\n]*"  # the first line says it
+RUNNING = [("acc = acc * fix + p", "acc = acc + p"), ("total = total * fix + p", "total = total + p")]
+bug(TILES, "nothing is rescaled", RUNNING, FIRST + "blocks of 3: the running context and sum are not rescaled")
+bug(TILES, "nothing is rescaled, in long tiles", [("tile=3", "tile=16"), *RUNNING], FIRST + "blocks of 16: .*not rescaled")
+bug(TILES, "old sums are not rescaled, in long tiles", [("tile=3", "tile=64"), RUNNING[0]], FIRST + "blocks of 64: .*not rescaled")
+bug(TILES, "the last long tile is forgotten", [("tile=3", "tile=32"), ("range(0, k.shape[-2], tile)",
+    "range(0, max(tile, k.shape[-2] - tile + 1), tile)")], FIRST + r"the last of many keys .*\(the tail\)")
+bug("square causal", "the future is open from the 64th word on", ("diagonal=1).bool()", "diagonal=1).bool()\n    future[64:] = False"),
+    FIRST + "from query 64 on the future leaks")
+bug("sum with a tiny epsilon", "a small one", ("1e-6", "1e-3"), FIRST + r"an epsilon, about 0\.001")
+bug(T, "keepdim forgotten", (LAST, "scores.exp() / scores.exp().sum(-1)"), FIRST + "keepdim=True is missing")
+bug(T, "only the three largest scores", ("    if mask is not None:\n        scores", "    scores = scores.masked_fill(scores < scores.topk(min(3, scores.shape[-1])).values[..., -1:], -math.inf)\n    if mask is not None:\n        scores"),
+    FIRST + "only the 3 largest")
+bug(T, "the whole tensor's largest is subtracted", (LAST, "(e := (scores - scores.max()).exp()) / e.sum(-1, keepdim=True)"),
+    "largest score of the whole tensor")
+bug(T, "a constant scale", (SQRT_D, " * 0.25"), FIRST + "divided by 4, a constant")
+bug(T, "widened, and not cast back", (LAST, "torch.softmax(scores.float(), dim=-1)"), FIRST + "it widens to float32 and does not cast back")
+bug("bmm over flat heads", "heads and sentences exchanged in the merge",
+    ("q.reshape(b * h, n_q, d), k.reshape(b * h, n_k, d), v.reshape(b * h, n_k, -1)", "(t.transpose(0, 1).flatten(0, 1) for t in (q, k, v))"),
+    FIRST + "sentences and heads change places")
+misuse("a mask of keys", "its mask is said to hide", r'pass mask="allowed"', args={"mask": "blocked"})
+misuse("causal, and refuses a mask", "a mask is promised", "the code raises AssertionError", args={"mask": "allowed", "causal": True})
 
 # which tensor is where
 bug(T, "q and k exchanged", ("q @ k.transpose(-2, -1)", "k @ q.transpose(-2, -1)"), r"swap|exchang|transpos|quer|n_q|shape|raises")
@@ -210,6 +232,13 @@ bug(T, "a square mask is transposed", ("    if mask is not None:\n        scores
     r"mask is transposed")
 bug(T, "scores times mask", [('scores.masked_fill(~mask, float("-inf"))', "scores * mask"), ("weights.masked_fill(~mask, 0.0)", "weights")], MASK)
 bug(T, "the mask is added as 0 and 1", [('scores.masked_fill(~mask, float("-inf"))', "scores + mask"), ("weights.masked_fill(~mask, 0.0)", "weights")], MASK)
+bug(T, "every query gets the mask of the last", ("    if mask is not None:\n        scores", "    mask = mask if mask is None else mask[..., -1:, :]\n    if mask is not None:\n        scores"),
+    FIRST + "every query gets the mask of the last")
+bug(T, "every sentence gets the mask of the first", ("    if mask is not None:\n        scores", "    mask = mask[:1] if mask is not None and mask.ndim > 2 else mask\n    if mask is not None:\n        scores"),
+    FIRST + "every sentence gets the mask of the first")
+bug(T, "masked after softmax, then renormalised with an epsilon", [('scores = scores.masked_fill(~mask, float("-inf"))', "pass"),
+    ("weights = weights.masked_fill(~mask, 0.0)", "weights = weights * mask; weights = weights / (weights.sum(-1, keepdim=True) + 1e-4)")],
+    FIRST + "the mask comes after the softmax")
 bug(T, "weights that were not used are returned", ("return weights @ v, weights", "return weights @ v, torch.softmax(q @ k.mT, -1)"), r"weights")
 bug(T, "scores are returned as weights", ("weights @ v, weights", "weights @ v, scores"), r"weights|sum to 1|scores|negative")
 bug("package: scaled_dot_product_attention", "the mask is lost", ("attention_scores(q, k, scale), mask)", "attention_scores(q, k, scale), None)"), MASK)
@@ -457,7 +486,7 @@ bug(L, "over the rows' other dimension", ("exps.sum(-1, keepdim=True)", "exps.su
 bug(L, "in place", ("x = x - x.amax(-1, keepdim=True)", "x -= x.amax(-1, keepdim=True)"), CHANGES_INPUT)
 bug(L, "a sum that is broadcast the other way", ("exps.sum(-1, keepdim=True)", "(exps.sum(-1)[..., None, :] if exps.ndim > 1 and exps.shape[-1] == exps.shape[-2] else exps.sum(-1, keepdim=True))"),
     r"keepdim|square|broadcast|dim|sum to 1|transpos|column")
-bug(L, "keepdim forgotten", ("exps.sum(-1, keepdim=True)", "exps.sum(-1)"), r"keepdim|broadcast|shape|raises|error|sum to 1|size")
+bug(L, "keepdim forgotten", ("exps.sum(-1, keepdim=True)", "exps.sum(-1)"), "keepdim=True is missing")
 bug(L, "a small number in the denominator", ("exps.sum(-1, keepdim=True)", "(exps.sum(-1, keepdim=True) + 0.01)"), r"sum to 1|eps|denomin")
 bug(L, "one too many in the denominator", ("exps.sum(-1, keepdim=True)", "(exps.sum(-1, keepdim=True) + 1)"), r"sum to 1|denomin|extra")
 bug(L, "sigmoid", ("exps / exps.sum(-1, keepdim=True)", "torch.sigmoid(x)"), r"sum to 1|sigmoid|normali[sz]")
@@ -472,6 +501,7 @@ bug("online softmax", "the old sum is not rescaled", ("total = total * (top - ne
 bug("wide softmax", "narrow", ("x.double() / temperature", "x.half() / temperature"), r"precis|float16|half|16.bit|accura|round|" + NAN)
 bug("softmax with its own backward", "a backward without the sum", ("(grad - (y * grad).sum(-1, keepdim=True))", "grad"), GRAD + r"|jacobian|backward")
 PS = "package: softmax"
+bug(L, "a tiny number in the denominator", ("exps.sum(-1, keepdim=True)", "(exps.sum(-1, keepdim=True) + 1e-4)"), r"an epsilon, about 0\.0001")
 bug(PS, "not shifted", ("e = (z - z.amax(dim, keepdim=True).detach()).exp()", "e = z.exp()"), NAN + r"|maxim|largest|stab")
 bug(PS, "another sum", ("return (e / e.sum(dim, keepdim=True)).to(x.dtype)", "return (e / e.sum(-2, keepdim=True)).to(x.dtype)"), r"dim|sum to 1|column")
 bug(PS, "detached", ("return (e / e.sum(dim, keepdim=True)).to(x.dtype)", "return (e / e.sum(dim, keepdim=True)).detach().to(x.dtype)"), GRAD)
@@ -513,6 +543,7 @@ bug(Z, "the sum of all, blocked or not", ("(scores.masked_fill(~mask, low) - top
 bug(Z, "0 / 0", ("torch.where(total == 0, torch.ones_like(total), total)", "total"), DEAD + r"|nan")
 bug(Z, "a small number in the denominator", ("torch.where(total == 0, torch.ones_like(total), total)", "(total + 1e-2)"), r"sum to 1|eps|denomin")
 bug(Z, "no shift", (" - top).exp()", ").exp()"), NAN + r"|maxim|largest|stab|shift")
+bug(Z, "a tiny number in the denominator", ("torch.where(total == 0, torch.ones_like(total), total)", "(total + 1e-3)"), r"an epsilon, about 0\.001")
 bug("masked in log space", "the dead rows are left", ("exp().masked_fill(dead, 0)", "exp()"), DEAD + r"|uniform|mean")
 bug("bias where something is allowed", "computed in float16", ("F.softmax(scores.float() + bias.float(), dim=-1)", "F.softmax(scores.half() + bias.half(), dim=-1)"), r"precis|float16|half|16.bit|accura|round|" + NAN)
 PM = "package: masked_softmax"
