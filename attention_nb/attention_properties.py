@@ -413,7 +413,8 @@ def _added(a: _Attention) -> str | None:
         forbidden = torch.zeros_like(scores, dtype=torch.bool) if full is None else ~full.expand(scores.shape)
         if bug := name_added(w, scores.masked_fill(forbidden, -math.inf)):
             return bug
-        if bug := name_added(w, scores.log_softmax(-1).masked_fill(forbidden, -math.inf)):
+        after = scores.log_softmax(-1).masked_fill(forbidden, -math.inf)  # masked after the softmax
+        if mask is not None and (bug := name_added(w, after)):
             return f"{_AFTER}; and {bug}"
     return None
 
@@ -724,86 +725,6 @@ def _lengths(a: _Attention) -> None:
             raise Broken(f"{shown}: {first_difference(got, want)}", bug or _ONE_LENGTH)
 
 
-_LONG = 131  # more than the usual blocks of 16 to 128, and prime: no block divides it
-
-
-def _draw_long(a: _Attention, n_k: int = _LONG) -> tuple[Tensor, Tensor, Tensor]:
-    "Many keys, one head. They grow: the last ones weigh, and a running maximum is exceeded again and again."
-    q, k, v = _draw(_Sizes(1, 1, n_k if a.causal else 5, n_k))
-    return q, k * torch.linspace(1, 3, n_k)[:, None], v
-
-
-def _wants(a: _Attention, q: Tensor, k: Tensor, v: Tensor, n: int = _LONG) -> Tensor:
-    "What the oracle gives for the first `n` keys, without its loops: they take long."
-    scores = q @ k.mT * (q.shape[-1] ** -0.5 if a.scale is None else a.scale)
-    allowed = a.allowed(q, k, torch.arange(k.shape[-2]).expand(scores.shape[-2:]) < n)
-    assert allowed is not None
-    return masked_softmax(scores, allowed) @ v
-
-
-def _long(a: _Attention) -> None:
-    q, k, v = _draw_long(a)
-    if not (a.sound and a.lengths):
-        raise NotChecked("shorter inputs give wrong numbers")
-    try:
-        got = a(q, k, v)
-    except Exception as e:
-        raise NotChecked(f"{sizes_of(q=q, k=k, v=v)}: it raises {first_line(e)}") from None
-    if nearly(got, want := _wants(a, q, k, v), 1e-3):
-        return
-    right, wrong = a.usual.n_k + 2, _LONG
-    while wrong - right > 1:  # a length at which it goes wrong, while it does not with one key less
-        middle = (right + wrong) // 2
-        inputs = _draw_long(a, middle)
-        right, wrong = (middle, wrong) if nearly(a(*inputs), _wants(a, *inputs), 1e-3) else (right, middle)
-    shown = f"{sizes_of(q=q, k=k, v=v)}, and with {wrong} keys too: {first_difference(got, want)}"
-    raise Broken(shown, _long_bug(a, got, q, k, v) or f"with {wrong} keys {_TOO_LONG}, with {right} it did not")
-
-
-_TOO_LONG = "it gives other numbers: blocks do not fit together, or a length is written into it"
-
-
-def _long_bug(a: _Attention, got: Tensor, q: Tensor, k: Tensor, v: Tensor) -> str | None:
-    "What goes wrong with many keys."
-    n, tell = k.shape[-2], partial(name_suspect, got.detach(), atol=1e-3)
-    cut = "the last of many keys are never seen: a block that is not full is dropped (the tail), or a length is fixed"
-    if bug := tell((cut, _wants(a, q, k, v, seen)) for seen in range(1, n)):
-        return bug
-    scores = q @ k.mT * (q.shape[-1] ** -0.5 if a.scale is None else a.scale)
-    if bug := tell(chain.from_iterable(_tiles(scores, a.allowed(q, k), v, tile) for tile in range(1, n))):
-        return bug
-    v2 = v.clone()
-    v2[..., -1, :] += 100
-    moved = (a(q, k, v2) - got).abs().amax((0, 1, -1)) > 1
-    if a.causal and moved[:-1].any():
-        return f"from query {int(moved.nonzero()[0])} on the future leaks: the causal mask has a length written into it"
-    return None
-
-
-def _tiles(scores: Tensor, allowed: Tensor | None, v: Tensor, tile: int) -> Iterator[tuple[str, Tensor]]:
-    "Attention in blocks of `tile` keys whose running sums are wrong."
-    scores = scores if allowed is None else scores.masked_fill(~allowed, -1e30)
-    n = scores.shape[-1]
-    tops = [scores[..., : i + tile].amax(-1) for i in range(0, n, tile)]
-    top = torch.stack(tops, -1).repeat_interleave(tile, -1)[..., :n]  # the largest so far, when a key is added
-    raw, right = (scores - top).exp(), (scores - tops[-1][..., None]).exp()
-    for what, w, total in (
-        ("context and sum are", raw, raw),
-        ("context is", raw, right),
-        ("sum is", right, raw),
-    ):
-        yield (
-            f"softmax in blocks of {tile}: the running {what} not rescaled by exp(old maximum - new maximum)"
-            " when a block has a larger score",
-            w @ v / total.sum(-1, keepdim=True),
-        )
-    full = max(n - n % tile, 1)
-    yield (
-        f"softmax in blocks of {tile}: the last block, which is not full, is dropped (the tail)",
-        right[..., :full] @ v[..., :full, :] / right[..., :full].sum(-1, keepdim=True),
-    )
-
-
 def _takes_other_lengths(a: _Attention) -> bool:
     "Whether it runs with one query and one key more than usual."
     try:
@@ -996,6 +917,91 @@ def _widens(a: _Attention, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None)
         except RuntimeError:
             pass
     return watch.found
+
+# %% ../nbs/83_attention_properties.ipynb #long
+_LONG = 131  # more than the usual blocks of 16 to 128, and prime: no block divides it
+
+
+def _draw_long(a: _Attention, n_k: int = _LONG) -> tuple[Tensor, Tensor, Tensor]:
+    "Many keys, one head. They grow: the last ones weigh, and a running maximum is exceeded again and again."
+    q, k, v = _draw(_Sizes(1, 1, n_k if a.causal else 5, n_k))
+    return q, k * torch.linspace(1, 3, n_k)[:, None], v
+
+
+def _wants(a: _Attention, q: Tensor, k: Tensor, v: Tensor, n: int = _LONG) -> Tensor:
+    "What the oracle gives for the first `n` keys, without its loops: they take long."
+    scores = q @ k.mT * (q.shape[-1] ** -0.5 if a.scale is None else a.scale)
+    allowed = a.allowed(q, k, torch.arange(k.shape[-2]).expand(scores.shape[-2:]) < n)
+    assert allowed is not None
+    return masked_softmax(scores, allowed) @ v
+
+
+def _long(a: _Attention) -> None:
+    q, k, v = _draw_long(a)
+    if not (a.sound and a.lengths):
+        raise NotChecked("shorter inputs give wrong numbers")
+    try:
+        got = a(q, k, v)
+    except Exception as e:
+        raise NotChecked(f"{sizes_of(q=q, k=k, v=v)}: it raises {first_line(e)}") from None
+    if nearly(got, want := _wants(a, q, k, v), 1e-3):
+        return
+    right, wrong = a.usual.n_k + 2, _LONG
+    while wrong - right > 1:  # a length at which it goes wrong, while it does not with one key less
+        middle = (right + wrong) // 2
+        inputs = _draw_long(a, middle)
+        right, wrong = (middle, wrong) if nearly(a(*inputs), _wants(a, *inputs), 1e-3) else (right, middle)
+    shown = f"{sizes_of(q=q, k=k, v=v)}, and with {wrong} keys too: {first_difference(got, want)}"
+    raise Broken(shown, _long_bug(a, got, q, k, v) or f"with {wrong} keys {_TOO_LONG}, with {right} it did not")
+
+
+_TOO_LONG = "it gives other numbers: blocks do not fit together, or a length is written into it"
+
+
+def _long_bug(a: _Attention, got: Tensor, q: Tensor, k: Tensor, v: Tensor) -> str | None:
+    "What goes wrong with many keys."
+    n, tell = k.shape[-2], partial(name_suspect, got.detach(), atol=1e-3)
+    cut = "the last of many keys are never seen: a block that is not full is dropped (the tail), or a length is fixed"
+    if bug := tell((cut, _wants(a, q, k, v, seen)) for seen in range(1, n)):
+        return bug
+    scores = q @ k.mT * (q.shape[-1] ** -0.5 if a.scale is None else a.scale)
+    if bug := tell(chain.from_iterable(_tiles(scores, a.allowed(q, k), v, tile) for tile in range(1, n))):
+        return bug
+    v2 = v.clone()
+    v2[..., -1, :] += 100
+    moved = (a(q, k, v2) - got).abs().amax((0, 1, -1)) > 1
+    if a.causal and moved[:-1].any():
+        return f"from query {int(moved.nonzero()[0])} on the future leaks: the causal mask has a length written into it"
+    return None
+
+
+def _tiles(scores: Tensor, allowed: Tensor | None, v: Tensor, tile: int) -> Iterator[tuple[str, Tensor]]:
+    "Attention in blocks of `tile` keys whose running sums are wrong."
+    scores = scores if allowed is None else scores.masked_fill(~allowed, -1e30)
+    n = scores.shape[-1]
+    tops = [scores[..., : i + tile].amax(-1) for i in range(0, n, tile)]
+    top = torch.stack(tops, -1).repeat_interleave(tile, -1)[..., :n]  # the largest so far, when a key is added
+    raw, right = (scores - top).exp(), (scores - tops[-1][..., None]).exp()
+    for what, w, total in (
+        ("context and sum are", raw, raw),
+        ("context is", raw, right),
+        ("sum is", right, raw),
+    ):
+        yield (
+            f"softmax in blocks of {tile}: the running {what} not rescaled by exp(old maximum - new maximum)"
+            " when a block has a larger score",
+            w @ v / total.sum(-1, keepdim=True),
+        )
+    own = torch.cat([(part - part.amax(-1, keepdim=True)).exp() for part in scores.split(tile, -1)], -1)
+    yield (
+        f"softmax in blocks of {tile}: each block subtracts its own largest score, and sums are added without rescaling",
+        own @ v / own.sum(-1, keepdim=True),
+    )
+    full = max(n - n % tile, 1)
+    yield (
+        f"softmax in blocks of {tile}: the last block, which is not full, is dropped (the tail)",
+        right[..., :full] @ v[..., :full, :] / right[..., :full].sum(-1, keepdim=True),
+    )
 
 # %% ../nbs/83_attention_properties.ipynb #masks
 def _needs_mask(a: _Attention) -> None:

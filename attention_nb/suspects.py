@@ -390,7 +390,7 @@ def name_added(
         added = (scores - shift).exp().sum(-1, keepdim=True) * (1 / sums - 1)
         if added.min() > 0 and added.max() < 1.2 * added.min():
             how = f"(an epsilon, about {added.mean():.1g})"
-            return f"something is added to the sum of exponentials {how}: rows sum to less than 1"
+            return f"something is added to the softmax's denominator {how}: rows do not sum to 1"
     return None
 
 

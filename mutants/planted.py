@@ -85,6 +85,8 @@ bug("online softmax in tiles", "the last tile is forgotten", ("range(0, k.shape[
 TILES, FIRST = "online softmax in tiles", r"hold\n +likely bug: [^\n]*"  # the first line says it
 RUNNING = [("acc = acc * fix + p", "acc = acc + p"), ("total = total * fix + p", "total = total + p")]
 bug(TILES, "nothing is rescaled", RUNNING, FIRST + "blocks of 3: the running context and sum are not rescaled")
+bug("online softmax in tiles", "each tile by itself", [("torch.maximum(top, s.amax(-1, keepdim=True))", "s.amax(-1, keepdim=True)"), *RUNNING],
+    FIRST + "each block subtracts its own largest")
 bug(TILES, "nothing is rescaled, in long tiles", [("tile=3", "tile=16"), *RUNNING], FIRST + "blocks of 16: .*not rescaled")
 bug(TILES, "old sums are not rescaled, in long tiles", [("tile=3", "tile=64"), RUNNING[0]], FIRST + "blocks of 64: .*not rescaled")
 bug(TILES, "the last long tile is forgotten", [("tile=3", "tile=32"), ("range(0, k.shape[-2], tile)",
