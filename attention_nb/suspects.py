@@ -287,7 +287,7 @@ _AFTERS: dict[str, _After] = {
     "the contexts of the heads are mixed up: reshaped where they should be transposed": (
         lambda c, q, k, v: c.transpose(-3, -2).reshape(c.shape)
     ),
-    "sentences and heads change places: merged as (b, h), taken apart as (h, b), or the other way round": (
+    "sentences and heads are mixed up: merged as (b, h), taken apart as (h, b), or the other way round": (
         lambda c, q, k, v: c.transpose(-4, -3).reshape(c.shape)
     ),
     "the contexts of the batch are averaged": lambda c, q, k, v: c.mean(-4, keepdim=True).expand_as(c),

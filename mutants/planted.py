@@ -103,7 +103,7 @@ bug(T, "a constant scale", (SQRT_D, " * 0.25"), FIRST + "divided by 4, a constan
 bug(T, "widened, and not cast back", (LAST, "torch.softmax(scores.float(), dim=-1)"), FIRST + "it widens to float32 and does not cast back")
 bug("bmm over flat heads", "heads and sentences exchanged in the merge",
     ("q.reshape(b * h, n_q, d), k.reshape(b * h, n_k, d), v.reshape(b * h, n_k, -1)", "(t.transpose(0, 1).flatten(0, 1) for t in (q, k, v))"),
-    FIRST + "sentences and heads change places")
+    FIRST + "sentences and heads are mixed up")
 misuse("a mask of keys", "its mask is said to hide", r'pass mask="allowed"', args={"mask": "blocked"})
 misuse("causal, and refuses a mask", "a mask is promised", "the code raises AssertionError", args={"mask": "allowed", "causal": True})
 
