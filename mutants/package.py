@@ -312,7 +312,7 @@ def publish(tried: dict[str, tuple[list[Mutant], int]]) -> dict:
     said = {(s["function"], s["before"], s["after"]): s for m in told.values() for s in m["survivors"]}
     results = earlier()
     for name, (mutants, of) in tried.items():
-        rows = [results[m.key] for m in mutants]
+        rows = [results[m.key] for m in mutants if m.key in results]
         survivors = []
         for row in (r for r in rows if not r["killed"]):
             old = said.get((row["function"], row["before"], row["after"]), {})
