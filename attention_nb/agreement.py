@@ -100,9 +100,9 @@ def _guess(got: Tensor, want: Tensor) -> str:
     if want.ndim >= 2 and got.shape == want.mT.shape and nearly(got, want.mT, 1e-5):
         return "the result lies on its side: its last two axes are exchanged"
     factor = (got * want).sum() / want.square().sum().clamp(min=1e-30)
-    if nearly(got, want * factor, 1e-5) and factor:
+    if factor and not math.isclose(factor, 1, rel_tol=1e-3) and nearly(got, want * factor, 1e-5):
         return "the sign is wrong" if math.isclose(factor, -1, rel_tol=1e-3) else f"all is {factor:.4g} times as large as it should be"
-    share = (got - want).abs().gt(1e-4 + 1e-3 * want.abs()).double().mean()
+    share = (got - want).abs().gt(1e-5 + 1e-3 * want.abs()).double().mean()
     return f"{share:.0%} of the numbers are wrong" if share < 1 else "all numbers are wrong"
 
 # %% ../nbs/94_agreement.ipynb #rest-fns

@@ -71,15 +71,19 @@ def check_share(
 def check_scale(
     scale: float | Tensor,  # a number, or a tensor that holds one, ()
 ) -> None:
-    "Raise TypeError unless `scale` is a single real number, ValueError if it is infinite or NaN."
+    "Raise TypeError unless `scale` is a single real number, ValueError if it is infinite, NaN or beyond 64 bits."
     if isinstance(scale, Tensor):
         fits = scale.ndim == 0 and _is_numeric(scale) and not scale.is_complex()
     else:
         fits = _is_real(scale)
     if not fits:
         raise TypeError(f"scale: expected a single real number; got {_short(scale)}")
-    if not isinstance(scale, Tensor) and not abs(scale) < float("inf"):  # reading a tensor may be slow
+    if isinstance(scale, Tensor):
+        return  # reading its number may be slow
+    if not abs(scale) < float("inf"):
         raise ValueError(f"scale: expected a finite number; got {scale}")
+    if isinstance(scale, int) and abs(scale) >= 2**63:
+        raise ValueError(f"scale: expected a whole number of 64 bits, or a float; got {scale}")
 
 
 def check_flags(
@@ -148,8 +152,8 @@ def word_list(
     name: str,  # how the argument is called, for the message
     words: Iterable[str],  # words in any number
 ) -> list[str]:  # the same in a list
-    "Return words as a list; TypeError for a single string, and for what is no string among them."
-    if isinstance(words, (str, Tensor)) or not isinstance(words, Iterable):
+    "Return words as a list; TypeError for a single string or a set, and for what is no string among them."
+    if isinstance(words, (str, Tensor, set, frozenset)) or not isinstance(words, Iterable):  # a set has no order
         raise TypeError(f"{name}: expected a list of words, such as tokenize gives; "
                         f"got {_kind(words)}")
     listed = list(words)
@@ -223,6 +227,8 @@ def check_qkv(
     for name, t in dict(q=q, k=k, v=v).items():
         if t.dtype != q.dtype:
             raise TypeError(f"{name}: expected the dtype of q, {q.dtype}; got {t.dtype}")
+        if t.device != q.device:
+            raise ValueError(f"{name}: expected the device of q, {q.device}; got {t.device}")
         if t.ndim < 2 or 0 in t.shape or t.shape[:-2] != q.shape[:-2]:
             raise ValueError(f"{name}: expected shape (..., n, d), none of them 0, with the leading dimensions of q, "
                              f"{tuple(q.shape[:-2])}; got {tuple(t.shape)}")
@@ -245,6 +251,8 @@ def check_inputs(
             raise TypeError(f"{name}: expected the dtype of the layer, {dtype}; got {t.dtype}")
         if t.ndim < 2 or t.shape[-1] != layer.in_features or 0 in t.shape:
             raise ValueError(f"{name}: expected shape (..., n, {layer.in_features}), no dimension 0; got {tuple(t.shape)}")
+    if memory.device != x.device:
+        raise ValueError(f"memory: expected the device of x, {x.device}; got {memory.device}")
     if memory.shape[:-2] != x.shape[:-2]:
         raise ValueError(f"memory: expected the leading dimensions of x, {tuple(x.shape[:-2])}; "
                          f"got {tuple(memory.shape[:-2])}")

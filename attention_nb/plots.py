@@ -20,6 +20,8 @@ __all__ = ['heatmap', 'bars', 'head_grid', 'lines', 'softmax_slider', 'scale_sli
 
 # %% ../nbs/90_plots.ipynb #helpers
 BLUE = "#4c78a8"  # readable on white and on near-black
+# Print in the colour of the axis labels, whatever the theme: a fill given by Vega-Lite would be black in all.
+PRINT = dict(style="guide-label", filled=False, stroke="transparent")
 
 
 def _altair() -> Any:
@@ -111,8 +113,7 @@ def bars(
     base = alt.Chart(alt.Data(values=rows)).encode(
         x=alt.X("value:Q", title=legend, axis=alt.Axis(labelSeparation=8)),
         y=alt.Y("key:N", sort=None, title=None), tooltip=["key:N", "value:Q"])
-    # "guide-label" gives the print the colour of the axis labels, whatever the theme
-    text = base.mark_text(align="left", dx=4, style="guide-label").encode(text=alt.Text("value:Q", format=f".{digits}f"))
+    text = base.mark_text(align="left", dx=4, **PRINT).encode(text=alt.Text("value:Q", format=f".{digits}f"))
     return alt.layer(base.mark_bar(color=BLUE), text).properties(
         width=320, height=alt.Step(24), title=title, background="transparent",
         description=f"{title}: {len(rows)} horizontal bars.")
@@ -205,9 +206,9 @@ def _axis(room: int = MARGIN, **kwargs: Any) -> Any:
 
 
 def _print(base: Any, value: str, form: str = ".2f", **kwargs: Any) -> Any:
-    "Numbers in the colour of the axis labels, whatever the theme."
+    "Numbers without a colour of their own."
     alt = _altair()
-    return base.mark_text(style="guide-label", fontSize=11, **kwargs).encode(text=alt.Text(f"{value}:Q", format=form))
+    return base.mark_text(fontSize=11, **PRINT, **kwargs).encode(text=alt.Text(f"{value}:Q", format=form))
 
 
 def _respond(body: Any, chosen: Sequence[Any], title: str, says: str, tables: Sequence[Any],
@@ -219,7 +220,7 @@ def _respond(body: Any, chosen: Sequence[Any], title: str, says: str, tables: Se
     for one in chosen:
         notes = notes.transform_filter(one)
     notes = notes.mark_text(
-        style="guide-label", align="left", baseline="top", fontSize=13, lineHeight=18, lineBreak="\n",
+        align="left", baseline="top", fontSize=13, lineHeight=18, lineBreak="\n", **PRINT,
     ).encode(text="text:N", x=alt.value(-MARGIN), y=alt.value(0))
     chart = alt.vconcat(notes.properties(name="readout", width=270, height=18 * n_lines), body, spacing=14)
     return chart.add_params(*params).properties(
@@ -246,7 +247,7 @@ def _moving_point(x: str, y: str, top: float, chosen: str) -> alt.LayerChart:
                 axis=alt.Axis(tickCount=4, grid=False, format="~g")),
         y=alt.Y(f"{y}:Q", scale=alt.Scale(domain=[0, 1.1 * top], nice=False),
                 axis=alt.Axis(tickCount=4, grid=False)))
-    limit = alt.Chart(alt.Data(values=[{y: top}])).mark_rule(strokeDash=[4, 3]).encode(y=f"{y}:Q")
+    limit = alt.Chart(alt.Data(values=[{y: top}])).mark_rule(strokeDash=[4, 3], color="gray").encode(y=f"{y}:Q")
     point = base.transform_filter(chosen).mark_point(color=ORANGE, filled=True, size=120, opacity=1)
     return alt.layer(limit, base.mark_line(color=BLUE), point).properties(width=270, height=120)
 
@@ -467,7 +468,7 @@ def _layered(cells: Any, chosen: str, *sums: str) -> alt.LayerChart:
     cells = cells.properties(data=alt.NamedData("cells")).transform_filter(chosen)
     for name in sums:
         base = alt.Chart(alt.NamedData(name)).transform_filter(chosen)
-        cells += base.mark_text(style="guide-label", fontSize=11).encode(
+        cells += base.mark_text(fontSize=11, **PRINT).encode(
             x=alt.X("key:N", sort=None), y=alt.Y("query:N", sort=None), text="text:N")
     return cells
 
@@ -542,7 +543,7 @@ def mask_chooser(
     def panel(field: str, low: float, high: float, *sums: str) -> Any:
         shown = _layers(low, high, step=39, legend=field)
         place = shown.layer[0].encoding
-        blank = alt.Chart().mark_text(style="guide-label", text="×", opacity=0.7).encode(x=place.x, y=place.y)
+        blank = alt.Chart().mark_text(text="×", opacity=0.7, **PRINT).encode(x=place.x, y=place.y)
         both = (blank + shown.transform_filter("datum.allowed")).transform_calculate(value=f"datum.{field}")
         return _layered(both, chosen, *sums).properties(title=field + "s")
 

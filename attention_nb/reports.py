@@ -70,12 +70,10 @@ class Report:
         rows = [("✗", f.property, f.example) for f in self.failed] + [("✓", name, "") for name in self.passed]
         rows += [("·", *note) for note in self.notes]
         left = 'style="text-align:left"'  # JupyterLab's own style puts it at the right
-        td = f"<td {left}>"
-        cells = (f"<td>{mark}</td>{td}{escape(name)}</td>{td}{escape(text)}</td>" for mark, name, text in rows)
+        lines = ((mark, "<br>".join(map(escape, [name, *text.splitlines()]))) for mark, name, text in rows)
+        body = "".join(f"<tr><td>{mark}</td><td {left}>{said}</td></tr>" for mark, said in lines)
         bugs = "".join(f"<p>Likely bug: {escape(bug)}</p>" for bug in self.bugs)
-        head = '<th scope="col">holds</th>'
-        head += "".join(f'<th scope="col" {left}>{name}</th>' for name in ("property", "example or reason"))
-        body = "".join(f"<tr>{row}</tr>" for row in cells)
+        head = f'<th scope="col">holds</th><th scope="col" {left}>property, example or reason</th>'
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         return f"<p><b>{escape(str(self).splitlines()[0])}</b></p>{bugs}{table}"
 

@@ -1,7 +1,8 @@
 """Change the package in every small way that mutmut knows, and see whether the notebooks' own checks notice.
 
-    make mutants-full                            run.py, and then every module; goes on where it was interrupted
+    make mutants-full                            run.py, then every module, the largest by a sample; resumes
     python -m mutants.package softmax masks      these modules
+    python -m mutants.package --sample 40        40 mutants of each of the checks, drawn at random, always the same ones
     python -m mutants.package --list softmax     what would be changed
     python -m mutants.package --again            only earlier survivors, while cells are written to kill them
     python -m mutants.package --fresh            forget earlier results
@@ -9,6 +10,7 @@
 What was tried before is tried again when the module or its notebook has changed.
 
 A mutant is killed when a cell of the module's own notebook, or of a later one that imports it, raises or hangs.
+The chapters are judged by each other; the checks and their tools by the notebooks that show what the checks say.
 mutmut writes the mutants. Its runner is not used: it needs pytest and swaps functions at run time, while the checks
 here are cells that define those functions themselves. A forked process with torch already imported takes a second.
 """
@@ -21,10 +23,12 @@ import importlib.util
 import json
 import multiprocessing
 import os
+import random
 import re
 import signal
 import sys
 import time
+import types
 import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -36,8 +40,10 @@ ROOT = HERE.parent
 NBS, PACKAGE = ROOT / "nbs", ROOT / "attention_nb"
 RESULTS = ROOT / "_build" / "mutants.jsonl"  # scratch, for resuming
 SURVIVORS = HERE / "survivors.json"  # published; `why` and `equivalent` are written by hand and kept
-# Charts are compared with their saved output, not asserted. Of the checks and their tools, run.py is the proof.
-LEFT_OUT = r"plots|reports|agreement|(8\d_.*)"
+LEFT_OUT = r"(90_.*)"  # charts are compared with their saved output, not asserted
+SAMPLED = r"(8\d_.*)"  # the checks: thousands of mutants each
+CHECKS = r"(8\d|93|94)_.*"  # these and their tools
+JUDGES_OF_CHECKS = r"(85|87)_.*"  # where one sees what they say
 CPU_SECONDS = 60  # of the processor; a mutant that takes longer than this and three times the usual time loops
 CLOCK_SECONDS = 900  # by the clock, which says little on a busy machine; what takes longer waits for ever
 
@@ -58,8 +64,8 @@ class Mutant:
 
 # Making them -----------------------------------------------------------------------------------------------------
 
-def mutants_of(module: str) -> list[Mutant]:
-    "What mutmut would change in a module; not the words of messages, which say the same in capitals."
+def mutants_of(module: str, sample: int | None = None) -> tuple[list[Mutant], int]:
+    "What mutmut would change in a module, or a sample of it, and how many changes there are in all."
     import libcst
     from libcst.metadata import MetadataWrapper
     from mutmut.mutation.file_mutation import MutationVisitor
@@ -67,13 +73,16 @@ def mutants_of(module: str) -> list[Mutant]:
     from mutmut.mutation.pragma_handling import IgnoredCode
 
     source = (PACKAGE / f"{module}.py").read_text(encoding="utf-8")
-    visitor = MutationVisitor([o for o in mutation_operators if o[1] is not operator_string],
-                              IgnoredCode(set(), set(), set()))
+    operators = [o for o in mutation_operators if o[1] is not operator_string]  # words say the same in capitals
+    visitor = MutationVisitor(operators, IgnoredCode(set(), set(), set()))
     tree = MetadataWrapper(libcst.parse_module(source)).visit(visitor)
+    changes = [m for m in visitor.mutations if m.contained_by_top_level_function]  # no imports and constants
+    if sample:
+        changes = random.Random(module).sample(changes, len(changes))
     found: dict[str, Mutant] = {}
-    for m in visitor.mutations:
-        if m.contained_by_top_level_function is None:
-            continue  # imports and constants
+    for m in changes:
+        if len(found) == sample:
+            break
         changed = tree.deep_replace(m.original_node, m.mutated_node).code
         old, new = source.splitlines(), changed.splitlines()
         blocks = [b for b in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes() if b[0] != "equal"]
@@ -83,7 +92,7 @@ def mutants_of(module: str) -> list[Mutant]:
         after = "\n".join(line for _, _, _, i, j in blocks for line in new[i:j])
         mutant = Mutant(module, place(source, blocks[0][1] + 1), before, after, changed)
         found.setdefault(mutant.key, mutant)
-    return list(found.values())
+    return list(found.values()), len(changes) if sample else len(found)
 
 
 def parses(source: str) -> bool:
@@ -121,7 +130,10 @@ def modules() -> list[str]:
 
 
 def judges(module: str) -> list[Path]:
-    "The module's own notebook, then the chapters that lean on it."
+    "The module's own notebook, then the others that lean on it."
+    if re.fullmatch(CHECKS, notebook_of(module).stem):
+        others = [path for path in sorted(NBS.glob("*.ipynb")) if re.fullmatch(JUDGES_OF_CHECKS, path.stem)]
+        return [notebook_of(module), *(path for path in others if path != notebook_of(module))]
     uses = {name: {n for n in modules() if re.search(rf"attention_nb\.{n}\b", notebook_of(name).read_text(encoding="utf-8"))}
             for name in modules()}
     reached, more = {module}, True
@@ -129,7 +141,7 @@ def judges(module: str) -> list[Path]:
         new = {name for name, used in uses.items() if used & reached} - reached
         more, reached = bool(new), reached | new
     others = [notebook_of(n) for n in modules() if n in reached and n != module]
-    return [notebook_of(module), *(path for path in others if not re.fullmatch(LEFT_OUT, path.stem))]
+    return [notebook_of(module), *(path for path in others if not re.fullmatch(f"{LEFT_OUT}|{SAMPLED}", path.stem))]
 
 
 def edition(module: str) -> str:
@@ -166,11 +178,11 @@ class Swap(MetaPathFinder, Loader):
 def first_failure(notebook: Path, mutant: Mutant | None) -> str:
     "Run a notebook like a script; the id of the cell that raises, or nothing."
     own = exported_cells(mutant.source) if mutant and notebook == notebook_of(mutant.module) else {}
-    space: dict = {"__name__": "__main__"}
+    sys.modules["__main__"] = main = types.ModuleType("__main__")  # where torch.compile looks for globals
     compiler = codeop.Compile()  # remembers `from __future__`, as a notebook does
     for name, source in cells_of(notebook):
         try:
-            exec(compiler(own.get(name, source), f"<{name}>", "exec"), space)
+            exec(compiler(own.get(name, source), f"<{name}>", "exec"), vars(main))
         except BaseException as e:
             return f"{name} ({type(e).__name__})" + (f": {e}" if mutant is None else "")
     return ""
@@ -294,21 +306,21 @@ def try_all(mutants: list[Mutant], jobs: int) -> None:
                       flush=True)
 
 
-def publish(names: list[str]) -> dict:
+def publish(tried: dict[str, tuple[list[Mutant], int]]) -> dict:
     "Write the survivors; what a person wrote about one stays, as long as it survives."
     told = json.loads(SURVIVORS.read_text(encoding="utf-8")) if SURVIVORS.exists() else {}
     said = {(s["function"], s["before"], s["after"]): s for m in told.values() for s in m["survivors"]}
     results = earlier()
-    for name in names:
-        rows = [results[m.key] for m in mutants_of(name) if m.key in results]
+    for name, (mutants, of) in tried.items():
+        rows = [results[m.key] for m in mutants if m.key in results]
         survivors = []
         for row in (r for r in rows if not r["killed"]):
             old = said.get((row["function"], row["before"], row["after"]), {})
             survivors.append({**{k: row[k] for k in ("function", "before", "after")},
                               "equivalent": old.get("equivalent", False), "why": old.get("why", "")})
         equivalent = sum(s["equivalent"] for s in survivors)
-        told[name] = {"mutants": len(rows), "killed": sum(r["killed"] for r in rows), "equivalent": equivalent,
-                      "survivors": survivors}
+        told[name] = {"mutants": len(rows), "of": of, "killed": sum(r["killed"] for r in rows),
+                      "equivalent": equivalent, "survivors": survivors}
     told = {name: told[name] for name in modules() if name in told}
     SURVIVORS.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return told
@@ -318,20 +330,23 @@ def main() -> int:
     "The command line."
     parser = argparse.ArgumentParser(prog="python -m mutants.package", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("modules", nargs="*", help="default: all but the charts and the checks")
+    parser.add_argument("modules", nargs="*", help="default: all but charts and checks; with --sample the checks")
+    parser.add_argument("--sample", type=int, metavar="N", help="so many mutants of each module, always the same ones")
     parser.add_argument("--list", action="store_true", help="print the mutants and try none")
     parser.add_argument("--again", action="store_true", help="try earlier survivors only; trust what was killed")
     parser.add_argument("--fresh", action="store_true", help="forget earlier results")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time (2)")
     args = parser.parse_args()
-    names = args.modules or [name for name in modules()
-                             if not any(re.fullmatch(LEFT_OUT, s) for s in (name, notebook_of(name).stem))]
+    large = {name for name in modules() if re.fullmatch(SAMPLED, notebook_of(name).stem)}
+    names = args.modules or [name for name in modules() if not re.fullmatch(LEFT_OUT, notebook_of(name).stem)
+                             and (name in large) == bool(args.sample)]
     if unknown := set(names) - set(modules()):
         parser.error(f"no such module: {', '.join(sorted(unknown))}; expected some of {', '.join(modules())}")
     try:
-        mutants = [m for name in names for m in mutants_of(name)]
+        tried = {name: mutants_of(name, args.sample) for name in names}
     except ImportError as e:
         raise SystemExit(f"{e.name} is needed here and nowhere else: pip install -r mutants/requirements.txt") from e
+    mutants = [m for some, _ in tried.values() for m in some]
     if args.list:
         for m in mutants:
             print(f"{m.key}  {m.function}\n    - {m.before.strip()}\n    + {m.after.strip()}")
@@ -345,12 +360,12 @@ def main() -> int:
     print(f"{len(mutants)} mutants, {len(mutants) - len(new)} of them tried before", flush=True)
     if new:
         try_all(new, args.jobs)
-    told = publish(names)
-    print(f"\n{'module':<24}{'mutants':>8}{'killed':>8}{'equal':>7}{'open':>6}{'of those that differ':>22}")
+    told = publish(tried)
+    print(f"\n{'module':<24}{'mutants':>8}{'of':>6}{'killed':>8}{'equal':>7}{'open':>6}{'of those that differ':>22}")
     for name in names:
         t = told[name]
         differ = t["mutants"] - t["equivalent"]
-        print(f"{name:<24}{t['mutants']:>8}{t['killed']:>8}{t['equivalent']:>7}{differ - t['killed']:>6}"
+        print(f"{name:<24}{t['mutants']:>8}{t['of']:>6}{t['killed']:>8}{t['equivalent']:>7}{differ - t['killed']:>6}"
               f"{t['killed'] / max(differ, 1):>21.1%}")
     unexplained = sum(not s["why"] for name in names for s in told[name]["survivors"])
     print(f"\nwritten: {SURVIVORS.relative_to(ROOT)}" + (f"; {unexplained} survivors without an explanation" if unexplained else ""))

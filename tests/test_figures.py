@@ -10,9 +10,11 @@ from functools import cache
 from itertools import product
 from typing import NamedTuple
 
+import nbformat
 import pytest
 import torch
 import torch.nn as nn
+import vl_convert
 from attention_nb.embeddings import Vocab, journey, tokenize
 from attention_nb.masks import causal_mask
 from attention_nb.multi_head_attention import MultiHeadAttention
@@ -22,7 +24,7 @@ from attention_nb.softmax import softmax
 from attention_nb.testing import assert_close
 from browser import DOCS
 from bs4 import BeautifulSoup
-from conftest import ROOT
+from conftest import NOTEBOOKS, ROOT, fail_if
 from playwright.sync_api import Locator, Page, expect
 
 EXACT = dict(atol=6e-5, rtol=0)  # numbers are stored with four decimals
@@ -394,3 +396,26 @@ def test_mouse(drawn, name):
             figure.locator("svg path[d$='h14v14h-14Z']").nth(36 * head + 7).click()
             assert_shows(figure, name, (head,))
             expect(figure.get_by_role("radio").nth(head)).to_be_checked()
+
+
+# In JupyterLab ------------------------------------------------------------------------------------------------
+
+def marks(group: dict) -> list[dict]:
+    "All marks of a chart in Vega, however deep."
+    return [inner for mark in group.get("marks", []) for inner in (mark, *marks(mark))]
+
+
+def test_print_is_readable_in_a_dark_theme():
+    "JupyterLab hands Vega-Lite a dark theme then. What is written or drawn in one constant black would be lost."
+    found, kinds, theme = [], set(), vl_convert.get_themes()["dark"]
+    for path in NOTEBOOKS:
+        for cell in nbformat.read(path, as_version=4).cells:
+            for spec in [o.data[k] for o in cell.get("outputs", []) for k in o.get("data", {}) if "vegalite" in k]:
+                for mark in marks(vl_convert.vegalite_to_vega(spec, vl_version="5.20", config=theme)):
+                    update = mark.get("encode", {}).get("update", {})
+                    colours = [update.get(channel) for channel in ("fill", "stroke")]
+                    kinds.add(mark["type"])
+                    if {"value": "black"} in colours:
+                        found.append(f"{path.name}: {cell.id}: {mark['type']}")
+    assert {"text", "rule", "rect"} <= kinds
+    fail_if(sorted(set(found)), "Black in a dark theme:")
