@@ -440,6 +440,9 @@ _SOFTMAXES: dict[str, Callable[[Tensor, int], Tensor]] = {
     "the division by the sum is missing: the exponentials do not sum to 1": lambda x, d: x.exp(),
     "the division by the sum is missing: rows do not sum to 1": lambda x, d: (x - x.amax(d, keepdim=True)).exp(),
     "the exponential is missing: numbers are only divided by their sum": lambda x, d: x / x.sum(d, keepdim=True),
+    "the exponential is missing: absolute numbers are divided by their sum": (
+        lambda x, d: x.abs() / x.abs().sum(d, keepdim=True)
+    ),
     "it returns log_softmax, the logarithm of the weights": lambda x, d: x.log_softmax(d),
     "it is a sigmoid, which looks at each number alone": lambda x, d: x.sigmoid(),
     "it is applied twice": lambda x, d: softmax(softmax(x, d), d),
