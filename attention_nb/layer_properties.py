@@ -442,6 +442,7 @@ def _own_weights(a: _Layer) -> None:
         where,
         "its numbers are not softmax(q kᵀ / √d_head) v of its own projections, and they fit no bug known here",
         symptom=True,
+        unknown=True,
     )
 
 
@@ -878,8 +879,10 @@ def _parameters(a: _Layer) -> None:
             "module.parameters() is empty",
             "no parameter is registered: projections are made anew in forward, or held in a plain list or tensor",
         )
-    y = a(_draw(a))
     wanted = [(n, p) for n, p in parameters.items() if p.requires_grad]
+    if not wanted:
+        raise NotChecked("it is frozen: no parameter asks for a gradient")
+    y = a(_draw(a))
     if not y.requires_grad:
         raise Broken(
             "the output does not require a gradient",
@@ -891,7 +894,8 @@ def _parameters(a: _Layer) -> None:
         if g is None:
             raise Broken(
                 f"{name} gets no gradient",
-                f"{name} is not used in forward, or what it gives is detached: it would never be trained",
+                _mask_as_parameter(name, parameters[name])
+                or f"{name} is not used in forward, or what it gives is detached: it would never be trained",
             )
     # where scores are large, a softmax is flat: what has no gradient there must have none for small inputs either
     again = torch.autograd.grad(a(_draw(a) / 30), [p for _, p in wanted], up, allow_unused=True)
@@ -900,7 +904,7 @@ def _parameters(a: _Layer) -> None:
         if (g == 0).all() and not name.endswith("bias"):
             raise Broken(
                 f"the gradient of {name} is zero",
-                f"{name} has no influence on the output: it would never be trained",
+                _mask_as_parameter(name, p) or f"{name} has no influence on the output: it would never be trained",
             )
         table = isinstance(dict(module.named_modules()).get(name.rpartition(".")[0]), nn.Embedding)  # not all of it is read
         if role_of(name) in _ROLES and not table and (zero := _zero_part(g)):
@@ -912,6 +916,14 @@ def _parameters(a: _Layer) -> None:
 
 
 _ROLES = ("q", "k", "v", "kv", "qkv")
+
+
+def _mask_as_parameter(name: str, p: Tensor) -> str:
+    "The bug, if a parameter is a triangle of two values."
+    triangle = p.ndim > 1 and p.shape[-1] == p.shape[-2] > 1 and len(p.unique()) == 2
+    alike = p[..., 0, -1] == p[..., 0, 1] if triangle else torch.tensor(False)
+    say = "a mask is no weight, and no optimizer may touch it (use register_buffer)"
+    return f"{name} is a mask, kept as a parameter: {say}" if bool(alike.all()) else ""
 
 
 def _zero_part(g: Tensor) -> str:

@@ -161,8 +161,12 @@ def trace_layer(
     "Call a layer once and write down what goes in and out of its projections."
     leaves, names = _leaves(layer), {name: role for name, role in _roles(layer).items() if role}
     out, calls, ins, outs = _watch({name: leaves[name] for name in names}, lambda: call(layer, x))
-    seen = [(role, _rows(outs.get(name), x)) for name, role in names.items()]
-    found = [(role, [("", t)]) for role, t in seen if role and t is not None]
+    seen = [((name, role), _rows(outs.get(name), x)) for name, role in names.items()]
+    found = [
+        (role, [("", t), *_without_call(x, leaves[name], name)[1:2]])  # called, yet its weight may be read too
+        for (name, role), t in seen
+        if role and t is not None
+    ]
     bare = _bare(layer, leaves)
     found += [(role, _times(x, p, layer, name, _bias(layer, role))) for name, (role, p) in bare.items()]
     silent = {n: leaves[n] for n, r in names.items() if r != "out" and n not in outs}
@@ -513,13 +517,16 @@ def _merges(c: Tensor, order: str = "") -> Iterator[tuple[str, Tensor]]:
             "heads are merged with view or reshape without a transpose back: words and heads are mixed up",
             c.reshape(b, n, h * d),
         )
-        yield "heads are averaged, where they should be laid side by side (concatenated)", c.mean(1)
-        yield "heads are added up, where they should be laid side by side (concatenated)", c.sum(1)
+        for one in (1, h):  # as wide as one head, or repeated to the old width
+            yield "heads are averaged, where they should be laid side by side (concatenated)", c.mean(1).repeat(1, 1, one)
+            yield "heads are added up, where they should be laid side by side (concatenated)", c.sum(1).repeat(1, 1, one)
         yield "only the first head is used", c[:, 0]
         yield (
             "every head gives what the first head gives: copies of one head",
             c[:, :1].expand_as(c).transpose(1, 2).reshape(b, n, h * d),
         )
+        for axes in ((0, 1, 3, 2), (0, 3, 1, 2), (0, 3, 2, 1)):
+            yield "heads are merged after the wrong transpose: words and features are mixed up", c.permute(axes).reshape(b, n, h * d)
         yield "heads are merged in the wrong order", c.flip(1).transpose(1, 2).reshape(b, n, h * d)
 
 
@@ -624,11 +631,19 @@ def _explanations(t: Trace, heads: list[int], mask: Tensor | None, right: bool =
                 for bug, merged in _merges(context, reading.order):
                     if not (right and bug) and nearly(before(merged), target, 1e-4):
                         yield _joined(missing, reading.bug, bug)
+                    if not right and not reading.bug and h > 1 and nearly(before(_among_heads(reading)), target, 1e-4):
+                        yield "each word attends to its own heads, not to other words: transpose(1, 2) is missing before q kᵀ"
             if not right and h > 1:
                 for reading in _readings(t, 1):
                     context = scaled_dot_product_attention(reading.q, reading.k, reading.v, mask)[0]
                     if not reading.bug and nearly(before(context[:, 0].repeat(1, 1, h)), target, 1e-4):
                         yield f"one head is computed and repeated {h} times: every head is a copy of the first"
+
+
+def _among_heads(reading: _Reading) -> Tensor:
+    "What comes of scores between the heads of one word, (b, n, h, h), laid side by side."
+    q, k, v = (t.transpose(1, 2) for t in reading[:3])
+    return scaled_dot_product_attention(q, k, v)[0].flatten(2)
 
 
 def _suspect(t: Trace, heads: list[int], mask: Tensor | None) -> str | None:

@@ -103,9 +103,10 @@ class Broken(Exception):
         bug: str,  # the likely bug, in one sentence
         symptom: bool = False,  # is `bug` only a guess, which gives way to a bug that is recognised by its numbers?
         last: bool = False,  # does it make no sense to look at further properties?
+        unknown: bool = False,  # does `bug` say only that none is known? Then other findings come first
     ):
         super().__init__(example)
-        self.example, self.bug, self.symptom, self.last = example, bug, symptom, last
+        self.example, self.bug, self.symptom, self.last, self.unknown = example, bug, symptom, last, unknown
 
 
 class Misused(TypeError, ValueError):
@@ -122,7 +123,7 @@ def examine(
     recognise: Callable[[], str | None] | None = None,  # names the bug by its numbers once a property failed
 ) -> Report:  # if all properties hold
     "Try every property in turn, none if the first one fails; raise CheckFailed if one does not hold."
-    report, guesses = Report(subject), set()
+    report, guesses, unknown = Report(subject), set(), set()
     for i, (name, holds) in enumerate(properties):
         try:
             _try(holds)
@@ -131,6 +132,7 @@ def examine(
         except Broken as e:
             report.failed.append(Failure(name, e.example, e.bug))
             guesses |= {name} if e.symptom else set()
+            unknown |= {name} if e.unknown else set()
             if i == 0 or e.last:
                 break
         else:
@@ -138,6 +140,8 @@ def examine(
     if guesses and recognise and (bug := _or_none(recognise)):
         named = [f._replace(bug=bug) for f in report.failed if f.property in guesses]
         report.failed = named + [f for f in report.failed if f.property not in guesses]  # the main finding first
+    else:
+        report.failed.sort(key=lambda f: f.property in unknown)
     if report.failed:
         raise CheckFailed(report)
     return report

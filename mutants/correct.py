@@ -389,6 +389,7 @@ ours("masked_softmax", "package: masked_softmax", "softmax.masked_softmax")
 @right("self_attention", build=lambda c: c(14, 10), d_model=14)
 @right("self_attention", "one head, causal", build=lambda c: c(14, 14, causal=True), d_model=14, causal=True)
 @right("self_attention", "one head, dropout", build=lambda c: c(15, 9, dropout=0.5), d_model=15)
+@right("self_attention", "one head, frozen", build=lambda c: c(14, 10).requires_grad_(False), d_model=14)
 @right("self_attention", "one head in double precision", build=lambda c: c(14, 10).double(), d_model=14)
 class OneHead(nn.Module):
     def __init__(self, d_model, d_k, causal=False, dropout=0.0):
