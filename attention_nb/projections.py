@@ -581,9 +581,12 @@ def compare_with_own_weights(
         ways = [("", t), *((bug, t._replace(rows=rows)) for bug, rows in t.others)]
         for turned, way in ways:
             for bug in _explanations(way, first, mask, right=True):
+                bug = bug or ("" if turned else _added_to_sum(way, first, mask))
                 return not (turned or bug), _joined(turned, bug) or None
         if not name:
             return False, None
+        if bug := _added_to_sum(t, first, mask):
+            return False, bug
         for turned, way in ways[:2]:
             for bug in _explanations(way, first, mask):
                 return False, _joined(turned, bug)
@@ -638,6 +641,26 @@ def _explanations(t: Trace, heads: list[int], mask: Tensor | None, right: bool =
                     context = scaled_dot_product_attention(reading.q, reading.k, reading.v, mask)[0]
                     if not reading.bug and nearly(before(context[:, 0].repeat(1, 1, h)), target, 1e-4):
                         yield f"one head is computed and repeated {h} times: every head is a copy of the first"
+
+
+def _added_to_sum(t: Trace, heads: list[int], mask: Tensor | None) -> str:
+    "The bug, if something is added to the softmax's sum: then each row is too small, all by what fits one number."
+    target = t.out if t.context is None else t.context
+    if t.context is None and (t.unfired or t.matrices):
+        return ""  # the rows are hidden behind a projection
+    for reading in (r for h in heads for r in _readings(t, h) if not r.bug):
+        scores = reading.q @ reading.k.mT * reading.q.shape[-1] ** -0.5
+        scores = scores if mask is None else scores.masked_fill(~mask, float("-inf"))
+        plain = scores.softmax(-1) @ reading.v
+        for shift in (scores.amax(-1, keepdim=True), torch.zeros(())):
+            total = (scores - shift).exp().sum(-1, keepdim=True).expand_as(plain)
+            for (bug, want), (_, sums) in zip(_merges(plain, reading.order), _merges(total, reading.order)):
+                if not bug and want.shape == target.shape:
+                    more = float((sums * (want - target) * target).sum() / target.square().sum())  # least squares
+                    off = target - want * sums / (sums + more)
+                    if 5e-5 < more < 0.5 and off.norm() < 0.05 * (target - want).norm():
+                        return f"about {more:.1g} is added to the softmax's sum (an epsilon?): its rows do not sum to 1"
+    return ""
 
 
 def _among_heads(reading: _Reading) -> Tensor:

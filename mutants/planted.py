@@ -443,6 +443,14 @@ bug("BareParameters", "all weights are buffers", [(f"self.W_{name} = nn.Paramete
 bug(HD, "kept from call to call", ("return self.dropout(weights) @ v", "self.last = 0.5 * getattr(self, 'last', 0) + v.detach().mean()\n        return self.dropout(weights) @ v + self.last"), r"kept|state")
 bug(HC, "the first word sees nothing", (".triu(1)", ".triu(0)"), r"diagonal|itself")
 bug(HC, "called, then read the wrong way", ("scores = q @", "q = x @ self.q_proj.weight + self.q_proj.bias\n        scores = q @"), r"used untransposed")
+bug(HC, "the future is open from the sixteenth word on", (".triu(1)", ".triu(1)\n            future[16:] = False"), LEAK)
+bug(HC, "a window of twelve that nobody announced", (".triu(1)", ".triu(1)\n            future |= torch.ones_like(future).tril(-12)"), r"11 places away")
+bug(H, "the first twelve keys only", ("q, k, v = self.q_proj(x), self.k_proj(x), self.v_proj(x)", "q, k, v = self.q_proj(x), self.k_proj(x[:, :12]), self.v_proj(x[:, :12])"), r"first 12")
+bug("AttentionWithResidual", "the first twelve keys only", ("scaled_dot_product_attention(q, k, v)", "scaled_dot_product_attention(q, k[:, :, :12], v[:, :, :12])"), r"first 12")
+bug("one head with faint weights", "no scale", (HSCALE, ""), SCALE)
+bug("one head with faint weights", "softmax over the queries", ("dim=-1)", "dim=-2)"), QUERIES)
+bug(H, "a small number in the denominator", ("weights = torch.softmax(scores, dim=-1)", "weights = (scores - scores.amax(-1, keepdim=True)).exp()\n        weights = weights / (weights.sum(-1, keepdim=True) + 1e-3)"), r"added to the softmax's sum")
+bug(H, "32 bits come back", ("self.dropout(weights) @ v", "self.dropout(weights).float() @ v.float()"), r"returns float32")
 bug("CausalWithABuffer", "the mask is a parameter", ('self.register_buffer("mask", torch.triu(torch.ones(context_length, context_length), diagonal=1))',
     "self.mask = nn.Parameter(torch.triu(torch.ones(context_length, context_length), diagonal=1))"), r"register_buffer")
 
