@@ -143,7 +143,7 @@ def _copy(module: Any) -> Any:
 
 
 def _awake(module: nn.Module) -> nn.Module:
-    "The copy with numbers where a weight is all zero, and larger ones in faint projections: both hide what they multiply."
+    "The copy with numbers where a weight is all zero, and larger ones in faint projections, which hide as much."
     rng = torch.Generator().manual_seed(5)
     with torch.no_grad():
         for _, p in _zero_weights(module):
@@ -718,7 +718,8 @@ def _reach(a: _Layer) -> Tensor:
         other = x.clone()
         other[:, j] = -other[:, j] + 1
         moved.append((a(other) - before).abs().amax((0, 2)) > 1e-6)
-    return torch.stack(moved, -1) | _moved(a, _N, _calm(a.module))[1]  # a peaked softmax hides words, a flat one none
+    flat = _moved(a, _N, _calm(a.module))[1]  # a peaked softmax hides words, a flat one none
+    return torch.stack(moved, -1) | flat
 
 
 def _as_set(a: _Layer, reach: Tensor, window: int) -> bool:
@@ -749,7 +750,8 @@ def _longer(a: _Layer) -> None:
         i, j = (int(at) for at in leaks.nonzero()[0])
         raise Broken(
             f"{n} words: changing word {j} moves output {i}",
-            f"the future leaks in longer sentences, from output {i} on: its mask is for shorter ones (a hard-coded size?)",
+            f"the future leaks in longer sentences, from output {i} on: the mask is for shorter ones (a hard-coded"
+            " size?)",
         )
     if name := _part_only(a, n):
         raise NotChecked(f"it may attend to a part of them ({name})")
@@ -761,16 +763,17 @@ def _longer(a: _Layer) -> None:
             return
         raise Broken(
             f"{n} words: the context is not softmax(q kᵀ / √d_head) v of its own q, k and v",
-            unseen or f"its numbers are right for {_N} words and wrong for {n}: a length is hard-coded, or counted in",
+            unseen or f"it is right for {_N} words and wrong for {n}: a length is hard-coded, or counted in",
         )
     if unseen and (unseen := _unseen(allowed, _moved(a, n, _calm(a.module))[1])):
         raise Broken(f"{n} words: many do not move outputs that they should", unseen)
 
 
 def _moved(a: _Layer, n: int, module: Any) -> tuple[Tensor, Tensor]:
-    "Which output is moved by which of n words: surely, and at all, both (n, n). Small inputs too: their softmax is flat."
-    surely, at_all, every = torch.zeros(n, n, dtype=torch.bool), torch.zeros(n, n, dtype=torch.bool), torch.arange(n)
-    for size, factor in ((1.0, 1.0), (0.03, 100.0)):
+    "Which output is moved by which of n words: surely, and at all, both (n, n)."
+    surely, at_all = torch.zeros(2, n, n, dtype=torch.bool)
+    every = torch.arange(n)
+    for size, factor in ((1.0, 1.0), (0.03, 100.0)):  # small inputs too: their softmax is flat
         x = size * _draw(a, 1, n)
         others = x.repeat(n, 1, 1)
         others[every, every] = size - factor * x[0]  # in sentence j, word j is another one
@@ -785,8 +788,9 @@ def _moved(a: _Layer, n: int, module: Any) -> tuple[Tensor, Tensor]:
 def _part_only(a: _Layer, n: int) -> str | None:
     "The name and value of a setting that says that not every word is seen."
     named = re.compile("window|local|chunk|block|band|span|radius|neighbo|bucket|segment|dilat|stride|sparse")
-    settings = ((k, v) for m in a.module.modules() for k, v in vars(m).items()) if isinstance(a.module, nn.Module) else ()
-    return next((f"{k} = {v}" for k, v in settings if named.search(k) and type(v) is int and 0 < v < n), None)
+    modules = a.module.modules() if isinstance(a.module, nn.Module) else ()
+    settings = ((k, v) for m in modules for k, v in vars(m).items() if named.search(k))
+    return next((f"{k} = {v}" for k, v in settings if type(v) is int and 0 < v < n), None)
 
 
 def _unseen(allowed: Tensor, reach: Tensor) -> str:
@@ -794,7 +798,8 @@ def _unseen(allowed: Tensor, reach: Tensor) -> str:
     n = len(allowed)
     i, j = (allowed & reach & ~torch.eye(n, dtype=torch.bool)).nonzero().T
     if not len(i) or (last := int(j.max())) < n - 4:
-        return f"words after the first {last + 1 if len(i) else 0} are never seen: keys are cut off (a hard-coded length?)"
+        first = last + 1 if len(i) else 0
+        return f"words after the first {first} are never seen: keys are cut off (a hard-coded length?)"
     if (widest := int((i - j).abs().max())) < n - 5:
         return (
             f"no word sees one more than {widest} places away: a mask is too narrow (a window? if it is meant,"
@@ -812,7 +817,7 @@ def _strange(a: _Layer) -> bool:
 
 
 def _agrees(a: _Layer, n: int) -> bool:
-    "Whether it agrees with its own weights for n words; also small ones, where scores are not so large that they round."
+    "Whether it agrees with its own weights for n words, or for small ones, whose scores are not rounded so much."
     def first(m: nn.Module, x: Tensor) -> Tensor:
         return _first_tensor(a.call(m, x))[0]
 

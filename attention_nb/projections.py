@@ -517,16 +517,18 @@ def _merges(c: Tensor, order: str = "") -> Iterator[tuple[str, Tensor]]:
             "heads are merged with view or reshape without a transpose back: words and heads are mixed up",
             c.reshape(b, n, h * d),
         )
-        for one in (1, h):  # as wide as one head, or repeated to the old width
-            yield "heads are averaged, where they should be laid side by side (concatenated)", c.mean(1).repeat(1, 1, one)
-            yield "heads are added up, where they should be laid side by side (concatenated)", c.sum(1).repeat(1, 1, one)
+        beside = "where they should be laid side by side (concatenated)"
+        for times in (1, h):  # as wide as one head, or repeated to the width of all
+            yield f"heads are averaged, {beside}", c.mean(1).repeat(1, 1, times)
+            yield f"heads are added up, {beside}", c.sum(1).repeat(1, 1, times)
         yield "only the first head is used", c[:, 0]
         yield (
             "every head gives what the first head gives: copies of one head",
             c[:, :1].expand_as(c).transpose(1, 2).reshape(b, n, h * d),
         )
         for axes in ((0, 1, 3, 2), (0, 3, 1, 2), (0, 3, 2, 1)):
-            yield "heads are merged after the wrong transpose: words and features are mixed up", c.permute(axes).reshape(b, n, h * d)
+            wrong = c.permute(axes).reshape(b, n, h * d)
+            yield "heads are merged after the wrong transpose: words and features are mixed up", wrong
         yield "heads are merged in the wrong order", c.flip(1).transpose(1, 2).reshape(b, n, h * d)
 
 
@@ -634,13 +636,14 @@ def _explanations(t: Trace, heads: list[int], mask: Tensor | None, right: bool =
                 for bug, merged in _merges(context, reading.order):
                     if not (right and bug) and nearly(before(merged), target, 1e-4):
                         yield _joined(missing, reading.bug, bug)
-                    if not right and not reading.bug and h > 1 and nearly(before(_among_heads(reading)), target, 1e-4):
-                        yield "each word attends to its own heads, not to other words: transpose(1, 2) is missing before q kᵀ"
             if not right and h > 1:
                 for reading in _readings(t, 1):
                     context = scaled_dot_product_attention(reading.q, reading.k, reading.v, mask)[0]
                     if not reading.bug and nearly(before(context[:, 0].repeat(1, 1, h)), target, 1e-4):
                         yield f"one head is computed and repeated {h} times: every head is a copy of the first"
+                for reading in _readings(t, h):
+                    if not reading.bug and nearly(before(_among_heads(reading)), target, 1e-4):
+                        yield "each word attends to its own heads, not to other words: a transpose(1, 2) is missing"
 
 
 def _added_to_sum(t: Trace, heads: list[int], mask: Tensor | None) -> str:
@@ -659,7 +662,7 @@ def _added_to_sum(t: Trace, heads: list[int], mask: Tensor | None) -> str:
                     more = float((sums * (want - target) * target).sum() / target.square().sum())  # least squares
                     off = target - want * sums / (sums + more)
                     if 5e-5 < more < 0.5 and off.norm() < 0.05 * (target - want).norm():
-                        return f"about {more:.1g} is added to the softmax's sum (an epsilon?): its rows do not sum to 1"
+                        return f"about {more:.1g} is added to the softmax's sum (an epsilon?): rows do not sum to 1"
     return ""
 
 
