@@ -21,7 +21,7 @@ from torch import Tensor
 from attention_nb.projections import (
     Trace, agrees_with_rotation, compare_with_own_weights, heads_of, name_rotation_bug, role_of, trace_layer
 )
-from .reports import Broken, Misused, NotChecked, check_is_tensor, check_traced, first_difference, first_line, nearly, parameters_of
+from .reports import Broken, Misused, NotChecked, check_dtype, check_is_tensor, check_traced, first_difference, first_line, nearly, parameters_of
 
 # %% auto #0
 __all__ = ['layer_properties']
@@ -30,6 +30,7 @@ __all__ = ['layer_properties']
 _Properties = list[tuple[str, Callable[[], None]]]
 _Call = Callable[[Any, Tensor], Any]
 _B, _N = 3, 5  # sentences and words of the usual trial; few, for layers with a small maximum
+_LONG = (37, 23, 16, 11, 8)  # words of the long trial: the first number that it takes
 _SAY_WINDOW = "keep its size in an attribute named window, or say positions=True"
 _LEAK = (
     "the future leaks: an output depends on words that come after it; the causal mask is missing, wrong, or comes"
@@ -142,12 +143,26 @@ def _copy(module: Any) -> Any:
 
 
 def _awake(module: nn.Module) -> nn.Module:
-    "The copy with small numbers where a weight is all zero, as it may be before training: a zero hides what it multiplies."
+    "The copy with numbers where a weight is all zero, and larger ones in faint projections, which hide as much."
     rng = torch.Generator().manual_seed(5)
     with torch.no_grad():
         for _, p in _zero_weights(module):
             p.copy_(0.3 * torch.randn(p.shape, generator=rng))
+        for name, p in _matrices(module):
+            if role_of(name) and _gain(p) < 0.3:
+                p.mul_(0.6 / _gain(p))  # about that of a new nn.Linear
     return module
+
+
+def _matrices(module: nn.Module) -> list[tuple[str, nn.Parameter]]:
+    "The parameters that are more than one row, and not all zero."
+    found = [(n, p) for n, p in module.named_parameters() if not nn.parameter.is_lazy(p) and p.ndim > 1]
+    return [(n, p) for n, p in found if p.is_floating_point() and p.isfinite().all() and p.any()]
+
+
+def _gain(p: Tensor) -> float:
+    "About how many times as large as its input a product with this matrix is."
+    return float(p.square().mean().sqrt()) * p.shape[-1] ** 0.5
 
 
 def _zero_weights(module: nn.Module) -> list[tuple[str, nn.Parameter]]:
@@ -246,6 +261,7 @@ def _properties(a: _Layer) -> Iterator[tuple[str, Callable[[], None]]]:
         yield "every word reaches itself and what comes after it", lambda: _reaches(a)
     else:
         yield "every word reaches every output", lambda: _reaches(a)
+    yield "longer sentences are treated as short ones", lambda: _longer(a)
     yield (
         "reordering the words only reorders the outputs"
         if not a.causal
@@ -442,6 +458,7 @@ def _own_weights(a: _Layer) -> None:
         where,
         "its numbers are not softmax(q kᵀ / √d_head) v of its own projections, and they fit no bug known here",
         symptom=True,
+        unknown=True,
     )
 
 
@@ -701,7 +718,8 @@ def _reach(a: _Layer) -> Tensor:
         other = x.clone()
         other[:, j] = -other[:, j] + 1
         moved.append((a(other) - before).abs().amax((0, 2)) > 1e-6)
-    return torch.stack(moved, -1)
+    flat = _moved(a, _N, _calm(a.module))[1]  # a peaked softmax hides words, a flat one none
+    return torch.stack(moved, -1) | flat
 
 
 def _as_set(a: _Layer, reach: Tensor, window: int) -> bool:
@@ -717,6 +735,103 @@ def _window_bug(name: str, size: int, seen: int) -> str:
         f"the window is off: {name} = {size}, but a word sees {seen} words, itself included (if that is meant, say"
         " positions=True)"
     )
+
+# %% ../nbs/84_layer_properties.ipynb #longer
+def _longer(a: _Layer) -> None:
+    n = next((n for n in _LONG if _fits(a, 2, n) and a(_draw(a, 2, n)).shape[:2] == (2, n)), 0)
+    if not n:
+        raise NotChecked(f"it takes fewer than {_LONG[-1]} words")
+    allowed = torch.ones(n, n, dtype=torch.bool)
+    allowed = allowed.tril() if a.causal else allowed
+    surely, reach = _moved(a, n, a.module)
+    if (surely & ~allowed)[:_N, :_N].any():
+        raise NotChecked("in short ones the future leaks already")
+    if (leaks := surely & ~allowed).any():
+        i, j = (int(at) for at in leaks.nonzero()[0])
+        raise Broken(
+            f"{n} words: changing word {j} moves output {i}",
+            f"the future leaks in longer sentences, from output {i} on: the mask is for shorter ones (a hard-coded"
+            " size?)",
+        )
+    if name := _part_only(a, n):
+        raise NotChecked(f"it may attend to a part of them ({name})")
+    if a.positions or not _order_free(a):
+        return
+    unseen = _unseen(allowed, reach)
+    if isinstance(a.module, nn.Module) and not _capped(a) and not _strange(a):
+        if _agrees(a, n):
+            return
+        raise Broken(
+            f"{n} words: the context is not softmax(q kᵀ / √d_head) v of its own q, k and v",
+            unseen or f"it is right for {_N} words and wrong for {n}: a length is hard-coded, or counted in",
+        )
+    if unseen and (unseen := _unseen(allowed, _moved(a, n, _calm(a.module))[1])):
+        raise Broken(f"{n} words: many do not move outputs that they should", unseen)
+
+
+def _moved(a: _Layer, n: int, module: Any) -> tuple[Tensor, Tensor]:
+    "Which output is moved by which of n words: surely, and at all, both (n, n)."
+    surely, at_all = torch.zeros(2, n, n, dtype=torch.bool)
+    every = torch.arange(n)
+    for size, factor in ((1.0, 1.0), (0.03, 100.0)):  # small inputs too: their softmax is flat
+        x = size * _draw(a, 1, n)
+        others = x.repeat(n, 1, 1)
+        others[every, every] = size - factor * x[0]  # in sentence j, word j is another one
+        with torch.no_grad():
+            y = _first_tensor(a.call(module, torch.cat([x, others])))[0]
+        off = (y[1:] - y[:1]).abs().amax(-1).nan_to_num(nan=math.inf).T
+        surely |= off > 1e-4 * max(1.0, y[0].abs().nan_to_num().max().item())
+        at_all |= off > 1e-6
+    return surely, at_all
+
+
+def _part_only(a: _Layer, n: int) -> str | None:
+    "The name and value of a setting that says that not every word is seen."
+    named = re.compile("window|local|chunk|block|band|span|radius|neighbo|bucket|segment|dilat|stride|sparse")
+    modules = a.module.modules() if isinstance(a.module, nn.Module) else ()
+    settings = ((k, v) for m in modules for k, v in vars(m).items() if named.search(k))
+    return next((f"{k} = {v}" for k, v in settings if type(v) is int and 0 < v < n), None)
+
+
+def _unseen(allowed: Tensor, reach: Tensor) -> str:
+    "The bug, if the far words or the last words of a sentence move nothing; a single silent pair proves little."
+    n = len(allowed)
+    i, j = (allowed & reach & ~torch.eye(n, dtype=torch.bool)).nonzero().T
+    if not len(i) or (last := int(j.max())) < n - 4:
+        first = last + 1 if len(i) else 0
+        return f"words after the first {first} are never seen: keys are cut off (a hard-coded length?)"
+    if (widest := int((i - j).abs().max())) < n - 5:
+        return (
+            f"no word sees one more than {widest} places away: a mask is too narrow (a window? if it is meant,"
+            f" {_SAY_WINDOW})"
+        )
+    return ""
+
+
+def _strange(a: _Layer) -> bool:
+    "Whether it did not agree with its own weights for few words, so that it need not for many."
+    try:
+        return a.unrotated != (True, None)
+    except Exception:
+        return True
+
+
+def _agrees(a: _Layer, n: int) -> bool:
+    "Whether it agrees with its own weights for n words, or for small ones, whose scores are not rounded so much."
+    def first(m: nn.Module, x: Tensor) -> Tensor:
+        return _first_tensor(a.call(m, x))[0]
+
+    traces = (trace_layer(a.layer, size * _draw(a, 2, n), first) for size in (1.0, 0.1))
+    return any(compare_with_own_weights(t, a.n_heads, a.causal, name=False)[0] for t in traces)
+
+
+def _calm(module: Any) -> Any:
+    "A copy with small matrices, so that no softmax is peaked and every word is seen a little."
+    calm = _deepcopy(module) if isinstance(module, nn.Module) else module
+    with torch.no_grad():
+        for _, p in _matrices(calm) if isinstance(calm, nn.Module) else ():
+            p.mul_(min(1.0, 0.3 / _gain(p)))
+    return calm
 
 # %% ../nbs/84_layer_properties.ipynb #order
 _POSITIONAL = re.compile(
@@ -735,13 +850,14 @@ def _positional(a: _Layer) -> str | None:
 
 
 def _equivariant(a: _Layer) -> None:
-    if a.positions:
-        raise NotChecked("it knows positions")
     x = _draw(a)
     want = a(x)
     p = torch.tensor([3, 0, 2, 1, 4] if a.causal else [2, 0, 4, 1, 3])
     got = a(x[:, p])
-    if nearly(got[:, -1], want[:, -1]) if a.causal else nearly(got, want[:, p]):
+    free = nearly(got[:, -1], want[:, -1]) if a.causal else nearly(got, want[:, p])
+    if a.positions:
+        raise NotChecked("positions=True was said, but order makes no difference" if free else "it knows positions")
+    if free:
         return
     if a.positions is None and (name := _positional(a)):
         raise NotChecked(f"it seems to know positions ({name}); say positions=True or False")
@@ -878,8 +994,10 @@ def _parameters(a: _Layer) -> None:
             "module.parameters() is empty",
             "no parameter is registered: projections are made anew in forward, or held in a plain list or tensor",
         )
-    y = a(_draw(a))
     wanted = [(n, p) for n, p in parameters.items() if p.requires_grad]
+    if not wanted:
+        raise NotChecked("it is frozen: no parameter asks for a gradient")
+    y = a(_draw(a))
     if not y.requires_grad:
         raise Broken(
             "the output does not require a gradient",
@@ -891,7 +1009,8 @@ def _parameters(a: _Layer) -> None:
         if g is None:
             raise Broken(
                 f"{name} gets no gradient",
-                f"{name} is not used in forward, or what it gives is detached: it would never be trained",
+                _mask_as_parameter(name, parameters[name])
+                or f"{name} is not used in forward, or what it gives is detached: it would never be trained",
             )
     # where scores are large, a softmax is flat: what has no gradient there must have none for small inputs either
     again = torch.autograd.grad(a(_draw(a) / 30), [p for _, p in wanted], up, allow_unused=True)
@@ -900,7 +1019,7 @@ def _parameters(a: _Layer) -> None:
         if (g == 0).all() and not name.endswith("bias"):
             raise Broken(
                 f"the gradient of {name} is zero",
-                f"{name} has no influence on the output: it would never be trained",
+                _mask_as_parameter(name, p) or f"{name} has no influence on the output: it would never be trained",
             )
         table = isinstance(dict(module.named_modules()).get(name.rpartition(".")[0]), nn.Embedding)  # not all of it is read
         if role_of(name) in _ROLES and not table and (zero := _zero_part(g)):
@@ -912,6 +1031,14 @@ def _parameters(a: _Layer) -> None:
 
 
 _ROLES = ("q", "k", "v", "kv", "qkv")
+
+
+def _mask_as_parameter(name: str, p: Tensor) -> str:
+    "The bug, if a parameter is a triangle of two values."
+    triangle = p.ndim > 1 and p.shape[-1] == p.shape[-2] > 1 and len(p.unique()) == 2
+    alike = p[..., 0, -1] == p[..., 0, 1] if triangle else torch.tensor(False)
+    say = "a mask is no weight, and no optimizer may touch it (use register_buffer)"
+    return f"{name} is a mask, kept as a parameter: {say}" if bool(alike.all()) else ""
 
 
 def _zero_part(g: Tensor) -> str:
@@ -1086,8 +1213,18 @@ def _half(a: _Layer) -> None:
                 f"{dtype}: the output is NaN or infinite",
                 f"it overflows in {dtype}: a number beyond the type's range",
             )
-        if (y.float() - want).detach().abs().max() > tolerance * max(1.0, want.detach().abs().max().item()):
+        check_dtype(y, dtype, "x")
+        close = (y.float() - want).detach().abs().max() <= tolerance * max(1.0, want.detach().abs().max().item())
+        if not close and not _close_if_calm(a, x, dtype, tolerance):
             raise Broken(f"{dtype}: {first_difference(y.float(), want)}", f"it loses precision in {dtype}")
+
+
+def _close_if_calm(a: _Layer, x: Tensor, dtype: torch.dtype, tolerance: float) -> bool:
+    "Whether 16 bits do with small weights: where scores are large, rounding alone may choose another word."
+    calm = _calm(a.module)
+    want = _first_tensor(a.call(calm, x))[0].detach()
+    got = _first_tensor(a.call(calm.to(dtype), x.to(dtype)))[0].detach().float()
+    return bool((got - want).abs().max() <= tolerance * want.abs().max())
 
 
 def _returned(a: _Layer) -> None:

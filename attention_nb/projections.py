@@ -161,8 +161,12 @@ def trace_layer(
     "Call a layer once and write down what goes in and out of its projections."
     leaves, names = _leaves(layer), {name: role for name, role in _roles(layer).items() if role}
     out, calls, ins, outs = _watch({name: leaves[name] for name in names}, lambda: call(layer, x))
-    seen = [(role, _rows(outs.get(name), x)) for name, role in names.items()]
-    found = [(role, [("", t)]) for role, t in seen if role and t is not None]
+    seen = [((name, role), _rows(outs.get(name), x)) for name, role in names.items()]
+    found = [
+        (role, [("", t), *_without_call(x, leaves[name], name)[1:2]])  # called, yet its weight may be read too
+        for (name, role), t in seen
+        if role and t is not None
+    ]
     bare = _bare(layer, leaves)
     found += [(role, _times(x, p, layer, name, _bias(layer, role))) for name, (role, p) in bare.items()]
     silent = {n: leaves[n] for n, r in names.items() if r != "out" and n not in outs}
@@ -513,13 +517,18 @@ def _merges(c: Tensor, order: str = "") -> Iterator[tuple[str, Tensor]]:
             "heads are merged with view or reshape without a transpose back: words and heads are mixed up",
             c.reshape(b, n, h * d),
         )
-        yield "heads are averaged, where they should be laid side by side (concatenated)", c.mean(1)
-        yield "heads are added up, where they should be laid side by side (concatenated)", c.sum(1)
+        beside = "where they should be laid side by side (concatenated)"
+        for times in (1, h):  # as wide as one head, or repeated to the width of all
+            yield f"heads are averaged, {beside}", c.mean(1).repeat(1, 1, times)
+            yield f"heads are added up, {beside}", c.sum(1).repeat(1, 1, times)
         yield "only the first head is used", c[:, 0]
         yield (
             "every head gives what the first head gives: copies of one head",
             c[:, :1].expand_as(c).transpose(1, 2).reshape(b, n, h * d),
         )
+        for axes in ((0, 1, 3, 2), (0, 3, 1, 2), (0, 3, 2, 1)):
+            wrong = c.permute(axes).reshape(b, n, h * d)
+            yield "heads are merged after the wrong transpose: words and features are mixed up", wrong
         yield "heads are merged in the wrong order", c.flip(1).transpose(1, 2).reshape(b, n, h * d)
 
 
@@ -574,9 +583,12 @@ def compare_with_own_weights(
         ways = [("", t), *((bug, t._replace(rows=rows)) for bug, rows in t.others)]
         for turned, way in ways:
             for bug in _explanations(way, first, mask, right=True):
+                bug = bug or ("" if turned else _added_to_sum(way, first, mask))
                 return not (turned or bug), _joined(turned, bug) or None
         if not name:
             return False, None
+        if bug := _added_to_sum(t, first, mask):
+            return False, bug
         for turned, way in ways[:2]:
             for bug in _explanations(way, first, mask):
                 return False, _joined(turned, bug)
@@ -629,6 +641,35 @@ def _explanations(t: Trace, heads: list[int], mask: Tensor | None, right: bool =
                     context = scaled_dot_product_attention(reading.q, reading.k, reading.v, mask)[0]
                     if not reading.bug and nearly(before(context[:, 0].repeat(1, 1, h)), target, 1e-4):
                         yield f"one head is computed and repeated {h} times: every head is a copy of the first"
+                for reading in _readings(t, h):
+                    if not reading.bug and nearly(before(_among_heads(reading)), target, 1e-4):
+                        yield "each word attends to its own heads, not to other words: a transpose(1, 2) is missing"
+
+
+def _added_to_sum(t: Trace, heads: list[int], mask: Tensor | None) -> str:
+    "The bug, if something is added to the softmax's sum: then each row is too small, all by what fits one number."
+    target = t.out if t.context is None else t.context
+    if t.context is None and (t.unfired or t.matrices):
+        return ""  # the rows are hidden behind a projection
+    for reading in (r for h in heads for r in _readings(t, h) if not r.bug):
+        scores = reading.q @ reading.k.mT * reading.q.shape[-1] ** -0.5
+        scores = scores if mask is None else scores.masked_fill(~mask, float("-inf"))
+        plain = scores.softmax(-1) @ reading.v
+        for shift in (scores.amax(-1, keepdim=True), torch.zeros(())):
+            total = (scores - shift).exp().sum(-1, keepdim=True).expand_as(plain)
+            for (bug, want), (_, sums) in zip(_merges(plain, reading.order), _merges(total, reading.order)):
+                if not bug and want.shape == target.shape:
+                    more = float((sums * (want - target) * target).sum() / target.square().sum())  # least squares
+                    off = target - want * sums / (sums + more)
+                    if 5e-5 < more < 0.5 and off.norm() < 0.05 * (target - want).norm():
+                        return f"about {more:.1g} is added to the softmax's sum (an epsilon?): rows do not sum to 1"
+    return ""
+
+
+def _among_heads(reading: _Reading) -> Tensor:
+    "What comes of scores between the heads of one word, (b, n, h, h), laid side by side."
+    q, k, v = (t.transpose(1, 2) for t in reading[:3])
+    return scaled_dot_product_attention(q, k, v)[0].flatten(2)
 
 
 def _suspect(t: Trace, heads: list[int], mask: Tensor | None) -> str | None:

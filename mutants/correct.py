@@ -439,9 +439,19 @@ ours("masked_softmax", "package: masked_softmax", "softmax.masked_softmax")
 
 # Layers with one head -------------------------------------------------------------------------------------------
 
+def _times(layer, factor):
+    with torch.no_grad():
+        for p in layer.parameters():
+            p.mul_(factor)
+    return layer
+
+
 @right("self_attention", build=lambda c: c(14, 10), d_model=14)
 @right("self_attention", "one head, causal", build=lambda c: c(14, 14, causal=True), d_model=14, causal=True)
 @right("self_attention", "one head, dropout", build=lambda c: c(15, 9, dropout=0.5), d_model=15)
+@right("self_attention", "one head, frozen", build=lambda c: c(14, 10).requires_grad_(False), d_model=14)
+@right("self_attention", "one head with faint weights", build=lambda c: _times(c(14, 10), 0.01), d_model=14)
+@right("self_attention", "one head with huge weights", build=lambda c: _times(c(64, 16), 12), d_model=64)
 @right("self_attention", "one head in double precision", build=lambda c: c(14, 10).double(), d_model=14)
 class OneHead(nn.Module):
     def __init__(self, d_model, d_k, causal=False, dropout=0.0):
@@ -479,6 +489,7 @@ class BareParameters(nn.Module):
 
 
 @right("self_attention", build=lambda c: c(12, 8, 64, 0.1), d_model=12, causal=True)
+@right("self_attention", "CausalWithABuffer for at most nine words", build=lambda c: c(12, 8, 9, 0.1), d_model=12, causal=True)
 class CausalWithABuffer(nn.Module):
     def __init__(self, d_in, d_out, context_length, dropout, qkv_bias=False):
         super().__init__()

@@ -342,6 +342,10 @@ bug(M, "sigmoid for softmax", ("torch.softmax(scores, dim=-1)", "torch.sigmoid(s
 Q_SPLIT, K_SPLIT, V_SPLIT = (f"self.{p}_proj(x).view(b, n, self.n_heads, self.d_head).transpose(1, 2)" for p in "qkv")
 RAW = ".view(b, self.n_heads, n, self.d_head)"
 bug(M, "view for transpose in the split", [(s, f"self.{p}_proj(x){RAW}") for s, p in ((Q_SPLIT, "q"), (K_SPLIT, "k"), (V_SPLIT, "v"))], SPLIT)
+bug(M, "heads transposed back before the merge", ("(weights @ v).transpose(1, 2).reshape(b, n, d_model)", "(weights @ v).mT.reshape(b, n, d_model)"), r"hold\n +likely bug: [^\n]*merge")
+bug(M, "heads added up", ("(weights @ v).transpose(1, 2).reshape(b, n, d_model)", "(weights @ v).sum(1).repeat(1, 1, self.n_heads)"), r"added up")
+bug(M, "words attend to their own heads", [("scores = q @", "q, k, v = (t.transpose(1, 2) for t in (q, k, v))\n        scores = q @"), ("(weights @ v).transpose(1, 2)", "(weights @ v)")], r"its own heads")
+bug(M, "values and output are tied", ("self.out_proj = nn.Linear(d_model, d_model)", "self.out_proj = self.v_proj"), r"hold\n +likely bug: [^\n]*tied")
 bug(M, "view for transpose in the merge", ("(weights @ v).transpose(1, 2).reshape(b, n, d_model)", "(weights @ v).reshape(b, n, d_model)"), MERGE)
 bug(M, "view for transpose in split and merge", [*((s, f"self.{p}_proj(x){RAW}") for s, p in ((Q_SPLIT, "q"), (K_SPLIT, "k"), (V_SPLIT, "v"))),
     ("(weights @ v).transpose(1, 2).reshape(b, n, d_model)", "(weights @ v).reshape(b, n, d_model)")], SPLIT + "|" + MERGE)
@@ -469,6 +473,17 @@ bug("BareParameters", "all weights are buffers", [(f"self.W_{name} = nn.Paramete
                                                 for name in ("query", "key", "value")], r"has no parameters")
 bug(HD, "kept from call to call", ("return self.dropout(weights) @ v", "self.last = 0.5 * getattr(self, 'last', 0) + v.detach().mean()\n        return self.dropout(weights) @ v + self.last"), r"kept|state")
 bug(HC, "the first word sees nothing", (".triu(1)", ".triu(0)"), r"diagonal|itself")
+bug(HC, "called, then read the wrong way", ("scores = q @", "q = x @ self.q_proj.weight + self.q_proj.bias\n        scores = q @"), r"used untransposed")
+bug(HC, "the future is open from the sixteenth word on", (".triu(1)", ".triu(1)\n            future[16:] = False"), LEAK)
+bug(HC, "a window of twelve that nobody announced", (".triu(1)", ".triu(1)\n            future |= torch.ones_like(future).tril(-12)"), r"11 places away")
+bug(H, "the first twelve keys only", ("q, k, v = self.q_proj(x), self.k_proj(x), self.v_proj(x)", "q, k, v = self.q_proj(x), self.k_proj(x[:, :12]), self.v_proj(x[:, :12])"), r"first 12")
+bug("AttentionWithResidual", "the first twelve keys only", ("scaled_dot_product_attention(q, k, v)", "scaled_dot_product_attention(q, k[:, :, :12], v[:, :, :12])"), r"first 12")
+bug("one head with faint weights", "no scale", (HSCALE, ""), SCALE)
+bug("one head with faint weights", "softmax over the queries", ("dim=-1)", "dim=-2)"), QUERIES)
+bug(H, "a small number in the denominator", ("weights = torch.softmax(scores, dim=-1)", "weights = (scores - scores.amax(-1, keepdim=True)).exp()\n        weights = weights / (weights.sum(-1, keepdim=True) + 1e-3)"), r"added to the softmax's sum")
+bug(H, "32 bits come back", ("self.dropout(weights) @ v", "self.dropout(weights).float() @ v.float()"), r"returns float32")
+bug("CausalWithABuffer", "the mask is a parameter", ('self.register_buffer("mask", torch.triu(torch.ones(context_length, context_length), diagonal=1))',
+    "self.mask = nn.Parameter(torch.triu(torch.ones(context_length, context_length), diagonal=1))"), r"register_buffer")
 
 # Softmax ---------------------------------------------------------------------------------------------------------
 
