@@ -486,6 +486,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                           'attention_nb.projections._bare': ('projections.html#_bare', 'attention_nb/projections.py'),
                                           'attention_nb.projections._bias': ('projections.html#_bias', 'attention_nb/projections.py'),
                                           'attention_nb.projections._by_role': ('projections.html#_by_role', 'attention_nb/projections.py'),
+                                          'attention_nb.projections._called': ('projections.html#_called', 'attention_nb/projections.py'),
                                           'attention_nb.projections._explanations': ( 'projections.html#_explanations',
                                                                                       'attention_nb/projections.py'),
                                           'attention_nb.projections._fused': ('projections.html#_fused', 'attention_nb/projections.py'),

@@ -161,12 +161,7 @@ def trace_layer(
     "Call a layer once and write down what goes in and out of its projections."
     leaves, names = _leaves(layer), {name: role for name, role in _roles(layer).items() if role}
     out, calls, ins, outs = _watch({name: leaves[name] for name in names}, lambda: call(layer, x))
-    seen = [((name, role), _rows(outs.get(name), x)) for name, role in names.items()]
-    found = [
-        (role, [("", t), *_without_call(x, leaves[name], name)[1:2]])  # called, yet its weight may be read too
-        for (name, role), t in seen
-        if role and t is not None
-    ]
+    found = list(_called(leaves, names, outs, x))
     bare = _bare(layer, leaves)
     found += [(role, _times(x, p, layer, name, _bias(layer, role))) for name, (role, p) in bare.items()]
     silent = {n: leaves[n] for n, r in names.items() if r != "out" and n not in outs}
@@ -189,6 +184,15 @@ def trace_layer(
         ways[1:],
         _tables(layer),
     )
+
+
+def _called(
+    leaves: dict[str, nn.Module], names: dict[str, str], outs: dict[str, Any], x: Tensor
+) -> Iterator[tuple[str, list[tuple[str, Tensor]]]]:
+    "Role and rows of every projection that was called; and what reading its weight untransposed would have given."
+    for name, role in names.items():
+        if (rows := _rows(outs.get(name), x)) is not None:
+            yield role, [("", rows), *_without_call(x, leaves[name], name)[1:2]]
 
 
 def _by_role(names: dict[str, Any], bare: dict[str, tuple[str, nn.Parameter]]) -> dict[str, list[str]]:

@@ -70,7 +70,7 @@ class Report:
         rows = [("✗", f.property, f.example) for f in self.failed] + [("✓", name, "") for name in self.passed]
         rows += [("·", *note) for note in self.notes]
         left = 'style="text-align:left"'  # JupyterLab's own style puts it at the right
-        lines = ((mark, "<br>".join(map(escape, [name, *text.splitlines()]))) for mark, name, text in rows)
+        lines = ((mark, "<br/>".join(map(escape, [name, *text.splitlines()]))) for mark, name, text in rows)
         body = "".join(f"<tr><td>{mark}</td><td {left}>{said}</td></tr>" for mark, said in lines)
         bugs = "".join(f"<p>Likely bug: {escape(bug)}</p>" for bug in self.bugs)
         head = f'<th scope="col">holds</th><th scope="col" {left}>property, example or reason</th>'
