@@ -34,6 +34,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                             'attention_nb/attention_properties.py'),
                                                    'attention_nb.attention_properties._Attention.raw': ( 'attention_properties.html#_attention.raw',
                                                                                                          'attention_nb/attention_properties.py'),
+                                                   'attention_nb.attention_properties._Attention.right_scale': ( 'attention_properties.html#_attention.right_scale',
+                                                                                                                 'attention_nb/attention_properties.py'),
                                                    'attention_nb.attention_properties._Attention.some_mask': ( 'attention_properties.html#_attention.some_mask',
                                                                                                                'attention_nb/attention_properties.py'),
                                                    'attention_nb.attention_properties._Attention.usual': ( 'attention_properties.html#_attention.usual',

@@ -34,6 +34,7 @@ from attention_nb.reports import (
     some_mask,
 )
 from .testing import random_qkv
+from .self_attention import attention_scores
 from .softmax import masked_softmax
 from .suspects import name_added, name_attention_bug, name_suspect
 
@@ -159,8 +160,11 @@ class _Attention:
 
     def oracle(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
         "What the loops of chapter 1 give."
-        scale = q.shape[-1] ** -0.5 if self.scale is None else self.scale
-        return naive_attention(q, k, v, self.allowed(q, k, mask), scale)[0]
+        return naive_attention(q, k, v, self.allowed(q, k, mask), self.right_scale(q))[0]
+
+    def right_scale(self, q: Tensor) -> float:
+        "What scores should be multiplied by."
+        return q.shape[-1] ** -0.5 if self.scale is None else self.scale
 
     @property
     def usual(self) -> _Sizes:
@@ -428,7 +432,7 @@ def _suspected(a: _Attention) -> str | None:
 def _added(a: _Attention) -> str | None:
     "The number that is added to the softmax's sum, if there is one."
     q, k, _ = _draw(a.usual)
-    scores = q @ k.mT * (q.shape[-1] ** -0.5 if a.scale is None else a.scale)
+    scores = attention_scores(q, k, a.scale)
     for mask in (None, a.some_mask(*a.usual[2:4])) if a.takes_mask and not a.refuses else (None,):
         full, w = a.allowed(q, k, mask), _used_weights(a, q, k, mask)
         forbidden = torch.zeros_like(scores, dtype=torch.bool) if full is None else ~full.expand(scores.shape)
@@ -449,7 +453,7 @@ def _wrong_scale(a: _Attention) -> str | None:
     scale = float(((logs[..., 0] - logs[..., 1]) / (scores[..., 0] - scores[..., 1])).median())
     if not nearly(a(q, k, v), naive_attention(q, k, v, a.allowed(q, k), scale)[0]):
         return None
-    right = q.shape[-1] ** -0.5 if a.scale is None else a.scale
+    right = a.right_scale(q)
     return (
         f"wrong scale: the scores are multiplied by {scale:.4g}, not by {right:.4g}, which is 1/√d_k or what you said"
         f" (if that is meant, pass scale={scale:.4g})"
@@ -476,12 +480,12 @@ def _rarer_suspects(
         }.items():
             yield f"the {names} {how} before they are used", a.oracle(*changed, mask)
             yield f"the {names} {how} before they are used; and the scores are not scaled", a.oracle(
-                changed[0] * (q.shape[-1] ** 0.5 if a.scale is None else 1 / a.scale), *changed[1:], mask
+                changed[0] / a.right_scale(q), *changed[1:], mask
             )
     for shift in (1, -1):
         rolled = (k.roll(shift, 1), v.roll(shift, 1))
         yield "keys and values come from another head than the queries", a.oracle(q, *rolled, mask)
-    scores, full = q @ k.mT * (q.shape[-1] ** -0.5 if a.scale is None else a.scale), a.allowed(q, k, mask)
+    scores, full = attention_scores(q, k, a.scale), a.allowed(q, k, mask)
     if mask is None and q.shape[2] == k.shape[2]:
         yield _LAYOUT, a.oracle(*_turned(q, k, v)).transpose(1, 2)
     for tile in range(1, k.shape[-2]):
@@ -841,7 +845,7 @@ def _untouched(a: _Attention) -> None:
 
 def _large(a: _Attention) -> None:
     q, k, v = _draw(a.usual)
-    scale = q.shape[-1] ** -0.5 if a.scale is None else a.scale
+    scale = a.right_scale(q)
     top = (q @ k.mT * scale).abs().max()
     q = q * (1e4 / top)
     leaves = [t.clone().requires_grad_() for t in (q, k, v)]
@@ -951,7 +955,7 @@ def _draw_long(a: _Attention, n_k: int = _LONG) -> tuple[Tensor, Tensor, Tensor]
 
 def _wants(a: _Attention, q: Tensor, k: Tensor, v: Tensor, n: int = _LONG) -> Tensor:
     "What the oracle gives for the first `n` keys, without its loops: they take long."
-    scores = q @ k.mT * (q.shape[-1] ** -0.5 if a.scale is None else a.scale)
+    scores = attention_scores(q, k, a.scale)
     allowed = a.allowed(q, k, torch.arange(k.shape[-2]).expand(scores.shape[-2:]) < n)
     assert allowed is not None
     return masked_softmax(scores, allowed) @ v
@@ -985,7 +989,7 @@ def _long_bug(a: _Attention, got: Tensor, q: Tensor, k: Tensor, v: Tensor) -> st
     cut = "the last of many keys are never seen: a block that is not full is dropped (the tail), or a length is fixed"
     if bug := tell((cut, _wants(a, q, k, v, seen)) for seen in range(1, n)):
         return bug
-    scores = q @ k.mT * (q.shape[-1] ** -0.5 if a.scale is None else a.scale)
+    scores = attention_scores(q, k, a.scale)
     if bug := tell(chain.from_iterable(_tiles(scores, a.allowed(q, k), v, tile) for tile in range(1, n))):
         return bug
     v2 = v.clone()
