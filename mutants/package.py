@@ -9,14 +9,14 @@
 
 What was tried before is tried again when the module or its notebook has changed.
 
-A mutant is killed when a cell of the module's own notebook, or of a later one that imports it, raises or hangs.
+A mutant is killed when a cell of the module's own notebook, or of a later one that imports it, raises, hangs or
+gives another output than the saved one: `make test` asks the same of every notebook.
 The chapters are judged by each other; the checks and their tools by the notebooks that show what the checks say.
 mutmut writes the mutants. Its runner is not used: it needs pytest and swaps functions at run time, while the checks
 here are cells that define those functions themselves. A forked process with torch already imported takes a second.
 """
 import argparse
 import ast
-import codeop
 import difflib
 import hashlib
 import importlib.util
@@ -37,10 +37,10 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
+sys.path.append(str(ROOT / "tools"))  # outputs.py, as the tests import it
 NBS, PACKAGE = ROOT / "nbs", ROOT / "attention_nb"
 RESULTS = ROOT / "_build" / "mutants.jsonl"  # scratch, for resuming
 SURVIVORS = HERE / "survivors.json"  # published; `why` and `equivalent` are written by hand and kept
-LEFT_OUT = r"(90_.*)"  # charts are compared with their saved output, not asserted
 SAMPLED = r"(8\d_.*)"  # the checks: thousands of mutants each
 CHECKS = r"(8\d|93|94)_.*"  # these and their tools
 JUDGES_OF_CHECKS = r"(85|87)_.*"  # where one sees what they say
@@ -141,7 +141,7 @@ def judges(module: str) -> list[Path]:
         new = {name for name, used in uses.items() if used & reached} - reached
         more, reached = bool(new), reached | new
     others = [notebook_of(n) for n in modules() if n in reached and n != module]
-    return [notebook_of(module), *(path for path in others if not re.fullmatch(f"{LEFT_OUT}|{SAMPLED}", path.stem))]
+    return [notebook_of(module), *(path for path in others if not re.fullmatch(SAMPLED, path.stem))]
 
 
 def edition(module: str) -> str:
@@ -149,12 +149,21 @@ def edition(module: str) -> str:
     return hashlib.sha256(repr(list(cells_of(notebook_of(module)))).encode()).hexdigest()[:12]
 
 
-def cells_of(notebook: Path) -> Iterator[tuple[str, str]]:
-    "The cells that run, by id."
+def cells_of(notebook: Path) -> Iterator[tuple[str, str, list[dict]]]:
+    "The cells that run: id, code, saved outputs."
     for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
         source = "".join(cell["source"])
         if cell["cell_type"] == "code" and not re.search(r"^#\|\s*(eval:\s*false|notest)", source, re.M):
-            yield cell["id"], source
+            yield cell["id"], source, cell["outputs"]
+
+
+def said(outputs: list[dict]) -> list:
+    "What a cell's outputs say, however they are cut up: all that it printed, then what it displayed."
+    from outputs import with_data
+
+    whole = [{mime: "".join(v) if isinstance(v, list) else with_data(v) for mime, v in o["data"].items()}
+             for o in outputs if "data" in o]
+    return ["".join(line for o in outputs if o["output_type"] == "stream" for line in o["text"]), *whole]
 
 
 def exported_cells(source: str) -> dict[str, str]:
@@ -176,15 +185,20 @@ class Swap(MetaPathFinder, Loader):
 
 
 def first_failure(notebook: Path, mutant: Mutant | None) -> str:
-    "Run a notebook like a script; the id of the cell that raises, or nothing."
+    "Run a notebook's cells; the id of the first that raises or says something else than it did, or nothing."
+    from execnb.shell import CaptureShell
+    from outputs import agree
+
     own = exported_cells(mutant.source) if mutant and notebook == notebook_of(mutant.module) else {}
-    sys.modules["__main__"] = main = types.ModuleType("__main__")  # where torch.compile looks for globals
-    compiler = codeop.Compile()  # remembers `from __future__`, as a notebook does
-    for name, source in cells_of(notebook):
-        try:
-            exec(compiler(own.get(name, source), f"<{name}>", "exec"), vars(main))
-        except BaseException as e:
-            return f"{name} ({type(e).__name__})" + (f": {e}" if mutant is None else "")
+    sys.modules["__main__"] = types.ModuleType("__main__")  # the shell's own, where torch.compile looks for globals
+    shell = CaptureShell()
+    for name, source, saved in cells_of(notebook):
+        quiet = "\nNone" if re.search(r";\s*(#.*)?$", source) else ""  # where execnb drops what was printed, too
+        now = shell.run(own.get(name, source) + quiet)
+        if shell.exc:
+            return f"{name} ({type(shell.exc).__name__})" + (f": {shell.exc}" if mutant is None else "")
+        if not agree(said(saved), said(now)):
+            return f"{name} (another output)" + (f": {said(now)}" if mutant is None else "")
     return ""
 
 
@@ -330,7 +344,7 @@ def main() -> int:
     "The command line."
     parser = argparse.ArgumentParser(prog="python -m mutants.package", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("modules", nargs="*", help="default: all but charts and checks; with --sample the checks")
+    parser.add_argument("modules", nargs="*", help="default: all but the checks; with --sample the checks")
     parser.add_argument("--sample", type=int, metavar="N", help="so many mutants of each module, always the same ones")
     parser.add_argument("--list", action="store_true", help="print the mutants and try none")
     parser.add_argument("--again", action="store_true", help="try earlier survivors only; trust what was killed")
@@ -338,8 +352,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time (2)")
     args = parser.parse_args()
     large = {name for name in modules() if re.fullmatch(SAMPLED, notebook_of(name).stem)}
-    names = args.modules or [name for name in modules() if not re.fullmatch(LEFT_OUT, notebook_of(name).stem)
-                             and (name in large) == bool(args.sample)]
+    names = args.modules or [name for name in modules() if (name in large) == bool(args.sample)]
     if unknown := set(names) - set(modules()):
         parser.error(f"no such module: {', '.join(sorted(unknown))}; expected some of {', '.join(modules())}")
     try:
