@@ -492,7 +492,7 @@ def softmax_suspects(
     dim: int = -1,  # the dimension that should sum to 1
 ) -> Iterator[tuple[str, Tensor]]:  # the bug in one sentence, and the weights that it gives
     "Compute softmax with each known bug."
-    for other in range(-x.ndim, 0):
+    for other in range(-x.ndim, 0) if dim < 0 else range(x.ndim):
         if other % x.ndim != dim % x.ndim:
             sentence = f"it normalises over the wrong dimension: dim={other} sums to 1, not dim={dim}"
             yield sentence, softmax(x, other)
