@@ -25,7 +25,13 @@ from attention_nb.reports import (
     parameters_of,
     some_mask,
 )
-from .suspects import masked_softmax_suspects, name_added, name_suspect, softmax_suspects
+from attention_nb.suspects import (
+    masked_softmax_suspects,
+    name_added,
+    name_rounded,
+    name_suspect,
+    softmax_suspects,
+)
 
 # %% auto #0
 __all__ = ['softmax_properties', 'masked_softmax_properties']
@@ -81,14 +87,6 @@ def _row(*shape: int, seed: int = 0) -> Tensor:
 def _shown(x: Tensor) -> str:
     "Its numbers, to four digits."
     return str([float(f"{number:.4g}") for number in x.detach().flatten().tolist()])
-
-
-def _name_half(weights: Tensor) -> str | None:
-    "The bug, if weights in float32 are all numbers that a narrower type can hold."
-    for dtype in (torch.bfloat16, torch.float16):
-        if torch.equal(weights, weights.to(dtype).to(weights)):
-            return f"it computes in {dtype}, whatever type it is given: the weights are rounded"
-    return None
 
 # %% ../nbs/82_softmax_properties.ipynb #plain-list
 def softmax_properties(
@@ -166,7 +164,7 @@ def _softmax_bug(s: _Softmax) -> str | None:
             known = ((name, w) for name, w in softmax_suspects(x, dim) if not nearly(w, right, 1e-5))
             if bug := name_suspect(got, known, 1e-5):
                 return bug
-    return name_added(s(_row(3, 5)), _row(3, 5)) or _name_half(s(_row(3, 5)))
+    return name_added(s(_row(3, 5)), _row(3, 5)) or name_rounded(s(_row(3, 5)))
 
 
 def _softmax_sums(s: _Softmax) -> None:
@@ -379,7 +377,7 @@ def _masked_bug(m: _MaskedSoftmax) -> str | None:
                 return bug
     scores, mask = _ms_draw()
     got = m(scores, mask.expand(scores.shape))
-    return name_added(got, scores.masked_fill(~mask, -math.inf)) or _name_half(got)
+    return name_added(got, scores.masked_fill(~mask, -math.inf)) or name_rounded(got)
 
 
 def _ms_zero(m: _MaskedSoftmax) -> None:

@@ -15,7 +15,7 @@ from torch import Tensor
 from .softmax import masked_softmax, softmax
 
 # %% auto #0
-__all__ = ['attention_suspects', 'name_suspect', 'name_added', 'name_attention_bug', 'softmax_suspects',
+__all__ = ['attention_suspects', 'name_suspect', 'name_added', 'name_rounded', 'name_attention_bug', 'softmax_suspects',
            'masked_softmax_suspects']
 
 # %% ../nbs/80_suspects.ipynb #scale-fns
@@ -391,6 +391,16 @@ def name_added(
         if added.min() > 0 and added.max() < 1.2 * added.min():
             how = f"(an epsilon, about {added.mean():.1g})"
             return f"something is added to the softmax's denominator {how}: rows do not sum to 1"
+    return None
+
+
+def name_rounded(
+    weights: Tensor,  # random ones, in a type of 32 bits or more
+) -> str | None:  # the bug in one sentence, if sixteen bits are enough to hold them all
+    "Find a type that is narrower than what was handed in, by what it rounds away."
+    for dtype in (torch.bfloat16, torch.float16):
+        if len(weights.unique()) > weights.shape[-1] and torch.equal(weights, weights.to(dtype).to(weights)):
+            return f"it computes in {dtype}, whatever type it is given: the weights are rounded"
     return None
 
 
