@@ -33,8 +33,9 @@ def _callable(name: str, thing: Any, what: str, n: int = 0) -> None:
         raise TypeError(f"{name}: expected {what}, such as {example}; got the class {thing.__name__} itself")
     if not callable(thing):
         raise TypeError(f"{name}: expected {what}; got {type(thing).__name__}")
-    body = thing.forward if isinstance(thing, nn.Module) else thing
-    if isinstance(thing, nn.Module) and getattr(body, "__func__", None) is nn.Module.forward:
+    ordinary = isinstance(thing, nn.Module) and type(thing).__call__ is nn.Module.__call__  # some have a __call__ of their own
+    body = thing.forward if ordinary else thing
+    if ordinary and getattr(body, "__func__", None) is nn.Module.forward:
         raise TypeError(f"{name}: expected {what}; got {type(thing).__name__}, which has no forward")
     if inspect.isgeneratorfunction(body) or inspect.iscoroutinefunction(body):
         raise TypeError(f"{name}: expected {what} that returns; got one that yields, {name_of(thing)}")

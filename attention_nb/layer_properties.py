@@ -19,7 +19,14 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_nb.projections import (
-    Trace, agrees_with_rotation, compare_with_own_weights, heads_of, name_rotation_bug, role_of, trace_layer
+    Trace,
+    agrees_with_rotation,
+    compare_with_own_weights,
+    heads_of,
+    name_by_probes,
+    name_rotation_bug,
+    role_of,
+    trace_layer,
 )
 from .reports import Broken, Misused, NotChecked, check_dtype, check_is_tensor, check_traced, first_difference, first_line, nearly, parameters_of
 
@@ -386,11 +393,26 @@ def _pure(a: _Layer, t: Trace) -> bool:
     return (
         not t.strangers
         and t.even
+        and _as_wide(t)
         and a.positions is not True
         and _order_free(a)
         and {"q", "k", "v"}
         <= t.rows.keys() | ({"q", "k", "v"} if "qkv" in t.rows else {"k", "v"} if "kv" in t.rows else set())
     )
+
+
+def _as_wide(t: Trace) -> bool:
+    "Whether neither queries nor values alone are twice as wide as the context: they hold a gate, too."
+    q, v = (sum(r.shape[-1] for r in t.rows.get(role, [])) for role in "qv")
+    return t.context is None or sorted((q > t.inner, v > t.inner)) != [False, True] or 2 * t.inner not in (q, v)
+
+
+def _probed(a: _Layer, t: Trace) -> str | None:
+    "What probes find; a layer that they do not fit is not at fault."
+    try:
+        return name_by_probes(t, a.layer, lambda m, x: a.call(m, x), a.n_heads, a.causal)
+    except Exception:
+        return None
 
 
 def _order_free(a: _Layer) -> bool:
@@ -448,9 +470,13 @@ def _own_weights(a: _Layer) -> None:
     if bug:
         raise Broken(where, bug)
     if not _pure(a, t):
+        if bug := _probed(a, t):
+            raise Broken(f"x {tuple(t.x.shape)}, {a.n_heads or '?'} heads: tried with values and keys of our own", bug)
         why = "its numbers depend on order, or on more than q, k and v"
         if t.strangers:
             why = f"it also has {', '.join(t.strangers[:3])}"
+        elif not _as_wide(t):
+            why = "queries or values are twice as wide as the context: is there a gate in them?"
         elif not t.even:
             why = f"{t.names['qkv'][0]} holds queries, keys and values in a way not known here"
         raise NotChecked(f"no reference could be built: {why}")
@@ -465,7 +491,7 @@ def _own_weights(a: _Layer) -> None:
 def _capped(a: _Layer) -> str | None:
     "The name of a setting that limits the scores on purpose."
     names = (n for m in a.layer.modules() for n, v in vars(m).items() if isinstance(v, (int, float)) and v)
-    return next((n for n in names if re.search(r"soft_?cap|logits?_(soft)?cap|add_zero_attn", n)), None)
+    return next((n for n in names if re.search(r"^cap$|soft_?cap|logits?_(soft_?)?cap|attn_?cap|add_zero_attn", n)), None)
 
 
 def _after_projection(a: _Layer, t: Trace) -> None:

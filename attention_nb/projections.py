@@ -23,7 +23,8 @@ from .reports import nearly
 from .suspects import name_attention_bug
 
 # %% auto #0
-__all__ = ['role_of', 'Trace', 'trace_layer', 'heads_of', 'compare_with_own_weights', 'agrees_with_rotation', 'name_rotation_bug']
+__all__ = ['role_of', 'Trace', 'trace_layer', 'heads_of', 'compare_with_own_weights', 'agrees_with_rotation', 'name_rotation_bug',
+           'name_by_probes']
 
 # %% ../nbs/81_projections.ipynb #role-fns
 _AFFIX = "to|w|fc|lin(?:ear)?s?|proj(?:ection|ections)?|layers?|weights?|matrix|mat|net|transform|dense|func|fn"
@@ -337,6 +338,8 @@ def _rows(t: Any, x: Tensor) -> Tensor | None:
         return None
     if t.shape[:2] == x.shape[:2]:
         return t.flatten(2)
+    if t.ndim == 3 and t.shape[:2] == (x.shape[1], x.shape[0]):  # (n, b, width)
+        return t.transpose(0, 1)
     return t.view(*x.shape[:2], -1) if t.ndim == 2 else None
 
 
@@ -775,4 +778,162 @@ def name_rotation_bug(
                     )
                     if found:
                         return found
+    return None
+
+# %% ../nbs/81_projections.ipynb #probe-fns
+_ASKED = ("q", "k", "v", "kv", "qkv")
+_HARMLESS = r"rel|bias|pos|emb|rope|rot|alibi|slope|sink|(^|[._])(q|k|query|key|qk)_?(ln|norm)"
+
+
+class _Probe:
+    "A layer whose projections give other rows, and what then reaches its output projection."
+
+    def __init__(self, t: Trace, layer: nn.Module, call: Callable[[nn.Module, Tensor], Any]):
+        self.t, self.layer, self.call, self.leaves = t, layer, call, _leaves(layer)
+        self.role = {name: role for role in _ASKED for name in t.names.get(role, [])}
+        self.rows = torch.cat([r for role in _ASKED for r in t.rows.get(role, [])], -1)  # as they were, (b, n, width)
+        self.widths = [r.shape[-1] for role in _ASKED for r in t.rows.get(role, [])]
+        one_hot = torch.eye(self.rows.shape[-1])[:, None].expand(-1, t.x.shape[1], -1)
+        self.routes = self.context(one_hot)  # where one feature of all words comes out, (width, n, inner)
+        self.values = self.routes.abs().amax((1, 2)) > 1e-6  # scores were 0, so only values came out, (width,)
+
+    def context(self, rows: Tensor) -> Tensor:
+        "What the output projection gets, (b, n, inner), if the others give `rows`, (b, n, width)."
+        x = self.t.x if len(rows) == len(self.t.x) else self.t.x[:1].expand(len(rows), -1, -1)
+        seen: list[Tensor] = []
+
+        def instead(new: Tensor) -> Callable[..., Tensor]:
+            def give(_: nn.Module, __: Any, usual: Tensor) -> Tensor:
+                turned = usual.ndim == 3 and usual.shape[:2] != x.shape[:2]  # (n, b, width)
+                return (new.transpose(0, 1) if turned else new).contiguous().view(usual.shape)
+
+            return give
+
+        parts = zip(self.role, rows.split(self.widths, -1))
+        handles = [self.leaves[name].register_forward_hook(instead(part)) for name, part in parts]
+        last = self.leaves[self.t.names["out"][0]]
+        handles.append(last.register_forward_pre_hook(lambda _, args: seen.append(args[0].clone())))
+        try:
+            with torch.no_grad():
+                self.call(self.layer, x)
+        finally:
+            for handle in handles:
+                handle.remove()
+        found = _rows(seen[0], x)
+        assert found is not None
+        return found
+
+    def at(self, word: int) -> Tensor:
+        "1 at a word, 0 elsewhere, (n, 1)."
+        return (torch.arange(self.t.x.shape[1]) == word).float()[:, None]
+
+    def with_values(self, values: Tensor, rows: Tensor | None = None) -> Tensor:
+        "The context if all values are these, (n, 1), while queries and keys are as they were, or as in `rows`."
+        return self.context(torch.where(self.values, values, self.rows if rows is None else rows))
+
+    @property
+    def keys(self) -> Tensor:
+        "Which features are keys, (width,): of a fused projection, the second half of what stands before values."
+        found = []
+        for role, values in zip(self.role.values(), self.values.split(self.widths)):
+            keys = ~values if role == "kv" else torch.full_like(values, role == "k")
+            others = (~values).nonzero().flatten()
+            if role == "qkv" and len(others):
+                gaps = (others.diff() > 1).nonzero().flatten() + 1
+                for run in others.tensor_split(gaps):
+                    keys[run[len(run) // 2 :]] = True
+            found.append(keys)
+        return torch.cat(found)
+
+
+def name_by_probes(
+    t: Trace,  # from `trace_layer`
+    layer: nn.Module,  # the layer
+    call: Callable[[nn.Module, Tensor], Any],  # how to call it
+    n_heads: int | None,  # if known
+    causal: bool,  # is the future hidden?
+) -> str | None:  # the bug in one sentence; None if the probes find none, or cannot be used
+    "Find bugs that show whatever is done to the scores, such as adding places: with values and keys of our own."
+    learned = _learned(t, layer)
+    once = all(t.calls.get(n) == 1 for names in t.names.values() for n in names)
+    small = sum(r.shape[-1] for rows in t.rows.values() for r in rows) < 2000  # each feature is a sentence
+    if t.context is None or len(t.names["out"]) > 1 or not (once and small and {"v", "kv", "qkv"} & t.rows.keys()):
+        return None
+    if not all(re.search(_HARMLESS, name.lower()) for name in learned):
+        return None  # it may do something to the contexts
+    probe, heads = _Probe(t, layer, call), _numbers_of_heads(t, n_heads)
+    if not probe.values.any() or not probe.routes.isfinite().all():
+        return None
+    weaker = any("sink" in name.lower() for name in learned) or _width(t) != t.inner  # by a sink, or a gate
+    bug = _misrouted(probe, heads) or ("" if weaker else _unequal_sums(probe, causal))
+    return bug or (None if any("sink" not in name.lower() for name in learned) else _scaled(probe, heads))
+
+
+def _learned(t: Trace, layer: nn.Module) -> list[str]:
+    "What has parameters, and is no projection."
+    own = [name for name, _ in layer.named_parameters()]
+    return [s for s in t.strangers if any(name == s or name.startswith(s + ".") for name in own)]
+
+
+_VIEWED = (
+    "heads are split with view(b, h, n, d_head), without a transpose: each head gets a part of the sentence, not a part"
+    " of every row"
+)
+
+
+def _misrouted(probe: _Probe, heads: list[int]) -> str:
+    "The bug, if values do not come out where they went in."
+    routes, n = probe.routes[probe.values].abs() > 1e-4, probe.routes.shape[1]
+    width, bugs = len(routes), []
+    for h in heads:
+        for h_kv in (g for g in range(1, h + 1) if h % g == 0 and width % g == 0):
+            for order, viewed, c in _split(torch.eye(width)[:, None].expand(-1, n, -1), h_kv):
+                for group, shared in () if viewed else _groups(c, h):
+                    merges = ((_joined(group, bug), m > 0) for bug, m in _merges(shared, order))
+                    bugs += [bug for bug, m in merges if m.shape == routes.shape and m.equal(routes)]
+    if "" in bugs:
+        return ""
+    from_word = []
+    for word in (1, n - 1):
+        rows = torch.eye(len(probe.values))[probe.values][:, None] * probe.at(word)
+        from_word.append((probe.context(rows).abs() > 1e-6).any(1))
+    if from_word[0].equal(from_word[1]):
+        return sorted(bugs, key=len)[0] if bugs else "values are rotated by their places, too (RoPE): only queries and keys should be"
+    return next((bug for bug in bugs if "without a transpose back" in bug), _VIEWED)
+
+
+def _unequal_sums(probe: _Probe, causal: bool) -> str:
+    "The bug, if weights do not sum to 1: values that are 1 everywhere must come out as 1."
+    n, sums = probe.t.x.shape[1], probe.with_values(torch.ones(1))
+    if nearly(sums, torch.ones_like(sums), 1e-4):
+        return ""
+    weights = torch.stack([probe.with_values(probe.at(j)) for j in range(n)], 2)  # (b, n_q, n_k, inner)
+    if (weights < -1e-5).any():
+        return "weights are negative: the softmax is missing, or something is added"
+    if nearly(over := weights.sum(1), torch.ones_like(over)):
+        return "the softmax normalises over queries (dim=-2), not keys (dim=-1): columns sum to 1, rows do not"
+    if causal and nearly(sums[:, -1], torch.ones_like(sums[:, -1])) and (sums < 1 + 1e-4).all():
+        return (
+            "the mask is applied after the softmax and rows are not normalised again: the forbidden scores leak through"
+            " the denominator; mask before the softmax"
+        )
+    return "the weights of a row do not sum to 1: normalised along another dimension, masked after the softmax, or not at all"
+
+
+def _scaled(probe: _Probe, heads: list[int]) -> str | None:
+    "The wrong scale: of what a key adds to the score of its own word, where places do not differ."
+    last, keys, logits = probe.t.x.shape[1] - 1, probe.keys, []
+    for factor in (probe.at(last), torch.zeros(1)):  # the last word's key alone; none
+        rows = torch.where(keys, probe.rows * factor, probe.rows)
+        logits.append(probe.with_values(probe.at(last), rows)[:, last].clamp(0, 1).logit())
+    more, sure = logits[0] - logits[1], logits[0].abs() < 8  # (b, inner); where the weight is not almost 0 or 1
+    for r in (r for h in heads for r in _readings(probe.t, h) if not r.bug):
+        dots = (r.q * r.k).sum(-1)[..., last, None, None].expand(-1, -1, 1, r.v.shape[-1])
+        for dot in (m[:, 0] for bug, m in _merges(dots, r.order) if not bug and m[:, 0].shape == more.shape):
+            scale, right = float((dot * more)[sure].sum() / dot[sure].square().sum()), r.q.shape[-1] ** -0.5
+            if (sure & (more.abs() > 0.05)).any() and nearly(dot[sure] * scale, more[sure], 5e-3):
+                context, width = (r.q @ r.k.mT * scale).softmax(-1) @ r.v, probe.t.x.shape[-1]
+                known = name_attention_bug(context, r.q, r.k, r.v, d_model=width, scales_only=True)
+                other = f"wrong scale: the scores are multiplied by {scale:.4g}, not by {right:.4g}, which is 1/√d_head"
+                return None if abs(scale - right) < 0.01 * right else known or other
     return None
