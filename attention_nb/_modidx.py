@@ -499,6 +499,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                           'attention_nb.projections._Reading': ('projections.html#_reading', 'attention_nb/projections.py'),
                                           'attention_nb.projections._added_to_sum': ( 'projections.html#_added_to_sum',
                                                                                       'attention_nb/projections.py'),
+                                          'attention_nb.projections._altered': ('projections.html#_altered', 'attention_nb/projections.py'),
                                           'attention_nb.projections._among_heads': ( 'projections.html#_among_heads',
                                                                                      'attention_nb/projections.py'),
                                           'attention_nb.projections._back': ('projections.html#_back', 'attention_nb/projections.py'),

@@ -505,6 +505,12 @@ def _rarer_suspects(
                 f" nothing to see, gets {gets}",
                 scores.masked_fill(~full.tril(-1), number).softmax(-1) @ v,
             )
+        strict = full.tril(-1).expand(scores.shape[-2:]).clone()
+        strict[0, 0] = True
+        yield (
+            "the mask is off by one: a query does not see itself, its own place (diagonal), but for the first",
+            masked_softmax(scores, strict) @ v,
+        )
 
 
 def _repeats(a: _Attention) -> None:

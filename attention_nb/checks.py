@@ -139,7 +139,7 @@ def check_softmax(
 def check_masked_softmax(
     fn: Callable[..., Any],  # fn(scores, mask), over the last dimension; mask boolean, True = may attend
 ) -> Report:  # raises CheckFailed if a property does not hold
-    "Check any masked softmax: what is forbidden gets exactly 0, whatever its score."
+    "Check any masked softmax: what is forbidden gets exactly 0, for scores up to ±10⁴."
     _callable("fn", fn, "a function of scores and mask", 2)
     return _run(f"check_masked_softmax({name_of(fn)})", lambda: masked_softmax_properties(fn))
 

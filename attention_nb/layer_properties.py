@@ -294,11 +294,17 @@ def _draw(a: _Layer, b: int = _B, n: int = _N, seed: int = 0) -> Tensor:
 def _runs(a: _Layer) -> None:
     x = _draw(a)
     try:
-        y = a(x)
+        y, rest = a.all(x)
     except Exception as e:
         _wrong_width(a, e)
         raise Broken(f"x {tuple(x.shape)}: it raised {first_line(e)}", _shape_bug(a, e)) from None
     check_is_tensor(y)
+    if y.shape[-1] == _N != a.d_model and any(isinstance(t, Tensor) and t.shape == x.shape for t in rest[:1]):
+        shapes = f"{tuple(y.shape)} and {tuple(rest[0].shape)}"
+        raise Broken(
+            f"x {tuple(x.shape)}: it gives shapes {shapes}",
+            "it returns (weights, output), where (output, weights) is expected",
+        )
     if y.ndim != 3 or y.shape[:2] != x.shape[:2]:
         raise Broken(
             f"x {tuple(x.shape)}: it gives shape {tuple(y.shape)}, expected ({_B}, {_N}, d_out)",
@@ -322,7 +328,8 @@ def _not_finite(a: _Layer, y: Tensor) -> tuple[str, str]:
             "the causal mask is off by one (diagonal): a word does not see itself, so the first sees nothing, and its"
             " softmax is 0 / 0"
         )
-    return "", "ordinary inputs already give NaN or infinity"
+    usual = "ordinary inputs already give NaN or infinity"
+    return "", usual + (": is a mask multiplied by -inf? (0 · inf is NaN: masked_fill)" if a.causal else "")
 
 
 def _wrong_width(a: _Layer, e: Exception) -> None:
@@ -1124,6 +1131,12 @@ def _tied(a: _Layer) -> None:
 
 def _state(a: _Layer) -> None:
     module, x = a.layer, _draw(a)
+    shapes = [{k: getattr(v, "shape", None) for k, v in m.state_dict().items()} for m in (a.fresh, module)]
+    if changed := [k for k in shapes[1] if shapes[0].get(k) != shapes[1][k]]:
+        raise Broken(
+            f"after some calls {changed[0]} has come into the state dict, or changed its shape there",
+            "forward adds to the state dict (register_buffer without persistent=False?): it does not load into a new layer",
+        )
     want, state = a(x), {k: v.clone() for k, v in module.state_dict().items()}
     try:
         other = _deepcopy(module)

@@ -18,7 +18,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .masks import causal_mask
-from .self_attention import scaled_dot_product_attention
+from .self_attention import attention_scores, scaled_dot_product_attention
+from .softmax import masked_softmax
 from .reports import nearly
 from .suspects import name_attention_bug
 
@@ -605,7 +606,7 @@ def compare_with_own_weights(
         for turned, way in ways[:2]:
             if suspect := _suspect(way, first, mask):
                 return False, _joined(suspect, turned)
-        return False, None
+        return False, _altered(t, first, mask)
 
 
 def _wide(t: Trace, h: int, heads: str = "") -> str:
@@ -695,6 +696,47 @@ def _suspect(t: Trace, heads: list[int], mask: Tensor | None) -> str | None:
                     ends.setdefault(_joined(missing, reading.bug, merge_bug), end)
                 width = t.x.shape[-1]
                 if bug := name_attention_bug(target, reading.q, reading.k, reading.v, mask, d_model=width, ends=ends):
+                    return bug
+    return None
+
+
+_SQUASHED: dict[str, Callable[[Tensor], Tensor]] = {
+    "scores are squashed by tanh before the softmax": torch.tanh,
+    "scores are cut off at ±1 before the softmax": lambda s: s.clamp(-1, 1),
+    "negative scores are cut off (ReLU) before the softmax": torch.relu,
+} | {
+    f"scores are squashed to ±{cap} by tanh (if that is meant, keep {cap} in an attribute named softcap)": (
+        lambda s, cap=cap: cap * torch.tanh(s / cap)
+    )
+    for cap in (5, 10, 15, 20, 30, 50)
+}
+
+
+def _altered(t: Trace, heads: list[int], mask: Tensor | None) -> str | None:
+    "What was done to queries, keys, values or scores, if that explains the numbers."
+    for _, target, before in islice(_targets(t), 1):
+        for r in islice((r for h in heads for r in _readings(t, h) if not r.bug), 4):
+            other_order = r.k.transpose(1, 2).flatten(2).unflatten(2, (-1, r.k.shape[1])).permute(0, 3, 1, 2)
+            inputs = {
+                "queries or keys are used as values: v is ignored": [(r.q, r.k, r.q), (r.q, r.k, r.k), (r.k, r.q, r.k)],
+                "negative queries, keys and values are cut off (ReLU behind the projections)": [
+                    (r.q.relu(), r.k.relu(), r.v.relu())
+                ],
+                "negative queries and keys are cut off (ReLU behind the projections)": [(r.q.relu(), r.k.relu(), r.v)],
+                "queries and keys are normalised over the words, not over their features (dim)": [
+                    (F.normalize(r.q, dim=-2) * more, F.normalize(r.k, dim=-2), r.v)
+                    for more in (1.0, r.q.shape[-1] ** 0.5, 10 * r.q.shape[-1] ** 0.5)  # scaled, not scaled, by 10
+                ],
+                "queries and keys are split into heads in different orders": [(r.q, other_order, r.v)],
+            }
+            contexts = [
+                (bug, scaled_dot_product_attention(*qkv, mask)[0]) for bug, made in inputs.items() for qkv in made
+                if qkv[2].shape == r.v.shape
+            ]
+            scores, allowed = attention_scores(r.q, r.k), torch.tensor(True) if mask is None else mask
+            contexts += [(bug, masked_softmax(squash(scores), allowed) @ r.v) for bug, squash in _SQUASHED.items()]
+            for bug, context in contexts:
+                if any(nearly(before(m), target, 1e-4) for wrong, m in _merges(context, r.order) if not wrong):
                     return bug
     return None
 

@@ -446,6 +446,9 @@ def _alike(contexts: Tensor, got: Tensor, finish: _End) -> list[int]:
 _LN_2 = 0.6931471805599453
 _SOFTMAXES: dict[str, Callable[[Tensor, int], Tensor]] = {
     "it normalises over the whole tensor, not along one dim": lambda x, d: softmax(x.flatten()).view_as(x),
+    "the sum runs over the whole tensor, not along one dim: sum(dim, keepdim=True)": (
+        lambda x, d: (e := (x - x.amax(d, keepdim=True)).exp()) / e.sum()
+    ),
     "it normalises over the last two dimensions together": lambda x, d: softmax(x.flatten(-2)).view_as(x),
     "the division by the sum is missing: the exponentials do not sum to 1": lambda x, d: x.exp(),
     "the division by the sum is missing: rows do not sum to 1": lambda x, d: (x - x.amax(d, keepdim=True)).exp(),
