@@ -417,7 +417,7 @@ def _as_wide(t: Trace) -> bool:
 def _probed(a: _Layer, t: Trace) -> str | None:
     "What probes find; a layer that they do not fit is not at fault."
     try:
-        return name_by_probes(t, a.layer, lambda m, x: a.call(m, x), a.n_heads, a.causal)
+        return name_by_probes(t, a.layer, lambda m, x: _first_tensor(a.call(m, x))[0], a.n_heads, a.causal)
     except Exception:
         return None
 

@@ -828,16 +828,19 @@ _HARMLESS = r"rel|bias|pos|emb|rope|rot|alibi|slope|sink|(^|[._])(q|k|query|key|
 
 
 class _Probe:
-    "A layer whose projections give other rows, and what then reaches its output projection."
+    "A layer whose projections give other rows, and what then reaches its output projection, or comes out without one."
 
     def __init__(self, t: Trace, layer: nn.Module, call: Callable[[nn.Module, Tensor], Any]):
         self.t, self.layer, self.call, self.leaves = t, layer, call, _leaves(layer)
         self.role = {name: role for role in _ASKED for name in t.names.get(role, [])}
         self.rows = torch.cat([r for role in _ASKED for r in t.rows.get(role, [])], -1)  # as they were, (b, n, width)
         self.widths = [r.shape[-1] for role in _ASKED for r in t.rows.get(role, [])]
+        self.empty = self.context(0 * self.rows)  # zeros, unless something is added, such as a residual
         one_hot = torch.eye(self.rows.shape[-1])[:, None].expand(-1, t.x.shape[1], -1)
         self.routes = self.context(one_hot)  # where one feature of all words comes out, (width, n, inner)
         self.values = self.routes.abs().amax((1, 2)) > 1e-6  # scores were 0, so only values came out, (width,)
+        if not self.values.any():  # nothing did, so their names must tell
+            self.values = torch.cat([torch.full((w,), r == "v") for r, w in zip(self.role.values(), self.widths)])
 
     def context(self, rows: Tensor) -> Tensor:
         "What the output projection gets, (b, n, inner), if the others give `rows`, (b, n, width)."
@@ -853,11 +856,11 @@ class _Probe:
 
         parts = zip(self.role, rows.split(self.widths, -1))
         handles = [self.leaves[name].register_forward_hook(instead(part)) for name, part in parts]
-        last = self.leaves[self.t.names["out"][0]]
-        handles.append(last.register_forward_pre_hook(lambda _, args: seen.append(args[0].clone())))
+        for name in self.t.names.get("out", []):
+            handles.append(self.leaves[name].register_forward_pre_hook(lambda _, args: seen.append(args[0].clone())))
         try:
             with torch.no_grad():
-                self.call(self.layer, x)
+                seen.append(self.call(self.layer, x))
         finally:
             for handle in handles:
                 handle.remove()
@@ -899,15 +902,17 @@ def name_by_probes(
     learned = _learned(t, layer)
     once = all(t.calls.get(n) == 1 for names in t.names.values() for n in names)
     small = sum(r.shape[-1] for rows in t.rows.values() for r in rows) < 2000  # each feature is a sentence
-    if t.context is None or len(t.names["out"]) > 1 or not (once and small and {"v", "kv", "qkv"} & t.rows.keys()):
+    if not (once and small and {"v", "kv", "qkv"} & t.rows.keys()) or len(t.names.get("out", [])) > 1 or t.matrices:
         return None
     if not all(re.search(_HARMLESS, name.lower()) for name in learned):
         return None  # it may do something to the contexts
     probe, heads = _Probe(t, layer, call), _numbers_of_heads(t, n_heads)
-    if not probe.values.any() or not probe.routes.isfinite().all():
+    if probe.empty.any() or not probe.values.any() or not probe.routes.isfinite().all():
         return None
     weaker = any("sink" in name.lower() for name in learned) or _width(t) != t.inner  # by a sink, or a gate
-    bug = _misrouted(probe, heads) or ("" if weaker else _unequal_sums(probe, causal))
+    bug = _misrouted(probe, heads)
+    if bug in ("", _VIEWED) and not weaker:
+        bug = _unequal_sums(probe, causal) or bug
     return bug or (None if any("sink" not in name.lower() for name in learned) else _scaled(probe, heads))
 
 
@@ -933,7 +938,7 @@ def _misrouted(probe: _Probe, heads: list[int]) -> str:
                 for group, shared in () if viewed else _groups(c, h):
                     merges = ((_joined(group, bug), m > 0) for bug, m in _merges(shared, order))
                     bugs += [bug for bug, m in merges if m.shape == routes.shape and m.equal(routes)]
-    if "" in bugs:
+    if "" in bugs or not routes.any():
         return ""
     from_word = []
     for word in (1, n - 1):

@@ -1255,6 +1255,72 @@ class RotatesNeighbours(nn.Module):
         return self.proj((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
 
 
+# Layouts that once were refused ----------------------------------------------------------------------------------
+
+@right("self_attention", build=lambda c: c(20, 4), d_model=20)
+class SequenceFirstInside(nn.Module):
+    "(b, n, d) outside, (n, b, d) inside, heads beside sentences, one bare matrix."
+    def __init__(self, embed_dim, num_heads):
+        super().__init__()
+        self.num_heads, self.head_dim = num_heads, embed_dim // num_heads
+        self.in_proj_weight = nn.Parameter(torch.randn(3 * embed_dim, embed_dim) * 0.2)
+        self.out_proj = nn.Linear(embed_dim, embed_dim)
+
+    def forward(self, x):
+        x = x.transpose(0, 1)
+        n, b, width = x.shape
+        rows = F.linear(x, self.in_proj_weight).chunk(3, dim=-1)
+        q, k, v = (t.contiguous().view(n, b * self.num_heads, self.head_dim).transpose(0, 1) for t in rows)
+        weights = torch.bmm(q * self.head_dim ** -0.5, k.transpose(1, 2)).softmax(-1)
+        out = torch.bmm(weights, v).transpose(0, 1).contiguous().view(n, b, width)
+        return self.out_proj(out).transpose(0, 1)
+
+
+@right("self_attention", build=lambda c: c(20, 4), d_model=20, causal=True)
+class GateInQueries(nn.Module):
+    "Half of the query projection is a gate on the context."
+    def __init__(self, dim, num_heads):
+        super().__init__()
+        self.num_heads = num_heads
+        self.q_proj = nn.Linear(dim, 2 * dim)
+        self.k_proj, self.v_proj, self.o_proj = (nn.Linear(dim, dim) for _ in range(3))
+
+    def forward(self, x):
+        q, gate = self.q_proj(x).chunk(2, dim=-1)
+        parts = (t.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for t in (q, self.k_proj(x), self.v_proj(x)))
+        out = F.scaled_dot_product_attention(*parts, is_causal=True).transpose(1, 2).flatten(2)
+        return self.o_proj(out * gate.sigmoid())
+
+
+@right("self_attention", "talks between heads", build=lambda c: c(24, 3), d_model=24, causal=True)
+class TalkingHeads(nn.Module):
+    "Weights of the heads are mixed by a learned matrix, and places lower the scores."
+    def __init__(self, dim, n_heads):
+        super().__init__()
+        self.n_heads = n_heads
+        self.qkv, self.out = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+        self.talk = nn.Parameter(torch.eye(n_heads) + 0.1 * torch.randn(n_heads, n_heads))
+
+    def forward(self, x):
+        q, k, v = (t.unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for t in self.qkv(x).chunk(3, -1))
+        places = torch.arange(x.shape[1], dtype=x.dtype, device=x.device)
+        scores = q @ k.mT * q.shape[-1] ** -0.5 - 0.3 * (places[:, None] - places).abs()
+        future = torch.ones(scores.shape[-2:], dtype=torch.bool, device=x.device).triu(1)
+        weights = torch.einsum("gh,bhij->bgij", self.talk, scores.masked_fill(future, float("-inf")).softmax(-1))
+        return self.out((weights @ v).transpose(1, 2).flatten(2))
+
+
+@right("self_attention", build=lambda c: c(20, 4), d_model=20)
+class OwnCall(nn.Module):
+    "A __call__ of its own, as in Flax."
+    def __init__(self, dim, n_heads):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(dim, n_heads, batch_first=True)
+
+    def __call__(self, x):
+        return self.attention(x, x, x)[0]
+
+
 # Someone else's library -----------------------------------------------------------------------------------------
 
 def library(module: str) -> Any:

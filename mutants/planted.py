@@ -176,6 +176,7 @@ C = "causal textbook"
 bug(C, "no mask at all", ("scores.masked_fill(~allowed, float(\"-inf\")).softmax(dim=-1).masked_fill(~allowed, 0)", "scores.softmax(dim=-1)"), LEAK)
 bug(C, "sees one ahead", (".tril(diagonal=n_k - n_q)", ".tril(diagonal=n_k - n_q + 1)"), LEAK + r"|off by one|one (too )?(far|many)|next")
 bug(C, "does not see itself", (".tril(diagonal=n_k - n_q)", ".tril(diagonal=n_k - n_q - 1)"), r"itself|own (place|position)|off by one|diagonal|present|one too few|fully")
+bug(C, "only the first word sees itself", (".tril(diagonal=n_k - n_q)", ".tril(diagonal=n_k - n_q - 1) | (torch.arange(n_k) + torch.arange(n_q)[:, None] == 0)"), r"itself|own (place|position)|diagonal")
 bug(C, "looks at the future only", (".tril(diagonal=n_k - n_q)", ".triu(diagonal=n_k - n_q)"), LEAK + r"|triu|inver|wrong way|upper")
 bug(C, "aligned at the first key", (".tril(diagonal=n_k - n_q)", ".tril()"), r"align|lower.right|upper.left|top.left|bottom.right|last (key|query)|n_q")
 bug(C, "weights are masked after softmax", ("scores.masked_fill(~allowed, float(\"-inf\")).softmax(dim=-1).masked_fill(~allowed, 0)",
@@ -485,6 +486,38 @@ bug(H, "32 bits come back", ("self.dropout(weights) @ v", "self.dropout(weights)
 bug("CausalWithABuffer", "the mask is a parameter", ('self.register_buffer("mask", torch.triu(torch.ones(context_length, context_length), diagonal=1))',
     "self.mask = nn.Parameter(torch.triu(torch.ones(context_length, context_length), diagonal=1))"), r"register_buffer")
 
+# Places in the scores: no reference, but probes -------------------------------------------------------------------
+
+RN, LB, BOTH = "RotatesNeighbours", "LinearBias", "LlamaLike, looks both ways"
+bug(RN, "the root of the model's width", (" * q.shape[-1] ** -0.5", " * x.shape[-1] ** -0.5"), SCALE)
+bug(RN, "split with a view", [(".unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for t", ".reshape(len(t), self.n_heads, t.shape[1], -1) for t")], SPLIT)
+bug(RN, "merged without transpose", ("@ v).transpose(1, 2).flatten(2))", "@ v).reshape(x.shape))"), MERGE)
+bug(RN, "softmax over the queries", ("scores.softmax(-1)", "scores.softmax(-2)"), QUERIES)
+bug(RN, "the values are rotated, too", ("softmax(-1) @ v)", "softmax(-1) @ self.rotate(v))"), r"values? .*rotat|rotat.*values?")
+LSDPA = "F.scaled_dot_product_attention(q, k, v, attn_mask=bias)"
+bug(LB, "no scale", (LSDPA, "F.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=1.0)"), SCALE)
+bug(LB, "the root of the model's width", (LSDPA, "F.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=x.shape[-1] ** -0.5)"), SCALE)
+bug(LB, "merged without transpose", (LSDPA + ".transpose(1, 2).flatten(2)", LSDPA + ".reshape(x.shape)"), MERGE)
+bug(LB, "split with a view", ("p(x).unflatten(-1, (self.n_heads, -1)).transpose(1, 2)", "p(x).reshape(len(x), self.n_heads, n, -1)"), SPLIT)
+bug(LB, "softmax over the queries", (LSDPA, "((q @ k.mT * q.shape[-1] ** -0.5 + bias).softmax(-2) @ v)"), QUERIES)
+bug(LB, "masked after softmax", (LSDPA, "((q @ k.mT * q.shape[-1] ** -0.5 - 0.1 * distance.abs()).softmax(-1).tril() @ v)"), r"after (the )?softmax|sum to 1|denomin|renorm")
+bug("RelativeBias", "softmax over the queries", ("softmax(-1)", "softmax(-2)"), QUERIES)
+bug("RelativeBias", "merged without transpose", ("@ v).transpose(1, 2).flatten(2)", "@ v).reshape(x.shape)"), MERGE)
+
+# More bugs of layers ----------------------------------------------------------------------------------------------
+
+MH, MHC = "MultiHead", "MultiHead, causal"
+bug("MultiHead as self-attention", "the mask is made in forward, and saved", ("        scores = q @", "        if not hasattr(self, 'seen') or self.seen.shape[0] < n:\n            self.register_buffer('seen', torch.ones(n, n))\n        scores = q @"), r"state.?dict|persistent|register")
+bug("MultiHead as self-attention", "weights come first", ("return self.out_proj(context)", "return weights, self.out_proj(context)"), r"\(weights, output\)|order of .*return")
+bug(MH, "queries are the values", ("v = self.v_proj(x).view(b, n, self.n_heads, self.d_head).transpose(1, 2)", "v = q"), r"v_proj is (never|not) used|as values|v_proj is not")
+bug(MH, "keys are split in another order", ("k = self.k_proj(x).view(b, n, self.n_heads, self.d_head).transpose(1, 2)", "k = self.k_proj(x).view(b, n, self.d_head, self.n_heads).permute(0, 3, 1, 2)"), r"split|order")
+bug(MH, "ReLU behind the projections", ("        scores = q @", "        q, k, v = q.relu(), k.relu(), v.relu()\n        scores = q @"), r"relu|negative")
+bug(MH, "normalised over the words", ("        scores = q @", "        q, k = F.normalize(q, dim=-2), F.normalize(k, dim=-2)\n        scores = q @"), r"norm")
+bug(MH, "scores are squashed", ("        if self.causal:", "        scores = scores.tanh()\n        if self.causal:"), r"tanh|squash")
+bug(MHC, "a mask times minus infinity", ('scores = scores.masked_fill(future, float("-inf"))', 'scores = scores + future.float() * float("-inf")'), r"0 · inf|masked_fill")
+bug("SequenceFirstInside", "no scale", (" * self.head_dim ** -0.5", ""), SCALE)
+bug("SequenceFirstInside", "merged as sentence first", (".transpose(0, 1).contiguous().view(n, b, width)", ".contiguous().view(n, b, width)"), MERGE + "|" + BATCH)
+
 # Softmax ---------------------------------------------------------------------------------------------------------
 
 S, L = "shifted softmax", "over the last"
@@ -517,6 +550,8 @@ bug("by log softmax", "the logarithm is left", (".exp()", ""), r"log|negative|ex
 bug("online softmax", "the old sum is not rescaled", ("total = total * (top - new).exp() +", "total = total +"), r"resc|online|sum to 1|running|maxim|denomin")
 bug("wide softmax", "narrow", ("x.double() / temperature", "x.half() / temperature"), r"precis|float16|half|16.bit|accura|round|" + NAN)
 bug("softmax with its own backward", "a backward without the sum", ("(grad - (y * grad).sum(-1, keepdim=True))", "grad"), GRAD + r"|jacobian|backward")
+bug(S, "the sum runs over all rows", ("e.sum(dim=dim, keepdim=True)", "e.sum()"), r"whole|all rows|one dim")
+bug(S, "computed in bfloat16", ("torch.exp(x - x.max(dim=dim, keepdim=True).values)", "torch.exp((x - x.max(dim=dim, keepdim=True).values).bfloat16())"), r"bfloat16|precis|round")
 PS = "package: softmax"
 bug(L, "a tiny number in the denominator", ("exps.sum(-1, keepdim=True)", "(exps.sum(-1, keepdim=True) + 1e-4)"), r"an epsilon, about 0\.0001")
 bug(PS, "not shifted", ("e = (z - z.amax(dim, keepdim=True).detach()).exp()", "e = z.exp()"), NAN + r"|maxim|largest|stab")
