@@ -163,7 +163,8 @@ def trace_layer(
     out, calls, ins, outs = _watch({name: leaves[name] for name in names}, lambda: call(layer, x))
     found = list(_called(leaves, names, outs, x))
     bare = _bare(layer, leaves)
-    found += [(role, _times(x, p, layer, name, _bias(layer, role))) for name, (role, p) in bare.items()]
+    inward = {name: role_p for name, role_p in bare.items() if role_p[0] != "out"}
+    found += [(role, _times(x, p, layer, name, _bias(layer, role))) for name, (role, p) in inward.items()]
     silent = {n: leaves[n] for n, r in names.items() if r != "out" and n not in outs}
     direct = _without_hooks(layer, silent, {n: p for n, (_, p) in bare.items()}, x, call)
     read = [name for name in direct if name in silent]
@@ -214,7 +215,7 @@ def _without_hooks(
 def _used(
     layer: nn.Module, weights: dict[str, Any], x: Tensor, call: Callable[[nn.Module, Tensor], Tensor]
 ) -> list[str]:
-    "Of some weights, those that the output depends on; all that are frozen or bare, if it wants no gradient at all."
+    "Of some weights, those that the output depends on; all that are bare, if it wants no gradient at all."
     asked = {n: w for n, w in weights.items() if isinstance(w, nn.Parameter) and w.requires_grad}
     with torch.enable_grad():
         out = call(layer, x) if asked else x
@@ -335,9 +336,7 @@ def _rows(t: Any, x: Tensor) -> Tensor | None:
     "As (b, n, width), if it can be read so."
     if not isinstance(t, Tensor) or t.ndim < 2 or t.numel() % (x.shape[0] * x.shape[1]):
         return None
-    if t.shape[:2] == x.shape[:2]:
-        return t.flatten(2)
-    return t.view(*x.shape[:2], -1) if t.ndim == 2 else None
+    return t.reshape(*x.shape[:2], -1) if t.ndim == 2 or t.shape[:2] == x.shape[:2] else None
 
 
 def _times(x: Tensor, p: Tensor, layer: nn.Module, name: str, bias: Tensor | None) -> list[tuple[str, Tensor]]:
@@ -483,7 +482,7 @@ def _fused(rows: Tensor, h: int, name: str) -> Iterator[_Reading]:
     for (_, b1, q), (_, b2, k), (_, b3, v) in product(*(list(_split(c, h)) for c in chunks)):
         if b1 or b2 or b3:
             yield _Reading(q, k, v, b1 or b2 or b3, "")
-    if n % 3 == 0 or h > 1:
+    if h > 1:
         mixed = rows.reshape(b, h, n, -1).chunk(3, -1)
         yield _Reading(
             mixed[0],
@@ -549,14 +548,14 @@ def _targets(t: Trace) -> Iterator[tuple[str, Tensor, Callable[[Tensor], Tensor]
 
         def project(c: Tensor, out_proj: nn.Module = out_proj) -> Tensor:
             weight, bias = out_proj.get_parameter("weight"), getattr(out_proj, "bias", None)
-            return F.linear(c, weight, bias) if c.shape[-1] == weight.shape[-1] else c
+            return F.linear(c, weight, bias) if c.shape[-1] == weight.shape[-1] else c[..., :0]  # agrees with nothing
 
         yield "", t.out, project
         yield f"the output projection {name} is never applied", t.out, same
         if isinstance(out_proj, nn.Linear) and out_proj.in_features == out_proj.out_features:
 
             def turned(c: Tensor, out_proj: nn.Linear = out_proj) -> Tensor:
-                return F.linear(c, out_proj.weight.T, out_proj.bias) if c.shape[-1] == out_proj.in_features else c
+                return F.linear(c, out_proj.weight.T, out_proj.bias) if c.shape[-1] == out_proj.in_features else c[..., :0]
 
             yield _untransposed([name]), t.out, turned
     for name, matrix in t.matrices.items():
@@ -564,7 +563,7 @@ def _targets(t: Trace) -> Iterator[tuple[str, Tensor, Callable[[Tensor], Tensor]
         for m in (matrix.flatten(0, -2), matrix.flatten(0, -2).T):
 
             def multiply(c: Tensor, m: Tensor = m) -> Tensor:
-                return c @ m if c.shape[-1] == m.shape[0] else c
+                return c @ m if c.shape[-1] == m.shape[0] else c[..., :0]
 
             yield "", out, multiply
         yield f"the output projection {name} is never applied", t.out, same
