@@ -580,7 +580,6 @@ def compare_with_own_weights(
 ) -> tuple[bool, str | None]:  # does it agree? and if not, the bug
     "Compute attention from what the layer's own projections gave, and find out how the layer differs."
     mask = causal_mask(t.x.shape[1]).triu(1 - (window or t.x.shape[1])) if causal else None
-    all_h = [h for h in range(1, min(_width(t), 64) + 1) if _width(t) % h == 0]
     first = _numbers_of_heads(t, n_heads)
     with torch.no_grad():
         ways = [("", t), *((bug, t._replace(rows=rows)) for bug, rows in t.others)]
@@ -595,7 +594,7 @@ def compare_with_own_weights(
         for turned, way in ways[:2]:
             for bug in _explanations(way, first, mask):
                 return False, _joined(turned, bug)
-        for h in all_h:
+        for h in _numbers_of_heads(t, None):
             if h not in first and "" in _explanations(t, [h], mask, right=True):
                 return False, f"the rows are split into {_wide(t, h, ' heads')}, not into {_wide(t, first[0])}"
         for turned, way in ways[:2]:
