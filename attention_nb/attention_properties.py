@@ -36,7 +36,7 @@ from attention_nb.reports import (
 from .testing import random_qkv
 from .self_attention import attention_scores
 from .softmax import masked_softmax
-from .suspects import name_added, name_attention_bug, name_suspect
+from .suspects import name_added, name_rounded, name_attention_bug, name_suspect
 
 # %% auto #0
 __all__ = ['attention_properties']
@@ -331,19 +331,22 @@ def _turned_works(a: _Attention, q: Tensor, k: Tensor, v: Tensor) -> bool:
         return False
 
 
+_SQUARE_ONLY = "it works only when n_q = n_k: it mixes up the lengths of queries and keys"
+
+
 def _shape_error(a: _Attention, e: Exception) -> None:
     "It raised at all-different sizes: find out which equality it silently needs."
     q, k, v = _draw(a.usual)
     equal = {
-        "it works only when n_q = n_k: it mixes up the lengths of queries and keys": _Sizes(n_k=5),
+        _SQUARE_ONLY: _Sizes(n_k=5),
         "it works only when d_k = d_v: it takes the width of keys for that of values": _Sizes(
             d_v=17, n_k=a.usual.n_k
         ),
+        "it works only when n_q = n_k and d_k = d_v: it mixes up lengths or widths": _CUBE,
         "it works only when n_q = n_k = d_k: an axis is mixed up, or .T transposes the wrong one": _Sizes(
             n_q=5, n_k=5, d_k=5, d_v=5
         ),
         "it works only when h = n: the axes of heads and sequence are mixed up": _Sizes(h=5, n_q=5, n_k=5),
-        "it works only when n_q = n_k and d_k = d_v: it mixes up lengths or widths": _CUBE,
         "it works only when b = h": _Sizes(h=2, b=2, n_k=a.usual.n_k),
         "it works only when all sizes are equal: axes are mixed up, as by .T on four dimensions, which turns them all round": _EQUAL,
     }
@@ -394,7 +397,7 @@ def _smallest(a: _Attention, masked: bool = False) -> str:
 
 def _recognise(a: _Attention) -> str | None:
     "The bug that explains its numbers; what breaks one search need not break the next."
-    for look in (_added, _only_scaled, _suspected, _wrong_scale):
+    for look in (_added, _rounded, _only_scaled, _suspected, _wrong_scale):
         try:
             if bug := look(a):
                 return bug
@@ -444,6 +447,12 @@ def _added(a: _Attention) -> str | None:
     return None
 
 
+def _rounded(a: _Attention) -> str | None:
+    "The narrower type that it computes in."
+    q, k, _ = _draw(a.usual)
+    return name_rounded(_used_weights(a, q, k))
+
+
 def _wrong_scale(a: _Attention) -> str | None:
     "What it multiplies scores with, read from two weights of the last query, if that explains its numbers."
     q, k, v = _draw(a.usual)
@@ -471,17 +480,16 @@ def _rarer_suspects(
     a: _Attention, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None
 ) -> Iterator[tuple[str, Tensor]]:
     "Attention with bugs that a layer may have by design."
-    for how, norm in _NORMS.items():
-        for names, changed in {
-            "queries are": (norm(q), k, v),
-            "keys are": (q, norm(k), v),
-            "queries and keys are": (norm(q), norm(k), v),
-            "values are": (q, k, norm(v)),
-        }.items():
-            yield f"the {names} {how} before they are used", a.oracle(*changed, mask)
-            yield f"the {names} {how} before they are used; and the scores are not scaled", a.oracle(
-                changed[0] / a.right_scale(q), *changed[1:], mask
-            )
+    for again, unscaled in (("", 1.0), ("; and the scores are not scaled", 1 / a.right_scale(q))):
+        for how, norm in _NORMS.items():
+            for names, changed in {
+                "queries are": (norm(q), k, v),
+                "keys are": (q, norm(k), v),
+                "queries and keys are": (norm(q), norm(k), v),
+                "values are": (q, k, norm(v)),
+            }.items():
+                sentence = f"the {names} {how} before they are used{again}"
+                yield sentence, a.oracle(changed[0] * unscaled, *changed[1:], mask)
     for shift in (1, -1):
         rolled = (k.roll(shift, 1), v.roll(shift, 1))
         yield "keys and values come from another head than the queries", a.oracle(q, *rolled, mask)
@@ -702,27 +710,26 @@ def _single(a: _Attention) -> None:
         try:
             got = a(q, k, v)
         except Exception as e:
-            bug = _size_one(sizes) if _takes_other_lengths(a) else _ONE_LENGTH
-            raise Broken(f"{shown}: it raised {type(e).__name__}: {str(e)[:150]}", bug) from None
+            raise Broken(f"{shown}: it raised {type(e).__name__}: {str(e)[:150]}", _size_bug(a, sizes)) from None
         if got.shape != (*q.shape[:-1], v.shape[-1]):
-            raise Broken(
-                f"{shown}: it gives shape {tuple(got.shape)}, expected {(*q.shape[:-1], v.shape[-1])}",
-                _size_one(sizes),
-            )
+            example = f"{shown}: it gives shape {tuple(got.shape)}, expected {(*q.shape[:-1], v.shape[-1])}"
+            raise Broken(example, _size_bug(a, sizes))
         for t in a.raw(q, k, v)[1]:
             if isinstance(t, Tensor) and t.ndim < usual_rank:
-                raise Broken(f"{shown}: the returned weights have shape {tuple(t.shape)}", _size_one(sizes))
+                raise Broken(f"{shown}: the returned weights have shape {tuple(t.shape)}", _size_bug(a, sizes))
         if want is not None and not nearly(got, want):
-            bug = _size_one(sizes) if a.sound else a.bug
+            bug = _size_bug(a, sizes) if a.sound else a.bug
+            a.lengths = False
             raise Broken(f"{shown}: {first_difference(got, want)}", bug, symptom=True)
 
 
-def _size_one(sizes: _Sizes) -> str:
-    ones = [what for what, n in zip(("the batch", "the heads", "the queries", "the keys"), sizes) if n == 1]
-    return (
-        f"it breaks when {' and '.join(ones) or 'the width'} has length 1: squeeze() without a dim, or a division"
-        " by n - 1?"
-    )
+def _size_bug(a: _Attention, sizes: _Sizes) -> str:
+    "Say which of its lengths are 1, if other lengths work."
+    if not _takes_other_lengths(a):
+        return _ONE_LENGTH
+    ones = [what for what, n in zip(("sentence", "head", "query", "key"), sizes) if n == 1]
+    what = " and ".join(f"one {what}" for what in ones) or "width 1"
+    return f"it breaks for {what}: squeeze() without a dim, or a division by n - 1?"
 
 
 _ONE_LENGTH = (
@@ -751,12 +758,12 @@ def _lengths(a: _Attention) -> None:
 
 
 def _takes_other_lengths(a: _Attention) -> bool:
-    "Whether it runs with one query and one key more than usual."
+    "Whether one query and one key more than usual give a context of that length."
+    q, k, v = _draw(_longer(a, 1))
     try:
-        a(*_draw(_longer(a, 1)))
+        return a(q, k, v).shape[:-1] == q.shape[:-1]
     except Exception:
         return False
-    return True
 
 
 def _rectangular(a: _Attention) -> None:
@@ -773,8 +780,11 @@ def _rectangular(a: _Attention) -> None:
                 ) from None
             raise Broken(
                 f"{sizes_of(q=q, k=k, v=v)}: it raised {type(e).__name__}: {str(e)[:150]}",
-                "it works only when n_q = n_k: it mixes up the lengths of queries and keys",
+                _SQUARE_ONLY if _takes_other_lengths(a) else _ONE_LENGTH,
             ) from None
+        if got.shape != want.shape:
+            example = f"{sizes_of(q=q, k=k, v=v)}: it gives shape {tuple(got.shape)}, expected {tuple(want.shape)}"
+            raise Broken(example, _size_bug(a, sizes) if sizes.n_q == 1 else _SQUARE_ONLY)
         if not a.sound or nearly(got, want):
             continue
         if a.causal is True:
@@ -857,6 +867,7 @@ def _large(a: _Attention) -> None:
         overflow = (
             "the softmax underflows to 0 / 0: the largest score of the whole tensor, or of another row, is"
             " subtracted, not the row's own (amax(-1, keepdim=True))"
+            + ("; or the mask comes after the softmax" if a.causal else "")
         )
     if not out.isfinite().all():
         raise Broken("scores up to ±10⁴: the context is NaN or infinite", overflow, symptom=a.bug == _NAN)
@@ -865,23 +876,19 @@ def _large(a: _Attention) -> None:
             if g is not None and not g.isfinite().all():
                 raise Broken(f"scores up to ±10⁴: the gradient of {name} is NaN or infinite", overflow)
     if a.sound and not nearly(out.detach(), want := a.oracle(q, k, v), 1e-2):
-        raise Broken(
-            f"scores up to ±10⁴: {first_difference(out, want)}",
-            "large scores are cut off or rounded: a clamp, a "
-            "maximum over more than the row, or a stand-in for minus infinity that is not small enough",
-        )
+        raise Broken(f"scores up to ±10⁴: {first_difference(out, want)}", _CUT)
     q, k, v = _draw(a.usual)
     q[..., 0], k[..., 0] = 1, -2e4 / scale  # all scores low: softmax does not mind
     if a.sound and not nearly(got := a(q, k, v), want := a.oracle(q, k, v), 3e-2):
-        raise Broken(
-            f"all scores near -2 · 10⁴: {first_difference(got, want)}",
-            (
-                "minus infinity is a number that is not small enough "
-                "(such as -1e4): where scores are lower, the mask leaks"
-                if a.causal
-                else overflow
-            ),
-        )
+        bug = _CUT if got.isfinite().all() else overflow
+        raise Broken(f"all scores near -2 · 10⁴: {first_difference(got, want)}", _LEAKS if a.causal else bug)
+
+
+_CUT = (
+    "large scores are cut off or rounded: a clamp, a "
+    "maximum over more than the row, or a stand-in for minus infinity that is not small enough"
+)
+_LEAKS = "minus infinity is a number that is not small enough (such as -1e4): where scores are lower, the mask leaks"
 
 
 def _half(a: _Attention) -> None:
@@ -969,7 +976,9 @@ def _long(a: _Attention) -> None:
         got = a(q, k, v)
     except Exception as e:
         raise NotChecked(f"{sizes_of(q=q, k=k, v=v)}: it raises {first_line(e)}") from None
-    if nearly(got, want := _wants(a, q, k, v), 1e-3):
+    if got.shape != (want := _wants(a, q, k, v)).shape:
+        raise NotChecked(f"{sizes_of(q=q, k=k, v=v)}: it gives shape {tuple(got.shape)}")
+    if nearly(got, want, 1e-3):
         return
     right, wrong = a.usual.n_k + 2, _LONG
     while wrong - right > 1:  # a length at which it goes wrong, while it does not with one key less
@@ -989,15 +998,13 @@ def _long_bug(a: _Attention, got: Tensor, q: Tensor, k: Tensor, v: Tensor) -> st
     cut = "the last of many keys are never seen: a block that is not full is dropped (the tail), or a length is fixed"
     if bug := tell((cut, _wants(a, q, k, v, seen)) for seen in range(1, n)):
         return bug
-    scores = attention_scores(q, k, a.scale)
-    if bug := tell(chain.from_iterable(_tiles(scores, a.allowed(q, k), v, tile) for tile in range(1, n))):
-        return bug
     v2 = v.clone()
     v2[..., -1, :] += 100
     moved = (a(q, k, v2) - got).abs().amax((0, 1, -1)) > 1
     if a.causal and moved[:-1].any():
         return f"from query {int(moved.nonzero()[0])} on the future leaks: the causal mask has a length written into it"
-    return None
+    scores = attention_scores(q, k, a.scale)
+    return tell(chain.from_iterable(_tiles(scores, a.allowed(q, k), v, tile) for tile in range(1, n)))
 
 
 def _tiles(scores: Tensor, allowed: Tensor | None, v: Tensor, tile: int) -> Iterator[tuple[str, Tensor]]:

@@ -25,7 +25,13 @@ from attention_nb.reports import (
     parameters_of,
     some_mask,
 )
-from .suspects import masked_softmax_suspects, name_added, name_suspect, softmax_suspects
+from attention_nb.suspects import (
+    masked_softmax_suspects,
+    name_added,
+    name_rounded,
+    name_suspect,
+    softmax_suspects,
+)
 
 # %% auto #0
 __all__ = ['softmax_properties', 'masked_softmax_properties']
@@ -77,6 +83,11 @@ def _row(*shape: int, seed: int = 0) -> Tensor:
     "Random scores."
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed)) * 2
 
+
+def _shown(x: Tensor) -> str:
+    "Its numbers, to four digits."
+    return str([float(f"{number:.4g}") for number in x.detach().flatten().tolist()])
+
 # %% ../nbs/82_softmax_properties.ipynb #plain-list
 def softmax_properties(
     fn: Callable[..., Any],  # fn(x), over the last dimension, or fn(x, dim)
@@ -124,7 +135,7 @@ def _softmax_agrees(s: _Softmax) -> None:
         got, want = s(x, dim), torch.softmax(x, dim)
         if not nearly(got, want, 1e-5):
             s.sound = False
-            for n in ([2], [3]) if len(shape) == 1 else ([2, 2], [2, 3], list(shape)):
+            for n in _smaller(shape):
                 x = _row(*n)
                 d = dim if -len(n) <= dim < len(n) else -1
                 got, want = s(x, d), torch.softmax(x, d)
@@ -138,8 +149,14 @@ def _softmax_agrees(s: _Softmax) -> None:
             )
 
 
+def _smaller(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
+    "Sizes to try for a small example, and the shape itself."
+    sizes: list[tuple[int, ...]] = [(2,), (3,)] if len(shape) == 1 else [(2, 2), (2, 3), (2, 2, 2)][: len(shape)]
+    return [*sizes, shape]
+
+
 def _softmax_bug(s: _Softmax) -> str | None:
-    for shape, dim in reversed(s.dims):
+    for shape, dim in sorted(reversed(s.dims), key=lambda at: at[1] >= 0):  # dim=-1 is what most people write
         x = _row(*shape)
         got = s(x, dim).detach()
         if not nearly(got, torch.softmax(x, dim), 1e-5):
@@ -147,7 +164,7 @@ def _softmax_bug(s: _Softmax) -> str | None:
             known = ((name, w) for name, w in softmax_suspects(x, dim) if not nearly(w, right, 1e-5))
             if bug := name_suspect(got, known, 1e-5):
                 return bug
-    return name_added(s(_row(3, 5)), _row(3, 5))
+    return name_added(s(_row(3, 5)), _row(3, 5)) or name_rounded(s(_row(3, 5)))
 
 
 def _softmax_sums(s: _Softmax) -> None:
@@ -198,10 +215,11 @@ def _softmax_large(s: _Softmax) -> None:
         w = s(x)
         overflow = "it overflows: subtract the row's largest number before the exponential"
         if not w.isfinite().all():
-            raise Broken(f"{numbers_of(x=x)}: it gives {w.tolist()}", overflow)
+            raise Broken(f"{numbers_of(x=x)}: it gives {_shown(w)}", overflow)
         if w.requires_grad and not torch.autograd.grad(w[0], x)[0].isfinite().all():
             raise Broken(f"{numbers_of(x=x)}: the gradient is not finite", overflow)
         if s.sound and not nearly(w, torch.softmax(x, -1), 1e-4):
+            s.sound = False  # what else it gets wrong follows from this
             raise Broken(
                 f"{numbers_of(x=x)}: {first_difference(w, torch.softmax(x, -1))}",
                 "large numbers are cut off or rounded: a clamp, or something small added to the sum of"
@@ -215,7 +233,7 @@ def _softmax_rows(s: _Softmax) -> None:
         w = s(rows, dim)
         if not w.isfinite().all() or (s.sound and not nearly(w, torch.softmax(rows, dim), 1e-4)):
             raise Broken(
-                f"rows around 0, -60 and 60, dim={dim}: row sums are {w.sum(dim).tolist()}",
+                f"rows around 0, -60 and 60, dim={dim}: row sums are {_shown(w.sum(dim))}",
                 "the maximum is that of the whole tensor (or of another dim), not of each row: other rows underflow"
                 " to 0 or 0 / 0",
             )
@@ -228,7 +246,7 @@ def _softmax_inf(s: _Softmax) -> None:
         raise NotChecked("a row that begins with -inf gives NaN")
     if not w.isfinite().all() or (w[x.isinf()] != 0).any():
         raise Broken(
-            f"x = {x.tolist()}: it gives {w.tolist()}",
+            f"{numbers_of(x=x)}: it gives {_shown(w)}",
             "a score of minus infinity does not get the weight 0 (NaN: inf - inf, or 0 · inf)",
             symptom=True,
         )
@@ -238,7 +256,7 @@ def _softmax_one(s: _Softmax) -> None:
     for x in (torch.tensor([3.0]), torch.tensor([[3.0], [-2.0]]), torch.tensor([[3.0, 1.0]])):
         w = s(x)
         if s.sound and not nearly(w, torch.softmax(x, -1), 1e-5):
-            raise Broken(f"shape {tuple(x.shape)}: it gives {w.tolist()}", "it breaks for a dimension of length 1")
+            raise Broken(f"shape {tuple(x.shape)}: it gives {_shown(w)}", "it breaks for a dimension of length 1")
 
 
 def _softmax_half(s: _Softmax) -> None:
@@ -252,7 +270,7 @@ def _softmax_half(s: _Softmax) -> None:
             if not w.isfinite().all() or not nearly(w.float(), s(x.to(dtype).float()).float(), atol):
                 raise Broken(
                     f"{dtype}, shape {tuple(x.shape)}, numbers up to {x.max():.3g}: rows sum to"
-                    f" {w.float().sum(-1).tolist()}",
+                    f" {_shown(w.sum(-1, dtype=torch.float32))}",
                     f"it overflows or loses precision in {dtype}: subtract the largest number, and sum in float32",
                 )
 
@@ -277,7 +295,7 @@ class _MaskedSoftmax:
         self.fn, self.sound = fn, True
 
     def __call__(self, scores: Tensor, mask: Tensor) -> Tensor:
-        out: Tensor = self.fn(scores, mask)
+        out: Tensor = self.fn(scores, mask.clone())  # what one call does to a mask must not spoil the next
         check_is_tensor(out)
         if out.shape != scores.shape:
             raise Broken(
@@ -341,7 +359,7 @@ def _ms_agrees(m: _MaskedSoftmax) -> None:
         try:
             example = (
                 "scores [1, 2], mask [True, False]: it gives"
-                f" {[round(x, 4) for x in m(small, allowed)[0].tolist()]}, expected [1, 0]"
+                f" {_shown(m(small, allowed)[0])}, expected [1, 0]"
             )
         except Exception:
             example = f"scores {tuple(scores.shape)}: {first_difference(got, want)}"
@@ -358,7 +376,8 @@ def _masked_bug(m: _MaskedSoftmax) -> str | None:
             if bug := name_suspect(got, known, 1e-5):
                 return bug
     scores, mask = _ms_draw()
-    return name_added(m(scores, mask.expand(scores.shape).clone()), scores.masked_fill(~mask, -math.inf))
+    got = m(scores, mask.expand(scores.shape))
+    return name_added(got, scores.masked_fill(~mask, -math.inf)) or name_rounded(got)
 
 
 def _ms_zero(m: _MaskedSoftmax) -> None:
@@ -398,14 +417,18 @@ def _ms_hidden(m: _MaskedSoftmax) -> None:
     for number in (100.0, 1e4, -1e4):
         got = m(scores.masked_fill(~full, number), full)
         if not nearly(got, before, 1e-5):
-            raise Broken(
-                f"forbidden scores of {number:g}: {first_difference(got, before)}",
-                "a forbidden score has influence: mask before the softmax, with minus infinity"
-                if number != 100 or not m.sound or got[full].isfinite().all() and got[full].max() > 1e-6
-                else _AFTER,
-                symptom=m.sound is False,
-            )
+            bug = "a forbidden score has influence: mask before the softmax, with minus infinity"
+            if m.sound and number == 100 and not got.isfinite().all():
+                bug = _OVERFLOWS
+            elif m.sound and number == 100 and got[full].max() < 1e-6:
+                bug = _AFTER
+            example = f"forbidden scores of {number:g}: {first_difference(got, before)}"
+            raise Broken(example, bug, symptom=not m.sound)
 
+
+_OVERFLOWS = (
+    "a large forbidden score overflows, and infinity times 0 is NaN: put -inf into the scores before the exponential"
+)
 _AFTER = (
     "the mask comes after the softmax (or after its maximum), and rows are then normalised again: beside a large"
     " forbidden score the allowed weights underflow to 0; put -inf into the scores before"
@@ -466,7 +489,9 @@ def _ms_broadcast(m: _MaskedSoftmax) -> None:
         if m.sound and not nearly(got, want := _oracle(scores, mask), 1e-5):
             raise Broken(
                 f"a mask of shape {shape}: {first_difference(got, want)}",
-                "the mask is broadcast along the wrong axis: it hides queries or heads where it should hide keys",
+                "every sentence gets the mask of the first one"
+                if nearly(got, _oracle(scores, mask[:1]), 1e-5)
+                else "the mask is broadcast along the wrong axis: it hides queries or heads where it should hide keys",
             )
 
 
@@ -520,7 +545,7 @@ def _ms_gradients(m: _MaskedSoftmax) -> None:
 def _ms_one(m: _MaskedSoftmax) -> None:
     got = m(torch.tensor([[2.0]]), torch.tensor([[True]]))
     if m.sound and not nearly(got, torch.ones(1, 1), 1e-5):
-        raise Broken(f"one score, allowed: {got.tolist()}", "it breaks for a single key")
+        raise Broken(f"one score, allowed: {_shown(got)}", "it breaks for a single key")
 
 
 def _ms_half(m: _MaskedSoftmax) -> None:
@@ -550,7 +575,7 @@ def _ms_untouched(m: _MaskedSoftmax) -> None:
     scores, mask = _ms_draw()
     full = mask.expand(scores.shape).clone()
     x, given = scores.clone(), full.clone()
-    want = m(x, given)
+    want = m.fn(x, given)
     if not torch.equal(x, scores):
         raise Broken(
             "after the call the scores have changed",

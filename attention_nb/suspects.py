@@ -15,7 +15,7 @@ from torch import Tensor
 from .softmax import masked_softmax, softmax
 
 # %% auto #0
-__all__ = ['attention_suspects', 'name_suspect', 'name_added', 'name_attention_bug', 'softmax_suspects',
+__all__ = ['attention_suspects', 'name_suspect', 'name_added', 'name_rounded', 'name_attention_bug', 'softmax_suspects',
            'masked_softmax_suspects']
 
 # %% ../nbs/80_suspects.ipynb #scale-fns
@@ -394,6 +394,16 @@ def name_added(
     return None
 
 
+def name_rounded(
+    weights: Tensor,  # random ones, in a type of 32 bits or more
+) -> str | None:  # the bug in one sentence, if sixteen bits are enough to hold them all
+    "Find a type that is narrower than what was handed in, by what it rounds away."
+    for dtype in (torch.bfloat16, torch.float16):
+        if len(weights.unique()) > weights.shape[-1] and torch.equal(weights, weights.to(dtype).to(weights)):
+            return f"it computes in {dtype}, whatever type it is given: the weights are rounded"
+    return None
+
+
 _End = Callable[[Tensor], Tensor]
 
 
@@ -491,7 +501,7 @@ def softmax_suspects(
     dim: int = -1,  # the dimension that should sum to 1
 ) -> Iterator[tuple[str, Tensor]]:  # the bug in one sentence, and the weights that it gives
     "Compute softmax with each known bug."
-    for other in range(-x.ndim, 0):
+    for other in range(-x.ndim, 0) if dim < 0 else range(x.ndim):
         if other % x.ndim != dim % x.ndim:
             sentence = f"it normalises over the wrong dimension: dim={other} sums to 1, not dim={dim}"
             yield sentence, softmax(x, other)
