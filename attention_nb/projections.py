@@ -659,7 +659,7 @@ def _added_to_sum(t: Trace, heads: list[int], mask: Tensor | None) -> str:
         plain = scores.softmax(-1) @ reading.v
         for shift in (scores.amax(-1, keepdim=True), torch.zeros(())):
             total = (scores - shift).exp().sum(-1, keepdim=True).expand_as(plain)
-            for (bug, want), (_, sums) in zip(_merges(plain, reading.order), _merges(total, reading.order)):
+            for (bug, want), (_, sums) in zip(_merges(plain, reading.order), _merges(total)):
                 if not bug and want.shape == target.shape:
                     more = float((sums * (want - target) * target).sum() / target.square().sum())  # least squares
                     off = target - want * sums / (sums + more)
@@ -684,8 +684,8 @@ def _suspect(t: Trace, heads: list[int], mask: Tensor | None) -> str | None:
                     if i == 1 and reading.bug:
                         continue
 
-                    def end(c: Tensor, i: int = i, order: str = reading.order) -> Tensor:
-                        return before(next(islice(_merges(c, order), i, None))[1])
+                    def end(c: Tensor, i: int = i) -> Tensor:
+                        return before(next(islice(_merges(c), i, None))[1])
 
                     ends.setdefault(_joined(missing, reading.bug, merge_bug), end)
                 width = t.x.shape[-1]
@@ -726,8 +726,8 @@ def _turned_ways(t: Trace, h: int) -> Iterator[tuple[int, _Reading, _Turn, Tenso
         for reading in islice((r for r in _readings(t, h) if not r.bug), 4):
             merges = [i for i, (bug, _) in enumerate(_merges(reading.v, reading.order)) if not bug]
 
-            def end(c: Tensor, i: int = merges[0], order: str = reading.order, before: _End = before) -> Tensor:
-                return before(next(islice(_merges(c, order), i, None))[1])
+            def end(c: Tensor, i: int = merges[0], before: _End = before) -> Tensor:
+                return before(next(islice(_merges(c), i, None))[1])
 
             for i, turn in enumerate(_turns(t, reading.q.shape[-1])):
                 yield i, reading, turn, target, end
