@@ -585,7 +585,7 @@ def compare_with_own_weights(
         ways = [("", t), *((bug, t._replace(rows=rows)) for bug, rows in t.others)]
         for turned, way in ways:
             for bug in _explanations(way, first, mask, right=True):
-                bug = bug or ("" if turned else _added_to_sum(way, first, mask))
+                bug = bug or _added_to_sum(way, first, mask)
                 return not (turned or bug), _joined(turned, bug) or None
         if not name:
             return False, None
