@@ -165,7 +165,8 @@ def trace_layer(
     out, calls, ins, outs = _watch({name: leaves[name] for name in names}, lambda: call(layer, x))
     found = list(_called(leaves, names, outs, x))
     bare = _bare(layer, leaves)
-    found += [(role, _times(x, p, layer, name, _bias(layer, role))) for name, (role, p) in bare.items()]
+    inward = {name: role_p for name, role_p in bare.items() if role_p[0] != "out"}
+    found += [(role, _times(x, p, layer, name, _bias(layer, role))) for name, (role, p) in inward.items()]
     silent = {n: leaves[n] for n, r in names.items() if r != "out" and n not in outs}
     direct = _without_hooks(layer, silent, {n: p for n, (_, p) in bare.items()}, x, call)
     read = [name for name in direct if name in silent]
@@ -216,7 +217,7 @@ def _without_hooks(
 def _used(
     layer: nn.Module, weights: dict[str, Any], x: Tensor, call: Callable[[nn.Module, Tensor], Tensor]
 ) -> list[str]:
-    "Of some weights, those that the output depends on; all that are frozen or bare, if it wants no gradient at all."
+    "Of some weights, those that the output depends on; all that are bare, if it wants no gradient at all."
     asked = {n: w for n, w in weights.items() if isinstance(w, nn.Parameter) and w.requires_grad}
     with torch.enable_grad():
         out = call(layer, x) if asked else x
@@ -337,11 +338,9 @@ def _rows(t: Any, x: Tensor) -> Tensor | None:
     "As (b, n, width), if it can be read so."
     if not isinstance(t, Tensor) or t.ndim < 2 or t.numel() % (x.shape[0] * x.shape[1]):
         return None
-    if t.shape[:2] == x.shape[:2]:
-        return t.flatten(2)
     if t.ndim == 3 and t.shape[:2] == (x.shape[1], x.shape[0]):  # (n, b, width)
         return t.transpose(0, 1)
-    return t.view(*x.shape[:2], -1) if t.ndim == 2 else None
+    return t.reshape(*x.shape[:2], -1) if t.ndim == 2 or t.shape[:2] == x.shape[:2] else None
 
 
 def _times(x: Tensor, p: Tensor, layer: nn.Module, name: str, bias: Tensor | None) -> list[tuple[str, Tensor]]:
@@ -487,7 +486,7 @@ def _fused(rows: Tensor, h: int, name: str) -> Iterator[_Reading]:
     for (_, b1, q), (_, b2, k), (_, b3, v) in product(*(list(_split(c, h)) for c in chunks)):
         if b1 or b2 or b3:
             yield _Reading(q, k, v, b1 or b2 or b3, "")
-    if n % 3 == 0 or h > 1:
+    if h > 1:
         mixed = rows.reshape(b, h, n, -1).chunk(3, -1)
         yield _Reading(
             mixed[0],
@@ -553,14 +552,14 @@ def _targets(t: Trace) -> Iterator[tuple[str, Tensor, Callable[[Tensor], Tensor]
 
         def project(c: Tensor, out_proj: nn.Module = out_proj) -> Tensor:
             weight, bias = out_proj.get_parameter("weight"), getattr(out_proj, "bias", None)
-            return F.linear(c, weight, bias) if c.shape[-1] == weight.shape[-1] else c
+            return F.linear(c, weight, bias) if c.shape[-1] == weight.shape[-1] else c[..., :0]  # agrees with nothing
 
         yield "", t.out, project
         yield f"the output projection {name} is never applied", t.out, same
         if isinstance(out_proj, nn.Linear) and out_proj.in_features == out_proj.out_features:
 
             def turned(c: Tensor, out_proj: nn.Linear = out_proj) -> Tensor:
-                return F.linear(c, out_proj.weight.T, out_proj.bias) if c.shape[-1] == out_proj.in_features else c
+                return F.linear(c, out_proj.weight.T, out_proj.bias) if c.shape[-1] == out_proj.in_features else c[..., :0]
 
             yield _untransposed([name]), t.out, turned
     for name, matrix in t.matrices.items():
@@ -568,7 +567,7 @@ def _targets(t: Trace) -> Iterator[tuple[str, Tensor, Callable[[Tensor], Tensor]
         for m in (matrix.flatten(0, -2), matrix.flatten(0, -2).T):
 
             def multiply(c: Tensor, m: Tensor = m) -> Tensor:
-                return c @ m if c.shape[-1] == m.shape[0] else c
+                return c @ m if c.shape[-1] == m.shape[0] else c[..., :0]
 
             yield "", out, multiply
         yield f"the output projection {name} is never applied", t.out, same
@@ -585,13 +584,12 @@ def compare_with_own_weights(
 ) -> tuple[bool, str | None]:  # does it agree? and if not, the bug
     "Compute attention from what the layer's own projections gave, and find out how the layer differs."
     mask = causal_mask(t.x.shape[1]).triu(1 - (window or t.x.shape[1])) if causal else None
-    all_h = [h for h in range(1, min(_width(t), 64) + 1) if _width(t) % h == 0]
     first = _numbers_of_heads(t, n_heads)
     with torch.no_grad():
         ways = [("", t), *((bug, t._replace(rows=rows)) for bug, rows in t.others)]
         for turned, way in ways:
             for bug in _explanations(way, first, mask, right=True):
-                bug = bug or ("" if turned else _added_to_sum(way, first, mask))
+                bug = bug or _added_to_sum(way, first, mask)
                 return not (turned or bug), _joined(turned, bug) or None
         if not name:
             return False, None
@@ -600,7 +598,7 @@ def compare_with_own_weights(
         for turned, way in ways[:2]:
             for bug in _explanations(way, first, mask):
                 return False, _joined(turned, bug)
-        for h in all_h:
+        for h in _numbers_of_heads(t, None):
             if h not in first and "" in _explanations(t, [h], mask, right=True):
                 return False, f"the rows are split into {_wide(t, h, ' heads')}, not into {_wide(t, first[0])}"
         for turned, way in ways[:2]:
@@ -665,7 +663,7 @@ def _added_to_sum(t: Trace, heads: list[int], mask: Tensor | None) -> str:
         plain = scores.softmax(-1) @ reading.v
         for shift in (scores.amax(-1, keepdim=True), torch.zeros(())):
             total = (scores - shift).exp().sum(-1, keepdim=True).expand_as(plain)
-            for (bug, want), (_, sums) in zip(_merges(plain, reading.order), _merges(total, reading.order)):
+            for (bug, want), (_, sums) in zip(_merges(plain, reading.order), _merges(total)):
                 if not bug and want.shape == target.shape:
                     more = float((sums * (want - target) * target).sum() / target.square().sum())  # least squares
                     off = target - want * sums / (sums + more)
@@ -690,8 +688,8 @@ def _suspect(t: Trace, heads: list[int], mask: Tensor | None) -> str | None:
                     if i == 1 and reading.bug:
                         continue
 
-                    def end(c: Tensor, i: int = i, order: str = reading.order) -> Tensor:
-                        return before(next(islice(_merges(c, order), i, None))[1])
+                    def end(c: Tensor, i: int = i) -> Tensor:
+                        return before(next(islice(_merges(c), i, None))[1])
 
                     ends.setdefault(_joined(missing, reading.bug, merge_bug), end)
                 width = t.x.shape[-1]
@@ -773,8 +771,8 @@ def _turned_ways(t: Trace, h: int) -> Iterator[tuple[int, _Reading, _Turn, Tenso
         for reading in islice((r for r in _readings(t, h) if not r.bug), 4):
             merges = [i for i, (bug, _) in enumerate(_merges(reading.v, reading.order)) if not bug]
 
-            def end(c: Tensor, i: int = merges[0], order: str = reading.order, before: _End = before) -> Tensor:
-                return before(next(islice(_merges(c, order), i, None))[1])
+            def end(c: Tensor, i: int = merges[0], before: _End = before) -> Tensor:
+                return before(next(islice(_merges(c), i, None))[1])
 
             for i, turn in enumerate(_turns(t, reading.q.shape[-1])):
                 yield i, reading, turn, target, end

@@ -44,7 +44,7 @@ def _scales(q: Tensor, k: Tensor, v: Tensor, right: float, d_model: int) -> dict
         "divided by d_k to the power 3/2 (scaled three times?)": d_k**-1.5,
         "divided by √(d_k / 2), not √d_k": (2 / d_k) ** 0.5,
         "divided by √(2 d_k), not √d_k": (2 * d_k) ** -0.5,
-        f"divided by {int(d_k**0.5)}, a constant or √d_k rounded": 1 / int(d_k**0.5 + 1e-9),
+        f"divided by {int(d_k**0.5)}, a constant or √d_k rounded": 1 / int(d_k**0.5),
         "divided by 2 √d_k": d_k**-0.5 / 2,
     }
     return {
@@ -461,7 +461,6 @@ _SOFTMAXES: dict[str, Callable[[Tensor, int], Tensor]] = {
     "it is applied twice": lambda x, d: softmax(softmax(x, d), d),
     "the sign is wrong: the smallest number gets the largest weight": lambda x, d: softmax(-x, d),
     "it uses powers of 2, not of e": lambda x, d: softmax(x * _LN_2, d),
-    "it divides by the largest exponential, not by the sum": lambda x, d: (x - x.amax(d, keepdim=True)).exp(),
     "it divides by the mean, not by the sum: rows sum to n": lambda x, d: softmax(x, d) * x.shape[d],
     "a 1 is added to the denominator: rows sum to less than 1": (
         lambda x, d: x.exp() / (1 + x.exp().sum(d, keepdim=True))
