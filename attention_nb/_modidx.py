@@ -376,6 +376,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                              'attention_nb/layer_properties.py'),
                                                'attention_nb.layer_properties._strange': ( 'layer_properties.html#_strange',
                                                                                            'attention_nb/layer_properties.py'),
+                                               'attention_nb.layer_properties._tensors_in': ( 'layer_properties.html#_tensors_in',
+                                                                                              'attention_nb/layer_properties.py'),
                                                'attention_nb.layer_properties._tied': ( 'layer_properties.html#_tied',
                                                                                         'attention_nb/layer_properties.py'),
                                                'attention_nb.layer_properties._torch_mha': ( 'layer_properties.html#_torch_mha',
