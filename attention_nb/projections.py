@@ -716,7 +716,7 @@ def _altered(t: Trace, heads: list[int], mask: Tensor | None) -> str | None:
         for r in islice((r for h in heads for r in _readings(t, h) if not r.bug), 4):
             other_order = r.k.transpose(1, 2).flatten(2).unflatten(2, (-1, r.k.shape[1])).permute(0, 3, 1, 2)
             inputs = {
-                "queries or keys are used as values: v is ignored": [(r.q, r.k, r.q), (r.q, r.k, r.k), (r.k, r.q, r.k)],
+                "queries or keys are used as values: v is ignored": [(r.k, r.q, r.k), (r.k, r.q, r.q)],
                 "negative queries, keys and values are cut off (ReLU behind the projections)": [
                     (r.q.relu(), r.k.relu(), r.v.relu())
                 ],
