@@ -1146,13 +1146,14 @@ def _tied(a: _Layer) -> None:
 
 def _state(a: _Layer) -> None:
     module, x = a.layer, _draw(a)
+    want = a(x)
     shapes = [{k: getattr(v, "shape", None) for k, v in m.state_dict().items()} for m in (a.fresh, module)]
     if changed := [k for k in shapes[1] if shapes[0].get(k) != shapes[1][k]]:
         raise Broken(
             f"after some calls {changed[0]} has come into the state dict, or changed its shape there",
             "forward adds to the state dict (register_buffer without persistent=False?): it does not load into a new layer",
         )
-    want, state = a(x), {k: v.clone() for k, v in module.state_dict().items()}
+    state = {k: v.clone() for k, v in module.state_dict().items()}
     try:
         other = _deepcopy(module)
     except Exception as e:
