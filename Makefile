@@ -55,7 +55,7 @@ mutants: $(READY) .venv/.mutants  ## prove that the checks of attention_nb.check
 
 mutants-full: mutants  ## and that the notebooks' own checks do, mutant by mutant (an hour or more; resumes)
 	$(BIN)/python -m mutants.package
-	$(BIN)/python -m mutants.package --sample 40
+	$(BIN)/python -m mutants.package --sample 80
 
 .venv/.mutants: mutants/requirements.txt $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --requirement $<

@@ -2,7 +2,7 @@
 
     make mutants-full                            run.py, then every module, the largest by a sample; resumes
     python -m mutants.package softmax masks      these modules
-    python -m mutants.package --sample 40        40 mutants of each of the checks, drawn at random, always the same ones
+    python -m mutants.package --sample 80        80 mutants of each of the checks, drawn at random, always the same ones
     python -m mutants.package --list softmax     what would be changed
     python -m mutants.package --again            only earlier survivors, while cells are written to kill them
     python -m mutants.package --fresh            forget earlier results
