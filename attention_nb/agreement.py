@@ -82,7 +82,7 @@ def _same_tensor(got: Tensor, want: Tensor, where: str) -> None:
     if got.shape != want.shape:
         turned = got.ndim == want.ndim >= 2 and got.mT.shape == want.shape
         bug = "the result lies on its side: its last two axes are exchanged" if turned else "the shape is wrong"
-        raise Broken(f"{where}it gives shape {tuple(got.shape)}, expected {tuple(want.shape)}", bug)
+        raise Broken(f"{where}{first_difference(got, want)}", bug)
     if got.dtype != want.dtype:
         bug = f"the type is wrong: {got.dtype}, where {want.dtype} is expected"
         raise Broken(f"{where}it gives {got.dtype}, expected {want.dtype}", bug)

@@ -789,7 +789,7 @@ def _rectangular(a: _Attention) -> None:
                 _SQUARE_ONLY if _takes_other_lengths(a) else _ONE_LENGTH,
             ) from None
         if got.shape != want.shape:
-            example = f"{sizes_of(q=q, k=k, v=v)}: it gives shape {tuple(got.shape)}, expected {tuple(want.shape)}"
+            example = f"{sizes_of(q=q, k=k, v=v)}: {first_difference(got, want)}"
             raise Broken(example, _size_bug(a, sizes) if sizes.n_q == 1 else _SQUARE_ONLY)
         if not a.sound or nearly(got, want):
             continue

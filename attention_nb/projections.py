@@ -397,6 +397,12 @@ class _Reading(NamedTuple):
     order: str  # what stands first within a row: "h d" heads, "d h" features; "" if both are usual
 
 
+_VIEWED = (
+    "heads are split with view(b, h, n, d_head), without a transpose: each head gets a part of the sentence, not a part"
+    " of every row"
+)
+
+
 def _split(t: Tensor, h: int) -> Iterator[tuple[str, str, Tensor]]:
     "Ways to cut rows (b, n, width) into heads: order, bug, (b, h, n, d_head)."
     b, n, width = t.shape
@@ -406,14 +412,7 @@ def _split(t: Tensor, h: int) -> Iterator[tuple[str, str, Tensor]]:
     if h > 1:
         yield "d h", "", t.view(b, n, width // h, h).permute(0, 3, 1, 2)
         if n > 1:
-            yield (
-                "h d",
-                (
-                    "heads are split with view(b, h, n, d_head), without a transpose: each head gets a part of the"
-                    " sentence, not a part of every row"
-                ),
-                t.reshape(b, h, n, width // h),
-            )
+            yield "h d", _VIEWED, t.reshape(b, h, n, width // h)
 
 
 def _groups(t: Tensor, h: int) -> Iterator[tuple[str, Tensor]]:
@@ -918,12 +917,6 @@ def _learned(t: Trace, layer: nn.Module) -> list[str]:
     "What has parameters, and is no projection."
     own = [name for name, _ in layer.named_parameters()]
     return [s for s in t.strangers if any(name == s or name.startswith(s + ".") for name in own)]
-
-
-_VIEWED = (
-    "heads are split with view(b, h, n, d_head), without a transpose: each head gets a part of the sentence, not a part"
-    " of every row"
-)
 
 
 def _misrouted(probe: _Probe, heads: list[int]) -> str:

@@ -186,9 +186,11 @@ def nearly(
 
 def first_difference(
     got: Tensor,  # what came out
-    want: Tensor,  # what should have, of the same shape
-) -> str:  # place and both numbers
-    "Say where two tensors differ most."
+    want: Tensor,  # what should have
+) -> str:  # place and both numbers, or both shapes
+    "Say where two tensors differ most, or that their shapes do."
+    if got.shape != want.shape:
+        return f"it gives shape {tuple(got.shape)}, expected {tuple(want.shape)}"
     off = (got.detach().double() - want.detach().double()).abs().nan_to_num(nan=math.inf)
     place = tuple(int(i) for i in torch.unravel_index(off.argmax(), off.shape))
     return f"at {list(place)} it gives {got[place].item():.4g}, expected {want[place].item():.4g}"
