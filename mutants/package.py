@@ -2,7 +2,7 @@
 
     make mutants-full                            run.py, then every module, the largest by a sample; resumes
     python -m mutants.package softmax masks      these modules
-    python -m mutants.package --sample 80        80 mutants of each of the checks, drawn at random, always the same ones
+    python -m mutants.package --sample 80        80 mutants of each of the others, drawn at random, always the same ones
     python -m mutants.package --list softmax     what would be changed
     python -m mutants.package --again            only earlier survivors, while cells are written to kill them
     python -m mutants.package --fresh            forget earlier results
@@ -41,7 +41,7 @@ sys.path.append(str(ROOT / "tools"))  # outputs.py, as the tests import it
 NBS, PACKAGE = ROOT / "nbs", ROOT / "attention_nb"
 RESULTS = ROOT / "_build" / "mutants.jsonl"  # scratch, for resuming
 SURVIVORS = HERE / "survivors.json"  # published; `why` and `equivalent` are written by hand and kept
-SAMPLED = r"(8\d_.*)"  # the checks: thousands of mutants each
+SAMPLED = r"(8\d|90)_.*"  # the checks and the charts: thousands of mutants each
 CHECKS = r"(8\d|93|94)_.*"  # these and their tools
 JUDGES_OF_CHECKS = r"(85|87)_.*"  # where one sees what they say
 CPU_SECONDS = 60  # of the processor; a mutant that takes longer than this and three times the usual time loops
@@ -344,7 +344,7 @@ def main() -> int:
     "The command line."
     parser = argparse.ArgumentParser(prog="python -m mutants.package", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("modules", nargs="*", help="default: all but the checks; with --sample the checks")
+    parser.add_argument("modules", nargs="*", help="default: all but checks and charts; with --sample these")
     parser.add_argument("--sample", type=int, metavar="N", help="so many mutants of each module, always the same ones")
     parser.add_argument("--list", action="store_true", help="print the mutants and try none")
     parser.add_argument("--again", action="store_true", help="try earlier survivors only; trust what was killed")
