@@ -585,6 +585,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                       'attention_nb.reports._or_none': ('reports.html#_or_none', 'attention_nb/reports.py'),
                                       'attention_nb.reports._quiet': ('reports.html#_quiet', 'attention_nb/reports.py'),
                                       'attention_nb.reports._seeded': ('reports.html#_seeded', 'attention_nb/reports.py'),
+                                      'attention_nb.reports._settled': ('reports.html#_settled', 'attention_nb/reports.py'),
                                       'attention_nb.reports._try': ('reports.html#_try', 'attention_nb/reports.py'),
                                       'attention_nb.reports.check_dtype': ('reports.html#check_dtype', 'attention_nb/reports.py'),
                                       'attention_nb.reports.check_is_tensor': ('reports.html#check_is_tensor', 'attention_nb/reports.py'),

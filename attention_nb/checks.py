@@ -108,6 +108,7 @@ def check_multi_head(
     call: _Call | None = None,  # how to call it: call(module, x); default module(x), or module(x, x, x)
 ) -> Report:  # raises CheckFailed if a property does not hold
     "Check any multi-head layer: as `check_self_attention`, with this number of heads."
+    check_sizes(n_heads=n_heads)  # here it must be said
     _layer(module, d_model, causal, n_heads, None, call)
     return _run(
         f"check_multi_head({name_of(module)})",

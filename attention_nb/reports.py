@@ -30,7 +30,7 @@ class Failure(NamedTuple):
 
     property: str  # what should hold
     example: str  # the smallest input that shows it, and what came out
-    bug: str  # the likely bug, in one sentence
+    bug: str  # the likely bug, in one sentence; empty if only another property's tells
 
 
 class Report:
@@ -53,7 +53,7 @@ class Report:
     @property
     def bugs(self) -> list[str]:  # sentences, each once
         "List the likely bugs."
-        return list(dict.fromkeys(f.bug for f in self.failed))
+        return list(dict.fromkeys(f.bug for f in self.failed if f.bug))
 
     def __str__(self) -> str:
         n = len(self.passed) + len(self.failed)
@@ -101,7 +101,7 @@ class Broken(Exception):
         bug: str,  # the likely bug, in one sentence
         symptom: bool = False,  # is `bug` only a guess, which gives way to a bug that is recognised by its numbers?
         last: bool = False,  # does it make no sense to look at further properties?
-        unknown: bool = False,  # does `bug` say only that none is known? Then other findings come first
+        unknown: bool = False,  # does `bug` say only that none is known? Then it gives way to any other
     ):
         super().__init__(example)
         self.example, self.bug, self.symptom, self.last, self.unknown = example, bug, symptom, last, unknown
@@ -135,14 +135,21 @@ def examine(
                 break
         else:
             report.passed.append(name)
-    if guesses and recognise and (bug := _or_none(recognise)):
-        named = [f._replace(bug=bug) for f in report.failed if f.property in guesses]
-        report.failed = named + [f for f in report.failed if f.property not in guesses]  # the main finding first
-    else:
-        report.failed.sort(key=lambda f: f.property in unknown)
+    bug = _or_none(recognise) if guesses and recognise else None
+    report.failed = _settled(report.failed, guesses, unknown, bug)
     if report.failed:
         raise CheckFailed(report)
     return report
+
+
+def _settled(failed: list[Failure], guesses: set[str], unknown: set[str], bug: str | None) -> list[Failure]:
+    "What failed, the main finding first: guesses give way to a bug that is recognised, an unknown bug to a sure one."
+    if bug:
+        named = [f._replace(bug=bug) for f in failed if f.property in guesses]
+        return named + [f for f in failed if f.property not in guesses]
+    others = [f for f in failed if f.property not in unknown]
+    sure = any(f.property not in guesses for f in others)
+    return others + [f._replace(bug="" if sure else f.bug) for f in failed if f.property in unknown]
 
 
 def _or_none(recognise: Callable[[], str | None]) -> str | None:

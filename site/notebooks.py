@@ -17,7 +17,7 @@ from charts import figure, first_state, text, views
 
 CHART = "application/vnd.vegalite.v5+json"
 NOTATION = "96_notation.html"
-LONG = 30  # lines; what prints more is folded
+LONG = 30  # lines; what prints more is folded, and so is a check that has more
 DIRECTIVES = {"default_exp", "hide", "export", "exporti", "exports", "notest",
               "echo:", "output:", "eval:", "code-fold:", "code-summary:"}
 
@@ -51,23 +51,30 @@ def printed(cell: NotebookNode) -> str:
     return "\n".join(said or shown.get("text/plain", "") for said, shown in outs if said or len(shown) == 1)
 
 
+def fold(cell: NotebookNode, said: dict[str, str]) -> tuple[set[str], str]:
+    "Which parts of a code cell are folded, as tags; and the line that unfolds them."
+    if cell.id.endswith("-solution"):
+        return {"hide-cell"}, said.get("code-summary:", "Code")
+    code, output = len(cell.source.splitlines()), len(printed(cell).splitlines())
+    checks = cell.id.endswith("-test") and code > LONG
+    asked = said.get("code-fold:") == "true" or cell.metadata.get("jupyter", {}).get("source_hidden")  # as in JupyterLab
+    lines = [f"{code} lines of checks"] * checks + [f"{output} lines of output"] * (output > LONG)
+    tags = {tag for tag, folded in {"hide-input": checks or asked, "hide-output": output > LONG}.items() if folded}
+    return {"hide-cell"} if len(tags) == 2 else tags, said.get("code-summary:") or ", ".join(lines) or "Code"
+
+
 def prepare(cell: NotebookNode) -> dict[str, str]:
     "Say a code cell's directives in the words of myst-nb and nbconvert, which are tags; the directives."
     said = directives(cell)
+    folded, prompt = fold(cell, said)
     text = printed(cell)
-    lines = len(text.splitlines())
-    folded = said.get("code-fold:") == "true" or cell.metadata.get("jupyter", {}).get("source_hidden")  # as in JupyterLab
-    solution = cell.id.endswith("-solution")
     tags = {"remove-cell": "hide" in said or "default_exp" in said or not cell.source.strip(),
             "remove-input": said.get("echo:") == "false", "remove-output": said.get("output:") == "false",
-            "hide-input": folded and not solution, "hide-cell": solution,
             # by the book's custom; the style marks them
             "check": cell.id.endswith("-test"), "stub": cell.id.endswith("-stub"),
-            "hide-output": lines > LONG and not solution,
             "columns": "tensor(" in text or bool(re.search(r"\S {2,}\S", text))}  # must not be wrapped, as sentences are
-    prompt = said.get("code-summary:", f"{lines} lines of output" if tags["hide-output"] else "Code")
     cell.metadata = NotebookNode(
-        tags=[tag for tag, holds in tags.items() if holds],
+        tags=[tag for tag, holds in tags.items() if holds] + sorted(folded),
         mystnb={"code_prompt_show": prompt, "code_prompt_hide": prompt})
     return said
 

@@ -240,10 +240,10 @@ def test_a_broken_term_fails_the_build(tmp_path, old, new, complaint):
 
 # What a cell printed ------------------------------------------------------------------------------------------
 
-def tags_of(text: str, **metadata: object) -> list[str]:
+def tags_of(text: str, code: str = "print(x)", ident: str = "show", **metadata: object) -> list[str]:
     "The tags of a cell that printed this text."
     out = nbformat.v4.new_output("stream", text=text)
-    cell = nbformat.v4.new_code_cell("print(x)", id="show", outputs=[out], metadata=metadata)
+    cell = nbformat.v4.new_code_cell(code, id=ident, outputs=[out], metadata=metadata)
     notebooks.prepare(cell)
     return [*cell.metadata.tags, cell.metadata["mystnb"]["code_prompt_show"]]
 
@@ -252,6 +252,16 @@ def test_a_long_output_is_folded():
     "Under a line that says how long it is; a shorter one is shown."
     assert tags_of("word\n" * 30) == ["Code"]
     assert tags_of("word\n" * 31) == ["hide-output", "31 lines of output"]
+
+
+def test_a_long_check_is_folded():
+    "With what it prints, if that is long too. Code that shows something is not folded, however long."
+    lines = "\n".join(["pass"] * 31)
+    assert tags_of("", lines) == ["Code"]
+    assert tags_of("", lines[:-5], "it-test") == ["check", "Code"]
+    assert tags_of("word", lines, "it-test") == ["check", "hide-input", "31 lines of checks"]
+    assert tags_of("word\n" * 40, lines, "it-test") == [
+        "check", "hide-cell", "31 lines of checks, 40 lines of output"]
 
 
 def test_sentences_are_wrapped_and_columns_are_not():
