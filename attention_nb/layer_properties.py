@@ -284,10 +284,11 @@ def _properties(a: _Layer) -> Iterator[tuple[str, Callable[[], None]]]:
         "reordering the words only reorders the outputs"
         if not a.causal
         else "the order of the past does not matter to the last word"
-    ), lambda: _equivariant(a)
+    ), lambda: _ordered(a)
     yield "training and evaluation agree when dropout is 0", lambda: _modes(a)
     yield "dropout is off in evaluation and unbiased in training", lambda: _dropout(a)
     yield "every parameter is registered and receives a gradient", lambda: _parameters(a)
+    yield "gradients are those of its values", lambda: _gradients(a)
     yield "no two parameters are one", lambda: _tied(a)
     yield "a saved state gives the same layer again", lambda: _state(a)
     yield "one word, one sentence", lambda: _single(a)
@@ -890,6 +891,12 @@ def _positional(a: _Layer) -> str | None:
     return next((n for n in names if _POSITIONAL.search(n)), None)
 
 
+def _ordered(a: _Layer) -> None:
+    _equivariant(a)
+    if a.positions is None and (name := _positional(a)):
+        raise NotChecked(f"it does not, though there is {name}; if it should, say positions=True")
+
+
 def _equivariant(a: _Layer) -> None:
     x = _draw(a)
     want = a(x)
@@ -897,7 +904,7 @@ def _equivariant(a: _Layer) -> None:
     got = a(x[:, p])
     free = nearly(got[:, -1], want[:, -1]) if a.causal else nearly(got, want[:, p])
     if a.positions:
-        raise NotChecked("positions=True was said, but order makes no difference" if free else "it knows positions")
+        return _knows_positions(a, free)
     if free:
         return
     if a.positions is None and (name := _positional(a)):
@@ -912,6 +919,22 @@ def _equivariant(a: _Layer) -> None:
         f"words reordered as {p.tolist()}: the outputs are not the same in another order",
         "the order of the words matters: a mask or positions (then say positions=True), or a reshape that mixes"
         " words and heads",
+        symptom=True,
+    )
+
+
+def _knows_positions(a: _Layer, free: bool) -> None:
+    "If positions=True was said, the order must make a difference, unless what tells it is still zero, or far away."
+    if not free:
+        raise NotChecked("it knows positions")
+    zero = next((n for n, p in a.module.named_parameters() if not p.any()), "") if isinstance(a.module, nn.Module) else ""
+    far = _part_only(a, _LONG[0])
+    if zero or far:
+        raise NotChecked(f"order makes no difference; does {zero or far} explain it?")
+    raise Broken(
+        "words reordered: the outputs are the same, in another order",
+        "positions=True was said, but the order of the words makes no difference: places are never used, or they are"
+        " those of heads or sentences",
         symptom=True,
     )
 
@@ -1047,7 +1070,7 @@ def _parameters(a: _Layer) -> None:
     if not y.requires_grad:
         raise Broken(
             "the output does not require a gradient",
-            "no gradient flows: the code runs under no_grad, or detaches (.detach, .data, NumPy)",
+            _NO_GRADIENT,
         )
     up = torch.randn(y.shape, generator=torch.Generator().manual_seed(4))
     grads = torch.autograd.grad(y, [p for _, p in wanted], up, allow_unused=True)
@@ -1077,6 +1100,7 @@ def _parameters(a: _Layer) -> None:
 
 
 _ROLES = ("q", "k", "v", "kv", "qkv")
+_NO_GRADIENT = "no gradient flows: the code runs under no_grad, or detaches (.detach, .data, NumPy)"
 
 
 def _mask_as_parameter(name: str, p: Tensor) -> str:
@@ -1129,6 +1153,66 @@ def _holds_parameters(value: Any, registered: set[int]) -> bool:
     if isinstance(value, (list, tuple)):
         return any(_holds_parameters(v, registered) for v in value)
     return isinstance(value, dict) and any(_holds_parameters(v, registered) for v in value.values())
+
+
+def _gradients(a: _Layer) -> None:
+    try:
+        _parameters(a)
+    except Broken:
+        raise NotChecked("some parameters receive none") from None
+    except NotChecked:
+        pass  # a function, or a frozen layer: its input may want one
+    for what in ("input", "parameters"):
+        rough = _rates(a, what, torch.float32, 1e-3)
+        if not _apart(*rough):
+            continue
+        try:
+            measured, promised, size = _rates(a, what, torch.float64, 1e-6)  # within so small a step no ReLU bends
+        except RuntimeError as e:
+            raise NotChecked(f"it does not run in float64: {first_line(e, 60)}") from None
+        if not _apart(measured, promised, size):
+            continue
+        if not measured or abs(measured - rough[0]) > 0.2 * abs(measured - promised):
+            raise NotChecked("its values bend or jump, so that steps measure no gradient")
+        raise Broken(
+            f"along one direction of the {what} the output changes at the rate {measured:.2g}; its gradient says"
+            f" {promised:.2g}",
+            f"the gradient of the {what} is not that of the values: a part is detached (.detach, .data, no_grad), or a"
+            " backward of its own is wrong" if promised else
+            "no gradient reaches the input: it is detached (.detach, .data, NumPy), and nothing below would learn",
+        )
+
+
+def _apart(measured: float, promised: float, size: float) -> bool:
+    "Whether two rates differ by more than rounding."
+    return abs(measured - promised) > 0.01 * size
+
+
+def _rates(a: _Layer, what: str, dtype: torch.dtype, step: float) -> tuple[float, float, float]:
+    "How fast the output changes in one direction, measured and by the gradient; and the size of such numbers."
+    module = _deepcopy(a.module).to(dtype) if isinstance(a.module, nn.Module) else a.module
+    x, rng = _draw(a).to(dtype).requires_grad_(), torch.Generator().manual_seed(6)
+    parameters = module.parameters() if isinstance(module, nn.Module) else ()
+    tensors: list[Tensor] = [x] if what == "input" else [p for p in parameters if p.requires_grad]
+
+    def output() -> Tensor:
+        return _first_tensor(a.call(module, x * 1))[0]
+
+    y = output()
+    if not y.requires_grad:
+        raise Broken("the output does not require a gradient", _NO_GRADIENT)
+    up, *moves = (torch.randn(t.shape, generator=rng, dtype=torch.float64).to(t.dtype) for t in (y, *tensors))
+    grads = torch.autograd.grad(y, tensors, up, materialize_grads=True) if tensors else ()
+    parts = torch.cat([torch.zeros(1).double(), *((g * m).double().flatten() for g, m in zip(grads, moves))])
+    sums = []
+    with torch.no_grad():
+        for way in (step, -2 * step):
+            for t, m in zip(tensors, moves):
+                t.add_(way * m)
+            sums.append((output() * up).double().sum())
+    measured, promised = float(sums[0] - sums[1]) / (2 * step), float(parts.sum())
+    rounding = 5e-2 * float((y * up).detach().double().norm())  # of float32
+    return measured, promised, max(abs(measured), float(parts.norm())) + rounding
 
 
 def _tied(a: _Layer) -> None:

@@ -764,6 +764,25 @@ def _back(x: Tensor, turn: Any) -> Tensor:
     return _turned(x, -turn.keywords["angles"], turn.keywords["halves"])
 
 
+def _misturned(q: Tensor, k: Tensor, turn: Any) -> dict[str, tuple[Tensor, Tensor]]:
+    "Queries and keys, each (b, h, n, d), rotated by wrong angles: bug → both."
+    angles, halves = turn.keywords["angles"], turn.keywords["halves"]  # (n, pairs)
+    size, further = 2 * angles.shape[-1], "keys are rotated one place {} than queries (RoPE): one of them counts from 1"
+    table = angles.repeat_interleave(2, -1) if halves else torch.cat([angles, angles], -1)
+    forms = ("0 0 1 1, for neighbours", "halves") if halves else ("0 1 0 1, for halves", "neighbours")
+
+    def torn(x: Tensor) -> Tensor:
+        quarter = _turned(x, torch.full_like(angles, torch.pi / 2), halves)
+        pairs = x[..., :size] * table.cos() + quarter[..., :size] * table.sin()
+        return torch.cat([pairs, x[..., size:]], -1)
+
+    return {
+        "the table of angles is {}, and the pairs that are rotated are {} (RoPE)".format(*forms): (torn(q), torn(k)),
+        further.format("further"): (turn(q), _turned(k, angles + angles[1], halves)),
+        further.format("less far"): (turn(q), _turned(k, angles - angles[1], halves)),
+    }
+
+
 def _turned_ways(t: Trace, h: int) -> Iterator[tuple[int, _Reading, _Turn, Tensor, _End]]:
     "Every reading without a bug, every rotation, and what to compare with: their number, and the rest."
     for _, target, before in islice(_targets(t), 1):
@@ -809,9 +828,10 @@ def name_rotation_bug(
                     "places are rotated into the keys only (RoPE): rotate the queries too": (q, turn(k)),
                     "queries and keys are rotated in opposite directions (RoPE)": (turn(q), _back(k, turn)),
                 }
-                for bug, (q_, k_) in routes.items():
+                for bug, (q_, k_) in (routes | _misturned(q, k, turn)).items():
                     if bug and nearly(end(scaled_dot_product_attention(q_, k_, v, mask)[0]), target, 1e-4):
                         return bug
+                for bug, (q_, k_) in routes.items():
                     found = name_attention_bug(
                         target, q_, k_, v, mask, d_model=t.x.shape[-1], ends={bug: end}, scales_only=bool(bug) or i > 3
                     )
