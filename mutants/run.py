@@ -30,6 +30,7 @@ from mutants.zoo import CHECKS, Animal
 HERE = Path(__file__).resolve().parent
 SCORE = HERE / "score.json"
 SECONDS = 300  # a check that takes longer hangs
+NO_NAME = r"fit no bug known|^the code raises|sizes that do not fit|^it fails on inputs"  # what is said if nothing is known
 
 
 @dataclass
@@ -39,6 +40,7 @@ class Verdict:
     passed: bool = False
     crashed: bool = False  # the check raised something that is not CheckFailed
     by: tuple[str, ...] = ()  # the properties that failed
+    bugs: tuple[str, ...] = ()  # the likely bugs
     message: str = ""
     seconds: float = 0.0
     disturbed: str = ""  # what the check left changed in the animal
@@ -49,8 +51,9 @@ class Verdict:
 
     @property
     def named(self) -> bool:
-        "Whether the message says what a fair reader wants; case does not matter."
-        return self.caught and re.search(self.animal.says, self.message, re.I) is not None
+        "Whether a likely bug is what a fair reader wants to read; case does not matter. That none is known is no name."
+        names = "\n".join(bug for bug in self.bugs if not re.search(NO_NAME, bug))
+        return self.caught and re.search(self.animal.says, names, re.I) is not None
 
     @property
     def good(self) -> bool:
@@ -108,18 +111,14 @@ def judge(animal: Animal) -> Verdict:
         verdict.passed = True
     except checks.CheckFailed as e:
         verdict.message = str(e)
-        verdict.by = properties(e)
+        verdict.by = tuple(failure.property for failure in e.report.failed)
+        verdict.bugs = tuple(e.report.bugs)
     except Exception:
         verdict.crashed, verdict.message = True, traceback.format_exc()
     verdict.seconds = time.process_time() - begun
     if not animal.says:
         verdict.disturbed = changed(before, state_of(thing))
     return verdict
-
-
-def properties(error: Any) -> tuple[str, ...]:
-    "The names of the properties that failed."
-    return tuple(failure.property for failure in error.report.failed)
 
 
 # Two at a time, each in a process of its own --------------------------------------------------------------------
@@ -223,7 +222,7 @@ def main() -> int:
     if missed := [v for v in verdicts if not v.good]:
         print("\nNot as they should be:\n" + "\n".join(f"  {v.word():<17}{v.animal.check:<15} {v.animal.name}" for v in missed))
     if misnamed := [v for v in verdicts if v.good and v.animal.says and not v.named]:
-        print("\nCaught, but the message does not say why:\n" + "\n".join(f"  {v.animal.check:<15} {v.animal.name}" for v in misnamed))
+        print("\nCaught, but no likely bug is the right one:\n" + "\n".join(f"  {v.animal.check:<15} {v.animal.name}" for v in misnamed))
     if len(animals) == sum(len(r.REGISTER.animals) for r in (correct, planted)):
         SCORE.write_text(json.dumps(score(verdicts), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         print(f"\nwritten: {SCORE.relative_to(HERE.parent)}")

@@ -25,7 +25,7 @@ class Animal:
     args: dict[str, Any]  # the check's other arguments
     edits: tuple[tuple[str, str], ...] = ()  # what was written, what stands there now
     inside: str = ""  # of the package: the module that is edited, if another than the target's
-    says: str = ""  # what a fair reader wants to find in the message, as a regular expression
+    says: str = ""  # what a fair reader wants to find among the likely bugs, as a regular expression
 
     def make(self) -> Any:
         "Build it, from a fixed seed."

@@ -1,9 +1,7 @@
 """A sample of `make mutants`: the checks accept what is right and refuse what is wrong, and say why."""
-import re
-
 import pytest
 from mutants import correct, planted
-from mutants.run import judge
+from mutants.run import Verdict, judge
 from mutants.zoo import CHECKS
 
 RIGHT = ("textbook", "causal and mask", "the fused function of PyTorch, as it is", "package: SelfAttention", "CausalWithABuffer",
@@ -26,7 +24,16 @@ def test_correct_is_accepted(name):
 def test_planted_is_caught_and_named(name):
     verdict = judge(planted.REGISTER.animals[name])
     assert verdict.caught, verdict.message or "the check passed"
-    assert re.search(verdict.animal.says, verdict.message, re.I), verdict.message
+    assert verdict.named, verdict.message
+
+
+def test_only_a_likely_bug_names():
+    "Not the name of a property, nor an example; and that no bug is known is no name."
+    animal = planted.REGISTER.animals["textbook: no scale"]
+    message = "it agrees with softmax(q kᵀ · scale) v"
+    for bugs, named in ((), False), (("its numbers fit no bug known here: is it the scale?",), False), (
+            ("the code raises ScaleError here",), False), (("no softmax", "the scores are not scaled"), True):
+        assert Verdict(animal, message=message, bugs=bugs).named is named, bugs
 
 
 def test_every_planted_edit_still_fits():
