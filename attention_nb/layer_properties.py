@@ -924,17 +924,18 @@ def _equivariant(a: _Layer) -> None:
 
 
 def _knows_positions(a: _Layer, free: bool) -> None:
-    "If positions=True was said, the order must make a difference, unless what tells it is still zero, or far away."
+    "If positions=True was said, what tells them must make a difference, unless it is still zero, or far away."
     if not free:
         raise NotChecked("it knows positions")
     zero = next((n for n, p in a.module.named_parameters() if not p.any()), "") if isinstance(a.module, nn.Module) else ""
-    far = _part_only(a, _LONG[0])
-    if zero or far:
-        raise NotChecked(f"order makes no difference; does {zero or far} explain it?")
+    told, far = _positional(a), _part_only(a, _LONG[0])
+    if zero or far or not told:
+        why = f"; does {zero or far} explain it?" if zero or far else ""
+        raise NotChecked(f"positions=True was said, but order makes no difference{why}")
     raise Broken(
         "words reordered: the outputs are the same, in another order",
-        "positions=True was said, but the order of the words makes no difference: places are never used, or they are"
-        " those of heads or sentences",
+        f"positions=True was said, but the order of the words makes no difference: {told} is never used, or tells places"
+        " of heads or sentences",
         symptom=True,
     )
 

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import inspect
 import io
+import linecache
 import logging
 import math
+import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr
 from html import escape
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -177,8 +180,23 @@ def first_line(
     e: BaseException,  # any error
     n: int = 160,  # at most so many letters of its message
 ) -> str:  # class and message
-    "Give an error's class and the beginning of its message."
-    return f"{type(e).__name__}: {(str(e).strip().splitlines() or [''])[0][:n]}"
+    "Give an error's class, the beginning of its message, and the line of the code under test that raised it."
+    return f"{type(e).__name__}: {(str(e).strip().splitlines() or [''])[0][:n]}{_place(e)}"
+
+
+def _place(e: BaseException) -> str:
+    "The last line of code under test on the way to an error, in brackets; empty if there is none."
+    steps = [(f, line) for f, line in traceback.walk_tb(e.__traceback__) if _is_theirs(f.f_globals.get("__name__", ""))]
+    if not steps:
+        return ""
+    code, line = steps[-1][0].f_code, steps[-1][1]
+    file = "" if "ipykernel" in code.co_filename or code.co_filename.startswith("<") else Path(code.co_filename).name + ", "
+    text = linecache.getline(code.co_filename, line).strip()
+    return f" ({file}line {line}{text and ': '}{text[:80]})"
+
+
+def _is_theirs(module: str) -> bool:
+    return module.partition(".")[0] not in (__name__.partition(".")[0], "torch", "contextlib", "functools")
 
 # %% ../nbs/93_reports.ipynb #numbers-fns
 def nearly(
