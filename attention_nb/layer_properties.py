@@ -22,6 +22,7 @@ from attention_nb.projections import (
     Trace,
     agrees_with_rotation,
     compare_with_own_weights,
+    guess_roles,
     heads_of,
     name_by_probes,
     name_rotation_bug,
@@ -76,10 +77,33 @@ class _Layer:
                 return self.module
         return module
 
+    def traced(self, x: Tensor) -> Trace:
+        "What its projections do in one call."
+        return trace_layer(self.layer, x, self.first, self.roles)
+
     @cached_property
     def trace(self) -> Trace:
-        "What its projections did in one call."
-        return trace_layer(self.layer, _draw(self), lambda m, x: _first_tensor(self.call(m, x))[0])
+        "What they did in the usual call."
+        return self.traced(_draw(self))
+
+    @cached_property
+    def roles(self) -> dict[str, str] | None:
+        "None if the names of its projections tell what they are for; or else the order that explains the output best."
+        x = _draw(self)
+        if trace_layer(self.layer, x, self.first).rows:
+            return None
+        guesses = guess_roles(self.layer, x, self.first)
+        traces = [trace_layer(self.layer, x, self.first, roles) for roles in guesses]
+        for name in (False, True):
+            found = (compare_with_own_weights(t, self.n_heads, self.causal, name=name) for t in traces)
+            said = [(bug or "", roles) for (agrees, bug), roles in zip(found, guesses) if agrees or bug]
+            if said:  # that two are exchanged may be our mistake
+                return min(said, key=lambda s: (bool(re.search("swap|change places|used as", s[0])), len(s[0])))[1]
+        return None
+
+    def first(self, m: nn.Module, x: Tensor) -> Tensor:
+        "The output alone, of any module of its kind."
+        return _first_tensor(self.call(m, x))[0]
 
     @cached_property
     def verdict(self) -> tuple[bool, str | None]:
@@ -429,7 +453,7 @@ def _as_wide(t: Trace) -> bool:
 def _probed(a: _Layer, t: Trace) -> str | None:
     "What probes find; a layer that they do not fit is not at fault."
     try:
-        return name_by_probes(t, a.layer, lambda m, x: _first_tensor(a.call(m, x))[0], a.n_heads, a.causal)
+        return name_by_probes(t, a.layer, a.first, a.n_heads, a.causal)
     except Exception:
         return None
 
@@ -467,7 +491,8 @@ def _own_weights(a: _Layer) -> None:
                 f"{never[0]} is not used{bare}" + (f": {twice[0]} is used in its place" if twice else ""),
             )
     if not t.rows:
-        raise NotChecked("its projections were not recognised by their names")
+        _not_linear(a)
+        raise NotChecked("its projections were not recognised, neither by their names nor by what they do")
     if twice := [n for n in t.names.get("out", []) if t.calls[n] > 1 and len(t.names["out"]) == 1]:
         raise Broken(
             f"in one call {twice[0]} is called {t.calls[twice[0]]} times", f"{twice[0]} is applied more than once"
@@ -505,6 +530,15 @@ def _own_weights(a: _Layer) -> None:
         symptom=True,
         unknown=True,
     )
+
+
+def _not_linear(a: _Layer) -> None:
+    "A softmax of scores is no linear function of the words, so a layer that is one has none."
+    x, y = _draw(a), _draw(a, seed=1)
+    both, apart = a(x + y) + a(0 * x), a(x) + a(y)
+    if nearly(both, apart):
+        raise Broken("f(x + y) + f(0) = f(x) + f(y)", "no attention: the output is a linear function of the words, as if"
+                     " no scores went through a softmax")
 
 
 def _capped(a: _Layer) -> str | None:
@@ -860,10 +894,7 @@ def _strange(a: _Layer) -> bool:
 
 def _agrees(a: _Layer, n: int) -> bool:
     "Whether it agrees with its own weights for n words, or for small ones, whose scores are not rounded so much."
-    def first(m: nn.Module, x: Tensor) -> Tensor:
-        return _first_tensor(a.call(m, x))[0]
-
-    traces = (trace_layer(a.layer, size * _draw(a, 2, n), first) for size in (1.0, 0.1))
+    traces = (a.traced(size * _draw(a, 2, n)) for size in (1.0, 0.1))
     return any(compare_with_own_weights(t, a.n_heads, a.causal, name=False)[0] for t in traces)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import islice, permutations, product
 from typing import Any, NamedTuple
@@ -24,8 +24,8 @@ from .reports import nearly
 from .suspects import name_attention_bug
 
 # %% auto #0
-__all__ = ['role_of', 'Trace', 'trace_layer', 'heads_of', 'compare_with_own_weights', 'agrees_with_rotation', 'name_rotation_bug',
-           'name_by_probes']
+__all__ = ['role_of', 'Trace', 'trace_layer', 'heads_of', 'guess_roles', 'compare_with_own_weights', 'agrees_with_rotation',
+           'name_rotation_bug', 'name_by_probes']
 
 # %% ../nbs/81_projections.ipynb #role-fns
 _AFFIX = "to|w|fc|lin(?:ear)?s?|proj(?:ection|ections)?|layers?|weights?|matrix|mat|net|transform|dense|func|fn"
@@ -159,9 +159,10 @@ def trace_layer(
     layer: nn.Module,  # the layer, in evaluation mode
     x: Tensor,  # its input, (b, n, d_model)
     call: Callable[[nn.Module, Tensor], Tensor],  # how to call it; returns the output alone
+    roles: Mapping[str, str | None] | None = None,  # name → role; default: what the names tell
 ) -> Trace:  # what its projections did
     "Call a layer once and write down what goes in and out of its projections."
-    leaves, names = _leaves(layer), {name: role for name, role in _roles(layer).items() if role}
+    leaves, names = _leaves(layer), {name: role for name, role in (roles or _roles(layer)).items() if role}
     out, calls, ins, outs = _watch({name: leaves[name] for name in names}, lambda: call(layer, x))
     found = list(_called(leaves, names, outs, x))
     bare = _bare(layer, leaves)
@@ -271,7 +272,7 @@ def _ways(found: list[tuple[str, list[tuple[str, Tensor]]]]) -> list[tuple[str, 
 
 
 def _watch(
-    modules: dict[str, nn.Module], call: Callable[[], Tensor]
+    modules: Mapping[str, nn.Module], call: Callable[[], Tensor]
 ) -> tuple[Tensor, dict[str, int], _Record, _Record]:
     "The result of a call, and how often each module was called, with its first input and output."
     calls: dict[str, int] = dict.fromkeys(modules, 0)
@@ -382,6 +383,22 @@ def heads_of(
             if isinstance(value, int) and not isinstance(value, bool) and value > 0:
                 return value
     return None
+
+# %% ../nbs/81_projections.ipynb #guess-fn
+def guess_roles(
+    layer: nn.Module,  # the layer, in evaluation mode
+    x: Tensor,  # its input, (b, n, d_model)
+    call: Callable[[nn.Module, Tensor], Tensor],  # how to call it; returns the output alone
+) -> list[dict[str, str]]:  # name → role, in every order that is possible; none if there are more or fewer
+    "Find queries, keys, values and output among projections whose names tell nothing."
+    leaves = {name: m for name, m in _leaves(layer).items() if isinstance(m, nn.Linear)}
+    _, calls, ins, _ = _watch(leaves, lambda: call(layer, x))
+    once = [name for name in leaves if calls[name] == 1 and isinstance(ins[name], Tensor)]
+    reading = [name for name in once if ins[name].shape == x.shape and torch.equal(ins[name], x)]
+    others = [name for name in leaves if name not in reading]
+    if len(reading) != 3 or others not in ([], once[-1:]):
+        return []
+    return [dict(zip(order, "qkv")) | dict.fromkeys(others, "out") for order in permutations(reading)]
 
 # %% ../nbs/81_projections.ipynb #read-fns
 _End = Callable[[Tensor], Tensor]

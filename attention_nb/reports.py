@@ -59,19 +59,19 @@ class Report:
         return list(dict.fromkeys(f.bug for f in self.failed if f.bug))
 
     def __str__(self) -> str:
-        n = len(self.passed) + len(self.failed)
-        lines = [f"{self.subject}: {len(self.passed)} of {n} properties hold"]
+        n, untried = len(self.passed) + len(self.failed), len(self.notes)
+        lines = [f"{self.subject}: {len(self.passed)} of {n} properties hold" + (f", {untried} not tried" if untried else "")]
         lines += [f"  likely bug: {bug}" for bug in self.bugs]
         for name, example, _ in self.failed:
             lines += [f"  ✗ {name}", *(f"      {line}" for line in example.splitlines())]
-        lines += [f"  ✓ {name}" for name in self.passed]
-        return "\n".join(lines + [f"  · {name}: {why}" for name, why in self.notes])
+        lines += [f"  · {name}: {why}" for name, why in self.notes]  # before what holds, so that nobody misses them
+        return "\n".join(lines + [f"  ✓ {name}" for name in self.passed])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        rows = [("✗", f.property, f.example) for f in self.failed] + [("✓", name, "") for name in self.passed]
-        rows += [("·", *note) for note in self.notes]
+        rows = [("✗", f.property, f.example) for f in self.failed] + [("·", *note) for note in self.notes]
+        rows += [("✓", name, "") for name in self.passed]
         left = 'style="text-align:left"'  # JupyterLab's own style puts it at the right
         lines = ((mark, "<br/>".join(map(escape, [name, *text.splitlines()]))) for mark, name, text in rows)
         body = "".join(f"<tr><td>{mark}</td><td {left}>{said}</td></tr>" for mark, said in lines)
