@@ -281,7 +281,7 @@ def _look_at_mask(a: _Attention) -> None:
     if not a.takes_mask:
         return
     q, k, v = _draw(a.usual)
-    runs, error = [], ""
+    runs, error, a.refuses = [], "", ""
     for a.form in _FORMS:
         mask = a.some_mask(a.usual.n_q, a.usual.n_k)
         for a.convention in dict.fromkeys((a.said, *_MEANS)):

@@ -1061,7 +1061,7 @@ def _dropout(a: _Layer) -> None:
             f"the mean of {copies} training runs is {ratio:.3f} times the evaluation output",
             (
                 "dropout is biased: kept weights are not divided by 1 - p"
-                if abs(ratio - 1) > 0.02
+                if abs(ratio - 1) > drops[0][2] / 4
                 else (
                     "dropout is biased: it is applied before the softmax (to scores, queries or keys), not to the"
                     " weights"
