@@ -16,7 +16,7 @@ from .agreement import agreement_properties
 from .attention_properties import attention_properties
 from .guards import check_flags, check_scale, check_sizes
 from .layer_properties import layer_properties
-from .reports import CheckFailed, Report, examine, fixed_chance, name_of, parameters_of
+from .reports import CheckFailed, Misused, Report, examine, fixed_chance, name_of, parameters_of
 from .softmax_properties import masked_softmax_properties, softmax_properties
 
 # %% auto #0
@@ -24,6 +24,7 @@ __all__ = ['check_attention', 'check_self_attention', 'check_multi_head', 'check
 
 # %% ../nbs/85_checks.ipynb #helpers
 _Call = Callable[[Any, Tensor], Any]
+__tracebackhide__ = True  # pytest shows the line of your test, not the way through this module
 
 
 def _callable(name: str, thing: Any, what: str, n: int = 0) -> None:
@@ -63,8 +64,8 @@ def _run(subject: str, listed: Callable[[], Any]) -> Report:
     try:
         with fixed_chance():
             return examine(subject, *listed())
-    except CheckFailed as e:
-        raise CheckFailed(e.report) from None  # the way through this module helps nobody
+    except (CheckFailed, Misused) as e:
+        raise e.with_traceback(None) from None  # the way through the properties helps nobody
 
 # %% ../nbs/85_checks.ipynb #attention-fn
 def check_attention(
