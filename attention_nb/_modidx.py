@@ -158,6 +158,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                                'attention_nb/attention_properties.py')},
             'attention_nb.checks': { 'attention_nb.checks._callable': ('checks.html#_callable', 'attention_nb/checks.py'),
                                      'attention_nb.checks._layer': ('checks.html#_layer', 'attention_nb/checks.py'),
+                                     'attention_nb.checks._options': ('checks.html#_options', 'attention_nb/checks.py'),
                                      'attention_nb.checks._run': ('checks.html#_run', 'attention_nb/checks.py'),
                                      'attention_nb.checks._takes': ('checks.html#_takes', 'attention_nb/checks.py'),
                                      'attention_nb.checks.check_agrees': ('checks.html#check_agrees', 'attention_nb/checks.py'),

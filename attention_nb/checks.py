@@ -63,6 +63,29 @@ def _takes(name: str, fn: Any, what: str, n: int) -> None:
         raise TypeError(f"{name}: expected {what}; got {name_of(fn)}, which also needs {needed[0]}: fix it with partial")
 
 
+def _options(causal: bool | str, mask: str | bool | None, scale: float | None) -> None:
+    "Raise TypeError or ValueError for what `check_attention` cannot be told."
+    if scale is not None:
+        check_scale(scale)
+    if not isinstance(causal, (bool, str)) or causal not in (True, False, "lower-right", "upper-left"):
+        raise ValueError(f'causal: expected True, False, "lower-right" or "upper-left"; got {causal!r}')
+    if mask not in (None, True, False, "allowed", "blocked", "bias"):
+        raise ValueError(f'mask: expected "allowed", "blocked", "bias", True, False or None; got {mask!r}')
+
+
+def _layer(
+    module: Any, d_model: int, causal: bool, n_heads: int | None, positions: bool | None, call: _Call | None
+) -> None:
+    "Raise TypeError or ValueError for arguments that no layer check can take."
+    check_sizes(d_model=d_model, **({} if n_heads is None else {"n_heads": n_heads}))
+    check_flags(causal=causal, **({} if positions is None else {"positions": positions}))
+    _callable("module", module, "a layer")
+    if call is not None:
+        _callable("call", call, "a function of module and x", 2)
+    if isinstance(module, nn.Module) and any(t.is_meta for t in module.parameters()):
+        raise TypeError("module: expected parameters with numbers; got some on the device meta, which holds none")
+
+
 def _run(subject: str, listed: Callable[[], Any]) -> Report:
     "List the properties and try them, always with the same random numbers."
     try:
@@ -80,13 +103,9 @@ def check_attention(
 ) -> Report:  # raises CheckFailed if a property does not hold
     "Check any attention function against what every attention must do."
     _callable("fn", fn, "a function of q, k and v", 3)
-    if scale is not None:
-        check_scale(scale)
-    if not isinstance(causal, (bool, str)) or causal not in (True, False, "lower-right", "upper-left"):
-        raise ValueError(f'causal: expected True, False, "lower-right" or "upper-left"; got {causal!r}')
-    if mask not in (None, True, False, "allowed", "blocked", "bias"):
-        raise ValueError(f'mask: expected "allowed", "blocked", "bias", True, False or None; got {mask!r}')
-    return _run(f"check_attention({name_of(fn)})", lambda: attention_properties(fn, causal, mask, scale))
+    _options(causal, mask, scale)
+    properties = lambda: attention_properties(fn, causal, mask, scale)
+    return _run(f"check_attention({name_of(fn)})", properties)
 
 # %% ../nbs/85_checks.ipynb #layer-fns
 def check_self_attention(
@@ -120,19 +139,6 @@ def check_multi_head(
         lambda: layer_properties(module, d_model, causal, n_heads, None, call, alone=True),
     )
 
-
-def _layer(
-    module: Any, d_model: int, causal: bool, n_heads: int | None, positions: bool | None, call: _Call | None
-) -> None:
-    "Raise TypeError or ValueError for arguments that no layer check can take."
-    check_sizes(d_model=d_model, **({} if n_heads is None else {"n_heads": n_heads}))
-    check_flags(causal=causal, **({} if positions is None else {"positions": positions}))
-    _callable("module", module, "a layer")
-    if call is not None:
-        _callable("call", call, "a function of module and x", 2)
-    if isinstance(module, nn.Module) and any(t.is_meta for t in module.parameters()):
-        raise TypeError("module: expected parameters with numbers; got some on the device meta, which holds none")
-
 # %% ../nbs/85_checks.ipynb #softmax-fns
 def check_softmax(
     fn: Callable[..., Any],  # fn(x), over the last dimension, or fn(x, dim)
@@ -161,4 +167,5 @@ def check_agrees(
     if not examples or not all(isinstance(e, tuple) for e in examples):
         raise TypeError("examples: expected a tuple of arguments for each call, such as (x,); got "
                         + (", ".join(type(e).__name__ for e in examples) or "none"))
-    return _run(f"check_agrees({name_of(fn)})", lambda: [agreement_properties(fn, reference, examples)])
+    properties = lambda: [agreement_properties(fn, reference, examples)]
+    return _run(f"check_agrees({name_of(fn)})", properties)
