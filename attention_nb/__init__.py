@@ -8,7 +8,8 @@ __all__ = ['Vocab', 'journey', 'number_corpus', 'one_hot', 'one_hot_vectors', 's
            'softmax_jacobian', 'SelfAttention', 'attention_scores', 'scaled_dot_product_attention', 'bias_to_mask',
            'causal_mask', 'from_torch_masks', 'mask_to_bias', 'padding_mask', 'to_attn_mask', 'to_key_padding_mask',
            'MultiHeadAttention', 'fused_attention', 'merge_heads', 'split_heads', 'check_agrees', 'check_attention',
-           'check_masked_softmax', 'check_multi_head', 'check_self_attention', 'check_softmax', 'CheckFailed']
+           'check_masked_softmax', 'check_multi_head', 'check_self_attention', 'check_softmax', 'CheckFailed',
+           'Misused']
 
 # %% ../nbs/99_api.ipynb #imports
 from .embeddings import (
@@ -25,7 +26,7 @@ from .multi_head_attention import (
     MultiHeadAttention, fused_attention, merge_heads, split_heads)
 from .checks import (
     check_agrees, check_attention, check_masked_softmax, check_multi_head, check_self_attention, check_softmax)
-from .reports import CheckFailed
+from .reports import CheckFailed, Misused
 
 __version__ = "0.1.0"
 
@@ -39,5 +40,5 @@ _all_ = [
     "to_key_padding_mask",
     "MultiHeadAttention", "fused_attention", "merge_heads", "split_heads",
     "check_agrees", "check_attention", "check_masked_softmax", "check_multi_head",
-    "check_self_attention", "check_softmax", "CheckFailed",
+    "check_self_attention", "check_softmax", "CheckFailed", "Misused",
 ]

@@ -22,6 +22,8 @@ __all__ = ['check_sizes', 'check_share', 'check_scale', 'check_flags', 'check_he
            'check_inputs', 'check_mask', 'check_bias', 'check_device']
 
 # %% ../nbs/92_guards.ipynb #kind
+__tracebackhide__ = True  # pytest shows where a guard was called, not the guard
+
 # PyTorch stores floating types of 8 bits and fewer too, but cannot add or multiply in them.
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 

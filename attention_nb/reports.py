@@ -343,6 +343,8 @@ def check_repeats(
 def _quiet() -> Iterator[None]:
     "No warnings: tracing warns of much that is no concern of the caller."
     level = logging.root.manager.disable
+    trace_log = logging.getLogger("torch.__trace")  # it does not obey `logging.disable`
+    was, trace_log.disabled = trace_log.disabled, True
     logging.disable(logging.CRITICAL)
     try:
         with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
@@ -350,6 +352,7 @@ def _quiet() -> Iterator[None]:
             yield
     finally:
         logging.disable(level)
+        trace_log.disabled = was
 
 
 def compiled(

@@ -61,4 +61,5 @@ def test_stubs_are_refused_in_words(chapter):
     for cell in stubs:
         said = [f"{out.ename}: {out.evalue}" for out in cell.outputs if out.output_type == "error"]
         assert len(said) == 1 and said[0].startswith("CheckFailed: "), f"{cell.id}: {said or cell.outputs}"
-        assert re.search(r"returned None|(returned|got|gives) NoneType", said[0]), f"{cell.id}: {said[0]}"
+        bugs = re.findall(r"^  likely bug: (.*)", said[0], re.M)
+        assert len(bugs) == 1 and bugs[0].startswith("it returns nothing: is a return missing"), f"{cell.id}: {said[0]}"
