@@ -680,6 +680,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                'attention_nb/softmax_properties.py'),
                                                  'attention_nb.softmax_properties._oracle': ( 'softmax_properties.html#_oracle',
                                                                                               'attention_nb/softmax_properties.py'),
+                                                 'attention_nb.softmax_properties._peaks': ( 'softmax_properties.html#_peaks',
+                                                                                             'attention_nb/softmax_properties.py'),
                                                  'attention_nb.softmax_properties._row': ( 'softmax_properties.html#_row',
                                                                                            'attention_nb/softmax_properties.py'),
                                                  'attention_nb.softmax_properties._runs': ( 'softmax_properties.html#_runs',

@@ -1393,6 +1393,13 @@ def online_softmax(x):
 
 
 @right("softmax")
+def softmax_in_parts(x, part=4):
+    top = torch.stack([each.amax(-1) for each in x.split(part, -1)], -1).amax(-1, keepdim=True)
+    exps = [(each - top).exp() for each in x.split(part, -1)]
+    return torch.cat(exps, -1) / sum(each.sum(-1, keepdim=True) for each in exps)
+
+
+@right("softmax")
 def from_a_running_sum(x):
     return torch.exp(x - x.logcumsumexp(-1)[..., -1:])
 
@@ -1473,6 +1480,14 @@ def only_the_allowed_numbers(scores, mask):
             out = out.masked_scatter(keep, torch.softmax(row[keep], 0))
         rows.append(out)
     return torch.stack(rows).reshape(scores.shape)
+
+
+@right("masked_softmax")
+def masked_softmax_in_parts(scores, mask, part=16):
+    filled = scores.masked_fill(~mask, torch.finfo(scores.dtype).min).split(part, -1)
+    top = torch.stack([each.amax(-1) for each in filled], -1).amax(-1, keepdim=True)
+    exps = torch.cat([(each - top).exp() for each in filled], -1) * mask
+    return exps / exps.sum(-1, keepdim=True).clamp(min=1e-6)
 
 
 @right("masked_softmax")

@@ -552,6 +552,9 @@ bug("wide softmax", "narrow", ("x.double() / temperature", "x.half() / temperatu
 bug("softmax with its own backward", "a backward without the sum", ("(grad - (y * grad).sum(-1, keepdim=True))", "grad"), GRAD + r"|jacobian|backward")
 bug(S, "the sum runs over all rows", ("e.sum(dim=dim, keepdim=True)", "e.sum()"), r"whole|all rows|one dim")
 bug(S, "computed in bfloat16", ("torch.exp(x - x.max(dim=dim, keepdim=True).values)", "torch.exp((x - x.max(dim=dim, keepdim=True).values).bfloat16())"), r"bfloat16|precis|round")
+PARTS, TOPS = r"maximum .* part of the row", "torch.stack([each.amax(-1) for each in x.split(part, -1)], -1).amax(-1, keepdim=True)"
+bug("softmax in parts", "the largest of the first part", (TOPS, "x[..., :part].amax(-1, keepdim=True)"), PARTS)
+bug("softmax in parts", "the largest of the last part, in long ones", [("part=4", "part=64"), (TOPS, "x.split(part, -1)[-1].amax(-1, keepdim=True)")], PARTS)
 PS = "package: softmax"
 bug(L, "a tiny number in the denominator", ("exps.sum(-1, keepdim=True)", "(exps.sum(-1, keepdim=True) + 1e-4)"), r"an epsilon, about 0\.0001")
 bug(PS, "not shifted", ("e = (z - z.amax(dim, keepdim=True).detach()).exp()", "e = z.exp()"), NAN + r"|maxim|largest|stab")
@@ -598,6 +601,7 @@ bug(Z, "no shift", (" - top).exp()", ").exp()"), NAN + r"|maxim|largest|stab|shi
 bug(Z, "a tiny number in the denominator", ("torch.where(total == 0, torch.ones_like(total), total)", "(total + 1e-3)"), r"an epsilon, about 0\.001")
 bug("masked in log space", "the dead rows are left", ("exp().masked_fill(dead, 0)", "exp()"), DEAD + r"|uniform|mean")
 bug("bias where something is allowed", "computed in float16", ("F.softmax(scores.float() + bias.float(), dim=-1)", "F.softmax(scores.half() + bias.half(), dim=-1)"), r"precis|float16|half|16.bit|accura|round|" + NAN)
+bug("masked softmax in parts", "the largest of the first part", ("torch.stack([each.amax(-1) for each in filled], -1)", "filled[0]"), PARTS)
 PM = "package: masked_softmax"
 bug(PM, "NaN where nothing is allowed", ("total.masked_fill(total == 0, 1)", "total"), DEAD + r"|nan")
 bug(PM, "-inf minus -inf", ("top.masked_fill(top == float(\"-inf\"), 0)", "top"), DEAD + r"|nan")
