@@ -99,6 +99,7 @@ class _Attention:
         self.bug = ""  # what was said of that
         self.only_equal = False  # True: it runs only if all sizes are equal
         self.lengths = True  # False once other lengths gave wrong numbers
+        self.long = False  # True once it gave right numbers for many keys
         self.mask_sound = True  # the same, for what it does with a mask
         self.mask_bug = ""
         self.numbers = False  # give it 1 and 0 for True and False
@@ -866,16 +867,9 @@ def _large(a: _Attention) -> None:
     q = q * (1e4 / top)
     leaves = [t.clone().requires_grad_() for t in (q, k, v)]
     out = a(*leaves)
-    overflow = "the softmax overflows: subtract the row's largest score before the exponential"
-    overflow = a.bug if a.bug == _NAN else overflow
-    alone = torch.ones(1, 1, 1, q.shape[-1])  # one row, one number: 10⁴
-    if not out.isfinite().all() and a(alone * 1e4 / (q.shape[-1] * scale), alone, v[:1, :1, :1]).isfinite().all():
-        overflow = (
-            "the softmax underflows to 0 / 0: the largest score of the whole tensor, or of another row, is"
-            " subtracted, not the row's own (amax(-1, keepdim=True))"
-            + ("; or the mask comes after the softmax" if a.causal else "")
-        )
+    overflow = a.bug if a.bug == _NAN else _OVERFLOWS
     if not out.isfinite().all():
+        overflow = a.bug if a.bug == _NAN else _maximum_bug(a)
         raise Broken("scores up to ±10⁴: the context is NaN or infinite", overflow, symptom=a.bug == _NAN)
     if out.requires_grad:
         for name, g in zip("qkv", torch.autograd.grad(out.sum() + out.square().sum(), leaves, allow_unused=True)):
@@ -888,8 +882,50 @@ def _large(a: _Attention) -> None:
     if a.sound and not nearly(got := a(q, k, v), want := a.oracle(q, k, v), 3e-2):
         bug = _CUT if got.isfinite().all() else overflow
         raise Broken(f"all scores near -2 · 10⁴: {first_difference(got, want)}", _LEAKS if a.causal else bug)
+    _peaks(a)
 
 
+def _peaks(a: _Attention) -> None:
+    "Many keys, and one score of 10⁴ among them, in the last block, the first, or between."
+    for place in (_LONG - 1, _LONG // 2, 0) if a.long else ():
+        q, k, v = _peaked(a, place)
+        if not nearly(got := a(q, k, v), want := _wants(a, q, k, v), 1e-2):
+            shown = f"{sizes_of(q=q, k=k, v=v)}, key {place} with a score of 10⁴: {first_difference(got, want)}"
+            raise Broken(shown, _CUT if got.isfinite().all() else _maximum_bug(a))
+
+
+def _peaked(a: _Attention, place: int) -> tuple[Tensor, Tensor, Tensor]:
+    "Many keys; the scores of one are 10⁴."
+    q, k, v = _draw_long(a)
+    q[..., 0], k[..., 0], k[..., place, 0] = 1, 0, 1e4 / a.right_scale(q)
+    return q, k, v
+
+
+def _maximum_bug(a: _Attention) -> str:
+    "Say why large scores give NaN: which largest number is it that is subtracted?"
+    first, last = (a.long and not a(*_peaked(a, at))[..., -1, :].isfinite().all() for at in (0, _LONG - 1))
+    if first != last:
+        return _NO_RUNNING_MAXIMUM if first else _FIRST_MAXIMUM
+    _, _, v = _draw(a.usual)
+    alone = torch.ones(1, 1, 1, _Sizes().d_k)  # one row, one number: 10⁴
+    if not a(alone * 1e4 / (alone.shape[-1] * a.right_scale(alone)), alone, v[:1, :1, :1]).isfinite().all():
+        return _OVERFLOWS
+    return _UNDERFLOWS + ("; or the mask comes after the softmax" if a.causal else "")
+
+
+_OVERFLOWS = "the softmax overflows: subtract the row's largest score before the exponential"
+_UNDERFLOWS = (
+    "the softmax underflows to 0 / 0: the largest score of the whole tensor, or of another row, is subtracted, not the"
+    " row's own (amax(-1, keepdim=True))"
+)
+_NO_RUNNING_MAXIMUM = (
+    "softmax in blocks without a running maximum: each block takes its own largest score, and exp(old maximum - new"
+    " maximum) overflows where the new one is smaller: torch.maximum(old, new)"
+)
+_FIRST_MAXIMUM = (
+    "softmax in blocks that all subtract the first one's largest score: it overflows where a later score is larger;"
+    " a running maximum is missing"
+)
 _CUT = (
     "large scores are cut off or rounded: a clamp, a "
     "maximum over more than the row, or a stand-in for minus infinity that is not small enough"
@@ -984,7 +1020,8 @@ def _long(a: _Attention) -> None:
         raise NotChecked(f"{sizes_of(q=q, k=k, v=v)}: it raises {first_line(e)}") from None
     if got.shape != (want := _wants(a, q, k, v)).shape:
         raise NotChecked(f"{sizes_of(q=q, k=k, v=v)}: it gives shape {tuple(got.shape)}")
-    if nearly(got, want, 1e-3):
+    a.long = nearly(got, want, 1e-3)
+    if a.long:
         return
     right, wrong = a.usual.n_k + 2, _LONG
     while wrong - right > 1:  # a length at which it goes wrong, while it does not with one key less

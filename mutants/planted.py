@@ -87,6 +87,11 @@ RUNNING = [("acc = acc * fix + p", "acc = acc + p"), ("total = total * fix + p",
 bug(TILES, "nothing is rescaled", RUNNING, FIRST + "blocks of 3: the running context and sum are not rescaled")
 bug("online softmax in tiles", "each tile by itself", [("torch.maximum(top, s.amax(-1, keepdim=True))", "s.amax(-1, keepdim=True)"), *RUNNING],
     FIRST + "each block subtracts its own largest")
+NO_RUNNING = ("torch.maximum(top, s.amax(-1, keepdim=True))", "s.amax(-1, keepdim=True)")
+bug(TILES, "no running maximum", NO_RUNNING, "without a running maximum")
+bug(TILES, "no running maximum, in long tiles", [("tile=3", "tile=16"), NO_RUNNING], FIRST + "softmax in blocks without a running maximum")
+bug(TILES, "the first one's maximum, in long tiles", [("tile=3", "tile=64"),
+    (NO_RUNNING[0], "s.amax(-1, keepdim=True) if start == 0 else top")], FIRST + ".*the first one's largest score")
 bug(TILES, "nothing is rescaled, in long tiles", [("tile=3", "tile=16"), *RUNNING], FIRST + "blocks of 16: .*not rescaled")
 bug(TILES, "old sums are not rescaled, in long tiles", [("tile=3", "tile=64"), RUNNING[0]], FIRST + "blocks of 64: .*not rescaled")
 bug(TILES, "the last long tile is forgotten", [("tile=3", "tile=32"), ("range(0, k.shape[-2], tile)",
