@@ -139,6 +139,8 @@ class _Attention:
         if self.form:
             mask = mask.expand(*q.shape[:-1], mask.shape[-1])
             mask = _FORMS[self.form](mask.flatten(0, 1)[:, None] if self.squeeze else mask)
+        if self.convention == "bias" and mask.is_floating_point():
+            return mask.clone()  # a bias of finite numbers
         if self.convention == "bias":
             return torch.zeros(mask.shape, dtype=q.dtype).masked_fill(~mask, -math.inf)
         mask = ~mask if self.convention == "blocked" else mask.clone()
@@ -411,8 +413,10 @@ def _only_scaled(a: _Attention) -> str | None:
     "The wrong scale that alone explains its numbers: found sooner than among all suspects."
     if a.takes_mask or not (bug := _wrong_scale(a)):
         return None
+    if a.scale is not None:
+        return bug
     q, k, v = _draw(a.usual)
-    return name_attention_bug(a(q, k, v), q, k, v, a.allowed(q, k), a.scale, scales_only=True) or bug
+    return name_attention_bug(a(q, k, v), q, k, v, a.allowed(q, k), scales_only=True) or bug
 
 
 def _suspected(a: _Attention) -> str | None:
@@ -463,11 +467,15 @@ def _wrong_scale(a: _Attention) -> str | None:
     scale = float(((logs[..., 0] - logs[..., 1]) / (scores[..., 0] - scores[..., 1])).median())
     if not nearly(a(q, k, v), naive_attention(q, k, v, a.allowed(q, k), scale)[0]):
         return None
-    right = a.right_scale(q)
-    return (
-        f"wrong scale: the scores are multiplied by {scale:.4g}, not by {right:.4g}, which is 1/√d_k or what you said"
-        f" (if that is meant, pass scale={scale:.4g})"
-    )
+    right, root = a.right_scale(q), q.shape[-1] ** -0.5
+    if abs(scale) < 1e-4:
+        return "all keys get the same weight: the scores are not used"
+    if math.isclose(scale, -right, rel_tol=1e-3):
+        return f"the scores have the wrong sign: they are multiplied by {scale:.4g}, not by {right:.4g}"
+    found = f"wrong scale: the scores are multiplied by {scale:.4g}"
+    if a.scale is None:
+        return f"{found}, not by {right:.4g}, which is 1/√d_k (if that is meant, pass scale={scale:.4g})"
+    return f"{found}{', which is 1/√d_k' * math.isclose(scale, root, rel_tol=1e-3)}, not by {right:.4g}, as you said"
 
 
 _NORMS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -499,6 +507,7 @@ def _rarer_suspects(
         yield _LAYOUT, a.oracle(*_turned(q, k, v)).transpose(1, 2)
     for tile in range(1, k.shape[-2]):
         yield from _tiles(scores, full, v, tile)
+        yield from _restarted(scores, full, v, tile)
     if full is not None:
         for number, gets in ((-math.inf, "NaN"), (-1e9, "the mean of all values")):
             yield (
@@ -1050,6 +1059,17 @@ def _long_bug(a: _Attention, got: Tensor, q: Tensor, k: Tensor, v: Tensor) -> st
     return tell(chain.from_iterable(_tiles(scores, a.allowed(q, k), v, tile) for tile in range(1, n)))
 
 
+def _restarted(scores: Tensor, allowed: Tensor | None, v: Tensor, tile: int) -> Iterator[tuple[str, Tensor]]:
+    "Attention in blocks of `tile` queries, each with a causal mask that begins at the first key."
+    if allowed is not None:
+        row, column = torch.arange(scores.shape[-2])[:, None], torch.arange(scores.shape[-1])
+        yield (
+            f"in blocks of {tile} queries, the causal mask begins anew with each block: its rows do not count the"
+            " queries before it",
+            masked_softmax(scores, allowed & (column <= row % tile)) @ v,
+        )
+
+
 def _tiles(scores: Tensor, allowed: Tensor | None, v: Tensor, tile: int) -> Iterator[tuple[str, Tensor]]:
     "Attention in blocks of `tile` keys whose running sums are wrong."
     scores = scores if allowed is None else scores.masked_fill(~allowed, -1e30)
@@ -1072,6 +1092,12 @@ def _tiles(scores: Tensor, allowed: Tensor | None, v: Tensor, tile: int) -> Iter
         f"softmax in blocks of {tile}: each block subtracts its own largest score, and sums are added without rescaling",
         own @ v / own.sum(-1, keepdim=True),
     )
+    parts = zip(scores.tensor_split([tile], -1), v.tensor_split([tile], -2))
+    yield (
+        f"keys in two parts, the first {tile} and the others: the mean of their contexts is taken, where each part"
+        " must count by its sum of exponentials",
+        torch.stack([part.softmax(-1) @ values for part, values in parts]).mean(0),
+    )
     full = max(n - n % tile, 1)
     yield (
         f"softmax in blocks of {tile}: the last block, which is not full, is dropped (the tail)",
@@ -1086,6 +1112,8 @@ def _needs_mask(a: _Attention) -> None:
         raise NotChecked(a.refuses)
     if a.mask_bug == _NUMBERS:
         raise NotChecked("it takes no boolean mask")
+    if "bias" in a.mask_bug:
+        raise NotChecked(a.mask_bug)
 
 
 _NUMBERS = "it cannot take a boolean mask, only one of numbers, such as (1 - mask) needs: mask.to(q.dtype) makes them"
@@ -1105,16 +1133,9 @@ def _takes_numbers(a: _Attention) -> bool:
 
 def _masked(a: _Attention) -> None:
     _needs_mask(a)
-    if a.convention != a.said:
-        found, a.convention = a.convention, a.said
-        example = _smallest(a, True)
-        a.convention = found
-        inverted = {"allowed": "inverted: True lets attend", "blocked": "inverted: True hides"}
-        how = (inverted | {"bias": "added to the scores"})[found] if a.said != "bias" else f"boolean, {_MEANS[found]}"
-        raise Broken(
-            f'{example}; with mask="{found}" it agrees with the oracle',
-            f'the mask is {how}, where {_MEANS[a.said]} is expected (if that is meant, pass mask="{found}")',
-        )
+    _means(a)
+    if a.said == "bias" and a.sound:
+        _biased(a)
     q, k, v = _draw(a.usual)
     mask = a.some_mask(a.usual.n_q, a.usual.n_k)
     try:
@@ -1131,8 +1152,30 @@ def _masked(a: _Attention) -> None:
             a.mask_bug = "the mask is ignored"
         elif got.isnan().any():
             a.mask_bug = "with a mask, queries that may see something get NaN: 0 · inf is NaN (mask * -inf? masked_fill!)"
+        elif a.causal and nearly(got, naive_attention(q, k, v, mask, a.right_scale(q))[0]):
+            a.mask_bug = "the mask takes the place of the causal one: where it is given, the future is seen; join them with &"
         a.mask_sound = False
         raise Broken(_smallest(a, True), a.mask_bug, symptom=True)
+    _hides(a, q, k, v, mask)
+    _long_masked(a)
+
+
+def _means(a: _Attention) -> None:
+    "Raise Broken if a mask means something else than was said."
+    if a.convention != a.said:
+        found, a.convention = a.convention, a.said
+        example = _smallest(a, True)
+        a.convention = found
+        inverted = {"allowed": "inverted: True lets attend", "blocked": "inverted: True hides"}
+        how = (inverted | {"bias": "added to the scores"})[found] if a.said != "bias" else f"boolean, {_MEANS[found]}"
+        raise Broken(
+            f'{example}; with mask="{found}" it agrees with the oracle',
+            f'the mask is {how}, where {_MEANS[a.said]} is expected (if that is meant, pass mask="{found}")',
+        )
+
+
+def _hides(a: _Attention, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> None:
+    "Raise Broken if a forbidden key has influence when its numbers are large."
     hidden = torch.ones_like(mask)
     hidden[:, -1] = False
     k2, v2 = k.clone(), v.clone()
@@ -1150,6 +1193,66 @@ def _masked(a: _Attention) -> None:
             " softmax",
             symptom=not a.sound,
         )
+
+
+def _biased(a: _Attention) -> None:
+    "A bias of finite numbers, as one for places is: it is added to the scores once they are scaled."
+    for sizes in (_Sizes(1, 1, 2, 2, 2, 1), a.usual):
+        q, k, v = _draw(sizes)
+        bias = torch.randn(sizes.n_q, sizes.n_k, generator=torch.Generator().manual_seed(7))
+        bias = bias[:1].expand(bias.shape) if a.form == _OF_KEYS else bias
+        (_, want), *wrong = _with_bias(a, q, k, v, bias)
+        if not nearly(got := a(q, k, v, bias), want):
+            bug = name_suspect(got.detach(), iter(wrong))
+            a.mask_sound, a.mask_bug = False, bug or "a bias is not added to the scores as it should be"
+            shown = numbers_of(q=q, k=k, v=v, bias=bias) if sizes.b == 1 else f"{sizes_of(q=q, k=k, v=v)}, with a bias"
+            raise Broken(f"{shown}: {first_difference(got, want)}", a.mask_bug, symptom=not bug)
+
+
+def _with_bias(a: _Attention, q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Iterator[tuple[str, Tensor]]:
+    "Attention with a bias, the right one first."
+    scores, allowed = attention_scores(q, k, a.scale), a.allowed(q, k)
+    allowed = torch.ones(scores.shape[-2:], dtype=torch.bool) if allowed is None else allowed
+    scaled = "the bias is scaled, too: scale the scores first, and add the bias to them as it is"
+    for bug, x in {
+        "": scores + bias,
+        scaled: scores + bias * a.right_scale(q),
+        "the bias is subtracted, not added": scores - bias,
+        "the bias is ignored where its numbers are finite": scores,
+        "the bias is scaled, too, and subtracted, not added": scores - bias * a.right_scale(q),
+        "the bias is multiplied with the scores, not added": scores * bias,
+    }.items():
+        yield bug, masked_softmax(x, allowed) @ v
+    yield "the bias is added after the softmax, not to the scores", (masked_softmax(scores, allowed) + bias) @ v
+
+
+def _long_masked(a: _Attention) -> None:
+    "A mask of many keys; the last query sees none of the first blocks."
+    q, k, v = _draw_long(a)
+    mask = a.some_mask(q.shape[-2], _LONG).clone()
+    if a.form != _OF_KEYS:
+        mask[-1, :64] = False
+    try:
+        got = a(q, k, v, mask)
+    except Exception:
+        return  # as one whose mask has a length of its own
+    scores = attention_scores(q, k, a.scale)
+    want = masked_softmax(scores, a.allowed(q, k, mask)) @ v
+    if not (a.long and a.sound) or got.shape != want.shape or nearly(got, want, 1e-3):
+        return
+    shown = f"{sizes_of(q=q, k=k, v=v, mask=mask)}: {first_difference(got, want)}"
+    if got[..., -1, :].isnan().any() and not got[..., :-1, :].isnan().any():
+        raise Broken(shown, _EMPTY_BLOCK)
+    wrong = ((n, masked_softmax(scores, a.allowed(q, k, mask[:, torch.arange(_LONG) % n])) @ v) for n in range(1, _LONG))
+    tiles = ((f"{_OTHER_BLOCK}: in blocks of {n}, each takes the mask's first columns, not its own", w) for n, w in wrong)
+    raise Broken(shown, name_suspect(got.detach(), tiles, 1e-3) or _OTHER_BLOCK)
+
+
+_EMPTY_BLOCK = (
+    "a block of keys that are all forbidden gives NaN, though others are allowed: its largest score is -inf, and"
+    " -inf - (-inf) is NaN"
+)
+_OTHER_BLOCK = "with many keys the mask is wrong: blocks of keys do not get their own columns of it, or it has a fixed length"
 
 
 _FINITE = (

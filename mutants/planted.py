@@ -96,6 +96,18 @@ bug(TILES, "nothing is rescaled, in long tiles", [("tile=3", "tile=16"), *RUNNIN
 bug(TILES, "old sums are not rescaled, in long tiles", [("tile=3", "tile=64"), RUNNING[0]], FIRST + "blocks of 64: .*not rescaled")
 bug(TILES, "the last long tile is forgotten", [("tile=3", "tile=32"), ("range(0, k.shape[-2], tile)",
     "range(0, max(tile, k.shape[-2] - tile + 1), tile)")], FIRST + r"the last of many keys .*\(the tail\)")
+TM, SB = "tiles with a mask", "scores and a bias"
+bug(TM, "the mask's first columns for every tile", ("allowed[..., start:stop]", "allowed[..., :stop - start]"), FIRST + "blocks of 16, each takes the mask's first columns")
+bug(TM, "the mask's last columns for every tile", ("allowed[..., start:stop]", "allowed[..., start - stop:]"), FIRST + "blocks of keys do not get their own columns")
+bug(TM, "-inf minus -inf in a tile that is all forbidden", ("torch.finfo(q.dtype).min", "-math.inf"), "block of keys that are all forbidden gives NaN")
+bug(SB, "the bias is scaled, too", [(" * query.shape[-1] ** -0.5", ""), ("dead = scores", "scores = scores * query.shape[-1] ** -0.5\n    dead = scores")],
+    FIRST + "the bias is scaled, too: ")
+bug(SB, "the bias is subtracted", ("scores + attention_mask", "scores - attention_mask"), FIRST + "the bias is subtracted, not added")
+bug(SB, "only minus infinity counts", ("scores + attention_mask", "scores.masked_fill(attention_mask.isinf(), -math.inf)"), FIRST + "the bias is ignored where")
+bug("two halves", "their mean", ("torch.stack([total for total, _ in parts]).softmax(0)", "1 / len(parts)"), FIRST + "keys in two parts, the first 4 and the others")
+bug("some queries at a time", "each time from the first key on", ("triu(start + 1)", "triu(1)"), FIRST + "in blocks of 4 queries, the causal mask begins anew")
+bug("causal and mask", "the mask takes the causal one's place", ("else allowed & attn_mask", "else attn_mask"), "takes the place of the causal one")
+misuse("unscaled on purpose", "believed to be scaled by 0.3", "divided|multiplied", args={"scale": 0.3})
 bug("square causal", "the future is open from the 64th word on", ("diagonal=1).bool()", "diagonal=1).bool()\n    future[64:] = False"),
     FIRST + "from query 64 on the future leaks")
 bug("sum with a tiny epsilon", "a small one", ("1e-6", "1e-3"), FIRST + r"an epsilon, about 0\.001")
