@@ -507,7 +507,7 @@ def _rarer_suspects(
         yield _LAYOUT, a.oracle(*_turned(q, k, v)).transpose(1, 2)
     for tile in range(1, k.shape[-2]):
         yield from _tiles(scores, full, v, tile)
-        yield from _restarted(scores, full, v, tile)
+        yield from _parted(scores, full, v, tile)
     if full is not None:
         for number, gets in ((-math.inf, "NaN"), (-1e9, "the mean of all values")):
             yield (
@@ -1059,8 +1059,15 @@ def _long_bug(a: _Attention, got: Tensor, q: Tensor, k: Tensor, v: Tensor) -> st
     return tell(chain.from_iterable(_tiles(scores, a.allowed(q, k), v, tile) for tile in range(1, n)))
 
 
-def _restarted(scores: Tensor, allowed: Tensor | None, v: Tensor, tile: int) -> Iterator[tuple[str, Tensor]]:
-    "Attention in blocks of `tile` queries, each with a causal mask that begins at the first key."
+def _parted(scores: Tensor, allowed: Tensor | None, v: Tensor, tile: int) -> Iterator[tuple[str, Tensor]]:
+    "Attention in two parts of keys that are averaged, or in blocks of queries whose causal mask begins anew."
+    filled = scores if allowed is None else scores.masked_fill(~allowed, -1e30)
+    parts = zip(filled.tensor_split([tile], -1), v.tensor_split([tile], -2))
+    yield (
+        f"keys in two parts, the first {tile} and the others: the mean of their contexts is taken, where each part"
+        " must count by its sum of exponentials",
+        torch.stack([part.softmax(-1) @ values for part, values in parts]).mean(0),
+    )
     if allowed is not None:
         row, column = torch.arange(scores.shape[-2])[:, None], torch.arange(scores.shape[-1])
         yield (
@@ -1091,12 +1098,6 @@ def _tiles(scores: Tensor, allowed: Tensor | None, v: Tensor, tile: int) -> Iter
     yield (
         f"softmax in blocks of {tile}: each block subtracts its own largest score, and sums are added without rescaling",
         own @ v / own.sum(-1, keepdim=True),
-    )
-    parts = zip(scores.tensor_split([tile], -1), v.tensor_split([tile], -2))
-    yield (
-        f"keys in two parts, the first {tile} and the others: the mean of their contexts is taken, where each part"
-        " must count by its sum of exponentials",
-        torch.stack([part.softmax(-1) @ values for part, values in parts]).mean(0),
     )
     full = max(n - n % tile, 1)
     yield (
