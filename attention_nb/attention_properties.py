@@ -99,6 +99,7 @@ class _Attention:
         self.bug = ""  # what was said of that
         self.only_equal = False  # True: it runs only if all sizes are equal
         self.lengths = True  # False once other lengths gave wrong numbers
+        self.long = False  # True once it gave right numbers for many keys
         self.mask_sound = True  # the same, for what it does with a mask
         self.mask_bug = ""
         self.numbers = False  # give it 1 and 0 for True and False
@@ -138,6 +139,8 @@ class _Attention:
         if self.form:
             mask = mask.expand(*q.shape[:-1], mask.shape[-1])
             mask = _FORMS[self.form](mask.flatten(0, 1)[:, None] if self.squeeze else mask)
+        if self.convention == "bias" and mask.is_floating_point():
+            return mask.clone()  # a bias of finite numbers
         if self.convention == "bias":
             return torch.zeros(mask.shape, dtype=q.dtype).masked_fill(~mask, -math.inf)
         mask = ~mask if self.convention == "blocked" else mask.clone()
@@ -358,9 +361,9 @@ def _shape_error(a: _Attention, e: Exception) -> None:
         except Exception:
             continue
         a.only_equal = sizes == _EQUAL
-        raise Broken(f"{sizes_of(q=q, k=k, v=v)}: it raised {type(e).__name__}: {str(e)[:200]}", bug, symptom=True)
+        raise Broken(f"{sizes_of(q=q, k=k, v=v)}: it raised {first_line(e, 200)}", bug, symptom=True)
     raise Broken(
-        f"{sizes_of(q=q, k=k, v=v)}: it raised {type(e).__name__}: {str(e)[:200]}",
+        f"{sizes_of(q=q, k=k, v=v)}: it raised {first_line(e, 200)}",
         f"it fails on inputs of shape (b, h, n, d), which raise {type(e).__name__}",
     )
 
@@ -410,8 +413,10 @@ def _only_scaled(a: _Attention) -> str | None:
     "The wrong scale that alone explains its numbers: found sooner than among all suspects."
     if a.takes_mask or not (bug := _wrong_scale(a)):
         return None
+    if a.scale is not None:
+        return bug
     q, k, v = _draw(a.usual)
-    return name_attention_bug(a(q, k, v), q, k, v, a.allowed(q, k), a.scale, scales_only=True) or bug
+    return name_attention_bug(a(q, k, v), q, k, v, a.allowed(q, k), scales_only=True) or bug
 
 
 def _suspected(a: _Attention) -> str | None:
@@ -462,11 +467,15 @@ def _wrong_scale(a: _Attention) -> str | None:
     scale = float(((logs[..., 0] - logs[..., 1]) / (scores[..., 0] - scores[..., 1])).median())
     if not nearly(a(q, k, v), naive_attention(q, k, v, a.allowed(q, k), scale)[0]):
         return None
-    right = a.right_scale(q)
-    return (
-        f"wrong scale: the scores are multiplied by {scale:.4g}, not by {right:.4g}, which is 1/√d_k or what you said"
-        f" (if that is meant, pass scale={scale:.4g})"
-    )
+    right, root = a.right_scale(q), q.shape[-1] ** -0.5
+    if abs(scale) < 1e-4:
+        return "all keys get the same weight: the scores are not used"
+    if math.isclose(scale, -right, rel_tol=1e-3):
+        return f"the scores have the wrong sign: they are multiplied by {scale:.4g}, not by {right:.4g}"
+    found = f"wrong scale: the scores are multiplied by {scale:.4g}"
+    if a.scale is None:
+        return f"{found}, not by {right:.4g}, which is 1/√d_k (if that is meant, pass scale={scale:.4g})"
+    return f"{found}{', which is 1/√d_k' * math.isclose(scale, root, rel_tol=1e-3)}, not by {right:.4g}, as you said"
 
 
 _NORMS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -498,6 +507,7 @@ def _rarer_suspects(
         yield _LAYOUT, a.oracle(*_turned(q, k, v)).transpose(1, 2)
     for tile in range(1, k.shape[-2]):
         yield from _tiles(scores, full, v, tile)
+        yield from _parted(scores, full, v, tile)
     if full is not None:
         for number, gets in ((-math.inf, "NaN"), (-1e9, "the mean of all values")):
             yield (
@@ -866,16 +876,9 @@ def _large(a: _Attention) -> None:
     q = q * (1e4 / top)
     leaves = [t.clone().requires_grad_() for t in (q, k, v)]
     out = a(*leaves)
-    overflow = "the softmax overflows: subtract the row's largest score before the exponential"
-    overflow = a.bug if a.bug == _NAN else overflow
-    alone = torch.ones(1, 1, 1, q.shape[-1])  # one row, one number: 10⁴
-    if not out.isfinite().all() and a(alone * 1e4 / (q.shape[-1] * scale), alone, v[:1, :1, :1]).isfinite().all():
-        overflow = (
-            "the softmax underflows to 0 / 0: the largest score of the whole tensor, or of another row, is"
-            " subtracted, not the row's own (amax(-1, keepdim=True))"
-            + ("; or the mask comes after the softmax" if a.causal else "")
-        )
+    overflow = a.bug if a.bug == _NAN else _OVERFLOWS
     if not out.isfinite().all():
+        overflow = a.bug if a.bug == _NAN else _maximum_bug(a)
         raise Broken("scores up to ±10⁴: the context is NaN or infinite", overflow, symptom=a.bug == _NAN)
     if out.requires_grad:
         for name, g in zip("qkv", torch.autograd.grad(out.sum() + out.square().sum(), leaves, allow_unused=True)):
@@ -888,8 +891,50 @@ def _large(a: _Attention) -> None:
     if a.sound and not nearly(got := a(q, k, v), want := a.oracle(q, k, v), 3e-2):
         bug = _CUT if got.isfinite().all() else overflow
         raise Broken(f"all scores near -2 · 10⁴: {first_difference(got, want)}", _LEAKS if a.causal else bug)
+    _peaks(a)
 
 
+def _peaks(a: _Attention) -> None:
+    "Many keys, and one score of 10⁴ among them, in the last block, the first, or between."
+    for place in (_LONG - 1, _LONG // 2, 0) if a.long else ():
+        q, k, v = _peaked(a, place)
+        if not nearly(got := a(q, k, v), want := _wants(a, q, k, v), 1e-2):
+            shown = f"{sizes_of(q=q, k=k, v=v)}, key {place} with a score of 10⁴: {first_difference(got, want)}"
+            raise Broken(shown, _CUT if got.isfinite().all() else _maximum_bug(a))
+
+
+def _peaked(a: _Attention, place: int) -> tuple[Tensor, Tensor, Tensor]:
+    "Many keys; the scores of one are 10⁴."
+    q, k, v = _draw_long(a)
+    q[..., 0], k[..., 0], k[..., place, 0] = 1, 0, 1e4 / a.right_scale(q)
+    return q, k, v
+
+
+def _maximum_bug(a: _Attention) -> str:
+    "Say why large scores give NaN: which largest number is it that is subtracted?"
+    first, last = (a.long and not a(*_peaked(a, at))[..., -1, :].isfinite().all() for at in (0, _LONG - 1))
+    if first != last:
+        return _NO_RUNNING_MAXIMUM if first else _FIRST_MAXIMUM
+    _, _, v = _draw(a.usual)
+    alone = torch.ones(1, 1, 1, _Sizes().d_k)  # one row, one number: 10⁴
+    if not a(alone * 1e4 / (alone.shape[-1] * a.right_scale(alone)), alone, v[:1, :1, :1]).isfinite().all():
+        return _OVERFLOWS
+    return _UNDERFLOWS + ("; or the mask comes after the softmax" if a.causal else "")
+
+
+_OVERFLOWS = "the softmax overflows: subtract the row's largest score before the exponential"
+_UNDERFLOWS = (
+    "the softmax underflows to 0 / 0: the largest score of the whole tensor, or of another row, is subtracted, not the"
+    " row's own (amax(-1, keepdim=True))"
+)
+_NO_RUNNING_MAXIMUM = (
+    "softmax in blocks without a running maximum: each block takes its own largest score, and exp(old maximum - new"
+    " maximum) overflows where the new one is smaller: torch.maximum(old, new)"
+)
+_FIRST_MAXIMUM = (
+    "softmax in blocks that all subtract the first one's largest score: it overflows where a later score is larger;"
+    " a running maximum is missing"
+)
 _CUT = (
     "large scores are cut off or rounded: a clamp, a "
     "maximum over more than the row, or a stand-in for minus infinity that is not small enough"
@@ -984,7 +1029,8 @@ def _long(a: _Attention) -> None:
         raise NotChecked(f"{sizes_of(q=q, k=k, v=v)}: it raises {first_line(e)}") from None
     if got.shape != (want := _wants(a, q, k, v)).shape:
         raise NotChecked(f"{sizes_of(q=q, k=k, v=v)}: it gives shape {tuple(got.shape)}")
-    if nearly(got, want, 1e-3):
+    a.long = nearly(got, want, 1e-3)
+    if a.long:
         return
     right, wrong = a.usual.n_k + 2, _LONG
     while wrong - right > 1:  # a length at which it goes wrong, while it does not with one key less
@@ -1011,6 +1057,24 @@ def _long_bug(a: _Attention, got: Tensor, q: Tensor, k: Tensor, v: Tensor) -> st
         return f"from query {int(moved.nonzero()[0])} on the future leaks: the causal mask has a length written into it"
     scores = attention_scores(q, k, a.scale)
     return tell(chain.from_iterable(_tiles(scores, a.allowed(q, k), v, tile) for tile in range(1, n)))
+
+
+def _parted(scores: Tensor, allowed: Tensor | None, v: Tensor, tile: int) -> Iterator[tuple[str, Tensor]]:
+    "Attention in two parts of keys that are averaged, or in blocks of queries whose causal mask begins anew."
+    filled = scores if allowed is None else scores.masked_fill(~allowed, -1e30)
+    parts = zip(filled.tensor_split([tile], -1), v.tensor_split([tile], -2))
+    yield (
+        f"keys in two parts, the first {tile} and the others: the mean of their contexts is taken, where each part"
+        " must count by its sum of exponentials",
+        torch.stack([part.softmax(-1) @ values for part, values in parts]).mean(0),
+    )
+    if allowed is not None:
+        row, column = torch.arange(scores.shape[-2])[:, None], torch.arange(scores.shape[-1])
+        yield (
+            f"in blocks of {tile} queries, the causal mask begins anew with each block: its rows do not count the"
+            " queries before it",
+            masked_softmax(scores, allowed & (column <= row % tile)) @ v,
+        )
 
 
 def _tiles(scores: Tensor, allowed: Tensor | None, v: Tensor, tile: int) -> Iterator[tuple[str, Tensor]]:
@@ -1049,6 +1113,8 @@ def _needs_mask(a: _Attention) -> None:
         raise NotChecked(a.refuses)
     if a.mask_bug == _NUMBERS:
         raise NotChecked("it takes no boolean mask")
+    if "bias" in a.mask_bug:
+        raise NotChecked(a.mask_bug)
 
 
 _NUMBERS = "it cannot take a boolean mask, only one of numbers, such as (1 - mask) needs: mask.to(q.dtype) makes them"
@@ -1068,16 +1134,9 @@ def _takes_numbers(a: _Attention) -> bool:
 
 def _masked(a: _Attention) -> None:
     _needs_mask(a)
-    if a.convention != a.said:
-        found, a.convention = a.convention, a.said
-        example = _smallest(a, True)
-        a.convention = found
-        inverted = {"allowed": "inverted: True lets attend", "blocked": "inverted: True hides"}
-        how = (inverted | {"bias": "added to the scores"})[found] if a.said != "bias" else f"boolean, {_MEANS[found]}"
-        raise Broken(
-            f'{example}; with mask="{found}" it agrees with the oracle',
-            f'the mask is {how}, where {_MEANS[a.said]} is expected (if that is meant, pass mask="{found}")',
-        )
+    _means(a)
+    if a.said == "bias" and a.sound:
+        _biased(a)
     q, k, v = _draw(a.usual)
     mask = a.some_mask(a.usual.n_q, a.usual.n_k)
     try:
@@ -1094,8 +1153,30 @@ def _masked(a: _Attention) -> None:
             a.mask_bug = "the mask is ignored"
         elif got.isnan().any():
             a.mask_bug = "with a mask, queries that may see something get NaN: 0 · inf is NaN (mask * -inf? masked_fill!)"
+        elif a.causal and nearly(got, naive_attention(q, k, v, mask, a.right_scale(q))[0]):
+            a.mask_bug = "the mask takes the place of the causal one: where it is given, the future is seen; join them with &"
         a.mask_sound = False
         raise Broken(_smallest(a, True), a.mask_bug, symptom=True)
+    _hides(a, q, k, v, mask)
+    _long_masked(a)
+
+
+def _means(a: _Attention) -> None:
+    "Raise Broken if a mask means something else than was said."
+    if a.convention != a.said:
+        found, a.convention = a.convention, a.said
+        example = _smallest(a, True)
+        a.convention = found
+        inverted = {"allowed": "inverted: True lets attend", "blocked": "inverted: True hides"}
+        how = (inverted | {"bias": "added to the scores"})[found] if a.said != "bias" else f"boolean, {_MEANS[found]}"
+        raise Broken(
+            f'{example}; with mask="{found}" it agrees with the oracle',
+            f'the mask is {how}, where {_MEANS[a.said]} is expected (if that is meant, pass mask="{found}")',
+        )
+
+
+def _hides(a: _Attention, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> None:
+    "Raise Broken if a forbidden key has influence when its numbers are large."
     hidden = torch.ones_like(mask)
     hidden[:, -1] = False
     k2, v2 = k.clone(), v.clone()
@@ -1113,6 +1194,66 @@ def _masked(a: _Attention) -> None:
             " softmax",
             symptom=not a.sound,
         )
+
+
+def _biased(a: _Attention) -> None:
+    "A bias of finite numbers, as one for places is: it is added to the scores once they are scaled."
+    for sizes in (_Sizes(1, 1, 2, 2, 2, 1), a.usual):
+        q, k, v = _draw(sizes)
+        bias = torch.randn(sizes.n_q, sizes.n_k, generator=torch.Generator().manual_seed(7))
+        bias = bias[:1].expand(bias.shape) if a.form == _OF_KEYS else bias
+        (_, want), *wrong = _with_bias(a, q, k, v, bias)
+        if not nearly(got := a(q, k, v, bias), want):
+            bug = name_suspect(got.detach(), iter(wrong))
+            a.mask_sound, a.mask_bug = False, bug or "a bias is not added to the scores as it should be"
+            shown = numbers_of(q=q, k=k, v=v, bias=bias) if sizes.b == 1 else f"{sizes_of(q=q, k=k, v=v)}, with a bias"
+            raise Broken(f"{shown}: {first_difference(got, want)}", a.mask_bug, symptom=not bug)
+
+
+def _with_bias(a: _Attention, q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Iterator[tuple[str, Tensor]]:
+    "Attention with a bias, the right one first."
+    scores, allowed = attention_scores(q, k, a.scale), a.allowed(q, k)
+    allowed = torch.ones(scores.shape[-2:], dtype=torch.bool) if allowed is None else allowed
+    scaled = "the bias is scaled, too: scale the scores first, and add the bias to them as it is"
+    for bug, x in {
+        "": scores + bias,
+        scaled: scores + bias * a.right_scale(q),
+        "the bias is subtracted, not added": scores - bias,
+        "the bias is ignored where its numbers are finite": scores,
+        "the bias is scaled, too, and subtracted, not added": scores - bias * a.right_scale(q),
+        "the bias is multiplied with the scores, not added": scores * bias,
+    }.items():
+        yield bug, masked_softmax(x, allowed) @ v
+    yield "the bias is added after the softmax, not to the scores", (masked_softmax(scores, allowed) + bias) @ v
+
+
+def _long_masked(a: _Attention) -> None:
+    "A mask of many keys; the last query sees none of the first blocks."
+    q, k, v = _draw_long(a)
+    mask = a.some_mask(q.shape[-2], _LONG).clone()
+    if a.form != _OF_KEYS:
+        mask[-1, :64] = False
+    try:
+        got = a(q, k, v, mask)
+    except Exception:
+        return  # as one whose mask has a length of its own
+    scores = attention_scores(q, k, a.scale)
+    want = masked_softmax(scores, a.allowed(q, k, mask)) @ v
+    if not (a.long and a.sound) or got.shape != want.shape or nearly(got, want, 1e-3):
+        return
+    shown = f"{sizes_of(q=q, k=k, v=v, mask=mask)}: {first_difference(got, want)}"
+    if got[..., -1, :].isnan().any() and not got[..., :-1, :].isnan().any():
+        raise Broken(shown, _EMPTY_BLOCK)
+    wrong = ((n, masked_softmax(scores, a.allowed(q, k, mask[:, torch.arange(_LONG) % n])) @ v) for n in range(1, _LONG))
+    tiles = ((f"{_OTHER_BLOCK}: in blocks of {n}, each takes the mask's first columns, not its own", w) for n, w in wrong)
+    raise Broken(shown, name_suspect(got.detach(), tiles, 1e-3) or _OTHER_BLOCK)
+
+
+_EMPTY_BLOCK = (
+    "a block of keys that are all forbidden gives NaN, though others are allowed: its largest score is -inf, and"
+    " -inf - (-inf) is NaN"
+)
+_OTHER_BLOCK = "with many keys the mask is wrong: blocks of keys do not get their own columns of it, or it has a fixed length"
 
 
 _FINITE = (

@@ -218,7 +218,13 @@ def first_difference(
         return f"it gives shape {tuple(got.shape)}, expected {tuple(want.shape)}"
     off = (got.detach().double() - want.detach().double()).abs().nan_to_num(nan=math.inf)
     place = tuple(int(i) for i in torch.unravel_index(off.argmax(), off.shape))
-    return f"at {list(place)} it gives {got[place].item():.4g}, expected {want[place].item():.4g}"
+    at = f"at {list(place)} " if place else ""
+    return f"{at}it gives {_number(got[place])}, expected {_number(want[place])}"
+
+
+def _number(x: Tensor) -> str:
+    "True or False, or a number to four digits."
+    return str(x.item()) if x.dtype == torch.bool else f"{x.item() + 0:.4g}"  # + 0: not -0
 
 
 def sizes_of(

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -225,6 +225,24 @@ def _softmax_large(s: _Softmax) -> None:
                 "large numbers are cut off or rounded: a clamp, or something small added to the sum of"
                 " exponentials, which underflows: subtract the row's largest number",
             )
+    for shown, x in _peaks():
+        if not nearly(s(x), torch.softmax(x, -1), 1e-4) and s.sound:
+            raise Broken(f"{shown}: {first_difference(s(x), torch.softmax(x, -1))}", _PART)
+
+
+def _peaks() -> Iterator[tuple[str, Tensor]]:
+    "Rows with one large number: last, in the middle, first; short ones, and some of several blocks."
+    for n in (4, 131):
+        for place in (n - 1, n // 2, 0):
+            x = torch.zeros(n)
+            x[place] = 1e4
+            yield numbers_of(x=x) if n == 4 else f"{n} numbers, all 0 but x[{place}] = 10000", x
+
+
+_PART = (
+    "the maximum that is subtracted is that of a part of the row, such as its first block: where the largest number"
+    " stands elsewhere, the exponential overflows"
+)
 
 
 def _softmax_rows(s: _Softmax) -> None:
@@ -468,6 +486,10 @@ def _ms_large(m: _MaskedSoftmax) -> None:
             "forbidden scores of 1000: the allowed weights vanish",
             "the maximum that is subtracted includes forbidden scores",
         )
+    for shown, row in _peaks():
+        x = row.expand(2, 3, 5, -1).clone()
+        if m.sound and not nearly(w := m(x, x > -1), want := torch.softmax(x, -1), 1e-4):
+            raise Broken(f"{shown}, all allowed: {first_difference(w, want)}", _PART)
 
 
 def _ms_broadcast(m: _MaskedSoftmax) -> None:

@@ -46,9 +46,11 @@ def _scales(q: Tensor, k: Tensor, v: Tensor, right: float, d_model: int) -> dict
         "divided by √(2 d_k), not √d_k": (2 * d_k) ** -0.5,
         f"divided by {int(d_k**0.5)}, a constant or √d_k rounded": 1 / int(d_k**0.5),
         "divided by 2 √d_k": d_k**-0.5 / 2,
+        "divided by √d_k": d_k**-0.5,  # wrong if another scale was asked for
     }
+    cure = "1/√d_k once" if abs(right - d_k**-0.5) < 1e-3 * right else f"{right:.4g}, as you said"
     return {
-        f"the scores are {how}: wrong scale, multiply them by 1/√d_k once": s
+        f"the scores are {how}: wrong scale, multiply them by {cure}": s
         for how, s in wrong.items()
         if abs(s - right) > 1e-3 * right
     }

@@ -204,6 +204,51 @@ def online_softmax_in_tiles(q, k, v, tile=3):
     return acc / total
 
 
+@right("attention")
+def tiles_with_a_mask(q, k, v, mask=None, tile=16):
+    n, parts = k.shape[-2], []
+    allowed = torch.ones(q.shape[-2], n, dtype=torch.bool) if mask is None else mask
+    allowed = allowed.expand(*q.shape[:-1], n)
+    for start in range(0, n, tile):
+        stop = min(start + tile, n)
+        m = allowed[..., start:stop]
+        s = (q @ k[..., start:stop, :].mT / q.shape[-1] ** 0.5).masked_fill(~m, torch.finfo(q.dtype).min)
+        top = s.amax(-1, keepdim=True)
+        e = (s - top).exp() * m
+        parts.append((top, e.sum(-1, keepdim=True), e @ v[..., start:stop, :]))
+    tops, totals, contexts = (torch.stack(each) for each in zip(*parts))
+    fix = (tops - tops.amax(0)).exp()
+    return (fix * contexts).sum(0) / (fix * totals).sum(0).clamp(min=1e-7)
+
+
+@right("attention", mask="bias")
+def scores_and_a_bias(query, key, value, attention_mask=None):
+    scores = query @ key.transpose(-2, -1) * query.shape[-1] ** -0.5
+    scores = scores if attention_mask is None else scores + attention_mask
+    dead = scores.isinf().all(-1, keepdim=True)
+    return scores.masked_fill(dead, 0).softmax(-1).masked_fill(dead, 0) @ value
+
+
+@right("attention")
+def two_halves(q, k, v):
+    half, parts = (k.shape[-2] + 1) // 2, []
+    for each, values in zip(k.split(half, -2), v.split(half, -2)):
+        s = q @ each.mT / q.shape[-1] ** 0.5
+        parts.append((s.logsumexp(-1, keepdim=True), s.softmax(-1) @ values))
+    share = torch.stack([total for total, _ in parts]).softmax(0)
+    return (share * torch.stack([context for _, context in parts])).sum(0)
+
+
+@right("attention", causal=True)
+def some_queries_at_a_time(q, k, v, size=4):
+    parts = []
+    for start in range(0, q.shape[-2], size):
+        s = q[..., start:start + size, :] @ k.mT / q.shape[-1] ** 0.5
+        s = s.masked_fill(torch.ones(s.shape[-2:], dtype=torch.bool).triu(start + 1), float("-inf"))
+        parts.append(s.softmax(-1) @ v)
+    return torch.cat(parts, -2)
+
+
 @right("attention", causal=True)
 def tiles_that_skip_the_future(q, k, v, tile=4):
     n, out = q.shape[2], []
@@ -1393,6 +1438,13 @@ def online_softmax(x):
 
 
 @right("softmax")
+def softmax_in_parts(x, part=4):
+    top = torch.stack([each.amax(-1) for each in x.split(part, -1)], -1).amax(-1, keepdim=True)
+    exps = [(each - top).exp() for each in x.split(part, -1)]
+    return torch.cat(exps, -1) / sum(each.sum(-1, keepdim=True) for each in exps)
+
+
+@right("softmax")
 def from_a_running_sum(x):
     return torch.exp(x - x.logcumsumexp(-1)[..., -1:])
 
@@ -1473,6 +1525,14 @@ def only_the_allowed_numbers(scores, mask):
             out = out.masked_scatter(keep, torch.softmax(row[keep], 0))
         rows.append(out)
     return torch.stack(rows).reshape(scores.shape)
+
+
+@right("masked_softmax")
+def masked_softmax_in_parts(scores, mask, part=16):
+    filled = scores.masked_fill(~mask, torch.finfo(scores.dtype).min).split(part, -1)
+    top = torch.stack([each.amax(-1) for each in filled], -1).amax(-1, keepdim=True)
+    exps = torch.cat([(each - top).exp() for each in filled], -1) * mask
+    return exps / exps.sum(-1, keepdim=True).clamp(min=1e-6)
 
 
 @right("masked_softmax")

@@ -87,10 +87,27 @@ RUNNING = [("acc = acc * fix + p", "acc = acc + p"), ("total = total * fix + p",
 bug(TILES, "nothing is rescaled", RUNNING, FIRST + "blocks of 3: the running context and sum are not rescaled")
 bug("online softmax in tiles", "each tile by itself", [("torch.maximum(top, s.amax(-1, keepdim=True))", "s.amax(-1, keepdim=True)"), *RUNNING],
     FIRST + "each block subtracts its own largest")
+NO_RUNNING = ("torch.maximum(top, s.amax(-1, keepdim=True))", "s.amax(-1, keepdim=True)")
+bug(TILES, "no running maximum", NO_RUNNING, "without a running maximum")
+bug(TILES, "no running maximum, in long tiles", [("tile=3", "tile=16"), NO_RUNNING], FIRST + "softmax in blocks without a running maximum")
+bug(TILES, "the first one's maximum, in long tiles", [("tile=3", "tile=64"),
+    (NO_RUNNING[0], "s.amax(-1, keepdim=True) if start == 0 else top")], FIRST + ".*the first one's largest score")
 bug(TILES, "nothing is rescaled, in long tiles", [("tile=3", "tile=16"), *RUNNING], FIRST + "blocks of 16: .*not rescaled")
 bug(TILES, "old sums are not rescaled, in long tiles", [("tile=3", "tile=64"), RUNNING[0]], FIRST + "blocks of 64: .*not rescaled")
 bug(TILES, "the last long tile is forgotten", [("tile=3", "tile=32"), ("range(0, k.shape[-2], tile)",
     "range(0, max(tile, k.shape[-2] - tile + 1), tile)")], FIRST + r"the last of many keys .*\(the tail\)")
+TM, SB = "tiles with a mask", "scores and a bias"
+bug(TM, "the mask's first columns for every tile", ("allowed[..., start:stop]", "allowed[..., :stop - start]"), FIRST + "blocks of 16, each takes the mask's first columns")
+bug(TM, "the mask's last columns for every tile", ("allowed[..., start:stop]", "allowed[..., start - stop:]"), FIRST + "blocks of keys do not get their own columns")
+bug(TM, "-inf minus -inf in a tile that is all forbidden", ("torch.finfo(q.dtype).min", "-math.inf"), "block of keys that are all forbidden gives NaN")
+bug(SB, "the bias is scaled, too", [(" * query.shape[-1] ** -0.5", ""), ("dead = scores", "scores = scores * query.shape[-1] ** -0.5\n    dead = scores")],
+    FIRST + "the bias is scaled, too: ")
+bug(SB, "the bias is subtracted", ("scores + attention_mask", "scores - attention_mask"), FIRST + "the bias is subtracted, not added")
+bug(SB, "only minus infinity counts", ("scores + attention_mask", "scores.masked_fill(attention_mask.isinf(), -math.inf)"), FIRST + "the bias is ignored where")
+bug("two halves", "their mean", ("torch.stack([total for total, _ in parts]).softmax(0)", "1 / len(parts)"), FIRST + "keys in two parts, the first 4 and the others")
+bug("some queries at a time", "each time from the first key on", ("triu(start + 1)", "triu(1)"), FIRST + "in blocks of 4 queries, the causal mask begins anew")
+bug("causal and mask", "the mask takes the causal one's place", ("else allowed & attn_mask", "else attn_mask"), "takes the place of the causal one")
+misuse("unscaled on purpose", "believed to be scaled by 0.3", "divided|multiplied", args={"scale": 0.3})
 bug("square causal", "the future is open from the 64th word on", ("diagonal=1).bool()", "diagonal=1).bool()\n    future[64:] = False"),
     FIRST + "from query 64 on the future leaks")
 bug("sum with a tiny epsilon", "a small one", ("1e-6", "1e-3"), FIRST + r"an epsilon, about 0\.001")
@@ -552,6 +569,9 @@ bug("wide softmax", "narrow", ("x.double() / temperature", "x.half() / temperatu
 bug("softmax with its own backward", "a backward without the sum", ("(grad - (y * grad).sum(-1, keepdim=True))", "grad"), GRAD + r"|jacobian|backward")
 bug(S, "the sum runs over all rows", ("e.sum(dim=dim, keepdim=True)", "e.sum()"), r"whole|all rows|one dim")
 bug(S, "computed in bfloat16", ("torch.exp(x - x.max(dim=dim, keepdim=True).values)", "torch.exp((x - x.max(dim=dim, keepdim=True).values).bfloat16())"), r"bfloat16|precis|round")
+PARTS, TOPS = r"maximum .* part of the row", "torch.stack([each.amax(-1) for each in x.split(part, -1)], -1).amax(-1, keepdim=True)"
+bug("softmax in parts", "the largest of the first part", (TOPS, "x[..., :part].amax(-1, keepdim=True)"), PARTS)
+bug("softmax in parts", "the largest of the last part, in long ones", [("part=4", "part=64"), (TOPS, "x.split(part, -1)[-1].amax(-1, keepdim=True)")], PARTS)
 PS = "package: softmax"
 bug(L, "a tiny number in the denominator", ("exps.sum(-1, keepdim=True)", "(exps.sum(-1, keepdim=True) + 1e-4)"), r"an epsilon, about 0\.0001")
 bug(PS, "not shifted", ("e = (z - z.amax(dim, keepdim=True).detach()).exp()", "e = z.exp()"), NAN + r"|maxim|largest|stab")
@@ -598,6 +618,7 @@ bug(Z, "no shift", (" - top).exp()", ").exp()"), NAN + r"|maxim|largest|stab|shi
 bug(Z, "a tiny number in the denominator", ("torch.where(total == 0, torch.ones_like(total), total)", "(total + 1e-3)"), r"an epsilon, about 0\.001")
 bug("masked in log space", "the dead rows are left", ("exp().masked_fill(dead, 0)", "exp()"), DEAD + r"|uniform|mean")
 bug("bias where something is allowed", "computed in float16", ("F.softmax(scores.float() + bias.float(), dim=-1)", "F.softmax(scores.half() + bias.half(), dim=-1)"), r"precis|float16|half|16.bit|accura|round|" + NAN)
+bug("masked softmax in parts", "the largest of the first part", ("torch.stack([each.amax(-1) for each in filled], -1)", "filled[0]"), PARTS)
 PM = "package: masked_softmax"
 bug(PM, "NaN where nothing is allowed", ("total.masked_fill(total == 0, 1)", "total"), DEAD + r"|nan")
 bug(PM, "-inf minus -inf", ("top.masked_fill(top == float(\"-inf\"), 0)", "top"), DEAD + r"|nan")
