@@ -726,7 +726,7 @@ def _single(a: _Attention) -> None:
         try:
             got = a(q, k, v)
         except Exception as e:
-            raise Broken(f"{shown}: it raised {type(e).__name__}: {str(e)[:150]}", _size_bug(a, sizes)) from None
+            raise Broken(f"{shown}: it raised {first_line(e, 150)}", _size_bug(a, sizes)) from None
         if got.shape != (*q.shape[:-1], v.shape[-1]):
             example = f"{shown}: it gives shape {tuple(got.shape)}, expected {(*q.shape[:-1], v.shape[-1])}"
             raise Broken(example, _size_bug(a, sizes))
@@ -795,7 +795,7 @@ def _rectangular(a: _Attention) -> None:
                     f"with n_q ≠ n_k it raises {type(e).__name__}; needed once keys are cached"
                 ) from None
             raise Broken(
-                f"{sizes_of(q=q, k=k, v=v)}: it raised {type(e).__name__}: {str(e)[:150]}",
+                f"{sizes_of(q=q, k=k, v=v)}: it raised {first_line(e, 150)}",
                 _SQUARE_ONLY if _takes_other_lengths(a) else _ONE_LENGTH,
             ) from None
         if got.shape != want.shape:
@@ -831,7 +831,7 @@ def _strided(a: _Attention) -> None:
             if "written-to tensor" in str(e):
                 raise NotChecked("it writes into its inputs, which those that share memory do not allow") from None
             raise Broken(
-                f"{how}: it raised {type(e).__name__}: {str(e)[:150]}",
+                f"{how}: it raised {first_line(e, 150)}",
                 "it needs contiguous inputs: view() where reshape() or flatten() would do",
             ) from None
         if not nearly(got, expected, equal_nan=True):
