@@ -9,7 +9,7 @@ import copy
 import math
 import re
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -949,14 +949,59 @@ def _order_free_with_zeros(a: _Layer, x: Tensor, p: Tensor) -> bool:
     return nearly(got, want[:, p])
 
 # %% ../nbs/84_layer_properties.ipynb #modes
-def _drops(module: nn.Module) -> list[tuple[Any, str, float]]:
-    "Where dropout is set: owner, attribute, share."
-    found: list[tuple[Any, str, float]] = []
+_Setting = tuple[dict[str, Any], str, float]  # where it is kept, its name, its value
+
+
+def _shares(module: nn.Module) -> Iterator[tuple[_Setting, bool]]:
+    "Numbers above 0, of modules or of a config that they keep; and whether they are shares of dropout, surely."
     for m in module.modules():
-        if isinstance(m, nn.modules.dropout._DropoutNd):
-            found.append((m, "p", m.p))
-        found += [(m, n, v) for n, v in vars(m).items() if "drop" in n.lower() and isinstance(v, float)]
-    return [f for f in found if f[2] > 0]
+        owned = [v for n, v in vars(m).items() if n[:1] != "_" and not isinstance(v, (Tensor, type))]
+        configs = [v if isinstance(v, dict) else getattr(v, "__dict__", {}) for v in owned]
+        layer = isinstance(m, nn.modules.dropout._DropoutNd)
+        for kept in (vars(m), *configs):
+            for name, v in kept.items():
+                if isinstance(v, float) and v > 0:
+                    yield (kept, name, v), layer or "drop" in str(name).lower()
+
+
+def _drops(module: nn.Module) -> list[_Setting]:
+    "Where dropout is set."
+    return [setting for setting, surely in _shares(module) if surely]
+
+
+def _drops_by_effect(a: _Layer, x: Tensor) -> list[_Setting]:
+    "Where it may be set under another name, such as p or rate: what makes a difference in training only."
+    found, want, before = [], a(x), _in_training(a, x)
+    if nearly(want, before, 1e-6):
+        return []
+    others = [s for s, surely in _shares(a.layer) if not surely and s[1] not in ("eps", "momentum")]
+    for setting in others:
+        with _without_dropout([setting]), suppress(Exception):  # other settings may not be 0
+            if nearly(a(x), want, 1e-6) and not nearly(_in_training(a, x), before, 1e-6):
+                found.append(setting)
+    return found
+
+
+def _in_training(a: _Layer, x: Tensor) -> Tensor:
+    "What it gives in training, always with the same dropout."
+    torch.manual_seed(0)
+    _train(a.layer)
+    try:
+        return a(x)
+    finally:
+        a.eval()
+
+
+@contextmanager
+def _without_dropout(drops: list[_Setting]) -> Iterator[None]:
+    "Shares are 0 inside."
+    for kept, name, _ in drops:
+        kept[name] = 0.0
+    try:
+        yield
+    finally:
+        for kept, name, p in drops:
+            kept[name] = p
 
 
 def _normalises_batch(module: Any) -> bool:
@@ -965,31 +1010,24 @@ def _normalises_batch(module: Any) -> bool:
 
 def _modes(a: _Layer) -> None:
     module, x = a.layer, _draw(a)
-    drops = _drops(module)
-    want = a(x)
-    try:
-        for m, name, _ in drops:
-            setattr(m, name, 0.0)
-        _train(module)
-        got = a(x)
-    finally:
-        for m, name, p in drops:
-            setattr(m, name, p)
-        module.eval()
-    if not nearly(got, want):
-        if _normalises_batch(module):
-            raise NotChecked("it has batch normalisation, which differs in training")
-        raise Broken(
-            f"with dropout 0: {first_difference(got, want)}",
-            "training and evaluation differ though dropout is 0: a mask, a scale or a "
-            "path is on in one of them only, or a dropout share is hard-coded",
-            symptom=False,
-        )
+    want = got = a(x)
+    for drops in (_drops(module), _drops(module) + _drops_by_effect(a, x)):
+        with _without_dropout(drops):
+            got = _in_training(a, x)
+        if nearly(got, want):
+            return
+    if _normalises_batch(module):
+        raise NotChecked("it has batch normalisation, which differs in training")
+    raise Broken(
+        f"with dropout 0: {first_difference(got, want)}",
+        "training and evaluation differ though dropout is 0: a mask, a scale or a path is on in one of them only, or a"
+        " dropout share is hard-coded",
+    )
 
 
 def _dropout(a: _Layer) -> None:
     module = a.layer
-    drops = _drops(module)
+    drops = _drops(module) or _drops_by_effect(a, _draw(a))
     if not drops:
         raise NotChecked("it has no dropout")
     linear = (nn.Linear, nn.Dropout, nn.Identity, nn.ModuleList, nn.ModuleDict, nn.Sequential, nn.Softmax)

@@ -1213,6 +1213,26 @@ right("self_attention", "nn.MultiheadAttention, a zero as one more key", build=l
     24, 3, add_zero_attn=True, batch_first=True), d_model=24)(_Layers)
 
 
+@right("multi_head", build=lambda c: c(24, 3, p=0.2), d_model=24, n_heads=3)
+@right("multi_head", "a rate of dropout", build=lambda c: c(24, 3, rate=0.5, std=0.02), d_model=24, n_heads=3)
+@right("multi_head", "dropout in a dict", build=lambda c: c(24, 3, cfg={"attn": 0.1, "base": 1e4}), d_model=24, n_heads=3)
+class DropsUnderAnotherName(nn.Module):
+    "The share of dropout is an attribute whose name does not hold the word, or stands in a config."
+    def __init__(self, d_model, n_heads, **settings):
+        super().__init__()
+        self.n_heads = n_heads
+        self.q_proj, self.k_proj, self.v_proj, self.out_proj = (nn.Linear(d_model, d_model) for _ in range(4))
+        vars(self).update(settings)
+
+    def share(self):
+        return next(s["attn"] if n == "cfg" else s for n, s in vars(self).items() if n in ("p", "rate", "cfg"))
+
+    def forward(self, x):
+        q, k, v = (w(x).unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for w in (self.q_proj, self.k_proj, self.v_proj))
+        context = F.scaled_dot_product_attention(q, k, v, dropout_p=self.share() if self.training else 0.0)
+        return self.out_proj(context.transpose(1, 2).flatten(2))
+
+
 @right("self_attention", build=lambda c: c(24, 3), d_model=24, causal=True)
 class RawScoresToo(StartsAtZero):
     "Returns the scores before the softmax beside the output, for those who want to align words with sounds."
