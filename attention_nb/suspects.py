@@ -47,6 +47,8 @@ def _scales(q: Tensor, k: Tensor, v: Tensor, right: float, d_model: int) -> dict
         f"divided by {int(d_k**0.5)}, a constant or √d_k rounded": 1 / int(d_k**0.5),
         "divided by 2 √d_k": d_k**-0.5 / 2,
     }
+    if d_model != h * d_k:
+        wrong["divided by the root of the width of all heads together, not of one head's width d_k"] = (h * d_k) ** -0.5
     return {
         f"the scores are {how}: wrong scale, multiply them by 1/√d_k once": s
         for how, s in wrong.items()
