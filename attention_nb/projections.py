@@ -160,8 +160,9 @@ def _roles(layer: nn.Module) -> dict[str, str | None]:
     return roles
 
 
-def _nearest(roles: dict[str, str], bare: list[str]) -> dict[str, str]:
+def _nearest(all_roles: dict[str, str | None], bare: list[str]) -> dict[str, str]:
     "Without the output projections that stand further from the queries than others: those of a block around attention."
+    roles = {name: role for name, role in all_roles.items() if role}
     inward = [*bare, *(name for name, role in roles.items() if role != "out")]
     if sum(roles.get(q, "qkv") in ("q", "qkv") for q in inward) != 1:
         return roles  # several heads or layers
@@ -187,11 +188,10 @@ def trace_layer(
     "Call a layer once and write down what goes in and out of its projections."
     leaves = _leaves(layer)
     bare = _bare(layer, leaves)
-    names = _nearest({name: role for name, role in _roles(layer).items() if role}, [n for n, (r, _) in bare.items() if r != "out"])
+    names = _nearest(_roles(layer), [name for name, (role, _) in bare.items() if role != "out"])
     out, calls, ins, outs = _watch({name: leaves[name] for name in names}, lambda: call(layer, x))
     found = list(_called(leaves, names, outs, x))
-    inward = {name: role_p for name, role_p in bare.items() if role_p[0] != "out"}
-    found += [(role, _times(x, p, layer, name, _bias(layer, role))) for name, (role, p) in inward.items()]
+    found += [(role, _times(x, p, layer, n, _bias(layer, role))) for n, (role, p) in bare.items() if role != "out"]
     silent = {n: leaves[n] for n, r in names.items() if r != "out" and n not in outs}
     direct = _without_hooks(layer, silent, {n: p for n, (_, p) in bare.items()}, x, call)
     read = [name for name in direct if name in silent]
@@ -769,8 +769,8 @@ def _altered(t: Trace, heads: list[int], mask: Tensor | None) -> str | None:
             scores, allowed = attention_scores(r.q, r.k), torch.tensor(True) if mask is None else mask
             contexts += [(bug, masked_softmax(squash(scores), allowed) @ r.v) for bug, squash in _SQUASHED.items()]
             for bug, ones in (("1 where forbidden", ~allowed), ("1 where allowed", allowed)):
-                added = f"the mask is added to the scores as 0 and 1, {bug}, where it should add minus infinity: the future leaks"
-                contexts.append((added, (scores + ones * r.q.shape[-1] ** -0.5).softmax(-1) @ r.v))
+                added = f"the mask is added to the scores as 0 and 1, {bug}, where it should add minus infinity"
+                contexts.append((f"{added}: the future leaks", (scores + ones * r.q.shape[-1] ** -0.5).softmax(-1) @ r.v))
             for bug, context in contexts:
                 if any(nearly(before(m), target, 1e-4) for wrong, m in _merges(context, r.order) if not wrong):
                     return bug
