@@ -9,7 +9,7 @@ import copy
 import math
 import re
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -25,6 +25,7 @@ from attention_nb.projections import (
     guess_roles,
     heads_of,
     name_by_probes,
+    name_other_scale,
     name_rotation_bug,
     role_of,
     trace_layer,
@@ -64,6 +65,7 @@ class _Layer:
         self.module = _copy(module)
         self.zeros = [n for n, _ in _zero_weights(module)] if isinstance(module, nn.Module) else []  # no longer
         self.call = call or _how_to_call(self.module, causal)
+        self.turned = not call and _as_torch(module) and not module.batch_first
         module = self.settled(module)
         self.fresh = _copy(module)  # one that was never called
         self.plain = _plain_weights(self.module, d_model)
@@ -84,7 +86,13 @@ class _Layer:
     @cached_property
     def trace(self) -> Trace:
         "What they did in the usual call."
-        return self.traced(_draw(self))
+        return self.traced(_draw(self, _B, self.words))
+
+    @property
+    def words(self) -> int:
+        "How many words it is traced with: not as many as heads, or features of a head, which tells √n from their roots."
+        h = self.n_heads or 1
+        return next((n for n in (_N, _N - 1, _N + 1) if n not in (h, self.d_model // h) and _fits(self, _B, n)), _N)
 
     @cached_property
     def roles(self) -> dict[str, str] | None:
@@ -240,9 +248,7 @@ def _first_tensor(result: Any) -> tuple[Tensor, tuple[Any, ...]]:
 def _how_to_call(module: Any, causal: bool) -> _Call:
     "module(x), or as its parameters demand."
     parameters = parameters_of(module)
-    if isinstance(module, nn.MultiheadAttention) and parameters is not None and (
-        "attn_mask" in parameters or {"args", "kwargs"} <= parameters.keys()
-    ):
+    if _as_torch(module):
         return lambda m, x: _torch_mha(m, x, causal)
     if parameters is None:
         return lambda m, x: m(x)
@@ -256,6 +262,12 @@ def _how_to_call(module: Any, causal: bool) -> _Call:
             f"module: forward needs {', '.join(needed)}; say how to call it: call=lambda module, x: module(x, …)"
         )
     return lambda m, x: m(x, *(x if r else None for r in rest), **options)
+
+
+def _as_torch(module: Any) -> bool:
+    "Whether it is called as PyTorch's layer is."
+    given = parameters_of(module) or {}
+    return isinstance(module, nn.MultiheadAttention) and ("attn_mask" in given or {"args", "kwargs"} <= given.keys())
 
 
 def _needed(module: Any) -> list[str]:
@@ -291,6 +303,8 @@ def layer_properties(
 
 def _properties(a: _Layer) -> Iterator[tuple[str, Callable[[], None]]]:
     yield "it runs, and gives one row per word: (b, n, d_out)", lambda: _runs(a)
+    if a.turned:
+        yield "it takes (b, n, d_model)", lambda: _takes_words_first()
     yield "the same inputs give the same answer in evaluation", lambda: _repeats(a)
     yield "it agrees with attention computed from its own weights", lambda: _own_weights(a)
     yield "nothing is kept from call to call", lambda: _stateless(a)
@@ -346,13 +360,18 @@ def _runs(a: _Layer) -> None:
             f"x {tuple(x.shape)}: it gives shape {tuple(y.shape)}, expected ({_B}, {_N}, d_out)",
             "heads, words or sentences end up in the wrong place of the output",
         )
+    _check_finite(a, x, y)
+
+
+def _check_finite(a: _Layer, x: Tensor, y: Tensor, mode: str = "") -> None:
+    "Raise Broken if the output is not finite."
     if not y.isfinite().all():
         where, bug = _not_finite(a, y)
-        raise Broken(f"x {tuple(x.shape)}: NaN or infinity{where}", bug, symptom=not where)
+        raise Broken(f"x {tuple(x.shape)}{mode}: NaN or infinity{where}", bug, symptom=not where)
 
 
 def _not_finite(a: _Layer, y: Tensor) -> tuple[str, str]:
-    "At which word, if at one only, and the bug."
+    "At which words, if not at all, and the bug."
     finite = y.isfinite().all(-1).all(0)
     if a.causal and finite[:-1].all():
         return " at the last word only", (
@@ -364,8 +383,20 @@ def _not_finite(a: _Layer, y: Tensor) -> tuple[str, str]:
             "the causal mask is off by one (diagonal): a word does not see itself, so the first sees nothing, and its"
             " softmax is 0 / 0"
         )
+    if a.causal and finite[-1] and not finite[:-1].any():
+        return " at all words but the last", (
+            "the softmax normalises over heads or sentences (dim=1, dim=0), not over keys (dim=-1): where the mask forbids,"
+            " all that it sums over is minus infinity, and 0 / 0 is NaN"
+        )
     usual = "ordinary inputs already give NaN or infinity"
     return "", usual + (": is a mask multiplied by -inf? (0 · inf is NaN: masked_fill)" if a.causal else "")
+
+
+def _takes_words_first() -> None:
+    raise NotChecked(
+        "batch_first=False, so it takes (n, b, d_model): x was transposed for it. Handed (b, n, d_model), it attends over the"
+        " batch"
+    )
 
 
 def _wrong_width(a: _Layer, e: Exception) -> None:
@@ -384,7 +415,7 @@ def _wrong_width(a: _Layer, e: Exception) -> None:
 
 def _shape_bug(a: _Layer, e: Exception) -> str:
     "Which sizes it silently needs."
-    if isinstance(e, TypeError) and "argument" in str(e):
+    if isinstance(e, TypeError) and "argument" in str(e) and _name_of_forward(a.module) in str(e):
         return "it cannot be called as module(x): say how, call=lambda module, x: …"
     if (longest := _longest(a)) > 1:
         return (
@@ -411,10 +442,15 @@ def _shape_bug(a: _Layer, e: Exception) -> str:
             return f"it works only for {n} words: a length is hard-coded"
     if len(needed := _needed(a.module)) > 1:
         return f"forward needs {', '.join(needed)}, and was called with x for each: say how, call=lambda module, x: …"
-    return (
-        f"it fails on an input of shape (b, n, d_model) with {type(e).__name__}: sizes that do not fit, or a wrong"
-        " d_model"
-    )
+    kind = type(e).__name__
+    if isinstance(e, (AttributeError, NameError, ImportError, TypeError, NotImplementedError)):
+        return f"an error of the code, whatever the sizes: it raises {kind}"
+    return f"it fails on an input of shape (b, n, d_model) with {kind}: sizes that do not fit, or a wrong d_model"
+
+
+def _name_of_forward(module: Any) -> str:
+    "What Python calls it in its messages."
+    return getattr(module.forward if isinstance(module, nn.Module) else module, "__qualname__", "")
 
 
 def _fits(a: _Layer, b: int, n: int) -> bool:
@@ -524,6 +560,8 @@ def _own_weights(a: _Layer) -> None:
         elif not t.even:
             why = f"{t.names['qkv'][0]} holds queries, keys and values in a way not known here"
         raise NotChecked(f"no reference could be built: {why}")
+    if bug := name_other_scale(t, a.n_heads, a.causal):
+        raise Broken(where, bug)
     raise Broken(
         where,
         "its numbers are not softmax(q kᵀ / √d_head) v of its own projections, and they fit no bug known here",
@@ -570,8 +608,9 @@ def _repeats(a: _Layer) -> None:
     x = _draw(a)
     with torch.no_grad():
         first, second = a(x), a(x)
-    if not nearly(first, second, 1e-5):
+    if not nearly(first, second, 1e-5, equal_nan=True):
         raise Broken(f"called twice in evaluation: {first_difference(second, first)}", _chance_or_state(a, x), last=True)
+    _check_finite(a, x, first, ", without gradients")
     y = a(x)
     if not nearly(y.detach(), first, 1e-4):
         raise Broken(
@@ -626,16 +665,6 @@ def _stateless(a: _Layer) -> None:
             "called again after other inputs, it gives another answer",
             "something is kept from call to call (a cache, a state)",
         )
-    for n in (_N - 2, _N - 1):
-        if a.causal:
-            shorter = a(x[:, :n])
-            if not nearly(shorter, first[:, :n]):
-                raise Broken(
-                    f"the first {n} of {_N} words alone: {first_difference(shorter, first[:, :n])}",
-                    "an output depends on how long the sentence is: the future leaks, or the mask is for another"
-                    " length",
-                    symptom=True,
-                )
 
 
 def _short_then_long(a: _Layer, x: Tensor, want: Tensor) -> None:
@@ -693,6 +722,15 @@ def _no_future(a: _Layer) -> None:
         for grad in (False, True):
             _leak(a, training, grad)
     a.eval()
+    whole = a(x := _draw(a))
+    for n in (_N - 2, _N - 1):
+        shorter = a(x[:, :n])
+        if not nearly(shorter, whole[:, :n]):
+            raise Broken(
+                f"the first {n} of {_N} words alone: {first_difference(shorter, whole[:, :n])}",
+                "an output depends on how long the sentence is: the mask is for another length, or words are counted",
+                symptom=True,
+            )
 
 
 def _leak(a: _Layer, training: bool, grad: bool) -> None:
@@ -981,14 +1019,60 @@ def _order_free_with_zeros(a: _Layer, x: Tensor, p: Tensor) -> bool:
     return nearly(got, want[:, p])
 
 # %% ../nbs/84_layer_properties.ipynb #modes
-def _drops(module: nn.Module) -> list[tuple[Any, str, float]]:
-    "Where dropout is set: owner, attribute, share."
-    found: list[tuple[Any, str, float]] = []
+_Setting = tuple[dict[str, Any], str, float]  # where it is kept, its name, its value
+
+
+def _shares(module: nn.Module) -> Iterator[tuple[_Setting, bool]]:
+    "Numbers above 0, of modules or of a config that they keep; and whether they are shares of dropout, surely."
     for m in module.modules():
-        if isinstance(m, nn.modules.dropout._DropoutNd):
-            found.append((m, "p", m.p))
-        found += [(m, n, v) for n, v in vars(m).items() if "drop" in n.lower() and isinstance(v, float)]
-    return [f for f in found if f[2] > 0]
+        owned = [v for n, v in vars(m).items() if n[:1] != "_" and not isinstance(v, (Tensor, type))]
+        configs = [v if isinstance(v, dict) else getattr(v, "__dict__", {}) for v in owned]
+        layer = isinstance(m, nn.modules.dropout._DropoutNd)
+        for kept in (vars(m), *configs):
+            for name, v in kept.items():
+                if isinstance(v, float) and v > 0:
+                    yield (kept, name, v), layer or "drop" in str(name).lower()
+
+
+def _drops(module: nn.Module) -> list[_Setting]:
+    "Where dropout is set."
+    return [setting for setting, surely in _shares(module) if surely]
+
+
+def _drops_by_effect(a: _Layer, x: Tensor) -> list[_Setting]:
+    "Where it is set under another name, such as p or rate: what alone makes training differ from evaluation."
+    found, want = [], a(x)
+    with _without_dropout(_drops(a.layer)):
+        before = _in_training(a, x)
+        others = [s for s, surely in _shares(a.layer) if not surely and s[1] not in ("eps", "momentum")]
+        for setting in others if not nearly(before, want, 1e-6) else ():
+            with _without_dropout([setting]), suppress(Exception):  # other settings may not be 0
+                if nearly(a(x), want, 1e-6) and not nearly(_in_training(a, x), before, 1e-6):
+                    found.append(setting)
+        with _without_dropout(found):
+            return found if nearly(_in_training(a, x), want) else []
+
+
+def _in_training(a: _Layer, x: Tensor) -> Tensor:
+    "What it gives in training, always with the same dropout."
+    torch.manual_seed(0)
+    _train(a.layer)
+    try:
+        return a(x)
+    finally:
+        a.eval()
+
+
+@contextmanager
+def _without_dropout(drops: list[_Setting]) -> Iterator[None]:
+    "Shares are 0 inside."
+    for kept, name, _ in drops:
+        kept[name] = 0.0
+    try:
+        yield
+    finally:
+        for kept, name, p in drops:
+            kept[name] = p
 
 
 def _normalises_batch(module: Any) -> bool:
@@ -997,31 +1081,23 @@ def _normalises_batch(module: Any) -> bool:
 
 def _modes(a: _Layer) -> None:
     module, x = a.layer, _draw(a)
-    drops = _drops(module)
     want = a(x)
-    try:
-        for m, name, _ in drops:
-            setattr(m, name, 0.0)
-        _train(module)
-        got = a(x)
-    finally:
-        for m, name, p in drops:
-            setattr(m, name, p)
-        module.eval()
-    if not nearly(got, want):
-        if _normalises_batch(module):
-            raise NotChecked("it has batch normalisation, which differs in training")
-        raise Broken(
-            f"with dropout 0: {first_difference(got, want)}",
-            "training and evaluation differ though dropout is 0: a mask, a scale or a "
-            "path is on in one of them only, or a dropout share is hard-coded",
-            symptom=False,
-        )
+    with _without_dropout(_drops(module)):
+        got = _in_training(a, x)
+    if nearly(got, want) or _drops_by_effect(a, x):
+        return
+    if _normalises_batch(module):
+        raise NotChecked("it has batch normalisation, which differs in training")
+    raise Broken(
+        f"with dropout 0: {first_difference(got, want)}",
+        "training and evaluation differ though dropout is 0: a mask, a scale or a path is on in one of them only, or a"
+        " dropout share is hard-coded",
+    )
 
 
 def _dropout(a: _Layer) -> None:
     module = a.layer
-    drops = _drops(module)
+    drops = _drops(module) or _drops_by_effect(a, _draw(a))
     if not drops:
         raise NotChecked("it has no dropout")
     linear = (nn.Linear, nn.Dropout, nn.Identity, nn.ModuleList, nn.ModuleDict, nn.Sequential, nn.Softmax)
@@ -1057,17 +1133,20 @@ def _dropout(a: _Layer) -> None:
         )
     if ((off.abs() / (error + 1e-6)).max() > 8) and off.abs().max() > 1e-3:
         ratio = float((got.mean(0) * want[0]).sum() / want[0].square().sum())
-        raise Broken(
-            f"the mean of {copies} training runs is {ratio:.3f} times the evaluation output",
-            (
-                "dropout is biased: kept weights are not divided by 1 - p"
-                if abs(ratio - 1) > drops[0][2] / 4
-                else (
-                    "dropout is biased: it is applied before the softmax (to scores, queries or keys), not to the"
-                    " weights"
-                )
-            ),
-        )
+        raise Broken(f"the mean of {copies} training runs is {ratio:.3f} times the evaluation output", _bias_bug(a, ratio, drops[0][2]))
+
+
+def _bias_bug(a: _Layer, ratio: float, share: float) -> str:
+    "Why dropout does not keep the mean, which becomes `ratio` times as large, if that share is dropped."
+    with suppress(Exception):
+        if a.trace.projected is not None and nearly(a.trace.out, a.trace.projected.relu()):
+            return (
+                "negative outputs are cut off: a ReLU comes after the output projection, so that dropout does not keep the"
+                " mean"
+            )
+    if abs(ratio - 1) > share / 4:
+        return "dropout is biased: kept weights are not divided by 1 - p"
+    return "dropout is biased: it is applied before the softmax (to scores, queries or keys), not to the weights"
 
 # %% ../nbs/84_layer_properties.ipynb #parameters
 def _parameters(a: _Layer) -> None:
@@ -1411,7 +1490,13 @@ def _returned(a: _Layer) -> None:
     if not found:
         raise NotChecked("it returns no weights")
     w = found[0].detach()
-    total = w.sum(-1)
+    total, columns = w.sum(-1), w.sum(-2)
+    if (w >= 0).all() and nearly(columns, torch.ones_like(columns)) and not nearly(total, torch.ones_like(total), 1e-3):
+        raise Broken(
+            "what it returns beside the output has columns that sum to 1, and rows that do not",
+            "the weights that it returns are transposed, (n_k, n_q), or their softmax normalises over queries",
+            symptom=True,
+        )
     if not _like_weights(w):
         raise NotChecked(f"what it returns beside the output is not meant as weights: rows sum to {total.min():.4g} …")
     if not nearly(total, torch.ones_like(total), 1e-3):

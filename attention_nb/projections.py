@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import islice, permutations, product
+from os.path import commonprefix
 from typing import Any, NamedTuple
 
 import torch
@@ -24,8 +25,8 @@ from .reports import nearly
 from .suspects import name_attention_bug
 
 # %% auto #0
-__all__ = ['role_of', 'Trace', 'trace_layer', 'heads_of', 'guess_roles', 'compare_with_own_weights', 'agrees_with_rotation',
-           'name_rotation_bug', 'name_by_probes']
+__all__ = ['role_of', 'Trace', 'trace_layer', 'heads_of', 'guess_roles', 'compare_with_own_weights', 'name_other_scale',
+           'agrees_with_rotation', 'name_rotation_bug', 'name_by_probes']
 
 # %% ../nbs/81_projections.ipynb #role-fns
 _AFFIX = "to|w|fc|lin(?:ear)?s?|proj(?:ection|ections)?|layers?|weights?|matrix|mat|net|transform|dense|func|fn"
@@ -47,6 +48,9 @@ _WORDS = {
     "out": "out",
     "output": "out",
     "c": "out",
+    "cq": "q",
+    "ck": "k",
+    "cv": "v",
     "unifyheads": "out",
     "unify": "out",
     "": "out",
@@ -132,11 +136,16 @@ def _leaves(layer: nn.Module) -> dict[str, nn.Module]:
     }
 
 
+def _of_one_word(m: nn.Module) -> bool:
+    "Whether it maps each word by itself: a matrix, or a convolution of width 1."
+    return getattr(m, "weight", torch.empty(0)).ndim == 2 or isinstance(m, nn.Conv1d) and m.kernel_size == (1,)
+
+
 def _roles(layer: nn.Module) -> dict[str, str | None]:
     "Name → role of every leaf; four or three unnamed projections in one list are q, k, v (and out), in order."
     leaves = _leaves(layer)
     roles = {
-        name: role_of(name) if isinstance(m, nn.Linear) or getattr(m, "weight", torch.empty(0)).ndim == 2 else None
+        name: role_of(name) if _of_one_word(m) else None
         for name, m in leaves.items()
     }
     known = {"q", "k", "qkv"} & set(roles.values())
@@ -150,6 +159,22 @@ def _roles(layer: nn.Module) -> dict[str, str | None]:
                 roles |= {f"{prefix}.{i}": role for i, role in zip(range(count), ("q", "k", "v", "out"))}
     return roles
 
+
+def _nearest(all_roles: dict[str, str | None], bare: list[str]) -> dict[str, str]:
+    "Without the output projections that stand further from the queries than others: those of a block around attention."
+    roles = {name: role for name, role in all_roles.items() if role}
+    inward = [*bare, *(name for name, role in roles.items() if role != "out")]
+    if sum(roles.get(q, "qkv") in ("q", "qkv") for q in inward) != 1:
+        return roles  # several heads or layers
+    steps = {name: min(_steps(name, q) for q in inward) for name, role in roles.items() if role == "out"}
+    return {name: role for name, role in roles.items() if steps.get(name, 0) <= min(steps.values(), default=0)}
+
+
+def _steps(a: str, b: str) -> int:
+    "How far two names are apart, up and down the tree of modules."
+    one, other = a.split("."), b.split(".")
+    return len(one) + len(other) - 2 * len(commonprefix([one, other]))
+
 # %% ../nbs/81_projections.ipynb #trace-fn
 _ROLES = ("q", "k", "v", "kv", "qkv", "out")
 _Record = dict[str, Any]
@@ -162,12 +187,12 @@ def trace_layer(
     roles: Mapping[str, str | None] | None = None,  # name → role; default: what the names tell
 ) -> Trace:  # what its projections did
     "Call a layer once and write down what goes in and out of its projections."
-    leaves, names = _leaves(layer), {name: role for name, role in (roles or _roles(layer)).items() if role}
+    leaves = _leaves(layer)
+    bare = _bare(layer, leaves)
+    names = _nearest(dict(roles or _roles(layer)), [name for name, (role, _) in bare.items() if role != "out"])
     out, calls, ins, outs = _watch({name: leaves[name] for name in names}, lambda: call(layer, x))
     found = list(_called(leaves, names, outs, x))
-    bare = _bare(layer, leaves)
-    inward = {name: role_p for name, role_p in bare.items() if role_p[0] != "out"}
-    found += [(role, _times(x, p, layer, name, _bias(layer, role))) for name, (role, p) in inward.items()]
+    found += [(role, _times(x, p, layer, n, _bias(layer, role))) for n, (role, p) in bare.items() if role != "out"]
     silent = {n: leaves[n] for n, r in names.items() if r != "out" and n not in outs}
     direct = _without_hooks(layer, silent, {n: p for n, (_, p) in bare.items()}, x, call)
     read = [name for name in direct if name in silent]
@@ -195,7 +220,9 @@ def _called(
 ) -> Iterator[tuple[str, list[tuple[str, Tensor]]]]:
     "Role and rows of every projection that was called; and what reading its weight untransposed would have given."
     for name, role in names.items():
-        if (rows := _rows(outs.get(name), x)) is not None:
+        rows = _rows(outs.get(name), x)
+        to_one = getattr(leaves[name], "out_features", 0) == 1  # of a pair of words it makes a score, not a value
+        if rows is not None and not (to_one and rows.shape[-1] > 1):
             yield role, [("", rows), *_without_call(x, leaves[name], name)[1:2]]
 
 
@@ -280,25 +307,32 @@ def _watch(
     outs: _Record = {}
 
     def hook(name: str) -> Callable[..., None]:
-        def write_down(_: nn.Module, args: tuple[Any, ...], result: Any) -> None:
+        def write_down(m: nn.Module, args: tuple[Any, ...], result: Any) -> None:
             calls[name] += 1
-            ins.setdefault(name, _kept(args[0] if args else None))
-            outs.setdefault(name, _kept(result))
+            ins.setdefault(name, []).append(_kept(args[0] if args else None, m))
+            outs.setdefault(name, []).append(_kept(result, m))
 
         return write_down
 
     handles = [m.register_forward_hook(hook(name)) for name, m in modules.items()]
     try:
         with torch.no_grad():
-            return call(), calls, ins, outs
+            out = call()
     finally:
         for handle in handles:
             handle.remove()
+    for name, found in outs.items():
+        if len(out) == len(found) > 1 and all(isinstance(t, Tensor) and t.ndim == 2 for t in found):
+            calls[name] = 1  # a sentence at a time
+            ins[name], outs[name] = [torch.stack(ins[name])], [torch.stack(found)]
+    return out, calls, {name: ts[0] for name, ts in ins.items()}, {name: ts[0] for name, ts in outs.items()}
 
 
-def _kept(t: Any) -> Any:
-    "A copy: what comes after may change it in place."
-    return t.clone() if isinstance(t, Tensor) else t
+def _kept(t: Any, m: nn.Module) -> Any:
+    "A copy, since what comes after may change it in place; features last."
+    if not isinstance(t, Tensor):
+        return t
+    return t.mT.clone() if isinstance(m, nn.Conv1d) else t.clone()
 
 
 def _bare(layer: nn.Module, leaves: dict[str, nn.Module]) -> dict[str, tuple[str, nn.Parameter]]:
@@ -307,7 +341,7 @@ def _bare(layer: nn.Module, leaves: dict[str, nn.Module]) -> dict[str, tuple[str
     known = {"q", "k", "qkv"} & {role_of(name) for name, _ in layer.named_parameters()}
     for name, p in layer.named_parameters():
         role = role_of(name)
-        if role == "out" and not known and p.ndim == 2 and 3 * min(p.shape) == max(p.shape):
+        if role == "out" and not known and (p.ndim == 2 and 3 * min(p.shape) == max(p.shape) or p.ndim == 3 == len(p)):
             role = "qkv"  # its shape says more than its name
         if role and p.ndim in (2, 3) and name.rpartition(".")[0] not in leaves:
             found[name] = (role, p)
@@ -476,8 +510,10 @@ def _readings(t: Trace, h: int) -> Iterator[_Reading]:
                 continue
             other = order != order_q and h > 1 and h_kv > 1
             mixed = "queries and keys are split into heads in another order than values" if other else ""
-            for (g1, k_g), (g2, v_g) in zip(_groups(k_, h), _groups(v_, h)):
-                yield _Reading(q_, k_g, v_g, next((s for s in (bug, b1, b2, b3, mixed, g1, g2) if s), ""), order)
+            for (g1, k_g), (g2, v_g) in product(_groups(k_, h), _groups(v_, h)):
+                g2 = g2 if g1 else g2.replace("keys are", "values are")
+                found = f"{g1}; values are repeated rightly" if g1 and not g2 else g1 or g2
+                yield _Reading(q_, k_g, v_g, next((s for s in (bug, b1, b2, b3, mixed, found) if s), ""), order)
 
 
 def _fused(rows: Tensor, h: int, name: str) -> Iterator[_Reading]:
@@ -749,10 +785,48 @@ def _altered(t: Trace, heads: list[int], mask: Tensor | None) -> str | None:
             ]
             scores, allowed = attention_scores(r.q, r.k), torch.tensor(True) if mask is None else mask
             contexts += [(bug, masked_softmax(squash(scores), allowed) @ r.v) for bug, squash in _SQUASHED.items()]
+            for bug, ones in (("1 where forbidden", ~allowed), ("1 where allowed", allowed)):
+                added = f"the mask is added to the scores as 0 and 1, {bug}, where it should add minus infinity"
+                contexts.append((f"{added}: the future leaks", (scores + ones * r.q.shape[-1] ** -0.5).softmax(-1) @ r.v))
             for bug, context in contexts:
                 if any(nearly(before(m), target, 1e-4) for wrong, m in _merges(context, r.order) if not wrong):
                     return bug
     return None
+
+
+
+def name_other_scale(
+    t: Trace,  # from `trace_layer`
+    n_heads: int | None,  # if known
+    causal: bool,  # is the future hidden?
+) -> str | None:  # the bug in one sentence; None if no constant fits
+    "Find out what scores are multiplied by, if all is right but that."
+    mask = causal_mask(t.x.shape[1]) if causal else torch.tensor(True)
+    _, target, before = next(_targets(t))
+    for h in _numbers_of_heads(t, n_heads)[:8]:
+        for r in islice((r for r in _readings(t, h) if not r.bug), 2):
+            scores, right = r.q @ r.k.mT, r.q.shape[-1] ** -0.5
+
+            def end(scale: float) -> Tensor:
+                context = masked_softmax(scores * scale, mask) @ r.v
+                return before(next(m for bug, m in _merges(context, r.order) if not bug))
+
+            scale = _nearest_scale(end, target, right)
+            if scale is not None:
+                return f"wrong scale: the scores are multiplied by {scale:.4g}, not by {right:.4g}, which is 1/√d_head"
+    return None
+
+
+def _nearest_scale(end: Callable[[float], Tensor], target: Tensor, right: float) -> float | None:
+    "The scale that gives the target, narrower and narrower around the one that comes nearest; None if there is none."
+    if end(right).shape != target.shape:
+        return None
+    scale, width = 0.0, 4 * right
+    for _ in range(40):
+        around = (scale + width * torch.linspace(-1, 1, 33)).tolist()
+        scale = min(around, key=lambda s: float((end(s) - target).norm()))
+        width *= 0.6
+    return scale if nearly(end(scale), target, 1e-4) else None
 
 # %% ../nbs/81_projections.ipynb #turn-fns
 _Turn = Callable[[Tensor], Tensor]
@@ -838,6 +912,8 @@ def name_rotation_bug(
     mask = causal_mask(t.x.shape[1]) if causal else None
     with torch.no_grad():
         for h in _numbers_of_heads(t, n_heads)[:1]:
+            if bug := _turned_and_mixed(t, h, mask):
+                return bug
             for i, (q, k, v, _, _), turn, target, end in _turned_ways(t, h):
                 routes = {
                     "": (turn(q), turn(k)),
@@ -855,6 +931,19 @@ def name_rotation_bug(
                     if found:
                         return found
     return None
+
+
+
+def _turned_and_mixed(t: Trace, h: int, mask: Tensor | None) -> str:
+    "The bug, if heads are split or merged wrongly around a rotation, by its own frequencies or the first usual ones."
+    for _, target, before in islice(_targets(t), 1):
+        for r in _readings(t, h):
+            for turn in islice(_turns(t, r.q.shape[-1]), 4):
+                context = scaled_dot_product_attention(turn(r.q), turn(r.k), r.v, mask)[0]
+                for bug, merged in _merges(context, r.order):  # one of the two is wrong
+                    if bool(r.bug) != bool(bug) and nearly(before(merged), target, 1e-4):
+                        return _joined(r.bug, bug)
+    return ""
 
 # %% ../nbs/81_projections.ipynb #probe-fns
 _ASKED = ("q", "k", "v", "kv", "qkv")
@@ -914,13 +1003,14 @@ class _Probe:
     def keys(self) -> Tensor:
         "Which features are keys, (width,): of a fused projection, the second half of what stands before values."
         found = []
-        for role, values in zip(self.role.values(), self.values.split(self.widths)):
+        for (name, role), values in zip(self.role.items(), self.values.split(self.widths)):
+            first = re.search("k.*q", name.rpartition(".")[2].lower()) is not None  # as in kqv
             keys = ~values if role == "kv" else torch.full_like(values, role == "k")
             others = (~values).nonzero().flatten()
             if role == "qkv" and len(others):
                 gaps = (others.diff() > 1).nonzero().flatten() + 1
                 for run in others.tensor_split(gaps):
-                    keys[run[len(run) // 2 :]] = True
+                    keys[run.chunk(2)[0 if first else 1]] = True
             found.append(keys)
         return torch.cat(found)
 
@@ -938,6 +1028,8 @@ def name_by_probes(
     small = sum(r.shape[-1] for rows in t.rows.values() for r in rows) < 2000  # each feature is a sentence
     if not (once and small and {"v", "kv", "qkv"} & t.rows.keys()) or len(t.names.get("out", [])) > 1 or t.matrices:
         return None
+    if any(isinstance(m, nn.Conv1d) for m in layer.modules()):
+        return None  # its rows lie the other way round
     if not all(re.search(_HARMLESS, name.lower()) for name in learned):
         return None  # it may do something to the contexts
     probe, heads = _Probe(t, layer, call), _numbers_of_heads(t, n_heads)

@@ -48,6 +48,8 @@ def _scales(q: Tensor, k: Tensor, v: Tensor, right: float, d_model: int) -> dict
         "divided by 2 √d_k": d_k**-0.5 / 2,
         "divided by √d_k": d_k**-0.5,  # wrong if another scale was asked for
     }
+    if d_model != h * d_k:
+        wrong["divided by the root of the width of all heads together, not of one head's width d_k"] = (h * d_k) ** -0.5
     cure = "1/√d_k once" if abs(right - d_k**-0.5) < 1e-3 * right else f"{right:.4g}, as you said"
     return {
         f"the scores are {how}: wrong scale, multiply them by {cure}": s

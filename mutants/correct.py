@@ -1258,6 +1258,127 @@ right("self_attention", "nn.MultiheadAttention, a zero as one more key", build=l
     24, 3, add_zero_attn=True, batch_first=True), d_model=24)(_Layers)
 
 
+@right("multi_head", build=lambda c: c(24, 3, p=0.2), d_model=24, n_heads=3)
+@right("multi_head", "a rate of dropout", build=lambda c: c(24, 3, rate=0.5, std=0.02), d_model=24, n_heads=3)
+@right("multi_head", "dropout in a dict", build=lambda c: c(24, 3, cfg={"attn": 0.1, "base": 1e4}), d_model=24, n_heads=3)
+class DropsUnderAnotherName(nn.Module):
+    "The share of dropout is an attribute whose name does not hold the word, or stands in a config."
+    def __init__(self, d_model, n_heads, **settings):
+        super().__init__()
+        self.n_heads = n_heads
+        self.q_proj, self.k_proj, self.v_proj, self.out_proj = (nn.Linear(d_model, d_model) for _ in range(4))
+        vars(self).update(settings)
+
+    def share(self):
+        return next(s["attn"] if n == "cfg" else s for n, s in vars(self).items() if n in ("p", "rate", "cfg"))
+
+    def forward(self, x):
+        q, k, v = (w(x).unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for w in (self.q_proj, self.k_proj, self.v_proj))
+        context = F.scaled_dot_product_attention(q, k, v, dropout_p=self.share() if self.training else 0.0)
+        return self.out_proj(context.transpose(1, 2).flatten(2))
+
+
+def _sentence_by_sentence(m, x):
+    return torch.stack([m(sentence) for sentence in x])
+
+
+@right("self_attention", build=lambda c: c(8), d_model=8, call=_sentence_by_sentence)
+class OneSentence(nn.Module):
+    "Knows no batch: (n, d_model) in, (n, d_model) out."
+    def __init__(self, d_model):
+        super().__init__()
+        self.W_q, self.W_k, self.W_v = (nn.Linear(d_model, d_model, bias=False) for _ in range(3))
+
+    def forward(self, x):
+        q, k, v = self.W_q(x), self.W_k(x), self.W_v(x)
+        return F.softmax(q @ k.T / k.size(1) ** 0.5, dim=1) @ v
+
+
+@right("self_attention", build=lambda c: c(12, 3), d_model=12, n_heads=3, call=lambda m, x: m(x.mT).mT)
+class Convolutions(nn.Module):
+    "Projections as convolutions of width 1, over (b, d_model, n)."
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.n_heads = n_heads
+        self.q, self.k, self.v, self.proj = (nn.Conv1d(d_model, d_model, 1) for _ in range(4))
+
+    def forward(self, x):
+        q, k, v = (w(x).unflatten(1, (self.n_heads, -1)) for w in (self.q, self.k, self.v))
+        weights = (q.mT @ k * (x.shape[1] // self.n_heads) ** -0.5).softmax(-1)
+        return self.proj((weights @ v.mT).mT.flatten(1, 2))
+
+
+@right("self_attention", build=lambda c: c(24, 4), d_model=24, causal=True, positions=True)
+class FixedSlopes(nn.Module):
+    "A penalty that grows with distance (ALiBi), its slopes in a buffer; keys stand first in the fused projection."
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.n_heads = n_heads
+        self.kqv, self.out = nn.Linear(d_model, 3 * d_model, bias=False), nn.Linear(d_model, d_model)
+        self.register_buffer("m", 2.0 ** -torch.arange(1, n_heads + 1)[:, None, None])
+
+    def forward(self, x):
+        n = x.shape[1]
+        k, q, v = (t.unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for t in self.kqv(x).chunk(3, -1))
+        distance = torch.arange(n)[:, None] - torch.arange(n)
+        scores = q @ k.mT / q.shape[-1] ** 0.5 - (self.m * distance).to(x.dtype)
+        weights = scores.masked_fill(distance < 0, float("-inf")).softmax(-1)
+        return self.out((weights @ v).transpose(1, 2).flatten(2))
+
+
+@right("self_attention", build=lambda c: c(24, 3), d_model=24, causal=True)
+class GptBlock(nn.Module):
+    "A block whose second half has a projection of its own."
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.n_heads = n_heads
+        self.ln_1, self.ln_2 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+        self.attn = nn.ModuleDict({n: nn.Linear(d_model, d_model) for n in ("query", "key", "value", "proj")})
+        self.mlp = nn.ModuleDict({"c_fc": nn.Linear(d_model, 4 * d_model), "c_proj": nn.Linear(4 * d_model, d_model)})
+
+    def forward(self, x):
+        y, n = self.ln_1(x), x.shape[1]
+        q, k, v = (self.attn[w](y).unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for w in ("query", "key", "value"))
+        scores = (q @ k.mT / k.shape[-1] ** 0.5).masked_fill(_causal_blocked(n), float("-inf"))
+        context = scores.softmax(-1) @ v
+        x = x + self.attn["proj"](context.transpose(1, 2).flatten(2))
+        return x + self.mlp["c_proj"](F.gelu(self.mlp["c_fc"](self.ln_2(x))))
+
+
+@right("self_attention", build=lambda c: c(10, 7), d_model=10)
+class StackedMatrices(nn.Module):
+    "Three matrices in one parameter."
+    def __init__(self, d_in, d_k):
+        super().__init__()
+        self.W = nn.Parameter(torch.randn(3, d_in, d_k) / d_in**0.5)
+
+    def forward(self, x):
+        q, k, v = (x @ w for w in self.W)
+        return (q @ k.mT / k.shape[-1] ** 0.5).softmax(-1) @ v
+
+
+@right("self_attention", build=lambda c: c(9, 11), d_model=9, call=lambda m, x: m(x, x, x))
+class Additive(nn.Module):
+    "Scores from a small network, whose last layer is called w_v (Bahdanau)."
+    def __init__(self, d_model, hidden):
+        super().__init__()
+        self.W_q, self.W_k = nn.Linear(d_model, hidden, bias=False), nn.Linear(d_model, hidden, bias=False)
+        self.w_v = nn.Linear(hidden, 1, bias=False)
+
+    def forward(self, queries, keys, values):
+        pairs = torch.tanh(self.W_q(queries).unsqueeze(2) + self.W_k(keys).unsqueeze(1))
+        return torch.bmm(F.softmax(self.w_v(pairs).squeeze(-1), dim=-1), values)
+
+
+@right("self_attention", build=lambda c: c(24, 3), d_model=24)
+class WeightsToo(StartsAtZero):
+    "Returns the weights beside the output."
+    def forward(self, x):
+        q, k, v = (w(x).unflatten(-1, (self.n_head, -1)).transpose(1, 2) for w in (self.wq, self.wk, self.wv))
+        weights = (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1)
+        return self.wo((weights @ v).transpose(1, 2).flatten(2)), weights
+
+
 @right("self_attention", build=lambda c: c(24, 3), d_model=24, causal=True)
 class RawScoresToo(StartsAtZero):
     "Returns the scores before the softmax beside the output, for those who want to align words with sounds."

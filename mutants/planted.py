@@ -624,3 +624,25 @@ bug(PM, "NaN where nothing is allowed", ("total.masked_fill(total == 0, 1)", "to
 bug(PM, "-inf minus -inf", ("top.masked_fill(top == float(\"-inf\"), 0)", "top"), DEAD + r"|nan")
 bug(PM, "the mask is inverted", ("z = at_least_float32(scores).masked_fill(~mask", "z = at_least_float32(scores).masked_fill(mask"), r"invert|opposite|polarity|True|wrong way|revers")
 bug(PM, "-1e4 for minus infinity", ('masked_fill(~mask, float("-inf"))', "masked_fill(~mask, -1e4)"), r"-inf|finite|infinit|large|huge|1e4|uniform|" + DEAD)
+
+# Layers that were once not read: a sentence at a time, convolutions, blocks, stacked matrices ---------------------
+
+bug("OneSentence", "softmax over the queries", ("dim=1) @ v", "dim=0) @ v"), r"over queries")
+bug("OneSentence", "divides by √n", ("k.size(1) **", "k.size(0) **"), r"root of the number of (keys|queries)")
+bug("Convolutions", "softmax over the queries", ("softmax(-1)", "softmax(-2)"), r"over queries")
+bug("Convolutions", "the root of all heads' width", ("(x.shape[1] // self.n_heads) **", "x.shape[1] **"), r"root of d_model")
+bug("FixedSlopes", "the root of all heads' width", ("q.shape[-1] ** 0.5", "x.shape[-1] ** 0.5"), r"root of d_model")
+bug("GptBlock", "no scale", (" / k.shape[-1] ** 0.5", ""), r"not scaled")
+bug("GptBlock", "softmax over the queries", ("softmax(-1)", "softmax(-2)"), r"over queries")
+bug("GptBlock", "softmax over the heads", ("softmax(-1)", "softmax(1)"), r"over heads or sentences")
+bug("StackedMatrices", "no scale", (" / k.shape[-1] ** 0.5", ""), r"not scaled")
+bug("StackedMatrices", "the root of the input's width", ("k.shape[-1] ** 0.5", "x.shape[-1] ** 0.5"), r"root of d_model")
+bug("WeightsToo", "weights are returned transposed", (".flatten(2)), weights", ".flatten(2)), weights.mT"), r"returns are transposed")
+bug("WeightsToo", "a temperature", ("q.shape[-1] ** 0.5)", "q.shape[-1] ** 0.5 / 0.7)"), r"multiplied by 0\.50")
+bug("WeightsToo", "a name that is not defined", ("weights = (q", "weights = (qs"), r"error of the code.*NameError")
+bug("RawScoresToo", "1 is added where forbidden", ('masked_fill(_causal_blocked(x.shape[1]), float("-inf"))', "add(_causal_blocked(x.shape[1]) / q.shape[-1] ** 0.5)"),
+    r"0 and 1, 1 where forbidden")
+bug("GptBlock", "divides by √n, with five heads", ("k.shape[-1] **", "k.shape[-2] **"), r"root of the number of (keys|queries)",
+    build=lambda c: c(30, 5), args=with_args("GptBlock", d_model=30))
+bug("MultiHead, dropout", "a ReLU behind the output", ("return self.out_proj(context)", "return F.relu(self.out_proj(self.dropout(context)))"), r"ReLU comes after")
+bug("LlamaLike", "keys are split by view", ("out = F.scaled", "xk = rotate(self.wk(x).view(b, -1, n, self.head_dim))\n        out = F.scaled"), r"without a transpose")
