@@ -1030,8 +1030,9 @@ def name_by_probes(
         return None
     if any(isinstance(m, nn.Conv1d) for m in layer.modules()):
         return None  # its rows lie the other way round
-    if not all(re.search(_HARMLESS, name.lower()) for name in learned):
-        return None  # it may do something to the contexts
+    gated = sum(r.shape[-1] for r in t.rows.get("v", [])) > t.inner
+    if gated or not all(re.search(_HARMLESS, name.lower()) for name in learned):
+        return None  # it may do something to the values or contexts
     probe, heads = _Probe(t, layer, call), _numbers_of_heads(t, n_heads)
     if probe.empty.any() or not probe.values.any() or not probe.routes.isfinite().all():
         return None
