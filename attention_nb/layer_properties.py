@@ -79,14 +79,19 @@ class _Layer:
                 return self.module
         return module
 
-    def traced(self, x: Tensor) -> Trace:
-        "What its projections do in one call."
-        return trace_layer(self.layer, x, self.first, self.roles)
-
     @cached_property
     def trace(self) -> Trace:
-        "What they did in the usual call."
-        return self.traced(_draw(self, _B, self.words))
+        "What its projections did in the usual call."
+        return self.named if self.roles is None else self.traced(self.named.x)
+
+    @cached_property
+    def named(self) -> Trace:
+        "The same, so far as their names tell what they are for."
+        return trace_layer(self.layer, _draw(self, _B, self.words), self.first)
+
+    def traced(self, x: Tensor) -> Trace:
+        "What they do in another call."
+        return trace_layer(self.layer, x, self.first, self.roles)
 
     @property
     def words(self) -> int:
@@ -97,9 +102,9 @@ class _Layer:
     @cached_property
     def roles(self) -> dict[str, str] | None:
         "None if the names of its projections tell what they are for; or else the order that explains the output best."
-        x = _draw(self)
-        if trace_layer(self.layer, x, self.first).rows:
+        if self.named.rows:
             return None
+        x = self.named.x
         guesses = guess_roles(self.layer, x, self.first)
         traces = [trace_layer(self.layer, x, self.first, roles) for roles in guesses]
         for name in (False, True):
@@ -109,7 +114,7 @@ class _Layer:
                 return min(said, key=lambda s: (bool(re.search("swap|change places|used as", s[0])), len(s[0])))[1]
         return None
 
-    def first(self, m: nn.Module, x: Tensor) -> Tensor:
+    def first(self, m: Any, x: Tensor) -> Tensor:
         "The output alone, of any module of its kind."
         return _first_tensor(self.call(m, x))[0]
 
@@ -678,7 +683,7 @@ def _short_then_long(a: _Layer, x: Tensor, want: Tensor) -> None:
         " their end"
     )
     try:
-        got = _first_tensor(a.call(fresh, x))[0]
+        got = a.first(fresh, x)
     except Exception as e:
         raise Broken(f"first n = {_N - 3}, then n = {_N}: it raised {first_line(e)}", bug) from None
     if not nearly(got, want):
@@ -892,7 +897,7 @@ def _moved(a: _Layer, n: int, module: Any) -> tuple[Tensor, Tensor]:
         others = x.repeat(n, 1, 1)
         others[every, every] = size - factor * x[0]  # in sentence j, word j is another one
         with torch.no_grad():
-            y = _first_tensor(a.call(module, torch.cat([x, others])))[0]
+            y = a.first(module, torch.cat([x, others]))
         off = (y[1:] - y[:1]).abs().amax(-1).nan_to_num(nan=math.inf).T
         surely |= off > 1e-4 * max(1.0, y[0].abs().nan_to_num().max().item())
         at_all |= off > 1e-6
@@ -1015,7 +1020,7 @@ def _order_free_with_zeros(a: _Layer, x: Tensor, p: Tensor) -> bool:
     with torch.no_grad():
         for name, weight in other.named_parameters():
             weight.mul_(name not in a.zeros)
-    want, got = (_first_tensor(a.call(other, t))[0] for t in (x, x[:, p]))
+    want, got = (a.first(other, t) for t in (x, x[:, p]))
     return nearly(got, want[:, p])
 
 # %% ../nbs/84_layer_properties.ipynb #modes
@@ -1306,10 +1311,7 @@ def _rates(a: _Layer, what: str, dtype: torch.dtype, step: float) -> tuple[float
     parameters = module.parameters() if isinstance(module, nn.Module) else ()
     tensors: list[Tensor] = [x] if what == "input" else [p for p in parameters if p.requires_grad]
 
-    def output() -> Tensor:
-        return _first_tensor(a.call(module, x * 1))[0]
-
-    y = output()
+    y = a.first(module, x * 1)
     if not y.requires_grad:
         raise Broken("the output does not require a gradient", _NO_GRADIENT)
     up, *moves = (torch.randn(t.shape, generator=rng, dtype=torch.float64).to(t.dtype) for t in (y, *tensors))
@@ -1320,7 +1322,7 @@ def _rates(a: _Layer, what: str, dtype: torch.dtype, step: float) -> tuple[float
         for way in (step, -2 * step):
             for t, m in zip(tensors, moves):
                 t.add_(way * m)
-            sums.append((output() * up).double().sum())
+            sums.append((a.first(module, x * 1) * up).double().sum())
     measured, promised = float(sums[0] - sums[1]) / (2 * step), float(parts.sum())
     rounding = 5e-2 * float((y * up).detach().double().norm())  # of float32
     return measured, promised, max(abs(measured), float(parts.norm())) + rounding
@@ -1355,7 +1357,7 @@ def _state(a: _Layer) -> None:
         for p in other.parameters():
             p.add_(1)
     other.load_state_dict(state)
-    got = _first_tensor(a.call(other, x))[0]
+    got = a.first(other, x)
     if not nearly(got, want, 1e-5):
         raise Broken(
             f"saved and loaded: {first_difference(got, want)}",
@@ -1393,7 +1395,7 @@ def _one_bug(b: int, n: int) -> str:
 def _untouched(a: _Layer) -> None:
     x = _draw(a)
     given = x.clone()
-    want = _first_tensor(a.call(a.module, given))[0]
+    want = a.first(a.module, given)
     if not torch.equal(given, x):
         raise Broken(
             "after the call x has changed",
@@ -1445,7 +1447,7 @@ def _half(a: _Layer) -> None:
     for dtype, tolerance in ((torch.bfloat16, 0.06), (torch.float16, 0.02)):
         try:
             half = _deepcopy(module).to(dtype)
-            y = _first_tensor(a.call(half, x.to(dtype)))[0]
+            y = a.first(half, x.to(dtype))
         except RuntimeError as e:
             if "overflow" in str(e):
                 raise Broken(
@@ -1470,8 +1472,8 @@ def _half(a: _Layer) -> None:
 def _close_if_calm(a: _Layer, x: Tensor, dtype: torch.dtype, tolerance: float) -> bool:
     "Whether 16 bits do with small weights: where scores are large, rounding alone may choose another word."
     calm = _calm(a.module)
-    want = _first_tensor(a.call(calm, x))[0].detach()
-    got = _first_tensor(a.call(calm.to(dtype), x.to(dtype)))[0].detach().float()
+    want = a.first(calm, x).detach()
+    got = a.first(calm.to(dtype), x.to(dtype)).detach().float()
     return bool((got - want).abs().max() <= tolerance * want.abs().max())
 
 
@@ -1521,4 +1523,4 @@ def _like_weights(w: Tensor) -> bool:
 
 def _traced(a: _Layer) -> None:
     module = a.layer
-    check_traced(lambda t: _first_tensor(a.call(module, t))[0], _draw(a, 2, 3))
+    check_traced(lambda t: a.first(module, t), _draw(a, 2, 3))

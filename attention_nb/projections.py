@@ -144,10 +144,7 @@ def _of_one_word(m: nn.Module) -> bool:
 def _roles(layer: nn.Module) -> dict[str, str | None]:
     "Name → role of every leaf; four or three unnamed projections in one list are q, k, v (and out), in order."
     leaves = _leaves(layer)
-    roles = {
-        name: role_of(name) if _of_one_word(m) else None
-        for name, m in leaves.items()
-    }
+    roles = {name: role_of(name) if _of_one_word(m) else None for name, m in leaves.items()}
     known = {"q", "k", "qkv"} & set(roles.values())
     for name, m in leaves.items() if not known else ():
         if roles[name] in (None, "out") and isinstance(m, nn.Linear) and m.out_features == 3 * m.in_features:
@@ -794,7 +791,6 @@ def _altered(t: Trace, heads: list[int], mask: Tensor | None) -> str | None:
     return None
 
 
-
 def name_other_scale(
     t: Trace,  # from `trace_layer`
     n_heads: int | None,  # if known
@@ -813,8 +809,12 @@ def name_other_scale(
 
             scale = _nearest_scale(end, target, right)
             if scale is not None:
-                return f"wrong scale: the scores are multiplied by {scale:.4g}, not by {right:.4g}, which is 1/√d_head"
+                return _other_scale(scale, right)
     return None
+
+
+def _other_scale(scale: float, right: float) -> str:
+    return f"wrong scale: the scores are multiplied by {scale:.4g}, not by {right:.4g}, which is 1/√d_head"
 
 
 def _nearest_scale(end: Callable[[float], Tensor], target: Tensor, right: float) -> float | None:
@@ -931,7 +931,6 @@ def name_rotation_bug(
                     if found:
                         return found
     return None
-
 
 
 def _turned_and_mixed(t: Trace, h: int, mask: Tensor | None) -> str:
@@ -1102,6 +1101,5 @@ def _scaled(probe: _Probe, heads: list[int]) -> str | None:
             if (sure & (more.abs() > 0.05)).any() and nearly(dot[sure] * scale, more[sure], 5e-3):
                 context, width = (r.q @ r.k.mT * scale).softmax(-1) @ r.v, probe.t.x.shape[-1]
                 known = name_attention_bug(context, r.q, r.k, r.v, d_model=width, scales_only=True)
-                other = f"wrong scale: the scores are multiplied by {scale:.4g}, not by {right:.4g}, which is 1/√d_head"
-                return None if abs(scale - right) < 0.01 * right else known or other
+                return None if abs(scale - right) < 0.01 * right else known or _other_scale(scale, right)
     return None

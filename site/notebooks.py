@@ -51,11 +51,11 @@ def printed(cell: NotebookNode) -> str:
     return "\n".join(said or shown.get("text/plain", "") for said, shown in outs if said or len(shown) == 1)
 
 
-def fold(cell: NotebookNode, said: dict[str, str]) -> tuple[set[str], str]:
-    "Which parts of a code cell are folded, as tags; and the line that unfolds them."
+def fold(cell: NotebookNode, said: dict[str, str], text: str) -> tuple[set[str], str]:
+    "Which parts of a code cell that printed `text` are folded, as tags; and the line that unfolds them."
     if cell.id.endswith("-solution"):
         return {"hide-cell"}, said.get("code-summary:", "Code")
-    code, output = len(cell.source.splitlines()), len(printed(cell).splitlines())
+    code, output = len(cell.source.splitlines()), len(text.splitlines())
     checks = cell.id.endswith("-test") and code > LONG
     asked = said.get("code-fold:") == "true" or cell.metadata.get("jupyter", {}).get("source_hidden")  # as in JupyterLab
     lines = [f"{code} lines of checks"] * checks + [f"{output} lines of output"] * (output > LONG)
@@ -66,8 +66,8 @@ def fold(cell: NotebookNode, said: dict[str, str]) -> tuple[set[str], str]:
 def prepare(cell: NotebookNode) -> dict[str, str]:
     "Say a code cell's directives in the words of myst-nb and nbconvert, which are tags; the directives."
     said = directives(cell)
-    folded, prompt = fold(cell, said)
     text = printed(cell)
+    folded, prompt = fold(cell, said, text)
     tags = {"remove-cell": "hide" in said or "default_exp" in said or not cell.source.strip(),
             "remove-input": said.get("echo:") == "false", "remove-output": said.get("output:") == "false",
             # by the book's custom; the style marks them
