@@ -36,7 +36,7 @@ export: $(READY)
 	$(BIN)/nbdev_export
 
 outputs: export
-	$(BIN)/python tools/outputs.py refresh
+	@$(BIN)/python tools/outputs.py refresh || { echo "docs/ and README.md are as they were: they are built when all cells pass." >&2; exit 1; }
 
 pages: export
 	$(BIN)/python site/build.py

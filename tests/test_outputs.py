@@ -1,5 +1,6 @@
 """tools/outputs.py itself: what it takes for the same, and that it sees what it is there to see."""
 import asyncio
+import re
 
 import nbformat
 import outputs
@@ -86,3 +87,38 @@ def test_what_a_cell_may_not_do(tmp_path, source, says):
         asyncio.run(outputs.refresh(path))
     assert says in str(failure.value)
     assert path.read_bytes() == before
+
+
+def with_sources(path, *sources):
+    "The notebook with other cells, and the outputs that it had."
+    nb = nbformat.read(path, as_version=4)
+    for cell, source in zip(nb.cells, sources, strict=True):
+        cell.source = source
+    nbformat.write(nb, path)
+    return path
+
+
+def test_all_failing_cells_come_at_once(tmp_path):
+    "With what is stale, in the order of the book; and last those that only lacked a name which a failed cell was to define."
+    path = with_sources(written(tmp_path / "c.ipynb", "1", "2", "3", "4", "5", "6"),
+                        "import numbers\nx = 1 / 0\ny = x", "print(y)", "z = x", "z", "undefined", "7")
+    with pytest.raises(outputs.Failure) as failure:
+        asyncio.run(outputs.check(path))
+    said = str(failure.value)
+    assert re.findall(r"^c\.ipynb, cell (\S+): (\w+)", said, re.M) == [
+        ("cell-0", "ZeroDivisionError"), ("cell-4", "NameError"), ("cell-5", "the")]
+    assert re.findall(r"^    (cell-\d \(no \w\))$", said, re.M) == ["cell-1 (no y)", "cell-2 (no x)", "cell-3 (no z)"]
+    assert said.count("Traceback") == 2
+
+
+def test_refresh_goes_on_after_a_failure(tmp_path, capfd):
+    "The others are written; the end says how many were not."
+    bad, good = written(tmp_path / "bad.ipynb", "1"), with_sources(written(tmp_path / "good.ipynb", "1"), "2")
+    no_notebook = tmp_path / "conflict.ipynb"
+    no_notebook.write_text("<<<<<<< HEAD\n", encoding="utf-8")
+    before = with_sources(bad, "1 / 0").read_bytes()
+    assert asyncio.run(outputs.each(outputs.refresh, [no_notebook, bad, good])) == 2
+    assert bad.read_bytes() == before and '"2"' in good.read_text(encoding="utf-8")
+    said = capfd.readouterr().err
+    assert "conflict.ipynb: this is no notebook" in said and "bad.ipynb, cell cell-0: ZeroDivisionError" in said
+    assert "2 of 3 notebooks failed" in said

@@ -12,6 +12,7 @@ import difflib
 import json
 import os
 import re
+import symtable
 import sys
 import time
 from collections.abc import Callable
@@ -23,7 +24,7 @@ from typing import Any, NamedTuple
 import nbformat
 from execnb.nbio import nb2str
 from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbdev.clean import clean_nb
 from nbdev.config import get_config
 from nbdev.process import extract_directives
@@ -145,8 +146,45 @@ def faults(outputs: list[NotebookNode]) -> list[str]:
                     for what, pattern in FLEETING.items() if (m := pattern.search(text))]
 
 
-async def execute(nb: NotebookNode, name: str, cwd: Path) -> None:
-    "Run the cells of `nb` in a fresh kernel and leave their outputs in it."
+def plain(traceback: str) -> str:
+    "Without the colours of a terminal."
+    return re.sub(r"\x1b\[[\d;]*m", "", traceback)
+
+
+def error(cell: NotebookNode) -> NotebookNode | None:
+    "What a cell raised, if it may not."
+    may = "raises-exception" in cell.metadata.get("tags", [])
+    return None if may else next((o for o in cell.get("outputs", []) if o.output_type == "error"), None)
+
+
+def defined(source: str) -> set[str]:
+    "The names that a cell gives a value to; all its words, if it cannot be read."
+    try:
+        names = symtable.symtable(source, "cell", "exec").get_symbols()
+    except SyntaxError:
+        return set(re.findall(r"\w+", source))
+    return {name.get_name() for name in names if name.is_assigned() or name.is_imported()}
+
+
+def errors(nb: NotebookNode, name: str) -> list[str]:
+    "What the cells raised; after it, those that only lacked a name which a failed cell was to define."
+    found, lacking, lost = [], [], set()
+    for cell in nb.cells:
+        if not (e := error(cell)):
+            continue
+        lacks = re.match(r"name '(\w+)' is not defined", e.evalue) if e.ename == "NameError" else None
+        if lacks and lacks[1] in lost:
+            lacking.append(f"    {cell.id} (no {lacks[1]})")
+        else:
+            found.append(f"{name}, cell {cell.id}: {e.ename}\n" + plain("\n".join(e.traceback)))
+        lost |= defined(cell.source)
+    if lacking:
+        found += [f"{name}: then these cells failed, which use what those were to define:", *lacking]
+    return found
+
+
+async def attempt(nb: NotebookNode, name: str, cwd: Path) -> list[str]:
+    "Run all cells of `nb` in a fresh kernel and leave their outputs in it; what is wrong with them."
     now = None  # the cell that runs, so that a failure can name it
 
     def start(cell: NotebookNode, cell_index: int) -> None:
@@ -159,16 +197,20 @@ async def execute(nb: NotebookNode, name: str, cwd: Path) -> None:
             cell.metadata.tags = ["skip-execution"]  # nbclient's own word for it
     client = NotebookClient(
         nb, kernel_name="python3", extra_arguments=["--log-level=CRITICAL"], timeout=CELL_SECONDS, on_cell_start=start,
-        coalesce_streams=True, record_timing=False, resources={"metadata": {"path": str(cwd)}})
+        allow_errors=True, coalesce_streams=True, record_timing=False, resources={"metadata": {"path": str(cwd)}})
     with TemporaryDirectory() as ipython:  # start-up files of the person's own IPython must not reach the book
         try:
             await client.async_execute(env=os.environ | KERNEL_ENV | {"IPYTHONDIR": ipython})
-        except (CellExecutionError, CellTimeoutError, DeadKernelError) as e:
-            why = re.sub(r"\x1b\[[\d;]*m", "", str(e))  # without the colours of a terminal; nbclient tells the source
-            raise Failure(f"{name}, cell {now.id}: {type(e).__name__}\n{why}") from None
-    found = [f"{name}, cell {c.id}: {fault}" for c in nb.cells if c.cell_type == "code" for fault in faults(c.outputs)]
-    if found:
-        raise Failure("\n".join(found))
+        except (CellTimeoutError, DeadKernelError) as e:  # the cells below were not run
+            raise Failure("\n".join([*errors(nb, name), f"{name}, cell {now.id}: {type(e).__name__}\n{plain(str(e))}"])) from None
+    code = [cell for cell in nb.cells if cell.cell_type == "code"]
+    return errors(nb, name) + [f"{name}, cell {cell.id}: {fault}" for cell in code for fault in faults(cell.outputs)]
+
+
+async def execute(nb: NotebookNode, name: str, cwd: Path) -> None:
+    "Run all cells of `nb` and leave their outputs in it; Failure names each cell that did what it may not."
+    if wrong := await attempt(nb, name, cwd):
+        raise Failure("\n".join(wrong))
 
 
 class Run(NamedTuple):
@@ -177,37 +219,46 @@ class Run(NamedTuple):
     saved: NotebookNode
     fresh: NotebookNode
     changed: list[int]  # positions of the cells whose outputs differ
+    wrong: list[str]  # what its cells did that they may not
 
 
 async def run(path: Path) -> Run:
     "Execute the notebook at `path` beside its saved form."
     text = path.read_text(encoding="utf-8")
-    saved, fresh = (nbformat.reads(text, as_version=4) for _ in range(2))
-    await execute(fresh, path.name, path.parent)
+    try:
+        saved, fresh = (nbformat.reads(text, as_version=4) for _ in range(2))
+    except ValueError as e:  # an edit by hand, or a conflict that git left in it
+        raise Failure(f"{path.name}: this is no notebook: {head(str(e), 2).strip()}") from None
+    wrong = await attempt(fresh, path.name, path.parent)
     pairs = enumerate(zip(saved.cells, fresh.cells))
-    changed = [i for i, (s, f) in pairs if s.cell_type == "code" and not agree(meaning(s.outputs), meaning(f.outputs))]
-    return Run(text, saved, fresh, changed)
+    changed = [i for i, (s, f) in pairs if s.cell_type == "code" and not error(f)
+               and not agree(meaning(s.outputs), meaning(f.outputs))]
+    return Run(text, saved, fresh, changed, wrong)
 
 
 # The two commands ---------------------------------------------------------------------------------------------
 
 async def check(path: Path) -> str:
-    "Raise Failure where a saved output is not what the cell gives now."
-    ran, found = await run(path), []
+    "Raise Failure where a cell fails, or its saved output is not what it gives now."
+    ran, stale = await run(path), []
     for i in ran.changed:
         was, now = ("\n".join(map(printed, nb.cells[i].outputs)).splitlines() for nb in (ran.saved, ran.fresh))
         lines = list(difflib.unified_diff(was, now, "saved", "now", lineterm="", n=1))
         lines = lines or ["(the same text, in another kind of output)"]
-        found.append(f"{path.name}, cell {ran.saved.cells[i].id}: the saved output is not what the cell gives now\n"
+        stale.append(f"{path.name}, cell {ran.saved.cells[i].id}: the saved output is not what the cell gives now\n"
                      + head("\n".join(lines), 20))
-    if found:
-        raise Failure("\n".join(found) + "\nIf the new output is right: make outputs, and commit the notebook.")
+    if stale:
+        stale.append("If the new output is right: make outputs, and commit the notebook.")
+    if ran.wrong or stale:
+        raise Failure("\n".join(ran.wrong + stale))
     return "agrees"
 
 
 async def refresh(path: Path) -> str:
     "Write the outputs that changed into the notebook, in the form that nbdev_clean gives it."
     ran = await run(path)
+    if ran.wrong:
+        raise Failure("\n".join(ran.wrong))
     nb, fresh = (json.loads(s) for s in (ran.text, nbformat.writes(ran.fresh)))
     for i in ran.changed:
         nb["cells"][i]["outputs"] = fresh["cells"][i]["outputs"]
@@ -236,13 +287,15 @@ async def each(do: Callable[[Path], Any], paths: list[Path]) -> int:
                 failures.append(e)
                 said = "FAILED"
             done += 1
-            n = len(json.loads(path.read_text(encoding="utf-8"))["cells"])
+            n = path.read_text(encoding="utf-8").count('"cell_type":')
             seconds = time.perf_counter() - began
             print(f"[{done}/{len(paths)}] {path.name:<32}{n:>4} cells {seconds:>6.1f} s  {said}", flush=True)
 
     await asyncio.gather(*map(one, paths))
     for failure in failures:
         print(f"\n{failure}", file=sys.stderr)
+    if failures:
+        print(f"\n{len(failures)} of {len(paths)} notebooks failed; the messages above name the cells.", file=sys.stderr)
     return len(failures)
 
 
