@@ -33,6 +33,7 @@ prepare: docs  ## refresh everything that is generated; run this before a commit
 	@git status --short
 
 export: $(READY)
+	$(BIN)/python tools/names.py
 	$(BIN)/nbdev_export
 
 outputs: export

@@ -1,0 +1,38 @@
+"""Fill the list of public names in nbs/99_api.ipynb from its imports, so that each name is written once.
+
+nbdev reads that list, and type checkers and editors read `__all__`, which nbdev makes of it.
+"""
+import ast
+import json
+import textwrap
+from pathlib import Path
+
+from execnb.nbio import nb2str
+
+API = Path(__file__).resolve().parents[1] / "nbs/99_api.ipynb"
+
+
+def imported(source: str) -> list[str]:
+    "The names that some code imports, in its order."
+    froms = (node for node in ast.parse(source).body if isinstance(node, ast.ImportFrom))
+    return [alias.asname or alias.name for node in froms for alias in node.names]
+
+
+def listing(names: list[str]) -> str:
+    "The cell that lists the names."
+    lines = textwrap.fill(", ".join(f'"{name}"' for name in names) + ",", 100, initial_indent="    ", subsequent_indent="    ")
+    return f"#| export\n# `make prepare` makes this list from the imports above.\n_all_ = [\n{lines}\n]"
+
+
+def fill(path: Path = API) -> None:
+    "Write the list into the notebook, unless it is right."
+    nb = json.loads(path.read_text(encoding="utf-8"))
+    cells = {cell["id"]: cell for cell in nb["cells"]}
+    new = listing(imported("".join(cells["imports"]["source"])))
+    if new != "".join(cells["names"]["source"]):
+        cells["names"]["source"] = new.splitlines(keepends=True)
+        path.write_text(nb2str(nb), encoding="utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    fill()
