@@ -8,7 +8,7 @@ READY := .venv/.ready
 .DEFAULT_GOAL := help
 # The steps of `docs` follow each other, also under `make -j`.
 .NOTPARALLEL:
-.PHONY: help docs test book lab serve prepare export outputs pages card hooks constraints mutants mutants-full clean
+.PHONY: help docs test book lab serve chapter prepare export outputs pages card hooks constraints mutants mutants-full clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -27,6 +27,9 @@ lab: $(READY)  ## open the notebooks in JupyterLab
 
 serve: $(READY)  ## serve docs/ on http://localhost:8000
 	$(BIN)/python -m http.server --directory docs 8000
+
+chapter: $(READY)  ## begin a chapter from the template: make chapter N=06 NAME=positions
+	@$(BIN)/python tools/chapter.py "$(N)" "$(NAME)"
 
 prepare: docs  ## refresh everything that is generated; run this before a commit
 	$(BIN)/nbdev_clean

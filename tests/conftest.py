@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "nbs").glob("*.ipynb"))
+CHAPTERS = [path for path in NOTEBOOKS if path.name[0] in "01234567"]  # 80 and up are the checks, 90 and up the tools
 each_notebook = pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 
 # How many examples a property is tried on. In continuous integration they are the same each time.

@@ -5,9 +5,8 @@ import re
 import nbformat
 import outputs
 import pytest
-from conftest import NOTEBOOKS
+from conftest import CHAPTERS
 
-CHAPTERS = [path for path in NOTEBOOKS if path.name[0] == "0"]
 each_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
 DOTS = "..."
 
@@ -28,13 +27,18 @@ def test_each_exercise_is_whole(chapter):
     found = numbers(cells)
     assert 3 <= len(found) <= 5 and found == [*range(1, len(found) + 1)], f"exercises {found}"
     for n in found:
+        lacks = {f"exercise-{n}", f"exercise-{n}-solution"} - cells.keys()
+        assert not lacks, f"no cell has the id {' or '.join(sorted(lacks))}"
         text = cells[f"exercise-{n}"].source
-        assert f"**{n}. " in text and re.search(r"<details><summary>[\w ]*[Hh]int</summary>", text), f"exercise {n}"
+        assert f"**{n}. " in text, f"exercise-{n}: begins with its number and name in bold, `**{n}. Name.**`"
+        assert re.search(r"<details><summary>[\w ]*[Hh]int</summary>", text), f"exercise-{n}: <details> with a hint"
         stub, solution = (cells[f"exercise-{n}-{part}"] for part in ("stub", "solution"))
-        assert stub.source.startswith("#| eval: false\n") and stub.metadata.tags == ["raises-exception"], stub.id
-        assert solution.source.startswith(f'#| code-summary: "Solution {n}"\n#| code-fold: true\n'), solution.id
-        # folded in JupyterLab too, which shows the first line
-        assert solution.metadata.jupyter == {"outputs_hidden": True, "source_hidden": True}, solution.id
+        assert stub.source.startswith("#| eval: false\n"), f"{stub.id}: begins with `#| eval: false`"
+        assert stub.metadata.get("tags") == ["raises-exception"], f"{stub.id}: has the tag raises-exception"
+        first = f'#| code-summary: "Solution {n}"\n#| code-fold: true\n'
+        assert solution.source.startswith(first), f"{solution.id}: begins with\n{first}"
+        folded = {"outputs_hidden": True, "source_hidden": True}  # JupyterLab then shows the first line
+        assert solution.metadata.get("jupyter") == folded, f"{solution.id}: has the metadata {{'jupyter': {folded}}}"
 
 
 @each_chapter

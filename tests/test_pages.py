@@ -48,7 +48,8 @@ def test_the_home_page_shows_the_book(pages):
     assert opening.select_one("figure.chart")
     assert re.findall(r"^make \w+", opening.select_one(".highlight-sh").get_text(), re.M) == ["make docs", "make test"]
     cards = home.select("#the-map > ol > li")
-    assert [card.a["href"] for card in cards] == [f"{c}.html" for c in CHAPTERS]
+    listed = [card.a["href"] for card in cards]
+    assert listed == [f"{c}.html" for c in CHAPTERS], "the map in nbs/index.ipynb lists each chapter, in order"
     assert home.select_one("#the-map > ol")["start"] == "0" and [int(c[:2]) for c in CHAPTERS] == list(range(len(cards)))
 
 

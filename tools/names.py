@@ -12,9 +12,15 @@ from execnb.nbio import nb2str
 API = Path(__file__).resolve().parents[1] / "nbs/99_api.ipynb"
 
 
-def imported(source: str) -> list[str]:
+def source(ident: str) -> str:
+    "The source of a cell of the notebook."
+    cells = json.loads(API.read_text(encoding="utf-8"))["cells"]
+    return next("".join(cell["source"]) for cell in cells if cell["id"] == ident)
+
+
+def imported(code: str) -> list[str]:
     "The names that some code imports, in its order."
-    froms = (node for node in ast.parse(source).body if isinstance(node, ast.ImportFrom))
+    froms = (node for node in ast.parse(code).body if isinstance(node, ast.ImportFrom))
     return [alias.asname or alias.name for node in froms for alias in node.names]
 
 
@@ -24,14 +30,14 @@ def listing(names: list[str]) -> str:
     return f"#| export\n# `make prepare` makes this list from the imports above.\n_all_ = [\n{lines}\n]"
 
 
-def fill(path: Path = API) -> None:
+def fill() -> None:
     "Write the list into the notebook, unless it is right."
-    nb = json.loads(path.read_text(encoding="utf-8"))
-    cells = {cell["id"]: cell for cell in nb["cells"]}
-    new = listing(imported("".join(cells["imports"]["source"])))
-    if new != "".join(cells["names"]["source"]):
-        cells["names"]["source"] = new.splitlines(keepends=True)
-        path.write_text(nb2str(nb), encoding="utf-8", newline="\n")
+    new = listing(imported(source("imports")))
+    if new == source("names"):
+        return
+    nb = json.loads(API.read_text(encoding="utf-8"))
+    next(cell for cell in nb["cells"] if cell["id"] == "names")["source"] = new.splitlines(keepends=True)
+    API.write_text(nb2str(nb), encoding="utf-8", newline="\n")
 
 
 if __name__ == "__main__":
