@@ -16,9 +16,10 @@ import citations
 from charts import figure, first_state, text, views
 
 CHART = "application/vnd.vegalite.v5+json"
+HOME = "index.ipynb"
 NOTATION = "96_notation.html"
 LONG = 30  # lines; what prints more is folded, and so is a check that has more
-DIRECTIVES = {"default_exp", "hide", "export", "exporti", "exports", "notest",
+DIRECTIVES = {"default_exp", "hide", "export", "exporti", "exports", "notest", "fold",
               "echo:", "output:", "eval:", "code-fold:", "code-summary:"}
 
 
@@ -40,6 +41,8 @@ def directives(cell: NotebookNode) -> dict[str, str]:
     found = {name: " ".join(args).strip("\"'") for name, args in extract_directives(cell, remove=False).items()}
     if unknown := found.keys() - DIRECTIVES:
         raise BadNotebook(f"cell {cell.id}: no such directive: #| {', '.join(sorted(unknown))}")
+    if "fold" in found:  # for exported cells: without a colon, nbdev keeps it out of the package
+        found |= {"code-fold:": "true", "code-summary:": found.pop("fold")}
     while re.match(r"\s*#\s*\|", cell.source):
         cell.source = cell.source.partition("\n")[2]
     return found
@@ -144,7 +147,7 @@ def page(nb: NotebookNode, conf: dict[str, str], contents: str) -> None:
             draw(cell)
         else:
             cell.source = cell.source.replace("](../", "](")  # files of the repository lie beside the pages
-    if about.name == conf["readme_nb"]:
+    if about.name == HOME:
         side_by_side(nb)
         nb.cells.append(new_markdown_cell(contents, id="contents"))
     else:
@@ -249,8 +252,8 @@ def in_words(spec: dict, site: str) -> str:
 def readme(root: Path) -> str:
     "The home page in Markdown, with links that work from the root of the repository."
     conf = settings(root)
-    nb = load(root / conf["nbs_path"] / conf["readme_nb"])
-    site = f"{conf['doc_host']}{conf['doc_baseurl']}" if conf["doc_host"] else f"{conf['doc_path']}/index.html"
+    nb = load(root / conf["nbs_path"] / HOME)
+    site = f"{conf['doc_host']}{conf['doc_baseurl']}" if conf["doc_host"] else "docs/index.html"
     for cell in nb.cells:
         if cell.cell_type == "markdown":
             cell.source = re.sub(r"\]\((?=[\w-]+\.ipynb)", f"]({conf['nbs_path']}/", cell.source).replace("](../", "](")
@@ -263,5 +266,4 @@ def readme(root: Path) -> str:
     exporter = MarkdownExporter(config=Config(TagRemovePreprocessor=tags))
     body = exporter.from_notebook_node(nb)[0]
     body = re.sub(r"\n{3,}(?=\S)", "\n\n", body).strip() + "\n"
-    origin = f"{conf['nbs_path']}/{conf['readme_nb']}"
-    return f"<!-- Made from {origin} by `make docs`: edit the notebook, not this file. -->\n\n{body}"
+    return f"<!-- Made from {conf['nbs_path']}/{HOME} by `make docs`: edit the notebook, not this file. -->\n\n{body}"
