@@ -1,4 +1,5 @@
 """Package metadata, read from settings.ini, which nbdev and the site read too."""
+import re
 from configparser import ConfigParser
 from pathlib import Path
 
@@ -10,18 +11,31 @@ config.read(here / "settings.ini", encoding="utf-8")
 cfg = config["DEFAULT"]
 
 plots, dev = (cfg[f"{name}_requirements"].split() for name in ("plots", "dev"))
+code, site = cfg["git_url"], cfg["doc_host"] and cfg["doc_host"] + cfg["doc_baseurl"]
+urls = {"Documentation": site, "Source": code, "Changelog": code and f"{code}/blob/{cfg['branch']}/CHANGELOG.md"}
 
+
+def absolute(link: re.Match) -> str:
+    "A link of the README for a page that has no repository around it; its text alone while nothing has an address."
+    text, target = link.groups()
+    if "://" in target:
+        return link[0]
+    within = target if target.startswith("#") else f"/blob/{cfg['branch']}/{target}"
+    return f"[{text}]({code}{within})" if code else text
+
+
+readme = (here / "README.md").read_text(encoding="utf-8")
 setup(
     name=cfg["lib_name"],
     version=cfg["version"],
     description=cfg["description"],
-    long_description=(here / "README.md").read_text(encoding="utf-8"),
+    long_description=re.sub(r"\[([^][]+)\]\(([^() ]+)\)", absolute, readme),
     long_description_content_type="text/markdown",
     author=cfg["author"],
     license="Apache-2.0",
     license_files=["LICENSE"],
     keywords=cfg["keywords"].split(),
-    url=cfg["git_url"] or None,
+    project_urls={name: url for name, url in urls.items() if url},
     packages=find_packages(include=["attention_nb", "attention_nb.*"]),
     package_data={"attention_nb": ["py.typed"]},
     python_requires=f">={cfg['min_python']}",
@@ -36,6 +50,7 @@ setup(
         "Intended Audience :: Developers",
         "Intended Audience :: Education",
         "Programming Language :: Python :: 3",
+        *(f"Programming Language :: Python :: {version}" for version in cfg["python_versions"].split()),
         "Topic :: Scientific/Engineering :: Artificial Intelligence",
         "Typing :: Typed",
     ],

@@ -6,27 +6,32 @@ torch can bring gigabytes of CUDA packages. Those packages are left out of the f
 import re
 import subprocess
 import sys
+from configparser import ConfigParser
 from pathlib import Path
 
 TORCH = "torch==2.13.0"
+FIXED = [TORCH, "numpy>=2.3.2 ; python_version >= '3.14'"]  # the last NumPy for Python 3.10 has no wheel for 3.14
 CUDA = re.compile(r"^(nvidia|cuda|triton|torch)\b")
 HEADER = """\
 # The exact versions the book was built with; written by `make constraints`.
-# One set for Python 3.10 and newer, so the site is the same bytes everywhere.
+# One set for Python {} and newer, so the site is the same bytes everywhere.
 """
 
 
-def resolve(root: Path) -> list[str]:
+def resolve(root: Path, min_python: str) -> list[str]:
     "The pinned requirements of the project with its dev extra, as lines."
     cmd = [sys.executable, "-m", "uv", "pip", "compile", "setup.py", "--extra=dev", "--universal",
-           "--python-version=3.10", "--fork-strategy=fewest", "--upgrade", "--quiet",
+           f"--python-version={min_python}", "--no-python-downloads", "--fork-strategy=fewest", "--upgrade", "--quiet",
            "--no-header", "--no-annotate", "--constraint=-"]
-    out = subprocess.run(cmd, cwd=root, input=TORCH, text=True, check=True, stdout=subprocess.PIPE)
+    out = subprocess.run(cmd, cwd=root, input="\n".join(FIXED), text=True, check=True, stdout=subprocess.PIPE)
     return [line for line in out.stdout.splitlines() if not CUDA.match(line)]
 
 
 if __name__ == "__main__":
     root = Path(__file__).resolve().parents[1]
-    lines = sorted([TORCH, *resolve(root)])
-    (root / "constraints.txt").write_text(HEADER + "\n".join(lines) + "\n", encoding="utf-8")
+    config = ConfigParser(interpolation=None)
+    config.read(root / "settings.ini", encoding="utf-8")
+    min_python = config["DEFAULT"]["min_python"]
+    lines = sorted([TORCH, *resolve(root, min_python)])
+    (root / "constraints.txt").write_text(HEADER.format(min_python) + "\n".join(lines) + "\n", encoding="utf-8")
     print(f"constraints.txt: {len(lines)} packages")
