@@ -8,10 +8,10 @@ READY := .venv/.ready
 .DEFAULT_GOAL := help
 # The steps of `docs` follow each other, also under `make -j`.
 .NOTPARALLEL:
-.PHONY: help docs test book lab serve chapter prepare export outputs pages card hooks constraints mutants mutants-full clean
+.PHONY: help docs test book lab serve chapter prepare export outputs pages card hooks constraints oldest newest mutants mutants-full clean
 
 help:  ## list these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z -]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
 
 docs: export outputs pages  ## run the notebooks and build the site into docs/, README.md too
 	@echo "Done. Open docs/index.html"
@@ -53,6 +53,9 @@ hooks: $(READY)  ## teach git and your Jupyter to merge and clean notebooks
 
 constraints: $(READY)  ## choose new versions for constraints.txt
 	$(BIN)/python tools/constraints.py
+
+oldest newest: $(READY)  ## try the package with the oldest or newest torch and fastcore it allows (gigabytes)
+	$(BIN)/python tools/versions.py $@
 
 mutants: $(READY) .venv/.mutants  ## prove that the checks of attention_nb.checks bite (minutes)
 	$(BIN)/python -m mutants.run

@@ -28,7 +28,7 @@ def test_no_name_that_only_the_notebook_defines():
 
 def test_types():
     "The package ships py.typed, so its annotations are a promise."
-    python("-m", "mypy", "attention_nb")
+    python("-m", "mypy", "attention_nb", "tests/typed.py")
 
 
 def imported(module: Path) -> set[str]:

@@ -1,7 +1,9 @@
 """The built wheel, as someone gets it who has never seen this repository."""
 import json
 import os
+import re
 import shutil
+import tarfile
 from importlib.metadata import PathDistribution, distribution
 from pathlib import Path
 from zipfile import Path as ZipPath
@@ -35,6 +37,32 @@ def test_contents(wheel):
     found += [f"too much: {name}" for name in sorted(names - package)]
     found += [f"left out: {name}" for name in ["LICENSE"] if not any(f.name == name for f in metadata(wheel).files)]
     fail_if(found, "The wheel should hold the files of attention_nb/ and the licence:")
+
+
+def test_source_distribution(wheel):
+    "What the wheel is built from, and what says what it is; no tests, for they need the notebooks and the site."
+    with tarfile.open(next(wheel.parent.glob("*.tar.gz"))) as archive:
+        names = {file.name.partition("/")[2] for file in archive if file.isfile()}
+    made = {name for name in names if ".egg-info/" in name} | {"PKG-INFO", "setup.cfg"}
+    package = {f"attention_nb/{name}" for name in tree(ROOT / "attention_nb")}
+    beside = {"CHANGELOG.md", "CITATION.cff", "LICENSE", "MANIFEST.in", "README.md", "pyproject.toml", "settings.ini", "setup.py"}
+    assert names - made == package | beside
+
+
+@pytest.mark.parametrize("code", ["", "https://github.com/somebody/attention"])
+def test_links_where_no_repository_is_around(code, tmp_path):
+    "On PyPI a link of the README is absolute; while the repository has no address, it is text and nothing is dead."
+    for name in ("LICENSE", "README.md", "pyproject.toml", "setup.py"):
+        shutil.copy(ROOT / name, tmp_path)
+    ini, count = re.subn(r"(?m)^git_url *=.*$", f"git_url = {code}", (ROOT / "settings.ini").read_text(encoding="utf-8"))
+    (tmp_path / "settings.ini").write_text(ini, encoding="utf-8")
+    python("-c", "from setuptools import build_meta; build_meta.prepare_metadata_for_build_wheel('.')", cwd=tmp_path)
+    said = PathDistribution(next(tmp_path.glob("*.dist-info"))).metadata
+    relative, now = ({t for t in re.findall(r"\]\(([^)\s]+)\)", text) if not t.startswith("https://pytorch.org")}
+                     for text in ((ROOT / "README.md").read_text(encoding="utf-8"), said.json["description"]))
+    assert count == 1 and relative
+    assert now == {f"{code}{t}" if t.startswith("#") else f"{code}/blob/main/{t}" for t in relative if code}
+    assert [url for url in said.get_all("Project-URL", []) if url == f"Source, {code}"] == [f"Source, {code}"] * bool(code)
 
 
 def test_requirements(wheel):
