@@ -1,5 +1,6 @@
 """A Sphinx extension: a page loads what it uses, and the site holds what a page loads."""
 import re
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ NEEDED = {  # a file is left out of pages that do not contain this
     "copybutton.css": 'class="highlight-', "copybutton.js": 'class="highlight-', "clipboard.min.js": 'class="highlight-',
     "furo-extensions.js": None}  # it is empty
 LOADERS = {".html", ".css", ".js"}
+EMBEDDED = ("KaTeX_Main-Regular", "KaTeX_Math-Italic")  # no formula does without these fonts
 
 
 def used(file: Any, body: str) -> bool:
@@ -26,11 +28,19 @@ def choose(app: Sphinx, page: str, template: str, context: dict[str, Any], doctr
         context[kind] = [file for file in context[kind] if used(file, context.get("body", ""))]
 
 
+def embed(path: Path, text: str) -> str:
+    "The style with the fonts that every formula uses inside: if they came after it, the lines would break anew."
+    def data(found: re.Match) -> str:
+        return f"url(data:font/woff2;base64,{b64encode((path.parent / found[1]).read_bytes()).decode()})"
+    return re.sub(rf"url\((fonts/(?:{'|'.join(EMBEDDED)})\.woff2)\)", data, text)
+
+
 def trim(path: Path) -> None:
-    "Take out the addresses of source maps; let text show before its font has come."
+    "Take out the addresses of source maps; let text show before a font that may come late."
     text = path.read_text(encoding="utf-8")
     short = re.sub(r"\n?(?://|/\*)# sourceMappingURL=\S+(?: ?\*/)?\n?", "\n", text)
     short = re.sub(r"@font-face\s*{(?![^}]*font-display)", "@font-face{font-display:swap;", short)
+    short = embed(path, short)
     if short != text:
         path.write_text(short, encoding="utf-8", newline="\n")
 
