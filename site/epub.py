@@ -24,6 +24,7 @@ logger = logging.getLogger("book")
 STYLES = ("pygments.css", "reading.css")
 FIGURE = re.compile(r'<figure class="chart" id="([^"]+)".*?<figcaption[^>]*>(.*?)</figcaption>(.*?)'
                     r'<script type="application/json">(.*?)</script>\s*</figure>', re.S)
+APPLIED = re.compile(r"<mi\b[^>]*>(?:(?!</?mi\b).)*</mi>\s*<mo>(?:\u2061|&#x2061;)</mo>")  # the name of a function, applied
 
 
 # Charts -------------------------------------------------------------------------------------------------------
@@ -72,9 +73,11 @@ def settle(app: Sphinx, doctree: nodes.document, docname: str) -> None:
 
 # The file -----------------------------------------------------------------------------------------------------
 
-def only_ours(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
-    "Link no style but the book's; the others are for the site."
+def for_readers(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
+    "Link no style but the book's; the others are for the site. Make MathML of what KaTeX nearly makes MathML of."
     context["css_files"] = [css for css in context["css_files"] if Path(str(css.filename)).name in STYLES]
+    # In e^{\lse} the name and the sign that applies it must be one child of <msup>, which has two.
+    context["body"] = APPLIED.sub(r"<mrow>\g<0></mrow>", context.get("body", ""))
 
 
 def declare(line: str, folder: Path, cover: str) -> str:
@@ -133,5 +136,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     katex.KATEX_DEFAULT_OPTIONS["output"] = "mathml"
     app.add_builder(Book, override=True)
     app.connect("doctree-resolved", settle)
-    app.connect("html-page-context", only_ours)
+    app.connect("html-page-context", for_readers)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -6,6 +6,7 @@
 import functools
 import gzip
 import mimetypes
+import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -13,15 +14,25 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from pathlib import Path
 
+import fontpkg
 import pytest
 from playwright.sync_api import Browser, Error, Page, Request, TimeoutError, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(str(p.relative_to(DOCS)) for p in DOCS.rglob("*.html"))
+WIDE, NARROW = "Montserrat", "Roboto Condensed"  # fonts that .venv brings
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 NO_BROWSER = ("no Chromium or Chrome was found, so the built site was not tried in a browser. To get one: "
               "`apt-get install chromium` on Debian, `brew install --cask chromium` on macOS, or google.com/chrome")
+
+LATE = (".js", ".woff2")
+PAINTED = threading.Event()  # until then the server keeps back what is LATE
+PAINTED.set()
+# Every family is this one, and there is no other. (On macOS and Windows the browser takes the system's fonts all the same.)
+FONTS = """<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd">
+<fontconfig><dir>{folder}</dir><cachedir>{cache}</cachedir><match target="pattern">
+<edit name="family" mode="assign" binding="strong"><string>{font}</string></edit></match></fontconfig>"""
 
 
 @functools.cache
@@ -36,6 +47,8 @@ class Handler(SimpleHTTPRequestHandler):
 
     def send_head(self) -> BytesIO | None:
         path = Path(self.translate_path(self.path))
+        if path.suffix in LATE:
+            PAINTED.wait(30)
         kind = mimetypes.guess_type(path)[0] or ""
         if not (path.is_file() and (kind.startswith("text/") or kind.endswith(("javascript", "json", "xml")))):
             return super().send_head()  # pictures and fonts, folders, and what is not there
@@ -59,19 +72,35 @@ def site() -> Iterator[str]:
         server.shutdown()
 
 
+def only(font: str, folder: Path) -> dict[str, str]:
+    "The environment of a browser that has no font but this."
+    file = folder / "fonts.conf"
+    file.write_text(FONTS.format(font=font, folder=fontpkg.path(font).parent, cache=folder / "cache"), encoding="utf-8")
+    return {**os.environ, "FONTCONFIG_FILE": str(file)}
+
+
 @pytest.fixture(scope="module")  # not session: while Playwright runs, no other test may call asyncio.run
-def chromium() -> Iterator[Browser]:
-    "The browser of this machine; Playwright would bring its own, but that is a large download."
+def browsers(tmp_path_factory) -> Iterator[Callable[..., Browser]]:
+    "The browser of this machine, with its fonts or one; Playwright would bring its own, but that is a large download."
     found = next(filter(None, map(shutil.which, NAMES)), None)
     with sync_playwright() as playwright:
-        try:
-            browser = playwright.chromium.launch(executable_path=found, channel=None if found else "chrome")
-        except Error:
-            if found:
-                raise
-            pytest.skip(NO_BROWSER)
-        yield browser
-        browser.close()
+        @functools.cache
+        def browser(font: str = "") -> Browser:
+            env = only(font, tmp_path_factory.mktemp("font")) if font else None
+            try:
+                return playwright.chromium.launch(executable_path=found, channel=None if found else "chrome", env=env)
+            except Error:
+                if found:
+                    raise
+                pytest.skip(NO_BROWSER)
+
+        yield browser  # leaving Playwright closes them
+
+
+@pytest.fixture(scope="module")
+def chromium(browsers) -> Browser:
+    "The browser with the fonts of this machine."
+    return browsers()
 
 
 class Visit:
@@ -99,22 +128,33 @@ class Visit:
         return self
 
 
+def open_slowly(page: Page, address: str) -> None:
+    "Open a page as from a slow host: its scripts and fonts come after the first paint."
+    PAINTED.clear()
+    try:
+        page.goto(address, wait_until="commit")
+        page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length")
+    finally:
+        PAINTED.set()
+    page.wait_for_load_state()
+
+
 Visitor = Callable[..., Visit]
 
 
 @pytest.fixture
-def visit(chromium: Browser, site: str) -> Iterator[Visitor]:
+def visit(browsers: Callable[..., Browser], site: str) -> Iterator[Visitor]:
     "Opens a page of the site, in a browser that knows nothing yet; the pages are closed after the test."
     contexts = []
 
     def visit(path: str = "index.html", width: int = 1280, scheme: str = "light", height: int = 900,
-              **options: object) -> Visit:
+              font: str = "", slowly: bool = False, **options: object) -> Visit:
         "`options` are those of Playwright's new_context, such as java_script_enabled=False."
-        context = chromium.new_context(viewport={"width": width, "height": height}, color_scheme=scheme, **options)
+        context = browsers(font).new_context(viewport={"width": width, "height": height}, color_scheme=scheme, **options)
         contexts.append(context)
         context.set_default_timeout(30_000)
         visited = Visit(context.new_page())
-        visited.page.goto(path if "://" in path else site + path)
+        (open_slowly if slowly else Page.goto)(visited.page, path if "://" in path else site + path)
         return visited
 
     yield visit

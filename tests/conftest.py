@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from browser import DOCS, chromium, site, visit  # noqa: F401 (fixtures)
+from browser import DOCS, browsers, chromium, site, visit  # noqa: F401 (fixtures)
 from bs4 import BeautifulSoup
 from hypothesis import HealthCheck, settings
 

