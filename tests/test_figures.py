@@ -174,7 +174,7 @@ def test_data_of_steps():
             assert_close(column(sums, part, 6), context[:, c].double(), **EXACT)
         assert [(s["query"], s["weight"]) for s in sums] == [(word, 1) for word in words]
         for i, note in enumerate(said):
-            j = weights[i].argmax()
+            j = int((weights[i] > weights[i].max() - 5e-4).nonzero()[0])  # of about equal ones, the first
             first, best, last = note["text"].split("\n")
             assert first == f"query “{words[i]}”" and best.startswith(f"best key “{words[j]}”: score ")
             assert_close(torch.tensor(numbers([best, last])), torch.tensor(
