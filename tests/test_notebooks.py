@@ -1,25 +1,65 @@
-"""Every notebook runs, its saved outputs are what it gives now, and it is stored in nbdev's clean form."""
+"""Every notebook runs, its saved outputs are what any machine gives, and it is stored in nbdev's clean form."""
 import asyncio
 import os
 import re
 import shutil
 import sys
 from collections import Counter
+from itertools import takewhile
 
 import outputs
 import pytest
+import torch
 from conftest import NOTEBOOKS, ROOT, differences, each_notebook, fail_if, sh, tree
 
 BIN = os.path.dirname(sys.executable)
 
+# A processor with another vector unit rounds otherwise. PyTorch, MKL and oneDNN can each be told to use a smaller one
+# than the machine has; the smallest first.
+SMALLER = {
+    "default": {"ATEN_CPU_CAPABILITY": "default", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2", "ONEDNN_MAX_CPU_ISA": "SSE41"},
+    "avx2": {"ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2"},
+}
+OWN = torch.backends.cpu.get_cpu_capability().lower()
+KNOWN = OWN in (*SMALLER, "avx512")  # of other kinds of processors none is smaller
+UNITS = dict(takewhile(lambda unit: unit[0] != OWN, SMALLER.items() if KNOWN else ())) | {OWN: {}}
+each_unit = pytest.mark.parametrize("unit", UNITS)
 
+
+def with_stubs(execute):
+    "`execute`, with the stubs of the exercises run too, which must change no other cell's output."
+    async def run(nb, *args, **kwargs):
+        stubs = [cell for cell in nb.cells if cell.id.endswith("-stub")]
+        for cell in stubs:
+            cell.source = cell.source.partition("\n")[2]  # without `eval: false`
+        result = await execute(nb, *args, **kwargs)
+        for cell in stubs:
+            assert_refused_in_words(cell)
+            cell.outputs = []
+        return result
+    return run
+
+
+def assert_refused_in_words(stub):
+    "A check that lets an empty stub pass would let anything pass; and a learner who runs it first must read why."
+    said = [f"{out.ename}: {out.evalue}" for out in stub.outputs if out.output_type == "error"]
+    assert len(said) == 1 and said[0].startswith("CheckFailed: "), f"{stub.id}: {said or stub.outputs}"
+    bugs = re.findall(r"^  likely bug: (.*)", said[0], re.M)
+    assert len(bugs) == 1 and bugs[0].startswith("it returns nothing: is a return missing"), f"{stub.id}: {said[0]}"
+
+
+@each_unit
 @each_notebook
-def test_cells_pass_and_saved_outputs_are_fresh(notebook):
-    "The asserts in the cells, run in a fresh kernel; and what they print is what is saved, which nbdev_test never looks at."
+def test_cells_pass_and_saved_outputs_are_fresh(notebook, unit, monkeypatch):
+    "The asserts in the cells, in a fresh kernel; and what they print is what is saved, however the machine rounds."
+    for name, value in UNITS[unit].items():
+        monkeypatch.setenv(name, value)  # kernels inherit it
+    if unit == next(iter(UNITS)):  # once is enough
+        monkeypatch.setattr(outputs, "execute", with_stubs(outputs.execute))
     try:
         asyncio.run(outputs.check(notebook))
     except outputs.Failure as failure:
-        raise pytest.fail.Exception(str(failure), pytrace=False) from None
+        raise pytest.fail.Exception(f"With the vector unit {unit}:\n{failure}", pytrace=False) from None
 
 
 def test_nbdevs_own_runner_agrees():
