@@ -22,8 +22,10 @@ test: $(READY)  ## check everything that must hold
 book: export  ## make the book one EPUB file, dist/attention_nb.epub
 	$(BIN)/python site/build.py --epub dist/attention_nb.epub
 
+# In tools/jupyter: what is saved is clean for git, and the arrow keys move a figure's slider. Only this Lab reads it.
+lab: NBS := nbs
 lab: $(READY)  ## open the notebooks in JupyterLab
-	$(BIN)/jupyter lab --notebook-dir=nbs $(if $(filter 0,$(shell id -u)),--allow-root)
+	JUPYTER_CONFIG_PATH=tools/jupyter $(BIN)/jupyter lab --notebook-dir=$(NBS) $(if $(filter 0,$(shell id -u)),--allow-root) $(LAB)
 
 serve: $(READY)  ## serve docs/ on http://localhost:8000
 	$(BIN)/python -m http.server --directory docs 8000

@@ -183,6 +183,11 @@ def errors(nb: NotebookNode, name: str) -> list[str]:
     return found
 
 
+def is_run(cell: NotebookNode) -> bool:
+    "Whether the book runs this code cell; what starts with `#| eval: false` it shows and leaves."
+    return extract_directives(cell, remove=False).get("eval:", [""])[0].lower() != "false"
+
+
 async def attempt(nb: NotebookNode, name: str, cwd: Path) -> list[str]:
     "Run all cells of `nb` in a fresh kernel and leave their outputs in it; what is wrong with them."
     now = None  # the cell that runs, so that a failure can name it
@@ -193,7 +198,7 @@ async def attempt(nb: NotebookNode, name: str, cwd: Path) -> list[str]:
 
     for cell in (c for c in nb.cells if c.cell_type == "code"):
         cell.outputs = []
-        if extract_directives(cell, remove=False).get("eval:", [""])[0].lower() == "false":
+        if not is_run(cell):
             cell.metadata.tags = ["skip-execution"]  # nbclient's own word for it
     client = NotebookClient(
         nb, kernel_name="python3", extra_arguments=["--log-level=CRITICAL"], timeout=CELL_SECONDS, on_cell_start=start,
