@@ -35,8 +35,18 @@ def test_each_exercise_is_whole(chapter):
         assert stub.metadata.get("tags") == ["raises-exception"], f"{stub.id}: has the tag raises-exception"
         first = f'#| code-summary: "Solution {n}"\n#| code-fold: true\n'
         assert solution.source.startswith(first), f"{solution.id}: begins with\n{first}"
-        folded = {"outputs_hidden": True, "source_hidden": True}  # JupyterLab then shows the first line
+        folded = {"source_hidden": True}  # JupyterLab then shows the first line
         assert solution.metadata.get("jupyter") == folded, f"{solution.id}: has the metadata {{'jupyter': {folded}}}"
+
+
+@each_chapter
+def test_solutions_stand_at_the_end_under_a_shut_heading(chapter):
+    "JupyterLab shows every output of a cell that it runs, unless the heading above is collapsed: then all to the end is."
+    found = cells_of(chapter)
+    last = [name for name in found if name.endswith("-solution")]
+    assert list(found)[-len(last) - 1:] == ["solutions", *last]
+    assert found["solutions"].source.startswith("## Solutions\n")
+    assert found["solutions"].metadata == {"jp-MarkdownHeadingCollapsed": True}
 
 
 @each_chapter

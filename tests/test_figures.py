@@ -406,16 +406,20 @@ def marks(group: dict) -> list[dict]:
 
 
 def test_print_is_readable_in_a_dark_theme():
-    "JupyterLab hands Vega-Lite a dark theme then. What is written or drawn in one constant black would be lost."
+    "JupyterLab draws with its theme and then changes it: so it may decide nothing, and one constant black would be lost."
     found, kinds, theme = [], set(), vl_convert.get_themes()["dark"]
+    del theme["title"]["subtitleColor"]  # no chart has a subtitle
     for path in NOTEBOOKS:
         for cell in nbformat.read(path, as_version=4).cells:
             for spec in [o.data[k] for o in cell.get("outputs", []) for k in o.get("data", {}) if "vegalite" in k]:
-                for mark in marks(vl_convert.vegalite_to_vega(spec, vl_version="5.20", config=theme)):
+                light, dark = (vl_convert.vegalite_to_vega(spec, vl_version="5.20", config=c) for c in ({}, theme))
+                if light != dark:
+                    found.append(f"{path.name}: {cell.id}: the theme decides")
+                for mark in marks(dark):
                     update = mark.get("encode", {}).get("update", {})
                     colours = [update.get(channel) for channel in ("fill", "stroke")]
                     kinds.add(mark["type"])
                     if {"value": "black"} in colours:
                         found.append(f"{path.name}: {cell.id}: {mark['type']}")
     assert {"text", "rule", "rect"} <= kinds
-    fail_if(sorted(set(found)), "Black in a dark theme:")
+    fail_if(sorted(set(found)), "Lost in a dark theme:")

@@ -26,13 +26,13 @@ UNITS = dict(takewhile(lambda unit: unit[0] != OWN, SMALLER.items() if KNOWN els
 each_unit = pytest.mark.parametrize("unit", UNITS)
 
 
-def with_stubs(execute):
-    "`execute`, with the stubs of the exercises run too, which must change no other cell's output."
+def with_stubs(attempt):
+    "`attempt`, with the stubs of the exercises run too, which must change no other cell's output."
     async def run(nb, *args, **kwargs):
         stubs = [cell for cell in nb.cells if cell.id.endswith("-stub")]
         for cell in stubs:
             cell.source = cell.source.partition("\n")[2]  # without `eval: false`
-        result = await execute(nb, *args, **kwargs)
+        result = await attempt(nb, *args, **kwargs)
         for cell in stubs:
             assert_refused_in_words(cell)
             cell.outputs = []
@@ -55,7 +55,7 @@ def test_cells_pass_and_saved_outputs_are_fresh(notebook, unit, monkeypatch):
     for name, value in UNITS[unit].items():
         monkeypatch.setenv(name, value)  # kernels inherit it
     if unit == next(iter(UNITS)):  # once is enough
-        monkeypatch.setattr(outputs, "execute", with_stubs(outputs.execute))
+        monkeypatch.setattr(outputs, "attempt", with_stubs(outputs.attempt))
     try:
         asyncio.run(outputs.check(notebook))
     except outputs.Failure as failure:

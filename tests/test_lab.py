@@ -1,0 +1,226 @@
+"""The notebooks in a real JupyterLab, opened as `make lab` does: what a learner sees, and what git sees of it."""
+import os
+import re
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.request import urlopen
+
+import nbformat
+import pytest
+from browser import Visit
+from conftest import ROOT, fail_if, sh
+from playwright.sync_api import Browser, Locator, Page, expect
+
+pytestmark = pytest.mark.xdist_group("lab")  # one Lab, one page and two runs for all
+ANSWERS, FIGURES = "01_naive_attention.ipynb", "02_softmax.ipynb"
+SECONDS = 120  # a busy machine may need them to start a Lab or to run a chapter
+
+
+def git(folder: Path, *args: str) -> str:
+    return sh("git", "-c", "user.name=test", "-c", "user.email=test@localhost", *args, cwd=folder)
+
+
+def wait_for(lab: subprocess.Popen, address: str, log: Path) -> None:
+    "Until the server answers."
+    for _ in range(10 * SECONDS):
+        try:
+            return urlopen(address).close()
+        except OSError:
+            assert lab.poll() is None, log.read_text()
+            time.sleep(0.1)
+    raise TimeoutError(log.read_text())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    "A copy of the notebooks, as git knows them."
+    folder = tmp_path_factory.mktemp("lab")
+    shutil.copytree(ROOT / "nbs", folder / "nbs", ignore=shutil.ignore_patterns(".*"))
+    shutil.copy(ROOT / ".gitignore", folder)
+    git(folder, "init", "--quiet")
+    git(folder, "add", ".")
+    git(folder, "commit", "--quiet", "--message=start")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def lab(folder, tmp_path_factory) -> Iterator[str]:
+    "The address of a JupyterLab that `make lab` started, in a home where nobody has changed a setting."
+    home, token = tmp_path_factory.mktemp("home"), secrets.token_hex(16)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    options = f"--no-browser --expose-app-in-browser --port={port} --ServerApp.port_retries=0 --IdentityProvider.token={token}"
+    command = ["make", "--assume-old=.venv/.ready", f"BIN={Path(sys.executable).parent}", "lab", f"NBS={folder / 'nbs'}",
+               f"LAB={options}"]
+    with (home / "log").open("w") as log:
+        server = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "HOME": str(home)}, stdout=log,
+                                  stderr=subprocess.STDOUT, start_new_session=True)
+    try:
+        wait_for(server, f"http://127.0.0.1:{port}/api?token={token}", home / "log")
+        yield f"http://127.0.0.1:{port}/lab?token={token}"
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)  # its kernels end with it
+        server.wait(SECONDS)
+
+
+PANEL = "[...jupyterapp.shell.widgets('main')].find((panel) => panel.context?.path === path)"
+RUN_ALL = """async (path) => {
+  const panel = await jupyterapp.commands.execute("docmanager:open", { path });
+  await Promise.all([panel.context.ready, panel.sessionContext.ready]);
+  await jupyterapp.commands.execute("notebook:run-all-cells");
+}"""
+HAS_RUN = f"""(path) => [...{PANEL}.content.model.cells].every((cell) =>
+  cell.type !== "code" || !cell.sharedModel.getSource().trim() || cell.executionCount !== null)"""
+
+
+@pytest.fixture(scope="module")
+def desk(chromium: Browser, lab: str) -> Iterator[Visit]:
+    "A page on which two chapters were opened and run whole, the one with figures in front."
+    context = chromium.new_context(viewport={"width": 1280, "height": 1000})
+    context.set_default_timeout(SECONDS * 1000)
+    visited = Visit(context.new_page())
+    visited.page.goto(lab)
+    visited.page.wait_for_function("window.jupyterapp?.restored.then(() => true)")
+    for path in (ANSWERS, FIGURES):
+        visited.page.evaluate(RUN_ALL, path)  # returns at the first stub, which fails
+        visited.page.wait_for_function(HAS_RUN, arg=path)
+    yield visited
+    context.close()
+
+
+def turn_to(desk: Visit, path: str) -> Locator:
+    "Bring an open notebook to the front."
+    desk.page.evaluate("path => jupyterapp.commands.execute('docmanager:open', { path })", path)
+    return desk.page.locator(".jp-NotebookPanel:visible")
+
+
+def cells(desk: Visit, path: str) -> dict[str, dict]:
+    "The cells of an open notebook by their ids, as they are now."
+    nb = nbformat.from_dict(desk.page.evaluate(f"path => {PANEL}.content.model.toJSON()", path))
+    return {cell.id: cell for cell in nb.cells}
+
+
+def cell(desk: Visit, path: str, name: str) -> Locator:
+    "A cell on the screen."
+    index = list(cells(desk, path)).index(name)
+    return turn_to(desk, path).locator(f".jp-Cell[data-windowed-list-index='{index}']")
+
+
+def figure(desk: Visit) -> Locator:
+    "The output that holds the slider, scrolled into view."
+    found = turn_to(desk, FIGURES).locator(".vega-embed", has=desk.page.locator("input[type=range]"))
+    found.scroll_into_view_if_needed()
+    return found
+
+
+@pytest.mark.parametrize("path", [ANSWERS, FIGURES])
+def test_run_all_goes_to_the_end(desk, path):
+    "What fails is stubs alone, and they stop nothing."
+    ran = {name: c for name, c in cells(desk, path).items() if c.cell_type == "code" and c.source}
+    failed = [name for name, c in ran.items() if any(out.output_type == "error" for out in c.outputs)]
+    assert failed == [name for name in ran if name.endswith("-stub")]
+    assert not [name for name, c in ran.items() if c.execution_count is None]
+
+
+def test_charts_are_drawn(desk):
+    panel, page = turn_to(desk, FIGURES), desk.page
+    charts = [name for name, c in cells(desk, FIGURES).items()
+              if any("vegalite" in kind for out in c.get("outputs", []) for kind in out.get("data", {}))]
+    assert charts
+    for svg in (drawn := panel.locator(".vega-embed svg.marks")).all():
+        svg.scroll_into_view_if_needed()
+        assert svg.bounding_box()["width"] > 50 and svg.locator(".mark-text text, .mark-group path").count() > 5
+    assert drawn.count() == len(charts), page.url
+
+
+def test_solutions_stay_shut_until_they_are_opened(desk):
+    "A failed exercise must not stand above a report that all is well."
+    panel = turn_to(desk, ANSWERS)
+    names = [name for name in cells(desk, ANSWERS) if name.endswith("-solution")]
+    cell(desk, ANSWERS, "solutions").scroll_into_view_if_needed()
+    for name in names:
+        expect(cell(desk, ANSWERS, name)).to_be_hidden()
+    panel.locator(".jp-collapseHeadingButton:visible").last.click()
+    first = cell(desk, ANSWERS, names[0])
+    expect(first.locator(".jp-OutputArea")).to_contain_text("properties hold")
+    expect(first.locator(".jp-InputArea-editor")).to_be_hidden()  # one after the other
+
+
+def test_arrow_keys_move_the_slider(desk):
+    slider, figure_now = figure(desk).locator("input"), figure(desk).locator("svg.marks")
+    at, drawn = int(slider.input_value()), figure_now.inner_text()
+    slider.focus()
+    for key, step in {"ArrowLeft": -1, "ArrowRight": 0, "ArrowUp": 1, "ArrowDown": 0, "ArrowRight ": 1}.items():
+        desk.page.keyboard.press(key.strip())
+        expect(slider).to_have_value(str(at + step))
+        expect(slider).to_be_focused()
+    expect(figure_now).not_to_have_text(drawn)
+
+
+# The lowest contrast of what is written on the page itself, not on a mark that has its own colour.
+CONTRAST = """(chart) => {
+  const rgb = (colour) => colour.match(/[\\d.]+/g).slice(0, 3).map(Number);
+  const light = (colour) => rgb(colour).map((v) => v / 255).map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const page = light(getComputedStyle(chart.closest(".jp-Notebook")).backgroundColor);
+  return Math.min(...[...chart.querySelectorAll("svg text")].filter((text) => text.textContent).map((text) => {
+    const both = [light(getComputedStyle(text).fill), page].sort((a, b) => a - b);
+    return (both[1] + 0.05) / (both[0] + 0.05);
+  }));
+}"""
+
+
+def test_charts_are_readable_after_a_change_of_theme(desk):
+    "Nothing is run again: what was drawn in the light must be readable in the dark, and back."
+    for theme, dark in (("JupyterLab Dark", "false"), ("JupyterLab Light", "true")):
+        desk.page.evaluate("theme => jupyterapp.commands.execute('apputils:change-theme', { theme })", theme)
+        desk.page.locator(f"body[data-jp-theme-light={dark}]").wait_for()
+        assert figure(desk).evaluate(CONTRAST) > 4.5, theme
+
+
+def answer(desk: Visit, name: str, source: str) -> Locator:
+    "Put `source` into a cell, run it with the keyboard, and see what it says."
+    place = cell(desk, ANSWERS, name)
+    place.locator(".cm-content").click()
+    desk.page.keyboard.press("ControlOrMeta+a")
+    desk.page.keyboard.insert_text(source)
+    desk.page.keyboard.press("Control+Enter")
+    return place.locator(".jp-OutputArea-output")
+
+
+def test_a_wrong_and_a_right_answer(desk):
+    found = cells(desk, ANSWERS)
+    stub, right = found["exercise-2-stub"].source, found["exercise-2-solution"].source.split("\n", 2)[2]
+    wrong = right.replace("dim=-1", "dim=-2")
+    assert wrong != right
+    said = answer(desk, "exercise-2-stub", wrong)
+    expect(said).to_contain_text(re.compile(r"CheckFailed.*likely bug: .*(axis|dim)", re.S))
+    said = answer(desk, "exercise-2-stub", stub.partition("\n")[0] + "\n" + right)
+    expect(said).to_contain_text(re.compile(r"(\d+) of \1 properties hold"))
+    expect(said).not_to_contain_text("CheckFailed")
+
+
+def test_git_sees_what_a_person_changed_and_no_more(desk, folder):
+    "Both chapters were run and are saved; in one of them somebody has answered an exercise."
+    for path in (FIGURES, ANSWERS):
+        turn_to(desk, path)
+        desk.page.evaluate("jupyterapp.commands.execute('docmanager:save')")
+    answered = cells(desk, ANSWERS)["exercise-2-stub"].source
+    assert "..." not in answered
+    assert git(folder, "status", "--porcelain") == f" M nbs/{ANSWERS}\n"
+    changed = git(folder, "diff", "--unified=0").split("\n@@")[1:]
+    assert len(changed) == 1, changed
+    assert nbformat.read(folder / "nbs" / ANSWERS, as_version=4).cells[0].id
+
+
+def test_console_is_silent(desk):
+    "But for what JupyterLab says of itself on a slow machine."
+    fail_if([line for line in desk.said if not re.search("Plugin @jupyterlab/", line)], "The console says:")
