@@ -52,6 +52,13 @@ def tags(page: str, context: dict[str, Any], about: str, host: str) -> str:
     return "".join(f'\n    <meta {kind}="{name}" content="{escape(content)}">' for kind, name, content in found)
 
 
+def whole(doctree: nodes.document | None) -> str:
+    "Let browsers wait for the first section: of a table that is shown half, the columns move when the rest has come."
+    sections = doctree.findall(nodes.section) if doctree else ()
+    first = next((section for section in sections if isinstance(section.parent, nodes.section)), None)
+    return f'\n    <link rel="expect" href="#{first["ids"][0]}" blocking="render">' if first else ""
+
+
 def add_tags(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
     "Put the tags into the head of a page, in place of those that docutils writes: Furo repeats the other ones."
     host = app.config.html_baseurl
@@ -63,7 +70,7 @@ def add_tags(app: Sphinx, page: str, template: str, context: dict[str, Any], doc
     if doctree and not (ROOT / folder / f"{page}{context['page_source_suffix']}").exists():
         context["theme_source_directory"] = ""
     about = context.pop("about", "") or description(page, doctree)
-    context["metatags"] = tags(page, context, about, "" if page in UNLISTED else host)
+    context["metatags"] = tags(page, context, about, "" if page in UNLISTED else host) + whole(doctree)
 
 
 def from_anywhere(html: str, root: str) -> str:

@@ -176,6 +176,15 @@ def test_pages_load_what_they_use(soups):
         assert ("copybutton.js" in loads) == bool(page.select("[class*=highlight-]")), name
 
 
+@pytest.mark.xdist_group("soups")
+def test_pages_are_first_shown_in_one_piece(soups):
+    "Where there is a section within the page's, a browser waits for the first; a name that is not there would be in vain."
+    for name, page in soups.items():
+        first = page.select_one("article section section")
+        expected = [link["href"] for link in page.select("head > link[rel=expect][blocking=render]")]
+        assert expected == ([f"#{first['id']}"] if first else []), name
+
+
 def test_no_static_file_is_unused():
     "What no page asks for is only weight in the repository."
     texts = "".join(path.read_text(encoding="utf-8") for kind in ("html", "css", "js") for path in DOCS.rglob(f"*.{kind}"))
