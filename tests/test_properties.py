@@ -645,12 +645,12 @@ def spoiled(draw, value: Any):
         except (RuntimeError, TypeError, IndexError):  # there is no ~ of a float, no first of nothing
             return None
     if isinstance(value, Mapping) and draw(st.booleans()):
-        bad = draw(st.sampled_from([*PLAIN, *(torch.ones(s, dtype=t) for s in ((), (2,), (2, 2)) for t in TYPES)]))
+        bad = draw(st.sampled_from([*PLAIN, *(torch.ones(s).to(t) for s in ((), (2,), (2, 2)) for t in TYPES)]))
         return {k: bad for k in value}
     if type(value) is int and draw(st.integers(0, 2)):
         ways = [value + 1, value - 1, -value, float(value), str(value), torch.tensor(value), [value]]
         return draw(st.sampled_from(ways))
-    return draw(st.sampled_from([*PLAIN, *(torch.ones(s, dtype=t) for s in ((), (2,), (2, 2)) for t in TYPES)]))
+    return draw(st.sampled_from([*PLAIN, *(torch.ones(s).to(t) for s in ((), (2,), (2, 2)) for t in TYPES)]))
 
 
 def judge(name: str, a: dict[str, Any], wrong: list[str], fit: set[str] = frozenset()) -> str | None:

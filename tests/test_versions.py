@@ -48,3 +48,9 @@ def test_one_list_of_pythons():
             f"The oldest Python is {VERSIONS[0]}, but")
     workflow = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text(encoding="utf-8"))
     assert workflow["jobs"]["test"]["strategy"]["matrix"]["python"] == VERSIONS, "the matrix of test.yml"
+
+
+def test_the_citation_is_of_this_version():
+    "GitHub shows it as it stands."
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == CFG["version"], "nbdev_bump_version does not know CITATION.cff"
