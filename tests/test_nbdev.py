@@ -1,0 +1,103 @@
+"""nbdev's own commands, as its users type them: they work, and git stays clean."""
+import importlib
+import inspect
+import json
+import os
+import re
+import shutil
+import sys
+import typing
+
+import pytest
+from conftest import ROOT, fail_if, sh
+
+pytestmark = pytest.mark.xdist_group("nbdev")  # one copy, processed once
+BIN = os.path.dirname(sys.executable)
+# What there is to trip over: the home page, folds, charts, links with anchors, the face of the package.
+FEW = ["index", "86_command_line", "90_plots", "92_guards", "98_references", "99_api"]
+CLEAN = ["export", "clean", "update", "sidebar", "requirements", "contributing", "install_hooks", "proc_nbs", "prepare"]
+
+
+@pytest.fixture(scope="module")
+def repo(tmp_path_factory):
+    "A checkout with a few of the notebooks; `quarto` is there, and fails whoever calls it."
+    top = tmp_path_factory.mktemp("nbdev")
+    for folder in ("nbs", "attention_nb"):
+        (top / "book" / folder).mkdir(parents=True)
+    for name in ["settings.ini", "README.md", ".gitignore", "attention_nb/py.typed", *(f"nbs/{name}.ipynb" for name in FEW)]:
+        shutil.copy(ROOT / name, top / "book" / name)
+    (top / "quarto").write_text("#!/bin/sh\nexit 9\n")
+    (top / "quarto").chmod(0o755)
+    sh("git", "init", "-q", cwd=top / "book")
+    nbdev("export", top / "book")
+    sh("git", "add", "-A", cwd=top / "book")
+    sh("git", "-c", "user.name=n", "-c", "user.email=e", "commit", "-qm", "all", cwd=top / "book")
+    return top / "book"
+
+
+def nbdev(command: str, repo) -> str:
+    "Run one of nbdev's commands in a checkout."
+    path = os.pathsep.join([str(repo.parent), BIN, os.environ["PATH"]])
+    return sh(f"{BIN}/nbdev_{command}", cwd=repo, env=os.environ | {"PATH": path})
+
+
+def changed(repo) -> list[str]:
+    "The changed lines, or the files that git does not know; what was changed is put back."
+    diff = sh("git", "diff", "-U0", cwd=repo).splitlines()
+    found = [line for line in diff if re.match(r"[+-](?!\+\+ |-- )", line)]
+    found += [line for line in sh("git", "status", "--short", cwd=repo).splitlines() if line.startswith("??")]
+    sh("git", "checkout", "-q", ".", cwd=repo)
+    return found
+
+
+@pytest.mark.parametrize("command", CLEAN)
+def test_git_stays_clean(repo, command):
+    "And the home page is left to `make docs`."
+    said = nbdev(command, repo)
+    fail_if(changed(repo), f"nbdev_{command} leaves:")
+    assert command != "prepare" or "README.md, which make docs writes" in said, said
+
+
+def test_a_new_version_is_one_line(repo):
+    "nbdev writes settings.ini anew, so it must stand there as nbdev writes it: all options, no comments."
+    nbdev("bump_version", repo)
+    version = re.search(r"(?m)^version = (.*)\.(\d+)$", (ROOT / "settings.ini").read_text(encoding="utf-8"))
+    assert changed(repo) == [f"-{version[0]}", f"+version = {version[1]}.{int(version[2]) + 1}"]
+
+
+def test_an_edit_of_the_package_goes_back(repo):
+    "One line, though nbdev would double every option of Quarto's that an exported cell has."
+    module = repo / "attention_nb/command_line.py"
+    module.write_text(module.read_text(encoding="utf-8").replace('_KINDS = (', '_KINDS = ("new", '), encoding="utf-8")
+    nbdev("update", repo)
+    sh("git", "checkout", "-q", "attention_nb", cwd=repo)
+    found = changed(repo)
+    assert len(found) == 2 and '(\\"new\\", ' in found[1], found
+
+
+def test_pages_for_quarto_are_legible(repo):
+    "All code of the notebook, charts as pictures, and an anchor for each link."
+    nbdev("proc_nbs", repo)
+    pages = {p.name: json.loads(p.read_text(encoding="utf-8"))["cells"] for p in (repo / "_proc").glob("*.ipynb")}
+    text = {name: "\n".join("".join(cell["source"]) for cell in cells) for name, cells in pages.items()}
+    outputs = [out["data"].keys() for cell in pages["90_plots.ipynb"] for out in cell.get("outputs", []) if "data" in out]
+    assert len(outputs) >= 10 and all(kinds == {"image/svg+xml"} for kinds in outputs), outputs
+    assert "def heatmap(" in text["90_plots.ipynb"] and "show_doc" not in text["90_plots.ipynb"]
+    links = {link for page in text.values() for link in re.findall(r"\]\(([\w.]+)#([^)]+)\)", page)}
+    assert links
+    fail_if([f"{page}#{anchor}" for page, anchor in links if page in text and f"{{#{anchor}}}" not in text[page]],
+            "Linked to, and not there:")
+
+
+def test_annotations_can_be_evaluated(modules):
+    "nbdev's `show_doc` does, and so do many tools that read types while a program runs."
+    found = []
+    for name in modules:
+        module = importlib.import_module(f"attention_nb.{name}")
+        for part in vars(module).values():
+            if (inspect.isfunction(part) or inspect.isclass(part)) and part.__module__ == module.__name__:
+                try:
+                    typing.get_type_hints(part)
+                except (NameError, AttributeError) as e:
+                    found.append(f"{name}.{part.__name__}: {e}")
+    fail_if(found, "Not known while the program runs:")
