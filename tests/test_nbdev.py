@@ -24,7 +24,7 @@ def repo(tmp_path_factory):
     top = tmp_path_factory.mktemp("nbdev")
     for folder in ("nbs", "attention_nb"):
         (top / "book" / folder).mkdir(parents=True)
-    for name in ["settings.ini", "README.md", ".gitignore", "attention_nb/py.typed", *(f"nbs/{name}.ipynb" for name in FEW)]:
+    for name in ["settings.ini", "README.md", ".gitignore", ".gitattributes", "attention_nb/py.typed", *(f"nbs/{name}.ipynb" for name in FEW)]:
         shutil.copy(ROOT / name, top / "book" / name)
     (top / "quarto").write_text("#!/bin/sh\nexit 9\n")
     (top / "quarto").chmod(0o755)
