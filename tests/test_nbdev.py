@@ -24,7 +24,8 @@ def repo(tmp_path_factory):
     top = tmp_path_factory.mktemp("nbdev")
     for folder in ("nbs", "attention_nb"):
         (top / "book" / folder).mkdir(parents=True)
-    for name in ["settings.ini", "README.md", ".gitignore", ".gitattributes", "attention_nb/py.typed", *(f"nbs/{name}.ipynb" for name in FEW)]:
+    files = ["settings.ini", "README.md", ".gitignore", ".gitattributes", "attention_nb/py.typed"]
+    for name in files + [f"nbs/{name}.ipynb" for name in FEW]:
         shutil.copy(ROOT / name, top / "book" / name)
     (top / "quarto").write_text("#!/bin/sh\nexit 9\n")
     (top / "quarto").chmod(0o755)
@@ -80,12 +81,13 @@ def test_pages_for_quarto_are_legible(repo):
     nbdev("proc_nbs", repo)
     pages = {p.name: json.loads(p.read_text(encoding="utf-8"))["cells"] for p in (repo / "_proc").glob("*.ipynb")}
     text = {name: "\n".join("".join(cell["source"]) for cell in cells) for name, cells in pages.items()}
-    outputs = [out["data"].keys() for cell in pages["90_plots.ipynb"] for out in cell.get("outputs", []) if "data" in out]
+    charts = pages["90_plots.ipynb"]
+    outputs = [out["data"].keys() for cell in charts for out in cell.get("outputs", ()) if "data" in out]
     assert len(outputs) >= 10 and all(kinds == {"image/svg+xml"} for kinds in outputs), outputs
     assert "def heatmap(" in text["90_plots.ipynb"] and "show_doc" not in text["90_plots.ipynb"]
     links = {link for page in text.values() for link in re.findall(r"\]\(([\w.]+)#([^)]+)\)", page)}
     assert links
-    fail_if([f"{page}#{anchor}" for page, anchor in links if page in text and f"{{#{anchor}}}" not in text[page]],
+    fail_if([f"{page}#{anchor}" for page, anchor in links if page in text and f'{{id="{anchor}"}}' not in text[page]],
             "Linked to, and not there:")
 
 
