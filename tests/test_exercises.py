@@ -40,12 +40,12 @@ def test_each_exercise_is_whole(chapter):
 
 
 @each_chapter
-def test_solutions_stand_at_the_end_under_a_shut_heading(chapter):
-    "JupyterLab shows every output of a cell that it runs, unless the heading above is collapsed: then all to the end is."
+def test_solutions_stand_together_under_a_shut_heading(chapter):
+    "JupyterLab shows every output of a cell that it runs, unless the heading above is collapsed: all to the next one is."
     found = cells_of(chapter)
-    last = [name for name in found if name.endswith("-solution")]
-    assert list(found)[-len(last) - 1:] == ["solutions", *last]
-    assert found["solutions"].source.startswith("## Solutions\n")
+    solutions = [name for name in found if name.endswith("-solution")]
+    assert list(found)[-len(solutions) - 2:] == ["solutions", *solutions, "next"]
+    assert found["solutions"].source.startswith("## Solutions\n") and found["next"].source.startswith("## ")
     assert found["solutions"].metadata == {"jp-MarkdownHeadingCollapsed": True}
 
 

@@ -96,9 +96,14 @@ def desk(chromium: Browser, lab: str) -> Iterator[Visit]:
     context.close()
 
 
+def do(desk: Visit, command: str, **args: str) -> None:
+    "One of JupyterLab's commands, as its menus give them."
+    desk.page.evaluate("async ([command, args]) => { await jupyterapp.commands.execute(command, args); }", [command, args])
+
+
 def turn_to(desk: Visit, path: str) -> Locator:
     "Bring an open notebook to the front."
-    desk.page.evaluate("path => jupyterapp.commands.execute('docmanager:open', { path })", path)
+    do(desk, "docmanager:open", path=path)
     return desk.page.locator(".jp-NotebookPanel:visible")
 
 
@@ -156,7 +161,7 @@ def test_solutions_stay_shut_until_they_are_opened(desk):
 
 def test_arrow_keys_move_the_slider(desk):
     slider, figure_now = figure(desk).locator("input"), figure(desk).locator("svg.marks")
-    at, drawn = int(slider.input_value()), figure_now.inner_text()
+    at, drawn = int(slider.input_value()), figure_now.text_content()
     slider.focus()
     for key, step in {"ArrowLeft": -1, "ArrowRight": 0, "ArrowUp": 1, "ArrowDown": 0, "ArrowRight ": 1}.items():
         desk.page.keyboard.press(key.strip())
@@ -180,9 +185,9 @@ CONTRAST = """(chart) => {
 
 def test_charts_are_readable_after_a_change_of_theme(desk):
     "Nothing is run again: what was drawn in the light must be readable in the dark, and back."
-    for theme, dark in (("JupyterLab Dark", "false"), ("JupyterLab Light", "true")):
-        desk.page.evaluate("theme => jupyterapp.commands.execute('apputils:change-theme', { theme })", theme)
-        desk.page.locator(f"body[data-jp-theme-light={dark}]").wait_for()
+    for theme, light in (("JupyterLab Dark", "false"), ("JupyterLab Light", "true")):
+        do(desk, "apputils:change-theme", theme=theme)
+        desk.page.locator(f"body[data-jp-theme-light={light}]").wait_for(state="attached")
         assert figure(desk).evaluate(CONTRAST) > 4.5, theme
 
 
@@ -212,7 +217,7 @@ def test_git_sees_what_a_person_changed_and_no_more(desk, folder):
     "Both chapters were run and are saved; in one of them somebody has answered an exercise."
     for path in (FIGURES, ANSWERS):
         turn_to(desk, path)
-        desk.page.evaluate("jupyterapp.commands.execute('docmanager:save')")
+        do(desk, "docmanager:save")
     answered = cells(desk, ANSWERS)["exercise-2-stub"].source
     assert "..." not in answered
     assert git(folder, "status", "--porcelain") == f" M nbs/{ANSWERS}\n"
