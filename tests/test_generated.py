@@ -13,7 +13,8 @@ def test_package_comes_from_the_notebooks(tmp_path):
     shutil.copy(ROOT / "settings.ini", tmp_path)
     shutil.copytree(ROOT / "nbs", tmp_path / "nbs", ignore=shutil.ignore_patterns(".*"))
     (tmp_path / "attention_nb").mkdir()
-    shutil.copy(ROOT / "attention_nb/py.typed", tmp_path / "attention_nb")  # the one file kept by hand
+    for by_hand in ("py.typed", "__main__.py"):
+        shutil.copy(ROOT / "attention_nb" / by_hand, tmp_path / "attention_nb")
     sh(f"{os.path.dirname(sys.executable)}/nbdev_export", cwd=tmp_path)
     fail_if(differences(tree(ROOT / "attention_nb"), tree(tmp_path / "attention_nb")), STALE)
 

@@ -4,6 +4,8 @@ import importlib
 import inspect
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 from conftest import ROOT, chapter_number, fail_if, python
@@ -112,3 +114,22 @@ def test_import_is_light(tmp_path):
     loaded = json.loads(python("-c", code, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}))
     fail_if([m for m in loaded if m in HEAVY or m.startswith("jupyter")],
             "`import attention_nb` loads these; import them inside the function that needs them:")
+
+
+def test_each_way_of_calling_the_command(tmp_path):
+    "It knows its name, shows no line of Python's own, tells what it found, and does not mind `| head`."
+    env = os.environ | {"PYTHONPATH": str(ROOT)}
+    (tmp_path / "theirs.py").write_text("from nowhere import thing\n", encoding="utf-8")
+    for prog, command in {"attention-nb": [str(Path(sys.executable).parent / "attention-nb")],
+                          "python -m attention_nb": [sys.executable, "-m", "attention_nb"],
+                          "python -m attention_nb.command_line": [sys.executable, "-m", "attention_nb.command_line"]}.items():
+        done = subprocess.run([*command, "check", "theirs:f"], cwd=tmp_path, env=env, text=True, capture_output=True)
+        assert (done.returncode, done.stdout) == (2, ""), done
+        where = f"(theirs.py, line 1: from nowhere import thing); looked in {tmp_path} first"
+        assert done.stderr == f"{prog}: cannot import theirs: ModuleNotFoundError: No module named 'nowhere' {where}\n"
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([*command, "check", "attention_nb.softmax:naive_softmax"], env=env, text=True, stdout=writer,
+                          stderr=subprocess.PIPE)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (1, "")
