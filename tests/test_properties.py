@@ -246,7 +246,7 @@ def right_from_torch(attn_mask=None, key_padding_mask=None, n_heads=1):
     attn, keys = both
     if attn is not None:
         refuse(attn.ndim in (2, 3))
-        attn = attn if attn.ndim == 2 else attn.reshape(-1, n_heads, *attn.shape[1:])
+        attn = attn if attn.ndim == 2 else attn.unflatten(0, (len(attn) // n_heads, n_heads))
     if keys is not None:
         b, n_k = keys.shape
         keys = keys.reshape(b, 1, 1, n_k)
