@@ -14,7 +14,7 @@ from conftest import ROOT, fail_if, sh
 pytestmark = pytest.mark.xdist_group("nbdev")  # one copy, processed once
 BIN = os.path.dirname(sys.executable)
 # What there is to trip over: the home page, folds, charts, links with anchors, the face of the package.
-FEW = ["index", "86_command_line", "90_plots", "92_guards", "98_references", "99_api"]
+FEW = ["index", "86_command_line", "90_plots", "96_notation", "98_references", "99_api"]
 CLEAN = ["export", "clean", "update", "sidebar", "requirements", "contributing", "install_hooks", "proc_nbs", "prepare"]
 
 
@@ -59,6 +59,21 @@ def test_git_stays_clean(repo, command):
     assert command != "prepare" or "README.md, which make docs writes" in said, said
 
 
+def test_pages_for_quarto_are_legible(repo):
+    "All code of the notebook, charts as pictures, and an anchor for each link."
+    nbdev("proc_nbs", repo)
+    pages = {p.name: json.loads(p.read_text(encoding="utf-8"))["cells"] for p in (repo / "_proc").glob("*.ipynb")}
+    text = {name: "\n".join("".join(cell["source"]) for cell in cells) for name, cells in pages.items()}
+    charts = pages["90_plots.ipynb"]
+    outputs = [out["data"].keys() for cell in charts for out in cell.get("outputs", ()) if "data" in out]
+    assert len(outputs) >= 10 and all(kinds == {"image/svg+xml"} for kinds in outputs), outputs
+    assert "def heatmap(" in text["90_plots.ipynb"] and "show_doc" not in text["90_plots.ipynb"]
+    links = {link for page in text.values() for link in re.findall(r"\]\(([\w.]+)#([^)]+)\)", page)}
+    assert links
+    fail_if([f"{page}#{anchor}" for page, anchor in links if page in text and f'{{id="{anchor}"}}' not in text[page]],
+            "Linked to, and not there:")
+
+
 def test_a_new_version_is_one_line(repo):
     "nbdev writes settings.ini anew, so it must stand there as nbdev writes it: all options, no comments."
     nbdev("bump_version", repo)
@@ -74,21 +89,6 @@ def test_an_edit_of_the_package_goes_back(repo):
     sh("git", "checkout", "-q", "attention_nb", cwd=repo)
     found = changed(repo)
     assert len(found) == 2 and '(\\"new\\", ' in found[1], found
-
-
-def test_pages_for_quarto_are_legible(repo):
-    "All code of the notebook, charts as pictures, and an anchor for each link."
-    nbdev("proc_nbs", repo)
-    pages = {p.name: json.loads(p.read_text(encoding="utf-8"))["cells"] for p in (repo / "_proc").glob("*.ipynb")}
-    text = {name: "\n".join("".join(cell["source"]) for cell in cells) for name, cells in pages.items()}
-    charts = pages["90_plots.ipynb"]
-    outputs = [out["data"].keys() for cell in charts for out in cell.get("outputs", ()) if "data" in out]
-    assert len(outputs) >= 10 and all(kinds == {"image/svg+xml"} for kinds in outputs), outputs
-    assert "def heatmap(" in text["90_plots.ipynb"] and "show_doc" not in text["90_plots.ipynb"]
-    links = {link for page in text.values() for link in re.findall(r"\]\(([\w.]+)#([^)]+)\)", page)}
-    assert links
-    fail_if([f"{page}#{anchor}" for page, anchor in links if page in text and f'{{id="{anchor}"}}' not in text[page]],
-            "Linked to, and not there:")
 
 
 def test_annotations_can_be_evaluated(modules):
