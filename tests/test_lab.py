@@ -153,10 +153,10 @@ def test_solutions_stay_shut_until_they_are_opened(desk):
     cell(desk, ANSWERS, "solutions").scroll_into_view_if_needed()
     for name in names:
         expect(cell(desk, ANSWERS, name)).to_be_hidden()
-    panel.locator(".jp-collapseHeadingButton:visible").last.click()
+    panel.get_by_role("button", name=f"{len(names)} cells hidden").click()
     first = cell(desk, ANSWERS, names[0])
-    expect(first.locator(".jp-OutputArea")).to_contain_text("properties hold")
-    expect(first.locator(".jp-InputArea-editor")).to_be_hidden()  # one after the other
+    expect(first.get_by_text("properties hold")).to_be_visible()
+    expect(first.locator(".jp-InputArea-editor")).to_be_hidden()  # one opens them one by one
 
 
 def test_arrow_keys_move_the_slider(desk):
@@ -204,12 +204,13 @@ def answer(desk: Visit, name: str, source: str) -> Locator:
 def test_a_wrong_and_a_right_answer(desk):
     found = cells(desk, ANSWERS)
     stub, right = found["exercise-2-stub"].source, found["exercise-2-solution"].source.split("\n", 2)[2]
+    patient = {"timeout": SECONDS * 1000}
     wrong = right.replace("dim=-1", "dim=-2")
     assert wrong != right
     said = answer(desk, "exercise-2-stub", wrong)
-    expect(said).to_contain_text(re.compile(r"CheckFailed.*likely bug: .*(axis|dim)", re.S))
+    expect(said).to_contain_text(re.compile(r"CheckFailed.*likely bug: .*(axis|dim)", re.S), **patient)
     said = answer(desk, "exercise-2-stub", stub.partition("\n")[0] + "\n" + right)
-    expect(said).to_contain_text(re.compile(r"(\d+) of \1 properties hold"))
+    expect(said).to_contain_text(re.compile(r"(\d+) of \1 properties hold"), **patient)
     expect(said).not_to_contain_text("CheckFailed")
 
 
@@ -218,14 +219,12 @@ def test_git_sees_what_a_person_changed_and_no_more(desk, folder):
     for path in (FIGURES, ANSWERS):
         turn_to(desk, path)
         do(desk, "docmanager:save")
-    answered = cells(desk, ANSWERS)["exercise-2-stub"].source
-    assert "..." not in answered
     assert git(folder, "status", "--porcelain") == f" M nbs/{ANSWERS}\n"
-    changed = git(folder, "diff", "--unified=0").split("\n@@")[1:]
-    assert len(changed) == 1, changed
-    assert nbformat.read(folder / "nbs" / ANSWERS, as_version=4).cells[0].id
+    changed = [line for line in git(folder, "diff", "--unified=0").splitlines() if re.match(r"[-+] ", line)]
+    assert [line.strip("-+ ,") for line in changed] == [r'"    ...\n"', r'"    return torch.softmax(q @ k.mT, dim=-1) @ v\n"']
 
 
 def test_console_is_silent(desk):
-    "But for what JupyterLab says of itself on a slow machine."
-    fail_if([line for line in desk.said if not re.search("Plugin @jupyterlab/", line)], "The console says:")
+    "But for what JupyterLab says of its own speed on a slow machine."
+    slow = re.compile(r"Plugin @jupyterlab/\S+ .*activate|Item with index \d+ did not appear within \d+ ms")
+    fail_if([line for line in desk.said if not slow.search(line)], "The console says:")

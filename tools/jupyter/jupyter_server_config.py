@@ -11,9 +11,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from outputs import agree, is_run, meaning
 
 CHART = "application/vnd.vegalite.v5+json"
+HEADING = "jp-MarkdownHeadingCollapsed"
+SHUT = {"solutions": {HEADING: True}, "-solution": {"jupyter": {"source_hidden": True}}}  # by the ends of cells' ids
 
 
-def keep(cell: nbformat.NotebookNode, saved: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
+def shut(cell: nbformat.NotebookNode) -> None:
+    "Who opens a heading or a solution looks, and changes nothing."
+    cell.metadata.pop(HEADING, None)
+    for end, metadata in SHUT.items():
+        if cell.id.endswith(end):
+            cell.metadata.update(metadata)
+
+
+def kept(cell: nbformat.NotebookNode, saved: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
     "The outputs of a cell that belong into the file: none if the book leaves it unrun; those saved, if they say the same."
     if not is_run(cell):
         return []
@@ -28,11 +38,12 @@ def clean(model: dict[str, Any], path: str, contents_manager: Any, **_: Any) -> 
     if model["type"] != "notebook":
         return
     nb, file = nbformat.from_dict(model["content"]), Path(contents_manager.root_dir, path)
-    saved = nbformat.read(file, as_version=4).cells if file.is_file() else []
-    was = {cell.id: cell.outputs for cell in saved if cell.cell_type == "code"}
+    before = nbformat.read(file, as_version=4).cells if file.is_file() else []
+    saved = {cell.id: cell.outputs for cell in before if cell.cell_type == "code"}
     for cell in nb.cells:
+        shut(cell)
         if cell.cell_type == "code":
-            cell.outputs = keep(cell, was.get(cell.id, []))
+            cell.outputs = kept(cell, saved.get(cell.id, []))
     clean_nb(nb, allowed_cell_metadata_keys=get_config().get("allowed_cell_metadata_keys").split())
     model["content"] = nb
 
