@@ -30,15 +30,15 @@ from .reports import CheckFailed, Misused
 
 __version__ = "0.1.0"
 
+# %% ../nbs/99_api.ipynb #names
+# `make prepare` makes this list from the imports above.
 _all_ = [
     "Vocab", "journey", "number_corpus", "one_hot", "one_hot_vectors", "sentence_embed", "tokenize",
-    "dot", "naive_attention",
-    "entropy", "logsumexp", "masked_softmax", "naive_softmax", "softmax", "softmax_backward",
-    "softmax_jacobian",
-    "SelfAttention", "attention_scores", "scaled_dot_product_attention",
-    "bias_to_mask", "causal_mask", "from_torch_masks", "mask_to_bias", "padding_mask", "to_attn_mask",
-    "to_key_padding_mask",
-    "MultiHeadAttention", "fused_attention", "merge_heads", "split_heads",
-    "check_agrees", "check_attention", "check_masked_softmax", "check_multi_head",
-    "check_self_attention", "check_softmax", "CheckFailed", "Misused",
+    "dot", "naive_attention", "entropy", "logsumexp", "masked_softmax", "naive_softmax", "softmax",
+    "softmax_backward", "softmax_jacobian", "SelfAttention", "attention_scores",
+    "scaled_dot_product_attention", "bias_to_mask", "causal_mask", "from_torch_masks",
+    "mask_to_bias", "padding_mask", "to_attn_mask", "to_key_padding_mask", "MultiHeadAttention",
+    "fused_attention", "merge_heads", "split_heads", "check_agrees", "check_attention",
+    "check_masked_softmax", "check_multi_head", "check_self_attention", "check_softmax",
+    "CheckFailed", "Misused",
 ]

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -53,9 +54,14 @@ def _in_words(x: Any) -> str:
     return text if len(text) < 60 else text[:57] + "…"
 
 
-def _same_result(fn: _Fn, reference: _Fn, example: _Example) -> None:
+def _same_result(fn: _Fn, reference: _Fn, example: _Example, examples: tuple[_Example, ...] = ()) -> None:
     want, got = reference(*_copied(example)), fn(*_copied(example))
-    _same(got, want, f"{_shown(fn, example)}: ")
+    try:
+        _same(got, want, f"{_shown(fn, example)}: ")
+    except Broken as e:
+        if e.bug or not (_is_number(got) and _is_number(want)):
+            raise
+        raise Broken(e.example, _guess_together(fn, reference, examples)) from None
 
 
 def _same(got: Any, want: Any, where: str) -> None:
@@ -94,23 +100,112 @@ def _same_tensor(got: Tensor, want: Tensor, where: str) -> None:
         bug = f"the type is wrong: {got.dtype}, where {want.dtype} is expected"
         raise Broken(f"{where}it gives {got.dtype}, expected {want.dtype}", bug)
     if not (nearly(got, want, 1e-5) if _floats(want) else torch.equal(got, want)):
-        raise Broken(where + first_difference(got, want), _guess(got, want))
+        raise Broken(where + first_difference(got, want, 1e-5), _guess(got, want))
 
 
 def _guess(got: Tensor, want: Tensor) -> str:
     "What is probably wrong with the numbers; empty if nothing known is."
     if want.dtype == torch.bool and torch.equal(got, ~want):
         return "True and False are exchanged"
-    if not got.isfinite().all() and want.isfinite().all():
-        return "it gives NaN or infinity"
-    got, want = got.detach().double(), want.detach().double()
-    if want.ndim >= 2 and got.shape == want.mT.shape and nearly(got, want.mT, 1e-5):
-        return "the result lies on its side: its last two axes are exchanged"
-    factor = float((got * want).sum() / want.square().sum().clamp(min=1e-30))
-    several = want.count_nonzero() > 1  # one number is some multiple of any other
-    if factor and several and not math.isclose(factor, 1, rel_tol=1e-3) and nearly(got, want * factor, 1e-5):
-        return "the sign is wrong" if math.isclose(factor, -1, rel_tol=1e-3) else f"all is {factor:.4g} times as large as it should be"
+    return _related(got.detach().double(), want.detach().double(), _RELATIONS)
+
+
+def _guess_together(fn: _Fn, reference: _Fn, examples: tuple[_Example, ...]) -> str:
+    "The same of examples that give one number each."
+    with suppress(Exception):  # one of them may raise
+        got, want = (torch.tensor([f(*_copied(e)) for e in examples], dtype=torch.float64) for f in (fn, reference))
+        bug = _related(got, want, _EVERYWHERE)
+        return bug and f"{bug}, in each of the {len(examples)} examples"
     return ""
+
+
+def _is_number(x: Any) -> bool:
+    return isinstance(x, (int, float)) and not isinstance(x, bool) or isinstance(x, Tensor) and x.ndim == 0
+
+
+# %% ../nbs/94_agreement.ipynb #relation-fns
+_Relation = Callable[[Tensor, Tensor], Any]  # numbers, right numbers (float64) → what to say of them; None: not so
+
+
+def _related(got: Tensor, want: Tensor, relations: Mapping[str, _Relation]) -> str:
+    "The first sentence that is true of all numbers; empty if none is."
+    found = ((sentence, relation(got, want)) for sentence, relation in relations.items())
+    return next((sentence.format(said) for sentence, said in found if said), "")
+
+
+def _alike(got: Tensor, want: Tensor) -> Tensor:
+    "Where numbers agree: nearly, or exactly if all are whole."
+    whole = got.equal(got.round()) and want.equal(want.round())
+    size = float(want[want.isfinite()].abs().amax()) if want.isfinite().any() else 0.0
+    return got == want if whole else torch.isclose(got, want, rtol=1e-3, atol=min(1e-5, 1e-3 * size), equal_nan=True)
+
+
+def _factor(got: Tensor, want: Tensor) -> str | None:
+    "All is so many times as large; one number is some multiple of any other."
+    factor = float((got * want).sum() / want.square().sum().clamp(min=1e-30))
+    if want.count_nonzero() > 1 and factor and not math.isclose(factor, 1, rel_tol=1e-3) and _alike(got, want * factor).all():
+        return f"{factor:.4g}"
+    return None
+
+
+def _more(got: Tensor, want: Tensor) -> str | None:
+    "All is larger or smaller by the same number."
+    off = got - want
+    more, spread = float(off.mean()), float(want.max() - want.min())
+    rounded = 1e-6 * (abs(more) + float(want.abs().max()))  # float32
+    if want.numel() > 1 and abs(more) > 10 * rounded and (off - more).abs().max() <= 1e-4 * min(abs(more), spread) + rounded:
+        return f"{abs(more):.4g} {'more' if more > 0 else 'less'}"
+    return None
+
+
+def _parts_of(t: Tensor) -> dict[str, int]:
+    "What a tensor can be taken apart into, and along which axis."
+    if t.ndim < 2:
+        return {"number {}": 0} if t.ndim else {}
+    return {"row {}": -2, "column {}": -1} | {f"part {{}} along axis {axis}": axis for axis in range(t.ndim - 2)}
+
+
+def _reordered(got: Tensor, want: Tensor) -> str | None:
+    "The same rows, columns or numbers in another order."
+    for part, axis in _parts_of(want).items():
+        mine, right = (t.movedim(axis, 0).reshape(t.shape[axis], -1) for t in (got, want))
+        order: list[int] = []  # the place where each belongs
+        for row in mine if len(mine) <= 64 else ():
+            fits = _alike(row.expand_as(right), right).all(1).nonzero().flatten().tolist()
+            order += [place for place in fits if place not in order][:1]
+        if len(order) == len(right) and 1 < len(set(order)) == len(order):
+            i = next(i for i, place in enumerate(order) if place != i)
+            return f"{part.format(i)} is what {part.format(order[i])} should be"
+    return None
+
+
+def _alone(got: Tensor, want: Tensor) -> str | None:
+    "One number, row or column is wrong, and at least three numbers or two rows are right."
+    wrong = ~_alike(got, want)
+    if wrong.sum() == 1 and wrong.numel() > 3:
+        return f"the number at {wrong.nonzero()[0].tolist()}"
+    for part, axis in _parts_of(want).items() if want.ndim > 1 else ():
+        found = wrong.movedim(axis, 0).reshape(wrong.shape[axis], -1).any(1)
+        if found.sum() == 1 and len(found) > 2:
+            return part.format(int(found.nonzero()))
+    return None
+
+
+_EVERYWHERE: dict[str, _Relation] = {
+    "the sign is wrong": lambda got, want: bool(_alike(got, -want).all()),
+    "all is {} times as large as it should be": _factor,
+    "all is {} than it should be": _more,
+}
+_RELATIONS: dict[str, _Relation] = {
+    "it gives NaN or infinity": lambda got, want: bool(want.isfinite().all() and not got.isfinite().all()),
+    "the result lies on its side: its last two axes are exchanged": (
+        lambda got, want: want.ndim > 1 and want.shape == want.mT.shape and bool(_alike(got, want.mT).all())
+    ),
+    **_EVERYWHERE,
+    "the order is wrong: {}": _reordered,
+    "only {} is wrong": _alone,
+}
+
 
 # %% ../nbs/94_agreement.ipynb #rest-fns
 def _untouched(fn: _Fn, examples: tuple[_Example, ...]) -> None:
@@ -135,7 +230,17 @@ def _same_gradients(fn: _Fn, reference: _Fn, examples: tuple[_Example, ...]) -> 
     right = [(f"example {i}, ", e) for i, e in enumerate(examples, 1) if _agrees(fn, reference, e)]
     tried = [_compare_gradients(fn, reference, example, which) for which, example in right]
     if not any(tried):
-        raise NotChecked("there is nothing to differentiate")
+        raise NotChecked("there is nothing to differentiate in the examples that it gets right")
+
+
+def _has_gradients(reference: _Fn, examples: tuple[_Example, ...]) -> bool:
+    "Whether a result of the reference depends on a floating argument; not so for whole numbers and masks."
+    try:
+        given = [_copied(example, grad=True) for example in examples]
+        results = [_parts(reference(*arguments)) for arguments in given if any(map(_floats, arguments))]
+        return any(_floats(t) and t.requires_grad for parts in results for t in parts)
+    except Exception:
+        return True  # then the property says what goes wrong
 
 
 def _agrees(fn: _Fn, reference: _Fn, example: _Example) -> bool:
@@ -166,7 +271,7 @@ def _compare_gradients(fn: _Fn, reference: _Fn, example: _Example, which: str) -
         if not nearly(got, want, 1e-4):
             bug = ("the values are right and their gradient is not: part of the computation is detached"
                    if got.isfinite().all() else "the values are right and their gradient is NaN or infinite")
-            raise Broken(f"{which}{_shown(fn, example)}: gradient of floating argument {i}, {first_difference(got, want)}", bug)
+            raise Broken(f"{which}{_shown(fn, example)}: gradient of floating argument {i}, {first_difference(got, want, 1e-4)}", bug)
     return True
 
 
@@ -181,6 +286,7 @@ def agreement_properties(
 ) -> Iterator[tuple[str, Callable[[], None]]]:  # name of the property, and what raises Broken or NotChecked
     "List what must hold of two functions that should do the same."
     for i, example in enumerate(examples):
-        yield f"example {i + 1}: the result is right", partial(_same_result, fn, reference, example)
+        yield f"example {i + 1}: the result is right", partial(_same_result, fn, reference, example, examples)
     yield "inputs are not modified", lambda: _untouched(fn, examples)
-    yield "gradients are right", lambda: _same_gradients(fn, reference, examples)
+    if _has_gradients(reference, examples):
+        yield "gradients are right", lambda: _same_gradients(fn, reference, examples)

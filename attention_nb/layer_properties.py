@@ -614,12 +614,12 @@ def _repeats(a: _Layer) -> None:
     with torch.no_grad():
         first, second = a(x), a(x)
     if not nearly(first, second, 1e-5, equal_nan=True):
-        raise Broken(f"called twice in evaluation: {first_difference(second, first)}", _chance_or_state(a, x), last=True)
+        raise Broken(f"called twice in evaluation: {first_difference(second, first, 1e-5)}", _chance_or_state(a, x), last=True)
     _check_finite(a, x, first, ", without gradients")
     y = a(x)
     if not nearly(y.detach(), first, 1e-4):
         raise Broken(
-            f"with and without gradients: {first_difference(y, first)}",
+            f"with and without gradients: {first_difference(y, first, 1e-4)}",
             "it behaves differently under no_grad: another path, or no mask there",
         )
 
@@ -1360,7 +1360,7 @@ def _state(a: _Layer) -> None:
     got = a.first(other, x)
     if not nearly(got, want, 1e-5):
         raise Broken(
-            f"saved and loaded: {first_difference(got, want)}",
+            f"saved and loaded: {first_difference(got, want, 1e-5)}",
             "its state dict is not all of it: a tensor or parameter is not registered",
         )
 
@@ -1414,7 +1414,7 @@ def _untouched(a: _Layer) -> None:
                 "it needs contiguous inputs: view() where reshape() or flatten() would do",
             ) from None
         if not nearly(got, want, 1e-4):
-            raise Broken(f"{how}: {first_difference(got, want)}", "it reads memory as if inputs were contiguous")
+            raise Broken(f"{how}: {first_difference(got, want, 1e-4)}", "it reads memory as if inputs were contiguous")
 
 
 def _large(a: _Layer) -> None:
@@ -1464,9 +1464,9 @@ def _half(a: _Layer) -> None:
                 f"it overflows in {dtype}: a number beyond the type's range",
             )
         check_dtype(y, dtype, "x")
-        close = (y.float() - want).detach().abs().max() <= tolerance * max(1.0, want.detach().abs().max().item())
-        if not close and not _close_if_calm(a, x, dtype, tolerance):
-            raise Broken(f"{dtype}: {first_difference(y.float(), want)}", f"it loses precision in {dtype}")
+        atol = tolerance * max(1.0, want.detach().abs().max().item())
+        if not nearly(y.float(), want, atol) and not _close_if_calm(a, x, dtype, tolerance):
+            raise Broken(f"{dtype}: {first_difference(y.float(), want, atol)}", f"it loses precision in {dtype}")
 
 
 def _close_if_calm(a: _Layer, x: Tensor, dtype: torch.dtype, tolerance: float) -> bool:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import torch
 import torch.nn as nn
@@ -121,6 +122,9 @@ class MultiHeadAttention(nn.Module):
         mask = _and_causal(mask, q, k) if causal else mask
         context, weights = scaled_dot_product_attention(q, k, v, mask, dropout_p)
         return self.out_proj(merge_heads(context)), weights
+
+    if TYPE_CHECKING:
+        __call__ = forward  # so that `layer(x)` is typed as `forward` is
 
     @classmethod
     def from_torch(

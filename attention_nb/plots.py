@@ -6,13 +6,17 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
 if TYPE_CHECKING:
     import altair as alt
+else:  # whoever evaluates annotations while the program runs, as nbdev does, needs the names but not the library
+    alt = SimpleNamespace(Chart=Any, FacetChart=Any, HConcatChart=Any, LayerChart=Any, VConcatChart=Any)
 
 # %% auto #0
 __all__ = ['heatmap', 'bars', 'head_grid', 'lines', 'softmax_slider', 'scale_slider', 'attention_explorer', 'dim_chooser',
@@ -22,6 +26,13 @@ __all__ = ['heatmap', 'bars', 'head_grid', 'lines', 'softmax_slider', 'scale_sli
 BLUE = "#4c78a8"  # readable on white and on near-black
 # Print in the colour of the axis labels, whatever the theme: a fill given by Vega-Lite would be black in all.
 PRINT = dict(style="guide-label", filled=False, stroke="transparent")
+# A chart does not know the page that shows it: what is no data takes the colour of the text around it, and changes with
+# it, since it is drawn in SVG.
+INK = "currentColor"
+LOOK = dict(
+    axis=dict(domainColor=INK, domainOpacity=0.4, tickColor=INK, tickOpacity=0.4, gridColor=INK, gridOpacity=0.12),
+    title=dict(color=INK), style={name: dict(fill=INK) for name in ("guide-label", "guide-title")}, view=dict(stroke=None))
+SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"  # Altair names its own 5.20; JupyterLab's 5.6 draws it as well
 
 
 def _altair() -> Any:
@@ -32,6 +43,13 @@ def _altair() -> Any:
         raise ImportError('Charts need Altair: pip install "attention_nb[plots]"') from e
     altair.renderers.enable("mimetype")  # the output is the chart's data, so a page can draw it later
     return altair
+
+
+def _shown(chart: Any, title: str, says: str, tables: Sequence[Any] = (), **more: Any) -> Any:
+    "A whole chart, for a page of any colour; `tables` say how its numbers are read without it."
+    usermeta = dict(embedOptions=dict(renderer="svg"), **(dict(tables=tables) if tables else {}))
+    return chart.properties(title=title, description=f"{title}: {says}", background="transparent", config=LOOK,
+                            usermeta=usermeta, **{"$schema": SCHEMA}, **more)
 
 
 def _labels(tokens: Sequence[str]) -> list[str]:
@@ -93,8 +111,7 @@ def heatmap(
     step = max(42, 6 * max(len(c) for c in _labels(cols)))  # six words fit a phone
     chart = _layers(min(0.0, *values), max(values), digits, step, legend, row_title, col_title)
     chart.data = alt.Data(values=cells)
-    return chart.properties(title=title, background="transparent",
-                            description=f"{title}: a heatmap, rows: {row_title}, {len(rows)}; columns: {col_title}, {len(cols)}.")
+    return _shown(chart, title, f"a heatmap, rows: {row_title}, {len(rows)}; columns: {col_title}, {len(cols)}.")
 
 # %% ../nbs/90_plots.ipynb #bars-fn
 def bars(
@@ -114,9 +131,8 @@ def bars(
         x=alt.X("value:Q", title=legend, axis=alt.Axis(labelSeparation=8)),
         y=alt.Y("key:N", sort=None, title=None), tooltip=["key:N", "value:Q"])
     text = base.mark_text(align="left", dx=4, **PRINT).encode(text=alt.Text("value:Q", format=f".{digits}f"))
-    return alt.layer(base.mark_bar(color=BLUE), text).properties(
-        width=320, height=alt.Step(24), title=title, background="transparent",
-        description=f"{title}: {len(rows)} horizontal bars.")
+    both = alt.layer(base.mark_bar(color=BLUE), text).properties(width=320, height=alt.Step(24))
+    return _shown(both, title, f"{len(rows)} horizontal bars.")
 
 # %% ../nbs/90_plots.ipynb #heads-fn
 def head_grid(
@@ -139,8 +155,7 @@ def head_grid(
     chart = _layers(0.0, max(c["value"] for c in cells), digits, orient="bottom")  # the names stand above
     facet = alt.Facet("head:N", title=None, sort=names, header=alt.Header(labelFontWeight="bold"))
     grid = chart.facet(data=alt.Data(values=cells), facet=facet, columns=columns)
-    return grid.properties(title=title, background="transparent",
-                           description=f"{title}: {len(weights)} heatmaps, {len(rows)} queries by {len(cols)} keys.")
+    return _shown(grid, title, f"{len(weights)} heatmaps, {len(rows)} queries by {len(cols)} keys.")
 
 # %% ../nbs/90_plots.ipynb #lines-fn
 def lines(
@@ -161,11 +176,11 @@ def lines(
     dash = alt.StrokeDash("line:N", title=None, sort=None, legend=alt.Legend(orient="bottom"))
     colour = alt.Color("line:N", title=None, sort=None, scale=alt.Scale(scheme="tableau10"))
     axis = alt.Axis(labelSeparation=8)
-    return alt.Chart(alt.Data(values=rows)).mark_line(point=True).encode(
+    chart = alt.Chart(alt.Data(values=rows)).mark_line(point=True).encode(
         x=alt.X("x:Q", title=x_title, scale=x_scale, axis=axis), y=alt.Y("y:Q", title=y_title, scale=y_scale, axis=axis),
         color=colour, strokeDash=dash, tooltip=["line:N", "x:Q", "y:Q"],
-    ).properties(width=380, height=220, title=title, background="transparent",
-                 description=f"{title}: {y_title} against {x_title}, lines: {', '.join(ys)}.")
+    ).properties(width=380, height=220)
+    return _shown(chart, title, f"{y_title} against {x_title}, lines: {', '.join(ys)}.")
 
 # %% ../nbs/90_plots.ipynb #respond-helpers
 ORANGE = "#f58518"  # what is chosen, and negative numbers
@@ -223,9 +238,7 @@ def _respond(body: Any, chosen: Sequence[Any], title: str, says: str, tables: Se
         align="left", baseline="top", fontSize=13, lineHeight=18, lineBreak="\n", **PRINT,
     ).encode(text="text:N", x=alt.value(-MARGIN), y=alt.value(0))
     chart = alt.vconcat(notes.properties(name="readout", width=270, height=18 * n_lines), body, spacing=14)
-    return chart.add_params(*params).properties(
-        title=title, description=f"{title}: {says}", datasets=datasets, usermeta=dict(tables=tables),
-        background="transparent", padding=2).configure_view(stroke=None)
+    return _shown(chart.add_params(*params), title, says, tables, datasets=datasets, padding=2)
 
 # %% ../nbs/90_plots.ipynb #softmax-slider-fn
 def _half_bars(data: str, field: str, top: float, axis: Any) -> alt.LayerChart:
@@ -374,11 +387,17 @@ def _steps(sentence: str, words: Sequence[str], scores: Tensor, scaled: Tensor, 
              for a, (s, t, w, m) in zip(at, lines) for j, k in enumerate(names)]
     sums = [dict(a, key="sum", **dict(zip([*STEPS[2:], *parts], [_rounded(w.sum(), 2), *c])))
             for a, w, c in zip(at, weights, _rounded(context))]
-    best = [max((step for step in steps if step["at"] == i), key=lambda step: step["weight"]) for i in range(n)]
+    best = [_best([step for step in steps if step["at"] == i]) for i in range(n)]
     notes = [dict(a, text=f"query “{a['query']}”\nbest key “{b['key']}”: score {_said(b['score'])} → "
                           f"{_said(b['÷ √d_k'])}, weight {_said(b['weight'])}\ncontext {', '.join(map(_said, c))}")
              for a, b, c in zip(at, best, _rounded(context))]
     return dict(steps=steps, sums=sums, notes=notes)
+
+
+def _best(steps: list[dict[str, Any]]) -> dict[str, Any]:
+    "The step of the largest weight; of those that differ by rounding alone, the first."
+    top = max(step["weight"] for step in steps)
+    return next(step for step in steps if step["weight"] > top - 5e-4)
 
 
 def _framed_weights(n: int, chosen: Any, here: Any) -> alt.LayerChart:
@@ -588,3 +607,20 @@ def head_chooser(
     return _respond(alt.concat(thumbs, large, columns=2, spacing=30), [head], title,
                     f"{len(names)} heads, {len(rows)} queries by {len(cols)} keys; one is drawn large.", tables,
                     datasets)
+
+# %% ../nbs/90_plots.ipynb #quarto-fn
+def _anchored(heading: re.Match[str]) -> str:
+    "A heading with the anchor that JupyterLab gives it."
+    anchor = heading[1].replace("`", "").replace(" ", "-")
+    return f'{heading[0]} {{id="{anchor}"}}'
+
+
+def _for_quarto(cell: Any) -> None:
+    "Make what Quarto would not show of a cell into what it does."
+    for out in cell.get("outputs", []):
+        if spec := out.get("data", {}).get("application/vnd.vegalite.v5+json"):
+            import vl_convert
+
+            out["data"] = {"image/svg+xml": vl_convert.vegalite_to_svg(spec)}
+    if cell.cell_type == "markdown":
+        cell.source = re.sub(r'(?m)^##+ ([^\n"{}$]+)$', _anchored, cell.source)

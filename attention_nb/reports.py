@@ -9,7 +9,7 @@ import inspect
 import io
 import linecache
 import logging
-import math
+import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -190,7 +190,7 @@ def first_line(
 
 def _place(e: BaseException) -> str:
     "The last line of code under test on the way to an error, in brackets; empty if there is none."
-    steps = [(f, line) for f, line in traceback.walk_tb(e.__traceback__) if _is_theirs(f.f_globals.get("__name__", ""))]
+    steps = [(f, line) for f, line in traceback.walk_tb(e.__traceback__) if _is_theirs(f.f_globals)]
     if not steps:
         return ""
     code, line = steps[-1][0].f_code, steps[-1][1]
@@ -199,8 +199,12 @@ def _place(e: BaseException) -> str:
     return f" ({file}line {line}{text and ': '}{text[:80]})"
 
 
-def _is_theirs(module: str) -> bool:
-    return module.partition(".")[0] not in (__name__.partition(".")[0], "torch", "contextlib", "functools")
+def _is_theirs(names: Mapping[str, Any]) -> bool:
+    "Whether a module, by its names, is part neither of this package, nor of torch, nor of Python, which imports it."
+    module = names.get("__package__") or names.get("__name__", "")  # the package tells what `python -m` calls __main__
+    top = module.partition(".")[0]
+    return top not in (__name__.partition(".")[0], "torch") and top not in sys.stdlib_module_names
+
 
 # %% ../nbs/93_reports.ipynb #numbers-fns
 def nearly(
@@ -210,18 +214,27 @@ def nearly(
     equal_nan: bool = False,  # does NaN in the same place count as the same?
 ) -> bool:  # True for one shape and nearly the same finite values
     "Compare two tensors."
-    return a.shape == b.shape and torch.allclose(a.double(), b.double(), rtol=1e-3, atol=atol, equal_nan=equal_nan)
+    return a.shape == b.shape and not _apart(a, b, atol, equal_nan).any()
+
+
+def _apart(a: Tensor, b: Tensor, atol: float, equal_nan: bool) -> Tensor:
+    "Where two tensors of one shape differ by more than the tolerance."
+    return ~torch.isclose(a.double(), b.double(), rtol=1e-3, atol=atol, equal_nan=equal_nan)
 
 
 def first_difference(
     got: Tensor,  # what came out
     want: Tensor,  # what should have
+    atol: float = 2e-4,  # how far apart small numbers may be, as in `nearly`
 ) -> str:  # place and both numbers, or both shapes
-    "Say where two tensors differ most, or that their shapes do."
+    "Say where two tensors first differ by more than the tolerance, or that their shapes do."
     if got.shape != want.shape:
         return f"it gives shape {tuple(got.shape)}, expected {tuple(want.shape)}"
-    off = (got.detach().double() - want.detach().double()).abs().nan_to_num(nan=math.inf)
-    place = tuple(int(i) for i in torch.unravel_index(off.argmax(), off.shape))
+    # Not where they differ most: of two places that differ about as much, rounding would choose. NaN beside NaN and
+    # what differs less count only where nothing else does.
+    degrees = (_apart(got, want, atol, True), _apart(got, want, atol, False), got != want)
+    degree = torch.stack(degrees).sum(0)
+    place = tuple(int(i) for i in torch.unravel_index(degree.argmax(), degree.shape))  # the first, in reading order
     at = f"at {list(place)} " if place else ""
     return f"{at}it gives {_number(got[place])}, expected {_number(want[place])}"
 
@@ -343,10 +356,10 @@ def check_repeats(
         chance = nearly(_seeded(f), _seeded(f), 1e-6, equal_nan=True)
         bug = _CHANCE if chance else _KEPT
         seed = "" if chance else ", with one random seed too"
-        raise Broken(f"called twice{seed}: {first_difference(second, first)}", bug, last=True)
+        raise Broken(f"called twice{seed}: {first_difference(second, first, 1e-6)}", bug, last=True)
     between()
     if not nearly(first, after := f(), 1e-6, equal_nan=True):
-        raise Broken(f"called again after other inputs: {first_difference(after, first)}", _KEPT, last=True)
+        raise Broken(f"called again after other inputs: {first_difference(after, first, 1e-6)}", _KEPT, last=True)
 
 
 @contextmanager

@@ -5,6 +5,8 @@
 # %% ../nbs/03_self_attention.ipynb #imports
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch.nn as nn
 import torch.nn.functional as F
 from torch import Tensor
@@ -77,3 +79,6 @@ class SelfAttention(nn.Module):
         if isinstance(mask, Tensor) and mask.ndim > x.ndim:
             mask = mask.squeeze(-3)  # a mask made for heads, (b, 1, n_q, n_k), fits a single head
         return scaled_dot_product_attention(self.q_proj(x), self.k_proj(memory), self.v_proj(memory), mask)
+
+    if TYPE_CHECKING:
+        __call__ = forward  # so that `layer(x)` is typed as `forward` is

@@ -142,7 +142,7 @@ def _softmax_agrees(s: _Softmax) -> None:
                 if not nearly(got, want, 1e-5):
                     break
             raise Broken(
-                f"{numbers_of(x=x)}, shape {tuple(x.shape)}, dim={d}: {first_difference(got, want)}",
+                f"{numbers_of(x=x)}, shape {tuple(x.shape)}, dim={d}: {first_difference(got, want, 1e-5)}",
                 "its numbers are not exp(x) / Σ exp(x), and they fit no bug known here",
                 symptom=True,
                 unknown=True,
@@ -199,7 +199,7 @@ def _softmax_gradients(s: _Softmax) -> None:
     got, want = torch.autograd.grad(w, x, up)[0], torch.autograd.grad(torch.softmax(x, -1), x, up)[0]
     if s.sound and not nearly(got, want, 1e-4):
         raise Broken(
-            f"shape (3, 5): {first_difference(got, want)}",
+            f"shape (3, 5): {first_difference(got, want, 1e-4)}",
             "the gradient is not that of the values: a part, such as the sum or the exponential, is detached",
         )
 
@@ -221,13 +221,13 @@ def _softmax_large(s: _Softmax) -> None:
         if s.sound and not nearly(w, torch.softmax(x, -1), 1e-4):
             s.sound = False  # what else it gets wrong follows from this
             raise Broken(
-                f"{numbers_of(x=x)}: {first_difference(w, torch.softmax(x, -1))}",
+                f"{numbers_of(x=x)}: {first_difference(w, torch.softmax(x, -1), 1e-4)}",
                 "large numbers are cut off or rounded: a clamp, or something small added to the sum of"
                 " exponentials, which underflows: subtract the row's largest number",
             )
     for shown, x in _peaks():
         if not nearly(s(x), torch.softmax(x, -1), 1e-4) and s.sound:
-            raise Broken(f"{shown}: {first_difference(s(x), torch.softmax(x, -1))}", _PART)
+            raise Broken(f"{shown}: {first_difference(s(x), torch.softmax(x, -1), 1e-4)}", _PART)
 
 
 def _peaks() -> Iterator[tuple[str, Tensor]]:
@@ -380,7 +380,7 @@ def _ms_agrees(m: _MaskedSoftmax) -> None:
                 f" {_shown(m(small, allowed)[0])}, expected [1, 0]"
             )
         except Exception:
-            example = f"scores {tuple(scores.shape)}: {first_difference(got, want)}"
+            example = f"scores {tuple(scores.shape)}: {first_difference(got, want, 1e-5)}"
         raise Broken(example, bug, symptom=True, unknown=True)
 
 
@@ -424,7 +424,7 @@ def _ms_all(m: _MaskedSoftmax) -> None:
     got, want = m(scores, torch.ones_like(scores, dtype=torch.bool)), torch.softmax(scores, -1)
     if not nearly(got, want, 1e-5):
         raise Broken(
-            f"all allowed: {first_difference(got, want)}", "with nothing masked it is not softmax", symptom=True
+            f"all allowed: {first_difference(got, want, 1e-5)}", "with nothing masked it is not softmax", symptom=True
         )
 
 
@@ -440,7 +440,7 @@ def _ms_hidden(m: _MaskedSoftmax) -> None:
                 bug = _OVERFLOWS
             elif m.sound and number == 100 and got[full].max() < 1e-6:
                 bug = _AFTER
-            example = f"forbidden scores of {number:g}: {first_difference(got, before)}"
+            example = f"forbidden scores of {number:g}: {first_difference(got, before, 1e-5)}"
             raise Broken(example, bug, symptom=not m.sound)
 
 
@@ -474,7 +474,7 @@ def _ms_large(m: _MaskedSoftmax) -> None:
             )
         if m.sound and not nearly(w.detach(), want, 1e-4):
             raise Broken(
-                f"scores around {shift:g}: {first_difference(w, want)}",
+                f"scores around {shift:g}: {first_difference(w, want, 1e-4)}",
                 "large scores are cut off or rounded: the largest "
                 "ALLOWED score of each row must be subtracted, not another",
             )
@@ -489,7 +489,7 @@ def _ms_large(m: _MaskedSoftmax) -> None:
     for shown, row in _peaks():
         x = row.expand(2, 3, 5, -1).clone()
         if m.sound and not nearly(w := m(x, x > -1), want := torch.softmax(x, -1), 1e-4):
-            raise Broken(f"{shown}, all allowed: {first_difference(w, want)}", _PART)
+            raise Broken(f"{shown}, all allowed: {first_difference(w, want, 1e-4)}", _PART)
 
 
 def _ms_broadcast(m: _MaskedSoftmax) -> None:
@@ -510,7 +510,7 @@ def _ms_broadcast(m: _MaskedSoftmax) -> None:
             ) from None
         if m.sound and not nearly(got, want := _oracle(scores, mask), 1e-5):
             raise Broken(
-                f"a mask of shape {shape}: {first_difference(got, want)}",
+                f"a mask of shape {shape}: {first_difference(got, want, 1e-5)}",
                 "every sentence gets the mask of the first one"
                 if nearly(got, _oracle(scores, mask[:1]), 1e-5)
                 else "the mask is broadcast along the wrong axis: it hides queries or heads where it should hide keys",
@@ -559,7 +559,7 @@ def _ms_gradients(m: _MaskedSoftmax) -> None:
         grads.append(torch.autograd.grad(w, x, up)[0])
     if m.sound and not nearly(grads[0], grads[1], 1e-4):
         raise Broken(
-            first_difference(*grads),
+            first_difference(*grads, 1e-4),
             "the gradient is not that of the values: a part is detached, or a forbidden score gets a gradient",
         )
 
@@ -588,7 +588,7 @@ def _ms_half(m: _MaskedSoftmax) -> None:
         check_dtype(w, dtype, "scores")
         if not w.isfinite().all() or not nearly(w.float(), m(x.float(), full).float(), atol):
             raise Broken(
-                f"{dtype}: {first_difference(w.float(), m(x.float(), full).float())}",
+                f"{dtype}: {first_difference(w.float(), m(x.float(), full).float(), atol)}",
                 f"it overflows or loses precision in {dtype}",
             )
 

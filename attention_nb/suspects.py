@@ -140,6 +140,17 @@ _WEIGHINGS: dict[str, _Weigh] = {
 }
 
 # %% ../nbs/80_suspects.ipynb #mask-fns
+def _strict(empty: float) -> _Weigh:
+    "Softmax without the diagonal, where `empty` stands for minus infinity and shows in the rows that see nothing."
+    return lambda s, a: s.masked_fill(~a.tril(-1), empty).softmax(-1)
+
+
+_STRICT = {
+    "the mask is off by one: a query does not see itself, its own place (diagonal); the first, with nothing to see,"
+    f" gets {gets}": _strict(empty)
+    for gets, empty in (("NaN", _NEG_INF), ("the mean of all values", -1e9))
+}
+
 # With a mask only. Several are correct weights of a wrong mask.
 _MASKINGS: dict[str, _Weigh] = {
     "the mask is not applied: what it forbids, such as the future, is seen": lambda s, a: softmax(s),
@@ -199,7 +210,7 @@ _MASKINGS: dict[str, _Weigh] = {
     "the first key is always seen, whatever the mask says": lambda s, a: masked_softmax(
         s, a | (torch.arange(s.shape[-1]) == 0)
     ),
-}
+} | _STRICT
 
 # %% ../nbs/80_suspects.ipynb #slice-fns
 def _without(s: Tensor, a: Tensor, j: int) -> Tensor:
@@ -324,13 +335,16 @@ def _line_up(
     scores = q @ k.mT * factors
     plain = masked_softmax(scores, allowed) @ v
     makers: list[tuple[str, Callable[[], Tensor]]] = [("", lambda: plain)]
+    one = factors[:1]  # with a wrong mask besides: three bugs would be too many
     weighings = _WEIGHINGS | (_MASKINGS if mask is not None else {})
     makers += [(bug, partial(_weighed, f, scores, allowed, v)) for bug, f in weighings.items()]
     makers += [(bug, partial(_routed, f, q, k, v, allowed, factors)) for bug, f in _ROUTES.items()]
+    for also, weigh in _STRICT.items() if mask is not None else ():
+        makers += [(f"{bug}; and {also}", partial(_routed, f, q, k, v, allowed, one, weigh)) for bug, f in _ROUTES.items()]
     makers += [(bug, partial(f, plain, q, k, v)) for bug, f in _AFTERS.items()]
     for bug, make in makers:
         try:
-            yield [[s for s in (how, bug) if s] for how in scales], make()
+            yield [[s for s in (how, *bug.split("; and ")) if s] for how in scales], make()
         except (RuntimeError, IndexError, ValueError):
             continue  # this bug needs other shapes
 
@@ -340,10 +354,12 @@ def _weighed(weigh: _Weigh, scores: Tensor, allowed: Tensor, v: Tensor) -> Tenso
     return weigh(scores, allowed) @ v
 
 
-def _routed(route: _Route, q: Tensor, k: Tensor, v: Tensor, allowed: Tensor, factors: Tensor) -> Tensor:
+def _routed(
+    route: _Route, q: Tensor, k: Tensor, v: Tensor, allowed: Tensor, factors: Tensor, weigh: _Weigh = masked_softmax
+) -> Tensor:
     "Attention over other inputs, at every scale."
     q, k, v = route(q, k, v)
-    return masked_softmax(q @ k.mT * factors, allowed) @ v
+    return weigh(q @ k.mT * factors, allowed) @ v
 
 
 def attention_suspects(

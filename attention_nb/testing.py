@@ -5,6 +5,7 @@
 # %% ../nbs/91_testing.ipynb #imports
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -13,16 +14,32 @@ from torch import Tensor
 from torch.testing import assert_close
 
 # %% auto #0
-__all__ = ['assert_printed', 'assert_raises', 'assert_same_grads', 'random_qkv']
+__all__ = ['as_lists', 'assert_printed', 'assert_raises', 'assert_same_grads', 'random_qkv']
 
 # %% ../nbs/91_testing.ipynb #printed-fn
+def as_lists(
+    x: Tensor,  # any shape
+    indent: int = 1,  # how far rows after the first are set in
+) -> str:  # Python code
+    "Write a tensor as nested lists of numbers with four decimals, a row to a line."
+    if x.ndim > 1:
+        rows = [as_lists(row, indent + 1) for row in x]
+        return "[" + (",\n" + " " * indent).join(rows) + "]"
+    numbers = [
+        f"{round(v, 4) + 0.0:.4f}" if math.isfinite(v) else f'float("{v}")'  # + 0.0: no -0.0000
+        for v in x.flatten().tolist()
+    ]
+    return f"[{', '.join(numbers)}]" if x.ndim else numbers[0]
+
+
 def assert_printed(
     actual: Tensor,  # what was computed, any shape
     printed: Any,  # the printed numbers as (nested) lists, four decimals
 ) -> None:
     "Raise AssertionError unless `actual` has the printed shape and values, to four decimals."
-    expected = torch.tensor(printed, dtype=torch.float64)
-    assert_close(actual.detach().double().cpu(), expected, atol=1e-4, rtol=0)
+    expected, got = torch.tensor(printed, dtype=torch.float64), actual.detach().double().cpu()
+    assert_close(got, expected, atol=1e-4, rtol=0, msg=lambda why: (
+        f"{why}\n\nIf the new values are right, these are they:\n{as_lists(got)}"))
 
 # %% ../nbs/91_testing.ipynb #raises-fn
 def assert_raises(
