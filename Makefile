@@ -20,7 +20,7 @@ test: $(READY)  ## check everything that must hold
 	$(BIN)/python -m pytest tests
 
 book: export  ## make the book one EPUB file, dist/attention_nb.epub
-	$(BIN)/python site/build.py --epub dist/attention_nb.epub
+	$(BIN)/python website/build.py --epub dist/attention_nb.epub
 
 # In tools/jupyter: what is saved is clean for git, and the arrow keys move a figure's slider. Only this Lab reads it.
 lab: NBS := nbs
@@ -45,10 +45,10 @@ outputs: export
 	@$(BIN)/python tools/outputs.py refresh || { echo "docs/ and README.md are as they were: they are built when all cells pass." >&2; exit 1; }
 
 pages: export
-	$(BIN)/python site/build.py
+	$(BIN)/python website/build.py
 
 card: $(READY)
-	$(BIN)/python site/card.py
+	$(BIN)/python website/card.py
 
 hooks: $(READY)  ## teach git and your Jupyter to merge and clean notebooks
 	$(BIN)/nbdev_install_hooks

@@ -43,7 +43,7 @@ setup(
     extras_require={"plots": plots, "dev": dev},
     entry_points={
         "nbdev": ["attention_nb=attention_nb._modidx:d"],
-        "console_scripts": ["attention-nb=attention_nb.command_line:main"],
+        "console_scripts": ["attention-nb=attention_nb.checks.command_line:main"],
     },
     classifiers=[
         "Development Status :: 3 - Alpha",

@@ -12,7 +12,7 @@ import torch
 from fastcore.basics import uniqueify
 from torch import Tensor
 
-from .guards import check_sizes, check_text, real_row, whole_numbers, word_list
+from .tools.guards import expect_sizes, expect_text, real_row, whole_numbers, word_list
 
 # %% auto #0
 __all__ = ['tokenize', 'Vocab', 'one_hot', 'number_corpus', 'one_hot_vectors', 'sentence_embed', 'journey']
@@ -22,7 +22,7 @@ def tokenize(
     text: str,  # a sentence; case is kept
 ) -> list[str]:  # its words in order, without punctuation
     "Split `text` into words; ValueError if there are none."
-    check_text(text=text)
+    expect_text(text=text)
     return re.findall(r"\w+(?:['’]\w+)*", text)
 
 # %% ../nbs/00_embeddings.ipynb #vocab-class
@@ -52,7 +52,7 @@ class Vocab:
     ) -> Tensor:  # their ids, (n,), int64
         "Turn words into ids; ValueError names the words that are not known."
         if isinstance(words, str):
-            check_text(words=words)
+            expect_text(words=words)
             words = tokenize(words)
         words = word_list("words", words)
         if not words:
@@ -84,7 +84,7 @@ def one_hot(
     size: int,  # how many words there are
 ) -> Tensor:  # `ids.shape` and then `size`: 1.0 in the place of the id, 0.0 elsewhere
     "Turn each id into a row of zeros with a single one; ValueError for an id outside 0 … size - 1."
-    check_sizes(size=size)
+    expect_sizes(size=size)
     ids = whole_numbers("ids", ids)
     if ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < size:
         raise ValueError(f"ids: expected numbers from 0 to {size - 1}; got {int(ids.min())} to {int(ids.max())}")
@@ -113,7 +113,7 @@ def sentence_embed(
     "Look up every word's vector and stack them; ValueError names the words that have none."
     if not isinstance(vectors, Mapping):
         raise TypeError(f"vectors: expected a mapping from words to vectors; got {type(vectors).__name__}")
-    check_text(sentence=sentence)
+    expect_text(sentence=sentence)
     words = tokenize(sentence)
     if unknown := uniqueify(w for w in words if w not in vectors):
         raise ValueError(f"unknown words {unknown}: expected words among {_some(list(vectors))}")

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from attention_nb.guards import (
-    check_bias, check_device, check_float_type, check_mask, check_sizes, check_tensors,
+from attention_nb.tools.guards import (
+    expect_bias, expect_device, expect_float_type, expect_mask, expect_sizes, expect_tensors,
     whole_numbers)
 
 # %% auto #0
@@ -26,8 +26,8 @@ def causal_mask(
 ) -> Tensor:  # boolean, True = may attend, (n_q, n_k)
     "Allow each query the keys up to its own place; the last query stands at the last key."
     n_k = n_q if n_k is None else n_k
-    check_sizes(n_q=n_q, n_k=n_k)
-    check_device(device)
+    expect_sizes(n_q=n_q, n_k=n_k)
+    expect_device(device)
     return torch.ones(n_q, n_k, dtype=torch.bool, device=device).tril(n_k - n_q)
 
 # %% ../nbs/04_masks.ipynb #padding-fn
@@ -40,7 +40,7 @@ def padding_mask(
     if lengths.ndim != 1 or len(lengths) == 0:
         raise ValueError(f"lengths: expected shape (b,), one per sentence; got {tuple(lengths.shape)}")
     n = int(lengths.max()) if n is None else n
-    check_sizes(n=n)
+    expect_sizes(n=n)
     if lengths.min() < 0 or lengths.max() > n:
         raise ValueError(f"lengths: expected numbers from 0 to n = {n}; got {lengths.tolist()}")
     return (torch.arange(n, device=lengths.device) < lengths[:, None])[:, None, None, :]
@@ -51,12 +51,12 @@ def to_attn_mask(
     shape: Sequence[int],  # shape of the scores, (b, h, n_q, n_k)
 ) -> Tensor:  # boolean, True = blocked, (b * h, n_q, n_k)
     "Convert to the `attn_mask` of torch.nn.MultiheadAttention."
-    check_mask(mask)
+    expect_mask(mask)
     if not isinstance(shape, Sequence) or len(shape) != 4:
         raise ValueError(f"shape: expected (b, h, n_q, n_k); got {shape}")
-    check_sizes(**dict(zip(("b", "h", "n_q", "n_k"), shape)))
+    expect_sizes(**dict(zip(("b", "h", "n_q", "n_k"), shape)))
     mask = mask.unsqueeze(1) if mask.ndim == 3 else mask
-    check_mask(mask, shape)
+    expect_mask(mask, shape)
     return ~mask.expand(*shape).flatten(0, 1)
 
 
@@ -64,7 +64,7 @@ def to_key_padding_mask(
     mask: Tensor,  # boolean, True = may attend, (b, 1, 1, n_k), as `padding_mask` makes it
 ) -> Tensor:  # boolean, True = blocked, (b, n_k)
     "Convert a padding mask to the `key_padding_mask` of torch.nn.MultiheadAttention."
-    check_mask(mask)
+    expect_mask(mask)
     if mask.ndim != 4 or mask.shape[1:3] != (1, 1):
         raise ValueError(f"mask: expected shape (b, 1, 1, n_k), the same for all heads and queries; got {tuple(mask.shape)}")
     return ~mask[:, 0, 0]
@@ -75,8 +75,8 @@ def mask_to_bias(
     dtype: torch.dtype = torch.float32,  # the type of the scores it will be added to
 ) -> Tensor:  # 0 where True, -inf where False, shape of `mask`
     "Write a mask as numbers to be added to the scores."
-    check_mask(mask)
-    check_float_type(dtype=dtype)
+    expect_mask(mask)
+    expect_float_type(dtype=dtype)
     return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, float("-inf"))
 
 
@@ -84,7 +84,7 @@ def bias_to_mask(
     bias: Tensor,  # 0 where allowed; -inf, or the lowest number of its type, where not
 ) -> Tensor:  # boolean, True = may attend, shape of `bias`
     "Read numbers that would be added to the scores as a mask; ValueError if they are more than a mask."
-    check_bias(bias=bias)
+    expect_bias(bias=bias)
     return bias == 0
 
 # %% ../nbs/04_masks.ipynb #torch-from-fn
@@ -94,7 +94,7 @@ def from_torch_masks(
     n_heads: int = 1,  # h, to part the first dimension of a three-dimensional `attn_mask`
 ) -> Tensor | None:  # boolean, True = may attend, broadcasts to (b, h, n_q, n_k); None if both are None
     "Convert the two masks of torch.nn.MultiheadAttention to one of ours."
-    check_sizes(n_heads=n_heads)
+    expect_sizes(n_heads=n_heads)
     attn, keys = _allowed("attn_mask", attn_mask, (2, 3)), _allowed("key_padding_mask", key_padding_mask, (2,))
     if attn is not None and attn.ndim == 3:
         if attn.shape[0] % n_heads:
@@ -111,12 +111,12 @@ def _allowed(name: str, mask: Tensor | None, ndims: tuple[int, ...]) -> Tensor |
     "One of PyTorch's masks, where True = blocked or numbers are added, as ours."
     if mask is None:
         return None
-    check_tensors(**{name: mask})
+    expect_tensors(**{name: mask})
     if not (mask.dtype == torch.bool or mask.is_floating_point()):
         raise TypeError(f"{name}: expected a boolean tensor (True = blocked) or a float bias; got {mask.dtype}")
     if mask.ndim not in ndims:
         raise ValueError(f"{name}: expected {' or '.join(map(str, ndims))} dimensions; got shape {tuple(mask.shape)}")
     if mask.dtype == torch.bool:
         return ~mask
-    check_bias(**{name: mask})
+    expect_bias(**{name: mask})
     return mask == 0

@@ -13,8 +13,8 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch import Tensor
 
-from .guards import (
-    check_flags, check_heads, check_inputs, check_mask, check_qkv, check_share, check_tensors)
+from .tools.guards import (
+    expect_flags, expect_heads, expect_inputs, expect_mask, expect_qkv, expect_share, expect_tensors)
 from .masks import causal_mask
 from .self_attention import scaled_dot_product_attention
 
@@ -27,10 +27,10 @@ def split_heads(
     n_heads: int,  # h, a divisor of d_model
 ) -> Tensor:  # (..., h, n, d_head), where head i holds the i-th part of every row
     "Cut every row into `n_heads` parts and bring the heads to the front."
-    check_tensors(x=x)
+    expect_tensors(x=x)
     if x.ndim < 2:
         raise ValueError(f"x: expected shape (..., n, d_model); got {tuple(x.shape)}")
-    check_heads(x.shape[-1], n_heads)
+    expect_heads(x.shape[-1], n_heads)
     return x.unflatten(-1, (n_heads, -1)).transpose(-3, -2)
 
 
@@ -38,7 +38,7 @@ def merge_heads(
     x: Tensor,  # one row per head and word, (..., h, n, d_head)
 ) -> Tensor:  # (..., n, h * d_head)
     "Lay the parts of all heads side by side again; the inverse of `split_heads`."
-    check_tensors(x=x)
+    expect_tensors(x=x)
     if x.ndim < 3:
         raise ValueError(f"x: expected shape (..., h, n, d_head); got {tuple(x.shape)}")
     return x.transpose(-3, -2).flatten(-2)
@@ -53,12 +53,12 @@ def fused_attention(
     dropout_p: float = 0.0,  # share of the weights to drop; pass 0 in evaluation
 ) -> Tensor:  # context, (..., n_q, d_v)
     "Attend through torch.nn.functional.scaled_dot_product_attention, which need not store the weights."
-    check_qkv(q, k, v)
-    check_share(dropout_p=dropout_p)
-    check_flags(causal=causal)
+    expect_qkv(q, k, v)
+    expect_share(dropout_p=dropout_p)
+    expect_flags(causal=causal)
     n_q, n_k = q.shape[-2], k.shape[-2]
     if mask is not None:
-        check_mask(mask, (*q.shape[:-1], n_k))
+        expect_mask(mask, (*q.shape[:-1], n_k))
         mask = torch.atleast_2d(mask)
     if causal and (mask is not None or n_q != n_k):
         mask, causal = _and_causal(mask, q, k), False
@@ -74,10 +74,10 @@ def _and_causal(mask: Tensor | None, q: Tensor, k: Tensor) -> Tensor:
 def _for_heads(mask: Tensor | None, shape: tuple[int, ...]) -> Tensor | None:
     "A mask that broadcasts to scores of `shape` (..., h, n_q, n_k); one without a head axis is meant for every head."
     if isinstance(mask, Tensor) and mask.ndim == len(shape) - 1:
-        check_mask(mask, (*shape[:-3], *shape[-2:]))
+        expect_mask(mask, (*shape[:-3], *shape[-2:]))
         return mask.unsqueeze(-3)
     if mask is not None:
-        check_mask(mask, shape)
+        expect_mask(mask, shape)
     return mask
 
 # %% ../nbs/05_multi_head_attention.ipynb #layer-class
@@ -92,9 +92,9 @@ class MultiHeadAttention(nn.Module):
         dropout: float = 0.0,  # share of the weights to drop in training
     ):
         super().__init__()
-        check_heads(d_model, n_heads)
-        check_share(dropout=dropout)
-        check_flags(bias=bias)
+        expect_heads(d_model, n_heads)
+        expect_share(dropout=dropout)
+        expect_flags(bias=bias)
         self.n_heads, self.dropout = n_heads, dropout
         self.q_proj = nn.Linear(d_model, d_model, bias=bias)
         self.k_proj = nn.Linear(d_model, d_model, bias=bias)
@@ -111,8 +111,8 @@ class MultiHeadAttention(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:  # out (b, n_q, d_model); weights (b, h, n_q, n_k) or None
         "Attend from `x` to `memory` with every head."
         memory = x if memory is None else memory
-        check_inputs(x, memory, self.q_proj)
-        check_flags(causal=causal, need_weights=need_weights)
+        expect_inputs(x, memory, self.q_proj)
+        expect_flags(causal=causal, need_weights=need_weights)
         projected = self.q_proj(x), self.k_proj(memory), self.v_proj(memory)
         q, k, v = (split_heads(t, self.n_heads) for t in projected)
         mask = _for_heads(mask, (*q.shape[:-1], k.shape[-2]))

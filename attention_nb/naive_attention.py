@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from .guards import check_mask, check_numbers, check_qkv, check_scale
+from .tools.guards import expect_mask, expect_numbers, expect_qkv, expect_scale
 
 # %% auto #0
 __all__ = ['dot', 'at_least_float32', 'naive_weights', 'naive_attention']
@@ -21,7 +21,7 @@ def dot(
     b: Tensor,  # another of the same width, (d,)
 ) -> Tensor:  # a single number, ()
     "Multiply two vectors place by place and add up."
-    check_numbers(a=a, b=b)
+    expect_numbers(a=a, b=b)
     if a.ndim != 1 or a.shape != b.shape:
         raise ValueError(f"a, b: expected two vectors of one width; got shapes {tuple(a.shape)} and {tuple(b.shape)}")
     total = a.new_zeros(())
@@ -60,11 +60,11 @@ def naive_attention(
     scale: float = 1.0,  # every score is multiplied by this
 ) -> tuple[Tensor, Tensor]:  # context (..., n_q, d_v), weights (..., n_q, n_k)
     "Attend in plain loops: slow, short, and the reference for every other version."
-    check_qkv(q, k, v)
-    check_scale(scale)
+    expect_qkv(q, k, v)
+    expect_scale(scale)
     shape = (*q.shape[:-1], k.shape[-2])
     mask = torch.ones(shape, dtype=torch.bool) if mask is None else mask
-    check_mask(mask, shape)
+    expect_mask(mask, shape)
     weights, context = [], []
     wide = (at_least_float32(t) for t in (q, k, v))
     flat = (t.reshape(-1, *t.shape[-2:]) for t in (*wide, mask.expand(shape)))  # one leading dimension

@@ -11,7 +11,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch import Tensor
 
-from .guards import check_flags, check_inputs, check_qkv, check_scale, check_share, check_sizes
+from .tools.guards import expect_flags, expect_inputs, expect_qkv, expect_scale, expect_share, expect_sizes
 from .naive_attention import at_least_float32
 from .softmax import masked_softmax
 
@@ -25,9 +25,9 @@ def attention_scores(
     scale: float | None = None,  # every score is multiplied by this; default 1 / √d_k
 ) -> Tensor:  # scores, (..., n_q, n_k)
     "Score every query against every key."
-    check_qkv(q, k, k)
+    expect_qkv(q, k, k)
     scale = q.shape[-1] ** -0.5 if scale is None else scale
-    check_scale(scale)
+    expect_scale(scale)
     return (q * scale) @ k.mT
 
 # %% ../nbs/03_self_attention.ipynb #sdpa-fn
@@ -40,8 +40,8 @@ def scaled_dot_product_attention(
     scale: float | None = None,  # every score is multiplied by this; default 1 / √d_k
 ) -> tuple[Tensor, Tensor]:  # context (..., n_q, d_v); weights before dropout (..., n_q, n_k)
     "Attend: softmax(q kᵀ / √d_k) v. Vaswani et al. 2017, equation 1."
-    check_qkv(q, k, v)
-    check_share(dropout_p=dropout_p)
+    expect_qkv(q, k, v)
+    expect_share(dropout_p=dropout_p)
     dtype = q.dtype
     q, k, v = (at_least_float32(t) for t in (q, k, v))
     weights = masked_softmax(attention_scores(q, k, scale), mask)
@@ -61,8 +61,8 @@ class SelfAttention(nn.Module):
     ):
         super().__init__()
         d_v = d_k if d_v is None else d_v
-        check_sizes(d_in=d_in, d_k=d_k, d_v=d_v)
-        check_flags(bias=bias)
+        expect_sizes(d_in=d_in, d_k=d_k, d_v=d_v)
+        expect_flags(bias=bias)
         self.q_proj = nn.Linear(d_in, d_k, bias=bias)
         self.k_proj = nn.Linear(d_in, d_k, bias=bias)
         self.v_proj = nn.Linear(d_in, d_v, bias=bias)
@@ -75,7 +75,7 @@ class SelfAttention(nn.Module):
     ) -> tuple[Tensor, Tensor]:  # context (..., n_q, d_v), weights (..., n_q, n_k)
         "Attend from `x` to `memory`."
         memory = x if memory is None else memory
-        check_inputs(x, memory, self.q_proj)
+        expect_inputs(x, memory, self.q_proj)
         if isinstance(mask, Tensor) and mask.ndim > x.ndim:
             mask = mask.squeeze(-3)  # a mask made for heads, (b, 1, n_q, n_k), fits a single head
         return scaled_dot_product_attention(self.q_proj(x), self.k_proj(memory), self.v_proj(memory), mask)

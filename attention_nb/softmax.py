@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from .guards import check_dim, check_floats, check_mask
+from .tools.guards import expect_dim, expect_floats, expect_mask
 from .naive_attention import at_least_float32
 
 # %% auto #0
@@ -19,7 +19,7 @@ def naive_softmax(
     dim: int = -1,  # the dimension that will sum to 1
 ) -> Tensor:  # weights, the shape of `x`
     "Exponentiate and divide by the sum: the definition, for scores of moderate size."
-    check_dim(x, dim)
+    expect_dim(x, dim)
     return x.exp() / x.exp().sum(dim, keepdim=True)
 
 # %% ../nbs/02_softmax.ipynb #softmax-fn
@@ -28,7 +28,7 @@ def softmax(
     dim: int = -1,  # the dimension that will sum to 1
 ) -> Tensor:  # weights, shape and type of `x`
     "Turn scores into positive weights that sum to 1 along `dim`, for scores of any finite size."
-    check_dim(x, dim)
+    expect_dim(x, dim)
     z = at_least_float32(x)
     e = (z - z.amax(dim, keepdim=True).detach()).exp()  # the largest cancels, so it needs no gradient
     return (e / e.sum(dim, keepdim=True)).to(x.dtype)
@@ -39,7 +39,7 @@ def entropy(
     dim: int = -1,  # the dimension that sums to 1
 ) -> Tensor:  # one number per row, in nats: from 0 (one weight is 1) to ln n (all equal)
     "Measure how spread out weights are."
-    check_dim(weights, dim, "weights")
+    expect_dim(weights, dim, "weights")
     w = weights.masked_fill(weights == 0, 1)  # 0 ln 0 counts as 0, like 1 ln 1, which has a finite gradient
     return -(w * w.log()).sum(dim)
 
@@ -49,7 +49,7 @@ def logsumexp(
     dim: int = -1,  # the dimension to sum over; it is dropped
 ) -> Tensor:  # the logarithm of the sum of exponentials, shape of `x` without `dim`
     "Compute ln Σ exp(x) without overflow: the largest score is taken out first."
-    check_dim(x, dim)
+    expect_dim(x, dim)
     z = at_least_float32(x)
     top = z.amax(dim, keepdim=True).detach()
     top = top.masked_fill(top.isinf(), 0)  # inf - inf would be NaN
@@ -62,10 +62,10 @@ def masked_softmax(
     dim: int = -1,  # the dimension that will sum to 1
 ) -> Tensor:  # weights, shape and type of `scores`; 0 where forbidden, and all 0 where nothing is allowed
     "Turn scores into weights over the allowed places only."
-    check_dim(scores, dim, "scores")
+    expect_dim(scores, dim, "scores")
     if mask is None:
         return softmax(scores, dim)
-    check_mask(mask, scores.shape)
+    expect_mask(mask, scores.shape)
     z = at_least_float32(scores).masked_fill(~mask, float("-inf"))
     top = z.amax(dim, keepdim=True).detach()
     e = (z - top.masked_fill(top == float("-inf"), 0)).exp()  # -inf - -inf would be NaN
@@ -77,7 +77,7 @@ def softmax_jacobian(
     weights: Tensor,  # a row of weights, (..., n)
 ) -> Tensor:  # ∂ weights[i] / ∂ scores[j], (..., n, n)
     "Work out how each weight answers to each score."
-    check_dim(weights, -1, "weights")
+    expect_dim(weights, -1, "weights")
     if weights.ndim == 0:
         raise ValueError("weights: expected a row (..., n); got a single number")
     return weights.diag_embed() - weights[..., :, None] * weights[..., None, :]
@@ -89,8 +89,8 @@ def softmax_backward(
     dim: int = -1,  # the dimension that sums to 1
 ) -> Tensor:  # gradient for the scores, same shape
     "Multiply a gradient with softmax's Jacobian without building it."
-    check_dim(weights, dim, "weights")
-    check_floats(grad=grad)
+    expect_dim(weights, dim, "weights")
+    expect_floats(grad=grad)
     if grad.shape != weights.shape:
         raise ValueError(f"grad: expected the shape of the weights, {tuple(weights.shape)}; got {tuple(grad.shape)}")
     return weights * (grad - (grad * weights).sum(dim, keepdim=True))

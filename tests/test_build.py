@@ -34,7 +34,7 @@ def hosted(tmp_path_factory) -> Path:
         text, count = re.subn(rf"(?m)^{name} *=.*$", f"{name} = {value}", text)
         assert count == 1, f"settings.ini has {count} lines `{name} =`"
     ini.write_text(text, encoding="utf-8")
-    python("site/build.py", cwd=root)
+    python("website/build.py", cwd=root)
     return root / "docs"
 
 
@@ -207,7 +207,7 @@ def test_prints_well():
 def epub(tmp_path_factory) -> ZipFile:
     "What `make book` makes."
     file = tmp_path_factory.mktemp("epub") / "book.epub"
-    python("site/build.py", "--epub", file)
+    python("website/build.py", "--epub", file)
     return ZipFile(file)
 
 

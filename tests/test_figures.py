@@ -21,7 +21,7 @@ from attention_nb.multi_head_attention import MultiHeadAttention
 from attention_nb.naive_attention import naive_attention
 from attention_nb.self_attention import SelfAttention
 from attention_nb.softmax import softmax
-from attention_nb.testing import assert_close
+from attention_nb.tools.testing import assert_close
 from browser import DOCS
 from bs4 import BeautifulSoup
 from conftest import NOTEBOOKS, ROOT, fail_if

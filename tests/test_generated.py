@@ -21,7 +21,7 @@ def test_package_comes_from_the_notebooks(tmp_path):
 
 def test_site_and_readme_come_from_the_notebooks(tmp_path):
     "Built again elsewhere, they are the same bytes: so they are fresh, and the build is deterministic."
-    python("site/build.py", "--out", tmp_path / "docs", "--readme", tmp_path / "README.md")
+    python("website/build.py", "--out", tmp_path / "docs", "--readme", tmp_path / "README.md")
     committed = tree(ROOT / "docs") | {"../README.md": (ROOT / "README.md").read_bytes()}
     built = tree(tmp_path / "docs") | {"../README.md": (tmp_path / "README.md").read_bytes()}
     fail_if(differences(committed, built), STALE)

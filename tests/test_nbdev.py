@@ -14,7 +14,7 @@ from conftest import ROOT, fail_if, sh
 pytestmark = pytest.mark.xdist_group("nbdev")  # one copy, processed once
 BIN = os.path.dirname(sys.executable)
 # What there is to trip over: the home page, folds, charts, links with anchors, the face of the package.
-FEW = ["index", "86_command_line", "90_plots", "96_notation", "98_references", "99_api"]
+FEW = ["index", "checks/command_line", "figures/charts", "lookup/notation", "lookup/references", "lookup/api"]
 CLEAN = ["export", "clean", "update", "sidebar", "requirements", "contributing", "install_hooks", "proc_nbs", "prepare"]
 
 
@@ -64,10 +64,10 @@ def test_pages_for_quarto_are_legible(repo):
     nbdev("proc_nbs", repo)
     pages = {p.name: json.loads(p.read_text(encoding="utf-8"))["cells"] for p in (repo / "_proc").glob("*.ipynb")}
     text = {name: "\n".join("".join(cell["source"]) for cell in cells) for name, cells in pages.items()}
-    charts = pages["90_plots.ipynb"]
+    charts = pages["figures/charts.ipynb"]
     outputs = [out["data"].keys() for cell in charts for out in cell.get("outputs", ()) if "data" in out]
     assert len(outputs) >= 10 and all(kinds == {"image/svg+xml"} for kinds in outputs), outputs
-    assert "def heatmap(" in text["90_plots.ipynb"] and "show_doc" not in text["90_plots.ipynb"]
+    assert "def heatmap(" in text["figures/charts.ipynb"] and "show_doc" not in text["figures/charts.ipynb"]
     links = {link for page in text.values() for link in re.findall(r"\]\(([\w.]+)#([^)]+)\)", page)}
     assert links
     fail_if([f"{page}#{anchor}" for page, anchor in links if page in text and f'{{id="{anchor}"}}' not in text[page]],
@@ -83,7 +83,7 @@ def test_a_new_version_is_one_line(repo):
 
 def test_an_edit_of_the_package_goes_back(repo):
     "One line, though nbdev would double every option of Quarto's that an exported cell has."
-    module = repo / "attention_nb/command_line.py"
+    module = repo / "attention_nb/checks/command_line.py"
     module.write_text(module.read_text(encoding="utf-8").replace('_KINDS = (', '_KINDS = ("new", '), encoding="utf-8")
     nbdev("update", repo)
     sh("git", "checkout", "-q", "attention_nb", cwd=repo)

@@ -122,7 +122,7 @@ def test_each_way_of_calling_the_command(tmp_path):
     (tmp_path / "theirs.py").write_text("from nowhere import thing\n", encoding="utf-8")
     for prog, command in {"attention-nb": [str(Path(sys.executable).parent / "attention-nb")],
                           "python -m attention_nb": [sys.executable, "-m", "attention_nb"],
-                          "python -m attention_nb.command_line": [sys.executable, "-m", "attention_nb.command_line"]}.items():
+                          "python -m attention_nb.checks.command_line": [sys.executable, "-m", "attention_nb.checks.command_line"]}.items():
         done = subprocess.run([*command, "check", "theirs:f"], cwd=tmp_path, env=env, text=True, capture_output=True)
         assert (done.returncode, done.stdout) == (2, ""), done
         where = f"(theirs.py, line 1: from nowhere import thing); looked in {tmp_path} first"

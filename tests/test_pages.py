@@ -11,14 +11,14 @@ from conftest import NOTEBOOKS, ROOT, fail_if
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 
-sys.path.insert(0, str(ROOT / "site"))
+sys.path.insert(0, str(ROOT / "website"))
 import citations
 import notebooks
 
 DOCS = ROOT / "docs"
 CHAPTERS = [n.stem for n in NOTEBOOKS if n.name[0] in "01234567"]  # the checks, 80 and up, are no chapters
 BOOK = [n.stem for n in NOTEBOOKS if n.name[0] in "012345678"]
-NOTATION, GLOSSARY, REFERENCES = "96_notation.html", "97_glossary.html", "98_references.html"
+NOTATION, GLOSSARY, REFERENCES = "lookup/notation.html", "lookup/glossary.html", "lookup/references.html"
 
 
 def read(page: str) -> BeautifulSoup:
@@ -148,7 +148,7 @@ CITE = f"See [Bee 1999]({citations.PAGE}#Bee-1999)."
 
 
 def notebook(name: str, *cells: str) -> nbformat.NotebookNode:
-    "A notebook as `load` in site/notebooks.py gives it."
+    "A notebook as `load` in website/notebooks.py gives it."
     nb = nbformat.v4.new_notebook(cells=[
         nbformat.v4.new_markdown_cell(text, id=f"cell-{i}") for i, text in enumerate(cells)])
     nb.metadata.book = nbformat.NotebookNode(name=name, title=cells[0][2:])
@@ -188,11 +188,11 @@ def test_an_entry_may_stand_only_once():
 
 
 GOOD = {
-    "index": "Home\n====\n\n.. toctree::\n\n   00_a\n   01_b\n   97_glossary\n",
+    "index": "Home\n====\n\n.. toctree::\n\n   00_a\n   01_b\n   lookup/glossary\n",
     "00_a": "A mask\n======\n\nA ``mask``, `mask <https://x.org>`__, unmask, mask-like; then two *Masks* and one\nmask. "
             "A score\nfunction and a score.\n",
     "01_b": "B\n=\n\nThe mask.\n",
-    "97_glossary": "Glossary\n========\n\nMask\n----\n\nIt hides a score.\n\n*Also: masks.*\n\n"
+    "lookup/glossary": "Glossary\n========\n\nMask\n----\n\nIt hides a score.\n\n*Also: masks.*\n\n"
                    "Score\n-----\n\nA number.\n\nScore function\n--------------\n\nIt scores.\n",
 }
 
@@ -216,14 +216,14 @@ def test_terms_are_linked_in_prose_only(tmp_path):
     assert not warned
     links = html["00_a"].select("a.term")
     assert [(a.get_text().replace("\n", " "), a["href"], a["id"], a["title"]) for a in links] == [
-        ("Masks", "97_glossary.html#mask", "term-mask", "It hides a score."),
-        ("score function", "97_glossary.html#score-function", "term-score-function", "It scores."),
-        ("score", "97_glossary.html#score", "term-score", "A number.")]
+        ("Masks", "lookup/glossary.html#mask", "term-mask", "It hides a score."),
+        ("score function", "lookup/glossary.html#score-function", "term-score-function", "It scores."),
+        ("score", "lookup/glossary.html#score", "term-score", "A number.")]
     assert html["00_a"].p.get_text().startswith("A mask, mask, unmask, mask-like; then two Masks and one\nmask. A score")
-    back = html["97_glossary"].select_one("#mask .back-links")
+    back = html["lookup/glossary"].select_one("#mask .back-links")
     assert back.get_text() == "Also: masks. In A mask, B"
     assert [a["href"] for a in back.select("a")] == ["00_a.html#term-mask", "01_b.html#term-mask"]
-    assert [a["href"] for a in html["97_glossary"].select("a.term")] == ["#score"]
+    assert [a["href"] for a in html["lookup/glossary"].select("a.term")] == ["#score"]
 
 
 @pytest.mark.parametrize("old, new, complaint", [
@@ -234,9 +234,9 @@ def test_terms_are_linked_in_prose_only(tmp_path):
 ], ids=["no definition", "form of two terms", "unknown line", "unused"])
 def test_a_broken_term_fails_the_build(tmp_path, old, new, complaint):
     "Any warning does."
-    glossary = GOOD["97_glossary"].replace(old, new, 1)
-    assert glossary != GOOD["97_glossary"]
-    assert complaint in render(tmp_path, GOOD | {"97_glossary": glossary})[1]
+    glossary = GOOD["lookup/glossary"].replace(old, new, 1)
+    assert glossary != GOOD["lookup/glossary"]
+    assert complaint in render(tmp_path, GOOD | {"lookup/glossary": glossary})[1]
 
 
 # What a cell printed ------------------------------------------------------------------------------------------

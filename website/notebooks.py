@@ -1,0 +1,269 @@
+"""From nbdev notebooks to the notebooks that Sphinx renders, and to README.md."""
+import re
+import shutil
+from configparser import ConfigParser
+from html import escape
+from pathlib import Path
+
+import nbformat
+from nbconvert import MarkdownExporter
+from nbdev.process import extract_directives
+from nbformat import NotebookNode
+from nbformat.v4 import new_markdown_cell
+from traitlets.config import Config
+
+import citations
+from charts import figure, first_state, text, views
+
+CHART = "application/vnd.vegalite.v5+json"
+HOME = "index.ipynb"
+NOTATION = "lookup/notation.html"
+LONG = 30  # lines; what prints more is folded, and so is a check that has more
+DIRECTIVES = {"default_exp", "hide", "export", "exporti", "exports", "notest", "fold",
+              "echo:", "output:", "eval:", "code-fold:", "code-summary:"}
+
+
+class BadNotebook(Exception):
+    "What is wrong with a notebook, in words for the person who has to mend it."
+
+
+def settings(root: Path) -> dict[str, str]:
+    "What settings.ini says: the one place for names, versions and addresses."
+    config = ConfigParser()
+    config.read(root / "settings.ini", encoding="utf-8")
+    return dict(config.defaults())
+
+
+# One cell -----------------------------------------------------------------------------------------------------
+
+def directives(cell: NotebookNode) -> dict[str, str]:
+    "The `#|` lines at the top of a cell, which are taken off it."
+    found = {name: " ".join(args).strip("\"'") for name, args in extract_directives(cell, remove=False).items()}
+    if unknown := found.keys() - DIRECTIVES:
+        raise BadNotebook(f"cell {cell.id}: no such directive: #| {', '.join(sorted(unknown))}")
+    if "fold" in found:  # for exported cells: without a colon, nbdev keeps it out of the package
+        found |= {"code-fold:": "true", "code-summary:": found.pop("fold")}
+    while re.match(r"\s*#\s*\|", cell.source):
+        cell.source = cell.source.partition("\n")[2]
+    return found
+
+
+def printed(cell: NotebookNode) -> str:
+    "The plain text that a cell shows."
+    outs = ((out.get("text", ""), out.get("data", {})) for out in cell.get("outputs", []))
+    return "\n".join(said or shown.get("text/plain", "") for said, shown in outs if said or len(shown) == 1)
+
+
+def fold(cell: NotebookNode, said: dict[str, str], text: str) -> tuple[set[str], str]:
+    "Which parts of a code cell that printed `text` are folded, as tags; and the line that unfolds them."
+    if cell.id.endswith("-solution"):
+        return {"hide-cell"}, said.get("code-summary:", "Code")
+    code, output = len(cell.source.splitlines()), len(text.splitlines())
+    checks = cell.id.endswith("-test") and code > LONG
+    asked = said.get("code-fold:") == "true" or cell.metadata.get("jupyter", {}).get("source_hidden")  # as in JupyterLab
+    lines = [f"{code} lines of checks"] * checks + [f"{output} lines of output"] * (output > LONG)
+    tags = {tag for tag, folded in {"hide-input": checks or asked, "hide-output": output > LONG}.items() if folded}
+    return {"hide-cell"} if len(tags) == 2 else tags, said.get("code-summary:") or ", ".join(lines) or "Code"
+
+
+def prepare(cell: NotebookNode) -> dict[str, str]:
+    "Say a code cell's directives in the words of myst-nb and nbconvert, which are tags; the directives."
+    said = directives(cell)
+    text = printed(cell)
+    folded, prompt = fold(cell, said, text)
+    tags = {"remove-cell": "hide" in said or "default_exp" in said or not cell.source.strip(),
+            "remove-input": said.get("echo:") == "false", "remove-output": said.get("output:") == "false",
+            # by the book's custom; the style marks them
+            "check": cell.id.endswith("-test"), "stub": cell.id.endswith("-stub"),
+            "columns": "tensor(" in text or bool(re.search(r"\S {2,}\S", text))}  # must not be wrapped, as sentences are
+    cell.metadata = NotebookNode(
+        tags=[tag for tag, holds in tags.items() if holds] + sorted(folded),
+        mystnb={"code_prompt_show": prompt, "code_prompt_hide": prompt})
+    return said
+
+
+def load(path: Path) -> NotebookNode:
+    "The notebook at `path`, ready to be shown."
+    nb = nbformat.read(path, as_version=4)
+    nb.metadata.language_info = NotebookNode(name="python")
+    if not (top := nb.cells and re.match(r"# (.+)\n+> (.+)\s*$", nb.cells[0].source)):
+        raise BadNotebook("the first cell must be `# Title` and, below it, `> one sentence`")
+    said = [prepare(cell) for cell in nb.cells if cell.cell_type == "code"]
+    module = next((d["default_exp"] for d in said if "default_exp" in d), None)
+    nb.metadata.book = NotebookNode(name=path.name, title=top[1], lead=top[2], module=module)
+    return nb
+
+
+# One page -----------------------------------------------------------------------------------------------------
+
+def draw(cell: NotebookNode) -> None:
+    "Put HTML figures in place of the charts among the outputs."
+    for i, out in enumerate(o for o in cell.get("outputs", []) if CHART in o.get("data", {})):
+        try:
+            out.data = {"text/html": figure(out.data[CHART], f"fig-{cell.id}" + (f"-{i}" if i else ""))}
+        except ValueError as e:
+            raise BadNotebook(f"cell {cell.id}: {e}") from None
+
+
+def reference(package: str, module: str) -> str:
+    "The end of a chapter: what it exports, described from its docstrings and comments."
+    return (f"## Reference\n\nAll that `{package}.{module}` exports.\n\n"
+            f"```{{eval-rst}}\n.. automodule:: {package}.{module}\n   :members:\n```")
+
+
+def links(nb: NotebookNode, conf: dict[str, str]) -> str:
+    "A line under the title of a page: its notebook, and in chapters the way to the legend."
+    name = nb.metadata.book.name
+    found = [f'<a href="notebooks/{name}" download>Download the notebook</a>']
+    if "github.com/" in conf["git_url"]:
+        repo = conf["git_url"].split("github.com/")[1].strip("/")
+        url = f"https://colab.research.google.com/github/{repo}/blob/{conf['branch']}/{conf['nbs_path']}/{name}"
+        found.append(f'<a href="{escape(url)}">Open in Colab</a>')
+    if is_chapter(name):
+        found.append(f'<a href="{NOTATION}">Notation</a>')
+    if name == citations.PAGE:
+        found.append('<a href="references.bib" download>Download as BibTeX</a>')
+    return f'<p class="notebook-links">{" · ".join(found)}</p>'
+
+
+def is_chapter(name: str) -> bool:
+    "Chapters have the numbers below 80; then come the checks, tools, and pages to look things up."
+    return name[0] in "01234567"
+
+
+def side_by_side(nb: NotebookNode) -> None:
+    "Put the top of the home page into two columns, where there is room: the words, and from the cell `see` on a figure."
+    ids = [cell.id for cell in nb.cells]
+    top = next(i for i, cell in enumerate(nb.cells) if cell.source.startswith("## "))
+    for place, html in ((top, "</div></div>"), (ids.index("see"), "</div><div>"), (1, '<div class="opening"><div>')):
+        nb.cells.insert(place, new_markdown_cell(html, id=f"columns-{place}"))
+
+
+def page(nb: NotebookNode, conf: dict[str, str], contents: str) -> None:
+    "Make the notebook into what Sphinx reads; the home page holds the table of contents."
+    about = nb.metadata.book
+    for cell in nb.cells:
+        if cell.cell_type == "code":
+            draw(cell)
+        else:
+            cell.source = cell.source.replace("](../", "](")  # files of the repository lie beside the pages
+    if about.name == HOME:
+        side_by_side(nb)
+        nb.cells.append(new_markdown_cell(contents, id="contents"))
+    else:
+        nb.cells[0].source += "\n\n" + links(nb, conf)
+    if about.module not in (None, "__init__"):  # __init__ only repeats names that have their home elsewhere
+        nb.cells.append(new_markdown_cell(reference(conf["lib_path"], about.module), id="reference"))
+    # Messages name line 4203 for line 3 of cell 42. (Left alone, myst-nb counts 10,000 lines to a cell, and the
+    # reference, which is padded with empty lines to its place, takes many seconds.)
+    nb.metadata.source_map = [100 * (i + 1) for i in range(len(nb.cells))]
+    nb.metadata.myst = {"html_meta": {"description": re.sub(r"[*`$]", "", about.lead)}}
+
+
+# The book -----------------------------------------------------------------------------------------------------
+
+def toctree(caption: str, entries: list[str]) -> str:
+    "A part of the table of contents."
+    return "\n".join(["```{toctree}", ":hidden:", f":caption: {caption}", "", *entries, "```"])
+
+
+def neighbours(nbs: list[NotebookNode]) -> list[Path]:
+    "The files of the repository that the notebooks link to, from its root."
+    texts = (cell.source for nb in nbs for cell in nb.cells if cell.cell_type == "markdown")
+    found = (link for text in texts for link in re.findall(r"\]\(\.\./([^)#\s]+)", text))
+    return list(map(Path, dict.fromkeys(found)))
+
+
+def copy_neighbour(root: Path, path: Path, src: Path, nbs_path: str) -> None:
+    "Put a file of the repository beside the pages; if it is a page itself, its links to notebooks keep working."
+    if not (root / path).is_file():
+        raise BadNotebook(f"a notebook links to ../{path.as_posix()}, and there is no such file")
+    (src / path).parent.mkdir(parents=True, exist_ok=True)
+    content = (root / path).read_bytes()
+    (src / path).write_bytes(content.replace(f"]({nbs_path}/".encode(), b"](") if path.suffix == ".md" else content)
+
+
+def load_all(folder: Path) -> list[NotebookNode]:
+    "All notebooks, in the order of the book."
+    nbs = []
+    for path in sorted(folder.glob("*.ipynb")):
+        try:
+            nbs.append(load(path))
+        except BadNotebook as e:
+            raise BadNotebook(f"{path.name}: {e}") from None
+    return nbs
+
+
+def book(root: Path, src: Path, extra: Path) -> list[str]:
+    "Write Sphinx's sources into `src`, and what is served as it is into `extra`; the names of the pages."
+    conf = settings(root)
+    nbs = load_all(root / conf["nbs_path"])
+    src.mkdir(parents=True)
+    (extra / "notebooks").mkdir(parents=True)
+    beside = neighbours(nbs)
+    for path in beside:
+        copy_neighbour(root, path, src, conf["nbs_path"])
+
+    try:
+        bib = citations.link_back(nbs)
+    except ValueError as e:
+        raise BadNotebook(str(e)) from None
+    (extra / "references.bib").write_text(bib, encoding="utf-8", newline="\n")
+
+    names = [nb.metadata.book.name.removesuffix(".ipynb") for nb in nbs]
+    chapters = [f"{int(n[:2])} · {nb.metadata.book.title} <{n}>" for n, nb in zip(names, nbs) if is_chapter(n)]
+    exports = {n: nb.metadata.book.module not in (None, "__init__") for n, nb in zip(names, nbs)}
+    contents = "\n\n".join(toctree(*part) for part in [
+        ("Chapters", chapters),
+        ("Checks", [*(n for n in names if "85" <= n[:2] < "90"), *(n for n in names if "80" <= n[:2] < "85")]),  # use first
+        ("Look it up", [*(n for n in names if n[0] == "9" and not exports[n]), "genindex"]),
+        ("Tools", [n for n in names if n[0] == "9" and exports[n]]),
+        ("Project", [p.with_suffix("").as_posix() for p in beside if p.suffix == ".md"])])
+    for nb, name in zip(nbs, names):
+        try:
+            page(nb, conf, contents)
+        except BadNotebook as e:
+            raise BadNotebook(f"{name}.ipynb: {e}") from None
+        nbformat.write(nb, src / f"{name}.ipynb")
+        shutil.copyfile(root / conf["nbs_path"] / f"{name}.ipynb", extra / "notebooks" / f"{name}.ipynb")
+    return names
+
+
+# README.md ----------------------------------------------------------------------------------------------------
+
+def in_words(spec: dict, site: str) -> str:
+    "What stands in a chart's place: where it is drawn, and the numbers of a heatmap, as its slider stands first."
+    where = f"*The chart “{text(spec.get('title'))}” is drawn in [the rendered book]({site}).*"
+    for view in views(spec, spec.get("datasets", {})):
+        ch = view.channels
+        if {"x", "y", "color"} <= ch.keys() and ch["color"].get("type") == "quantitative":
+            x, y, colour = (ch[c]["field"] for c in ("x", "y", "color"))
+            records = first_state(spec, view.data)
+            names = list(dict.fromkeys(record[x] for record in records))
+            rows: dict[str, dict[str, float]] = {}
+            for record in records:
+                rows.setdefault(record[y], {})[record[x]] = record[colour]
+            lines = [["", *names], ["---"] * (len(names) + 1)]
+            lines += [[f"**{row}**", *(f"{values[name]:.2f}" for name in names)] for row, values in rows.items()]
+            return "\n".join(f"| {' | '.join(line)} |" for line in lines) + f"\n\n{where}"
+    return where
+
+
+def readme(root: Path) -> str:
+    "The home page in Markdown, with links that work from the root of the repository."
+    conf = settings(root)
+    nb = load(root / conf["nbs_path"] / HOME)
+    site = f"{conf['doc_host']}{conf['doc_baseurl']}" if conf["doc_host"] else "docs/index.html"
+    for cell in nb.cells:
+        if cell.cell_type == "markdown":
+            cell.source = re.sub(r"\]\((?=[\w-]+\.ipynb)", f"]({conf['nbs_path']}/", cell.source).replace("](../", "](")
+            cell.source = re.sub(r"(?<=\]\()#[^)]+", lambda m: m[0].lower(), cell.source)  # as GitHub writes anchors
+        for out in cell.get("outputs", []):
+            if CHART in out.get("data", {}):
+                out.data = {"text/markdown": in_words(out.data[CHART], site)}
+    tags = {"remove_cell_tags": ["remove-cell"], "remove_input_tags": ["remove-input"],
+            "remove_all_outputs_tags": ["remove-output"], "enabled": True}
+    exporter = MarkdownExporter(config=Config(TagRemovePreprocessor=tags))
+    body = exporter.from_notebook_node(nb)[0]
+    body = re.sub(r"\n{3,}(?=\S)", "\n\n", body).strip() + "\n"
+    return f"<!-- Made from {conf['nbs_path']}/{HOME} by `make docs`: edit the notebook, not this file. -->\n\n{body}"
