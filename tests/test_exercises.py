@@ -2,10 +2,8 @@
 import re
 
 import nbformat
-import pytest
-from conftest import CHAPTERS
+from conftest import each_chapter
 
-each_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
 DOTS = "..."
 
 

@@ -2,6 +2,7 @@
 import importlib
 import inspect
 import json
+import posixpath
 import os
 import re
 import shutil
@@ -62,13 +63,15 @@ def test_git_stays_clean(repo, command):
 def test_pages_for_quarto_are_legible(repo):
     "All code of the notebook, charts as pictures, and an anchor for each link."
     nbdev("proc_nbs", repo)
-    pages = {p.name: json.loads(p.read_text(encoding="utf-8"))["cells"] for p in (repo / "_proc").glob("*.ipynb")}
+    proc = repo / "_proc"
+    pages = {p.relative_to(proc).as_posix(): json.loads(p.read_text(encoding="utf-8"))["cells"] for p in proc.rglob("*.ipynb")}
     text = {name: "\n".join("".join(cell["source"]) for cell in cells) for name, cells in pages.items()}
     charts = pages["figures/charts.ipynb"]
     outputs = [out["data"].keys() for cell in charts for out in cell.get("outputs", ()) if "data" in out]
     assert len(outputs) >= 10 and all(kinds == {"image/svg+xml"} for kinds in outputs), outputs
     assert "def heatmap(" in text["figures/charts.ipynb"] and "show_doc" not in text["figures/charts.ipynb"]
-    links = {link for page in text.values() for link in re.findall(r"\]\(([\w.]+)#([^)]+)\)", page)}
+    links = {(posixpath.normpath(posixpath.join(posixpath.dirname(name), page)), anchor) for name, said in text.items()
+             for page, anchor in re.findall(r"\]\(([\w./]+)#([^)]+)\)", said)}
     assert links
     fail_if([f"{page}#{anchor}" for page, anchor in links if page in text and f'{{id="{anchor}"}}' not in text[page]],
             "Linked to, and not there:")

@@ -10,7 +10,7 @@ from itertools import takewhile
 import outputs
 import pytest
 import torch
-from conftest import NOTEBOOKS, ROOT, differences, each_notebook, fail_if, sh, tree
+from conftest import NBS, NOTEBOOKS, ROOT, differences, each_notebook, fail_if, sh, tree
 
 BIN = os.path.dirname(sys.executable)
 
@@ -71,17 +71,16 @@ def test_nbdevs_own_runner_agrees():
 def test_notebooks_are_clean(tmp_path):
     "No execution counts and no metadata of a run: they make every diff and merge noisy."
     shutil.copy(ROOT / "settings.ini", tmp_path)
-    (tmp_path / "nbs").mkdir()
-    for notebook in NOTEBOOKS:
-        shutil.copy(notebook, tmp_path / "nbs")
+    shutil.copytree(NBS, tmp_path / "nbs", ignore=shutil.ignore_patterns(".*"))
     sh(f"{BIN}/nbdev_clean", cwd=tmp_path)
-    committed = {p.name: p.read_bytes() for p in NOTEBOOKS}
+    committed = {str(p.relative_to(NBS)): p.read_bytes() for p in NOTEBOOKS}
     fail_if(differences(committed, tree(tmp_path / "nbs")), "Not as nbdev_clean writes it; run `make prepare`:")
 
 
 def test_each_chapter_has_its_own_number():
-    "The number is the place in the book."
-    unnumbered = [p.name for p in NOTEBOOKS if p.stem != "index" and not re.match(r"\d\d_[a-z]", p.name)]
-    fail_if(unnumbered, "A chapter's name is two digits, `_`, and a word in small letters:")
-    numbers = Counter(p.name[:2] for p in NOTEBOOKS)
-    fail_if([p.name for p in NOTEBOOKS if numbers[p.name[:2]] > 1], "These chapters share a number:")
+    "The number is the place in the book; what is no chapter has none, and lies in a folder."
+    top = [p.name for p in NOTEBOOKS if p.parent == NBS and p.stem != "index"]
+    fail_if([name for name in top if not re.fullmatch(r"\d\d_[a-z_]+\.ipynb", name)],
+            "A chapter's name is two digits, `_`, and words in small letters:")
+    numbers = Counter(name[:2] for name in top)
+    fail_if([name for name in top if numbers[name[:2]] > 1], "These chapters share a number:")

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from conftest import ROOT, chapter_number, fail_if, python
+from conftest import NBS, PACKAGE, ROOT, fail_if, notebook_of, python
 from fastcore.docments import docments
 
 LONGEST = 25  # lines of code; aim at 15
@@ -35,18 +35,26 @@ def test_types():
 
 def imported(module: Path) -> set[str]:
     "The modules of the package that a module imports."
-    nodes = ast.walk(ast.parse(module.read_text(encoding="utf-8")))
-    froms = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
-    return {node.module.split(".")[-1] for node in froms  # nbdev writes `from .softmax` for `from attention_nb.softmax`
-            if node.level == 1 or node.module.startswith("attention_nb.")}
+    here, found = module.relative_to(ROOT).parent.parts, set()
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:  # nbdev writes `from ..softmax` for `from attention_nb.softmax`
+            full = ".".join([*here[: len(here) - node.level + 1], node.module]) if node.level else node.module
+            found |= {full.removeprefix(f"{PACKAGE.name}.")} if full.startswith(f"{PACKAGE.name}.") else set()
+    return found
 
 
-def test_chapters_build_on_earlier_ones(modules):
-    "So a reader who goes in order never meets what has not been taught; tools (90 and up) know no chapter."
-    number = {name: chapter_number(path) for name, path in modules.items()}
-    found = [f"{name} imports {other}" for name, path in modules.items() for other in sorted(imported(path))
-             if number[other] < 90 and number[other] >= number[name] or number[other] < 90 <= number[name]]
-    fail_if(found, "A chapter may import earlier chapters and tools; a tool only tools:")
+MAY_IMPORT = {"chapters": {"chapters", "tools"}, "checks": {"chapters", "checks", "tools"},  # folder → folders
+              "figures": {"figures", "tools"}, "tools": {"tools"}}
+
+
+def test_imports_point_backwards(modules):
+    "A reader who goes in order never meets what has not been taught; tools and figures know no chapter, chapters no check."
+    home = {name: notebook_of(path).relative_to(NBS) for name, path in modules.items()}
+    folder = {name: path.parts[0] if len(path.parts) > 1 else "chapters" for name, path in home.items()}
+    pairs = [(name, other) for name, path in modules.items() for other in sorted(imported(path))]
+    found = [f"{name} imports {other}" for name, other in pairs if folder[other] not in MAY_IMPORT[folder[name]]
+             or folder[name] == folder[other] == "chapters" and home[other] >= home[name]]
+    fail_if(found, f"A chapter may import earlier chapters; folders may import {MAY_IMPORT}:")
 
 
 def exports(modules) -> list[tuple[str, str, object]]:
@@ -69,8 +77,8 @@ def test_no_chapter_is_forgotten_at_the_top(modules):
     import attention_nb
 
     at_top = {module for module, name, value in exports(modules) if getattr(attention_nb, name, None) is value}
-    fail_if([module for module, path in modules.items() if (chapter_number(path) < 80 or module == "checks") and module not in at_top],
-            "None of their names is reachable as attention_nb.<name>; list them in nbs/99_api.ipynb:")
+    fail_if([module for module, path in modules.items() if notebook_of(path).parent == NBS and module not in at_top],
+            "None of their names is reachable as attention_nb.<name>; list them in nbs/lookup/api.ipynb:")
 
 
 def functions(name: str, value: object) -> list[tuple[str, object]]:

@@ -1,5 +1,6 @@
 """The pages around the chapters: home, notation, glossary, references; and the links between them and the chapters."""
 import io
+import posixpath
 import re
 import sys
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from bs4 import BeautifulSoup, Tag
-from conftest import NOTEBOOKS, ROOT, fail_if
+from conftest import CHAPTERS as CHAPTER_NOTEBOOKS, NOTEBOOKS, ROOT, fail_if, place
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 
@@ -16,8 +17,8 @@ import citations
 import notebooks
 
 DOCS = ROOT / "docs"
-CHAPTERS = [n.stem for n in NOTEBOOKS if n.name[0] in "01234567"]  # the checks, 80 and up, are no chapters
-BOOK = [n.stem for n in NOTEBOOKS if n.name[0] in "012345678"]
+CHAPTERS = [place(path) for path in CHAPTER_NOTEBOOKS]
+BOOK = [name for name in map(place, NOTEBOOKS) if name[0].isdigit() or name.startswith("checks/")]  # what the glossary explains
 NOTATION, GLOSSARY, REFERENCES = "lookup/notation.html", "lookup/glossary.html", "lookup/references.html"
 
 
@@ -33,10 +34,16 @@ def pages() -> dict[str, BeautifulSoup]:
             [*(f"{c}.html" for c in BOOK), "index.html", NOTATION, GLOSSARY, REFERENCES]}
 
 
-def links_to(page: BeautifulSoup, target: str) -> list[tuple[Tag, str]]:
-    "The links in a page's text to places on the page `target`, with the anchor."
-    return [(a, a["href"].partition("#")[2]) for a in page.article.find_all("a", href=True)
-            if a["href"].partition("#")[0] == target]
+def landing(page: str, href: str) -> tuple[str, str]:
+    "The page that a link on `page` leads to, and the anchor there."
+    path, _, anchor = href.partition("#")
+    return posixpath.normpath(posixpath.join(posixpath.dirname(page), path)), anchor
+
+
+def links_to(pages: dict[str, BeautifulSoup], name: str, target: str) -> list[tuple[Tag, str]]:
+    "The links in the text of the page `name` to places on the page `target`, with the anchor."
+    return [(a, a["href"].partition("#")[2]) for a in pages[name].article.find_all("a", href=True)
+            if landing(name, a["href"])[0] == target]
 
 
 # The built site -----------------------------------------------------------------------------------------------
@@ -63,14 +70,14 @@ def test_glossary_and_chapters_lead_to_each_other(pages):
     "What a term lists is where it is linked from, place by place."
     there, back = set(), set()
     for chapter in BOOK:
-        for link, anchor in links_to(pages[f"{chapter}.html"], GLOSSARY):
+        for link, anchor in links_to(pages, f"{chapter}.html", GLOSSARY):
             assert link["id"] == f"term-{anchor}", link
             assert link.find_parent(["h1", "h2", "h3", "h4", "code", "pre", "table", "dl"]) is None, link
             assert not link.find_parent(class_="cell"), link
             there.add((anchor, f"{chapter}.html#{link['id']}"))
     entries = pages[GLOSSARY].select("#glossary > section")
     for entry in entries:
-        uses = [a["href"] for a in entry.select(".back-links a")]
+        uses = ["#".join(landing(GLOSSARY, a["href"])) for a in entry.select(".back-links a")]
         assert uses, f"nobody uses “{entry.h2.get_text()}”"
         assert uses == sorted(set(uses)), uses
         back |= {(entry["id"], use) for use in uses}
@@ -109,11 +116,11 @@ def test_references_and_chapters_lead_to_each_other(pages):
     "Each entry names the pages that cite it, and only those."
     there, back = set(), set()
     for name in [*(f"{c}.html" for c in BOOK), NOTATION]:
-        there |= {(anchor, name) for _, anchor in links_to(pages[name], REFERENCES) if anchor}
+        there |= {(anchor, name) for _, anchor in links_to(pages, name, REFERENCES) if anchor}
     for entry in pages[REFERENCES].select("#references section section"):
         for a in entry.find_all("p", recursive=False)[-1].find_all("a"):
-            page, _, place = a["href"].partition("#")
-            assert not place or pages[page].find(id=place), a["href"]
+            page, anchor = landing(REFERENCES, a["href"])
+            assert not anchor or pages[page].find(id=anchor), a["href"]
             back.add((entry["id"], page))
     assert there == back and len({anchor for anchor, _ in there}) >= 20
 
@@ -138,7 +145,7 @@ def test_the_bibtex_file_says_what_the_page_says(pages):
 
 def test_bibtex_is_offered_for_download(pages):
     "On the page of the references."
-    assert pages[REFERENCES].select_one('.notebook-links a[download][href="references.bib"]')
+    assert pages[REFERENCES].select_one('.notebook-links a[download][href="../references.bib"]')
 
 
 # Mistakes that must not pass ------------------------------------------------------------------------------------
@@ -161,7 +168,7 @@ def test_citations_are_listed_with_their_place():
     bib = citations.link_back([
         notebook("00_a.ipynb", "# A", CITE, "## In `code`\n\nText.", CITE, CITE), notebook("01_b.ipynb", "# B", CITE), page])
     assert page.cells[1].source.endswith(
-        "\n\nCited in [A](<00_a.ipynb>) · [A: In `code`](<00_a.ipynb#In-code>) · [B](<01_b.ipynb>)")
+        "\n\nCited in [A](<../00_a.ipynb>) · [A: In `code`](<../00_a.ipynb#In-code>) · [B](<../01_b.ipynb>)")
     assert bib == ("@article{cell-1,\n  author = {Ann Bee and Cy Dee},\n  title = {{On Hives}},\n"
                    "  journal = {Journal of Wax},\n  volume = {7},\n  year = {1999},\n  doi = {10/x},\n"
                    "  url = {https://doi.org/10/x},\n}\n")
@@ -199,8 +206,8 @@ GOOD = {
 
 def render(folder: Path, sources: dict[str, str]) -> tuple[dict[str, BeautifulSoup], str]:
     "A small book with a glossary: its pages, and what Sphinx warned of."
-    (folder / "src").mkdir()
     for name, text in sources.items():
+        (folder / "src" / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / "src" / f"{name}.rst").write_text(text, encoding="utf-8")
     warned = io.StringIO()
     with patch_docutils(), docutils_namespace():
@@ -222,7 +229,7 @@ def test_terms_are_linked_in_prose_only(tmp_path):
     assert html["00_a"].p.get_text().startswith("A mask, mask, unmask, mask-like; then two Masks and one\nmask. A score")
     back = html["lookup/glossary"].select_one("#mask .back-links")
     assert back.get_text() == "Also: masks. In A mask, B"
-    assert [a["href"] for a in back.select("a")] == ["00_a.html#term-mask", "01_b.html#term-mask"]
+    assert [a["href"] for a in back.select("a")] == ["../00_a.html#term-mask", "../01_b.html#term-mask"]
     assert [a["href"] for a in html["lookup/glossary"].select("a.term")] == ["#score"]
 
 

@@ -521,7 +521,7 @@ def test_every_public_function_has_its_properties():
             public |= {f"{name}.{m}" for m in vars(getattr(nb, name)) if not m.startswith("_")}
     lacking, extra = sorted(public - set(CASES)), sorted(set(CASES) - public)
     assert not lacking, f"public, and without a Case in CASES: {lacking}; say how to draw its arguments, and what is right"
-    assert not extra, f"in CASES, and not among the names of nbs/99_api.ipynb: {extra}"
+    assert not extra, f"in CASES, and not among the names of nbs/lookup/api.ipynb: {extra}"
     for name, case in CASES.items():
         for word in filter(None, [case.like, *case.also, *case.fixed]):
             assert word in parameters(name), f"{name} has no argument {word}"

@@ -33,7 +33,7 @@ class Refused(Exception):
 def check(number: str, name: str) -> None:
     "Raise Refused unless this can be the next chapter."
     taken = {path.stem[:2]: path.stem for path in NBS.glob("[0-9][0-9]_*.ipynb")}
-    free = f"{sum(number < '80' for number in taken):02}"
+    free = f"{len(taken):02}"
     public = names.imported(names.source("imports"))
     refusals = {
         USAGE: not (number and name),
@@ -42,7 +42,7 @@ def check(number: str, name: str) -> None:
         f"N: chapters follow each other, so the next is {free}; got {number}": number != free,
         f"NAME: expected words in small letters, such as positions or local_attention; got {name!r}":
             not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or keyword.iskeyword(name),
-        f"NAME: {name} is taken by another notebook": name in {stem[3:] for stem in taken.values()},
+        f"NAME: {name} is taken by another notebook or folder": name in {path.stem[3:] if path.suffix else path.name for path in NBS.glob("[!.]*")},
         f"NAME: {name} is taken by a public name, attention_nb.{name}": name in public,
     }
     if found := [why for why, holds in refusals.items() if holds]:

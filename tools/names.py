@@ -1,4 +1,4 @@
-"""Fill the list of public names in nbs/99_api.ipynb from its imports, so that each name is written once.
+"""Fill the list of public names in nbs/lookup/api.ipynb from its imports, so that each name is written once.
 
 nbdev reads that list, and type checkers and editors read `__all__`, which nbdev makes of it.
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from execnb.nbio import nb2str
 
-API = Path(__file__).resolve().parents[1] / "nbs/99_api.ipynb"
+API = Path(__file__).resolve().parents[1] / "nbs/lookup/api.ipynb"
 
 
 def source(ident: str) -> str:

@@ -310,7 +310,7 @@ def main() -> int:
     parser.add_argument("command", choices=["refresh", "check"])
     parser.add_argument("notebooks", nargs="*", type=Path, metavar="notebook", help="default: all in nbs/")
     args = parser.parse_args()
-    paths = args.notebooks or sorted(NBS.glob("*.ipynb"))
+    paths = args.notebooks or sorted(path for path in NBS.rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts)
     if missing := [str(p) for p in paths if not p.is_file()]:
         parser.error(f"no such notebook: {', '.join(missing)}")
     return min(asyncio.run(each({"refresh": refresh, "check": check}[args.command], paths)), 1)

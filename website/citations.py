@@ -14,7 +14,7 @@ FORM = "### Name 2017\n\nAuthor, Author: **Title**. *Journal or proceedings*, 20
 ENTRY = re.compile(
     r"### (?P<key>[^\n]+)\n\n(?P<authors>[^:\n]+): \*\*(?P<title>[^*\n]+)\*\*\.? \*(?P<venue>[^*\n]+)\*"
     r"(?:, (?P<year>\d{4}))?\. \[(?P<label>[^]\n]+)]\((?P<url>\S+)\)\n\n\S.+")
-CITATION = re.compile(rf"\[([^]]+)]\({PAGE}#([^)\s]+)\)")
+CITATION = re.compile(r"\[([^]]+)]\([./]*(?:lookup/)?references\.ipynb#([^)\s]+)\)")  # from any folder
 
 
 class Citation(NamedTuple):
@@ -59,7 +59,7 @@ def citations(nbs: list[NotebookNode]) -> Iterator[Citation]:
                 if heading := re.match(r"(#+) (.+)", line):
                     top = len(heading[1]) == 1
                     page = heading[2] if top else f"{nb.metadata.book.title}: {heading[2]}"
-                    address = nb.metadata.book.name + ("" if top else f"#{anchor(heading[2])}")
+                    address = f"../{nb.metadata.book.name}" + ("" if top else f"#{anchor(heading[2])}")
                 for words, target in CITATION.findall(line):
                     yield Citation(page, address, cell.id, words, target)
 

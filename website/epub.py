@@ -44,8 +44,8 @@ def picture(spec: dict[str, Any], title: str) -> str:
     return re.sub(r"(<svg[^>]*)>", rf'\1 role="img"><title>{escape(title)}</title>{more}', svg, count=1)
 
 
-def still(found: re.Match, folder: Path) -> str:
-    "A figure that does not move: its picture, written into `folder`, in place of the spec."
+def still(found: re.Match, folder: Path, up: str) -> str:
+    "A figure that does not move: its picture, written into `folder`, in place of the spec; `up` leads there."
     ident, caption, shown, source = found.groups()
     spec = json.loads(source)
     title = unescape(re.sub("<[^>]*>", "", caption)).strip()
@@ -55,17 +55,18 @@ def still(found: re.Match, folder: Path) -> str:
     fold = f"<details><summary>The data, in every state</summary>\n{tables}\n</details>\n" if tables else ""
     alt = escape(spec.get("description", title))
     return (f'<figure class="chart" id="{ident}">\n<figcaption>{caption}</figcaption>\n'
-            f'<img src="{folder.name}/{ident}.svg" alt="{alt}"/>\n{fold}</figure>')
+            f'<img src="{up}{folder.name}/{ident}.svg" alt="{alt}"/>\n{fold}</figure>')
 
 
 def settle(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     "Take out of a page what needs a browser or the site."
+    up = "../" * docname.count("/")
     for raw in list(doctree.findall(nodes.raw)):
         text = raw.astext()
         if 'class="notebook-links"' in text:
             raw.parent.remove(raw)  # to files that are not in the book
         elif 'class="chart"' in text:
-            made, count = FIGURE.subn(lambda m: still(m, Path(app.outdir) / "charts"), text)
+            made, count = FIGURE.subn(lambda m: still(m, Path(app.outdir) / "charts", up), text)
             if count != text.count('class="chart"'):
                 logger.warning("a chart has another form than epub.py knows", location=raw)
             raw.replace_self(nodes.raw("", made, format="html"))

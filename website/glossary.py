@@ -95,8 +95,8 @@ def link(root: nodes.Element, known: list[Term], glossary: str, place: bool) -> 
 
 
 def chapters(env: BuildEnvironment) -> list[str]:
-    "The pages whose words the glossary explains."
-    return sorted(name for name in env.found_docs if name[0] in "012345678")
+    "The pages whose words the glossary explains: the chapters, and all about the checks."
+    return sorted(name for name in env.found_docs if name[0].isdigit() or name.startswith("checks/"))
 
 
 class LinkTerms(SphinxPostTransform):

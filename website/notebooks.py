@@ -2,6 +2,7 @@
 import re
 import shutil
 from configparser import ConfigParser
+from fnmatch import fnmatch
 from html import escape
 from pathlib import Path
 
@@ -18,6 +19,13 @@ from charts import figure, first_state, text, views
 CHART = "application/vnd.vegalite.v5+json"
 HOME = "index.ipynb"
 NOTATION = "lookup/notation.html"
+PARTS = {  # of the table of contents; a page stands in the first part that it fits
+    "Chapters": ["[0-9]*"],
+    "Check yours": ["checks/index", "checks/command_line", "checks/about/*"],
+    "Look it up": ["lookup/*", "genindex"],
+    "How the checks work": ["checks/*"],
+    "Figures and tools": ["figures/*", "tools/*"],
+}
 LONG = 30  # lines; what prints more is folded, and so is a check that has more
 DIRECTIVES = {"default_exp", "hide", "export", "exporti", "exports", "notest", "fold",
               "echo:", "output:", "eval:", "code-fold:", "code-summary:"}
@@ -82,15 +90,15 @@ def prepare(cell: NotebookNode) -> dict[str, str]:
     return said
 
 
-def load(path: Path) -> NotebookNode:
-    "The notebook at `path`, ready to be shown."
+def load(path: Path, name: str) -> NotebookNode:
+    "The notebook at `path`, ready to be shown; `name` is its place in the book, such as `checks/layers.ipynb`."
     nb = nbformat.read(path, as_version=4)
     nb.metadata.language_info = NotebookNode(name="python")
     if not (top := nb.cells and re.match(r"# (.+)\n+> (.+)\s*$", nb.cells[0].source)):
         raise BadNotebook("the first cell must be `# Title` and, below it, `> one sentence`")
     said = [prepare(cell) for cell in nb.cells if cell.cell_type == "code"]
     module = next((d["default_exp"] for d in said if "default_exp" in d), None)
-    nb.metadata.book = NotebookNode(name=path.name, title=top[1], lead=top[2], module=module)
+    nb.metadata.book = NotebookNode(name=name, title=top[1], lead=top[2], module=module)
     return nb
 
 
@@ -107,14 +115,15 @@ def draw(cell: NotebookNode) -> None:
 
 def reference(package: str, module: str) -> str:
     "The end of a chapter: what it exports, described from its docstrings and comments."
-    return (f"## Reference\n\nAll that `{package}.{module}` exports.\n\n"
-            f"```{{eval-rst}}\n.. automodule:: {package}.{module}\n   :members:\n```")
+    name = f"{package}.{module}".removesuffix(".__init__")  # a folder's own page
+    return f"## Reference\n\nAll that `{name}` exports.\n\n```{{eval-rst}}\n.. automodule:: {name}\n   :members:\n```"
 
 
 def links(nb: NotebookNode, conf: dict[str, str]) -> str:
     "A line under the title of a page: its notebook, and in chapters the way to the legend."
     name = nb.metadata.book.name
-    found = [f'<a href="notebooks/{name}" download>Download the notebook</a>']
+    up = "../" * name.count("/")
+    found = [f'<a href="{up}notebooks/{name}" download>Download the notebook</a>']
     if "github.com/" in conf["git_url"]:
         repo = conf["git_url"].split("github.com/")[1].strip("/")
         url = f"https://colab.research.google.com/github/{repo}/blob/{conf['branch']}/{conf['nbs_path']}/{name}"
@@ -122,13 +131,13 @@ def links(nb: NotebookNode, conf: dict[str, str]) -> str:
     if is_chapter(name):
         found.append(f'<a href="{NOTATION}">Notation</a>')
     if name == citations.PAGE:
-        found.append('<a href="references.bib" download>Download as BibTeX</a>')
+        found.append(f'<a href="{up}references.bib" download>Download as BibTeX</a>')
     return f'<p class="notebook-links">{" · ".join(found)}</p>'
 
 
 def is_chapter(name: str) -> bool:
-    "Chapters have the numbers below 80; then come the checks, tools, and pages to look things up."
-    return name[0] in "01234567"
+    "Chapters have a number; what else there is lies in folders."
+    return name[0].isdigit()
 
 
 def side_by_side(nb: NotebookNode) -> None:
@@ -139,6 +148,12 @@ def side_by_side(nb: NotebookNode) -> None:
         nb.cells.insert(place, new_markdown_cell(html, id=f"columns-{place}"))
 
 
+def beside_pages(source: str, name: str) -> str:
+    "A notebook's text with links to files of the repository changed to where the site has them: beside the pages."
+    up = "../" * name.count("/")
+    return source.replace(f"](../{up}", f"]({up}")
+
+
 def page(nb: NotebookNode, conf: dict[str, str], contents: str) -> None:
     "Make the notebook into what Sphinx reads; the home page holds the table of contents."
     about = nb.metadata.book
@@ -146,13 +161,13 @@ def page(nb: NotebookNode, conf: dict[str, str], contents: str) -> None:
         if cell.cell_type == "code":
             draw(cell)
         else:
-            cell.source = cell.source.replace("](../", "](")  # files of the repository lie beside the pages
+            cell.source = beside_pages(cell.source, about.name)
     if about.name == HOME:
         side_by_side(nb)
         nb.cells.append(new_markdown_cell(contents, id="contents"))
     else:
         nb.cells[0].source += "\n\n" + links(nb, conf)
-    if about.module not in (None, "__init__"):  # __init__ only repeats names that have their home elsewhere
+    if about.module not in (None, "__init__"):  # the package's own face repeats names that have their home elsewhere
         nb.cells.append(new_markdown_cell(reference(conf["lib_path"], about.module), id="reference"))
     # Messages name line 4203 for line 3 of cell 42. (Left alone, myst-nb counts 10,000 lines to a cell, and the
     # reference, which is padded with empty lines to its place, takes many seconds.)
@@ -162,15 +177,27 @@ def page(nb: NotebookNode, conf: dict[str, str], contents: str) -> None:
 
 # The book -----------------------------------------------------------------------------------------------------
 
-def toctree(caption: str, entries: list[str]) -> str:
-    "A part of the table of contents."
-    return "\n".join(["```{toctree}", ":hidden:", f":caption: {caption}", "", *entries, "```"])
+def parts(names: list[str]) -> dict[str, list[str]]:
+    "The pages of each part of the table of contents; a page that fits none has no place, and Sphinx says so."
+    found: dict[str, list[str]] = {}
+    left = [*names, "genindex"]
+    for part, patterns in PARTS.items():
+        found[part] = [name for pattern in patterns for name in left if fnmatch(name, pattern)]
+        left = [name for name in left if name not in found[part]]
+    return found
+
+
+def table_of_contents(pages: dict[str, list[str]], project: list[str]) -> str:
+    "The parts of the book, each with its pages."
+    every = {**pages, "Project": project}
+    return "\n\n".join("\n".join(["```{toctree}", ":hidden:", f":caption: {part}", "", *entries, "```"])
+                       for part, entries in every.items())
 
 
 def neighbours(nbs: list[NotebookNode]) -> list[Path]:
     "The files of the repository that the notebooks link to, from its root."
-    texts = (cell.source for nb in nbs for cell in nb.cells if cell.cell_type == "markdown")
-    found = (link for text in texts for link in re.findall(r"\]\(\.\./([^)#\s]+)", text))
+    texts = ((nb.metadata.book.name, cell.source) for nb in nbs for cell in nb.cells if cell.cell_type == "markdown")
+    found = (link for name, text in texts for link in re.findall(rf"\]\(\.\./{'../' * name.count('/')}([^)#\s]+)", text))
     return list(map(Path, dict.fromkeys(found)))
 
 
@@ -186,11 +213,14 @@ def copy_neighbour(root: Path, path: Path, src: Path, nbs_path: str) -> None:
 def load_all(folder: Path) -> list[NotebookNode]:
     "All notebooks, in the order of the book."
     nbs = []
-    for path in sorted(folder.glob("*.ipynb")):
+    for path in sorted(folder.rglob("[!.]*.ipynb")):
+        name = path.relative_to(folder).as_posix()
+        if any(part.startswith(".") for part in name.split("/")):
+            continue  # JupyterLab's checkpoints
         try:
-            nbs.append(load(path))
+            nbs.append(load(path, name))
         except BadNotebook as e:
-            raise BadNotebook(f"{path.name}: {e}") from None
+            raise BadNotebook(f"{name}: {e}") from None
     return nbs
 
 
@@ -211,19 +241,16 @@ def book(root: Path, src: Path, extra: Path) -> list[str]:
     (extra / "references.bib").write_text(bib, encoding="utf-8", newline="\n")
 
     names = [nb.metadata.book.name.removesuffix(".ipynb") for nb in nbs]
-    chapters = [f"{int(n[:2])} · {nb.metadata.book.title} <{n}>" for n, nb in zip(names, nbs) if is_chapter(n)]
-    exports = {n: nb.metadata.book.module not in (None, "__init__") for n, nb in zip(names, nbs)}
-    contents = "\n\n".join(toctree(*part) for part in [
-        ("Chapters", chapters),
-        ("Checks", [*(n for n in names if "85" <= n[:2] < "90"), *(n for n in names if "80" <= n[:2] < "85")]),  # use first
-        ("Look it up", [*(n for n in names if n[0] == "9" and not exports[n]), "genindex"]),
-        ("Tools", [n for n in names if n[0] == "9" and exports[n]]),
-        ("Project", [p.with_suffix("").as_posix() for p in beside if p.suffix == ".md"])])
+    titles = {n: f"{int(n[:2])} · {nb.metadata.book.title} <{n}>" for n, nb in zip(names, nbs) if is_chapter(n)}
+    project = [p.with_suffix("").as_posix() for p in beside if p.suffix == ".md"]
+    contents = table_of_contents({part: [titles.get(n, n) for n in pages] for part, pages in parts(names).items()}, project)
     for nb, name in zip(nbs, names):
         try:
             page(nb, conf, contents)
         except BadNotebook as e:
             raise BadNotebook(f"{name}.ipynb: {e}") from None
+        for folder in (src, extra / "notebooks"):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(nb, src / f"{name}.ipynb")
         shutil.copyfile(root / conf["nbs_path"] / f"{name}.ipynb", extra / "notebooks" / f"{name}.ipynb")
     return names
@@ -252,11 +279,11 @@ def in_words(spec: dict, site: str) -> str:
 def readme(root: Path) -> str:
     "The home page in Markdown, with links that work from the root of the repository."
     conf = settings(root)
-    nb = load(root / conf["nbs_path"] / HOME)
+    nb = load(root / conf["nbs_path"] / HOME, HOME)
     site = f"{conf['doc_host']}{conf['doc_baseurl']}" if conf["doc_host"] else "docs/index.html"
     for cell in nb.cells:
         if cell.cell_type == "markdown":
-            cell.source = re.sub(r"\]\((?=[\w-]+\.ipynb)", f"]({conf['nbs_path']}/", cell.source).replace("](../", "](")
+            cell.source = re.sub(r"\]\((?=[\w/-]+\.ipynb)", f"]({conf['nbs_path']}/", cell.source).replace("](../", "](")
             cell.source = re.sub(r"(?<=\]\()#[^)]+", lambda m: m[0].lower(), cell.source)  # as GitHub writes anchors
         for out in cell.get("outputs", []):
             if CHART in out.get("data", {}):

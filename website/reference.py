@@ -61,12 +61,13 @@ class LinkNames(SphinxPostTransform):
 
     def run(self, **kwargs: Any) -> None:
         objects = self.env.domains["py"].objects
+        modules = self.env.domains["py"].modules
         known = {full: full for full in objects}
-        for full, entry in objects.items():
-            if entry.objtype != "module":
-                package, _, name = full.split(".", 2)
-                known.setdefault(name, full)
-                known.setdefault(f"{package}.{name}", full)  # unless it is a module: `attention_nb.softmax`
+        for full in [full for full in objects if full not in modules]:
+            module = max((m for m in modules if full.startswith(f"{m}.")), key=len)
+            name = full.removeprefix(f"{module}.")
+            known.setdefault(name, full)
+            known.setdefault(f"{module.partition('.')[0]}.{name}", full)  # unless it is a module: `attention_nb.softmax`
         for code in list(self.document.findall(nodes.literal)):
             target = known.get(code.astext().removesuffix("()"))
             around = list(ancestors(code))
