@@ -23,10 +23,9 @@ CLEAN = ["export", "clean", "update", "sidebar", "requirements", "contributing",
 def repo(tmp_path_factory):
     "A checkout with a few of the notebooks; `quarto` is there, and fails whoever calls it."
     top = tmp_path_factory.mktemp("nbdev")
-    for folder in ("nbs", "attention_nb"):
-        (top / "book" / folder).mkdir(parents=True)
     files = ["settings.ini", "README.md", ".gitignore", ".gitattributes", "attention_nb/py.typed"]
     for name in files + [f"nbs/{name}.ipynb" for name in FEW]:
+        (top / "book" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, top / "book" / name)
     (top / "quarto").write_text("#!/bin/sh\nexit 9\n")
     (top / "quarto").chmod(0o755)
