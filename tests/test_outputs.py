@@ -2,6 +2,7 @@
 import asyncio
 import re
 
+import fresh
 import nbformat
 import outputs
 import pytest
@@ -122,3 +123,43 @@ def test_refresh_goes_on_after_a_failure(tmp_path, capfd):
     said = capfd.readouterr().err
     assert "conflict.ipynb: this is no notebook" in said and "bad.ipynb, cell cell-0: ZeroDivisionError" in said
     assert "2 of 3 notebooks failed" in said
+
+
+@pytest.fixture
+def keys(tmp_path, monkeypatch):
+    "A place of their own for the keys of good runs."
+    monkeypatch.setattr(fresh, "KEYS", tmp_path / "keys")
+
+
+def test_what_has_not_changed_is_not_run_again(tmp_path, keys):
+    "Unless a cell has changed since, or failed."
+    path = with_sources(written(tmp_path / "d.ipynb", "1"), "2")
+    assert asyncio.run(outputs.renew(path)) == "1 cells have new outputs"
+    assert asyncio.run(outputs.renew(path)) == "nothing has changed"
+    with_sources(path, "1 / 0")
+    for _ in range(2):
+        with pytest.raises(outputs.Failure, match="ZeroDivisionError"):
+            asyncio.run(outputs.renew(path))
+
+
+def test_a_notebook_hangs_on_what_it_imports_and_reads(tmp_path, keys, monkeypatch):
+    "Through other modules too; what it does not import may change."
+    package = tmp_path / "book"
+    monkeypatch.setattr(fresh, "ROOT", tmp_path)
+    monkeypatch.setattr(fresh, "PACKAGE", package)
+    for name, source in {"__init__": "from .other import z", "a": "from .sub.b import x", "sub/__init__": "",
+                         "sub/b": "from ..c import x", "c": "x = 1", "other": "z = 1"}.items():
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        (package / f"{name}.py").write_text(source)
+    (tmp_path / "numbers.txt").write_text("1")
+    code = 'from book.a import x\n%time\nopen("numbers.txt")'
+    path = with_sources(written(tmp_path / "e.ipynb", "1"), code)
+    changes = {"book/c.py": True, "book/sub/b.py": True, "book/other.py": False, "numbers.txt": True, "e.ipynb": True}
+    for name, matters in changes.items():
+        fresh.needed.cache_clear()
+        fresh.keep(path)
+        assert fresh.is_fresh(path)
+        with open(tmp_path / name, "a") as file:
+            file.write(" ")
+        assert fresh.is_fresh(path) != matters, name
+    fresh.needed.cache_clear()

@@ -1,6 +1,7 @@
 """Run the notebooks and keep their saved outputs true.
 
-    python tools/outputs.py refresh [notebook ...]    write the outputs that changed
+    python tools/outputs.py refresh [notebook ...]    write the outputs that changed; run only what may give others
+    python tools/outputs.py refresh --all             run all, whether something has changed or not
     python tools/outputs.py check [notebook ...]      write nothing; fail where an output changed
 
 Another processor rounds the last digits differently. So numbers are compared with a tolerance, and `refresh`
@@ -29,6 +30,8 @@ from nbdev.clean import clean_nb
 from nbdev.config import get_config
 from nbdev.process import extract_directives
 from nbformat import NotebookNode
+
+import fresh
 
 ROOT = Path(__file__).resolve().parents[1]
 NBS = ROOT / "nbs"
@@ -231,14 +234,14 @@ async def run(path: Path) -> Run:
     "Execute the notebook at `path` beside its saved form."
     text = path.read_text(encoding="utf-8")
     try:
-        saved, fresh = (nbformat.reads(text, as_version=4) for _ in range(2))
+        saved, now = (nbformat.reads(text, as_version=4) for _ in range(2))
     except ValueError as e:  # an edit by hand, or a conflict that git left in it
         raise Failure(f"{path.name}: this is no notebook: {head(str(e), 2).strip()}") from None
-    wrong = await attempt(fresh, path.name, path.parent)
-    pairs = enumerate(zip(saved.cells, fresh.cells))
+    wrong = await attempt(now, path.name, path.parent)
+    pairs = enumerate(zip(saved.cells, now.cells))
     changed = [i for i, (s, f) in pairs if s.cell_type == "code" and not error(f)
                and not agree(meaning(s.outputs), meaning(f.outputs))]
-    return Run(text, saved, fresh, changed, wrong)
+    return Run(text, saved, now, changed, wrong)
 
 
 # The two commands ---------------------------------------------------------------------------------------------
@@ -264,9 +267,9 @@ async def refresh(path: Path) -> str:
     ran = await run(path)
     if ran.wrong:
         raise Failure("\n".join(ran.wrong))
-    nb, fresh = (json.loads(s) for s in (ran.text, nbformat.writes(ran.fresh)))
+    nb, now = (json.loads(s) for s in (ran.text, nbformat.writes(ran.fresh)))
     for i in ran.changed:
-        nb["cells"][i]["outputs"] = fresh["cells"][i]["outputs"]
+        nb["cells"][i]["outputs"] = now["cells"][i]["outputs"]
     clean_nb(nb, allowed_cell_metadata_keys=get_config().get("allowed_cell_metadata_keys").split())
     if (new := nb2str(nb)) == ran.text:
         return "unchanged"
@@ -276,6 +279,15 @@ async def refresh(path: Path) -> str:
     part.write_text(new, encoding="utf-8", newline="\n")
     part.replace(path)  # all or nothing: an interrupted run leaves no half notebook
     return f"{len(ran.changed)} cells have new outputs" if ran.changed else "cleaned"
+
+
+async def renew(path: Path) -> str:
+    "`refresh`, unless nothing that the outputs depend on has changed since they were last right."
+    if fresh.is_fresh(path):
+        return "nothing has changed"
+    said = await refresh(path)
+    fresh.keep(path)
+    return said
 
 
 async def each(do: Callable[[Path], Any], paths: list[Path]) -> int:
@@ -309,11 +321,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=["refresh", "check"])
     parser.add_argument("notebooks", nargs="*", type=Path, metavar="notebook", help="default: all in nbs/")
+    parser.add_argument("--all", action="store_true", help="refresh also what has not changed since it last ran")
     args = parser.parse_args()
+    do = {"refresh": refresh if args.all else renew, "check": check}[args.command]
     paths = args.notebooks or sorted(path for path in NBS.rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts)
     if missing := [str(p) for p in paths if not p.is_file()]:
         parser.error(f"no such notebook: {', '.join(missing)}")
-    return min(asyncio.run(each({"refresh": refresh, "check": check}[args.command], paths)), 1)
+    return min(asyncio.run(each(do, paths)), 1)
 
 
 if __name__ == "__main__":

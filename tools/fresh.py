@@ -1,0 +1,93 @@
+"""What the outputs of a notebook depend on, as one key: while it stays the same, there is nothing to run again.
+
+In the key are the notebook itself, every module of the package that it imports, through others too, the files that its
+code names, and the versions that everything runs on. The keys of the last good runs lie in _build/; a clean checkout
+has none, and runs everything.
+"""
+import ast
+import hashlib
+import importlib.util
+import json
+import re
+import sys
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "attention_nb"
+ALWAYS = [ROOT / "constraints.txt", ROOT / "settings.ini", ROOT / "tools/outputs.py"]
+KEYS = ROOT / "_build/outputs"
+
+
+def file_of(module: str) -> Path | None:
+    "The file of a module of the package, or None for a name of another kind."
+    path = ROOT / module.replace(".", "/")
+    found = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return found if found.is_file() else None
+
+
+def imported(source: str, package: str) -> set[str]:
+    "The modules of the package that code in `package` imports by name; those around them are only passed through."
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = importlib.util.resolve_name("." * node.level + (node.module or ""), package) if node.level else node.module
+            within = {f"{base}.{alias.name}" for alias in node.names}
+            found |= {name for name in within if file_of(name)} or {base}
+    return {name for name in found if name.partition(".")[0] == PACKAGE.name}
+
+
+@cache
+def needed(module: str) -> frozenset[Path]:
+    "The files of a module and of all that it imports."
+    found, new = set(), {module}
+    while new:
+        found |= new
+        files = {name: file for name in new if (file := file_of(name))}
+        new = {other for file in files.values() for other in imported(
+            file.read_text(encoding="utf-8"), ".".join(file.relative_to(ROOT).parent.parts))} - found
+    return frozenset(file for name in found if (file := file_of(name)))
+
+
+def code_of(notebook: Path) -> str:
+    "The code of a notebook that Python can read: without the lines that are meant for IPython."
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    sources = ("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    return "\n".join(re.sub(r"(?m)^\s*[%!].*$", "", source) for source in sources)
+
+
+def depends_on(notebook: Path) -> set[Path]:
+    "The files that can change what a notebook prints."
+    code = code_of(notebook)
+    modules = set().union(*(needed(name) for name in imported(code, PACKAGE.name)))
+    named = {(notebook.parent / name).resolve() for name in re.findall(r"[\"']([\w./-]+\.\w+)[\"']", code)}
+    return {notebook, *ALWAYS, *modules, *(path for path in named if path.is_file())}
+
+
+def key_of(notebook: Path) -> str:
+    "The key of a notebook as it stands."
+    whole = hashlib.sha256(sys.version.encode())
+    for path in sorted(depends_on(notebook)):
+        whole.update(str(path).encode() + b"\0" + path.read_bytes())
+    return whole.hexdigest()
+
+
+def slot(notebook: Path) -> Path:
+    "Where the key of its last good run is kept."
+    return KEYS / hashlib.sha256(str(notebook.resolve()).encode()).hexdigest()[:16]
+
+
+def is_fresh(notebook: Path) -> bool:
+    "Whether nothing has changed since its last good run."
+    try:
+        return slot(notebook).read_text() == key_of(notebook)
+    except (OSError, ValueError, SyntaxError):  # never run, or no notebook
+        return False
+
+
+def keep(notebook: Path) -> None:
+    "Write down that it ran well as it stands."
+    KEYS.mkdir(parents=True, exist_ok=True)
+    slot(notebook).write_text(key_of(notebook))
