@@ -1,5 +1,6 @@
 # Every command a person needs. Each one sets up what it uses, in .venv, once.
 PYTHON ?= python3
+PYTHONS := $(shell sed -n "s/^python_versions *= *//p" settings.ini)
 # On Linux without a GPU: TORCH_INDEX=<PyTorch's CPU index> keeps the download small (see README).
 TORCH_INDEX ?=
 BIN := .venv/bin
@@ -74,7 +75,7 @@ clean:  ## remove the environment and scratch files
 	rm -rf .venv _proc _build build dist *.egg-info
 
 $(READY): constraints.txt settings.ini setup.py
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "attention_nb needs Python 3.10 or newer; got " + sys.version.split()[0] + ". Name one: make PYTHON=python3.12")'
+	@$(PYTHON) -c 'import sys; v = "%d.%d" % sys.version_info[:2]; sys.exit(v not in "$(PYTHONS)".split() and "attention_nb is built with Python $(PYTHONS); got " + v + ". Name one: make PYTHON=python3.12")'
 	@echo "Setting up .venv (once; a minute or two)"
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch

@@ -10,20 +10,19 @@ from configparser import ConfigParser
 from pathlib import Path
 
 TORCH = "torch==2.13.0"
-FIXED = [TORCH, "numpy>=2.3.2 ; python_version >= '3.14'"]  # the last NumPy for Python 3.10 has no wheel for 3.14
 CUDA = re.compile(r"^(nvidia|cuda|triton|torch)\b")
 HEADER = """\
 # The exact versions the book was built with; written by `make constraints`.
-# One set for Python {} and newer, so the site is the same bytes everywhere.
+# One set for Python {} to {}, so the site is the same bytes everywhere.
 """
 
 
-def resolve(root: Path, min_python: str) -> list[str]:
+def resolve(root: Path, oldest: str) -> list[str]:
     "The pinned requirements of the project with its dev extra, as lines."
     cmd = [sys.executable, "-m", "uv", "pip", "compile", "setup.py", "--extra=dev", "--universal",
-           f"--python-version={min_python}", "--no-python-downloads", "--fork-strategy=fewest", "--upgrade", "--quiet",
+           f"--python-version={oldest}", "--no-python-downloads", "--fork-strategy=fewest", "--upgrade", "--quiet",
            "--no-header", "--no-annotate", "--constraint=-"]
-    out = subprocess.run(cmd, cwd=root, input="\n".join(FIXED), text=True, check=True, stdout=subprocess.PIPE)
+    out = subprocess.run(cmd, cwd=root, input=TORCH, text=True, check=True, stdout=subprocess.PIPE)
     return [line for line in out.stdout.splitlines() if not CUDA.match(line)]
 
 
@@ -31,7 +30,7 @@ if __name__ == "__main__":
     root = Path(__file__).resolve().parents[1]
     config = ConfigParser(interpolation=None)
     config.read(root / "settings.ini", encoding="utf-8")
-    min_python = config["DEFAULT"]["min_python"]
-    lines = sorted([TORCH, *resolve(root, min_python)])
-    (root / "constraints.txt").write_text(HEADER.format(min_python) + "\n".join(lines) + "\n", encoding="utf-8")
+    oldest, *_, newest = config["DEFAULT"]["python_versions"].split()
+    lines = sorted([TORCH, *resolve(root, oldest)])
+    (root / "constraints.txt").write_text(HEADER.format(oldest, newest) + "\n".join(lines) + "\n", encoding="utf-8")
     print(f"constraints.txt: {len(lines)} packages")
