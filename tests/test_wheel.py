@@ -108,4 +108,5 @@ def test_works_where_only_its_requirements_are(wheel, tmp_path):
            "--constraint", tmp_path / "torch.txt", wheel, cwd=tmp_path, env=env)
     said = json.loads(sh(inside, "-I", "-W", "ignore", ROOT / "tests/smoke.py", cwd=tmp_path, env=env))
     assert said.pop("version") == metadata(wheel).version
+    assert sh(inside, "-I", "-m", "attention_nb", "--version", cwd=tmp_path, env=env).split()[-1] == metadata(wheel).version
     fail_if([f for f in said["files"] if not f.startswith(str(tmp_path))], "Imported from outside the environment:")
