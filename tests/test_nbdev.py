@@ -1,21 +1,22 @@
 """nbdev's own commands, as its users type them: they work, and git stays clean."""
+import compileall
 import importlib
 import inspect
 import json
-import posixpath
 import os
+import posixpath
 import re
 import shutil
 import sys
 import typing
 
 import pytest
-from conftest import ROOT, fail_if, sh
+from conftest import PACKAGE, ROOT, fail_if, sh
 
 pytestmark = pytest.mark.xdist_group("nbdev")  # one copy, processed once
 BIN = os.path.dirname(sys.executable)
-# What there is to trip over: the home page, folds, charts, links with anchors, the face of the package.
-FEW = ["index", "checks/command_line", "figures/charts", "lookup/notation", "lookup/references", "lookup/api"]
+# What there is to trip over: the home page, folds, charts, links with anchors, the faces of the package and of a folder.
+FEW = ["index", "checks/index", "checks/command_line", "figures/charts", "lookup/notation", "lookup/references", "lookup/api"]
 CLEAN = ["export", "clean", "update", "sidebar", "requirements", "contributing", "install_hooks", "proc_nbs", "prepare"]
 
 
@@ -23,7 +24,12 @@ CLEAN = ["export", "clean", "update", "sidebar", "requirements", "contributing",
 def repo(tmp_path_factory):
     "A checkout with a few of the notebooks; `quarto` is there, and fails whoever calls it."
     top = tmp_path_factory.mktemp("nbdev")
-    files = ["settings.ini", "README.md", ".gitignore", ".gitattributes", "attention_nb/py.typed"]
+    shutil.copytree(PACKAGE, top / "book" / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__"))
+    # What the other notebooks export is there to be imported, but not as source, which nbdev would look into.
+    compileall.compile_dir(top / "book" / PACKAGE.name, legacy=True, quiet=1)
+    for source in (top / "book" / PACKAGE.name).rglob("*.py"):
+        source.unlink()
+    files = ["settings.ini", "README.md", ".gitignore", ".gitattributes"]
     for name in files + [f"nbs/{name}.ipynb" for name in FEW]:
         (top / "book" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, top / "book" / name)

@@ -19,7 +19,7 @@ from typing import Any
 
 import torch.nn as nn
 
-from .. import __version__
+import attention_nb
 from . import check_attention, check_masked_softmax, check_self_attention, check_softmax
 from .reports import CheckFailed, Report, first_line, name_of, parameters_of
 
@@ -219,7 +219,7 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     "The command line's grammar."
     about = "Say what is wrong with an attention layer or function, and what the bug probably is."
     parser = argparse.ArgumentParser(prog=prog, description=about)
-    parser.add_argument("--version", action="version", version=f"attention-nb {__version__}")
+    parser.add_argument("--version", action="version", version=f"attention-nb {attention_nb.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="check")
     check = commands.add_parser(
         "check",
