@@ -16,7 +16,7 @@ import nbformat
 import pytest
 from browser import Visit
 from conftest import ROOT, fail_if, sh
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, expect
 
 pytestmark = pytest.mark.xdist_group("lab")  # one Lab, one page and two runs for all
 ANSWERS, FIGURES = "01_naive_attention.ipynb", "02_softmax.ipynb"
