@@ -66,5 +66,5 @@ def test_what_cannot_be_begun_is_refused(number, name, complaint):
 
 def test_make_hands_over_what_is_named():
     "Spaces included, which are then refused."
-    said = sh("make", "--dry-run", "chapter", "N=06", "NAME=new idea")
+    said = sh("make", "--no-print-directory", "--dry-run", "chapter", "N=06", "NAME=new idea")
     assert said.splitlines()[-1] == '.venv/bin/python tools/chapter.py "06" "new idea"'
