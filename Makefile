@@ -51,7 +51,7 @@ pages: export
 card: $(READY)
 	$(BIN)/python website/card.py
 
-hooks: $(READY)  ## teach git and your Jupyter to merge and clean notebooks
+hooks: $(READY)  ## teach git to merge notebooks cell by cell
 	$(BIN)/nbdev_install_hooks
 
 constraints: $(READY)  ## choose new versions for constraints.txt
