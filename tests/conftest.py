@@ -10,10 +10,11 @@ import pytest
 from browser import DOCS, browsers, chromium, site, visit  # noqa: F401 (fixtures)
 from bs4 import BeautifulSoup
 from hypothesis import HealthCheck, settings
+from outputs import notebooks
 
 ROOT = Path(__file__).resolve().parents[1]
 NBS, PACKAGE = ROOT / "nbs", ROOT / "attention_nb"
-NOTEBOOKS = sorted(path for path in NBS.rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts)
+NOTEBOOKS = notebooks()
 
 
 def place(notebook: Path) -> str:

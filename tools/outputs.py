@@ -49,6 +49,11 @@ KERNEL_ENV = {
 }
 
 
+def notebooks() -> list[Path]:
+    "All notebooks of the book, in its order; not JupyterLab's copies of them."
+    return sorted(path for path in NBS.rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts)
+
+
 class Failure(Exception):
     "What is wrong with one notebook, in words for the person who has to mend it."
 
@@ -324,7 +329,7 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="refresh also what has not changed since it last ran")
     args = parser.parse_args()
     do = {"refresh": refresh if args.all else renew, "check": check}[args.command]
-    paths = args.notebooks or sorted(path for path in NBS.rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts)
+    paths = args.notebooks or notebooks()
     if missing := [str(p) for p in paths if not p.is_file()]:
         parser.error(f"no such notebook: {', '.join(missing)}")
     return min(asyncio.run(each(do, paths)), 1)

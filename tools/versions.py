@@ -7,10 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+from outputs import notebooks
+
 ROOT = Path(__file__).resolve().parents[1]
 RESOLUTION = {"oldest": "lowest-direct", "newest": "highest"}
 # nbdev, which one of them asks for its configuration, works with fewer versions of fastcore than the package.
-NOTEBOOKS = [path for path in sorted((ROOT / "nbs").rglob("*.ipynb")) if "import get_config" not in path.read_text("utf-8")]
+NOTEBOOKS = [path for path in notebooks() if "import get_config" not in path.read_text("utf-8")]
 TRIALS = [["tests/smoke.py"],
           ["-m", "pytest", "tests/test_properties.py"],
           ["-m", "jupyter", "execute", "--timeout=600", *NOTEBOOKS]]  # as Run All does; writes nothing
