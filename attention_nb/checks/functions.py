@@ -7,46 +7,60 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from functools import partial
-from itertools import chain
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
-from ..masks import causal_mask
-from ..naive_attention import naive_attention
+from .bugs import ATTENTION, known
+from .bugs.flash_attention import blocks
+from .bugs.masks import BIAS
+from .bugs.self_attention import NORMS
+from .bugs.softmax import name_added, name_rounded
+from attention_nb.checks.relations import (
+    Relation,
+    attempt,
+    listed,
+    must_be_finite,
+    must_have_gradients,
+    must_hold_in_half,
+    must_leave_alone,
+    must_not_mind_strides,
+    outcome,
+)
 from attention_nb.checks.reports import (
     Broken,
-    NotChecked,
     Misused,
-    must_keep_dtype,
+    NotChecked,
+    first_difference,
+    first_line,
     must_be_tensor,
     must_repeat,
     must_trace,
-    first_difference,
-    first_line,
     nearly,
     numbers_of,
     parameters_of,
     sizes_of,
     some_mask,
 )
-from ..tools.testing import random_qkv
+from .stages import Bug, Case, alike, explain, run, work_of
+from ..masks import causal_mask
+from ..naive_attention import naive_attention
 from ..self_attention import attention_scores
 from ..softmax import masked_softmax
-from .suspects import name_added, name_rounded, name_attention_bug, name_suspect
+from ..tools.testing import random_qkv
 
 # %% auto #0
 __all__ = ['attention_properties']
 
 # %% ../../nbs/checks/functions.ipynb #sizes
-_Properties = list[tuple[str, Callable[[], None]]]
+_Properties = list[tuple[str, Callable[[], str | None]]]
 
 
 class _Sizes(NamedTuple):
-    "_Sizes of one trial; in the ordinary one all differ, so a swapped axis cannot hide."
+    "Sizes of one trial; in the ordinary one all differ, so a swapped axis cannot hide."
 
     b: int = 2
     h: int = 3
@@ -55,26 +69,16 @@ class _Sizes(NamedTuple):
     d_k: int = 17
     d_v: int = 13
 
+    def longer(self, n: int) -> _Sizes:
+        return self._replace(n_q=self.n_q + n, n_k=self.n_k + n)
 
-_SQUARE = _Sizes(n_k=5)
-_NO_NAME = "its numbers are not softmax(q kᵀ · scale) v, and they fit no bug known here"
-_ROUNDED = (
-    "its numbers are right to two digits or so: precision is lost on the way (float16 or bfloat16 inside?), or"
-    " something small is added"
-)
-_NAN = "ordinary scores already give NaN or infinity"
-_CUBE = _Sizes(n_k=5, d_v=17)
-_EQUAL = _Sizes(5, 5, 5, 5, 5, 5)
-_SMALL = [
-    _Sizes(1, 1, 1, 1, 1, 1),
-    _Sizes(1, 1, 1, 2, 1, 1),
-    _Sizes(1, 1, 2, 2, 1, 1),
-    _Sizes(1, 1, 2, 2, 2, 1),
-    _Sizes(1, 1, 2, 3, 2, 2),
-    _Sizes(1, 2, 2, 2, 2, 2),
-    _Sizes(2, 1, 2, 2, 2, 2),
-    _Sizes(2, 2, 3, 3, 2, 2),
-]
+
+_SQUARE, _CUBE, _EQUAL = _Sizes(n_k=5), _Sizes(n_k=5, d_v=17), _Sizes(5, 5, 5, 5, 5, 5)
+_SMALL = [_Sizes(*sizes) for sizes in (
+    (1, 1, 1, 1, 1, 1), (1, 1, 1, 2, 1, 1), (1, 1, 2, 2, 1, 1), (1, 1, 2, 2, 2, 1),
+    (1, 1, 2, 3, 2, 2), (1, 2, 2, 2, 2, 2), (2, 1, 2, 2, 2, 2), (2, 2, 3, 3, 2, 2),
+)]
+_LONG = 131  # keys: more than the usual blocks of 16 to 128, and prime, so no block divides it
 
 
 def _draw(sizes: _Sizes, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
@@ -82,102 +86,17 @@ def _draw(sizes: _Sizes, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
     return random_qkv(*sizes, seed=seed)
 
 # %% ../../nbs/checks/functions.ipynb #adapter
-class _Attention:
-    "The function under test, called in one way whatever its conventions are."
+class _Manner(NamedTuple):
+    "How a function wants to be called."
 
-    def __init__(self, fn: Callable[..., Any], causal: bool | str, mask: str | bool | None, scale: float | None):
-        self.fn, self.causal, self.scale = fn, causal, scale
-        self.parameter = _mask_parameter(fn) if mask in (None, "allowed", "blocked", "bias", True) else None
-        self.takes_mask = mask is not False and (self.parameter is not None or isinstance(mask, str))
-        self.convention = (
-            mask if isinstance(mask, str) else "bias" if "bias" in (self.parameter or "") else "allowed"
-        )
-        self.needs_mask = self.takes_mask and _required(fn, self.parameter)
-        self.protect = True  # give it copies, so that code that changes its inputs breaks one property, not all
-        self.squeeze = False  # True: it takes (b, n, d) only
-        self.sound = True  # False once it is known to disagree with the oracle: then it is compared with itself
-        self.bug = ""  # what was said of that
-        self.only_equal = False  # True: it runs only if all sizes are equal
-        self.lengths = True  # False once other lengths gave wrong numbers
-        self.long = False  # True once it gave right numbers for many keys
-        self.mask_sound = True  # the same, for what it does with a mask
-        self.mask_bug = ""
-        self.numbers = False  # give it 1 and 0 for True and False
-        self.said = self.convention  # what its mask should mean; `convention` is what it does mean
-        self.handed: Tensor | None = None  # the mask that it got, if unprotected
-        self.looked = mask is None  # True: the caller said nothing of masks
-        self.form = ""  # the shape of mask that it takes, one of _FORMS
-        self.refuses = ""  # what it raises at any mask
-
-    def raw(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Any]:
-        "Context and whatever else is returned."
-        if mask is None and self.needs_mask:
-            mask = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool)
-        if mask is not None:
-            mask = self.as_taken(mask, q)
-        if self.protect:
-            q, k, v = (t.clone() if t.is_contiguous() else t for t in (q, k, v))
-        else:
-            self.handed = mask
-        if self.squeeze:
-            q, k, v = (t.flatten(0, 1) for t in (q, k, v))
-        if mask is None:
-            out = self.fn(q, k, v)
-        else:
-            out = self.fn(q, k, v, **{self.parameter: mask}) if self.parameter else self.fn(q, k, v, mask)
-        rest = tuple(out[1:]) if isinstance(out, (tuple, list)) else ()
-        return (out[0] if isinstance(out, (tuple, list)) else out), rest
-
-    def __call__(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
-        "The context, (b, h, n_q, d_v)."
-        context, _ = self.raw(q, k, v, mask)
-        must_be_tensor(context)
-        return context.unflatten(0, q.shape[:2]) if self.squeeze and context.ndim == 3 else context
-
-    def as_taken(self, mask: Tensor, q: Tensor) -> Tensor:
-        "A mask, True = may attend, in the form that the function takes."
-        if self.form:
-            mask = mask.expand(*q.shape[:-1], mask.shape[-1])
-            mask = _FORMS[self.form](mask.flatten(0, 1)[:, None] if self.squeeze else mask)
-        if self.convention == "bias" and mask.is_floating_point():
-            return mask.clone()  # a bias of finite numbers
-        if self.convention == "bias":
-            return torch.zeros(mask.shape, dtype=q.dtype).masked_fill(~mask, -math.inf)
-        mask = ~mask if self.convention == "blocked" else mask.clone()
-        return mask.to(q.dtype) if self.numbers else mask
-
-    def some_mask(self, n_q: int, n_k: int) -> Tensor:
-        "A mask, (n_q, n_k); the same for all queries if that is all it takes."
-        mask = some_mask(n_q, n_k)
-        return mask[:1].expand(n_q, n_k) if self.form == _OF_KEYS else mask
-
-    def allowed(self, q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tensor | None:
-        "The mask that should be in force."
-        n_q, n_k = q.shape[-2], k.shape[-2]
-        if not self.causal:
-            return mask
-        corner = (
-            torch.ones(n_q, n_k, dtype=torch.bool).tril() if self.causal == "upper-left" else causal_mask(n_q, n_k)
-        )
-        return corner if mask is None else corner & mask
-
-    def oracle(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
-        "What the loops of chapter 1 give."
-        return naive_attention(q, k, v, self.allowed(q, k, mask), self.right_scale(q))[0]
-
-    def swift(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
-        "The same without loops, which take long where there are many keys, or many suspects."
-        allowed = self.allowed(q, k, mask)
-        return masked_softmax(attention_scores(q, k, self.scale), torch.tensor(True) if allowed is None else allowed) @ v
-
-    def right_scale(self, q: Tensor) -> float:
-        "What scores should be multiplied by."
-        return q.shape[-1] ** -0.5 if self.scale is None else self.scale
-
-    @property
-    def usual(self) -> _Sizes:
-        "_Sizes at which everything is defined: square if causal."
-        return _SQUARE if self.causal is True else _Sizes()
+    parameter: str | None = None  # that takes a mask; None: the fourth one, whatever it is called
+    takes_mask: bool = False
+    needs_mask: bool = False
+    meaning: str = "allowed"  # of its mask, one of _MEANINGS
+    form: str = ""  # the shape of mask that it takes, one of _FORMS
+    numbers: bool = False  # give it 1 and 0 for True and False
+    flat: bool = False  # it takes (b, n, d) only
+    refuses: str = ""  # what it raises at any mask
 
 
 _OF_KEYS = "(b, n_k)"
@@ -187,6 +106,165 @@ _FORMS: dict[str, Callable[[Tensor], Tensor]] = {  # of a mask (b, h, n_q, n_k),
     "(b, n_q, n_k)": lambda m: m[:, 0],
     _OF_KEYS: lambda m: m[:, 0, 0],
 }
+_MEANINGS = {"allowed": "True = may attend", "blocked": "True = blocked", "bias": "a tensor to add to the scores"}
+
+
+@dataclass(frozen=True)
+class _Attention:
+    "The function under test, what was said of it, and how it is called."
+
+    fn: Callable[..., Any]
+    causal: bool | str = False
+    mask: str | bool | None = None  # what the caller says of masks
+    scale: float | None = None
+    manner: _Manner = _Manner()
+
+    def raw(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Any]:
+        "Context and whatever else is returned; it gets copies, so that code that changes its inputs breaks one property."
+        if mask is None and self.manner.needs_mask:
+            mask = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool)
+        mask = None if mask is None else self.as_taken(mask, q)
+        return self.bare(*(t.clone() if t.is_contiguous() else t for t in (q, k, v)), mask)
+
+    def bare(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Any]:
+        "The same with these very tensors, the mask in the form that it takes."
+        m = self.manner
+        q, k, v = (t.flatten(0, 1) if m.flat else t for t in (q, k, v))
+        named = {m.parameter: mask} if m.parameter and mask is not None else {}
+        out = self.fn(q, k, v, **named) if named or mask is None else self.fn(q, k, v, mask)
+        rest = tuple(out[1:]) if isinstance(out, (tuple, list)) else ()
+        return (out[0] if isinstance(out, (tuple, list)) else out), rest
+
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+        "The context, (b, h, n_q, d_v)."
+        context, _ = self.raw(q, k, v, mask)
+        must_be_tensor(context)
+        return context.unflatten(0, q.shape[:2]) if self.manner.flat and context.ndim == 3 else context
+
+    def as_taken(self, mask: Tensor, q: Tensor) -> Tensor:
+        "A mask, True = may attend, in the form that the function takes."
+        m = self.manner
+        if m.form:
+            mask = mask.expand(*q.shape[:-1], mask.shape[-1])
+            mask = _FORMS[m.form](mask.flatten(0, 1)[:, None] if m.flat else mask)
+        if m.meaning == "bias" and mask.is_floating_point():
+            return mask.clone()  # a bias of finite numbers
+        if m.meaning == "bias":
+            return torch.zeros(mask.shape, dtype=q.dtype).masked_fill(~mask, -math.inf)
+        mask = ~mask if m.meaning == "blocked" else mask.clone()
+        return mask.to(q.dtype) if m.numbers else mask
+
+    def some_mask(self, n_q: int, n_k: int) -> Tensor:
+        "A mask, (n_q, n_k); the same for all queries if that is all it takes."
+        mask = some_mask(n_q, n_k)
+        return mask[:1].expand(n_q, n_k) if self.manner.form == _OF_KEYS else mask
+
+    def allowed(self, q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tensor | None:
+        "The mask that should be in force."
+        n_q, n_k = q.shape[-2], k.shape[-2]
+        if not self.causal:
+            return mask
+        upper = torch.ones(n_q, n_k, dtype=torch.bool).tril()
+        corner = upper if self.causal == "upper-left" else causal_mask(n_q, n_k)
+        return corner if mask is None else corner & mask
+
+    def oracle(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+        "What the loops of chapter 1 give."
+        return naive_attention(q, k, v, self.allowed(q, k, mask), self.right_scale(q))[0]
+
+    def swift(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+        "The same without loops, which take long where there are many keys."
+        allowed = self.allowed(q, k, mask)
+        return masked_softmax(attention_scores(q, k, self.scale), torch.tensor(True) if allowed is None else allowed) @ v
+
+    def right_scale(self, q: Tensor) -> float:
+        "What scores should be multiplied by."
+        return q.shape[-1] ** -0.5 if self.scale is None else self.scale
+
+    @property
+    def usual(self) -> _Sizes:
+        "Sizes at which everything is defined: square if causal."
+        return _SQUARE if self.causal is True else _Sizes()
+
+    @property
+    def said(self) -> str:
+        "What a mask should mean."
+        return self.mask if isinstance(self.mask, str) else "bias" if "bias" in (self.manner.parameter or "") else "allowed"
+
+    @cached_property
+    def settled(self) -> _Attention:
+        "The same, with the manner found out."
+        return _settle(self)
+
+    @cached_property
+    def mismatch(self) -> Broken | None:
+        "How its numbers differ from the oracle's."
+        return outcome(lambda: _agrees(self))
+
+    @cached_property
+    def sound(self) -> bool:
+        "Whether its numbers are right; if not, it is compared with itself."
+        return self.mismatch is None
+
+    @cached_property
+    def long(self) -> bool:
+        "Whether they are right for many keys, too."
+        return self.sound and _fits_lengths(self) and attempt(lambda: _many_keys(self)) is True
+
+    @cached_property
+    def mask_mismatch(self) -> Broken | None:
+        "How its numbers under a mask differ from the oracle's."
+        return outcome(lambda: _agrees_masked(self))
+
+    @cached_property
+    def mask_sound(self) -> bool:
+        "Whether its numbers are right under a mask."
+        return self.mask_mismatch is None
+
+    @cached_property
+    def hiding(self) -> Broken | None:
+        "How what a mask hides shows; the mismatch, if there is one."
+        return self.mask_mismatch or outcome(lambda: _hides(self))
+
+# %% ../../nbs/checks/functions.ipynb #list
+def attention_properties(
+    fn: Callable[..., Any],  # fn(q, k, v) or fn(q, k, v, mask) over (b, h, n, d)
+    causal: bool | str = False,  # hides the future? True: if n_q = n_k; "lower-right", "upper-left": always
+    mask: str | bool | None = None,  # "allowed" (True = may attend), "blocked" or "bias"; False: none; None: look
+    scale: float | None = None,  # what it multiplies scores with; default 1 / √d_k
+) -> tuple[_Properties, Callable[[], tuple[Bug, ...] | None]]:  # the properties, and what names the bug if one fails
+    "List what every attention function must do, in the order of trying."
+    a = _Attention(fn, causal, mask, scale)
+    rows = [row for row in _RELATIONS if row.holds is not (_equivariant if causal else _no_future)]
+    return listed(rows, lambda: a.settled), lambda: _recognise(a.settled)
+
+
+def _no_mask(a: _Attention) -> str:
+    "Why nothing can be said of its masks; empty if something can."
+    if not a.manner.takes_mask:
+        return "it takes no mask"
+    if a.manner.refuses:
+        return a.manner.refuses
+    codes = [bug.code for bug in a.mask_mismatch.bugs] if a.mask_mismatch else []
+    if "mask.numbers" in codes:
+        return "it takes no boolean mask"
+    return a.mask_mismatch.bug if a.mask_mismatch and codes[0].startswith("bias") else ""
+
+
+def _no_mask_at_all(a: _Attention) -> str:
+    return a.manner.refuses if a.manner.takes_mask else "it takes no mask"
+
+# %% ../../nbs/checks/functions.ipynb #values
+def _settle(a: _Attention) -> _Attention:
+    "Find out how a function wants to be called, with (b, n, d) if (b, h, n, d) does not work."
+    parameter = _mask_parameter(a.fn) if a.mask in (None, True, *_MEANINGS) else None
+    takes = a.mask is not False and (parameter is not None or isinstance(a.mask, str))
+    a = replace(a, manner=_Manner(parameter, takes, takes and _required(a.fn, parameter)))
+    plain = _with_mask(replace(a, manner=a.manner._replace(meaning=a.said)))
+    if attempt(lambda: plain(*_draw(a.usual))) is not None:
+        return plain
+    flat = _with_mask(replace(plain, manner=plain.manner._replace(flat=True)))
+    return flat if attempt(lambda: flat(*_draw(a.usual))) is not None else plain
 
 
 def _mask_parameter(fn: Callable[..., Any]) -> str | None:
@@ -200,187 +278,135 @@ def _required(fn: Callable[..., Any], name: str | None) -> bool:
     parameter = (parameters_of(fn) or {}).get(name or "")
     return parameter is not None and parameter.default is parameter.empty
 
-# %% ../../nbs/checks/functions.ipynb #list
-def attention_properties(
-    fn: Callable[..., Any],  # fn(q, k, v) or fn(q, k, v, mask) over (b, h, n, d)
-    causal: bool | str = False,  # hides the future? True: if n_q = n_k; "lower-right", "upper-left": always
-    mask: str | bool | None = None,  # "allowed" (True = may attend), "blocked" or "bias"; False: none; None: look
-    scale: float | None = None,  # what it multiplies scores with; default 1 / √d_k
-) -> tuple[_Properties, Callable[[], str | None]]:  # the properties, and what names the bug if one fails
-    "List what every attention function must do, in the order of trying."
-    a = _Attention(fn, causal, mask, scale)
-    return list(_properties(a)), lambda: _recognise(a)
+
+def _with_mask(a: _Attention) -> _Attention:
+    "The same with what its mask means, and its shape; what runs at all, if nothing gives the oracle's numbers."
+    if not a.manner.takes_mask:
+        return a
+    ways = [replace(a, manner=a.manner._replace(form=form, meaning=meaning))
+            for form in _FORMS for meaning in dict.fromkeys((a.said, *_MEANINGS))]
+    runs, error = [], ""
+    for way in ways:
+        if runs and runs[0].manner.form == "" != way.manner.form:
+            break  # it takes (n_q, n_k), if wrongly
+        q, k, v = _draw(a.usual)
+        mask = way.some_mask(a.usual.n_q, a.usual.n_k)
+        try:
+            same = nearly(way(q, k, v, mask), way.oracle(q, k, v, mask))
+        except Exception as e:
+            error = error or first_line(e)
+            continue
+        runs.append(way)
+        if same:
+            return way
+    return _where_nothing_fits(a, runs, error)
 
 
-def _properties(a: _Attention) -> Iterator[tuple[str, Callable[[], None]]]:
-    yield "it runs, and the context has the shape (b, h, n_q, d_v)", lambda: _runs(a)
-    yield "the same inputs give the same answer", lambda: _repeats(a)
-    yield "it agrees with the oracle: softmax(q kᵀ · scale) v", lambda: _agrees(a)
-    yield "weights are not negative, and each row sums to 1", lambda: _weights(a)
-    yield "the weights that it returns are those that it used", lambda: _returned(a)
-    yield "contexts lie between the smallest and the largest value", lambda: _hull(a)
-    if a.causal:
-        yield "the future cannot reach the past", lambda: _no_future(a)
-    else:
-        yield "the order of keys does not matter, and that of queries is kept", lambda: _equivariant(a)
-    yield "sentences and heads do not mix", lambda: _independent(a)
-    yield "gradients are those of the oracle", lambda: _gradients(a)
-    yield "one query and one key: the context is the value", lambda: _single(a)
-    yield "shorter and longer inputs work", lambda: _lengths(a)
-    yield "so do 131 keys: blocks fit together, and nothing is cut off", lambda: _long(a)
-    yield "queries and keys may differ in number", lambda: _rectangular(a)
-    yield "inputs need not be contiguous", lambda: _strided(a)
-    yield "inputs are not modified", lambda: _untouched(a)
-    yield "scores of ±10⁴ give finite values and gradients", lambda: _large(a)
-    yield "float16 and bfloat16 give finite, nearly equal values of their type", lambda: _half(a)
-    yield "the mask decides: what is forbidden has no influence", lambda: _masked(a)
-    yield "a mask may differ between sentences, and broadcast", lambda: _mask_shapes(a)
-    yield "padding changes nothing", lambda: _padding(a)
-    yield "fully masked rows are zero, with finite gradients", lambda: _empty_rows(a)
-    yield "torch.compile and torch.export change nothing", lambda: _traced(a)
+def _where_nothing_fits(a: _Attention, runs: list[_Attention], error: str) -> _Attention:
+    "How it is called though its masks do not do what they should, or raise."
+    if runs:
+        return replace(a, manner=a.manner._replace(form=runs[0].manner.form))
+    if a.mask is None and not a.manner.needs_mask and not _takes_square_masks(a):
+        refuses = f"given one it raises {error}; say mask=False, or wrap it in a function that takes none"
+        return replace(a, manner=a.manner._replace(refuses=refuses))
+    return a
 
-# %% ../../nbs/checks/functions.ipynb #values
-def _runs(a: _Attention) -> None:
+
+def _takes_square_masks(a: _Attention) -> bool:
+    "Whether it runs with a mask if n_q = n_k, or with one of numbers."
+    mask = some_mask(_SQUARE.n_q, _SQUARE.n_k)
+    return any(
+        attempt(lambda: replace(a, manner=a.manner._replace(numbers=numbers))(*_draw(_SQUARE), mask)) is not None
+        for numbers in (True, False)
+    )
+
+
+def _remark(a: _Attention) -> str | None:
+    "How it is called, where that is not the plain way."
+    m, said = a.manner, []
+    said += ["it takes (b, n, d): heads were handed to it as further sentences"] if m.flat else []
+    said += [f"its mask was given as {m.form}"] if m.form else []
+    said += [f"its mask was taken to mean: {_MEANINGS[m.meaning]}"] if m.meaning != a.said else []
+    return "; ".join(said) or None
+
+
+def _runs(a: _Attention) -> str | None:
     q, k, v = _draw(a.usual)
     try:
-        _look_at_mask(a)
         context = a(q, k, v)
-    except Misused:
+    except (Misused, NotImplementedError):
         raise
     except (RuntimeError, ValueError, IndexError, AssertionError, TypeError) as e:
         if "numpy" in str(e) or "ArrayType" in str(e):
             raise Misused(f"fn: expected a function of torch tensors; given some it raised {first_line(e)}") from None
-        try:
-            a.squeeze = True
-            _look_at_mask(a)
-            context = a(q, k, v)
-        except Exception:
-            a.squeeze = False
-            _shape_error(a, e)
+        raise Broken(f"{sizes_of(q=q, k=k, v=v)}: it raised {first_line(e, 200)}", _why_it_raises(a, e)) from None
     want = (*q.shape[:-1], v.shape[-1])
     if tuple(context.shape) != want:
         shown = f"{sizes_of(q=q, k=k, v=v)}: it gives shape {tuple(context.shape)}, expected {want}"
         raise Broken(shown, _shape_bug(a, context, want))
     if not context.is_floating_point():
-        raise Broken(f"it gives {context.dtype}", "the output is not a floating-point tensor")
+        raise Broken(f"it gives {context.dtype}", known("dtype.integer"))
+    return _remark(a)
 
 
-def _shape_bug(a: _Attention, context: Tensor, want: tuple[int, ...]) -> str:
+def _shape_bug(a: _Attention, context: Tensor, want: tuple[int, ...]) -> Bug:
     "Say what an output of the wrong shape is."
     q, k, v = _draw(a.usual)
     rest = a.raw(q, k, v)[1]
     if rest and isinstance(rest[0], Tensor) and tuple(rest[0].shape) == want:
-        return "it returns (weights, context), where (context, weights) is expected"
+        return known("shape.weights_first")
     if context.shape == q.shape:
-        used = "keys" if nearly(context, a.oracle(q, k, k)) else "keys or queries"
-        return f"the output is as wide as the keys (d_k), not as the values (d_v): {used} are used as values, v is not"
+        return known("shape.keys_wide", used="keys" if nearly(context, a.oracle(q, k, k)) else "keys or queries")
     if tuple(context.shape) == (*q.shape[:-1], k.shape[-2]):
-        return "it returns the weights or the scores, one number per key: their product with v is missing"
-    if sorted(context.shape) == sorted(want):
-        return "the axes of the output are in another order: a transpose is missing, or one too many"
-    return "heads, queries or widths end up in the wrong place of the output"
+        return known("shape.weights")
+    return known("shape.axes" if sorted(context.shape) == sorted(want) else "shape.other")
 
 
-_MEANS = {"allowed": "True = may attend", "blocked": "True = blocked", "bias": "a tensor to add to the scores"}
+_ONLY_AT = {  # the sizes at which code works that silently needs an equality
+    "shape.only_square": _Sizes(n_k=5),
+    "shape.only_equal_widths": _Sizes(d_v=17),
+    "shape.only_cube": _CUBE,
+    "shape.only_length_width": _Sizes(n_q=5, n_k=5, d_k=5, d_v=5),
+    "shape.only_heads_length": _Sizes(h=5, n_q=5, n_k=5),
+    "shape.only_batch_heads": _Sizes(h=2, b=2),
+    "shape.only_equal": _EQUAL,
+}
 
 
-def _look_at_mask(a: _Attention) -> None:
-    "Find out what its mask means, and its shape; all that follows is tried with what it takes."
-    if not a.takes_mask:
-        return
-    q, k, v = _draw(a.usual)
-    runs, error, a.refuses = [], "", ""
-    for a.form in _FORMS:
-        mask = a.some_mask(a.usual.n_q, a.usual.n_k)
-        for a.convention in dict.fromkeys((a.said, *_MEANS)):
-            try:
-                same = nearly(a(q, k, v, mask), a.oracle(q, k, v, mask))
-            except Exception as e:
-                error = error or first_line(e)
-                continue
-            runs += [] if a.form in runs else [a.form]
-            if same:
-                if a.looked and "padding" in (a.parameter or ""):
-                    a.said = a.convention  # people mean either
-                return
-        if runs == [""]:
-            break  # it takes (n_q, n_k), if wrongly
-    a.form, a.convention = (runs or [""])[0], a.said
-    if a.looked and not runs and not a.needs_mask and not _takes_square_masks(a):
-        a.refuses = f"given one it raises {error}; say mask=False, or wrap it in a function that takes none"
-
-
-def _takes_square_masks(a: _Attention) -> bool:
-    "Whether it runs with a mask if n_q = n_k, or with one of numbers."
-    q, k, v = _draw(_SQUARE)
-    for a.numbers in (True, False):
-        try:
-            a(q, k, v, some_mask(_SQUARE.n_q, _SQUARE.n_k))
-        except Exception:
-            continue
-        a.numbers = False
-        return True
-    return False
-
-
-_LAYOUT = "heads attend to each other, not words: it takes (b, n, h, d); transpose(1, 2) what goes in and comes out"
-
-
-def _turned(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _behind_words(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     "The same with heads behind words: (b, n, h, d)."
     return q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
 
 
-def _turned_works(a: _Attention, q: Tensor, k: Tensor, v: Tensor) -> bool:
-    "Whether it takes and returns (b, n, h, d)."
-    try:
-        return nearly(a(*_turned(q, k, v)).transpose(1, 2), a.oracle(q, k, v))
-    except Exception:
-        return False
-
-
-_SQUARE_ONLY = "it works only when n_q = n_k: it mixes up the lengths of queries and keys"
-
-
-def _shape_error(a: _Attention, e: Exception) -> None:
+def _why_it_raises(a: _Attention, e: Exception) -> Bug:
     "It raised at all-different sizes: find out which equality it silently needs."
     q, k, v = _draw(a.usual)
-    equal = {
-        _SQUARE_ONLY: _Sizes(n_k=5),
-        "it works only when d_k = d_v: it takes the width of keys for that of values": _Sizes(
-            d_v=17, n_k=a.usual.n_k
-        ),
-        "it works only when n_q = n_k and d_k = d_v: it mixes up lengths or widths": _CUBE,
-        "it works only when n_q = n_k = d_k: an axis is mixed up, or .T transposes the wrong one": _Sizes(
-            n_q=5, n_k=5, d_k=5, d_v=5
-        ),
-        "it works only when h = n: the axes of heads and sequence are mixed up": _Sizes(h=5, n_q=5, n_k=5),
-        "it works only when b = h": _Sizes(h=2, b=2, n_k=a.usual.n_k),
-        "it works only when all sizes are equal: axes are mixed up, as by .T on four dimensions, which turns them all round": _EQUAL,
-    }
-    if _turned_works(a, q, k, v):
-        raise Broken(f"{sizes_of(q=q, k=k, v=v)}: it raised {first_line(e)}", _LAYOUT)
-    for bug, sizes in equal.items():
-        try:
-            a(*_draw(sizes))
-        except Exception:
-            continue
-        a.only_equal = sizes == _EQUAL
-        raise Broken(f"{sizes_of(q=q, k=k, v=v)}: it raised {first_line(e, 200)}", bug, symptom=True)
-    raise Broken(
-        f"{sizes_of(q=q, k=k, v=v)}: it raised {first_line(e, 200)}",
-        f"it fails on inputs of shape (b, h, n, d), which raise {type(e).__name__}",
-    )
+    if attempt(lambda: nearly(a(*_behind_words(q, k, v)).transpose(1, 2), a.oracle(q, k, v))):
+        return known("heads.layout")
+    return known(only) if (only := _only_at(a)) else known("shape.fails", error=type(e).__name__)
 
 
+def _only_at(a: _Attention) -> str:
+    "Which equality of sizes it needs to run; empty if none is known."
+    for code, sizes in _ONLY_AT.items():
+        sizes = sizes._replace(n_k=sizes.n_q) if a.causal is True else sizes
+        if attempt(lambda: a(*_draw(sizes))) is not None:
+            return code
+    return ""
+
+# %% ../../nbs/checks/functions.ipynb #agrees
 def _agrees(a: _Attention) -> None:
     for seed in (0, 1):
         q, k, v = _draw(a.usual, seed)
         got, want = a(q, k, v), a.oracle(q, k, v)
         if not nearly(got, want):
-            a.sound = False
-            a.bug = _NAN if not got.isfinite().all() else _ROUNDED if nearly(got, want, 0.03) else _NO_NAME
-            raise Broken(_smallest(a), a.bug, symptom=True, unknown=a.bug == _NO_NAME)
+            close = "values.rounded" if nearly(got, want, 0.03) else "values.unknown"
+            raise Broken(_smallest(a), known(close if got.isfinite().all() else "values.nan"))
+
+
+def _must_agree(a: _Attention) -> None:
+    if a.mismatch:
+        raise a.mismatch
 
 
 def _smallest(a: _Attention, masked: bool = False) -> str:
@@ -390,80 +416,68 @@ def _smallest(a: _Attention, masked: bool = False) -> str:
             continue
         q, k, v = _draw(sizes)
         m = a.some_mask(sizes.n_q, sizes.n_k) if masked else None
-        try:
-            got, want = a(q, k, v, m), a.oracle(q, k, v, m)
-        except Exception:
-            continue
-        if got.shape == want.shape and not nearly(got, want):
-            inputs = (
-                numbers_of(q=q, k=k, v=v) if q.numel() + k.numel() + v.numel() <= 12 else sizes_of(q=q, k=k, v=v)
-            )
+        got, want = attempt(lambda: a(q, k, v, m)), a.oracle(q, k, v, m)
+        if got is not None and got.shape == want.shape and not nearly(got, want):
+            few = q.numel() + k.numel() + v.numel() <= 12
+            inputs = numbers_of(q=q, k=k, v=v) if few else sizes_of(q=q, k=k, v=v)
             forbidden = "" if m is None else f", mask = {m.int().tolist()}"
             return f"{inputs}{forbidden}: {first_difference(got, want)}"
     return "at the usual sizes"
 
 
-def _recognise(a: _Attention) -> str | None:
-    "The bug that explains its numbers; what breaks one search need not break the next."
-    for look in (_added, _rounded, _only_scaled, _suspected, _wrong_scale):
-        try:
-            if bug := look(a):
-                return bug
-        except Exception:
-            continue
+def _recognise(a: _Attention) -> tuple[Bug, ...] | None:
+    "The bugs that explain its numbers; what breaks one search need not break the next."
+    for look in (_added, _rounded, _one_bug, _wrong_scale, _two_bugs):
+        if found := attempt(lambda: look(a)):
+            return (found,) if isinstance(found, Bug) else found
     return None
 
 
-def _only_scaled(a: _Attention) -> str | None:
-    "The wrong scale that alone explains its numbers: found sooner than among all suspects."
-    if a.takes_mask or not (bug := _wrong_scale(a)):
-        return None
-    if a.scale is not None:
-        return bug
-    q, k, v = _draw(a.usual)
-    return name_attention_bug(a(q, k, v), q, k, v, a.allowed(q, k), scales_only=True) or bug
-
-
-def _suspected(a: _Attention) -> str | None:
-    "The known bug that gives the same numbers as the code under test."
-    for sizes in dict.fromkeys([a.usual, _SQUARE, _CUBE, *([_EQUAL] if a.only_equal else [])]):
-        for masked in (True, False) if a.takes_mask else (False,):
+def _wrong_cases(a: _Attention) -> Iterator[Case]:
+    "What it made of usual and of equal sizes, with a mask and without, where that is wrong."
+    for sizes in dict.fromkeys([a.usual, _SQUARE, _CUBE, _EQUAL]):
+        for masked in (True, False) if a.manner.takes_mask else (False,):
             q, k, v = _draw(sizes)
             mask = a.some_mask(sizes.n_q, sizes.n_k) if masked else None
-            try:
-                got, want = a(q, k, v, mask), a.oracle(q, k, v, mask)
-            except Exception:
-                continue
-            if got.shape == want.shape and not nearly(got, want):
-                full = a.allowed(q, k, mask)
-                bug = name_attention_bug(got.detach(), q, k, v, full, a.scale)
-                if bug := bug or name_suspect(got.detach(), _rarer_suspects(a, q, k, v, mask)):
-                    return bug
-    return None
+            got, want = attempt(lambda: a(q, k, v, mask).detach()), a.oracle(q, k, v, mask)
+            if got is not None and got.shape == want.shape and not nearly(got, want):
+                yield Case(work_of(q, k, v, a.allowed(q, k, mask), a.scale), got)
 
 
-def _added(a: _Attention) -> str | None:
+def _one_bug(a: _Attention) -> tuple[Bug, ...] | None:
+    "The known bug that gives the same numbers as the code under test, a wrong scale besides."
+    found = (explain([case], [*ATTENTION, *NORMS, *blocks(case.work.k.shape[-2])], 1) for case in _wrong_cases(a))
+    return next(filter(None, found), None)
+
+
+def _two_bugs(a: _Attention) -> tuple[Bug, ...] | None:
+    "The two known bugs that give the same numbers together."
+    case = next(_wrong_cases(a), None)
+    return explain([case], [*ATTENTION, *NORMS]) if case else None
+
+
+def _added(a: _Attention) -> tuple[Bug, ...] | None:
     "The number that is added to the softmax's sum, if there is one."
     q, k, _ = _draw(a.usual)
     scores = attention_scores(q, k, a.scale)
-    for mask in (None, a.some_mask(*a.usual[2:4])) if a.takes_mask and not a.refuses else (None,):
+    for mask in (None, a.some_mask(*a.usual[2:4])) if not _no_mask_at_all(a) else (None,):
         full, w = a.allowed(q, k, mask), _used_weights(a, q, k, mask)
         forbidden = torch.zeros_like(scores, dtype=torch.bool) if full is None else ~full.expand(scores.shape)
         if bug := name_added(w, scores.masked_fill(forbidden, -math.inf)):
-            return bug
-        after = scores.log_softmax(-1).masked_fill(forbidden, -math.inf)  # masked after the softmax
+            return (bug,)
+        after = scores.log_softmax(-1).masked_fill(forbidden, -math.inf)
         if mask is not None and (bug := name_added(w, after)):
-            return f"{_AFTER}; and {bug}"
+            return known("mask.after_normalised"), bug
     return None
 
 
-def _rounded(a: _Attention) -> str | None:
+def _rounded(a: _Attention) -> Bug | None:
     "The narrower type that it computes in."
     q, k, _ = _draw(a.usual)
     return name_rounded(_used_weights(a, q, k))
 
 
-def _wrong_scale(a: _Attention) -> str | None:
+def _wrong_scale(a: _Attention) -> Bug | None:
     "What it multiplies scores with, read from two weights of the last query, if that explains its numbers."
     q, k, v = _draw(a.usual)
     if nearly(a(q, k, v), a.oracle(q, k, v)):
@@ -472,59 +486,17 @@ def _wrong_scale(a: _Attention) -> str | None:
     scale = float(((logs[..., 0] - logs[..., 1]) / (scores[..., 0] - scores[..., 1])).median())
     if not nearly(a(q, k, v), naive_attention(q, k, v, a.allowed(q, k), scale)[0]):
         return None
-    right, root = a.right_scale(q), q.shape[-1] ** -0.5
+    right, facts = a.right_scale(q), {"found": f"{scale:.4g}", "right": f"{a.right_scale(q):.4g}"}
     if abs(scale) < 1e-4:
-        return "all keys get the same weight: the scores are not used"
+        return known("softmax.uniform")
     if math.isclose(scale, -right, rel_tol=1e-3):
-        return f"the scores have the wrong sign: they are multiplied by {scale:.4g}, not by {right:.4g}"
-    found = f"wrong scale: the scores are multiplied by {scale:.4g}"
-    if a.scale is None:
-        return f"{found}, not by {right:.4g}, which is 1/√d_k (if that is meant, pass scale={scale:.4g})"
-    return f"{found}{', which is 1/√d_k' * math.isclose(scale, root, rel_tol=1e-3)}, not by {right:.4g}, as you said"
-
-
-_NORMS: dict[str, Callable[[Tensor], Tensor]] = {
-    "normalised to length 1": lambda t: torch.nn.functional.normalize(t, dim=-1),
-    "normalised by layer norm": lambda t: torch.nn.functional.layer_norm(t, t.shape[-1:]),
-    "normalised by RMS norm": lambda t: t * t.square().mean(-1, keepdim=True).rsqrt(),
-}
-
-
-def _rarer_suspects(
-    a: _Attention, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None
-) -> Iterator[tuple[str, Tensor]]:
-    "Attention with bugs that a layer may have by design."
-    for again, unscaled in (("", 1.0), ("; and the scores are not scaled", 1 / a.right_scale(q))):
-        for how, norm in _NORMS.items():
-            for names, changed in {
-                "queries are": (norm(q), k, v),
-                "keys are": (q, norm(k), v),
-                "queries and keys are": (norm(q), norm(k), v),
-                "values are": (q, k, norm(v)),
-            }.items():
-                sentence = f"the {names} {how} before they are used{again}"
-                yield sentence, a.swift(changed[0] * unscaled, *changed[1:], mask)
-    for shift in (1, -1):
-        rolled = (k.roll(shift, 1), v.roll(shift, 1))
-        yield "keys and values come from another head than the queries", a.swift(q, *rolled, mask)
-    scores, full = attention_scores(q, k, a.scale), a.allowed(q, k, mask)
-    if mask is None and q.shape[2] == k.shape[2]:
-        yield _LAYOUT, a.swift(*_turned(q, k, v)).transpose(1, 2)
-    for tile in range(1, k.shape[-2]):
-        yield from _tiles(scores, full, v, tile)
-        yield from _parted(scores, full, v, tile)
-    if full is not None:
-        strict = full.tril(-1).expand(scores.shape[-2:]).clone()
-        strict[0, 0] = True
-        yield (
-            "the mask is off by one: a query does not see itself, its own place (diagonal), but for the first",
-            masked_softmax(scores, strict) @ v,
-        )
+        return known("scale.sign", **facts)
+    usual = math.isclose(scale, q.shape[-1] ** -0.5, rel_tol=1e-3)
+    return known("scale.constant" if a.scale is None else "scale.usual_unasked" if usual else "scale.other", **facts)
 
 
 def _repeats(a: _Attention) -> None:
-    q, k, v = _draw(a.usual)
-    first, other = (q, k, v), _draw(a.usual, 5)
+    first, other = _draw(a.usual), _draw(a.usual, 5)
     must_repeat(lambda: a(*first), lambda: a(*other))
     got, want = a(*other), a.oracle(*other)
     if nearly(got, want) or not nearly(a(*first), a.oracle(*first)):
@@ -532,11 +504,8 @@ def _repeats(a: _Attention) -> None:
     for kept in ("v", "k", "kv", "q", "qv", "qk", "qkv"):
         mixed = [old if name in kept else new for name, old, new in zip("qkv", first, other)]
         if nearly(got, a.oracle(*mixed)):
-            raise Broken(
-                f"right in its first call, and then with other inputs: {first_difference(got, want)}",
-                f"something is kept from the first call: later ones use its {' and '.join(kept)} (a cache, a state)",
-                last=True,
-            )
+            shown = f"right in its first call, and then with other inputs: {first_difference(got, want)}"
+            raise Broken(shown, known("state.first_call", kept=" and ".join(kept)), last=True)
 
 # %% ../../nbs/checks/functions.ipynb #weights
 def _used_weights(a: _Attention, q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -546,54 +515,36 @@ def _used_weights(a: _Attention, q: Tensor, k: Tensor, mask: Tensor | None = Non
 
 
 def _weights(a: _Attention) -> None:
-    q, k, v = _draw(a.usual)
-    try:
-        w = _used_weights(a, q, k)
-    except Exception:
-        raise NotChecked("it does not take values of width n_k") from None
+    q, k, _ = _draw(a.usual)
+    w = attempt(lambda: _used_weights(a, q, k))
+    if w is None:
+        raise NotChecked("it does not take values of width n_k")
     if not w.isfinite().all():
-        raise Broken("with one-hot values it gives NaN or infinity", a.bug or "the weights are not finite", symptom=True)
+        shown = "with one-hot values it gives NaN or infinity"
+        raise Broken(shown, a.mismatch.bugs if a.mismatch else known("weights.infinite"), symptom=True)
     if (w < -1e-5).any():
-        raise Broken(
-            f"the smallest weight is {w.min():.4g}",
-            "weights are negative: the softmax is missing, or something is added",
-            symptom=True,
-        )
+        raise Broken(f"the smallest weight is {w.min():.4g}", known("weights.negative"))
     total = w.sum(-1)
     if (total - 1).abs().max() > (2e-5 if w.dtype == torch.float32 else 1e-3):
-        sums = f"rows sum to {total.min():.6g} … {total.max():.6g}"
-        if (w.sum(-2) - 1).abs().max() < 1e-3:
-            raise Broken(
-                f"{sums}, columns to 1",
-                "the softmax normalises over queries (dim=-2), not keys (dim=-1)",
-                symptom=True,
-            )
-        raise Broken(
-            sums,
-            "the weights of a row do not sum to 1: normalised along another dimension, before the mask, or not"
-            " at all",
-            symptom=True,
-        )
+        columns = (w.sum(-2) - 1).abs().max() < 1e-3
+        shown = f"rows sum to {total.min():.6g} … {total.max():.6g}{', columns to 1' * bool(columns)}"
+        raise Broken(shown, known("weights.columns" if columns else "weights.sums"))
 
 
 def _returned(a: _Attention) -> None:
     q, k, v = _draw(a.usual)
-    context, rest = a.raw(q, k, v)
+    _, rest = a.raw(q, k, v)
     found = [t for t in rest if isinstance(t, Tensor) and t.shape[-2:] == (q.shape[-2], k.shape[-2])]
     if not found:
         raise NotChecked("it returns no weights")
-    w = found[0].unflatten(0, q.shape[:2]) if a.squeeze and found[0].ndim == 3 else found[0]
+    w = found[0].unflatten(0, q.shape[:2]) if a.manner.flat and found[0].ndim == 3 else found[0]
     if w.shape != (*q.shape[:-1], k.shape[-2]):
         raise NotChecked(f"what it returns beside the context has shape {tuple(w.shape)}")
-    used = w @ v
-    if not nearly(used, a(q, k, v), equal_nan=True):
+    if not nearly(w @ v, a(q, k, v), equal_nan=True):
         sums = w.sum(-1)
-        kind = "scores before the softmax" if not nearly(sums, torch.ones_like(sums)) else "other weights"
-        raise Broken(
-            f"returned weights times v: {first_difference(used, a(q, k, v))}; their rows sum to "
-            f"{sums.min():.4g} … {sums.max():.4g}",
-            f"it returns {kind}, not the weights that made the context",
-        )
+        kind = "scores" if not nearly(sums, torch.ones_like(sums)) else "other"
+        shown = f"returned weights times v: {first_difference(w @ v, a(q, k, v))}"
+        raise Broken(f"{shown}; their rows sum to {sums.min():.4g} … {sums.max():.4g}", known(f"weights.returned_{kind}"))
 
 
 def _hull(a: _Attention) -> None:
@@ -601,49 +552,34 @@ def _hull(a: _Attention) -> None:
     context = a(q, k, v)
     low, high = (f(v, -2, keepdim=True) for f in (torch.amin, torch.amax))
     if not ((context >= low - 1e-4) & (context <= high + 1e-4)).all():
-        raise Broken(
-            "a context leaves the range of the values",
-            (
-                a.bug
-                if a.bug == _NAN
-                else "a context is no mixture of the values: weights do not sum to 1, or something is added or scaled"
-                " after them"
-            ),
-            symptom=True,
-        )
+        bug = known("context.outside" if context.isfinite().all() else "values.nan")
+        raise Broken("a context leaves the range of the values", bug)
 
 # %% ../../nbs/checks/functions.ipynb #order
-_LEAK = {
-    1.0: (
-        "the future leaks: a context depends on what comes after it; the causal mask is missing, wrong, or comes"
-        " after the softmax"
-    ),
-    1e3: "the future leaks when its scores are large: forbidden scores need minus infinity, before the softmax",
-}
-
-
 def _no_future(a: _Attention) -> None:
     q, k, v = _draw(a.usual if a.causal is True else _SQUARE)
     n = q.shape[-2]
     for grad in (False, True):
         with torch.set_grad_enabled(grad):
-            before = a(*(t.clone().requires_grad_(grad) for t in (q, k, v))).detach()
-            for j in range(n - 1, 0, -1):
-                for factor in (1.0, 1e3):
-                    k2, v2 = k.clone(), v.clone()
-                    k2[..., j, :] = -k2[..., j, :] * factor + 1
-                    v2[..., j, :] += 3 * factor
-                    after = a(*(t.clone().requires_grad_(grad) for t in (q, k2, v2))).detach()
-                    gap = (after - before).abs().masked_fill(after.isnan() & before.isnan(), 0)
-                    moved = (gap.amax((0, 1, -1)).nan_to_num(nan=math.inf) > 1e-4)[:j]
-                    if moved.any():
-                        i = int(moved.nonzero()[0])
-                        where = "" if grad else ", under no_grad"
-                        raise Broken(
-                            f"n = {n}{where}: changing key and value {j} moves context {i}",
-                            _LEAK[factor],
-                            symptom=factor == 1,
-                        )
+            call = lambda *qkv: a(*(t.clone().requires_grad_(grad) for t in qkv)).detach()
+            before = call(q, k, v)
+            for j, factor in ((j, factor) for j in range(n - 1, 0, -1) for factor in (1.0, 1e3)):
+                k2, v2 = k.clone(), v.clone()
+                k2[..., j, :] = -k2[..., j, :] * factor + 1
+                v2[..., j, :] += 3 * factor
+                moved = _moved(call(q, k2, v2), before)[:j]
+                if moved.any():
+                    shown = f"n = {n}{'' if grad else ', under no_grad'}: changing key and value {j} moves context"
+                    raise Broken(f"{shown} {int(moved.nonzero()[0])}", known(_LEAK[factor]))
+
+
+_LEAK = {1.0: "mask.leaks", 1e3: "mask.leaks_if_large"}
+
+
+def _moved(after: Tensor, before: Tensor) -> Tensor:
+    "Which rows differ, (n_q,)."
+    gap = (after - before).abs().masked_fill(after.isnan() & before.isnan(), 0)
+    return gap.amax((0, 1, -1)).nan_to_num(nan=math.inf) > 1e-4
 
 
 def _equivariant(a: _Attention) -> None:
@@ -652,133 +588,85 @@ def _equivariant(a: _Attention) -> None:
     p, r = torch.randperm(k.shape[-2], generator=rng), torch.randperm(q.shape[-2], generator=rng)
     want = a(q, k, v)
     if not nearly(got := a(q, k[..., p, :], v[..., p, :]), want, equal_nan=True):
-        raise Broken(
-            f"keys and values reordered as {p.tolist()}: {first_difference(got, want)}",
-            "the answer depends on the order of the keys: a mask or positions nobody asked for, or mixed-up axes",
-            symptom=True,
-        )
-    if not nearly(got := a(q[..., r, :], k, v), want[..., r, :], equal_nan=True):
-        raise Broken(
-            f"queries reordered as {r.tolist()}: {first_difference(got, want[..., r, :])}",
-            "a query's context depends on the other queries: the softmax runs over queries, or axes are mixed up",
-            symptom=True,
-        )
+        raise Broken(f"keys and values reordered as {p.tolist()}: {first_difference(got, want)}", known("order.keys"))
+    if not nearly(got := a(q[..., r, :], k, v), want := want[..., r, :], equal_nan=True):
+        raise Broken(f"queries reordered as {r.tolist()}: {first_difference(got, want)}", known("order.queries"))
 
 
 def _independent(a: _Attention) -> None:
     q, k, v = _draw(a.usual)
     want = a(q, k, v)
-    for axis, what in ((0, "sentence"), (1, "head")):
+    for axis, what, code in ((0, "sentence", "batch.mixed"), (1, "head", "heads.mixed")):
         moved = [t.clone() for t in (q, k, v)]
         for t in moved:
             t.select(axis, 1).neg_().add_(0.5)
         got = a(*moved)
         if not nearly(got.select(axis, 0), want.select(axis, 0), equal_nan=True):
-            raise Broken(
-                f"changing {what} 1 moves {what} 0: {first_difference(got.select(axis, 0), want.select(axis, 0))}",
-                f"{what}s mix: a reshape, a mean or a softmax runs over the axis of {what}s",
-                symptom=True,
-            )
+            shown = first_difference(got.select(axis, 0), want.select(axis, 0))
+            raise Broken(f"changing {what} 1 moves {what} 0: {shown}", known(code))
 
 
 def _gradients(a: _Attention) -> None:
-    q, k, v = _draw(a.usual)
-    upstream = torch.randn(*q.shape[:-1], v.shape[-1], generator=torch.Generator().manual_seed(4))
-    grads = []
-    for f in (a, a.oracle):
-        leaves = [t.clone().requires_grad_() for t in (q, k, v)]
-        out = f(*leaves)
-        if not out.requires_grad:
-            raise Broken(
-                "the context does not require a gradient",
-                "no gradient flows: the code runs under no_grad, or detaches (.detach, .data, .item, NumPy)",
-            )
-        grads.append(torch.autograd.grad(out, leaves, upstream.to(out), allow_unused=True))
-    for name, got, want in zip("qkv", *grads):
-        if got is None or (got == 0).all():
-            raise Broken(
-                f"the gradient of {name} is zero",
-                f"no gradient reaches {name}: it is detached (.detach, .data) or not used",
-                symptom=got is not None and not a.sound,
-            )
-        if a.sound and not nearly(got, want, 1e-3):
-            raise Broken(
-                f"gradient of {name}: {first_difference(got, want, 1e-3)}",
-                "the gradient is not that of the values: part of the "
-                "computation is detached or has its own wrong backward",
-            )
+    must_have_gradients(a, a.oracle, dict(zip("qkv", _draw(a.usual))), a.sound)
 
 # %% ../../nbs/checks/functions.ipynb #edges
+_ONES = [_Sizes(b, h, n_q, n_k, *widths) for b, h, n_q, n_k, *widths in (
+    (2, 3, 1, 1, 17, 13), (1, 1, 1, 1, 17, 13), (1, 1, 5, 5, 17, 13),
+    (1, 3, 5, 5, 17, 13), (2, 1, 5, 5, 17, 13), (2, 3, 5, 5, 1, 1),
+)]
+
+
 def _single(a: _Attention) -> None:
-    usual_rank = min((t.ndim for t in a.raw(*_draw(a.usual))[1] if isinstance(t, Tensor)), default=0)
-    for sizes in (
-        _Sizes(2, 3, 1, 1, 17, 13),
-        _Sizes(1, 1, 1, 1, 17, 13),
-        _Sizes(1, 1, 5, 5, 17, 13),
-        _Sizes(1, 3, 5, 5, 17, 13),
-        _Sizes(2, 1, 5, 5, 17, 13),
-        _Sizes(2, 3, 5, 5, 1, 1),
-    ):
+    rank = min((t.ndim for t in a.raw(*_draw(a.usual))[1] if isinstance(t, Tensor)), default=0)
+    for sizes in _ONES:
         q, k, v = _draw(sizes)
-        want = a.oracle(q, k, v) if a.sound else v.expand(*q.shape[:-1], -1) if sizes.n_k == 1 else None
-        shown = sizes_of(q=q, k=k, v=v)
+        shown, want = sizes_of(q=q, k=k, v=v), (*q.shape[:-1], v.shape[-1])
         try:
-            got = a(q, k, v)
+            got, rest = a(q, k, v), a.raw(q, k, v)[1]
         except Exception as e:
             raise Broken(f"{shown}: it raised {first_line(e, 150)}", _size_bug(a, sizes)) from None
-        if got.shape != (*q.shape[:-1], v.shape[-1]):
-            example = f"{shown}: it gives shape {tuple(got.shape)}, expected {(*q.shape[:-1], v.shape[-1])}"
-            raise Broken(example, _size_bug(a, sizes))
-        for t in a.raw(q, k, v)[1]:
-            if isinstance(t, Tensor) and t.ndim < usual_rank:
+        if got.shape != want:
+            raise Broken(f"{shown}: it gives shape {tuple(got.shape)}, expected {want}", _size_bug(a, sizes))
+        for t in rest:
+            if isinstance(t, Tensor) and t.ndim < rank:
                 raise Broken(f"{shown}: the returned weights have shape {tuple(t.shape)}", _size_bug(a, sizes))
-        if want is not None and not nearly(got, want):
-            bug = _size_bug(a, sizes) if a.sound else a.bug
-            a.lengths = False
-            raise Broken(f"{shown}: {first_difference(got, want)}", bug, symptom=True)
+        _single_values(a, sizes, got)
 
 
-def _size_bug(a: _Attention, sizes: _Sizes) -> str:
+def _single_values(a: _Attention, sizes: _Sizes, got: Tensor) -> None:
+    "The numbers for lengths of 1; of code that is wrong anyway, whether one key gives its value."
+    q, k, v = _draw(sizes)
+    want = a.oracle(q, k, v) if a.sound else v.expand(*q.shape[:-1], -1) if sizes.n_k == 1 else got
+    if not nearly(got, want):
+        bugs = a.mismatch.bugs if a.mismatch else _size_bug(a, sizes)
+        raise Broken(f"{sizes_of(q=q, k=k, v=v)}: {first_difference(got, want)}", bugs, symptom=True)
+
+
+def _size_bug(a: _Attention, sizes: _Sizes) -> Bug:
     "Say which of its lengths are 1, if other lengths work."
     if not _takes_other_lengths(a):
-        return _ONE_LENGTH
+        return known("length.one")
     ones = [what for what, n in zip(("sentence", "head", "query", "key"), sizes) if n == 1]
-    what = " and ".join(f"one {what}" for what in ones) or "width 1"
-    return f"it breaks for {what}: squeeze() without a dim, or a division by n - 1?"
-
-
-_ONE_LENGTH = (
-    "it works at one length only: something, such as a mask, is kept from the first call, or a length is written"
-    " into the code"
-)
-
-
-def _longer(a: _Attention, n: int) -> _Sizes:
-    "The usual sizes with `n` more queries and keys."
-    return a.usual._replace(n_q=a.usual.n_q + n, n_k=a.usual.n_k + n)
+    return known("length.size", what=" and ".join(f"one {what}" for what in ones) or "width 1")
 
 
 def _lengths(a: _Attention) -> None:
     for n in (-2, 2):
-        q, k, v = _draw(_longer(a, n))
+        q, k, v = _draw(a.usual.longer(n))
         shown = f"{sizes_of(q=q, k=k, v=v)}, after other sizes"
         try:
             got = a(q, k, v)
         except Exception as e:
-            raise Broken(f"{shown}: it raised {first_line(e)}", _ONE_LENGTH) from None
+            raise Broken(f"{shown}: it raised {first_line(e)}", known("length.one")) from None
         if a.sound and not nearly(got, want := a.oracle(q, k, v)):
-            a.lengths = False
-            bug = _long_bug(a, got, q, k, v) if n > 0 else None
-            raise Broken(f"{shown}: {first_difference(got, want)}", bug or _ONE_LENGTH)
+            bugs = _long_bug(a, got, q, k, v) if n > 0 else None
+            raise Broken(f"{shown}: {first_difference(got, want)}", bugs or known("length.one"))
 
 
 def _takes_other_lengths(a: _Attention) -> bool:
     "Whether one query and one key more than usual give a context of that length."
-    q, k, v = _draw(_longer(a, 1))
-    try:
-        return a(q, k, v).shape[:-1] == q.shape[:-1]
-    except Exception:
-        return False
+    q, k, v = _draw(a.usual.longer(1))
+    return bool(attempt(lambda: a(q, k, v).shape[:-1] == q.shape[:-1]))
 
 
 def _rectangular(a: _Attention) -> None:
@@ -786,110 +674,55 @@ def _rectangular(a: _Attention) -> None:
         if sizes.n_q > sizes.n_k and a.causal:
             continue
         q, k, v = _draw(sizes)
+        shown, want = sizes_of(q=q, k=k, v=v), a.oracle(q, k, v)
+        only_square = known("shape.only_square" if _takes_other_lengths(a) else "length.one")
         try:
-            got, want = a(q, k, v), a.oracle(q, k, v)
+            got = a(q, k, v)
         except Exception as e:
             if a.causal is True:
-                raise NotChecked(
-                    f"with n_q ≠ n_k it raises {type(e).__name__}; needed once keys are cached"
-                ) from None
-            raise Broken(
-                f"{sizes_of(q=q, k=k, v=v)}: it raised {first_line(e, 150)}",
-                _SQUARE_ONLY if _takes_other_lengths(a) else _ONE_LENGTH,
-            ) from None
+                raise NotChecked(f"with n_q ≠ n_k it raises {type(e).__name__}; needed once keys are cached") from None
+            raise Broken(f"{shown}: it raised {first_line(e, 150)}", only_square) from None
         if got.shape != want.shape:
-            example = f"{sizes_of(q=q, k=k, v=v)}: {first_difference(got, want)}"
-            raise Broken(example, _size_bug(a, sizes) if sizes.n_q == 1 else _SQUARE_ONLY)
-        if not a.sound or nearly(got, want):
-            continue
-        if a.causal is True:
-            top_left = naive_attention(q, k, v, torch.ones(sizes.n_q, sizes.n_k).tril().bool(), sizes.d_k**-0.5)[0]
-            how = "lines up the first query with the first key" if nearly(got, top_left) else "gives other numbers"
-            raise NotChecked(f'with fewer queries than keys it {how}; for cached keys ask for causal="lower-right"')
-        raise Broken(
-            f"{sizes_of(q=q, k=k, v=v)}: {first_difference(got, want)}",
-            "with n_q ≠ n_k it gives other numbers: the causal mask lines up in the wrong corner, or lengths are"
-            " mixed up",
-        )
+            bug = _size_bug(a, sizes) if sizes.n_q == 1 else known("shape.only_square")
+            raise Broken(f"{shown}: {first_difference(got, want)}", bug)
+        if a.sound and not nearly(got, want):
+            _must_be_undecided(a, q, k, v, got)
+            raise Broken(f"{shown}: {first_difference(got, want)}", known("length.rectangular"))
+
+
+def _must_be_undecided(a: _Attention, q: Tensor, k: Tensor, v: Tensor, got: Tensor) -> None:
+    "Which corner a causal mask starts in, nobody said: causal=True promises square scores only."
+    if a.causal is True:
+        upper = naive_attention(q, k, v, torch.ones(q.shape[-2], k.shape[-2]).tril().bool(), a.right_scale(q))[0]
+        how = "lines up the first query with the first key" if nearly(got, upper) else "gives other numbers"
+        raise NotChecked(f'with fewer queries than keys it {how}; for cached keys ask for causal="lower-right"')
 
 
 def _strided(a: _Attention) -> None:
-    q, k, v = _draw(a.usual)
-    forms: dict[str, Callable[[Tensor], Tensor]] = {
-        "as split_heads makes them": lambda t: t.transpose(1, 2).contiguous().transpose(1, 2),
-        "transposed in memory": lambda t: t.mT.contiguous().mT,
-        "every second row of a longer tensor": lambda t: t.repeat_interleave(2, -2)[..., ::2, :],
-        "expanded from one sentence": lambda t: t[:1].expand(t.shape),
-    }
-    for how, form in forms.items():
-        inputs = [form(t) for t in (q, k, v)]
-        expected = a(*[t.contiguous().clone() for t in inputs])
-        try:
-            got = a(*inputs)
-        except Exception as e:
-            if "written-to tensor" in str(e):
-                raise NotChecked("it writes into its inputs, which those that share memory do not allow") from None
-            raise Broken(
-                f"{how}: it raised {first_line(e, 150)}",
-                "it needs contiguous inputs: view() where reshape() or flatten() would do",
-            ) from None
-        if not nearly(got, expected, equal_nan=True):
-            raise Broken(
-                f"{how}: {first_difference(got, expected)}",
-                "it reads memory as if inputs were contiguous (view, as_strided, data_ptr)",
-            )
+    must_not_mind_strides(a, *_draw(a.usual))
 
 
 def _untouched(a: _Attention) -> None:
-    q, k, v = _draw(a.usual)
-    mask = a.some_mask(a.usual.n_q, a.usual.n_k) if a.takes_mask and not a.refuses else None
-    copies = [t.clone() for t in (q, k, v)]
-    a.protect = False
-    try:
-        a(q, k, v, mask)
-    except Exception:
-        if mask is None:
-            raise
-        mask = None  # what it does with one is another question
-        a(q, k, v)
-    finally:
-        a.protect = True
-    for name, t, copy in zip("qkv", (q, k, v), copies):
-        if not torch.equal(t, copy):
-            now = f"shape {tuple(t.shape)}" if t.shape != copy.shape else first_difference(t, copy, 0)
-            raise Broken(
-                f"after the call {name} has changed: {now}",
-                f"it modifies its input {name} in place (an operation that ends in _, or /=, *=, +=)",
-            )
-    if mask is not None and a.handed is not None and not torch.equal(a.handed, a.as_taken(mask, q)):
-        raise Broken(
-            "after the call the mask has changed: the next call, or the next layer, gets another one",
-            "it modifies its mask in place (an operation that ends in _, such as logical_not_, or mask[...] =)",
-        )
+    inputs = dict(zip("qkv", _draw(a.usual)))
+    mask = None if _no_mask_at_all(a) else a.as_taken(a.some_mask(*a.usual[2:4]), inputs["q"])
+    if mask is None or attempt(lambda: a.bare(*_draw(a.usual), mask.clone())) is None:
+        mask = a.as_taken(torch.ones(a.usual[2:4], dtype=torch.bool), inputs["q"]) if a.manner.needs_mask else None
+    must_leave_alone(lambda *t: a.bare(*t)[0], inputs if mask is None else inputs | {"mask": mask})
 
 
 def _large(a: _Attention) -> None:
     q, k, v = _draw(a.usual)
     scale = a.right_scale(q)
-    top = (q @ k.mT * scale).abs().max()
-    q = q * (1e4 / top)
-    leaves = [t.clone().requires_grad_() for t in (q, k, v)]
-    out = a(*leaves)
-    overflow = a.bug if a.bug == _NAN else _OVERFLOWS
-    if not out.isfinite().all():
-        overflow = a.bug if a.bug == _NAN else _maximum_bug(a)
-        raise Broken("scores up to ±10⁴: the context is NaN or infinite", overflow, symptom=a.bug == _NAN)
-    if out.requires_grad:
-        for name, g in zip("qkv", torch.autograd.grad(out.sum() + out.square().sum(), leaves, allow_unused=True)):
-            if g is not None and not g.isfinite().all():
-                raise Broken(f"scores up to ±10⁴: the gradient of {name} is NaN or infinite", overflow)
-    if a.sound and not nearly(out.detach(), want := a.oracle(q, k, v), 1e-2):
-        raise Broken(f"scores up to ±10⁴: {first_difference(out, want, 1e-2)}", _CUT)
+    q = q * (1e4 / (q @ k.mT * scale).abs().max())
+    out = must_be_finite(a, dict(q=q, k=k, v=v), "scores up to ±10⁴", lambda: _maximum_bug(a))
+    if a.sound and not nearly(out, want := a.oracle(q, k, v), 1e-2):
+        raise Broken(f"scores up to ±10⁴: {first_difference(out, want, 1e-2)}", known("softmax.cut"))
     q, k, v = _draw(a.usual)
     q[..., 0], k[..., 0] = 1, -2e4 / scale  # all scores low: softmax does not mind
     if a.sound and not nearly(got := a(q, k, v), want := a.oracle(q, k, v), 3e-2):
-        bug = _CUT if got.isfinite().all() else overflow
-        raise Broken(f"all scores near -2 · 10⁴: {first_difference(got, want, 3e-2)}", _LEAKS if a.causal else bug)
+        finite = known("softmax.cut") if got.isfinite().all() else _maximum_bug(a)
+        bug = known("mask.leaks_if_low") if a.causal else finite
+        raise Broken(f"all scores near -2 · 10⁴: {first_difference(got, want, 3e-2)}", bug)
     _peaks(a)
 
 
@@ -899,7 +732,7 @@ def _peaks(a: _Attention) -> None:
         q, k, v = _peaked(a, place)
         if not nearly(got := a(q, k, v), want := _wants(a, q, k, v), 1e-2):
             shown = f"{sizes_of(q=q, k=k, v=v)}, key {place} with a score of 10⁴: {first_difference(got, want, 1e-2)}"
-            raise Broken(shown, _CUT if got.isfinite().all() else _maximum_bug(a))
+            raise Broken(shown, known("softmax.cut") if got.isfinite().all() else _maximum_bug(a))
 
 
 def _peaked(a: _Attention, place: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -909,101 +742,26 @@ def _peaked(a: _Attention, place: int) -> tuple[Tensor, Tensor, Tensor]:
     return q, k, v
 
 
-def _maximum_bug(a: _Attention) -> str:
+def _maximum_bug(a: _Attention) -> Bug:
     "Say why large scores give NaN: which largest number is it that is subtracted?"
+    if a.mismatch and a.mismatch.bugs[0].code == "values.nan":
+        return a.mismatch.bugs[0]
     first, last = (a.long and not a(*_peaked(a, at))[..., -1, :].isfinite().all() for at in (0, _LONG - 1))
     if first != last:
-        return _NO_RUNNING_MAXIMUM if first else _FIRST_MAXIMUM
+        return known("blocks.no_running_maximum" if first else "blocks.first_maximum")
     _, _, v = _draw(a.usual)
     alone = torch.ones(1, 1, 1, _Sizes().d_k)  # one row, one number: 10⁴
-    if not a(alone * 1e4 / (alone.shape[-1] * a.right_scale(alone)), alone, v[:1, :1, :1]).isfinite().all():
-        return _OVERFLOWS
-    return _UNDERFLOWS + ("; or the mask comes after the softmax" if a.causal else "")
-
-
-_OVERFLOWS = "the softmax overflows: subtract the row's largest score before the exponential"
-_UNDERFLOWS = (
-    "the softmax underflows to 0 / 0: the largest score of the whole tensor, or of another row, is subtracted, not the"
-    " row's own (amax(-1, keepdim=True))"
-)
-_NO_RUNNING_MAXIMUM = (
-    "softmax in blocks without a running maximum: each block takes its own largest score, and exp(old maximum - new"
-    " maximum) overflows where the new one is smaller: torch.maximum(old, new)"
-)
-_FIRST_MAXIMUM = (
-    "softmax in blocks that all subtract the first one's largest score: it overflows where a later score is larger;"
-    " a running maximum is missing"
-)
-_CUT = (
-    "large scores are cut off or rounded: a clamp, a "
-    "maximum over more than the row, or a stand-in for minus infinity that is not small enough"
-)
-_LEAKS = "minus infinity is a number that is not small enough (such as -1e4): where scores are lower, the mask leaks"
+    finite = a(alone * 1e4 / (alone.shape[-1] * a.right_scale(alone)), alone, v[:1, :1, :1]).isfinite().all()
+    return known("softmax.underflows" if finite else "softmax.overflows")
 
 
 def _half(a: _Attention) -> None:
-    for dtype, atol in ((torch.float16, 0.02), (torch.bfloat16, 0.12)):
-        q, k, v = (t.to(dtype) for t in _draw(a.usual))
-        masks = (causal_mask(*a.usual[2:4]), None) if a.takes_mask and not a.refuses else (None,)
-        for mask in (a.some_mask(*a.usual[2:4]), None) if a.form == _OF_KEYS else masks:
-            got, want = _sixteen(a, q, k, v, mask), a(q.float(), k.float(), v.float(), mask)
-            must_keep_dtype(got, dtype, "v")
-            if mask is not None and not want.isfinite().all():
-                continue  # so it is with 32 bits: the properties of masks tell
-            if not got.isfinite().all():
-                raise Broken(
-                    f"{dtype}: the context is NaN or infinite",
-                    a.bug if a.bug == _NAN else f"it overflows in {dtype}: a number beyond the type's range",
-                    symptom=a.bug == _NAN,
-                )
-            if not nearly(got.float(), want, atol):
-                raise Broken(f"{dtype}: {first_difference(got.float(), want, atol)}", f"it loses precision in {dtype}")
-
-
-def _sixteen(a: _Attention, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-    "The context in sixteen bits."
-    try:
-        return a(q, k, v, mask)
-    except RuntimeError as e:
-        if "overflow" in str(e):
-            raise Broken(
-                f"{q.dtype}: it raised {str(e)[:150]}",
-                "a number such as -1e9 stands for minus infinity, and float16 "
-                "cannot hold it: use -inf or torch.finfo(dtype).min",
-            ) from None
-        if _widens(a, q, k, v, mask) and "dtype" in str(e).replace("scalar type", "dtype"):
-            raise Broken(
-                f"{q.dtype}: it raised {first_line(e)}",
-                "it widens to float32 and does not cast back: float32 weights meet v in 16 bits; .to(v.dtype) first",
-            ) from None
-        raise NotChecked(f"{q.dtype} raises {str(e)[:100]}") from None
-
-
-class _Widening(TorchFunctionMode):
-    "Watch for what makes float32 of 16 bits alone, such as .float(), not by meeting float32."
-
-    found = False
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        out, kinds = func(*args, **(kwargs or {})), {t.dtype for t in args if isinstance(t, Tensor)}
-        wide = isinstance(out, Tensor) and out.dtype == torch.float32
-        self.found |= wide and len(kinds) == 1 and kinds <= {torch.float16, torch.bfloat16}
-        return out
-
-
-def _widens(a: _Attention, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> bool:
-    "Whether it widens 16 bits by its own will, before it raises."
-    with _Widening() as watch:
-        try:
-            a(q, k, v, mask)
-        except RuntimeError:
-            pass
-    return watch.found
+    atols = {torch.float16: 0.02, torch.bfloat16: 0.12}
+    square = a.some_mask(*a.usual[2:4]) if a.manner.form == _OF_KEYS else causal_mask(*a.usual[2:4])
+    for mask in (None,) if _no_mask_at_all(a) else (square, None):
+        must_hold_in_half(lambda q, k, v: a(q, k, v, mask), _draw(a.usual), "v", atols)
 
 # %% ../../nbs/checks/functions.ipynb #long
-_LONG = 131  # more than the usual blocks of 16 to 128, and prime: no block divides it
-
-
 def _draw_long(a: _Attention, n_k: int = _LONG) -> tuple[Tensor, Tensor, Tensor]:
     "Many keys, one head. They grow: the last ones weigh, and a running maximum is exceeded again and again."
     q, k, v = _draw(_Sizes(1, 1, n_k if a.causal else 5, n_k))
@@ -1015,165 +773,104 @@ def _wants(a: _Attention, q: Tensor, k: Tensor, v: Tensor, n: int = _LONG) -> Te
     return a.swift(q, k, v, torch.arange(k.shape[-2]).expand(q.shape[-2], -1) < n)
 
 
+def _fits_lengths(a: _Attention) -> bool:
+    "Whether lengths a little above and below the usual ones give right numbers."
+    sizes = [*_ONES, a.usual.longer(-2), a.usual.longer(2)]
+    return all(attempt(lambda: nearly(a(*_draw(s)), a.oracle(*_draw(s)))) is not False for s in sizes)
+
+
+def _many_keys(a: _Attention, n: int = _LONG) -> bool:
+    "Whether that many keys give right numbers."
+    q, k, v = _draw_long(a, n)
+    return nearly(a(q, k, v), _wants(a, q, k, v), 1e-3)
+
+
 def _long(a: _Attention) -> None:
     q, k, v = _draw_long(a)
-    if not (a.sound and a.lengths):
+    if not (a.sound and _fits_lengths(a)):
         raise NotChecked("shorter inputs give wrong numbers")
     try:
         got = a(q, k, v)
     except Exception as e:
         raise NotChecked(f"{sizes_of(q=q, k=k, v=v)}: it raises {first_line(e)}") from None
-    if got.shape != (want := _wants(a, q, k, v)).shape:
-        raise NotChecked(f"{sizes_of(q=q, k=k, v=v)}: it gives shape {tuple(got.shape)}")
-    a.long = nearly(got, want, 1e-3)
+    want = _wants(a, q, k, v)
+    if got.shape != want.shape:
+        raise Broken(f"{sizes_of(q=q, k=k, v=v)}: it gives shape {tuple(got.shape)}", known("length.rows"))
     if a.long:
         return
     right, wrong = a.usual.n_k + 2, _LONG
     while wrong - right > 1:  # a length at which it goes wrong, while it does not with one key less
         middle = (right + wrong) // 2
-        inputs = _draw_long(a, middle)
-        right, wrong = (middle, wrong) if nearly(a(*inputs), _wants(a, *inputs), 1e-3) else (right, middle)
+        right, wrong = (middle, wrong) if _many_keys(a, middle) else (right, middle)
     shown = f"{sizes_of(q=q, k=k, v=v)}, and with {wrong} keys too: {first_difference(got, want, 1e-3)}"
-    raise Broken(shown, _long_bug(a, got, q, k, v) or f"with {wrong} keys {_TOO_LONG}, with {right} it did not")
+    raise Broken(shown, _long_bug(a, got, q, k, v) or known("blocks.length", wrong=wrong, right=right))
 
 
-_TOO_LONG = "it gives other numbers: blocks do not fit together, or a length is written into it"
-
-
-def _long_bug(a: _Attention, got: Tensor, q: Tensor, k: Tensor, v: Tensor) -> str | None:
+def _long_bug(a: _Attention, got: Tensor, q: Tensor, k: Tensor, v: Tensor) -> tuple[Bug, ...]:
     "What goes wrong with many keys."
-    n, tell = k.shape[-2], partial(name_suspect, got.detach(), atol=1e-3)
-    cut = "the last of many keys are never seen: a block that is not full is dropped (the tail), or a length is fixed"
-    if bug := tell((cut, _wants(a, q, k, v, seen)) for seen in range(1, n)):
-        return bug
+    got, n = got.detach(), k.shape[-2]
+    if any(alike(_wants(a, q, k, v, seen), got, 1e-3) for seen in range(1, n)):
+        return (known("blocks.cut_tail"),)
     v2 = v.clone()
     v2[..., -1, :] += 100
     moved = (a(q, k, v2) - got).abs().amax((0, 1, -1)) > 1
     if a.causal and moved[:-1].any():
-        return f"from query {int(moved.nonzero()[0])} on the future leaks: the causal mask has a length written into it"
-    scores = attention_scores(q, k, a.scale)
-    return tell(chain.from_iterable(_tiles(scores, a.allowed(q, k), v, tile) for tile in range(1, n)))
-
-
-def _parted(scores: Tensor, allowed: Tensor | None, v: Tensor, tile: int) -> Iterator[tuple[str, Tensor]]:
-    "Attention in two parts of keys that are averaged, or in blocks of queries whose causal mask begins anew."
-    filled = scores if allowed is None else scores.masked_fill(~allowed, -1e30)
-    parts = zip(filled.tensor_split([tile], -1), v.tensor_split([tile], -2))
-    yield (
-        f"keys in two parts, the first {tile} and the others: the mean of their contexts is taken, where each part"
-        " must count by its sum of exponentials",
-        torch.stack([part.softmax(-1) @ values for part, values in parts]).mean(0),
-    )
-    if allowed is not None:
-        row, column = torch.arange(scores.shape[-2])[:, None], torch.arange(scores.shape[-1])
-        yield (
-            f"in blocks of {tile} queries, the causal mask begins anew with each block: its rows do not count the"
-            " queries before it",
-            masked_softmax(scores, allowed & (column <= row % tile)) @ v,
-        )
-
-
-def _tiles(scores: Tensor, allowed: Tensor | None, v: Tensor, tile: int) -> Iterator[tuple[str, Tensor]]:
-    "Attention in blocks of `tile` keys whose running sums are wrong."
-    scores = scores if allowed is None else scores.masked_fill(~allowed, -1e30)
-    n = scores.shape[-1]
-    tops = [scores[..., : i + tile].amax(-1) for i in range(0, n, tile)]
-    top = torch.stack(tops, -1).repeat_interleave(tile, -1)[..., :n]  # the largest so far, when a key is added
-    raw, right = (scores - top).exp(), (scores - tops[-1][..., None]).exp()
-    for what, w, total in (
-        ("context and sum are", raw, raw),
-        ("context is", raw, right),
-        ("sum is", right, raw),
-    ):
-        yield (
-            f"softmax in blocks of {tile}: the running {what} not rescaled by exp(old maximum - new maximum)"
-            " when a block has a larger score",
-            w @ v / total.sum(-1, keepdim=True),
-        )
-    own = torch.cat([(part - part.amax(-1, keepdim=True)).exp() for part in scores.split(tile, -1)], -1)
-    yield (
-        f"softmax in blocks of {tile}: each block subtracts its own largest score, and sums are added without rescaling",
-        own @ v / own.sum(-1, keepdim=True),
-    )
-    full = max(n - n % tile, 1)
-    yield (
-        f"softmax in blocks of {tile}: the last block, which is not full, is dropped (the tail)",
-        right[..., :full] @ v[..., :full, :] / right[..., :full].sum(-1, keepdim=True),
-    )
+        return (known("mask.length", query=int(moved.nonzero()[0])),)
+    case = Case(work_of(q, k, v, a.allowed(q, k), a.scale), got, 1e-3)
+    return explain([case], blocks(n), 1) or ()
 
 # %% ../../nbs/checks/functions.ipynb #masks
-def _needs_mask(a: _Attention) -> None:
-    if not a.takes_mask:
-        raise NotChecked("it takes no mask")
-    if a.refuses:
-        raise NotChecked(a.refuses)
-    if a.mask_bug == _NUMBERS:
-        raise NotChecked("it takes no boolean mask")
-    if "bias" in a.mask_bug:
-        raise NotChecked(a.mask_bug)
-
-
-_NUMBERS = "it cannot take a boolean mask, only one of numbers, such as (1 - mask) needs: mask.to(q.dtype) makes them"
-
-
-def _takes_numbers(a: _Attention) -> bool:
-    "Whether a mask of numbers, 1 = may attend, works where a boolean one raises."
-    q, k, v = _draw(a.usual)
-    boolean, a.numbers = a.numbers, True
-    try:
-        return bool(a(q, k, v, a.some_mask(a.usual.n_q, a.usual.n_k)).isfinite().all())
-    except Exception:
-        return False
-    finally:
-        a.numbers = boolean
-
-
-def _masked(a: _Attention) -> None:
-    _needs_mask(a)
+def _agrees_masked(a: _Attention) -> None:
+    "Raise Broken unless a mask means what was said, a bias is added, and the numbers are right."
     _means(a)
     if a.said == "bias" and a.sound:
         _biased(a)
     q, k, v = _draw(a.usual)
-    mask = a.some_mask(a.usual.n_q, a.usual.n_k)
+    mask = a.some_mask(*a.usual[2:4])
     try:
         got, want = a(q, k, v, mask), a.oracle(q, k, v, mask)
     except Exception as e:
-        a.mask_sound = False
-        if _takes_numbers(a):
-            a.mask_bug = _NUMBERS
-            raise Broken(f"a boolean mask: it raised {first_line(e)}", _NUMBERS) from None
-        raise
+        numbers = replace(a, manner=a.manner._replace(numbers=True))
+        if attempt(lambda: bool(numbers(q, k, v, mask).isfinite().all())):
+            raise Broken(f"a boolean mask: it raised {first_line(e)}", known("mask.numbers")) from None
+        raise Broken(f"it raised {first_line(e)}", known("code.raises", error=type(e).__name__)) from None
     if a.sound and not nearly(got, want):
-        a.mask_bug = "the mask is not applied as it should be"
-        if nearly(got, a.oracle(q, k, v)):
-            a.mask_bug = "the mask is ignored"
-        elif got.isnan().any():
-            a.mask_bug = "with a mask, queries that may see something get NaN: 0 · inf is NaN (mask * -inf? masked_fill!)"
-        elif a.causal and nearly(got, naive_attention(q, k, v, mask, a.right_scale(q))[0]):
-            a.mask_bug = "the mask takes the place of the causal one: where it is given, the future is seen; join them with &"
-        a.mask_sound = False
-        raise Broken(_smallest(a, True), a.mask_bug, symptom=True)
-    _hides(a, q, k, v, mask)
+        raise Broken(_smallest(a, True), known(_masked_code(a, got)), symptom=True)
+
+
+def _masked_code(a: _Attention, got: Tensor) -> str:
+    "A guess at what is wrong with a mask."
+    q, k, v = _draw(a.usual)
+    if nearly(got, a.oracle(q, k, v)):
+        return "mask.ignored"
+    if got.isnan().any():
+        return "mask.nan"
+    alone = naive_attention(q, k, v, a.some_mask(*a.usual[2:4]), a.right_scale(q))[0]
+    return "mask.replaces_causal" if a.causal and nearly(got, alone) else "mask.wrong"
+
+
+def _masked(a: _Attention) -> None:
+    if a.hiding:
+        raise a.hiding
     _long_masked(a)
 
 
 def _means(a: _Attention) -> None:
     "Raise Broken if a mask means something else than was said."
-    if a.convention != a.said:
-        found, a.convention = a.convention, a.said
-        example = _smallest(a, True)
-        a.convention = found
+    found = a.manner.meaning
+    looked = a.mask is None and "padding" in (a.manner.parameter or "")  # people mean either
+    if found != a.said and not looked:
+        example = _smallest(replace(a, manner=a.manner._replace(meaning=a.said)), True)
         inverted = {"allowed": "inverted: True lets attend", "blocked": "inverted: True hides"}
-        how = (inverted | {"bias": "added to the scores"})[found] if a.said != "bias" else f"boolean, {_MEANS[found]}"
-        raise Broken(
-            f'{example}; with mask="{found}" it agrees with the oracle',
-            f'the mask is {how}, where {_MEANS[a.said]} is expected (if that is meant, pass mask="{found}")',
-        )
+        how = (inverted | {"bias": "added to the scores"})[found] if a.said != "bias" else f"boolean, {_MEANINGS[found]}"
+        bug = known("mask.meaning", how=how, expected=_MEANINGS[a.said], found=found)
+        raise Broken(f'{example}; with mask="{found}" it agrees with the oracle', bug)
 
 
-def _hides(a: _Attention, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> None:
+def _hides(a: _Attention) -> None:
     "Raise Broken if a forbidden key has influence when its numbers are large."
-    hidden = torch.ones_like(mask)
+    q, k, v = _draw(a.usual)
+    hidden = torch.ones(a.usual[2:4], dtype=torch.bool)
     hidden[:, -1] = False
     k2, v2 = k.clone(), v.clone()
     k2[..., -1, :] *= 1e5  # beyond the stand-in for minus infinity that is too small, -1e4
@@ -1182,14 +879,9 @@ def _hides(a: _Attention, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> None
     if not nearly(after, before):
         seen = after.isfinite().all() and after.abs().max() > 1e3  # the forbidden values are there
         empty = (after.isnan() | (after.abs() < 1e-6)).all(-1).any()  # and nothing else is
-        a.mask_bug = _FINITE if seen and a.sound else _AFTER if empty and a.sound else ""
-        raise Broken(
-            f"a forbidden key with large numbers: {first_difference(after, before)}",
-            a.mask_bug
-            or "a forbidden key with a large score has influence: forbidden scores need minus infinity, before the"
-            " softmax",
-            symptom=not a.sound,
-        )
+        code = "mask.finite" if seen and a.sound else "mask.after_normalised" if empty and a.sound else "mask.influence"
+        shown = f"a forbidden key with large numbers: {first_difference(after, before)}"
+        raise Broken(shown, known(code), symptom=not a.sound)
 
 
 def _biased(a: _Attention) -> None:
@@ -1197,182 +889,134 @@ def _biased(a: _Attention) -> None:
     for sizes in (_Sizes(1, 1, 2, 2, 2, 1), a.usual):
         q, k, v = _draw(sizes)
         bias = torch.randn(sizes.n_q, sizes.n_k, generator=torch.Generator().manual_seed(7))
-        bias = bias[:1].expand(bias.shape) if a.form == _OF_KEYS else bias
-        (_, want), *wrong = _with_bias(a, q, k, v, bias)
-        if not nearly(got := a(q, k, v, bias), want):
-            bug = name_suspect(got.detach(), iter(wrong))
-            a.mask_sound, a.mask_bug = False, bug or "a bias is not added to the scores as it should be"
-            shown = numbers_of(q=q, k=k, v=v, bias=bias) if sizes.b == 1 else f"{sizes_of(q=q, k=k, v=v)}, with a bias"
-            raise Broken(f"{shown}: {first_difference(got, want)}", a.mask_bug, symptom=not bug)
-
-
-def _with_bias(a: _Attention, q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Iterator[tuple[str, Tensor]]:
-    "Attention with a bias, the right one first."
-    scores, allowed = attention_scores(q, k, a.scale), a.allowed(q, k)
-    allowed = torch.ones(scores.shape[-2:], dtype=torch.bool) if allowed is None else allowed
-    scaled = "the bias is scaled, too: scale the scores first, and add the bias to them as it is"
-    for bug, x in {
-        "": scores + bias,
-        scaled: scores + bias * a.right_scale(q),
-        "the bias is subtracted, not added": scores - bias,
-        "the bias is ignored where its numbers are finite": scores,
-        "the bias is scaled, too, and subtracted, not added": scores - bias * a.right_scale(q),
-        "the bias is multiplied with the scores, not added": scores * bias,
-    }.items():
-        yield bug, masked_softmax(x, allowed) @ v
-    yield "the bias is added after the softmax, not to the scores", (masked_softmax(scores, allowed) + bias) @ v
+        bias = bias[:1].expand(bias.shape) if a.manner.form == _OF_KEYS else bias
+        work = work_of(q, k, v, a.allowed(q, k), a.scale)._replace(bias=bias)
+        got = a(q, k, v, bias).detach()
+        if (found := explain([Case(work, got)], BIAS, 1)) != ():
+            numbers = numbers_of(q=q, k=k, v=v, bias=bias) if sizes.b == 1 else f"{sizes_of(q=q, k=k, v=v)}, with a bias"
+            want = run(work).out
+            raise Broken(f"{numbers}: {first_difference(got, want)}", found or known("bias.wrong"))
 
 
 def _long_masked(a: _Attention) -> None:
     "A mask of many keys; the last query sees none of the first blocks."
     q, k, v = _draw_long(a)
     mask = a.some_mask(q.shape[-2], _LONG).clone()
-    if a.form != _OF_KEYS:
+    if a.manner.form != _OF_KEYS:
         mask[-1, :64] = False
-    try:
-        got = a(q, k, v, mask)
-    except Exception:
-        return  # as one whose mask has a length of its own
-    scores = attention_scores(q, k, a.scale)
-    want = masked_softmax(scores, a.allowed(q, k, mask)) @ v
-    if not (a.long and a.sound) or got.shape != want.shape or nearly(got, want, 1e-3):
-        return
+    got, want = attempt(lambda: a(q, k, v, mask).detach()), a.swift(q, k, v, mask)
+    if got is None or not a.long or got.shape != want.shape or nearly(got, want, 1e-3):
+        return  # None: its mask has a length of its own
     shown = f"{sizes_of(q=q, k=k, v=v, mask=mask)}: {first_difference(got, want, 1e-3)}"
     if got[..., -1, :].isnan().any() and not got[..., :-1, :].isnan().any():
-        raise Broken(shown, _EMPTY_BLOCK)
-    wrong = ((n, masked_softmax(scores, a.allowed(q, k, mask[:, torch.arange(_LONG) % n])) @ v) for n in range(1, _LONG))
-    tiles = ((f"{_OTHER_BLOCK}: in blocks of {n}, each takes the mask's first columns, not its own", w) for n, w in wrong)
-    raise Broken(shown, name_suspect(got.detach(), tiles, 1e-3) or _OTHER_BLOCK)
-
-
-_EMPTY_BLOCK = (
-    "a block of keys that are all forbidden gives NaN, though others are allowed: its largest score is -inf, and"
-    " -inf - (-inf) is NaN"
-)
-_OTHER_BLOCK = "with many keys the mask is wrong: blocks of keys do not get their own columns of it, or it has a fixed length"
-
-
-_FINITE = (
-    "minus infinity is a finite number such as -1e4: forbidden keys with larger scores get through, and in a fully"
-    " masked row all do"
-)
-
-
-_AFTER = (
-    "the mask comes after the softmax, whose rows are then normalised again: beside a large forbidden score the"
-    " allowed weights underflow to 0; set forbidden scores to -inf before it"
-)
+        raise Broken(shown, known("blocks.empty_nan"))
+    for size in range(1, _LONG):
+        if alike(a.swift(q, k, v, mask[:, torch.arange(_LONG) % size]), got, 1e-3):
+            raise Broken(shown, known("blocks.mask_columns", size=size))
+    raise Broken(shown, known("blocks.mask"))
 
 
 def _mask_shapes(a: _Attention) -> None:
-    _needs_mask(a)
-    s, sound = a.usual, a.mask_sound
-    rng = torch.Generator().manual_seed(6)
-    for shape in (
-        (s.n_q, s.n_k),
-        (s.n_q, s.n_q),
-        (s.b, 1, s.n_q, s.n_k),
-        (s.b, s.h, s.n_q, s.n_k),
-        (s.b, 1, 1, s.n_k),
-    ):
+    s, rng, sound = a.usual, torch.Generator().manual_seed(6), a.mask_sound
+    for shape in ((s.n_q, s.n_k), (s.n_q, s.n_q), (s.b, 1, s.n_q, s.n_k), (s.b, s.h, s.n_q, s.n_k), (s.b, 1, 1, s.n_k)):
         q, k, v = _draw(s._replace(n_k=shape[-1]))
         mask = torch.rand(shape, generator=rng) < 0.6
         mask[..., 0] = True
-        if a.squeeze and len(shape) == 4 or a.form and (s.b, s.h) == shape[:2]:
-            continue
-        if a.form == _OF_KEYS and shape[-2] > 1:
+        m = a.manner
+        if m.flat and len(shape) == 4 or m.form and (s.b, s.h) == shape[:2] or m.form == _OF_KEYS and shape[-2] > 1:
             continue
         try:
             got = a(q, k, v, mask)
         except Exception as e:
-            raise Broken(
-                f"a mask of shape {shape} for scores {(s.b, s.h, s.n_q, s.n_k)}: it raised {type(e).__name__}:"
-                f" {str(e)[:100]}",
-                a.mask_bug or "the mask does not broadcast to the scores: its axes are taken for others",
-                symptom=not a.mask_sound,
-            ) from None
-        if shape == (s.n_q, s.n_k):
-            want, sound = a.oracle(q, k, v, mask), nearly(got, a.oracle(q, k, v, mask))
-        elif sound and not nearly(got, want := a.oracle(q, k, v, mask)):
-            raise Broken(
-                f"a mask of shape {shape}: {first_difference(got, want)}",
-                next(
-                    (bug for bug, m in _misread(mask).items() if nearly(got, a.oracle(q, k, v, m))),
-                    "the mask is broadcast along the wrong axis: it is applied to another sentence, head or to queries",
-                ),
-            )
+            shown = f"a mask of shape {shape} for scores {(s.b, s.h, s.n_q, s.n_k)}: it raised {type(e).__name__}:"
+            bug = a.hiding.bugs if a.hiding else known("mask.broadcast")
+            raise Broken(f"{shown} {str(e)[:100]}", bug, symptom=not a.mask_sound) from None
+        want = a.oracle(q, k, v, mask)
+        sound = nearly(got, want) if shape == (s.n_q, s.n_k) else sound
+        if sound and not nearly(got, want):
+            raise Broken(f"a mask of shape {shape}: {first_difference(got, want)}", _misread(a, (q, k, v), mask, got))
 
 
-def _misread(mask: Tensor) -> dict[str, Tensor]:
-    "A mask as it may be taken by mistake."
-    if mask.ndim == 2:
-        return {"the mask is transposed: queries and keys change places in it, where it is square": mask.mT}
-    return {
-        "every sentence gets the mask of the first one": mask[:1],
-        "every sentence gets the mask of the last one": mask[-1:],
-        "every head gets the mask of the first one": mask[:, :1],
+def _misread(a: _Attention, qkv: tuple[Tensor, Tensor, Tensor], mask: Tensor, got: Tensor) -> Bug:
+    "Name how a mask was taken by mistake."
+    misread = {"mask.transposed_if_square": mask.mT} if mask.ndim == 2 else {
+        "mask.first_sentence": mask[:1], "mask.last_sentence": mask[-1:], "mask.first_head": mask[:, :1],
     }
+    return known(next((code for code, m in misread.items() if nearly(got, a.oracle(*qkv, m))), "mask.axis"))
 
 
 def _padding(a: _Attention) -> None:
-    _needs_mask(a)
     if a.causal:
         raise NotChecked("a causal function sees no padding on the right")
     q, k, v = _draw(a.usual)
     n = k.shape[-2]
     want = a(q, k, v)
     longer = [torch.cat([t, 50 * torch.ones_like(t[..., :2, :])], -2) for t in (k, v)]
-    mask = (torch.arange(n + 2) < n).expand(q.shape[-2], n + 2)
-    got = a(q, longer[0], longer[1], mask)
+    got = a(q, *longer, (torch.arange(n + 2) < n).expand(q.shape[-2], n + 2))
     if not nearly(got, want):
-        raise Broken(
-            f"two padded keys, masked: {first_difference(got, want)}",
-            a.mask_bug or "padding reaches the contexts although it is masked",
-            symptom=not (a.sound and a.mask_sound),
-        )
+        bugs = a.hiding.bugs if a.hiding else known("mask.padding")
+        raise Broken(f"two padded keys, masked: {first_difference(got, want)}", bugs)
 
 
 def _empty_rows(a: _Attention) -> None:
-    _needs_mask(a)
-    if a.form == _OF_KEYS:
+    if a.manner.form == _OF_KEYS:
         raise NotChecked("its mask is the same for all queries")
     q, k, v = (t.requires_grad_() for t in _draw(a.usual))
     mask = causal_mask(q.shape[-2], k.shape[-2]).clone()
     mask[1] = False
     out = a(q, k, v, mask)
     row = out[..., 1, :].detach()
-    if not row.isfinite().all():
-        raise Broken(
-            f"query 1 may attend to nothing: its context is {row.flatten()[0].item()}",
-            (
-                a.mask_bug
-                if "NaN" in a.mask_bug
-                else "a fully masked row gives NaN: the softmax of -inf alone is 0 / 0"
-            ),
-        )
-    if (row != 0).any():
-        mean = nearly(row, v.mean(-2).detach())
-        added = a.mask_sound and nearly(row, a(q, k, v)[..., 1, :].detach(), 0.01)  # one number for all scores
-        raise Broken(
-            f"query 1 may attend to nothing: its context is {row.flatten()[0].item():.4g}, expected 0",
-            (
-                "a fully masked row gives the mean of the values: minus infinity is a finite number such as -1e9,"
-                " and equal scores give equal weights"
-                if mean and a.mask_bug != _FINITE
-                else _FINITE if added or mean else "a fully masked row gives something, not zero"
-            ),
-            symptom=not (mean or (a.sound and a.mask_sound)),
-        )
-    if not out.requires_grad:
-        return
-    for name, g in zip("qkv", torch.autograd.grad(out.square().sum(), (q, k, v), allow_unused=True)):
+    if not row.isfinite().all() or (row != 0).any():
+        expected = ", expected 0" * bool(row.isfinite().all())
+        shown = f"query 1 may attend to nothing: its context is {row.flatten()[0].item():.4g}{expected}"
+        bugs = _empty_bugs(a, row)
+        raise Broken(shown, bugs, symptom=bugs[0].guess and not (a.sound and a.mask_sound))
+    grads = torch.autograd.grad(out.square().sum(), (q, k, v), allow_unused=True) if out.requires_grad else ()
+    for name, g in zip("qkv", grads):
         if g is not None and not g.isfinite().all():
-            raise Broken(
-                f"query 1 may attend to nothing: the gradient of {name} is NaN",
-                "a fully masked row gives NaN gradients: NaN is replaced after it arose, and its gradient is not",
-            )
+            raise Broken(f"query 1 may attend to nothing: the gradient of {name} is NaN", known("mask.empty_gradient"))
+
+
+def _empty_bugs(a: _Attention, row: Tensor) -> tuple[Bug, ...]:
+    "Say what a query that may attend to nothing gets in the place of zeros."
+    hiding = a.hiding.bugs if a.hiding else ()
+    if not row.isfinite().all():
+        return hiding if "mask.nan" in [bug.code for bug in hiding] else (known("mask.empty_nan"),)
+    q, k, v = _draw(a.usual)
+    mean = nearly(row, v.mean(-2))
+    added = a.mask_sound and nearly(row, a(q, k, v)[..., 1, :].detach(), 0.01)  # one number for all scores
+    if (mean or added) and known("mask.finite") in hiding or added and not mean:
+        return (known("mask.finite"),)
+    return (known("mask.empty_mean" if mean else "mask.empty_something"),)
 
 # %% ../../nbs/checks/functions.ipynb #compiled
 def _traced(a: _Attention) -> None:
     small = _Sizes(2, 1, 2, 2 if a.causal is True else 3, 4, 2)
     must_trace(lambda *inputs: a(*inputs), *_draw(small))
+
+
+_RELATIONS = (
+    Relation("it runs, and the context has the shape (b, h, n_q, d_v)", _runs),
+    Relation("the same inputs give the same answer", _repeats),
+    Relation("it agrees with the oracle: softmax(q kᵀ · scale) v", _must_agree),
+    Relation("weights are not negative, and each row sums to 1", _weights),
+    Relation("the weights that it returns are those that it used", _returned),
+    Relation("contexts lie between the smallest and the largest value", _hull),
+    Relation("the future cannot reach the past", _no_future),
+    Relation("the order of keys does not matter, and that of queries is kept", _equivariant),
+    Relation("sentences and heads do not mix", _independent),
+    Relation("gradients are those of the oracle", _gradients),
+    Relation("one query and one key: the context is the value", _single),
+    Relation("shorter and longer inputs work", _lengths),
+    Relation("so do 131 keys: blocks fit together, and nothing is cut off", _long),
+    Relation("queries and keys may differ in number", _rectangular),
+    Relation("inputs need not be contiguous", _strided),
+    Relation("inputs are not modified", _untouched),
+    Relation("scores of ±10⁴ give finite values and gradients", _large),
+    Relation("float16 and bfloat16 give finite, nearly equal values of their type", _half),
+    Relation("the mask decides: what is forbidden has no influence", _masked, _no_mask_at_all),
+    Relation("a mask may differ between sentences, and broadcast", _mask_shapes, _no_mask),
+    Relation("padding changes nothing", _padding, _no_mask, ("sound", "mask_sound")),
+    Relation("fully masked rows are zero, with finite gradients", _empty_rows, _no_mask),
+    Relation("torch.compile and torch.export change nothing", _traced),
+)

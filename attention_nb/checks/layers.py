@@ -31,6 +31,7 @@ from attention_nb.checks.projections import (
     trace_layer,
 )
 from .reports import Broken, Misused, NotChecked, must_keep_dtype, must_be_tensor, must_trace, first_difference, first_line, nearly, parameters_of
+from .stages import Bug
 
 # %% auto #0
 __all__ = ['layer_properties']
@@ -567,12 +568,8 @@ def _own_weights(a: _Layer) -> None:
         raise NotChecked(f"no reference could be built: {why}")
     if bug := name_other_scale(t, a.n_heads, a.causal):
         raise Broken(where, bug)
-    raise Broken(
-        where,
-        "its numbers are not softmax(q kᵀ / √d_head) v of its own projections, and they fit no bug known here",
-        symptom=True,
-        unknown=True,
-    )
+    unknown = "its numbers are not softmax(q kᵀ / √d_head) v of its own projections, and they fit no bug known here"
+    raise Broken(where, Bug("layer.unknown", unknown), symptom=True)
 
 
 def _not_linear(a: _Layer) -> None:

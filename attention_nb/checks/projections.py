@@ -22,7 +22,9 @@ from ..masks import causal_mask
 from ..self_attention import attention_scores, scaled_dot_product_attention
 from ..softmax import masked_softmax
 from .reports import nearly
-from .suspects import name_attention_bug
+from .bugs import ATTENTION
+from .bugs.self_attention import SCALE
+from .stages import STAGES, Case, Work, explain, sentence, work_of
 
 # %% auto #0
 __all__ = ['role_of', 'Trace', 'trace_layer', 'heads_of', 'guess_roles', 'compare_with_own_weights', 'name_other_scale',
@@ -727,6 +729,21 @@ def _among_heads(reading: _Reading) -> Tensor:
     return scaled_dot_product_attention(q, k, v)[0].flatten(2)
 
 
+def _named(work: Work, target: Tensor, ends: Mapping[str, _End], most: int = 1) -> str | None:
+    "The fewest bugs with which attention gives what the layer gave, by the bug in what is made of its contexts."
+    found = []
+    for bug, end in ends.items():
+        stages = STAGES | {"project": lambda w, end=end: w._replace(out=_each(end, w.out))}
+        bugs = explain([Case(work, target, stages=stages)], ATTENTION if most else SCALE, most)
+        found += [(len(bugs) + bool(bug), _joined(sentence(bugs), bug))] if bugs else []
+    return min(found, key=lambda each: each[0])[1] if found else None
+
+
+def _each(end: _End, contexts: Tensor) -> Tensor:
+    "What is made of several contexts, (s, b, h, n, d)."
+    return end(contexts.flatten(0, -4)).unflatten(0, contexts.shape[:-3])
+
+
 def _suspect(t: Trace, heads: list[int], mask: Tensor | None) -> str | None:
     "A bug of attention itself that explains the numbers."
     for missing, target, before in _targets(t):
@@ -741,8 +758,8 @@ def _suspect(t: Trace, heads: list[int], mask: Tensor | None) -> str | None:
                         return before(next(islice(_merges(c), i, None))[1])
 
                     ends.setdefault(_joined(missing, reading.bug, merge_bug), end)
-                width = t.x.shape[-1]
-                if bug := name_attention_bug(target, reading.q, reading.k, reading.v, mask, d_model=width, ends=ends):
+                work = work_of(reading.q, reading.k, reading.v, mask, d_model=t.x.shape[-1])
+                if bug := _named(work, target, ends):
                     return bug
     return None
 
@@ -925,10 +942,8 @@ def name_rotation_bug(
                     if bug and nearly(end(scaled_dot_product_attention(q_, k_, v, mask)[0]), target, 1e-4):
                         return bug
                 for bug, (q_, k_) in routes.items():
-                    found = name_attention_bug(
-                        target, q_, k_, v, mask, d_model=t.x.shape[-1], ends={bug: end}, scales_only=bool(bug) or i > 3
-                    )
-                    if found:
+                    work = work_of(q_, k_, v, mask, d_model=t.x.shape[-1])
+                    if found := _named(work, target, {bug: end}, 0 if bug or i > 3 else 1):
                         return found
     return None
 
@@ -1100,6 +1115,6 @@ def _scaled(probe: _Probe, heads: list[int]) -> str | None:
             scale, right = float((dot * more)[sure].sum() / dot[sure].square().sum()), r.q.shape[-1] ** -0.5
             if (sure & (more.abs() > 0.05)).any() and nearly(dot[sure] * scale, more[sure], 5e-3):
                 context, width = (r.q @ r.k.mT * scale).softmax(-1) @ r.v, probe.t.x.shape[-1]
-                known = name_attention_bug(context, r.q, r.k, r.v, d_model=width, scales_only=True)
+                known = _named(work_of(r.q, r.k, r.v, d_model=width), context, {"": lambda c: c}, 0)
                 return None if abs(scale - right) < 0.01 * right else known or _other_scale(scale, right)
     return None

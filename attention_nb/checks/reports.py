@@ -12,7 +12,7 @@ import logging
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
 from html import escape
 from pathlib import Path
@@ -21,8 +21,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from .bugs import known
+from .stages import Bug, sentence
+
 # %% auto #0
-__all__ = ['Failure', 'Report', 'CheckFailed', 'Broken', 'Misused', 'NotChecked', 'examine', 'first_line', 'nearly',
+__all__ = ['Failure', 'Report', 'CheckFailed', 'Broken', 'bugs_in', 'Misused', 'NotChecked', 'examine', 'first_line', 'nearly',
            'first_difference', 'sizes_of', 'numbers_of', 'some_mask', 'parameters_of', 'must_return', 'must_be_tensor',
            'must_keep_dtype', 'name_of', 'fixed_chance', 'must_repeat', 'compiled', 'exported', 'must_trace']
 
@@ -33,6 +36,7 @@ class Failure(NamedTuple):
     property: str  # what should hold
     example: str  # the smallest input that shows it, and what came out
     bug: str  # the likely bug, in one sentence; empty if only another property's tells
+    codes: tuple[str, ...] = ()  # the same by its code in the catalogue; several if several bugs meet
 
 
 class Report:
@@ -46,6 +50,7 @@ class Report:
         self.passed: list[str] = []  # properties that hold
         self.failed: list[Failure] = []  # and those that do not
         self.notes: list[tuple[str, str]] = []  # properties that were not decided, and why
+        self.remarks: list[str] = []  # how it was called, where that is not plain
 
     @property
     def ok(self) -> bool:  # True if nothing failed
@@ -57,11 +62,16 @@ class Report:
         "List the likely bugs."
         return list(dict.fromkeys(f.bug for f in self.failed if f.bug))
 
+    @property
+    def codes(self) -> list[str]:  # codes of the catalogue, each once
+        "List the likely bugs by their codes."
+        return list(dict.fromkeys(code for f in self.failed for code in f.codes))
+
     def __str__(self) -> str:
         n, untried = len(self.passed) + len(self.failed), len(self.notes)
         lines = [f"{self.subject}: {len(self.passed)} of {n} properties hold" + (f", {untried} not tried" if untried else "")]
-        lines += [f"  likely bug: {bug}" for bug in self.bugs]
-        for name, example, _ in self.failed:
+        lines += [f"  likely bug: {bug}" for bug in self.bugs] + [f"  note: {remark}" for remark in self.remarks]
+        for name, example, *_ in self.failed:
             lines += [f"  ✗ {name}", *(f"      {line}" for line in example.splitlines())]
         lines += [f"  · {name}: {why}" for name, why in self.notes]  # before what holds, so that nobody misses them
         return "\n".join(lines + [f"  ✓ {name}" for name in self.passed])
@@ -75,6 +85,7 @@ class Report:
         lines = ((mark, "<br/>".join(map(escape, [name, *text.splitlines()]))) for mark, name, text in rows)
         body = "".join(f"<tr><td>{mark}</td><td {left}>{said}</td></tr>" for mark, said in lines)
         bugs = "".join(f"<p>Likely bug: {escape(bug)}</p>" for bug in self.bugs)
+        bugs += "".join(f"<p>Note: {escape(remark)}</p>" for remark in self.remarks)
         head = f'<th scope="col">holds</th><th scope="col" {left}>property, example or reason</th>'
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         return f"<p><b>{escape(str(self).splitlines()[0])}</b></p>{bugs}{table}"
@@ -100,13 +111,30 @@ class Broken(Exception):
     def __init__(
         self,
         example: str,  # what was tried and what came out
-        bug: str,  # the likely bug, in one sentence
-        symptom: bool = False,  # is `bug` only a guess, which gives way to a bug that is recognised by its numbers?
+        bug: Bug | Sequence[Bug] | str,  # the likely bug, or several that meet
+        symptom: bool | None = None,  # is it only a guess, which gives way to what the numbers tell? None: as the bug says
         last: bool = False,  # does it make no sense to look at further properties?
-        unknown: bool = False,  # does `bug` say only that none is known? Then it gives way to any other
     ):
         super().__init__(example)
-        self.example, self.bug, self.symptom, self.last, self.unknown = example, bug, symptom, last, unknown
+        self.example, self.bugs, self.last = example, bugs_in(bug), last
+        self.symptom = any(bug.guess for bug in self.bugs) if symptom is None else symptom
+
+    @property
+    def bug(self) -> str:  # one sentence
+        "Say what is wrong."
+        return sentence(self.bugs)
+
+    @property
+    def unknown(self) -> bool:  # True: it gives way to any other
+        "Tell whether it says only that no bug is known."
+        return any(bug.code.endswith(".unknown") for bug in self.bugs)
+
+
+def bugs_in(
+    found: Bug | Sequence[Bug] | str,  # a bug, several, or a sentence that is in no catalogue
+) -> tuple[Bug, ...]:  # the bugs
+    "Make a tuple of what names a bug."
+    return (Bug("", found),) if isinstance(found, str) else (found,) if isinstance(found, Bug) else tuple(found)
 
 
 class Misused(TypeError, ValueError):
@@ -119,42 +147,45 @@ class NotChecked(Exception):
 # %% ../../nbs/checks/reports.ipynb #examine-fns
 def examine(
     subject: str,  # the check and what it was called on
-    properties: Iterable[tuple[str, Callable[[], None]]],  # name, and what raises Broken or NotChecked
-    recognise: Callable[[], str | None] | None = None,  # names the bug by its numbers once a property failed
+    properties: Iterable[tuple[str, Callable[[], str | None]]],  # name; what raises Broken or NotChecked, or returns a remark
+    recognise: Callable[[], Bug | Sequence[Bug] | str | None] | None = None,  # names the bug by its numbers once a property failed
 ) -> Report:  # if all properties hold
     "Try every property in turn, none if the first one fails; raise CheckFailed if one does not hold."
     report, guesses, unknown = Report(subject), set(), set()
     for i, (name, holds) in enumerate(properties):
         try:
-            _try(holds, first=i == 0)
+            remark = _try(holds, first=i == 0)
         except NotChecked as e:
             report.notes.append((name, str(e)))
         except Broken as e:
-            report.failed.append(Failure(name, e.example, e.bug))
+            report.failed.append(Failure(name, e.example, e.bug, tuple(bug.code for bug in e.bugs if bug.code)))
             guesses |= {name} if e.symptom else set()
             unknown |= {name} if e.unknown else set()
             if i == 0 or e.last:
                 break
         else:
             report.passed.append(name)
-    bug = _or_none(recognise) if guesses and recognise else None
-    report.failed = _settled(report.failed, guesses, unknown, bug)
+            report.remarks += [remark] if remark else []
+    found = _or_none(recognise) if guesses and recognise else None
+    report.failed = _settled(report.failed, guesses, unknown, bugs_in(found or ()))
     if report.failed:
         raise CheckFailed(report)
     return report
 
 
-def _settled(failed: list[Failure], guesses: set[str], unknown: set[str], bug: str | None) -> list[Failure]:
+def _settled(failed: list[Failure], guesses: set[str], unknown: set[str], found: tuple[Bug, ...]) -> list[Failure]:
     "What failed, the main finding first: guesses give way to a bug that is recognised, an unknown bug to a sure one."
-    if bug:
-        named = [f._replace(bug=bug) for f in failed if f.property in guesses]
+    if found:
+        bug, codes = sentence(found), tuple(bug.code for bug in found if bug.code)
+        named = [f._replace(bug=bug, codes=codes) for f in failed if f.property in guesses]
         return named + [f for f in failed if f.property not in guesses]
     others = [f for f in failed if f.property not in unknown]
+    rest = [f for f in failed if f.property in unknown]
     sure = any(f.property not in guesses for f in others)
-    return others + [f._replace(bug="" if sure else f.bug) for f in failed if f.property in unknown]
+    return others + [f._replace(bug="", codes=()) if sure else f for f in rest]
 
 
-def _or_none(recognise: Callable[[], str | None]) -> str | None:
+def _or_none(recognise: Callable[[], Bug | Sequence[Bug] | str | None]) -> Bug | Sequence[Bug] | str | None:
     "The name of the bug; code that is broken in one way may also break the search."
     try:
         return recognise()
@@ -162,21 +193,20 @@ def _or_none(recognise: Callable[[], str | None]) -> str | None:
         return None
 
 
-def _try(holds: Callable[[], None], first: bool) -> None:
+def _try(holds: Callable[[], str | None], first: bool) -> str | None:
     "Run one property; what else the code under test raises counts as broken, unless it says that it cannot do this."
     try:
-        holds()
+        return holds()
     except (Broken, NotChecked, Misused):
         raise
     except NotImplementedError as e:
         if not first:  # FlexAttention has no gradients on a CPU, and says so
             raise NotChecked(first_line(e)) from None
-        raise Broken(f"it raised {first_line(e)}", "it is not implemented: is the body still to be written?") from e
+        raise Broken(f"it raised {first_line(e)}", known("code.not_implemented")) from e
     except Exception as e:
-        bug = f"the code raises {type(e).__name__} here"
-        if "in-place operation" in str(e):
-            bug = "it modifies its input in place, which a tensor that wants a gradient does not allow"
-        raise Broken(f"it raised {first_line(e)}", bug, symptom=True) from e
+        in_place = "in-place operation" in str(e)
+        bug = known("input.gradient") if in_place else known("code.raises", error=type(e).__name__)
+        raise Broken(f"it raised {first_line(e)}", bug) from e
 
 
 def first_line(
@@ -203,7 +233,6 @@ def _is_theirs(names: Mapping[str, Any]) -> bool:
     module = names.get("__package__") or names.get("__name__", "")  # the package tells what `python -m` calls __main__
     top = module.partition(".")[0]
     return top not in (__name__.partition(".")[0], "torch") and top not in sys.stdlib_module_names
-
 
 # %% ../../nbs/checks/reports.ipynb #numbers-fns
 def nearly(
@@ -284,7 +313,7 @@ def must_return(
 ) -> None:
     "Raise Broken for None."
     if found is None:
-        raise Broken(f"{where}it returned None", "it returns nothing: is a return missing, or the body still to be written?")
+        raise Broken(f"{where}it returned None", known("code.returns_nothing"))
 
 
 def must_be_tensor(
@@ -297,7 +326,7 @@ def must_be_tensor(
     kind = type(found)
     if hasattr(found, "__array__"):
         raise Misused(f"expected code that takes and returns torch tensors; got {kind.__module__}.{kind.__name__} from it")
-    raise Broken(f"it returned {kind.__name__}", "it does not return a tensor, or a tuple that begins with one")
+    raise Broken(f"it returned {kind.__name__}", known("code.returns_no_tensor"))
 
 
 def must_keep_dtype(
@@ -308,11 +337,8 @@ def must_keep_dtype(
     "Raise Broken if 16 bits come back in another type."
     if found.dtype != dtype:
         here, there = (str(t).removeprefix("torch.") for t in (dtype, found.dtype))
-        raise Broken(
-            f"{like} is {here}: it returns {there}",
-            f"it returns {there} for {like} in {here}, and the next layer of such a model raises: end with"
-            f" .to({like}.dtype)",
-        )
+        bug = known("dtype.other", found=there, like=like, given=here)
+        raise Broken(f"{like} is {here}: it returns {there}", bug)
 
 
 def name_of(
@@ -335,10 +361,6 @@ def fixed_chance() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-_CHANCE = "two calls differ: dropout, or other chance, is on where nothing asked for it (a module? eval() first)"
-_KEPT = "something is kept from call to call (a cache, a state): an answer may depend on its own inputs alone"
-
-
 def _seeded(f: Callable[[], Tensor]) -> Tensor:
     "One call with a fixed random seed."
     torch.manual_seed(0)
@@ -353,12 +375,12 @@ def must_repeat(
     first, second = f(), f()
     if not nearly(first, second, 1e-6, equal_nan=True):
         chance = nearly(_seeded(f), _seeded(f), 1e-6, equal_nan=True)
-        bug = _CHANCE if chance else _KEPT
+        bug = known("state.chance" if chance else "state.kept")
         seed = "" if chance else ", with one random seed too"
         raise Broken(f"called twice{seed}: {first_difference(second, first, 1e-6)}", bug, last=True)
     between()
     if not nearly(first, after := f(), 1e-6, equal_nan=True):
-        raise Broken(f"called again after other inputs: {first_difference(after, first, 1e-6)}", _KEPT, last=True)
+        raise Broken(f"called again after other inputs: {first_difference(after, first, 1e-6)}", known("state.kept"), last=True)
 
 
 @contextmanager
@@ -425,7 +447,6 @@ def must_trace(
         finally:
             f(*inputs)  # what it keeps from its last call is an ordinary tensor again
         if not nearly(got, want, equal_nan=True):
-            bug = f"traced by {name}, it gives other numbers: it depends on Python state or data"
-            raise Broken(f"{name}: {first_difference(got, want)}", bug)
+            raise Broken(f"{name}: {first_difference(got, want)}", known("trace.other", tracer=name))
     if reasons:
         raise NotChecked("; ".join(reasons))

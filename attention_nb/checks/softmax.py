@@ -25,13 +25,10 @@ from attention_nb.checks.reports import (
     parameters_of,
     some_mask,
 )
-from attention_nb.checks.suspects import (
-    masked_softmax_suspects,
-    name_added,
-    name_rounded,
-    name_suspect,
-    softmax_suspects,
-)
+from .bugs import known
+from .bugs.masks import APPLIED, UNASKED, WRONG
+from .bugs.softmax import WEIGHTS, name_added, name_rounded, softmax_bugs
+from .stages import STAGES, Bug, Case, Step, Work, explain
 
 # %% auto #0
 __all__ = ['softmax_properties', 'masked_softmax_properties']
@@ -91,7 +88,7 @@ def _shown(x: Tensor) -> str:
 # %% ../../nbs/checks/softmax.ipynb #plain-list
 def softmax_properties(
     fn: Callable[..., Any],  # fn(x), over the last dimension, or fn(x, dim)
-) -> tuple[_Properties, Callable[[], str | None]]:  # the properties, and what names the bug if one fails
+) -> tuple[_Properties, Callable[[], Bug | tuple[Bug, ...] | None]]:  # the properties, and what names the bug if one fails
     "List what every softmax must do, in the order of trying."
     s = _Softmax(fn)
     return [
@@ -143,9 +140,7 @@ def _softmax_agrees(s: _Softmax) -> None:
                     break
             raise Broken(
                 f"{numbers_of(x=x)}, shape {tuple(x.shape)}, dim={d}: {first_difference(got, want, 1e-5)}",
-                "its numbers are not exp(x) / Σ exp(x), and they fit no bug known here",
-                symptom=True,
-                unknown=True,
+                known("softmax.unknown"),
             )
 
 
@@ -155,15 +150,19 @@ def _smaller(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
     return [*sizes, shape]
 
 
-def _softmax_bug(s: _Softmax) -> str | None:
+_WEIGHED: dict[str, Step] = {
+    "mask": STAGES["mask"], "weigh": STAGES["weigh"], "mix": lambda w: w._replace(out=w.weights)
+}
+
+
+def _softmax_bug(s: _Softmax) -> Bug | tuple[Bug, ...] | None:
     for shape, dim in sorted(reversed(s.dims), key=lambda at: at[1] >= 0):  # dim=-1 is what most people write
         x = _row(*shape)
         got = s(x, dim).detach()
         if not nearly(got, torch.softmax(x, dim), 1e-5):
-            right = torch.softmax(x, dim)
-            known = ((name, w) for name, w in softmax_suspects(x, dim) if not nearly(w, right, 1e-5))
-            if bug := name_suspect(got, known, 1e-5):
-                return bug
+            work = Work(scores=x.movedim(dim, -1), allowed=torch.ones_like(x, dtype=torch.bool).movedim(dim, -1))
+            if found := explain([Case(work, got.movedim(dim, -1), 1e-5, _WEIGHED)], softmax_bugs(x.ndim, dim), 1):
+                return found
     return name_added(s(_row(3, 5)), _row(3, 5)) or name_rounded(s(_row(3, 5)))
 
 
@@ -341,7 +340,7 @@ def _ms_draw(n_q: int = 5, n_k: int = 7, seed: int = 0) -> tuple[Tensor, Tensor]
 # %% ../../nbs/checks/softmax.ipynb #masked-list
 def masked_softmax_properties(
     fn: Callable[..., Any],  # fn(scores, mask), over the last dimension; mask boolean, True = may attend
-) -> tuple[_Properties, Callable[[], str | None]]:  # the properties, and what names the bug if one fails
+) -> tuple[_Properties, Callable[[], Bug | tuple[Bug, ...] | None]]:  # the properties, and what names the bug if one fails
     "List what every masked softmax must do, in the order of trying."
     m = _MaskedSoftmax(fn)
     return [
@@ -372,7 +371,6 @@ def _ms_agrees(m: _MaskedSoftmax) -> None:
     got, want = m(scores, full), _oracle(scores, mask)
     if not nearly(got, want, 1e-5):
         m.sound = False
-        bug = "its numbers are not softmax over the allowed places, and they fit no bug known here"
         small, allowed = torch.tensor([[1.0, 2.0]]), torch.tensor([[True, False]])
         try:
             example = (
@@ -381,18 +379,18 @@ def _ms_agrees(m: _MaskedSoftmax) -> None:
             )
         except Exception:
             example = f"scores {tuple(scores.shape)}: {first_difference(got, want, 1e-5)}"
-        raise Broken(example, bug, symptom=True, unknown=True)
+        raise Broken(example, known("mask.unknown"))
 
 
-def _masked_bug(m: _MaskedSoftmax) -> str | None:
+def _masked_bug(m: _MaskedSoftmax) -> Bug | tuple[Bug, ...] | None:
     for n_q, n_k in ((5, 7), (5, 5)):
         scores, mask = _ms_draw(n_q, n_k)
         mask = mask if n_q != n_k else mask.tril() | torch.eye(n_q, dtype=torch.bool)
         got, right = m(scores, mask.expand(scores.shape).clone()).detach(), _oracle(scores, mask)
         if not nearly(got, right, 1e-5):
-            known = ((name, w) for name, w in masked_softmax_suspects(scores, mask) if not nearly(w, right, 1e-5))
-            if bug := name_suspect(got, known, 1e-5):
-                return bug
+            work = Work(scores=scores, allowed=mask.expand(scores.shape), masked=True)
+            if found := explain([Case(work, got, 1e-5, _WEIGHED)], [*WRONG, *APPLIED, *WEIGHTS, *UNASKED], 1):
+                return found
     scores, mask = _ms_draw()
     got = m(scores, mask.expand(scores.shape))
     return name_added(got, scores.masked_fill(~mask, -math.inf)) or name_rounded(got)
