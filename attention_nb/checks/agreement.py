@@ -15,7 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .bugs import known
 from .reports import Broken, NotChecked, must_return, first_difference, name_of, nearly, parameters_of
+from .stages import Bug
 
 # %% auto #0
 __all__ = ['agreement_properties']
@@ -59,7 +61,7 @@ def _same_result(fn: _Fn, reference: _Fn, example: _Example, examples: tuple[_Ex
     try:
         _same(got, want, f"{_shown(fn, example)}: ")
     except Broken as e:
-        if e.bug or not (_is_number(got) and _is_number(want)):
+        if e.bugs or not (_is_number(got) and _is_number(want)):
             raise
         raise Broken(e.example, _guess_together(fn, reference, examples)) from None
 
@@ -75,13 +77,13 @@ def _same(got: Any, want: Any, where: str) -> None:
             _same(g, w, f"{where}result {i} of {len(want)}, counted from 0: ")
         return
     if isinstance(want, Tensor) != isinstance(got, Tensor) or isinstance(want, (tuple, list)) != isinstance(got, (tuple, list)):
-        bug = f"it returns {_kind(got)} where {_kind(want)} is expected"
+        bug: tuple[Bug, ...] = (known("result.kind", got=_kind(got), want=_kind(want)),)
     elif isinstance(want, float) and isinstance(got, (int, float)) and math.isclose(got, want, rel_tol=1e-4):
         return
     elif got == want:
         return
     else:
-        bug = ""  # the example says it all
+        bug = ()  # the example says it all
     raise Broken(f"{where}it gives {_with_type(got)}, expected {_with_type(want)}", bug)
 
 
@@ -94,43 +96,41 @@ def _kind(x: Any) -> str:
 def _same_tensor(got: Tensor, want: Tensor, where: str) -> None:
     if got.shape != want.shape:
         turned = got.ndim == want.ndim >= 2 and got.mT.shape == want.shape
-        bug = "the result lies on its side: its last two axes are exchanged" if turned else "the shape is wrong"
-        raise Broken(f"{where}{first_difference(got, want)}", bug)
+        raise Broken(f"{where}{first_difference(got, want)}", known("result.transposed" if turned else "result.shape"))
     if got.dtype != want.dtype:
-        bug = f"the type is wrong: {got.dtype}, where {want.dtype} is expected"
+        bug = known("result.dtype", got=got.dtype, want=want.dtype)
         raise Broken(f"{where}it gives {got.dtype}, expected {want.dtype}", bug)
     if not (nearly(got, want, 1e-5) if _floats(want) else torch.equal(got, want)):
         raise Broken(where + first_difference(got, want, 1e-5), _guess(got, want))
 
 
-def _guess(got: Tensor, want: Tensor) -> str:
-    "What is probably wrong with the numbers; empty if nothing known is."
+def _guess(got: Tensor, want: Tensor) -> tuple[Bug, ...]:
+    "What is probably wrong with the numbers; nothing if nothing known is."
     if want.dtype == torch.bool and torch.equal(got, ~want):
-        return "True and False are exchanged"
+        return (known("result.inverted"),)
     return _related(got.detach().double(), want.detach().double(), _RELATIONS)
 
 
-def _guess_together(fn: _Fn, reference: _Fn, examples: tuple[_Example, ...]) -> str:
+def _guess_together(fn: _Fn, reference: _Fn, examples: tuple[_Example, ...]) -> tuple[Bug, ...]:
     "The same of examples that give one number each."
     with suppress(Exception):  # one of them may raise
         got, want = (torch.tensor([f(*_copied(e)) for e in examples], dtype=torch.float64) for f in (fn, reference))
-        bug = _related(got, want, _EVERYWHERE)
-        return bug and f"{bug}, in each of the {len(examples)} examples"
-    return ""
+        found = _related(got, want, _EVERYWHERE)
+        return tuple(bug._replace(says=f"{bug.says}, in each of the {len(examples)} examples") for bug in found)
+    return ()
 
 
 def _is_number(x: Any) -> bool:
     return isinstance(x, (int, float)) and not isinstance(x, bool) or isinstance(x, Tensor) and x.ndim == 0
 
-
 # %% ../../nbs/checks/agreement.ipynb #relation-fns
-_Relation = Callable[[Tensor, Tensor], Any]  # numbers, right numbers (float64) → what to say of them; None: not so
+_Relation = Callable[[Tensor, Tensor], Any]  # numbers, right numbers (float64) → what was found; None: not so
 
 
-def _related(got: Tensor, want: Tensor, relations: Mapping[str, _Relation]) -> str:
-    "The first sentence that is true of all numbers; empty if none is."
-    found = ((sentence, relation(got, want)) for sentence, relation in relations.items())
-    return next((sentence.format(said) for sentence, said in found if said), "")
+def _related(got: Tensor, want: Tensor, relations: Mapping[str, _Relation]) -> tuple[Bug, ...]:
+    "The first that is true of all numbers; nothing if none is."
+    found = ((code, relation(got, want)) for code, relation in relations.items())
+    return next(((known(code, found=said),) for code, said in found if said), ())
 
 
 def _alike(got: Tensor, want: Tensor) -> Tensor:
@@ -192,20 +192,19 @@ def _alone(got: Tensor, want: Tensor) -> str | None:
 
 
 _EVERYWHERE: dict[str, _Relation] = {
-    "the sign is wrong": lambda got, want: bool(_alike(got, -want).all()),
-    "all is {} times as large as it should be": _factor,
-    "all is {} than it should be": _more,
+    "result.sign": lambda got, want: bool(_alike(got, -want).all()),
+    "result.factor": _factor,
+    "result.more": _more,
 }
 _RELATIONS: dict[str, _Relation] = {
-    "it gives NaN or infinity": lambda got, want: bool(want.isfinite().all() and not got.isfinite().all()),
-    "the result lies on its side: its last two axes are exchanged": (
+    "result.nan": lambda got, want: bool(want.isfinite().all() and not got.isfinite().all()),
+    "result.transposed": (
         lambda got, want: want.ndim > 1 and want.shape == want.mT.shape and bool(_alike(got, want.mT).all())
     ),
     **_EVERYWHERE,
-    "the order is wrong: {}": _reordered,
-    "only {} is wrong": _alone,
+    "result.order": _reordered,
+    "result.alone": _alone,
 }
-
 
 # %% ../../nbs/checks/agreement.ipynb #rest-fns
 def _untouched(fn: _Fn, examples: tuple[_Example, ...]) -> None:
@@ -214,7 +213,7 @@ def _untouched(fn: _Fn, examples: tuple[_Example, ...]) -> None:
         fn(*given)
         for i, (now, was) in enumerate(zip(given, example)):
             if not _unchanged(now, was):
-                raise Broken(f"{_shown(fn, example)}: argument {i} has changed", "it modifies its input in place")
+                raise Broken(f"{_shown(fn, example)}: argument {i} has changed", known("input.modified_argument"))
 
 
 def _unchanged(now: Any, was: Any) -> bool:
@@ -261,7 +260,7 @@ def _compare_gradients(fn: _Fn, reference: _Fn, example: _Example, which: str) -
         if not leaves or not any(t.requires_grad for t in outs):
             if grads:
                 raise Broken(f"{which}{_shown(fn, example)}: the result does not require a gradient",
-                             "no gradient flows: the code detaches (.detach, .data, .item), or makes new tensors")
+                             known("grad.detached"))
             return False
         rng = torch.Generator().manual_seed(0)
         total = sum((t * torch.randn(t.shape, generator=rng).to(t)).sum() for t in outs)
@@ -269,9 +268,9 @@ def _compare_gradients(fn: _Fn, reference: _Fn, example: _Example, which: str) -
     for i, (leaf, want, got) in enumerate(zip(leaves, *grads)):
         want, got = (torch.zeros_like(leaf) if g is None else g for g in (want, got))
         if not nearly(got, want, 1e-4):
-            bug = ("the values are right and their gradient is not: part of the computation is detached"
-                   if got.isfinite().all() else "the values are right and their gradient is NaN or infinite")
-            raise Broken(f"{which}{_shown(fn, example)}: gradient of floating argument {i}, {first_difference(got, want, 1e-4)}", bug)
+            shown = f"gradient of floating argument {i}, {first_difference(got, want, 1e-4)}"
+            bug = known("grad.partly_detached" if got.isfinite().all() else "grad.nan")
+            raise Broken(f"{which}{_shown(fn, example)}: {shown}", bug)
     return True
 
 
@@ -283,7 +282,7 @@ def agreement_properties(
     fn: _Fn,  # the function to check
     reference: _Fn,  # one that is right, if slow
     examples: tuple[_Example, ...],  # the arguments of one call each
-) -> Iterator[tuple[str, Callable[[], None]]]:  # name of the property, and what raises Broken or NotChecked
+) -> Iterator[tuple[str, Callable[[], str | None]]]:  # name of the property, and what raises Broken or NotChecked
     "List what must hold of two functions that should do the same."
     for i, example in enumerate(examples):
         yield f"example {i + 1}: the result is right", partial(_same_result, fn, reference, example, examples)

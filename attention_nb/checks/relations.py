@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -37,11 +38,12 @@ def listed(
     subject: Callable[[], Any],  # gives what is under test
 ) -> list[tuple[str, Callable[[], str | None]]]:  # name, and what raises Broken or NotChecked
     "Tie relations to a subject."
-    return [(row.name, lambda row=row: _tried(row, subject())) for row in relations]
+    return [(row.name, partial(_tried, row, subject)) for row in relations]
 
 
-def _tried(row: Relation, subject: Any) -> str | None:
+def _tried(row: Relation, of: Callable[[], Any]) -> str | None:
     "Try one relation."
+    subject = of()
     if why := row.needs(subject):
         raise NotChecked(why)
     try:
@@ -106,7 +108,7 @@ def must_be_finite(
     f: _Call,  # the code under test
     inputs: Mapping[str, Tensor],  # large numbers
     shown: str,  # what they are, in words
-    bug: Callable[[], Bug],  # what is wrong if not
+    bug: Callable[[], Bug],  # what is wrong if the output is not
 ) -> Tensor:  # the output, detached
     "Raise Broken unless values and gradients are finite."
     leaves = [t.clone().requires_grad_() for t in inputs.values()]
@@ -117,7 +119,7 @@ def must_be_finite(
         grads = torch.autograd.grad(out.sum() + out.square().sum(), leaves, allow_unused=True)
         for name, g in zip(inputs, grads):
             if g is not None and not g.isfinite().all():
-                raise Broken(f"{shown}: the gradient of {name} is NaN or infinite", bug())
+                raise Broken(f"{shown}: the gradient of {name} is NaN or infinite", known("grad.infinite"))
     return out.detach()
 
 # %% ../../nbs/checks/relations.ipynb #memory-fns
@@ -166,6 +168,7 @@ def must_hold_in_half(
     inputs: Sequence[Tensor],  # its arguments
     like: str,  # the input whose type must come back
     atols: Mapping[torch.dtype, float],  # how close is the same
+    codes: tuple[str, str] = ("dtype.overflows", "dtype.loses"),  # what to call infinite and inexact outputs
 ) -> None:
     "Raise Broken unless sixteen bits give finite, nearly equal values of their type."
     for dtype, atol in atols.items():
@@ -175,10 +178,10 @@ def must_hold_in_half(
         if not want.isfinite().all():
             continue  # so it is with 32 bits: other relations tell
         if not got.isfinite().all():
-            raise Broken(f"{dtype}: the output is NaN or infinite", known("dtype.overflows", dtype=dtype))
+            raise Broken(f"{dtype}: the output is NaN or infinite", known(codes[0], dtype=dtype))
         if not nearly(got.float(), want.float(), atol):
             shown = first_difference(got.float(), want.float(), atol)
-            raise Broken(f"{dtype}: {shown}", known("dtype.loses", dtype=dtype))
+            raise Broken(f"{dtype}: {shown}", known(codes[1], dtype=dtype))
 
 
 def _sixteen(f: _Call, inputs: Sequence[Tensor], dtype: torch.dtype) -> Tensor:

@@ -67,10 +67,15 @@ class Report:
         "List the likely bugs by their codes."
         return list(dict.fromkeys(code for f in self.failed for code in f.codes))
 
+    @property
+    def named(self) -> list[tuple[str, str]]:  # codes, with a + between several that meet, and the sentence
+        "List the likely bugs by code and sentence."
+        return list(dict.fromkeys(("+".join(f.codes), f.bug) for f in self.failed if f.bug))
+
     def __str__(self) -> str:
         n, untried = len(self.passed) + len(self.failed), len(self.notes)
         lines = [f"{self.subject}: {len(self.passed)} of {n} properties hold" + (f", {untried} not tried" if untried else "")]
-        lines += [f"  likely bug: {bug}" for bug in self.bugs] + [f"  note: {remark}" for remark in self.remarks]
+        lines += [f"  likely bug{' [' * bool(code)}{code}{']' * bool(code)}: {bug}" for code, bug in self.named] + [f"  note: {remark}" for remark in self.remarks]
         for name, example, *_ in self.failed:
             lines += [f"  ✗ {name}", *(f"      {line}" for line in example.splitlines())]
         lines += [f"  · {name}: {why}" for name, why in self.notes]  # before what holds, so that nobody misses them
@@ -84,7 +89,8 @@ class Report:
         left = 'style="text-align:left"'  # JupyterLab's own style puts it at the right
         lines = ((mark, "<br/>".join(map(escape, [name, *text.splitlines()]))) for mark, name, text in rows)
         body = "".join(f"<tr><td>{mark}</td><td {left}>{said}</td></tr>" for mark, said in lines)
-        bugs = "".join(f"<p>Likely bug: {escape(bug)}</p>" for bug in self.bugs)
+        bugs = "".join(f"<p>Likely bug <code>{code}</code>: {escape(bug)}</p>" for code, bug in self.named)
+        bugs = bugs.replace(" <code></code>", "")
         bugs += "".join(f"<p>Note: {escape(remark)}</p>" for remark in self.remarks)
         head = f'<th scope="col">holds</th><th scope="col" {left}>property, example or reason</th>'
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
@@ -151,38 +157,38 @@ def examine(
     recognise: Callable[[], Bug | Sequence[Bug] | str | None] | None = None,  # names the bug by its numbers once a property failed
 ) -> Report:  # if all properties hold
     "Try every property in turn, none if the first one fails; raise CheckFailed if one does not hold."
-    report, guesses, unknown = Report(subject), set(), set()
+    report, broken = Report(subject), []
     for i, (name, holds) in enumerate(properties):
         try:
             remark = _try(holds, first=i == 0)
         except NotChecked as e:
             report.notes.append((name, str(e)))
         except Broken as e:
-            report.failed.append(Failure(name, e.example, e.bug, tuple(bug.code for bug in e.bugs if bug.code)))
-            guesses |= {name} if e.symptom else set()
-            unknown |= {name} if e.unknown else set()
+            broken.append((name, e))
             if i == 0 or e.last:
                 break
         else:
             report.passed.append(name)
-            report.remarks += [remark] if remark else []
-    found = _or_none(recognise) if guesses and recognise else None
-    report.failed = _settled(report.failed, guesses, unknown, bugs_in(found or ()))
+            report.remarks += [remark] if isinstance(remark, str) else []
+    found = _or_none(recognise) if recognise and any(e.symptom for _, e in broken) else None
+    report.failed = _settled(broken, bugs_in(found or ()))
     if report.failed:
         raise CheckFailed(report)
     return report
 
 
-def _settled(failed: list[Failure], guesses: set[str], unknown: set[str], found: tuple[Bug, ...]) -> list[Failure]:
+def _settled(broken: list[tuple[str, Broken]], found: tuple[Bug, ...]) -> list[Failure]:
     "What failed, the main finding first: guesses give way to a bug that is recognised, an unknown bug to a sure one."
     if found:
-        bug, codes = sentence(found), tuple(bug.code for bug in found if bug.code)
-        named = [f._replace(bug=bug, codes=codes) for f in failed if f.property in guesses]
-        return named + [f for f in failed if f.property not in guesses]
-    others = [f for f in failed if f.property not in unknown]
-    rest = [f for f in failed if f.property in unknown]
-    sure = any(f.property not in guesses for f in others)
-    return others + [f._replace(bug="", codes=()) if sure else f for f in rest]
+        guesses, sure = ([each for each in broken if each[1].symptom is symptom] for symptom in (True, False))
+        return [_failure(name, e, found) for name, e in guesses] + [_failure(name, e, e.bugs) for name, e in sure]
+    named, unknown = ([each for each in broken if each[1].unknown is flag] for flag in (False, True))
+    hidden = any(not e.symptom for _, e in named)
+    return [_failure(name, e, e.bugs) for name, e in named] + [_failure(name, e, () if hidden else e.bugs) for name, e in unknown]
+
+
+def _failure(name: str, e: Broken, bugs: tuple[Bug, ...]) -> Failure:
+    return Failure(name, e.example, sentence(bugs), tuple(bug.code for bug in bugs if bug.code))
 
 
 def _or_none(recognise: Callable[[], Bug | Sequence[Bug] | str | None]) -> Bug | Sequence[Bug] | str | None:

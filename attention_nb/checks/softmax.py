@@ -7,73 +7,57 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from .bugs import known
+from .bugs.masks import APPLIED, UNASKED, WRONG
+from .bugs.softmax import WEIGHTS, name_added, name_rounded, softmax_bugs
+from attention_nb.checks.relations import (
+    Relation,
+    attempt,
+    listed,
+    must_be_finite,
+    must_have_gradients,
+    must_hold_in_half,
+    must_leave_alone,
+    must_not_mind_strides,
+    outcome,
+)
 from attention_nb.checks.reports import (
     Broken,
     NotChecked,
-    must_keep_dtype,
-    must_be_tensor,
-    must_repeat,
     first_difference,
     first_line,
+    must_be_tensor,
+    must_repeat,
     nearly,
     numbers_of,
     parameters_of,
     some_mask,
 )
-from .bugs import known
-from .bugs.masks import APPLIED, UNASKED, WRONG
-from .bugs.softmax import WEIGHTS, name_added, name_rounded, softmax_bugs
 from .stages import STAGES, Bug, Case, Step, Work, explain
 
 # %% auto #0
 __all__ = ['softmax_properties', 'masked_softmax_properties']
 
 # %% ../../nbs/checks/softmax.ipynb #properties-type
-_Properties = list[tuple[str, Callable[[], None]]]
-
-# %% ../../nbs/checks/softmax.ipynb #plain-class
-class _Softmax:
-    "The function under test, called with or without `dim`."
-
-    def __init__(self, fn: Callable[..., Any]):
-        self.fn, self.sound = fn, True
-        self.takes_dim = _takes_dim(fn)
-
-    def __call__(self, x: Tensor, dim: int = -1) -> Tensor:
-        out: Tensor = self.fn(x, dim) if self.takes_dim else self.fn(x)
-        must_be_tensor(out)
-        if out.shape != x.shape:
-            raise Broken(
-                f"x {tuple(x.shape)}: it gives shape {tuple(out.shape)}",
-                "it does not return a tensor of the shape of x",
-            )
-        return out
-
-    @property
-    def dims(self) -> list[tuple[tuple[int, ...], int]]:
-        "Shapes and dimensions to try."
-        shapes = [(7,), (3, 5), (2, 3, 5), (4, 4), (2, 4, 4)]  # square ones hide what is broadcast
-        return [(s, d) for s in shapes for d in (range(-len(s), len(s)) if self.takes_dim else (-1,))]
+_Properties = list[tuple[str, Callable[[], str | None]]]
+_WEIGHED: dict[str, Step] = {
+    "mask": STAGES["mask"], "weigh": STAGES["weigh"], "mix": lambda w: w._replace(out=w.weights)
+}
 
 
-def _takes_dim(fn: Callable[..., Any]) -> bool:
-    "Whether a function takes a second argument, the dimension."
-    parameters = parameters_of(fn)
-    if parameters is None:  # a built-in function, such as torch.softmax, does not tell
-        try:
-            fn(_row(2, 3), 0)
-        except Exception:
-            return False
-        return True
-    positional = [p for p in parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    return len(positional) > 1 and (
-        positional[1].name in ("dim", "axis", "dims", "d") or positional[1].default is positional[1].empty
-    )
+def _must_fit(out: Any, x: Tensor) -> Tensor:
+    "Raise Broken for anything but a tensor of the same shape."
+    must_be_tensor(out)
+    if out.shape != x.shape:
+        raise Broken(f"shape {tuple(x.shape)}: it gives shape {tuple(out.shape)}", known("softmax.shape"))
+    return out
 
 
 def _row(*shape: int, seed: int = 0) -> Tensor:
@@ -85,149 +69,6 @@ def _shown(x: Tensor) -> str:
     "Its numbers, to four digits."
     return str([float(f"{number:.4g}") for number in x.detach().flatten().tolist()])
 
-# %% ../../nbs/checks/softmax.ipynb #plain-list
-def softmax_properties(
-    fn: Callable[..., Any],  # fn(x), over the last dimension, or fn(x, dim)
-) -> tuple[_Properties, Callable[[], Bug | tuple[Bug, ...] | None]]:  # the properties, and what names the bug if one fails
-    "List what every softmax must do, in the order of trying."
-    s = _Softmax(fn)
-    return [
-        ("it runs, and keeps the shape of x", lambda: _softmax_runs(s)),
-        ("the same inputs give the same answer", lambda: _softmax_repeats(s)),
-        ("it agrees with exp(x) / Σ exp(x), along every dim", lambda: _softmax_agrees(s)),
-        ("weights are not negative, and sum to 1", lambda: _softmax_sums(s)),
-        ("gradients are those of softmax", lambda: _softmax_gradients(s)),
-        ("numbers of ±10⁴ give finite values and gradients", lambda: _softmax_large(s)),
-        ("rows of very different size do not disturb each other", lambda: _softmax_rows(s)),
-        ("-inf gets the weight 0", lambda: _softmax_inf(s)),
-        ("one number gets the weight 1", lambda: _softmax_one(s)),
-        ("float16 and bfloat16 give finite, nearly equal values of their type", lambda: _softmax_half(s)),
-        ("x is not modified, and need not be contiguous", lambda: _softmax_untouched(s)),
-    ], lambda: _softmax_bug(s)
-
-# %% ../../nbs/checks/softmax.ipynb #plain-values
-def _softmax_runs(s: _Softmax) -> None:
-    for shape, dim in s.dims:
-        try:
-            s(_row(*shape), dim)
-        except RuntimeError as e:
-            if "must match" not in str(e) or not _runs(s, 4, 4):
-                raise
-            bug = "it works on square scores only: keepdim=True is missing, in the sum or in the maximum"
-            raise Broken(f"x {shape}, dim={dim}: it raised {first_line(e)}", bug) from None
-
-
-def _runs(s: _Softmax, *shape: int) -> bool:
-    "Whether it takes scores of this shape."
-    try:
-        s(_row(*shape))
-    except Exception:
-        return False
-    return True
-
-
-def _softmax_agrees(s: _Softmax) -> None:
-    for shape, dim in s.dims:
-        x = _row(*shape)
-        got, want = s(x, dim), torch.softmax(x, dim)
-        if not nearly(got, want, 1e-5):
-            s.sound = False
-            for n in _smaller(shape):
-                x = _row(*n)
-                d = dim if -len(n) <= dim < len(n) else -1
-                got, want = s(x, d), torch.softmax(x, d)
-                if not nearly(got, want, 1e-5):
-                    break
-            raise Broken(
-                f"{numbers_of(x=x)}, shape {tuple(x.shape)}, dim={d}: {first_difference(got, want, 1e-5)}",
-                known("softmax.unknown"),
-            )
-
-
-def _smaller(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
-    "Sizes to try for a small example, and the shape itself."
-    sizes: list[tuple[int, ...]] = [(2,), (3,)] if len(shape) == 1 else [(2, 2), (2, 3), (2, 2, 2)][: len(shape)]
-    return [*sizes, shape]
-
-
-_WEIGHED: dict[str, Step] = {
-    "mask": STAGES["mask"], "weigh": STAGES["weigh"], "mix": lambda w: w._replace(out=w.weights)
-}
-
-
-def _softmax_bug(s: _Softmax) -> Bug | tuple[Bug, ...] | None:
-    for shape, dim in sorted(reversed(s.dims), key=lambda at: at[1] >= 0):  # dim=-1 is what most people write
-        x = _row(*shape)
-        got = s(x, dim).detach()
-        if not nearly(got, torch.softmax(x, dim), 1e-5):
-            work = Work(scores=x.movedim(dim, -1), allowed=torch.ones_like(x, dtype=torch.bool).movedim(dim, -1))
-            if found := explain([Case(work, got.movedim(dim, -1), 1e-5, _WEIGHED)], softmax_bugs(x.ndim, dim), 1):
-                return found
-    return name_added(s(_row(3, 5)), _row(3, 5)) or name_rounded(s(_row(3, 5)))
-
-
-def _softmax_sums(s: _Softmax) -> None:
-    for shape, dim in s.dims:
-        w = s(_row(*shape), dim)
-        if (w < 0).any():
-            raise Broken(
-                f"shape {shape}: the smallest weight is {w.min():.4g}", "weights are negative", symptom=True
-            )
-        total = w.sum(dim)
-        if (total - 1).abs().max() > 5e-6:  # float32 gives 1e-6; an epsilon of 1e-5 shows
-            s.sound = False
-            raise Broken(
-                f"shape {shape}, dim={dim}: sums are {total.min():.6g} … {total.max():.6g}",
-                "the weights do not sum to 1 along dim",
-                symptom=True,
-            )
-
-
-def _softmax_repeats(s: _Softmax) -> None:
-    must_repeat(lambda: s(_row(3, 5)), lambda: s(_row(3, 5, seed=1)))
-
-# %% ../../nbs/checks/softmax.ipynb #plain-edges
-def _softmax_gradients(s: _Softmax) -> None:
-    x = _row(3, 5).requires_grad_()
-    up = _row(3, 5, seed=2)
-    w = s(x)
-    if not w.requires_grad:
-        raise Broken(
-            "the weights do not require a gradient", "no gradient flows: it detaches, or runs under no_grad"
-        )
-    got, want = torch.autograd.grad(w, x, up)[0], torch.autograd.grad(torch.softmax(x, -1), x, up)[0]
-    if s.sound and not nearly(got, want, 1e-4):
-        raise Broken(
-            f"shape (3, 5): {first_difference(got, want, 1e-4)}",
-            "the gradient is not that of the values: a part, such as the sum or the exponential, is detached",
-        )
-
-
-def _softmax_large(s: _Softmax) -> None:
-    for x in (
-        torch.tensor([1e4, 0.0, -1e4]),
-        torch.tensor([1e4, 1e4 - 1]),
-        torch.tensor([-1e4, -1e4 - 1]),
-        torch.tensor([100.0, 101.0, 99.0]),
-    ):
-        x = x.requires_grad_()
-        w = s(x)
-        overflow = "it overflows: subtract the row's largest number before the exponential"
-        if not w.isfinite().all():
-            raise Broken(f"{numbers_of(x=x)}: it gives {_shown(w)}", overflow)
-        if w.requires_grad and not torch.autograd.grad(w[0], x)[0].isfinite().all():
-            raise Broken(f"{numbers_of(x=x)}: the gradient is not finite", overflow)
-        if s.sound and not nearly(w, torch.softmax(x, -1), 1e-4):
-            s.sound = False  # what else it gets wrong follows from this
-            raise Broken(
-                f"{numbers_of(x=x)}: {first_difference(w, torch.softmax(x, -1), 1e-4)}",
-                "large numbers are cut off or rounded: a clamp, or something small added to the sum of"
-                " exponentials, which underflows: subtract the row's largest number",
-            )
-    for shown, x in _peaks():
-        if not nearly(s(x), torch.softmax(x, -1), 1e-4) and s.sound:
-            raise Broken(f"{shown}: {first_difference(s(x), torch.softmax(x, -1), 1e-4)}", _PART)
-
 
 def _peaks() -> Iterator[tuple[str, Tensor]]:
     "Rows with one large number: last, in the middle, first; short ones, and some of several blocks."
@@ -237,261 +78,315 @@ def _peaks() -> Iterator[tuple[str, Tensor]]:
             x[place] = 1e4
             yield numbers_of(x=x) if n == 4 else f"{n} numbers, all 0 but x[{place}] = 10000", x
 
+# %% ../../nbs/checks/softmax.ipynb #plain-class
+@dataclass(frozen=True)
+class _Softmax:
+    "The function under test, called with or without `dim`."
 
-_PART = (
-    "the maximum that is subtracted is that of a part of the row, such as its first block: where the largest number"
-    " stands elsewhere, the exponential overflows"
-)
+    fn: Callable[..., Any]
+
+    def __call__(self, x: Tensor, dim: int = -1) -> Tensor:
+        return _must_fit(self.fn(x, dim) if self.takes_dim else self.fn(x), x)
+
+    @cached_property
+    def takes_dim(self) -> bool:
+        return _takes_dim(self.fn)
+
+    @cached_property
+    def dims(self) -> list[tuple[tuple[int, ...], int]]:
+        "Shapes and dimensions to try."
+        shapes = [(7,), (3, 5), (2, 3, 5), (4, 4), (2, 4, 4)]  # square ones hide what is broadcast
+        return [(s, d) for s in shapes for d in (range(-len(s), len(s)) if self.takes_dim else (-1,))]
+
+    @cached_property
+    def mismatch(self) -> Broken | None:
+        "How its numbers differ from exp(x) / Σ exp(x)."
+        return outcome(lambda: _agrees(self))
+
+    @cached_property
+    def sound(self) -> bool:
+        "Whether ordinary numbers give right weights."
+        return self.mismatch is None and outcome(lambda: _sums(self)) is None
+
+    @cached_property
+    def large(self) -> Broken | None:
+        "How large numbers fail."
+        return outcome(lambda: _large_rows(self))
 
 
-def _softmax_rows(s: _Softmax) -> None:
+def _takes_dim(fn: Callable[..., Any]) -> bool:
+    "Whether a function takes a second argument, the dimension."
+    parameters = parameters_of(fn)
+    if parameters is None:  # a built-in function, such as torch.softmax, does not tell
+        return attempt(lambda: fn(_row(2, 3), 0)) is not None
+    positional = [p for p in parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    named = len(positional) > 1 and positional[1].name in ("dim", "axis", "dims", "d")
+    return named or len(positional) > 1 and positional[1].default is positional[1].empty
+
+# %% ../../nbs/checks/softmax.ipynb #plain-list
+def softmax_properties(
+    fn: Callable[..., Any],  # fn(x), over the last dimension, or fn(x, dim)
+) -> tuple[_Properties, Callable[[], tuple[Bug, ...] | None]]:  # the properties, and what names the bug if one fails
+    "List what every softmax must do, in the order of trying."
+    s = _Softmax(fn)
+    return listed(_RELATIONS, lambda: s), lambda: _softmax_bug(s)
+
+# %% ../../nbs/checks/softmax.ipynb #plain-values
+def _runs(s: _Softmax) -> None:
+    for shape, dim in s.dims:
+        try:
+            s(_row(*shape), dim)
+        except RuntimeError as e:
+            if "must match" not in str(e) or attempt(lambda: s(_row(4, 4))) is None:
+                raise
+            raise Broken(f"x {shape}, dim={dim}: it raised {first_line(e)}", known("softmax.only_square")) from None
+
+
+def _agrees(s: _Softmax) -> None:
+    for shape, dim in s.dims:
+        if not nearly(s(_row(*shape), dim), torch.softmax(_row(*shape), dim), 1e-5):
+            raise Broken(_smallest(s, shape, dim), known("softmax.unknown"))
+
+
+def _smallest(s: _Softmax, shape: tuple[int, ...], dim: int) -> str:
+    "A small example of numbers that differ, or the one that was found."
+    sizes = [(2,), (3,)] if len(shape) == 1 else [(2, 2), (2, 3), (2, 2, 2)][: len(shape)]
+    for small in (*sizes, shape):
+        x, d = _row(*small), dim if -len(small) <= dim < len(small) else -1
+        got, want = s(x, d), torch.softmax(x, d)
+        if not nearly(got, want, 1e-5):
+            break
+    return f"{numbers_of(x=x)}, shape {tuple(x.shape)}, dim={d}: {first_difference(got, want, 1e-5)}"
+
+
+def _must_agree(subject: Any) -> None:
+    if subject.mismatch:
+        raise subject.mismatch
+
+
+def _softmax_bug(s: _Softmax) -> tuple[Bug, ...] | None:
+    for shape, dim in sorted(reversed(s.dims), key=lambda at: at[1] >= 0):  # dim=-1 is what most people write
+        x = _row(*shape)
+        got, allowed = s(x, dim).detach(), torch.ones_like(x, dtype=torch.bool)
+        work = Work(scores=x.movedim(dim, -1), allowed=allowed.movedim(dim, -1))
+        if found := explain([Case(work, got.movedim(dim, -1), 1e-5, _WEIGHED)], softmax_bugs(x.ndim, dim), 1):
+            return found
+    x = _row(3, 5)
+    measured = name_added(s(x), x) or name_rounded(s(x))
+    return (measured,) if measured else None
+
+
+def _sums(s: _Softmax) -> None:
+    for shape, dim in s.dims:
+        w = s(_row(*shape), dim)
+        if (w < 0).any():
+            raise Broken(f"shape {shape}: the smallest weight is {w.min():.4g}", known("weights.negative"))
+        total = w.sum(dim)
+        if (total - 1).abs().max() > 5e-6:  # float32 gives 1e-6; an epsilon of 1e-5 shows
+            shown = f"shape {shape}, dim={dim}: sums are {total.min():.6g} … {total.max():.6g}"
+            raise Broken(shown, known("weights.sums"))
+
+
+def _repeats(s: _Softmax) -> None:
+    must_repeat(lambda: s(_row(3, 5)), lambda: s(_row(3, 5, seed=1)))
+
+# %% ../../nbs/checks/softmax.ipynb #plain-edges
+def _gradients(s: _Softmax) -> None:
+    must_have_gradients(s, lambda x: torch.softmax(x, -1), {"x": _row(3, 5)}, s.sound, 1e-4)
+
+
+def _large_rows(s: _Softmax) -> None:
+    for row in ([1e4, 0.0, -1e4], [1e4, 1e4 - 1], [-1e4, -1e4 - 1], [100.0, 101.0, 99.0]):
+        x = torch.tensor(row)
+        w = must_be_finite(s, {"x": x}, numbers_of(x=x), lambda: known("softmax.overflows"))
+        if s.sound and not nearly(w, want := torch.softmax(x, -1), 1e-4):
+            shown = f"{numbers_of(x=x)}: {first_difference(w, want, 1e-4)}"
+            raise Broken(shown, known("softmax.cut_or_epsilon"))
+
+
+def _large(s: _Softmax) -> None:
+    if s.large:
+        raise s.large
+    for shown, x in _peaks():
+        if s.sound and not nearly(s(x), want := torch.softmax(x, -1), 1e-4):
+            raise Broken(f"{shown}: {first_difference(s(x), want, 1e-4)}", known("softmax.part_maximum"))
+
+
+def _rows(s: _Softmax) -> None:
     x = torch.tensor([[0.0, 1.0, 2.0], [-60.0, -59.0, -58.0], [60.0, 59.0, 58.0]])
     for dim, rows in ((-1, x), (0, x.T)) if s.takes_dim else ((-1, x),):
         w = s(rows, dim)
-        if not w.isfinite().all() or (s.sound and not nearly(w, torch.softmax(rows, dim), 1e-4)):
-            raise Broken(
-                f"rows around 0, -60 and 60, dim={dim}: row sums are {_shown(w.sum(dim))}",
-                "the maximum is that of the whole tensor (or of another dim), not of each row: other rows underflow"
-                " to 0 or 0 / 0",
-            )
+        right = not (s.sound and not s.large) or nearly(w, torch.softmax(rows, dim), 1e-4)
+        if not w.isfinite().all() or not right:
+            shown = f"rows around 0, -60 and 60, dim={dim}: row sums are {_shown(w.sum(dim))}"
+            raise Broken(shown, known("softmax.whole_maximum"))
 
 
-def _softmax_inf(s: _Softmax) -> None:
+def _infinity(s: _Softmax) -> None:
     x = torch.tensor([[0.5, -math.inf, 1.0]])
     w = s(x)
     if s(torch.tensor([[-math.inf, 1.0]])).isnan().any() and w.isfinite().all():
         raise NotChecked("a row that begins with -inf gives NaN")
     if not w.isfinite().all() or (w[x.isinf()] != 0).any():
-        raise Broken(
-            f"{numbers_of(x=x)}: it gives {_shown(w)}",
-            "a score of minus infinity does not get the weight 0 (NaN: inf - inf, or 0 · inf)",
-            symptom=True,
-        )
+        raise Broken(f"{numbers_of(x=x)}: it gives {_shown(w)}", known("softmax.infinity"))
 
 
-def _softmax_one(s: _Softmax) -> None:
+def _one(s: _Softmax) -> None:
     for x in (torch.tensor([3.0]), torch.tensor([[3.0], [-2.0]]), torch.tensor([[3.0, 1.0]])):
         w = s(x)
-        if s.sound and not nearly(w, torch.softmax(x, -1), 1e-5):
-            raise Broken(f"shape {tuple(x.shape)}: it gives {_shown(w)}", "it breaks for a dimension of length 1")
+        if s.sound and not s.large and not nearly(w, torch.softmax(x, -1), 1e-5):
+            raise Broken(f"shape {tuple(x.shape)}: it gives {_shown(w)}", known("softmax.one"))
 
 
-def _softmax_half(s: _Softmax) -> None:
-    for dtype, atol in ((torch.float16, 2e-2), (torch.bfloat16, 5e-2)):
-        for x in (_row(3, 5), torch.full((1, 3000), 3.0), _row(2, 5) + 9)[: 3 if dtype == torch.float16 else 1]:
-            try:
-                w = s(x.to(dtype))
-            except RuntimeError as e:
-                raise NotChecked(f"{dtype} raises {first_line(e)}") from None
-            must_keep_dtype(w, dtype, "x")
-            if not w.isfinite().all() or not nearly(w.float(), s(x.to(dtype).float()).float(), atol):
-                raise Broken(
-                    f"{dtype}, shape {tuple(x.shape)}, numbers up to {x.max():.3g}: rows sum to"
-                    f" {_shown(w.sum(-1, dtype=torch.float32))}",
-                    f"it overflows or loses precision in {dtype}: subtract the largest number, and sum in float32",
-                )
+def _half(s: _Softmax) -> None:
+    codes = ("softmax.loses", "softmax.loses")
+    for x in (_row(3, 5), torch.full((1, 3000), 3.0), _row(2, 5) + 9):
+        must_hold_in_half(s, [x], "x", {torch.float16: 2e-2}, codes)
+    must_hold_in_half(s, [_row(3, 5)], "x", {torch.bfloat16: 5e-2}, codes)
 
 
-def _softmax_untouched(s: _Softmax) -> None:
-    x = _row(3, 5)
-    given = x.clone()
-    want = s(given)
-    if not torch.equal(given, x):
-        raise Broken(
-            "after the call x has changed",
-            "it modifies its input in place (an operation that ends in _, or -=, /=)",
-        )
-    if not nearly(s(x.T.contiguous().T), want, 1e-6):
-        raise Broken("x transposed in memory: other numbers", "it reads memory as if x were contiguous")
+def _untouched(s: _Softmax) -> None:
+    must_leave_alone(s, {"x": _row(3, 5)})
+    must_not_mind_strides(s, _row(3, 5))
+
+
+_RELATIONS = (
+    Relation("it runs, and keeps the shape of x", _runs),
+    Relation("the same inputs give the same answer", _repeats),
+    Relation("it agrees with exp(x) / Σ exp(x), along every dim", _must_agree),
+    Relation("weights are not negative, and sum to 1", _sums),
+    Relation("gradients are those of softmax", _gradients),
+    Relation("numbers of ±10⁴ give finite values and gradients", _large),
+    Relation("rows of very different size do not disturb each other", _rows),
+    Relation("-inf gets the weight 0", _infinity),
+    Relation("one number gets the weight 1", _one),
+    Relation("float16 and bfloat16 give finite, nearly equal values of their type", _half),
+    Relation("x is not modified, and need not be contiguous", _untouched),
+)
 
 # %% ../../nbs/checks/softmax.ipynb #masked-class
+@dataclass(frozen=True)
 class _MaskedSoftmax:
     "The function under test."
 
-    def __init__(self, fn: Callable[..., Any]):
-        self.fn, self.sound = fn, True
+    fn: Callable[..., Any]
 
     def __call__(self, scores: Tensor, mask: Tensor) -> Tensor:
-        out: Tensor = self.fn(scores, mask.clone())  # what one call does to a mask must not spoil the next
-        must_be_tensor(out)
-        if out.shape != scores.shape:
-            raise Broken(
-                f"scores {tuple(scores.shape)}: it gives shape {tuple(out.shape)}",
-                "it does not return a tensor of the shape of the scores",
-            )
-        return out
+        return _must_fit(self.fn(scores, mask.clone()), scores)  # what one call does to a mask must not spoil the next
+
+    @cached_property
+    def mismatch(self) -> Broken | None:
+        "How its numbers differ from softmax over the allowed places."
+        return outcome(lambda: _agrees_masked(self))
+
+    @cached_property
+    def sound(self) -> bool:
+        "Whether ordinary scores give right weights."
+        return self.mismatch is None and outcome(lambda: _zero(self)) is None
 
 
 def _oracle(scores: Tensor, mask: Tensor) -> Tensor:
-    "_Softmax over the allowed places, row by row, in loops."
+    "Softmax over the allowed places, row by row, in loops."
     full, flat = mask.expand(scores.shape).reshape(-1, scores.shape[-1]), scores.reshape(-1, scores.shape[-1])
     rows = []
     for row, ok in zip(flat, full):
         w = torch.zeros_like(row)
-        if ok.any():
-            w = w.masked_scatter(ok, torch.softmax(row[ok], -1))
-        rows.append(w)
+        rows.append(w.masked_scatter(ok, torch.softmax(row[ok], -1)) if ok.any() else w)
     return torch.stack(rows).view_as(scores)
 
 
-def _ms_draw(n_q: int = 5, n_k: int = 7, seed: int = 0) -> tuple[Tensor, Tensor]:
-    return _row(2, 3, n_q, n_k, seed=seed), some_mask(n_q, n_k)
+def _draw(n_q: int = 5, n_k: int = 7, seed: int = 0) -> tuple[Tensor, Tensor]:
+    "Scores, and a mask of their shape."
+    scores = _row(2, 3, n_q, n_k, seed=seed)
+    return scores, some_mask(n_q, n_k).expand(scores.shape).clone()
 
 # %% ../../nbs/checks/softmax.ipynb #masked-list
 def masked_softmax_properties(
     fn: Callable[..., Any],  # fn(scores, mask), over the last dimension; mask boolean, True = may attend
-) -> tuple[_Properties, Callable[[], Bug | tuple[Bug, ...] | None]]:  # the properties, and what names the bug if one fails
+) -> tuple[_Properties, Callable[[], tuple[Bug, ...] | None]]:  # the properties, and what names the bug if one fails
     "List what every masked softmax must do, in the order of trying."
     m = _MaskedSoftmax(fn)
-    return [
-        ("it runs, and keeps the shape of the scores", lambda: _ms_runs(m)),
-        ("the same inputs give the same answer", lambda: _ms_repeats(m)),
-        ("it agrees with softmax over the allowed places", lambda: _ms_agrees(m)),
-        ("forbidden places get exactly 0, and the others of a row sum to 1", lambda: _ms_zero(m)),
-        ("a mask that allows all changes nothing", lambda: _ms_all(m)),
-        ("what stands in forbidden places does not matter", lambda: _ms_hidden(m)),
-        ("scores of ±10⁴ give finite values and gradients", lambda: _ms_large(m)),
-        ("a mask may differ between sentences, and broadcast", lambda: _ms_broadcast(m)),
-        ("fully masked rows are zero, with finite gradients", lambda: _ms_empty(m)),
-        ("gradients are those of softmax over the allowed places", lambda: _ms_gradients(m)),
-        ("one place: weight 1 if allowed", lambda: _ms_one(m)),
-        ("float16 and bfloat16 give finite, nearly equal values of their type", lambda: _ms_half(m)),
-        ("scores and mask are not modified, and need not be contiguous", lambda: _ms_untouched(m)),
-    ], lambda: _masked_bug(m)
+    return listed(_MASKED_RELATIONS, lambda: m), lambda: _masked_bug(m)
 
 # %% ../../nbs/checks/softmax.ipynb #masked-values
-def _ms_runs(m: _MaskedSoftmax) -> None:
-    scores, mask = _ms_draw()
-    m(scores, mask.expand(scores.shape).clone())
+def _runs_masked(m: _MaskedSoftmax) -> None:
+    m(*_draw())
 
 
-def _ms_agrees(m: _MaskedSoftmax) -> None:
-    scores, mask = _ms_draw()
-    full = mask.expand(scores.shape).clone()
-    got, want = m(scores, full), _oracle(scores, mask)
+def _agrees_masked(m: _MaskedSoftmax) -> None:
+    scores, mask = _draw()
+    got, want = m(scores, mask), _oracle(scores, mask)
     if not nearly(got, want, 1e-5):
-        m.sound = False
-        small, allowed = torch.tensor([[1.0, 2.0]]), torch.tensor([[True, False]])
-        try:
-            example = (
-                "scores [1, 2], mask [True, False]: it gives"
-                f" {_shown(m(small, allowed)[0])}, expected [1, 0]"
-            )
-        except Exception:
-            example = f"scores {tuple(scores.shape)}: {first_difference(got, want, 1e-5)}"
-        raise Broken(example, known("mask.unknown"))
+        small = attempt(lambda: m(torch.tensor([[1.0, 2.0]]), torch.tensor([[True, False]])))
+        shown = f"scores {tuple(scores.shape)}: {first_difference(got, want, 1e-5)}"
+        if small is not None:
+            shown = f"scores [1, 2], mask [True, False]: it gives {_shown(small[0])}, expected [1, 0]"
+        raise Broken(shown, known("mask.unknown"))
 
 
-def _masked_bug(m: _MaskedSoftmax) -> Bug | tuple[Bug, ...] | None:
+def _masked_bug(m: _MaskedSoftmax) -> tuple[Bug, ...] | None:
     for n_q, n_k in ((5, 7), (5, 5)):
-        scores, mask = _ms_draw(n_q, n_k)
+        scores, mask = _draw(n_q, n_k)
         mask = mask if n_q != n_k else mask.tril() | torch.eye(n_q, dtype=torch.bool)
-        got, right = m(scores, mask.expand(scores.shape).clone()).detach(), _oracle(scores, mask)
-        if not nearly(got, right, 1e-5):
-            work = Work(scores=scores, allowed=mask.expand(scores.shape), masked=True)
-            if found := explain([Case(work, got, 1e-5, _WEIGHED)], [*WRONG, *APPLIED, *WEIGHTS, *UNASKED], 1):
-                return found
-    scores, mask = _ms_draw()
-    got = m(scores, mask.expand(scores.shape))
-    return name_added(got, scores.masked_fill(~mask, -math.inf)) or name_rounded(got)
+        case = Case(Work(scores=scores, allowed=mask, masked=True), m(scores, mask).detach(), 1e-5, _WEIGHED)
+        if found := explain([case], [*WRONG, *APPLIED, *WEIGHTS, *UNASKED], 1):
+            return found
+    scores, mask = _draw()
+    measured = name_added(m(scores, mask), scores.masked_fill(~mask, -math.inf)) or name_rounded(m(scores, mask))
+    return (measured,) if measured else None
 
 
-def _ms_zero(m: _MaskedSoftmax) -> None:
-    scores, mask = _ms_draw()
-    full = mask.expand(scores.shape).clone()
-    w = m(scores, full)
-    if (w[~full] != 0).any():
-        raise Broken(
-            f"the largest forbidden weight is {w[~full].abs().max():.4g}",
-            "forbidden places keep some weight: their score is set "
-            "to a number that is not small enough, or the mask is not applied",
-            symptom=True,
-        )
+def _zero(m: _MaskedSoftmax) -> None:
+    scores, mask = _draw()
+    w = m(scores, mask)
+    if (w[~mask] != 0).any():
+        raise Broken(f"the largest forbidden weight is {w[~mask].abs().max():.4g}", known("mask.some_weight"))
     total = w.sum(-1)
     if (total - 1).abs().max() > 2e-5:
-        m.sound = False
-        raise Broken(
-            f"rows sum to {total.min():.6g} … {total.max():.6g}",
-            "rows do not sum to 1: masked after the softmax, or normalised along another dimension",
-            symptom=True,
-        )
+        raise Broken(f"rows sum to {total.min():.6g} … {total.max():.6g}", known("mask.sums"))
 
 
-def _ms_all(m: _MaskedSoftmax) -> None:
-    scores, _ = _ms_draw()
-    got, want = m(scores, torch.ones_like(scores, dtype=torch.bool)), torch.softmax(scores, -1)
+def _all_allowed(m: _MaskedSoftmax) -> None:
+    scores, mask = _draw()
+    got, want = m(scores, torch.ones_like(mask)), torch.softmax(scores, -1)
     if not nearly(got, want, 1e-5):
-        raise Broken(
-            f"all allowed: {first_difference(got, want, 1e-5)}", "with nothing masked it is not softmax", symptom=True
-        )
+        raise Broken(f"all allowed: {first_difference(got, want, 1e-5)}", known("mask.all_allowed"))
 
 
-def _ms_hidden(m: _MaskedSoftmax) -> None:
-    scores, mask = _ms_draw()
-    full = mask.expand(scores.shape).clone()
-    before = m(scores, full)
+def _hidden(m: _MaskedSoftmax) -> None:
+    scores, mask = _draw()
+    before = m(scores, mask)
     for number in (100.0, 1e4, -1e4):
-        got = m(scores.masked_fill(~full, number), full)
+        got, code = m(scores.masked_fill(~mask, number), mask), "mask.influence"
         if not nearly(got, before, 1e-5):
-            bug = "a forbidden score has influence: mask before the softmax, with minus infinity"
             if m.sound and number == 100 and not got.isfinite().all():
-                bug = _OVERFLOWS
-            elif m.sound and number == 100 and got[full].max() < 1e-6:
-                bug = _AFTER
-            example = f"forbidden scores of {number:g}: {first_difference(got, before, 1e-5)}"
-            raise Broken(example, bug, symptom=not m.sound)
-
-
-_OVERFLOWS = (
-    "a large forbidden score overflows, and infinity times 0 is NaN: put -inf into the scores before the exponential"
-)
-_AFTER = (
-    "the mask comes after the softmax (or after its maximum), and rows are then normalised again: beside a large"
-    " forbidden score the allowed weights underflow to 0; put -inf into the scores before"
-)
+                code = "mask.forbidden_overflows"
+            elif m.sound and number == 100 and got[mask].max() < 1e-6:
+                code = "mask.after_normalised"
+            shown = f"forbidden scores of {number:g}: {first_difference(got, before, 1e-5)}"
+            raise Broken(shown, known(code), symptom=not m.sound)
 
 # %% ../../nbs/checks/softmax.ipynb #masked-edges
-def _ms_large(m: _MaskedSoftmax) -> None:
+def _large_masked(m: _MaskedSoftmax) -> None:
     for shift in (1e4, -1e4):
-        scores, mask = _ms_draw()
-        full = mask.expand(scores.shape).clone()
-        x = (scores + shift).requires_grad_()
-        w = m(x, full)
-        overflow = "it overflows: subtract the row's largest allowed score before the exponential"
-        if not w.isfinite().all():
-            raise Broken(f"scores around {shift:g}: NaN or infinity", overflow)
-        if w.requires_grad and not torch.autograd.grad(w.square().sum(), x)[0].isfinite().all():
-            raise Broken(f"scores around {shift:g}: the gradient is NaN or infinite", overflow)
-        want = _oracle(x.detach(), full)
-        if (w.detach()[~full] != 0).any():
-            raise Broken(
-                f"allowed scores around {shift:g}: a forbidden weight is {w.detach()[~full].max():.4g}",
-                "minus infinity is a number that is not small enough (such as -1e4): where scores are lower, the"
-                " mask leaks",
-                symptom=not m.sound,
-            )
-        if m.sound and not nearly(w.detach(), want, 1e-4):
-            raise Broken(
-                f"scores around {shift:g}: {first_difference(w, want, 1e-4)}",
-                "large scores are cut off or rounded: the largest "
-                "ALLOWED score of each row must be subtracted, not another",
-            )
-    scores, mask = _ms_draw()
-    full = mask.expand(scores.shape).clone()
-    x = scores.masked_fill(~full, 1e3)
-    if m.sound and not nearly(m(x, full), _oracle(x, full), 1e-5):
-        raise Broken(
-            "forbidden scores of 1000: the allowed weights vanish",
-            "the maximum that is subtracted includes forbidden scores",
-        )
+        scores, mask = _draw()
+        x, shown = scores + shift, f"scores around {shift:g}"
+        w = must_be_finite(lambda x: m(x, mask), {"scores": x}, shown, lambda: known("softmax.overflows"))
+        if (w[~mask] != 0).any():
+            shown = f"allowed {shown}: a forbidden weight is {w[~mask].max():.4g}"
+            raise Broken(shown, known("mask.leaks_if_low"), symptom=not m.sound)
+        if m.sound and not nearly(w, want := _oracle(x, mask), 1e-4):
+            raise Broken(f"{shown}: {first_difference(w, want, 1e-4)}", known("mask.cut"))
+    x = scores.masked_fill(~mask, 1e3)
+    if m.sound and not nearly(m(x, mask), _oracle(x, mask), 1e-5):
+        raise Broken("forbidden scores of 1000: the allowed weights vanish", known("mask.forbidden_maximum"))
     for shown, row in _peaks():
         x = row.expand(2, 3, 5, -1).clone()
         if m.sound and not nearly(w := m(x, x > -1), want := torch.softmax(x, -1), 1e-4):
-            raise Broken(f"{shown}, all allowed: {first_difference(w, want, 1e-4)}", _PART)
+            raise Broken(f"{shown}, all allowed: {first_difference(w, want, 1e-4)}", known("softmax.part_maximum"))
 
 
-def _ms_broadcast(m: _MaskedSoftmax) -> None:
-    scores, _ = _ms_draw()
+def _broadcast(m: _MaskedSoftmax) -> None:
     rng = torch.Generator().manual_seed(6)
     for shape in ((7,), (5, 7), (2, 1, 1, 7), (2, 1, 5, 7), (3, 1, 7), (5, 5), (2, 3, 5, 5)):
         scores = _row(2, 3, 5, shape[-1])
@@ -502,114 +397,69 @@ def _ms_broadcast(m: _MaskedSoftmax) -> None:
         except Broken:
             raise
         except Exception as e:
-            raise Broken(
-                f"a mask of shape {shape} for scores {tuple(scores.shape)}: it raised {first_line(e, 100)}",
-                "the mask does not broadcast to the scores",
-            ) from None
+            shown = f"a mask of shape {shape} for scores {tuple(scores.shape)}: it raised {first_line(e, 100)}"
+            raise Broken(shown, known("mask.broadcast")) from None
         if m.sound and not nearly(got, want := _oracle(scores, mask), 1e-5):
-            raise Broken(
-                f"a mask of shape {shape}: {first_difference(got, want, 1e-5)}",
-                "every sentence gets the mask of the first one"
-                if nearly(got, _oracle(scores, mask[:1]), 1e-5)
-                else "the mask is broadcast along the wrong axis: it hides queries or heads where it should hide keys",
-            )
+            first = nearly(got, _oracle(scores, mask[:1]), 1e-5)
+            shown = f"a mask of shape {shape}: {first_difference(got, want, 1e-5)}"
+            raise Broken(shown, known("mask.first_sentence" if first else "mask.axis"))
 
 
-def _ms_empty(m: _MaskedSoftmax) -> None:
-    scores, mask = _ms_draw()
-    full = mask.expand(scores.shape).clone()
-    full[:, :, 1] = False
+def _empty(m: _MaskedSoftmax) -> None:
+    scores, mask = _draw()
+    mask[:, :, 1] = False
     x = scores.clone().requires_grad_()
-    w = m(x, full)
+    w = m(x, mask)
     row = w.detach()[:, :, 1]
     if not row.isfinite().all():
-        raise Broken(
-            "a row with nothing allowed: NaN", "a fully masked row gives NaN: the softmax of -inf alone is 0 / 0"
-        )
+        raise Broken("a row with nothing allowed: NaN", known("mask.empty_nan"))
     if (row != 0).any():
         same = nearly(row, torch.full_like(row, 1 / row.shape[-1]), 1e-3)
-        raise Broken(
-            f"a row with nothing allowed: weights {[round(t, 3) for t in row[0, 0].tolist()]}, expected zeros",
-            (
-                "a fully masked row gets equal weights: minus infinity is a finite number such as -1e9"
-                if same
-                else "a fully masked row gets weights"
-            ),
-            symptom=not m.sound and not same,
-        )
+        shown = f"a row with nothing allowed: weights {[round(t, 3) for t in row[0, 0].tolist()]}, expected zeros"
+        bug = known("mask.equal_weights" if same else "mask.empty_something")
+        raise Broken(shown, bug, symptom=not m.sound and not same)
     if w.requires_grad and not torch.autograd.grad(w.square().sum(), x)[0].isfinite().all():
-        raise Broken(
-            "a row with nothing allowed: the gradient is NaN",
-            "a fully masked row gives NaN gradients: NaN is replaced after it arose, and its gradient is not",
-        )
+        raise Broken("a row with nothing allowed: the gradient is NaN", known("mask.empty_gradient"))
 
 
-def _ms_gradients(m: _MaskedSoftmax) -> None:
-    scores, mask = _ms_draw()
-    full, up, grads = mask.expand(scores.shape).clone(), _row(2, 3, 5, 7, seed=2), []
-    for f in (m, _oracle):
-        x = scores.clone().requires_grad_()
-        w = f(x, full)
-        if not w.requires_grad:
-            raise Broken(
-                "the weights do not require a gradient", "no gradient flows: it detaches, or runs under no_grad"
-            )
-        grads.append(torch.autograd.grad(w, x, up)[0])
-    if m.sound and not nearly(grads[0], grads[1], 1e-4):
-        raise Broken(
-            first_difference(grads[0], grads[1], 1e-4),
-            "the gradient is not that of the values: a part is detached, or a forbidden score gets a gradient",
-        )
+def _gradients_masked(m: _MaskedSoftmax) -> None:
+    scores, mask = _draw()
+    must_have_gradients(lambda x: m(x, mask), lambda x: _oracle(x, mask), {"scores": scores}, m.sound, 1e-4)
 
 
-def _ms_one(m: _MaskedSoftmax) -> None:
+def _one_allowed(m: _MaskedSoftmax) -> None:
     got = m(torch.tensor([[2.0]]), torch.tensor([[True]]))
     if m.sound and not nearly(got, torch.ones(1, 1), 1e-5):
-        raise Broken(f"one score, allowed: {_shown(got)}", "it breaks for a single key")
+        raise Broken(f"one score, allowed: {_shown(got)}", known("softmax.one"))
 
 
-def _ms_half(m: _MaskedSoftmax) -> None:
-    scores, mask = _ms_draw()
-    full = mask.expand(scores.shape).clone()
-    for dtype, atol in ((torch.float16, 4e-3), (torch.bfloat16, 2e-2)):
-        x = scores.to(dtype)
-        try:
-            w = m(x, full)
-        except RuntimeError as e:
-            if "overflow" in str(e):
-                raise Broken(
-                    f"{dtype}: it raised {first_line(e)}",
-                    "a number such as -1e9 stands for minus infinity, and float16 cannot "
-                    "hold it: use -inf or torch.finfo(dtype).min",
-                ) from None
-            raise NotChecked(f"{dtype} raises {first_line(e)}") from None
-        must_keep_dtype(w, dtype, "scores")
-        if not w.isfinite().all() or not nearly(w.float(), m(x.float(), full).float(), atol):
-            raise Broken(
-                f"{dtype}: {first_difference(w.float(), m(x.float(), full).float(), atol)}",
-                f"it overflows or loses precision in {dtype}",
-            )
+def _half_masked(m: _MaskedSoftmax) -> None:
+    must_hold_in_half(m, _draw(), "scores", {torch.float16: 4e-3, torch.bfloat16: 2e-2})
 
 
-def _ms_untouched(m: _MaskedSoftmax) -> None:
-    scores, mask = _ms_draw()
-    full = mask.expand(scores.shape).clone()
-    x, given = scores.clone(), full.clone()
-    want = m.fn(x, given)
-    if not torch.equal(x, scores):
-        raise Broken(
-            "after the call the scores have changed",
-            "it modifies the scores in place (masked_fill_, scores[...] =, /=)",
-        )
-    if not torch.equal(given, full):
-        raise Broken("after the call the mask has changed", "it modifies the mask in place")
-    if not nearly(m(scores.mT.contiguous().mT, full), want, 1e-6):
-        raise Broken(
-            "scores transposed in memory: other numbers", "it reads memory as if the scores were contiguous"
-        )
+def _untouched_masked(m: _MaskedSoftmax) -> None:
+    scores, mask = _draw()
+    must_leave_alone(m.fn, {"scores": scores, "mask": mask})
+    must_not_mind_strides(lambda x: m(x, mask), scores)
 
 
-def _ms_repeats(m: _MaskedSoftmax) -> None:
-    scores, mask = _ms_draw()
-    full = mask.expand(scores.shape).clone()
-    must_repeat(lambda: m(scores.clone(), full.clone()), lambda: m(_row(2, 3, 5, 7, seed=9), ~full))
+def _repeats_masked(m: _MaskedSoftmax) -> None:
+    scores, mask = _draw()
+    must_repeat(lambda: m(scores.clone(), mask.clone()), lambda: m(_draw(seed=9)[0], ~mask))
+
+
+_MASKED_RELATIONS = (
+    Relation("it runs, and keeps the shape of the scores", _runs_masked),
+    Relation("the same inputs give the same answer", _repeats_masked),
+    Relation("it agrees with softmax over the allowed places", _must_agree),
+    Relation("forbidden places get exactly 0, and the others of a row sum to 1", _zero),
+    Relation("a mask that allows all changes nothing", _all_allowed),
+    Relation("what stands in forbidden places does not matter", _hidden),
+    Relation("scores of ±10⁴ give finite values and gradients", _large_masked),
+    Relation("a mask may differ between sentences, and broadcast", _broadcast),
+    Relation("fully masked rows are zero, with finite gradients", _empty),
+    Relation("gradients are those of softmax over the allowed places", _gradients_masked),
+    Relation("one place: weight 1 if allowed", _one_allowed),
+    Relation("float16 and bfloat16 give finite, nearly equal values of their type", _half_masked),
+    Relation("scores and mask are not modified, and need not be contiguous", _untouched_masked),
+)

@@ -16,8 +16,8 @@ from torch import Tensor
 from ..softmax import masked_softmax
 
 # %% auto #0
-__all__ = ['Step', 'STAGES', 'Kept', 'Work', 'work_of', 'Bug', 'signs', 'bugs_of', 'sentence', 'Case', 'run', 'suspects',
-           'explain', 'alike']
+__all__ = ['Step', 'STAGES', 'Kept', 'Work', 'work_of', 'Bug', 'signs', 'bugs_of', 'sentence', 'Case', 'run', 'rightly',
+           'suspects', 'explain', 'alike']
 
 # %% ../../nbs/checks/stages.ipynb #work-class
 class Work(NamedTuple):
@@ -137,8 +137,9 @@ def run(
     stages: Mapping[str, Step] = STAGES,  # in their order, each as it should be
 ) -> Work | None:  # after the last stage; None where a bug does not fit the shapes
     "Go through the stages, each as it should be unless a bug replaces it."
-    steps, path = {stage: (bug.says, bug.steps[stage]) for bug in bugs for stage in bug.steps}, ()
+    steps = {stage: (bug.says, bug.steps[stage]) for bug in bugs for stage in bug.steps}
     kept = {} if kept is None else kept
+    path: tuple[str, ...] = ()
     for stage, right in stages.items():
         name, step = steps.get(stage, ("", right))
         path = (*path, name)
@@ -148,6 +149,15 @@ def run(
             return None
         work = done
     return work
+
+
+def rightly(
+    work: Work,  # before the first stage
+) -> Tensor:  # the context, (b, h, n_q, d_v)
+    "Go through the stages, each as it should be."
+    for step in STAGES.values():
+        work = step(work)
+    return work.out
 
 
 def _tried(step: Step, work: Work) -> Work | None:
@@ -180,7 +190,7 @@ def explain(
     known, start = list(bugs), cases[0].work
     scales = [bug for bug in known if bug.factor and not math.isclose(bug.factor(start), start.scale, rel_tol=1e-3)]
     others = [bug for bug in known if bug.steps and any(bug.fits(case.work) for case in cases)]
-    tries = [(case._replace(work=_scaled(case.work, scales)), {}) for case in cases]
+    tries: list[tuple[Case, Kept]] = [(case._replace(work=_scaled(case.work, scales)), {}) for case in cases]
     best = None  # with a wrong scale besides, it may have as many bugs as what is tried next
     with torch.no_grad():
         for some in suspects(others, most):
@@ -223,8 +233,8 @@ def alike(
 ) -> list[int]:  # which of them
     "Tell which of several tensors have the shape of another one and nearly its values, NaN where it is NaN."
     several = several[None] if several.ndim == seen.ndim else several
-    if several.shape[1:] != seen.shape:
-        return []
+    if several.shape[1:] != seen.shape or seen.isnan().all():
+        return []  # NaN everywhere is nobody's fingerprint
     flat, want = several.flatten(1).to(seen), seen.flatten()
     few = slice(None, None, 1 + flat.shape[1] // 64)  # a sample tells most of them apart, however wide they are
     near = torch.isclose(flat[:, few], want[few], rtol=1e-3, atol=atol, equal_nan=True).all(1)

@@ -9,6 +9,7 @@ from .code import CODE_SIGNS
 from .flash_attention import BLOCK_SIGNS, blocks
 from .masks import APPLIED, BIAS, MASK_SIGNS, UNASKED, WRONG
 from .multi_head_attention import HEADS
+from .results import RESULT_SIGNS
 from .self_attention import ATTENTION_SIGNS, CONTEXT, NORMS, ROUTES, SCALE
 from .softmax import EPSILON, OTHER_DIM, PLAIN, ROUNDED, SOFTMAX_SIGNS, WEIGHTS
 from ..stages import Bug
@@ -22,7 +23,7 @@ CATALOGUE: dict[str, Bug] = {
     bug.code: bug
     for bug in [
         *ATTENTION, *NORMS, *BIAS, *PLAIN, OTHER_DIM, EPSILON, ROUNDED, *blocks(2),
-        *SOFTMAX_SIGNS, *MASK_SIGNS, *BLOCK_SIGNS, *ATTENTION_SIGNS, *CODE_SIGNS,
+        *SOFTMAX_SIGNS, *MASK_SIGNS, *BLOCK_SIGNS, *ATTENTION_SIGNS, *CODE_SIGNS, *RESULT_SIGNS,
     ]
 }
 

@@ -33,12 +33,18 @@ CODE_SIGNS: list[Bug] = signs({
     "memory.strides": "it reads memory as if inputs were contiguous (view, as_strided, data_ptr)",
     "grad.none": "no gradient flows: the code runs under no_grad, or detaches (.detach, .data, .item, NumPy)",
     "grad.unreached": "no gradient reaches {name}: it is detached (.detach, .data) or not used",
+    "grad.infinite": (
+        "values are finite, and their gradient is NaN or infinite: a root, a division or 0 · inf on the way to them"),
     "grad.wrong": (
         "the gradient is not that of the values: part of the computation is detached or has its own wrong backward"),
     "state.chance": (
         "two calls differ: dropout, or other chance, is on where nothing asked for it (a module? eval() first)"),
     "state.kept": (
         "something is kept from call to call (a cache, a state): an answer may depend on its own inputs alone"),
+    "input.modified_argument": "it modifies its input in place",
+    "grad.detached": "no gradient flows: the code detaches (.detach, .data, .item), or makes new tensors",
+    "grad.partly_detached": "the values are right and their gradient is not: part of the computation is detached",
+    "grad.nan": "the values are right and their gradient is NaN or infinite",
     "trace.other": "traced by {tracer}, it gives other numbers: it depends on Python state or data",
 }) + signs({
     "code.raises": "the code raises {error} here",

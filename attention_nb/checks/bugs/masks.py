@@ -170,6 +170,8 @@ MASK_SIGNS: list[Bug] = signs({
         "a large forbidden score overflows, and infinity times 0 is NaN: put -inf into the scores before the"
         " exponential"),
     "mask.forbidden_maximum": "the maximum that is subtracted includes forbidden scores",
+    "mask.equal_weights": (
+        "a fully masked row gets equal weights: minus infinity is a finite number such as -1e9"),
     "mask.cut": (
         "large scores are cut off or rounded: the largest ALLOWED score of each row must be subtracted, not another"),
     "mask.transposed_if_square": "the mask is transposed: queries and keys change places in it, where it is square",
@@ -205,6 +207,7 @@ MASK_SIGNS: list[Bug] = signs({
         " not applied"),
     "mask.all_allowed": "with nothing masked it is not softmax",
     "mask.empty_something": "a fully masked row gives something, not zero",
+    "mask.sums": "rows do not sum to 1: masked after the softmax, or normalised along another dimension",
     "mask.unknown": "its numbers are not softmax over the allowed places, and they fit no bug known here",
     "bias.wrong": "a bias is not added to the scores as it should be",
 }, guess=True)

@@ -156,6 +156,7 @@ ATTENTION_SIGNS: list[Bug] = signs({
     "shape.axes": "the axes of the output are in another order: a transpose is missing, or one too many",
     "shape.other": "heads, queries or widths end up in the wrong place of the output",
     "shape.only_square": "it works only when n_q = n_k: it mixes up the lengths of queries and keys",
+    "shape.fails": "it fails on inputs of shape (b, h, n, d), which raise {error}",
     "length.rectangular": (
         "with n_q ≠ n_k it gives other numbers: the causal mask lines up in the wrong corner, or lengths are mixed up"),
     "length.one": (
@@ -174,7 +175,6 @@ ATTENTION_SIGNS: list[Bug] = signs({
     "shape.only_equal": (
         "it works only when all sizes are equal: axes are mixed up, as by .T on four dimensions, which turns them all"
         " round"),
-    "shape.fails": "it fails on inputs of shape (b, h, n, d), which raise {error}",
     "values.nan": "ordinary scores already give NaN or infinity",
     "values.rounded": (
         "its numbers are right to two digits or so: precision is lost on the way (float16 or bfloat16 inside?), or"

@@ -161,14 +161,21 @@ PLAIN: list[Bug] = bugs_of("weigh", weighing, {
 OTHER_DIM = Bug("softmax.dim", "it normalises over the wrong dimension: dim={other} sums to 1, not dim={dim}")
 
 
+def _along(other: int, dim: int) -> Step:
+    "Softmax along another dimension than the one that was moved to the end."
+    return weighing(lambda s, a: softmax(s.movedim(-1, dim), other).movedim(dim, -1))
+
+
 def softmax_bugs(
     ndim: int,  # how many dimensions the numbers have
     dim: int = -1,  # the dimension that should sum to 1; the bugs want it moved to the end
 ) -> list[Bug]:  # those of the stage `weigh`, another dimension first
     "List what people write for softmax along one dimension."
     others = [d for d in (range(-ndim, 0) if dim < 0 else range(ndim)) if d % ndim != dim % ndim]
-    along = {d: weighing(lambda s, a, d=d: softmax(s.movedim(-1, dim), d).movedim(dim, -1)) for d in others}
-    return [OTHER_DIM.about(other=d, dim=dim)._replace(steps={"weigh": along[d]}) for d in others] + PLAIN + WEIGHTS
+    dims = [OTHER_DIM.about(other=d, dim=dim)._replace(steps={"weigh": _along(d, dim)}) for d in others]
+    whole = weighing(lambda s, a: softmax(s.flatten()).view_as(s))
+    all_of_it = [bug._replace(steps={"weigh": whole}) for bug in WEIGHTS if bug.code == "softmax.over_all"]
+    return dims + all_of_it + PLAIN + WEIGHTS
 
 # %% ../../../nbs/checks/bugs/softmax.ipynb #measured-fns
 EPSILON = Bug(
@@ -207,6 +214,9 @@ SOFTMAX_SIGNS: list[Bug] = signs({
     "softmax.underflows": (
         "the softmax underflows to 0 / 0: the largest score of the whole tensor, or of another row, is subtracted, not"
         " the row's own (amax(-1, keepdim=True))"),
+    "softmax.underflows_or_late_mask": (
+        "the softmax underflows to 0 / 0: the largest score of the whole tensor, or of another row, is subtracted, not"
+        " the row's own (amax(-1, keepdim=True)); or the mask comes after the softmax"),
     "softmax.cut": (
         "large scores are cut off or rounded: a clamp, a maximum over more than the row, or a stand-in for minus"
         " infinity that is not small enough"),
@@ -220,6 +230,7 @@ SOFTMAX_SIGNS: list[Bug] = signs({
         "the maximum is that of the whole tensor (or of another dim), not of each row: other rows underflow to 0 or"
         " 0 / 0"),
     "softmax.only_square": "it works on square scores only: keepdim=True is missing, in the sum or in the maximum",
+    "softmax.shape": "it does not return a tensor of the shape of the scores",
     "softmax.one": "it breaks for a dimension of length 1",
     "softmax.loses": "it overflows or loses precision in {dtype}: subtract the largest number, and sum in float32",
 }) + signs({
