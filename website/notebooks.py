@@ -21,7 +21,7 @@ HOME = "index.ipynb"
 NOTATION = "lookup/notation.html"
 PARTS = {  # of the table of contents; a page stands in the first part that it fits
     "Chapters": ["[0-9]*"],
-    "Check yours": ["checks/index", "checks/command_line", "checks/about/*"],
+    "Check yours": ["checks/index", "checks/command_line", "checks/bugs/index", "checks/about/*"],
     "Look it up": ["lookup/*", "genindex"],
     "How the checks work": ["checks/*"],
     "Figures and tools": ["figures/*", "tools/*"],
