@@ -293,6 +293,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                              'attention_nb/checks/functions.py'),
                                                'attention_nb.checks.functions._rectangular': ( 'checks/functions.html#_rectangular',
                                                                                                'attention_nb/checks/functions.py'),
+                                               'attention_nb.checks.functions._rectangular_bug': ( 'checks/functions.html#_rectangular_bug',
+                                                                                                   'attention_nb/checks/functions.py'),
                                                'attention_nb.checks.functions._remark': ( 'checks/functions.html#_remark',
                                                                                           'attention_nb/checks/functions.py'),
                                                'attention_nb.checks.functions._repeats': ( 'checks/functions.html#_repeats',
