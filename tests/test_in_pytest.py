@@ -46,4 +46,4 @@ def test_a_failing_check_shows_its_report_only(tmp_path):
         rest = [line for line in lines if line.strip() and line not in finding]  # the test's own lines, and its place
         assert len(rest) == 3 and "attention_nb" not in rest[-1], (name, rest)
         assert (len(finding) > 20) == (name == "test_bug") and (len(finding) == 1) == (name != "test_bug"), finding
-    assert "likely bug: the scores are not scaled at all" in said["test_bug"][5]
+    assert "likely bug [scale.missing]: the scores are not scaled at all" in said["test_bug"][5]

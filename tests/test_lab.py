@@ -209,7 +209,7 @@ def right_answer(desk: Visit) -> str:
 def test_a_wrong_and_a_right_answer(desk):
     patient, right = {"timeout": SECONDS * 1000}, right_answer(desk)
     said = answer(desk, "exercise-2-stub", right.replace("dim=-1", "dim=-2"))
-    expect(said).to_contain_text(re.compile(r"CheckFailed.*likely bug: .*(axis|dim)", re.S), **patient)
+    expect(said).to_contain_text(re.compile(r"CheckFailed.*likely bug.*(axis|dim)", re.S), **patient)
     said = answer(desk, "exercise-2-stub", right)
     expect(said).to_contain_text(re.compile(r"(\d+) of \1 properties hold"), **patient)
     expect(said).not_to_contain_text("CheckFailed")
