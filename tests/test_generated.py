@@ -2,8 +2,10 @@
 import os
 import shutil
 import sys
+from pathlib import Path
 
-from conftest import ROOT, differences, fail_if, python, sh, tree
+import nbformat
+from conftest import CHAPTERS, NBS, NOT_SOURCE, PACKAGE, ROOT, differences, fail_if, place, python, sh, tree
 
 STALE = "Stale; run `make prepare` and commit:"
 
@@ -19,9 +21,37 @@ def test_package_comes_from_the_notebooks(tmp_path):
     fail_if(differences(tree(ROOT / "attention_nb"), tree(tmp_path / "attention_nb")), STALE)
 
 
+def first_entry(page: str, mark: str) -> str:
+    "The first heading of a kind on a page of nbs/lookup."
+    cells = nbformat.read(NBS / f"lookup/{page}.ipynb", as_version=4).cells
+    return next(cell.source.partition("\n")[0].removeprefix(mark) for cell in cells if cell.source.startswith(mark))
+
+
+def say_more(book: Path, chapter: Path) -> None:
+    "Let the chapter use a new word, a term and a source, and its module hold one more comment."
+    source = first_entry("references", "### ")
+    nb = nbformat.read(chapter, as_version=4)
+    cell = next(c for c in nb.cells if c.cell_type == "markdown" and not c.source.startswith("#"))
+    cell.source += f"\n\nXylophone; {first_entry('glossary', '## ')}; [this](lookup/references.ipynb#{source.replace(' ', '-')})."
+    nbformat.write(nb, book / chapter.relative_to(ROOT))
+    with open(book / f"{PACKAGE.name}/{chapter.stem[3:]}.py", "a", encoding="utf-8") as module:
+        module.write("# Xylophone\n")
+
+
 def test_site_and_readme_come_from_the_notebooks(tmp_path):
-    "Built again elsewhere, they are the same bytes: so they are fresh, and the build is deterministic."
-    python("website/build.py", "--out", tmp_path / "docs", "--readme", tmp_path / "README.md")
-    committed = tree(ROOT / "docs") | {"../README.md": (ROOT / "README.md").read_bytes()}
-    built = tree(tmp_path / "docs") | {"../README.md": (tmp_path / "README.md").read_bytes()}
+    """Built again elsewhere, they are the same bytes: so they are fresh, and the build is deterministic.
+
+    It is built twice, the first time with a chapter that says more: so what changes, and what others take from it, gets
+    the same bytes as what is built for the first time.
+    """
+    book, chapter = shutil.copytree(ROOT, tmp_path / "book", ignore=NOT_SOURCE), CHAPTERS[0]
+    say_more(book, chapter)
+    python("website/build.py", cwd=book)
+    pages = {path.relative_to(book / "docs").as_posix() for path in (book / "docs").rglob("*.html")
+             if "ylophone" in path.read_text(encoding="utf-8")}
+    assert pages == {f"{place(chapter)}.html", f"_modules/{PACKAGE.name}/{chapter.stem[3:]}.html"}
+    for path in (chapter, PACKAGE / f"{chapter.stem[3:]}.py"):
+        shutil.copy(path, book / path.relative_to(ROOT))
+    python("website/build.py", cwd=book)
+    committed, built = (tree(root / "docs") | {"../README.md": (root / "README.md").read_bytes()} for root in (ROOT, book))
     fail_if(differences(committed, built), STALE)

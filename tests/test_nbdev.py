@@ -13,11 +13,10 @@ import typing
 import pytest
 from conftest import PACKAGE, ROOT, fail_if, sh
 
-pytestmark = pytest.mark.xdist_group("nbdev")  # one copy, processed once
 BIN = os.path.dirname(sys.executable)
 # What there is to trip over: the home page, folds, charts, links with anchors, the faces of the package and of a folder.
 FEW = ["index", "checks/index", "checks/command_line", "figures/charts", "lookup/notation", "lookup/references", "lookup/api"]
-CLEAN = ["export", "clean", "update", "sidebar", "requirements", "contributing", "install_hooks", "proc_nbs", "prepare"]
+CLEAN = ["sidebar", "requirements", "contributing", "install_hooks", "prepare"]  # the last exports, tests and cleans too
 
 
 @pytest.fixture(scope="module")
@@ -66,8 +65,9 @@ def test_git_stays_clean(repo, command):
 
 
 def test_pages_for_quarto_are_legible(repo):
-    "All code of the notebook, charts as pictures, and an anchor for each link."
+    "All code of the notebook, charts as pictures, and an anchor for each link; and git stays clean."
     nbdev("proc_nbs", repo)
+    fail_if(changed(repo), "nbdev_proc_nbs leaves:")
     proc = repo / "_proc"
     pages = {p.relative_to(proc).as_posix(): json.loads(p.read_text(encoding="utf-8"))["cells"] for p in proc.rglob("*.ipynb")}
     text = {name: "\n".join("".join(cell["source"]) for cell in cells) for name, cells in pages.items()}

@@ -4,15 +4,11 @@ import re
 from collections import Counter
 from urllib.parse import unquote, urlsplit
 
-import pytest
 from browser import DOCS
 from bs4 import BeautifulSoup, Tag
 from conftest import fail_if
 
 OURS = ("href", "src", "poster", "data")  # attributes that hold an address
-
-
-pytestmark = pytest.mark.xdist_group("soups")  # parse the pages once
 
 
 def target(page: str, address: str) -> tuple[str, str] | None:
