@@ -80,8 +80,8 @@ def end(folder: Path, key: str) -> None:
 # As a Sphinx extension ----------------------------------------------------------------------------------------
 
 def glossary_too(app: Sphinx, env: BuildEnvironment, *changed: set[str]) -> list[str]:
-    "Below its terms the glossary lists where they are used: it is read again with any other page."
-    return [glossary.PAGE] if any(changed) else []
+    "Below its terms the glossary lists where they are used: it is read again each time, and so there is always a page."
+    return [glossary.PAGE]
 
 
 def forget_words(app: Sphinx) -> list[tuple]:
