@@ -5,7 +5,11 @@ import sys
 from pathlib import Path
 
 import nbformat
+import pytest
 from conftest import CHAPTERS, NBS, NOT_SOURCE, PACKAGE, ROOT, differences, fail_if, place, python, sh, tree
+
+sys.path.insert(0, str(ROOT / "website"))
+import kept
 
 STALE = "Stale; run `make prepare` and commit:"
 
@@ -55,3 +59,28 @@ def test_site_and_readme_come_from_the_notebooks(tmp_path):
     python("website/build.py", cwd=book)
     committed, built = (tree(root / "docs") | {"../README.md": (root / "README.md").read_bytes()} for root in (ROOT, book))
     fail_if(differences(committed, built), STALE)
+
+
+def page(text: str) -> str:
+    "A notebook of one cell."
+    return nbformat.writes(nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(text, id="a")]))
+
+
+@pytest.mark.parametrize("name, text, anew", [
+    ("src/a.ipynb", page("# A\n\nOther words."), False), ("src/a.ipynb", page("# B\n\nWords."), True),
+    ("src/lookup/glossary.ipynb", page("# G\n\nOther words."), True), ("src/b.ipynb", page("# B\n\nWords."), True),
+    ("package/m.py", "def f():\n    return 2\n", False), ("package/m.py", "def g():\n    return 1\n", True),
+])
+def test_what_other_pages_take_is_built_anew(tmp_path, name, text, anew):
+    "Titles, terms and names; what stands on a page alone is not."
+    files = {"src/a.ipynb": page("# A\n\nWords."), "src/lookup/glossary.ipynb": page("# G\n\nWords."),
+             "package/m.py": "def f():\n    return 1\n", "extra/a.bib": ""}
+    for content in (files, files | {name: text}):
+        shutil.rmtree(tmp_path / "new", ignore_errors=True)
+        for path, said in content.items():
+            (tmp_path / "new" / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "new" / path).write_text(said, encoding="utf-8")
+        kept.end(tmp_path, kept.begin(tmp_path))
+        if content is files:
+            (tmp_path / "html").mkdir()
+    assert (tmp_path / "html").exists() != anew
