@@ -58,7 +58,7 @@ def test_glossary_and_chapters_lead_to_each_other(soups):
     "What a term lists is where it is linked from, place by place."
     there, back = set(), set()
     for chapter in BOOK:
-        for link, anchor in links_to(pages, f"{chapter}.html", GLOSSARY):
+        for link, anchor in links_to(soups, f"{chapter}.html", GLOSSARY):
             assert link["id"] == f"term-{anchor}", link
             assert link.find_parent(["h1", "h2", "h3", "h4", "code", "pre", "table", "dl"]) is None, link
             assert not link.find_parent(class_="cell"), link
