@@ -153,11 +153,10 @@ def test_404_page_works_at_any_depth(hosted, hosted_soups):
     assert len(page.select("h1")) == 1 and page.select("article a[href$='index.html']")
 
 
-def test_open_in_colab_when_a_repository_is_named(hosted):
+def test_open_in_colab_when_a_repository_is_named(hosted, hosted_soups):
     "Each chapter offers its notebook to download, and opens it where it can be run."
     for name in BOOK:
-        links = [a["href"] for a in BeautifulSoup((hosted / f"{name}.html").read_bytes(), "html.parser").select(
-            ".notebook-links a")]
+        links = [a["href"] for a in hosted_soups[f"{name}.html"].select(".notebook-links a")]
         assert f"https://colab.research.google.com/github/{REPO}/blob/main/nbs/{name}.ipynb" in links, name
         assert relative(f"notebooks/{name}.ipynb", name) in links, name
         json.loads((hosted / f"notebooks/{name}.ipynb").read_text(encoding="utf-8"))
