@@ -9,13 +9,20 @@ READY := .venv/.ready
 .DEFAULT_GOAL := help
 # The steps of `docs` follow each other, also under `make -j`.
 .NOTPARALLEL:
-.PHONY: help docs test book lab serve chapter prepare export outputs pages card hooks constraints oldest newest mutants mutants-full clean
+.PHONY: help docs page test book lab serve chapter prepare export outputs pages card hooks constraints oldest newest mutants mutants-full clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z -]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
 
 docs: export outputs pages  ## run the notebooks and build the site into docs/, README.md too
 	@echo "Done. Open docs/index.html"
+
+# The page of a chapter by its number, of what is no chapter by its place in nbs/.
+page: NOTEBOOK = $(wildcard nbs/$(N)*.ipynb)
+page: export  ## run one notebook and render its page: make page N=02, or N=checks/layers
+	$(if $(and $(N),$(NOTEBOOK)),,$(error no notebook was named: make page N=02))
+	@$(BIN)/python tools/outputs.py refresh $(NOTEBOOK)
+	$(BIN)/python website/build.py
 
 test: $(READY)  ## check everything that must hold
 	$(BIN)/python -m pytest tests
@@ -34,6 +41,7 @@ serve: $(READY)  ## serve docs/ on http://localhost:8000
 chapter: $(READY)  ## begin a chapter from the template: make chapter N=06 NAME=positions
 	@$(BIN)/python tools/chapter.py "$(N)" "$(NAME)"
 
+prepare: FRESH := --fresh
 prepare: docs  ## refresh everything that is generated; run this before a commit
 	$(BIN)/nbdev_clean
 	@git status --short
@@ -46,7 +54,7 @@ outputs: export
 	@$(BIN)/python tools/outputs.py refresh || { echo "docs/ and README.md are as they were: they are built when all cells pass." >&2; exit 1; }
 
 pages: export
-	$(BIN)/python website/build.py
+	$(BIN)/python website/build.py $(FRESH)
 
 card: $(READY)
 	$(BIN)/python website/card.py

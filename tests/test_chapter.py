@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import CHAPTERS, ROOT, sh, tree
+from conftest import CHAPTERS, NOT_SOURCE, ROOT, sh, tree
 from test_notebooks import UNITS
 
 NEXT = f"{len(CHAPTERS):02}"
@@ -29,8 +29,7 @@ CONCERN_IT = f"""
 @pytest.fixture
 def copy(tmp_path) -> Path:
     "The repository's sources, and nothing that was built from them but the package."
-    keep_out = shutil.ignore_patterns(".*", "docs", "_build", "_proc", "dist", "build", "__pycache__", "*.egg-info")
-    return Path(shutil.copytree(ROOT, tmp_path / "book", ignore=keep_out))
+    return Path(shutil.copytree(ROOT, tmp_path / "book", ignore=NOT_SOURCE))
 
 
 def test_a_new_chapter_is_green_as_it_is(copy):

@@ -23,7 +23,7 @@ from attention_nb.self_attention import SelfAttention
 from attention_nb.softmax import softmax
 from attention_nb.tools.testing import assert_close
 from browser import DOCS
-from bs4 import BeautifulSoup
+from bs4 import BeautifulSoup, SoupStrainer, Tag
 from conftest import NOTEBOOKS, ROOT, fail_if
 from playwright.sync_api import Locator, Page, expect
 
@@ -50,10 +50,14 @@ each_figure = pytest.mark.parametrize("name", FIGURES)
 
 
 @cache
-def element(name: str) -> BeautifulSoup:
+def figures(page: str) -> BeautifulSoup:
+    "The figures of a built page."
+    return BeautifulSoup((DOCS / page).read_text(encoding="utf-8"), "html.parser", parse_only=SoupStrainer("figure"))
+
+
+def element(name: str) -> Tag:
     "The figure on the built page."
-    soup = BeautifulSoup((DOCS / FIGURES[name].page).read_text(encoding="utf-8"), "html.parser")
-    return soup.find("figure", id=FIGURES[name].id)
+    return figures(FIGURES[name].page).find("figure", id=FIGURES[name].id)
 
 
 @cache

@@ -2,8 +2,14 @@
 import os
 import shutil
 import sys
+from pathlib import Path
 
-from conftest import ROOT, differences, fail_if, python, sh, tree
+import nbformat
+import pytest
+from conftest import CHAPTERS, NBS, NOT_SOURCE, PACKAGE, ROOT, differences, fail_if, place, python, sh, tree
+
+sys.path.insert(0, str(ROOT / "website"))
+import kept
 
 STALE = "Stale; run `make prepare` and commit:"
 
@@ -19,9 +25,62 @@ def test_package_comes_from_the_notebooks(tmp_path):
     fail_if(differences(tree(ROOT / "attention_nb"), tree(tmp_path / "attention_nb")), STALE)
 
 
+def first_entry(page: str, mark: str) -> str:
+    "The first heading of a kind on a page of nbs/lookup."
+    cells = nbformat.read(NBS / f"lookup/{page}.ipynb", as_version=4).cells
+    return next(cell.source.partition("\n")[0].removeprefix(mark) for cell in cells if cell.source.startswith(mark))
+
+
+def say_more(book: Path, chapter: Path) -> None:
+    "Let the chapter use a new word, a term and a source, and its module hold one more comment."
+    source = first_entry("references", "### ")
+    nb = nbformat.read(chapter, as_version=4)
+    cell = next(c for c in nb.cells if c.cell_type == "markdown" and not c.source.startswith("#"))
+    cell.source += f"\n\nXylophone; {first_entry('glossary', '## ')}; [this](lookup/references.ipynb#{source.replace(' ', '-')})."
+    nbformat.write(nb, book / chapter.relative_to(ROOT))
+    with open(book / f"{PACKAGE.name}/{chapter.stem[3:]}.py", "a", encoding="utf-8") as module:
+        module.write("# Xylophone\n")
+
+
 def test_site_and_readme_come_from_the_notebooks(tmp_path):
-    "Built again elsewhere, they are the same bytes: so they are fresh, and the build is deterministic."
-    python("website/build.py", "--out", tmp_path / "docs", "--readme", tmp_path / "README.md")
-    committed = tree(ROOT / "docs") | {"../README.md": (ROOT / "README.md").read_bytes()}
-    built = tree(tmp_path / "docs") | {"../README.md": (tmp_path / "README.md").read_bytes()}
+    """Built again elsewhere, they are the same bytes: so they are fresh, and the build is deterministic.
+
+    It is built twice, the first time with a chapter that says more: so what changes, and what others take from it, gets
+    the same bytes as what is built for the first time.
+    """
+    book, chapter = shutil.copytree(ROOT, tmp_path / "book", ignore=NOT_SOURCE), CHAPTERS[0]
+    say_more(book, chapter)
+    python("website/build.py", cwd=book)
+    pages = {path.relative_to(book / "docs").as_posix() for path in (book / "docs").rglob("*.html")
+             if "ylophone" in path.read_text(encoding="utf-8")}
+    assert pages == {f"{place(chapter)}.html", f"_modules/{PACKAGE.name}/{chapter.stem[3:]}.html"}
+    for path in (chapter, PACKAGE / f"{chapter.stem[3:]}.py"):
+        shutil.copy(path, book / path.relative_to(ROOT))
+    python("website/build.py", cwd=book)
+    committed, built = (tree(root / "docs") | {"../README.md": (root / "README.md").read_bytes()} for root in (ROOT, book))
     fail_if(differences(committed, built), STALE)
+
+
+def page(text: str) -> str:
+    "A notebook of one cell."
+    return nbformat.writes(nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(text, id="a")]))
+
+
+@pytest.mark.parametrize("name, text, anew", [
+    ("src/a.ipynb", page("# A\n\nOther words."), False), ("src/a.ipynb", page("# B\n\nWords."), True),
+    ("src/lookup/glossary.ipynb", page("# G\n\nOther words."), True), ("src/b.ipynb", page("# B\n\nWords."), True),
+    ("package/m.py", "def f():\n    return 2\n", False), ("package/m.py", "def g():\n    return 1\n", True),
+])
+def test_what_other_pages_take_is_built_anew(tmp_path, name, text, anew):
+    "Titles, terms and names; what stands on a page alone is not."
+    files = {"src/a.ipynb": page("# A\n\nWords."), "src/lookup/glossary.ipynb": page("# G\n\nWords."),
+             "package/m.py": "def f():\n    return 1\n", "extra/a.bib": ""}
+    for content in (files, files | {name: text}):
+        shutil.rmtree(tmp_path / "new", ignore_errors=True)
+        for path, said in content.items():
+            (tmp_path / "new" / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "new" / path).write_text(said, encoding="utf-8")
+        kept.end(tmp_path, kept.begin(tmp_path))
+        if content is files:
+            (tmp_path / "html").mkdir()
+    assert (tmp_path / "html").exists() != anew

@@ -18,7 +18,6 @@ from browser import Visit
 from conftest import ROOT, fail_if, sh
 from playwright.sync_api import Browser, Locator, expect
 
-pytestmark = pytest.mark.xdist_group("lab")  # one Lab, one page and two runs for all
 ANSWERS, FIGURES = "01_naive_attention.ipynb", "02_softmax.ipynb"
 SECONDS = 120  # a busy machine may need them to start a Lab or to run a chapter
 

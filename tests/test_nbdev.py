@@ -13,24 +13,21 @@ import typing
 import pytest
 from conftest import PACKAGE, ROOT, fail_if, sh
 
-pytestmark = pytest.mark.xdist_group("nbdev")  # one copy, processed once
 BIN = os.path.dirname(sys.executable)
 # What there is to trip over: the home page, folds, charts, links with anchors, the faces of the package and of a folder.
 FEW = ["index", "checks/index", "checks/command_line", "figures/charts", "lookup/notation", "lookup/references", "lookup/api"]
-CLEAN = ["export", "clean", "update", "sidebar", "requirements", "contributing", "install_hooks", "proc_nbs", "prepare"]
+CLEAN = ["export", "clean", "sidebar", "requirements", "contributing", "install_hooks"]
 
 
-@pytest.fixture(scope="module")
-def repo(tmp_path_factory):
-    "A checkout with a few of the notebooks; `quarto` is there, and fails whoever calls it."
-    top = tmp_path_factory.mktemp("nbdev")
+def checkout(top, notebooks):
+    "A checkout with some of the notebooks; `quarto` is there, and fails whoever calls it."
     shutil.copytree(PACKAGE, top / "book" / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__"))
     # What the other notebooks export is there to be imported, but not as source, which nbdev would look into.
     compileall.compile_dir(top / "book" / PACKAGE.name, legacy=True, quiet=1)
     for source in (top / "book" / PACKAGE.name).rglob("*.py"):
         source.unlink()
     files = ["settings.ini", "README.md", ".gitignore", ".gitattributes"]
-    for name in files + [f"nbs/{name}.ipynb" for name in FEW]:
+    for name in files + [f"nbs/{name}.ipynb" for name in notebooks]:
         (top / "book" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, top / "book" / name)
     (top / "quarto").write_text("#!/bin/sh\nexit 9\n")
@@ -40,6 +37,12 @@ def repo(tmp_path_factory):
     sh("git", "add", "-A", cwd=top / "book")
     sh("git", "-c", "user.name=n", "-c", "user.email=e", "commit", "-qm", "all", cwd=top / "book")
     return top / "book"
+
+
+@pytest.fixture(scope="module")
+def repo(tmp_path_factory):
+    "A checkout that all tests share which leave it as it was."
+    return checkout(tmp_path_factory.mktemp("nbdev"), FEW)
 
 
 def nbdev(command: str, repo) -> str:
@@ -59,15 +62,22 @@ def changed(repo) -> list[str]:
 
 @pytest.mark.parametrize("command", CLEAN)
 def test_git_stays_clean(repo, command):
-    "And the home page is left to `make docs`."
-    said = nbdev(command, repo)
+    "Whatever they write beside the sources is ignored."
+    nbdev(command, repo)
     fail_if(changed(repo), f"nbdev_{command} leaves:")
-    assert command != "prepare" or "README.md, which make docs writes" in said, said
+
+
+def test_prepare_leaves_the_home_page(tmp_path):
+    "To `make docs`. It runs all notebooks that it finds, which other tests do: so here it finds three."
+    repo = checkout(tmp_path, ["index", "lookup/api", "lookup/notation"])
+    assert "README.md, which make docs writes" in nbdev("prepare", repo)
+    fail_if(changed(repo), "nbdev_prepare leaves:")
 
 
 def test_pages_for_quarto_are_legible(repo):
-    "All code of the notebook, charts as pictures, and an anchor for each link."
+    "All code of the notebook, charts as pictures, and an anchor for each link; and git stays clean."
     nbdev("proc_nbs", repo)
+    fail_if(changed(repo), "nbdev_proc_nbs leaves:")
     proc = repo / "_proc"
     pages = {p.relative_to(proc).as_posix(): json.loads(p.read_text(encoding="utf-8"))["cells"] for p in proc.rglob("*.ipynb")}
     text = {name: "\n".join("".join(cell["source"]) for cell in cells) for name, cells in pages.items()}

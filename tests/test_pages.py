@@ -22,35 +22,23 @@ BOOK = [name for name in map(place, NOTEBOOKS) if name[0].isdigit() or name.star
 NOTATION, GLOSSARY, REFERENCES = "lookup/notation.html", "lookup/glossary.html", "lookup/references.html"
 
 
-def read(page: str) -> BeautifulSoup:
-    "A page of the built site."
-    return BeautifulSoup((DOCS / page).read_text(encoding="utf-8"), "html.parser")
-
-
-@pytest.fixture(scope="module")
-def pages() -> dict[str, BeautifulSoup]:
-    "The pages that are compared here, by file name."
-    return {name: read(name) for name in
-            [*(f"{c}.html" for c in BOOK), "index.html", NOTATION, GLOSSARY, REFERENCES]}
-
-
 def landing(page: str, href: str) -> tuple[str, str]:
     "The page that a link on `page` leads to, and the anchor there."
     path, _, anchor = href.partition("#")
     return posixpath.normpath(posixpath.join(posixpath.dirname(page), path)), anchor
 
 
-def links_to(pages: dict[str, BeautifulSoup], name: str, target: str) -> list[tuple[Tag, str]]:
+def links_to(soups: dict[str, BeautifulSoup], name: str, target: str) -> list[tuple[Tag, str]]:
     "The links in the text of the page `name` to places on the page `target`, with the anchor."
-    return [(a, a["href"].partition("#")[2]) for a in pages[name].article.find_all("a", href=True)
+    return [(a, a["href"].partition("#")[2]) for a in soups[name].article.find_all("a", href=True)
             if landing(name, a["href"])[0] == target]
 
 
 # The built site -----------------------------------------------------------------------------------------------
 
-def test_the_home_page_shows_the_book(pages):
+def test_the_home_page_shows_the_book(soups):
     "In its first part a figure and the two commands; then every chapter, in order, under its own number."
-    home = pages["index.html"]
+    home = soups["index.html"]
     opening = home.select_one(".opening")
     assert opening.select_one("figure.chart")
     assert re.findall(r"^make \w+", opening.select_one(".highlight-sh").get_text(), re.M) == ["make docs", "make test"]
@@ -60,22 +48,22 @@ def test_the_home_page_shows_the_book(pages):
     assert home.select_one("#the-map > ol")["start"] == "0" and [int(c[:2]) for c in CHAPTERS] == list(range(len(cards)))
 
 
-def test_every_chapter_leads_to_the_legend(pages):
+def test_every_chapter_leads_to_the_legend(soups):
     "Under its title."
     fail_if([c for c in CHAPTERS if not any(
-        a["href"] == NOTATION for a in pages[f"{c}.html"].select(".notebook-links a"))], f"No link to {NOTATION}:")
+        a["href"] == NOTATION for a in soups[f"{c}.html"].select(".notebook-links a"))], f"No link to {NOTATION}:")
 
 
-def test_glossary_and_chapters_lead_to_each_other(pages):
+def test_glossary_and_chapters_lead_to_each_other(soups):
     "What a term lists is where it is linked from, place by place."
     there, back = set(), set()
     for chapter in BOOK:
-        for link, anchor in links_to(pages, f"{chapter}.html", GLOSSARY):
+        for link, anchor in links_to(soups, f"{chapter}.html", GLOSSARY):
             assert link["id"] == f"term-{anchor}", link
             assert link.find_parent(["h1", "h2", "h3", "h4", "code", "pre", "table", "dl"]) is None, link
             assert not link.find_parent(class_="cell"), link
             there.add((anchor, f"{chapter}.html#{link['id']}"))
-    entries = pages[GLOSSARY].select("#glossary > section")
+    entries = soups[GLOSSARY].select("#glossary > section")
     for entry in entries:
         uses = ["#".join(landing(GLOSSARY, a["href"])) for a in entry.select(".back-links a")]
         assert uses, f"nobody uses “{entry.h2.get_text()}”"
@@ -86,10 +74,10 @@ def test_glossary_and_chapters_lead_to_each_other(pages):
     assert terms == sorted(terms, key=str.lower), "not in the order of the alphabet"
 
 
-def test_a_term_is_linked_where_it_first_stands(pages):
+def test_a_term_is_linked_where_it_first_stands(soups):
     "Found again without Sphinx: no paragraph or list before the link holds one of the term's forms."
     forms = {}
-    for entry in pages[GLOSSARY].select("#glossary > section"):
+    for entry in soups[GLOSSARY].select("#glossary > section"):
         also = re.search(r"Also: (.+?)\.", entry.select_one(".back-links").get_text())
         forms[entry["id"]] = [entry.h2.find(string=True).lower(), *(also[1].split(", ") if also else [])]
     every = sorted((form for some in forms.values() for form in some), key=len, reverse=True)
@@ -97,7 +85,7 @@ def test_a_term_is_linked_where_it_first_stands(pages):
     owner = {form: anchor for anchor, some in forms.items() for form in some}
     for chapter in BOOK:
         found = []
-        for text in pages[f"{chapter}.html"].article.find_all(string=True):
+        for text in soups[f"{chapter}.html"].article.find_all(string=True):
             inside = [parent.name for parent in text.parents if parent.name]
             classes = {c for parent in text.parents for c in parent.get("class", [])}
             linked = "a" in inside and "term" not in classes
@@ -112,25 +100,25 @@ def test_a_term_is_linked_where_it_first_stands(pages):
         assert sum(is_link for _, is_link in found) == len(first), chapter
 
 
-def test_references_and_chapters_lead_to_each_other(pages):
+def test_references_and_chapters_lead_to_each_other(soups):
     "Each entry names the pages that cite it, and only those."
     there, back = set(), set()
     for name in [*(f"{c}.html" for c in BOOK), NOTATION]:
-        there |= {(anchor, name) for _, anchor in links_to(pages, name, REFERENCES) if anchor}
-    for entry in pages[REFERENCES].select("#references section section"):
+        there |= {(anchor, name) for _, anchor in links_to(soups, name, REFERENCES) if anchor}
+    for entry in soups[REFERENCES].select("#references section section"):
         for a in entry.find_all("p", recursive=False)[-1].find_all("a"):
             page, anchor = landing(REFERENCES, a["href"])
-            assert not anchor or pages[page].find(id=anchor), a["href"]
+            assert not anchor or soups[page].find(id=anchor), a["href"]
             back.add((entry["id"], page))
     assert there == back and len({anchor for anchor, _ in there}) >= 20
 
 
-def test_the_bibtex_file_says_what_the_page_says(pages):
+def test_the_bibtex_file_says_what_the_page_says(soups):
     "One entry per heading, in the same order, with its title and its address."
     bib = (DOCS / "references.bib").read_text(encoding="utf-8")
     entries = re.findall(r"^@(\w+)\{([\w-]+),\n((?:  \w+ = \{.*\},\n)+)\}$", bib, re.M)
     assert len(entries) == bib.count("@")
-    shown = pages[REFERENCES].select("#references section section")
+    shown = soups[REFERENCES].select("#references section section")
     assert len(entries) == len(shown)
     for (kind, key, body), entry in zip(entries, shown):
         fields = dict(re.findall(r"  (\w+) = \{(.*)\},", body))
@@ -143,9 +131,9 @@ def test_the_bibtex_file_says_what_the_page_says(pages):
     assert years == sorted(years), "not in the order of their years"
 
 
-def test_bibtex_is_offered_for_download(pages):
+def test_bibtex_is_offered_for_download(soups):
     "On the page of the references."
-    assert pages[REFERENCES].select_one('.notebook-links a[download][href="../references.bib"]')
+    assert soups[REFERENCES].select_one('.notebook-links a[download][href="../references.bib"]')
 
 
 # Mistakes that must not pass ------------------------------------------------------------------------------------

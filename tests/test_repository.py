@@ -2,6 +2,7 @@
 import re
 import subprocess
 
+import pytest
 from conftest import ROOT, fail_if, sh
 
 OF_ONE_MACHINE = re.compile(
@@ -32,4 +33,12 @@ def test_no_address_of_one_machine():
 def test_make_help_lists_the_commands():
     "The one thing to remember is `make`."
     said = sh("make", "--no-print-directory", "help")
-    fail_if([c for c in ("docs", "test", "book", "lab", "serve", "prepare") if f"make {c} " not in said], f"Not in:\n{said}")
+    fail_if([c for c in ("docs", "page", "test", "book", "lab", "serve", "prepare") if f"make {c} " not in said], f"Not in:\n{said}")
+
+
+@pytest.mark.parametrize("number, notebook", [("02", "02_softmax"), ("checks/layers", "checks/layers"), ("", ""), ("99", "")])
+def test_make_page_finds_the_notebook(number, notebook):
+    "By the number of a chapter, or its place; and says what it asks for."
+    done = subprocess.run(["make", "--no-print-directory", "--dry-run", "--assume-old=.venv/.ready", "page", f"N={number}"],
+                          cwd=ROOT, text=True, capture_output=True)
+    assert f"refresh nbs/{notebook}.ipynb\n" in done.stdout if notebook else "make page N=02" in done.stderr, done

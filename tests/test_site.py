@@ -4,15 +4,11 @@ import re
 from collections import Counter
 from urllib.parse import unquote, urlsplit
 
-import pytest
 from browser import DOCS
 from bs4 import BeautifulSoup, Tag
 from conftest import fail_if
 
 OURS = ("href", "src", "poster", "data")  # attributes that hold an address
-
-
-pytestmark = pytest.mark.xdist_group("soups")  # parse the pages once
 
 
 def target(page: str, address: str) -> tuple[str, str] | None:
@@ -26,7 +22,7 @@ def target(page: str, address: str) -> tuple[str, str] | None:
 
 def addresses(soup: BeautifulSoup) -> list[str]:
     "All that a page links to or loads."
-    return [tag[name] for name in OURS for tag in soup.find_all(attrs={name: True})]
+    return [tag[name] for tag in soup.find_all(True) for name in OURS if name in tag.attrs]
 
 
 def test_links_lead_somewhere(soups):

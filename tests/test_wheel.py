@@ -12,7 +12,6 @@ import pytest
 from conftest import ROOT, fail_if, python, sh, tree
 from packaging.requirements import Requirement
 
-pytestmark = pytest.mark.xdist_group("wheel")  # build it once
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> Path:

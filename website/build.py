@@ -1,10 +1,11 @@
 """Build the site in docs/, and README.md, from the notebooks.
 
-    python website/build.py [--out DIR] [--readme FILE]
+    python website/build.py [--out DIR] [--readme FILE] [--fresh]
     python website/build.py --epub FILE
 
 Nothing is executed here: the outputs that are saved in the notebooks are shown. The same notebooks give the same
-bytes. What was there before is replaced only when everything has succeeded.
+bytes. Only pages that have changed since the last build are rendered; `--fresh` renders all. What was there before is
+replaced only when everything has succeeded.
 """
 import argparse
 import os
@@ -21,6 +22,7 @@ sys.path.insert(0, str(ROOT))  # the reference describes the package of this che
 
 from sphinx.cmd.build import build_main
 
+import kept
 from notebooks import BadNotebook, book, readme, settings
 
 
@@ -53,23 +55,37 @@ def explain(out: Path) -> None:
           "There, line 416 of a notebook means line 16 of its 4th cell.", file=sys.stderr)
 
 
-def build_site(scratch: Path, out: Path, readme_file: Path) -> int:
-    "Build the site and README.md; the exit status."
-    pages = book(ROOT, scratch / "src", scratch / "extra")
-    home = readme(ROOT)
+def prepare(scratch: Path) -> str:
+    "Lay out what Sphinx reads: pages, files beside them, and the package, which then has the dates of its last changes."
+    new, package = scratch / "new", settings(ROOT)["lib_path"]
+    shutil.rmtree(new, ignore_errors=True)
+    pages = book(ROOT, new / "src", new / "extra")
+    shutil.copytree(ROOT / package, new / "package" / package)
+    sys.path.insert(0, str(scratch / "package"))
     print(f"[1/2] {len(pages)} pages prepared", flush=True)
+    return kept.begin(scratch)
 
-    html = scratch / "html"
+
+def finish(html: Path, whole: Path) -> Path:
+    "The site without what is only for the next build."
+    shutil.rmtree(whole, ignore_errors=True)
+    shutil.copytree(html, whole, ignore=shutil.ignore_patterns(".buildinfo"))
+    (whole / ".nojekyll").touch()  # or GitHub Pages would leave out every folder that begins with _
+    inventory = whole / "objects.inv"
+    inventory.write_bytes(stored(inventory.read_bytes()))
+    return whole
+
+
+def build_site(scratch: Path, out: Path, readme_file: Path) -> int:
+    "Build the site and README.md, with what an earlier build has left in `scratch`; the exit status."
+    home = readme(ROOT)
+    key = prepare(scratch)
     extra = ["-D", f"html_extra_path={scratch / 'extra'}"]
-    if status := sphinx("html", scratch, html, [SITE / "static"], *extra):
+    if status := sphinx("html", scratch, scratch / "html", [SITE / "static"], *extra):
         explain(out)
         return status
-    (html / ".buildinfo").unlink()  # holds a hash of paths, and serves only a second build in place
-    (html / ".nojekyll").touch()  # or GitHub Pages would leave out every folder that begins with _
-    inventory = html / "objects.inv"
-    inventory.write_bytes(stored(inventory.read_bytes()))
-
-    replace(out, html)
+    kept.end(scratch, key)
+    replace(out, finish(scratch / "html", scratch / "whole"))
     readme_file.write_text(home, encoding="utf-8", newline="\n")
     print(f"[2/2] {out} and {readme_file} written")
     return 0
@@ -97,13 +113,16 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=ROOT / "docs", help="where the site goes (default: docs/)")
     parser.add_argument("--readme", type=Path, default=ROOT / "README.md", help="where README.md goes")
     parser.add_argument("--epub", type=Path, metavar="FILE", help="make the book as one EPUB file, and nothing else")
+    parser.add_argument("--fresh", action="store_true", help="render every page, whether it has changed or not")
     args = parser.parse_args()
     if args.out.exists() and any(args.out.iterdir()) and not (args.out / "searchindex.js").exists():
         parser.error(f"{args.out} holds something that is not a built site; it would be replaced")
     (ROOT / "_build").mkdir(exist_ok=True)
     with TemporaryDirectory(dir=ROOT / "_build") as name:
         try:
-            return build_epub(Path(name), args.epub) if args.epub else build_site(Path(name), args.out, args.readme)
+            if args.epub:
+                return build_epub(Path(name), args.epub)
+            return build_site(Path(name) if args.fresh else ROOT / "_build/site", args.out, args.readme)
         except BadNotebook as e:
             print(f"{e}\nNothing was built; {args.epub or args.out} is as it was.", file=sys.stderr)
             return 1

@@ -230,10 +230,12 @@ def figure(spec: Record, ident: str) -> str:
     spec = {"description": caption, **{k: v for k, v in spec.items() if k not in ("title", "$schema")}}
     found = "\n".join(tables(spec))
     spec.pop("usermeta", None)
-    wide, tall = in_vega(spec), in_vega(stacked(spec))
+    wide = tall = in_vega(spec)
+    if (narrow := stacked(spec)) != spec:
+        tall = in_vega(narrow)
     source = json.dumps(for_any_width(wide, tall), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     source = source.replace("</", "<\\/")
-    room = f"--wide:{height(wide)}px;--narrow:{height(tall)}px"
+    room = f"--wide:{(high := height(wide))}px;--narrow:{high if tall is wide else height(tall)}px"
     kinds = [bind["input"] for bind in controls(spec)]
     room += f";--controls:{len(kinds)};--groups:{kinds.count('radio')}" if kinds else ""
     form = f'\n<form class="chart-controls" aria-label="{escape(caption)}"></form>' if kinds else ""

@@ -1,7 +1,8 @@
 """The references: one entry per heading of their page, cited by a link to that heading, which works in JupyterLab too.
 
 An entry has the form that the error message below shows. It is the only source: of what the page shows, of the links
-back to where it is cited, and of `references.bib`.
+back to where it is cited, and of `references.bib`. (A .bib file as the source would have to be written into this
+notebook, cell by cell: JupyterLab goes to headings that stand there, and to no others.)
 """
 import re
 from collections.abc import Iterator

@@ -1,6 +1,9 @@
 """A Sphinx extension: what the pages tell search engines, and those who make a preview of a link.
 
 Addresses are written only when settings.ini names the host (`doc_host`, `doc_baseurl`): a guessed one is worse than none.
+There are extensions for this, and each lacks something: sphinxext-opengraph always writes an address, and nothing on
+pages that no notebook is the source of; sphinx-sitemap lists index.html beside the home page's own address, and only the
+pages that were written anew; sphinx-notfound-page needs to know the folder on the host.
 """
 import re
 import shutil

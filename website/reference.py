@@ -89,7 +89,8 @@ def ancestors(node: nodes.Node) -> Iterator[nodes.Node]:
 def all_described(app: Sphinx, env: BuildEnvironment) -> None:
     "Warn of exported names that autodoc passed over, such as constants without a description."
     objects = env.domains["py"].objects
-    for module in [full for full, entry in objects.items() if entry.objtype == "module"]:
+    read = [full for full, entry in objects.items() if entry.objtype == "module" and full in sys.modules]
+    for module in read:  # in this build; the pages that are kept were in order when they were read
         for name in sys.modules[module].__all__:
             if f"{module}.{name}" not in objects:
                 logger.warning("%s.%s is exported but has no docstring", module, name)
