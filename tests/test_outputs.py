@@ -3,6 +3,7 @@ import asyncio
 import re
 
 import fresh
+import places
 import nbformat
 import outputs
 import pytest
@@ -145,8 +146,8 @@ def test_what_has_not_changed_is_not_run_again(tmp_path, keys):
 def test_a_notebook_hangs_on_what_it_imports_and_reads(tmp_path, keys, monkeypatch):
     "Through other modules too; what it does not import may change."
     package = tmp_path / "book"
-    monkeypatch.setattr(fresh, "ROOT", tmp_path)
-    monkeypatch.setattr(fresh, "PACKAGE", package)
+    monkeypatch.setattr(places, "ROOT", tmp_path)
+    monkeypatch.setattr(places, "PACKAGE", package)
     for name, source in {"__init__": "from .other import z", "a": "from .sub.b import x", "sub/__init__": "",
                          "sub/b": "from ..c import x", "c": "x = 1", "other": "z = 1"}.items():
         (package / name).parent.mkdir(parents=True, exist_ok=True)

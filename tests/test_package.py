@@ -8,8 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from conftest import NBS, PACKAGE, ROOT, fail_if, notebook_of, python
+from conftest import NBS, ROOT, fail_if, notebook_of, python
 from fastcore.docments import docments
+from places import imported_by
 
 LONGEST = 25  # lines of code; aim at 15
 HEAVY = {"altair", "vl_convert", "matplotlib", "pandas", "IPython", "ipykernel", "nbdev", "execnb", "nbclient",
@@ -33,16 +34,6 @@ def test_types():
     python("-m", "mypy", "attention_nb", "tests/typed.py")
 
 
-def imported(module: Path) -> set[str]:
-    "The modules of the package that a module imports."
-    here, found = module.relative_to(ROOT).parent.parts, set()
-    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module:  # nbdev writes `from ..softmax` for `from attention_nb.softmax`
-            full = ".".join([*here[: len(here) - node.level + 1], node.module]) if node.level else node.module
-            found |= {full.removeprefix(f"{PACKAGE.name}.")} if full.startswith(f"{PACKAGE.name}.") else set()
-    return found
-
-
 MAY_IMPORT = {"chapters": {"chapters", "tools"}, "checks": {"chapters", "checks", "tools"},  # folder → folders
               "figures": {"figures", "tools"}, "tools": {"tools"}}
 
@@ -51,7 +42,7 @@ def test_imports_point_backwards(modules):
     "A reader who goes in order never meets what has not been taught; tools and figures know no chapter, chapters no check."
     home = {name: notebook_of(path).relative_to(NBS) for name, path in modules.items()}
     folder = {name: path.parts[0] if len(path.parts) > 1 else "chapters" for name, path in home.items()}
-    pairs = [(name, other) for name, path in modules.items() for other in sorted(imported(path))]
+    pairs = [(name, other) for name, path in modules.items() for other in sorted(name.removeprefix("attention_nb.") for name in imported_by(path)) if other in home]
     found = [f"{name} imports {other}" for name, other in pairs if folder[other] not in MAY_IMPORT[folder[name]]
              or folder[name] == folder[other] == "chapters" and home[other] >= home[name]]
     fail_if(found, f"A chapter may import earlier chapters; folders may import {MAY_IMPORT}:")

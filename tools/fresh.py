@@ -4,39 +4,17 @@ In the key are the notebook itself, every module of the package that it imports,
 code names, and the versions that everything runs on. The keys of the last good runs lie in _build/; a clean checkout
 has none, and runs everything.
 """
-import ast
 import hashlib
-import importlib.util
 import json
 import re
 import sys
 from functools import cache
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-PACKAGE = ROOT / "attention_nb"
+from places import ROOT, file_of, imported, imported_by
+
 ALWAYS = [ROOT / "constraints.txt", ROOT / "settings.ini", ROOT / "tools/outputs.py"]
 KEYS = ROOT / "_build/outputs"
-
-
-def file_of(module: str) -> Path | None:
-    "The file of a module of the package, or None for a name of another kind."
-    path = ROOT / module.replace(".", "/")
-    found = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-    return found if found.is_file() else None
-
-
-def imported(source: str, package: str) -> set[str]:
-    "The modules of the package that code in `package` imports by name; those around them are only passed through."
-    found = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            base = importlib.util.resolve_name("." * node.level + (node.module or ""), package) if node.level else node.module
-            within = {f"{base}.{alias.name}" for alias in node.names}
-            found |= {name for name in within if file_of(name)} or {base}
-    return {name for name in found if name.partition(".")[0] == PACKAGE.name}
 
 
 @cache
@@ -46,8 +24,7 @@ def needed(module: str) -> frozenset[Path]:
     while new:
         found |= new
         files = {name: file for name in new if (file := file_of(name))}
-        new = {other for file in files.values() for other in imported(
-            file.read_text(encoding="utf-8"), ".".join(file.relative_to(ROOT).parent.parts))} - found
+        new = {other for file in files.values() for other in imported_by(file)} - found
     return frozenset(file for name in found if (file := file_of(name)))
 
 
@@ -61,7 +38,7 @@ def code_of(notebook: Path) -> str:
 def depends_on(notebook: Path) -> set[Path]:
     "The files that can change what a notebook prints."
     code = code_of(notebook)
-    modules = set().union(*(needed(name) for name in imported(code, PACKAGE.name)))
+    modules = set().union(*(needed(name) for name in imported(code)))
     named = {(notebook.parent / name).resolve() for name in re.findall(r"[\"']([\w./-]+\.\w+)[\"']", code)}
     return {notebook, *ALWAYS, *modules, *(path for path in named if path.is_file())}
 

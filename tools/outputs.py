@@ -32,9 +32,8 @@ from nbdev.process import extract_directives
 from nbformat import NotebookNode
 
 import fresh
+from places import ROOT, notebooks
 
-ROOT = Path(__file__).resolve().parents[1]
-NBS = ROOT / "nbs"
 IN_PARALLEL = 2
 CELL_SECONDS = 300  # a cell that runs longer hangs
 
@@ -47,11 +46,6 @@ KERNEL_ENV = {
     **{name: NOWHERE for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")},
     "no_proxy": "", "NO_PROXY": "", "HF_HUB_OFFLINE": "1",
 }
-
-
-def notebooks() -> list[Path]:
-    "All notebooks of the book, in its order; not JupyterLab's copies of them."
-    return sorted(path for path in NBS.rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts)
 
 
 class Failure(Exception):

@@ -190,22 +190,26 @@ def explain(
     known, start = list(bugs), cases[0].work
     scales = [bug for bug in known if bug.factor and not math.isclose(bug.factor(start), start.scale, rel_tol=1e-3)]
     others = [bug for bug in known if bug.steps and any(bug.fits(case.work) for case in cases)]
-    tries: list[tuple[Case, Kept]] = [(case._replace(work=_scaled(case.work, scales)), {}) for case in cases]
+    tries = [_tries(cases, scales), _tries(cases, scales), _tries(cases, [])]  # two at once have the right scale
     best = None  # with a wrong scale besides, it may have as many bugs as what is tried next
     with torch.no_grad():
         for some in suspects(others, most):
             if best is not None and len(best) <= len(some):
                 return best
-            for i in _agree(tries, some):
+            for i in _agree(tries[min(len(some), 2)], some):
                 found = (scales[i - 1].about(scale=_in_words(start)), *some) if i else some
                 best = found if best is None or len(found) < len(best) else best
     return best
 
 
-def _scaled(work: Work, scales: list[Bug]) -> Work:
-    "The same with several scales at once, the right one first."
-    factors = [float(work.scale), *(bug.factor(work) for bug in scales if bug.factor)]
-    return work._replace(scale=torch.tensor(factors).to(work.q).view(-1, 1, 1, 1, 1))
+def _tries(cases: list[Case], scales: list[Bug]) -> list[tuple[Case, Kept]]:
+    "The cases with several scales at once, the right one first; and room for what is made on the way."
+    tries: list[tuple[Case, Kept]] = []
+    for case in cases:
+        factors = [float(case.work.scale), *(bug.factor(case.work) for bug in scales if bug.factor)]
+        scale = torch.tensor(factors).to(case.work.q).view(-1, 1, 1, 1, 1)
+        tries.append((case._replace(work=case.work._replace(scale=scale)), {}))
+    return tries
 
 
 def _in_words(work: Work) -> str:
