@@ -5,7 +5,6 @@
 # %% ../../../nbs/checks/bugs/flash_attention.ipynb #imports
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import torch

@@ -5,14 +5,11 @@
 # %% ../../../nbs/checks/bugs/multi_head_attention.ipynb #imports
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 
 from .self_attention import mixing, routing
-from ..stages import Bug, Step, Work, bugs_of
+from ..stages import Bug, bugs_of
 
 # %% auto #0
 __all__ = ['HEADS']
