@@ -938,6 +938,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                    'attention_nb/checks/stages.py'),
                                             'attention_nb.checks.stages._in_words': ( 'checks/stages.html#_in_words',
                                                                                       'attention_nb/checks/stages.py'),
+                                            'attention_nb.checks.stages._near': ( 'checks/stages.html#_near',
+                                                                                  'attention_nb/checks/stages.py'),
                                             'attention_nb.checks.stages._tried': ( 'checks/stages.html#_tried',
                                                                                    'attention_nb/checks/stages.py'),
                                             'attention_nb.checks.stages._tries': ( 'checks/stages.html#_tries',

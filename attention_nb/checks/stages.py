@@ -237,10 +237,15 @@ def alike(
 ) -> list[int]:  # which of them
     "Tell which of several tensors have the shape of another one and nearly its values, NaN where it is NaN."
     several = several[None] if several.ndim == seen.ndim else several
-    if several.shape[1:] != seen.shape or seen.isnan().all():
+    if several.shape[1:] != seen.shape or not seen.numel():
+        return []
+    want, flat, first = seen.flatten(), several.flatten(1), float(seen.flatten()[0])
+    if math.isnan(first) and seen.isnan().all():
         return []  # NaN everywhere is nobody's fingerprint
-    flat, want = several.flatten(1).to(seen), seen.flatten()
-    few = slice(None, None, 1 + flat.shape[1] // 64)  # a sample tells most of them apart, however wide they are
-    near = torch.isclose(flat[:, few], want[few], rtol=1e-3, atol=atol, equal_nan=True).all(1)
-    return [i for i in near.nonzero().flatten().tolist()
-            if torch.allclose(flat[i], want, rtol=1e-3, atol=atol, equal_nan=True)]
+    near = [i for i, x in enumerate(flat[:, 0].tolist()) if _near(x, first, atol)]  # one number tells most apart
+    return [i for i in near if torch.allclose(flat[i].to(want), want, rtol=1e-3, atol=atol, equal_nan=True)]
+
+
+def _near(x: float, y: float, atol: float) -> bool:
+    "Nearly the same number, as `allclose` has it."
+    return abs(x - y) <= atol + 1e-3 * abs(y) or x != x and y != y or x == y
