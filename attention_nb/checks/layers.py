@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import copy
 import math
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -17,139 +17,42 @@ from typing import Any
 import torch
 import torch.nn as nn
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
+from .bugs import known
+from attention_nb.checks.conventions import (
+    CAUSAL, MASK, OUTPUT, PLACE_ARGUMENT, heads_of, is_share, role_of, settings_of, tells_places,
+)
 from attention_nb.checks.projections import (
-    Trace,
-    agrees_with_rotation,
-    compare_with_own_weights,
-    guess_roles,
-    heads_of,
-    name_by_probes,
-    name_other_scale,
-    name_rotation_bug,
-    role_of,
+    Trace, agrees_with_rotation, compare_with_own_weights, guess_roles, name_by_probes, name_other_scale, name_rotation_bug,
     trace_layer,
 )
-from .reports import Broken, Misused, NotChecked, must_keep_dtype, must_be_tensor, must_trace, first_difference, first_line, nearly, parameters_of
-from .stages import Bug
+from .relations import Relation, attempt, listed, must_leave_alone, must_not_mind_strides
+from attention_nb.checks.reports import (
+    Broken, Misused, NotChecked, first_difference, first_line, must_be_tensor, must_keep_dtype, must_trace, nearly, parameters_of,
+)
+from .stages import Bug, sentence
 
 # %% auto #0
 __all__ = ['layer_properties']
 
 # %% ../../nbs/checks/layers.ipynb #constants
-_Properties = list[tuple[str, Callable[[], None]]]
 _Call = Callable[[Any, Tensor], Any]
 _B, _N = 3, 5  # sentences and words of the usual trial; few, for layers with a small maximum
 _LONG = (37, 23, 16, 11, 8)  # words of the long trial: the first number that it takes
-_SAY_WINDOW = "keep its size in an attribute named window, or say positions=True"
-_LEAK = (
-    "the future leaks: an output depends on words that come after it; the causal mask is missing, wrong, or comes"
-    " after the softmax"
-)
-_LARGE_LEAK = "the future leaks when its scores are large: forbidden scores need minus infinity, before the softmax"
 
 # %% ../../nbs/checks/layers.ipynb #adapter
+@dataclass(frozen=True)
 class _Layer:
     "The layer under test: a copy, in evaluation mode, called in one way whatever it returns."
 
-    def __init__(
-        self,
-        module: Any,
-        d_model: int,
-        causal: bool,
-        n_heads: int | None,
-        positions: bool | None,
-        call: _Call | None,
-        alone: bool = False,  # True: it should be multi-head attention and nothing else
-    ):
-        self.d_model, self.causal, self.positions, self.alone = d_model, causal, positions, alone
-        self.module = _copy(module)
-        self.zeros = [n for n, _ in _zero_weights(module)] if isinstance(module, nn.Module) else []  # no longer
-        self.call = call or _how_to_call(self.module, causal)
-        self.turned = not call and _as_torch(module) and not module.batch_first
-        module = self.settled(module)
-        self.fresh = _copy(module)  # one that was never called
-        self.plain = _plain_weights(self.module, d_model)
-        self.n_heads = n_heads or (heads_of(self.module) if isinstance(self.module, nn.Module) else None)
-
-    def settled(self, module: Any) -> Any:
-        "The module; if it finds its widths at the first call, a copy that has been called."
-        if isinstance(module, nn.Module) and any(map(nn.parameter.is_lazy, module.parameters())):
-            with torch.no_grad(), suppress(Exception):  # what it raises is told by the first property
-                self.call(self.module, _draw(self))
-                return self.module
-        return module
-
-    @cached_property
-    def trace(self) -> Trace:
-        "What its projections did in the usual call."
-        return self.named if self.roles is None else self.traced(self.named.x)
-
-    @cached_property
-    def named(self) -> Trace:
-        "The same, so far as their names tell what they are for."
-        return trace_layer(self.layer, _draw(self, _B, self.words), self.first)
-
-    def traced(self, x: Tensor) -> Trace:
-        "What they do in another call."
-        return trace_layer(self.layer, x, self.first, self.roles)
-
-    @property
-    def words(self) -> int:
-        "How many words it is traced with: not as many as heads, or features of a head, which tells √n from their roots."
-        h = self.n_heads or 1
-        return next((n for n in (_N, _N - 1, _N + 1) if n not in (h, self.d_model // h) and _fits(self, _B, n)), _N)
-
-    @cached_property
-    def roles(self) -> dict[str, str] | None:
-        "None if the names of its projections tell what they are for; or else the order that explains the output best."
-        if self.named.rows:
-            return None
-        x = self.named.x
-        guesses = guess_roles(self.layer, x, self.first)
-        traces = [trace_layer(self.layer, x, self.first, roles) for roles in guesses]
-        for name in (False, True):
-            found = (compare_with_own_weights(t, self.n_heads, self.causal, name=name) for t in traces)
-            said = [(bug or "", roles) for (agrees, bug), roles in zip(found, guesses) if agrees or bug]
-            if said:  # that two are exchanged may be our mistake
-                return min(said, key=lambda s: (bool(re.search("swap|change places|used as", s[0])), len(s[0])))[1]
-        return None
-
-    def first(self, m: Any, x: Tensor) -> Tensor:
-        "The output alone, of any module of its kind."
-        return _first_tensor(self.call(m, x))[0]
-
-    @cached_property
-    def verdict(self) -> tuple[bool, str | None]:
-        "Whether it agrees with its own weights, and the bug if not; the line-up can take seconds, so once is enough."
-        agrees, bug = self.unrotated
-        if bug and "a window, by accident" in bug:
-            return False, f"{bug} (if it is meant, {_SAY_WINDOW})"
-        if agrees or self.positions is False or _order_free(self):
-            return agrees, bug
-        if agrees_with_rotation(self.trace, self.n_heads, self.causal):
-            return True, None
-        if not bug and (self.positions or _positional(self)):
-            bug = name_rotation_bug(self.trace, self.n_heads, self.causal)
-        return False, bug
-
-    @cached_property
-    def unrotated(self) -> tuple[bool, str | None]:
-        "The same if it does not know the order of words."
-        window = _window(self)
-        if not self.causal or window is None or window[1] >= _N:
-            return compare_with_own_weights(self.trace, self.n_heads, self.causal)
-        name, size = window
-        for seen in (size, size + 1, size - 1):
-            if seen and compare_with_own_weights(self.trace, self.n_heads, True, seen, name=False)[0]:
-                fits = seen == size or self.positions  # some count only what lies before the word
-                return (True, None) if fits else (False, _window_bug(name, size, seen))
-        if compare_with_own_weights(self.trace, self.n_heads, True, name=False)[0]:
-            return True, None  # the setting is for something else
-        bug = compare_with_own_weights(self.trace, self.n_heads, True, size)[1]
-        if bug and "corner" not in bug:
-            return False, bug
-        return compare_with_own_weights(self.trace, self.n_heads, True)  # the setting is for something else
+    given: Any
+    d_model: int
+    causal: bool = False
+    said_heads: int | None = None
+    positions: bool | None = None
+    said_call: _Call | None = None
+    alone: bool = False  # True: it should be multi-head attention and nothing else
 
     def __call__(self, x: Tensor) -> Tensor:
         "The output, (b, n, d_out)."
@@ -159,34 +62,128 @@ class _Layer:
         "The output and whatever else is returned."
         return _first_tensor(self.call(self.module, x.clone() if x.is_contiguous() else x))
 
-    def eval(self) -> None:
-        "Evaluation mode, for layers that have one."
-        if isinstance(self.module, nn.Module):
-            self.module.eval()
+    def first(self, m: Any, x: Tensor) -> Tensor:
+        "The output alone, of any module of its kind."
+        return _first_tensor(self.call(m, x))[0]
 
-    @property
-    def layer(self) -> nn.Module:
-        "The layer, or NotChecked for a plain function."
+    @cached_property
+    def call(self) -> _Call:
+        "How it is called."
+        return self.said_call or _how_to_call(self.given, self.causal)
+
+    @cached_property
+    def module(self) -> Any:
+        "A copy; one that finds its widths at the first call has been called."
+        module = _copy(self.given)
+        if isinstance(module, nn.Module) and any(map(nn.parameter.is_lazy, module.parameters())):
+            with torch.no_grad(), suppress(Exception):  # what it raises is told by the first property
+                self.call(module, _draw(self))
+        return module
+
+    @cached_property
+    def fresh(self) -> Any:
+        "One that was never called."
+        lazy = isinstance(self.given, nn.Module) and any(map(nn.parameter.is_lazy, self.given.parameters()))
+        return _copy(self.module if lazy else self.given)
+
+    @cached_property
+    def n_heads(self) -> int | None:
+        "How many heads it has, if anybody says."
+        return self.said_heads or (heads_of(self.module) if isinstance(self.module, nn.Module) else None)
+
+    @cached_property
+    def zeros(self) -> list[str]:
+        "Weights that were all zero when it was given."
+        return [n for n, _ in _zero_weights(self.given)] if isinstance(self.given, nn.Module) else []
+
+    @cached_property
+    def words(self) -> int:
+        "How many words it is traced with: not as many as heads, or features of a head, which tells √n from their roots."
+        h = self.n_heads or 1
+        return next((n for n in (_N, _N - 1, _N + 1) if n not in (h, self.d_model // h) and _fits(self, _B, n)), _N)
+
+    @cached_property
+    def named(self) -> Trace:
+        "What its projections did in the usual call, so far as their names tell what they are for."
+        return trace_layer(self.module, _draw(self, _B, self.words), self.first)
+
+    @cached_property
+    def roles(self) -> dict[str, str] | None:
+        "None if the names of its projections tell what they are for; or else the order that explains the output best."
+        return None if self.named.rows else _best_roles(self)
+
+    @cached_property
+    def trace(self) -> Trace:
+        "What they did, whatever their names."
+        return self.named if self.roles is None else self.traced(self.named.x)
+
+    def traced(self, x: Tensor) -> Trace:
+        "What they do in another call."
+        return trace_layer(self.module, x, self.first, self.roles)
+
+    @cached_property
+    def window(self) -> tuple[str, int] | None:
+        "The name and value of a setting that says how far a word looks."
+        return next(((name, v) for name, v in settings_of(self.module, "window") if type(v) is int), None)
+
+    @cached_property
+    def cap(self) -> str | None:
+        "The name of a setting that limits the scores on purpose."
+        return next((name for name, _ in settings_of(self.module, "cap")), None)
+
+    @cached_property
+    def places(self) -> str | None:
+        "The name of something that tells the order of words."
         if not isinstance(self.module, nn.Module):
-            raise NotChecked("it is a function, not a module")
-        return self.module
+            return None
+        names = [n for n, _ in [*self.module.named_parameters(), *self.module.named_buffers(), *self.module.named_modules()]]
+        names += [n for m in self.module.modules() for n in vars(m) if not n.startswith("_")]
+        return next((n for n in names if tells_places(n)), None)
+
+    @cached_property
+    def order_free(self) -> bool:
+        "Whether it does not know the order of words."
+        try:
+            _equivariant(self)
+        except (Broken, NotChecked):
+            return False
+        return True
+
+    @cached_property
+    def unrotated(self) -> tuple[Bug, ...] | None:
+        "What is wrong by its own weights, if places are not rotated: nothing, some bugs; None if that fits nothing known."
+        return _with_window(self) if self.causal and self.window and self.window[1] < _N else _compared(self)
+
+    @cached_property
+    def verdict(self) -> tuple[Bug, ...] | None:
+        "The same, whatever is rotated."
+        found = self.unrotated
+        if any(bug.code in ("mask.window_2", "mask.window_3") for bug in found or ()):
+            return (known("window.by_accident", says=sentence(found or ())),)
+        if found == () or self.positions is False or self.order_free:
+            return found
+        if agrees_with_rotation(self.trace, self.n_heads, self.causal):
+            return ()
+        return found or (name_rotation_bug(self.trace, self.n_heads, self.causal) if self.positions or self.places else None)
 
 
-def _window(a: _Layer) -> tuple[str, int] | None:
-    "The name and value of a setting that says how far a word looks."
-    for m in a.module.modules() if isinstance(a.module, nn.Module) else ():
-        for name, v in vars(m).items():
-            named = re.fullmatch(r"_?((sliding|local|attn|attention)_)*window(_(size|len|length))?", name)
-            if named and isinstance(v, int) and not isinstance(v, bool) and v > 0:
-                return name, v
-    return None
+def _no_module(a: _Layer) -> str:
+    "Why it has no weights; empty if it may have some."
+    return "" if isinstance(a.given, nn.Module) else "it is a function, not a module"
 
 
+def _draw(a: _Layer, b: int = _B, n: int = _N, seed: int = 0) -> Tensor:
+    return torch.randn(b, n, a.d_model, generator=torch.Generator().manual_seed(seed))
+
+
+def _fits(a: _Layer, b: int, n: int) -> bool:
+    "Whether it runs for so many sentences and words."
+    return attempt(lambda: (a(_draw(a, b, n)),)) is not None
+
+# %% ../../nbs/checks/layers.ipynb #copies
 def _copy(module: Any) -> Any:
     "A copy in float32 on the CPU, so that the caller's layer is not touched."
-    if not isinstance(module, nn.Module):
-        return module
-    return _awake(_deepcopy(module).float().cpu()).eval()
+    return _awake(_deepcopy(module).float().cpu()).eval() if isinstance(module, nn.Module) else module
 
 
 def _awake(module: nn.Module) -> nn.Module:
@@ -199,6 +196,15 @@ def _awake(module: nn.Module) -> nn.Module:
             if role_of(name) and _gain(p) < 0.3:
                 p.mul_(0.6 / _gain(p))  # about that of a new nn.Linear
     return module
+
+
+def _calm(module: Any) -> Any:
+    "A copy with small matrices, so that no softmax is peaked and every word is seen a little."
+    calm = _deepcopy(module) if isinstance(module, nn.Module) else module
+    with torch.no_grad():
+        for _, p in _matrices(calm) if isinstance(calm, nn.Module) else ():
+            p.mul_(min(1.0, 0.3 / _gain(p)))
+    return calm
 
 
 def _matrices(module: nn.Module) -> list[tuple[str, nn.Parameter]]:
@@ -218,15 +224,6 @@ def _zero_weights(module: nn.Module) -> list[tuple[str, nn.Parameter]]:
     return [(n, p) for n, p in trained if not n.endswith("bias") and not p.any()]
 
 
-def _train(module: nn.Module) -> None:
-    "Training mode; but spectral norms stay as they are, which move a little at every call in training."
-    module.train()
-    for m in module.modules():
-        hooks = (type(hook).__name__ for hook in m._forward_pre_hooks.values())
-        if type(m).__name__ == "_SpectralNorm" or "SpectralNorm" in hooks:
-            m.eval()
-
-
 def _deepcopy(module: nn.Module) -> nn.Module:
     "A copy, also of a layer that keeps tensors of its last call, which cannot be copied with their history."
     kept = [t for m in module.modules() for t in _tensors_in(vars(m)) if not t.is_leaf]
@@ -242,13 +239,24 @@ def _tensors_in(value: Any) -> Iterator[Tensor]:
             yield from _tensors_in(v)
 
 
+@contextmanager
+def _training(module: Any) -> Iterator[None]:
+    "Training mode inside; but spectral norms stay as they are, which move a little at every call in training."
+    modules = list(module.modules()) if isinstance(module, nn.Module) else []
+    for m in modules:
+        hooks = [type(hook).__name__ for hook in m._forward_pre_hooks.values()]
+        m.training = type(m).__name__ != "_SpectralNorm" and "SpectralNorm" not in hooks
+    try:
+        yield
+    finally:
+        for m in modules:
+            m.training = False
+
+# %% ../../nbs/checks/layers.ipynb #how-to-call
 def _first_tensor(result: Any) -> tuple[Tensor, tuple[Any, ...]]:
     if isinstance(result, (tuple, list)) and result:
         return result[0], tuple(result[1:])
-    for field in ("last_hidden_state", "out", "output"):
-        if isinstance(getattr(result, field, None), Tensor):
-            return getattr(result, field), ()
-    return result, ()
+    return next((t for f in OUTPUT if isinstance(t := getattr(result, f, None), Tensor)), result), ()
 
 
 def _how_to_call(module: Any, causal: bool) -> _Call:
@@ -258,16 +266,12 @@ def _how_to_call(module: Any, causal: bool) -> _Call:
         return lambda m, x: _torch_mha(m, x, causal)
     if parameters is None:
         return lambda m, x: m(x)
-    options = {
-        n: True for n in ("causal", "is_causal") if n in parameters and causal and parameters[n].default is False
-    }
+    options = {n: True for n in CAUSAL if n in parameters and causal and parameters[n].default is False}
     needed = _needed(module)
-    rest = [None if re.search("mask|len|pad", n) else "x" for n in needed[1:]]
-    if len(needed) > 4 or any("pos" in n or "freq" in n or "rope" in n for n in needed[1:]):
+    if len(needed) > 4 or any(map(PLACE_ARGUMENT.search, needed[1:])):
         raise TypeError(
-            f"module: forward needs {', '.join(needed)}; say how to call it: call=lambda module, x: module(x, …)"
-        )
-    return lambda m, x: m(x, *(x if r else None for r in rest), **options)
+            f"module: forward needs {', '.join(needed)}; say how to call it: call=lambda module, x: module(x, …)")
+    return lambda m, x: m(x, *(None if MASK.search(n) else x for n in needed[1:]), **options)
 
 
 def _as_torch(module: Any) -> bool:
@@ -278,11 +282,8 @@ def _as_torch(module: Any) -> bool:
 
 def _needed(module: Any) -> list[str]:
     "The names of the arguments that it cannot do without."
-    return [
-        n
-        for n, p in (parameters_of(module) or {}).items()
-        if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-    ]
+    return [n for n, p in (parameters_of(module) or {}).items()
+            if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
 
 
 def _torch_mha(m: nn.MultiheadAttention, x: Tensor, causal: bool) -> tuple[Tensor, Any]:
@@ -301,211 +302,132 @@ def layer_properties(
     positions: bool | None = None,  # does it know the order of words (RoPE, ALiBi)? None: find out
     call: _Call | None = None,  # how to call it: call(module, x); default module(x), or module(x, x, x)
     alone: bool = False,  # should it be multi-head attention and nothing else, without a residual?
-) -> tuple[_Properties, Callable[[], str | None]]:  # the properties, and what names the bug if one fails
+) -> tuple[list[tuple[str, Callable[[], str | None]]], Callable[[], tuple[Bug, ...] | None]]:  # properties; what names the bug
     "List what every self-attention layer must do, in the order of trying."
     a = _Layer(module, d_model, causal, n_heads, positions, call, alone)
-    return list(_properties(a)), lambda: _recognise(a)
-
-
-def _properties(a: _Layer) -> Iterator[tuple[str, Callable[[], None]]]:
-    yield "it runs, and gives one row per word: (b, n, d_out)", lambda: _runs(a)
-    if a.turned:
-        yield "it takes (b, n, d_model)", lambda: _takes_words_first()
-    yield "the same inputs give the same answer in evaluation", lambda: _repeats(a)
-    yield "it agrees with attention computed from its own weights", lambda: _own_weights(a)
-    yield "nothing is kept from call to call", lambda: _stateless(a)
-    yield "sentences of a batch do not mix", lambda: _batch(a)
-    if a.causal:
-        yield (
-            "the future cannot reach the past, in evaluation and training, with and without gradients",
-            lambda: _no_future(a),
-        )
-        yield "every word reaches itself and what comes after it", lambda: _reaches(a)
-    else:
-        yield "every word reaches every output", lambda: _reaches(a)
-    yield "longer sentences are treated as short ones", lambda: _longer(a)
-    yield (
-        "reordering the words only reorders the outputs"
-        if not a.causal
-        else "the order of the past does not matter to the last word"
-    ), lambda: _ordered(a)
-    yield "training and evaluation agree when dropout is 0", lambda: _modes(a)
-    yield "dropout is off in evaluation and unbiased in training", lambda: _dropout(a)
-    yield "every parameter is registered and receives a gradient", lambda: _parameters(a)
-    yield "gradients are those of its values", lambda: _gradients(a)
-    yield "no two parameters are one", lambda: _tied(a)
-    yield "a saved state gives the same layer again", lambda: _state(a)
-    yield "one word, one sentence", lambda: _single(a)
-    yield "inputs are not modified, and need not be contiguous", lambda: _untouched(a)
-    yield "large inputs give finite values and gradients", lambda: _large(a)
-    yield "float16 and bfloat16 give finite, nearly equal values", lambda: _half(a)
-    yield "weights that it returns are weights", lambda: _returned(a)
-    yield "torch.compile and torch.export change nothing", lambda: _traced(a)
+    _ = a.call  # TypeError now, if nobody can know how
+    rows = [row for row in _RELATIONS if row.name not in _ONLY[not causal]]
+    return listed(rows, lambda: a), lambda: a.verdict
 
 # %% ../../nbs/checks/layers.ipynb #runs
-def _draw(a: _Layer, b: int = _B, n: int = _N, seed: int = 0) -> Tensor:
-    return torch.randn(b, n, a.d_model, generator=torch.Generator().manual_seed(seed))
-
-
-def _runs(a: _Layer) -> None:
+def _runs(a: _Layer) -> str | None:
     x = _draw(a)
     try:
         y, rest = a.all(x)
     except Exception as e:
-        _wrong_width(a, e)
-        raise Broken(f"x {tuple(x.shape)}: it raised {first_line(e)}", _shape_bug(a, e)) from None
+        _must_fit(a, e)
+        raise Broken(f"x {tuple(x.shape)}: it raised {first_line(e)}", _why_it_raises(a, e)) from None
     must_be_tensor(y)
     if y.shape[-1] == _N != a.d_model and any(isinstance(t, Tensor) and t.shape == x.shape for t in rest[:1]):
         shapes = f"{tuple(y.shape)} and {tuple(rest[0].shape)}"
-        raise Broken(
-            f"x {tuple(x.shape)}: it gives shapes {shapes}",
-            "it returns (weights, output), where (output, weights) is expected",
-        )
+        raise Broken(f"x {tuple(x.shape)}: it gives shapes {shapes}", known("shape.weights_and_output"))
     if y.ndim != 3 or y.shape[:2] != x.shape[:2]:
-        raise Broken(
-            f"x {tuple(x.shape)}: it gives shape {tuple(y.shape)}, expected ({_B}, {_N}, d_out)",
-            "heads, words or sentences end up in the wrong place of the output",
-        )
-    _check_finite(a, x, y)
+        shown = f"x {tuple(x.shape)}: it gives shape {tuple(y.shape)}, expected ({_B}, {_N}, d_out)"
+        raise Broken(shown, known("shape.rows"))
+    _must_be_finite(a, x, y)
+    return _remark(a)
 
 
-def _check_finite(a: _Layer, x: Tensor, y: Tensor, mode: str = "") -> None:
-    "Raise Broken if the output is not finite."
+def _remark(a: _Layer) -> str | None:
+    "How it is called, where that is not the plain way."
+    said = []
+    if not a.said_call and _as_torch(a.given) and not a.given.batch_first:
+        said += ["batch_first=False, so it takes (n, b, d_model): x was transposed for it. Handed (b, n, d_model), it attends"
+                 " over the batch"]
+    elif not a.said_call and len(needed := _needed(a.given)) > 1 and any(map(MASK.search, needed)):
+        said += [f"forward was called with {', '.join(f'{n}=None' if MASK.search(n) else f'{n}=x' for n in needed[1:])}"]
+    said += [f"{a.zeros[0]} is all zero: the copy that was tried got small numbers"] if a.zeros else []
+    return "; ".join(said) or None
+
+
+def _must_be_finite(a: _Layer, x: Tensor, y: Tensor, mode: str = "") -> None:
+    "Raise Broken if the output is not finite, or has another number of rows than the input."
+    if y.shape[:2] != x.shape[:2]:
+        raise Broken(f"x {tuple(x.shape)}{mode}: it gives shape {tuple(y.shape)}", known("length.words"))
     if not y.isfinite().all():
-        where, bug = _not_finite(a, y)
-        raise Broken(f"x {tuple(x.shape)}{mode}: NaN or infinity{where}", bug, symptom=not where)
+        where, bug = _not_finite(a, y) if y.shape[1] == _N else ("", known("values.nan_row"))
+        raise Broken(f"x {tuple(x.shape)}{mode}: NaN or infinity{where}", bug)
 
 
-def _not_finite(a: _Layer, y: Tensor) -> tuple[str, str]:
+def _not_finite(a: _Layer, y: Tensor) -> tuple[str, Bug]:
     "At which words, if not at all, and the bug."
     finite = y.isfinite().all(-1).all(0)
-    if a.causal and finite[:-1].all():
-        return " at the last word only", (
-            "the mask is inverted: the last word may attend to nothing, and the others see the future only"
-            " (nn.MultiheadAttention hides where its mask is True)"
-        )
-    if a.causal and finite[1:].all():
-        return " at the first word only", (
-            "the causal mask is off by one (diagonal): a word does not see itself, so the first sees nothing, and its"
-            " softmax is 0 / 0"
-        )
-    if a.causal and finite[-1] and not finite[:-1].any():
-        return " at all words but the last", (
-            "the softmax normalises over heads or sentences (dim=1, dim=0), not over keys (dim=-1): where the mask forbids,"
-            " all that it sums over is minus infinity, and 0 / 0 is NaN"
-        )
-    usual = "ordinary inputs already give NaN or infinity"
-    return "", usual + (": is a mask multiplied by -inf? (0 · inf is NaN: masked_fill)" if a.causal else "")
+    if a.causal and len(finite) > 1:
+        if finite[:-1].all():
+            return " at the last word only", known("mask.inverted_last")
+        if finite[1:].all():
+            return " at the first word only", known("mask.not_itself_first")
+        if finite[-1] and not finite[:-1].any():
+            return " at all words but the last", known("softmax.over_heads_or_batch")
+    hint = ": is a mask multiplied by -inf? (0 · inf is NaN: masked_fill)" if a.causal else ""
+    return "", known("values.not_finite", hint=hint)
 
 
-def _takes_words_first() -> None:
-    raise NotChecked(
-        "batch_first=False, so it takes (n, b, d_model): x was transposed for it. Handed (b, n, d_model), it attends over the"
-        " batch"
-    )
-
-
-def _wrong_width(a: _Layer, e: Exception) -> None:
+def _must_fit(a: _Layer, e: Exception) -> None:
     "Raise Misused if it takes rows of another width, or no rows at all."
     if "'indices'" in str(e):
         raise Misused("module: expected a layer over rows (b, n, d_model); got one that begins with an embedding of ids")
     linears = [m for m in a.module.modules() if isinstance(m, nn.Linear)] if isinstance(a.module, nn.Module) else []
     widths = [getattr(a.module, "embed_dim", None), *(m.in_features for m in linears)]
     for width in dict.fromkeys(w for w in widths if isinstance(w, int) and w != a.d_model):
-        try:
-            a(torch.randn(_B, _N, width))
-        except Exception:
-            continue
-        raise Misused(f"d_model: expected {width}, the width of the rows that it takes; got {a.d_model}")
+        if attempt(lambda: (a(torch.randn(_B, _N, width)),)):
+            raise Misused(f"d_model: expected {width}, the width of the rows that it takes; got {a.d_model}")
 
 
-def _shape_bug(a: _Layer, e: Exception) -> str:
+def _why_it_raises(a: _Layer, e: Exception) -> Bug:
     "Which sizes it silently needs."
-    if isinstance(e, TypeError) and "argument" in str(e) and _name_of_forward(a.module) in str(e):
-        return "it cannot be called as module(x): say how, call=lambda module, x: …"
-    if (longest := _longest(a)) > 1:
-        return (
-            f"it fails for more than {longest} words: a maximum that is too short to be checked (make it at least"
-            f" {_N + 1}), or a hard-coded length"
-        )
+    called = getattr(a.module.forward if isinstance(a.module, nn.Module) else a.module, "__qualname__", "")
+    if isinstance(e, TypeError) and "argument" in str(e) and called in str(e):
+        return known("shape.call")
+    if (longest := next((n - 1 for n in range(1, _N) if not _fits(a, _B, n)), _N - 1)) > 1:
+        return known("shape.maximum", longest=longest, least=_N + 1)
     h = a.n_heads or _N  # nobody knows: then what was tried anyway
-    trials = {
-        "only for a single sentence: the batch is mixed up with another axis": (1, _N),
-        "only when there are as many sentences as words: the axes of batch and sequence are mixed up": (_N, _N),
-        "only when there are as many words as d_model: .T or a transpose turns the wrong axes": (_B, a.d_model),
-        "only when there are as many words as heads: the axes of heads and sequence are mixed up": (_B, h),
-        "only when batch, words and heads are equal: axes are mixed up, as by .T on three or four dimensions": (
-            h,
-            h,
-        ),
-        "only for one word at a time": (_B, 1),
-    }
-    for why, (b, n) in trials.items():
-        if _fits(a, b, n):
-            return f"it works {why}"
-    for n in (2, 3, 4, 6, 8, 10, 12, 16, 32):
-        if _fits(a, _B, n):
-            return f"it works only for {n} words: a length is hard-coded"
+    sizes = (1, _N), (_N, _N), (_B, a.d_model), (_B, h), (h, h), (_B, 1)
+    codes = "one_sentence", "sentences_words", "words_width", "words_heads", "all_equal", "one_word"
+    if code := next((code for code, (b, n) in zip(codes, sizes) if _fits(a, b, n)), ""):
+        return known(f"shape.{code}")
+    if n := next((n for n in (2, 3, 4, 6, 8, 10, 12, 16, 32) if _fits(a, _B, n)), 0):
+        return known("shape.only_length", n=n)
     if len(needed := _needed(a.module)) > 1:
-        return f"forward needs {', '.join(needed)}, and was called with x for each: say how, call=lambda module, x: …"
-    kind = type(e).__name__
-    if isinstance(e, (AttributeError, NameError, ImportError, TypeError, NotImplementedError)):
-        return f"an error of the code, whatever the sizes: it raises {kind}"
-    return f"it fails on an input of shape (b, n, d_model) with {kind}: sizes that do not fit, or a wrong d_model"
+        return known("shape.arguments", needed=", ".join(needed))
+    at_once = isinstance(e, (AttributeError, NameError, ImportError, TypeError, NotImplementedError))
+    return known("code.error" if at_once else "shape.input", error=type(e).__name__)
+
+# %% ../../nbs/checks/layers.ipynb #own-facts
+def _compared(a: _Layer, window: int | None = None, most: int = 2) -> tuple[Bug, ...] | None:
+    "What its own weights tell if words look so far back."
+    return compare_with_own_weights(a.trace, a.n_heads, a.causal, window, most)
 
 
-def _name_of_forward(module: Any) -> str:
-    "What Python calls it in its messages."
-    return getattr(module.forward if isinstance(module, nn.Module) else module, "__qualname__", "")
+def _with_window(a: _Layer) -> tuple[Bug, ...] | None:
+    "The same for a layer with a setting that says so."
+    name, size = a.window or ("", 0)
+    for seen in (size, size + 1, size - 1):
+        if seen and _compared(a, seen, 0) == ():
+            fits = seen == size or a.positions  # some count only what lies before the word
+            return () if fits else (known("window.size", name=name, size=size, seen=seen),)
+    if _compared(a, most=0) == ():
+        return ()  # the setting is for something else
+    found = _compared(a, size)
+    corners = ("mask.lower_right", "mask.upper_left")  # no window: the setting is for something else
+    return found if found and not any(bug.code in corners for bug in found) else _compared(a)
 
 
-def _fits(a: _Layer, b: int, n: int) -> bool:
-    "Whether it runs for so many sentences and words."
-    try:
-        a(_draw(a, b, n))
-    except Exception:
-        return False
-    return True
+def _best_roles(a: _Layer) -> dict[str, str] | None:
+    "Of all orders of projections without telling names, that which explains the output best."
+    x, guesses = a.named.x, guess_roles(a.module, a.named.x, a.first)
+    traces = [trace_layer(a.module, x, a.first, roles) for roles in guesses]
+    for most in (0, 1):
+        found = [compare_with_own_weights(t, a.n_heads, a.causal, most=most) for t in traces]
+        said = [(_odd(bugs), roles) for bugs, roles in zip(found, guesses) if bugs is not None]
+        if said:
+            return min(said, key=lambda each: each[0])[1]
+    return None
 
 
-def _longest(a: _Layer) -> int:
-    "The number of words up to which it runs; 0 if not even for one."
-    return next((n - 1 for n in range(1, _N) if not _fits(a, _B, n)), _N - 1)
-
-# %% ../../nbs/checks/layers.ipynb #own
-def _pure(a: _Layer, t: Trace) -> bool:
-    "Whether it has nothing but projections, so that its numbers must be those of plain attention."
-    return (
-        not t.strangers
-        and t.even
-        and _as_wide(t)
-        and a.positions is not True
-        and _order_free(a)
-        and {"q", "k", "v"}
-        <= t.rows.keys() | ({"q", "k", "v"} if "qkv" in t.rows else {"k", "v"} if "kv" in t.rows else set())
-    )
-
-
-def _as_wide(t: Trace) -> bool:
-    "Whether neither queries nor values alone are twice as wide as the context: they hold a gate, too."
-    q, v = (sum(r.shape[-1] for r in t.rows.get(role, [])) for role in "qv")
-    return t.context is None or sorted((q > t.inner, v > t.inner)) != [False, True] or 2 * t.inner not in (q, v)
-
-
-def _probed(a: _Layer, t: Trace) -> str | None:
-    "What probes find; a layer that they do not fit is not at fault."
-    try:
-        return name_by_probes(t, a.layer, a.first, a.n_heads, a.causal)
-    except Exception:
-        return None
-
-
-def _order_free(a: _Layer) -> bool:
-    try:
-        _equivariant(a)
-    except (Broken, NotChecked):
-        return False
-    return True
+def _odd(bugs: tuple[Bug, ...]) -> tuple[bool, int]:
+    "How odd an explanation is: that two are exchanged may be our mistake."
+    return any(bug.code.startswith("route.") or bug.code.endswith("transposed") for bug in bugs), len(bugs)
 
 
 def _reference(make: Callable[[], Any]) -> Any:
@@ -517,93 +439,82 @@ def _reference(make: Callable[[], Any]) -> Any:
     except Exception as e:
         raise NotChecked(f"no reference could be built: {first_line(e, 60)}") from None
 
-
+# %% ../../nbs/checks/layers.ipynb #own
 def _own_weights(a: _Layer) -> None:
-    if isinstance(a.layer, torch.jit.ScriptModule):
+    if isinstance(a.module, torch.jit.ScriptModule):
         raise NotChecked("no reference could be built: PyTorch has no hooks for a ScriptModule")
     t = _reference(lambda: a.trace)
-    for role, names in t.names.items():
-        never = [n for n in names if not t.calls[n]]
-        twice = [n for other in "qkv" for n in t.names.get(other, []) if t.calls[n] > 1]
-        if never and role in "qkv" and t.rows:
-            used = f", and {twice[0]} is called {t.calls[twice[0]]} times" if twice else ""
-            bare = ", or what it gives is detached" if never[0] in dict(a.layer.named_parameters()) else ""
-            raise Broken(
-                f"in one call {never[0]} is never {'used' if bare else 'called'}{used}",
-                f"{never[0]} is not used{bare}" + (f": {twice[0]} is used in its place" if twice else ""),
-            )
-    if not t.rows:
-        _not_linear(a)
-        raise NotChecked("its projections were not recognised, neither by their names nor by what they do")
-    if twice := [n for n in t.names.get("out", []) if t.calls[n] > 1 and len(t.names["out"]) == 1]:
-        raise Broken(
-            f"in one call {twice[0]} is called {t.calls[twice[0]]} times", f"{twice[0]} is applied more than once"
-        )
-    width = sum(r.shape[-1] for r in t.rows.get("q", []))
+    _all_used(a, t)
+    width = t.width("q")
     if a.n_heads and len(t.rows.get("q", [])) == 1 and width % a.n_heads and a.d_model % a.n_heads:
         raise Misused(f"n_heads: expected a divisor of the width of its queries, {width}; got {a.n_heads}")
-    if cap := _capped(a):
-        raise NotChecked(f"its scores are not plain ({cap})")
-    agrees, bug = _reference(lambda: a.verdict)
-    if agrees:
+    if a.cap:
+        raise NotChecked(f"its scores are not plain ({a.cap})")
+    if (found := _reference(lambda: a.verdict)) == ():
         return _after_projection(a, t)
-    where = (
-        f"x {tuple(t.x.shape)}, {a.n_heads or '?'} heads: the context is not softmax(q kᵀ / √d_head) v of its own"
-        " q, k and v"
-    )
-    if bug and a.positions and "by accident" in bug:
+    if found and found[0].code == "window.by_accident" and a.positions:
         raise NotChecked("it attends to a window")
-    if bug:
-        raise Broken(where, bug)
-    if not _pure(a, t):
-        if bug := _probed(a, t):
-            raise Broken(f"x {tuple(t.x.shape)}, {a.n_heads or '?'} heads: tried with values and keys of our own", bug)
-        why = "its numbers depend on order, or on more than q, k and v"
-        if t.strangers:
-            why = f"it also has {', '.join(t.strangers[:3])}"
-        elif not _as_wide(t):
-            why = "queries or values are twice as wide as the context: is there a gate in them?"
-        elif not t.even:
-            why = f"{t.names['qkv'][0]} holds queries, keys and values in a way not known here"
+    heads = f"x {tuple(t.x.shape)}, {a.n_heads or '?'} heads"
+    where = f"{heads}: the context is not softmax(q kᵀ / √d_head) v of its own q, k and v"
+    if found:
+        raise Broken(where, found)
+    if why := _more_than_projections(a, t):
+        if bugs := attempt(lambda: name_by_probes(t, a.module, a.first, a.n_heads, a.causal)):
+            raise Broken(f"{heads}: tried with values and keys of our own", bugs)
         raise NotChecked(f"no reference could be built: {why}")
-    if bug := name_other_scale(t, a.n_heads, a.causal):
-        raise Broken(where, bug)
-    unknown = "its numbers are not softmax(q kᵀ / √d_head) v of its own projections, and they fit no bug known here"
-    raise Broken(where, Bug("layer.unknown", unknown), symptom=True)
+    raise Broken(where, name_other_scale(t, a.n_heads, a.causal) or known("layer.unknown"))
 
 
-def _not_linear(a: _Layer) -> None:
+def _all_used(a: _Layer, t: Trace) -> None:
+    "Raise Broken for projections that are not used, or used twice, NotChecked if there are none."
+    for role in "qkv" if t.rows else "":
+        if never := [n for n in t.names.get(role, []) if not t.calls[n]]:
+            twice = [n for other in "qkv" for n in t.names.get(other, []) if t.calls[n] > 1]
+            bare = never[0] in dict(a.module.named_parameters())
+            shown = f"in one call {never[0]} is never {'used' if bare else 'called'}"
+            shown += f", and {twice[0]} is called {t.calls[twice[0]]} times" if twice else ""
+            facts = {"detached": ", or what it gives is detached" * bare, "instead": f": {twice[0]} is used in its place" if twice else ""}
+            raise Broken(shown, known("project.unused", name=never[0], **facts))
+    if not t.rows:
+        _must_not_be_linear(a)
+        raise NotChecked("its projections were not recognised, neither by their names nor by what they do")
+    if twice := [n for n in t.names.get("out", []) if t.calls[n] > 1 and len(t.names["out"]) == 1]:
+        raise Broken(f"in one call {twice[0]} is called {t.calls[twice[0]]} times", known("project.twice", name=twice[0]))
+
+
+def _must_not_be_linear(a: _Layer) -> None:
     "A softmax of scores is no linear function of the words, so a layer that is one has none."
     x, y = _draw(a), _draw(a, seed=1)
-    both, apart = a(x + y) + a(0 * x), a(x) + a(y)
-    if nearly(both, apart):
-        raise Broken("f(x + y) + f(0) = f(x) + f(y)", "no attention: the output is a linear function of the words, as if"
-                     " no scores went through a softmax")
+    if nearly(a(x + y) + a(0 * x), a(x) + a(y)):
+        raise Broken("f(x + y) + f(0) = f(x) + f(y)", known("values.linear"))
 
 
-def _capped(a: _Layer) -> str | None:
-    "The name of a setting that limits the scores on purpose."
-    names = (n for m in a.layer.modules() for n, v in vars(m).items() if isinstance(v, (int, float)) and v)
-    return next((n for n in names if re.search(r"^cap$|soft_?cap|logits?_(soft_?)?cap|attn_?cap|add_zero_attn", n)), None)
+def _more_than_projections(a: _Layer, t: Trace) -> str:
+    "Why its numbers need not be those of plain attention; empty if they must be."
+    if t.strangers:
+        return f"it also has {', '.join(t.strangers[:3])}"
+    if t.context is not None and (t.width("q") > t.inner) != (t.width("v") > t.inner) and 2 * t.inner in (t.width("q"), t.width("v")):
+        return "queries or values are twice as wide as the context: is there a gate in them?"
+    if not t.even:
+        return f"{t.names['qkv'][0]} holds queries, keys and values in a way not known here"
+    told = any(roles <= t.rows.keys() for roles in ({"q", "k", "v"}, {"q", "kv"}, {"qkv"}))
+    return "" if told and a.positions is not True and a.order_free else "its numbers depend on order, or on more than q, k and v"
 
 
 def _after_projection(a: _Layer, t: Trace) -> None:
-    "Nothing should come on top of the output projection, unless the layer is more than attention."
-    if a.alone and not t.strangers and t.projected is not None and not nearly(t.out, t.projected):
-        bug = "the output is not what the output projection gave: something is added, scaled or cut off after it"
-        if t.out.shape == t.x.shape == t.projected.shape and nearly(t.out, t.projected + t.x):
-            bug = (
-                "a residual is added: the input comes on top of the output projection (a block adds it, not"
-                " attention)"
-            )
-        raise Broken(
-            first_difference(t.out, t.projected) if t.out.shape == t.projected.shape else "another shape", bug
-        )
-
-
-def _recognise(a: _Layer) -> str | None:
-    "The bug that explains its numbers, when a property failed and its weights tell."
-    return a.verdict[1]
+    "Nothing should come on top of the output projection, unless the layer is more than attention; a constant never."
+    if t.strangers or t.projected is None or nearly(t.out, t.projected):
+        return
+    if t.out.shape != t.projected.shape:
+        if a.alone:
+            raise Broken("another shape", known("project.more"))
+        return
+    other = a.traced(_draw(a, _B, a.words, seed=2))
+    same = other.projected is not None and nearly(other.out - other.projected, t.out - t.projected, 1e-5)
+    code = "constant" if t.bias is None and same else "more"
+    code = "residual" if t.out.shape == t.x.shape and nearly(t.out, t.projected + t.x) else code
+    if a.alone or code == "constant":
+        raise Broken(first_difference(t.out, t.projected), known(f"project.{code}"))
 
 # %% ../../nbs/checks/layers.ipynb #calls
 def _repeats(a: _Layer) -> None:
@@ -611,40 +522,23 @@ def _repeats(a: _Layer) -> None:
     with torch.no_grad():
         first, second = a(x), a(x)
     if not nearly(first, second, 1e-5, equal_nan=True):
-        raise Broken(f"called twice in evaluation: {first_difference(second, first, 1e-5)}", _chance_or_state(a, x), last=True)
-    _check_finite(a, x, first, ", without gradients")
+        shown = f"called twice in evaluation: {first_difference(second, first, 1e-5)}"
+        raise Broken(shown, _chance_or_state(a, x), last=True)
+    _must_be_finite(a, x, first, ", without gradients")
     y = a(x)
     if not nearly(y.detach(), first, 1e-4):
-        raise Broken(
-            f"with and without gradients: {first_difference(y, first, 1e-4)}",
-            "it behaves differently under no_grad: another path, or no mask there",
-        )
+        raise Broken(f"with and without gradients: {first_difference(y, first, 1e-4)}", known("mode.no_grad"))
 
 
-def _chance_or_state(a: _Layer, x: Tensor) -> str:
+def _chance_or_state(a: _Layer, x: Tensor) -> Bug:
     "Why two calls differ: modules that eval() does not reach, something kept, or chance."
     if isinstance(a.module, nn.Module) and (hidden := _unregistered(a.module)):
-        return f"{_not_registered(hidden)}; so eval() does not reach them either, and their dropout stays on"
-    outs = []
-    with torch.no_grad(), suppress(Exception):
-        for _ in range(2):
-            torch.manual_seed(0)
-            outs.append(a(x))
-    if len(outs) < 2 or not nearly(outs[0], outs[1], 1e-5):
-        return "something is kept from call to call (a cache, a state): the same inputs give other answers"
-    return (
-        "dropout, or other chance, is on in evaluation: F.dropout needs training=self.training, nn.Dropout must"
-        " be an attribute; or weights are drawn anew in forward" + _made_anew(a)
-    )
-
-
-def _made_anew(a: _Layer) -> str:
-    "Whether forward makes its parameters."
-    return (
-        ""
-        if not isinstance(a.module, nn.Module) or any(True for _ in a.module.parameters())
-        else " (it has no parameters of its own)"
-    )
+        return known("dropout.unreached", name=hidden)
+    outs = [attempt(lambda: (torch.manual_seed(0), a(x).detach())[1]) for _ in range(2)]
+    if outs[1] is None or not nearly(outs[0], outs[1], 1e-5):
+        return known("state.kept")
+    bare = isinstance(a.module, nn.Module) and not any(True for _ in a.module.parameters())
+    return known("dropout.in_evaluation", anew=" (it has no parameters of its own)" * bare)
 
 
 def _stateless(a: _Layer) -> None:
@@ -657,173 +551,117 @@ def _stateless(a: _Layer) -> None:
         except Exception as e:
             if n > _N:
                 continue  # a layer may have a maximum
-            raise Broken(
-                f"after a call with n = {_N}, one with b = {b}, n = {n} raised {first_line(e)}",
-                "it works for one length only: a mask, a cache or a size is kept from the first call, or"
-                " hard-coded",
-            ) from None
+            shown = f"after a call with n = {_N}, one with b = {b}, n = {n} raised {first_line(e)}"
+            raise Broken(shown, known("length.only")) from None
     if not nearly(a(x), first, 1e-5):
-        raise Broken(
-            "called again after other inputs, it gives another answer",
-            "something is kept from call to call (a cache, a state)",
-        )
+        raise Broken("called again after other inputs, it gives another answer", known("state.kept"))
 
 
 def _short_then_long(a: _Layer, x: Tensor, want: Tensor) -> None:
     "A layer that has seen a short sentence first must do as well on a longer one."
     if not isinstance(a.fresh, nn.Module):
         return
-    fresh = _deepcopy(a.fresh)
+    fresh, shown = _deepcopy(a.fresh), f"first n = {_N - 3}, then n = {_N}: "
     a.call(fresh, _draw(a, _B, _N - 3, seed=7))
-    bug = (
-        "something is kept from the first call, such as a mask of its length: longer sentences are not masked to"
-        " their end"
-    )
     try:
         got = a.first(fresh, x)
     except Exception as e:
-        raise Broken(f"first n = {_N - 3}, then n = {_N}: it raised {first_line(e)}", bug) from None
+        raise Broken(f"{shown}it raised {first_line(e)}", known("state.first_length")) from None
     if not nearly(got, want):
-        raise Broken(f"first n = {_N - 3}, then n = {_N}: {first_difference(got, want)}", bug)
+        raise Broken(f"{shown}{first_difference(got, want)}", known("state.first_length"))
 
 
 def _batch(a: _Layer) -> None:
     x = _draw(a)
     together = a(x)
     for i in range(_B):
-        alone = a(x[i : i + 1])
-        if not nearly(alone, together[i : i + 1]):
-            raise Broken(
-                f"sentence {i} alone and in a batch of {_B}: {first_difference(alone, together[i:i + 1])}",
-                _mix_bug(a, x),
-                symptom=True,
-            )
+        if not nearly(alone := a(x[i : i + 1]), together[i : i + 1]):
+            shown = f"sentence {i} alone and in a batch of {_B}: {first_difference(alone, together[i:i + 1])}"
+            raise Broken(shown, _mixed(a, x))
     moved = x.clone()
     moved[1] = -2 * moved[1] + 1
     if not nearly(a(moved)[0], together[0]):
-        raise Broken("changing sentence 1 moves sentence 0", _mix_bug(a, x), symptom=True)
+        raise Broken("changing sentence 1 moves sentence 0", _mixed(a, x))
 
 
-def _mix_bug(a: _Layer, x: Tensor) -> str:
+def _mixed(a: _Layer, x: Tensor) -> Bug:
     "Sentences mix; is it because the axes are the other way round?"
     moved = x.clone()
     moved[:, 0] = -2 * moved[:, 0] + 1  # the first word: all others see it, in a causal layer too
-    try:
-        if nearly(a(moved)[:, 1:], a(x)[:, 1:]):
-            return (
-                "it attends over the batch, not over the sentence: it expects (n, b, d_model) (batch_first=False?),"
-                " or axes are swapped"
-            )
-    except Exception:
-        pass
-    return "sentences of a batch mix: a softmax, a mean, a reshape or a view runs over the axis of the batch"
+    return known("batch.axes" if attempt(lambda: nearly(a(moved)[:, 1:], a(x)[:, 1:])) else "batch.mixes")
 
 # %% ../../nbs/checks/layers.ipynb #future
 def _no_future(a: _Layer) -> None:
-    for training in (False, True):
-        for grad in (False, True):
-            _leak(a, training, grad)
-    a.eval()
+    for training, grad, size in product((False, True), (False, True), (1.0, 300.0)):
+        _must_hide(a, _draw(a) * size, training, grad)  # large scores find a stand-in for minus infinity that is too small
     whole = a(x := _draw(a))
     for n in (_N - 2, _N - 1):
-        shorter = a(x[:, :n])
-        if not nearly(shorter, whole[:, :n]):
-            raise Broken(
-                f"the first {n} of {_N} words alone: {first_difference(shorter, whole[:, :n])}",
-                "an output depends on how long the sentence is: the mask is for another length, or words are counted",
-                symptom=True,
-            )
+        if not nearly(shorter := a(x[:, :n]), whole[:, :n]):
+            shown = f"the first {n} of {_N} words alone: {first_difference(shorter, whole[:, :n])}"
+            raise Broken(shown, known("length.counted"))
 
 
-def _leak(a: _Layer, training: bool, grad: bool) -> None:
-    for size in (1.0, 300.0):  # large scores find a stand-in for minus infinity that is not small enough
-        _leak_at(a, _draw(a) * size, training, grad)
+def _must_hide(a: _Layer, x: Tensor, training: bool, grad: bool) -> None:
+    "Raise Broken if changing a word moves an earlier output."
+    mode, usual = f"{'training' if training else 'evaluation'}{'' if grad else ', without gradients'}", x.abs().max() < 10
+    before = _run(a, x, training, grad)
+    if usual:
+        _must_be_finite(a, x, before, f", {mode}")
+    atol = 1e-4 * max(1.0, before.abs().nan_to_num().max().item())
+    for j, factor in product(range(_N - 1, 0, -1), (1.0, 100.0)):
+        other = x.clone()
+        other[:, j] = -factor * other[:, j] + 1
+        moved = ((_run(a, other, training, grad) - before).abs().amax((0, 2)).nan_to_num(nan=math.inf) > atol)[:j]
+        if moved.any():
+            held = not (training or grad) and isinstance(a.module, nn.Module)
+            held = held and bool(((_run(a, x, True, False) - _run(a, other, True, False)).abs()[:, :j] <= atol).all())
+            shown = f"{mode}: changing word {j} moves output {int(moved.nonzero()[0])}{' in training' * training}"
+            raise Broken(shown, known(_leak(a, training, grad, held) or ("mask.leaks" if factor == 1 and usual else "mask.leaks_if_large")))
 
 
-def _leak_at(a: _Layer, x: Tensor, training: bool, grad: bool) -> None:
-    if isinstance(a.module, nn.Module) and training:
-        _train(a.module)
-
-    def run(t: Tensor) -> Tensor:
-        torch.manual_seed(0)  # the same dropout both times
-        with torch.set_grad_enabled(grad):
-            return a(t.clone().requires_grad_(grad)).detach()
-
-    try:
-        before = run(x)
-        atol = 1e-4 * max(1.0, before.abs().nan_to_num().max().item())
-        for j, factor in product(range(_N - 1, 0, -1), (1.0, 100.0)):
-            other = x.clone()
-            other[:, j] = -factor * other[:, j] + 1
-            moved = ((run(other) - before).abs().amax((0, 2)).nan_to_num(nan=math.inf) > atol)[:j]
-            if moved.any():
-                mode = f"{'training' if training else 'evaluation'}{'' if grad else ', without gradients'}"
-                where = f"output {int(moved.nonzero()[0])}{' in training' if training else ''}"
-                small = factor == 1 and x.abs().max() < 10
-                held = not (training or grad) and _holds_in_training(a, x, other, j, atol)
-                bug = _leak_bug(a, training, grad, held) or (_LEAK if small else _LARGE_LEAK)
-                raise Broken(f"{mode}: changing word {j} moves {where}", bug, symptom=bug == _LEAK)
-    finally:
-        a.eval()
+def _run(a: _Layer, x: Tensor, training: bool, grad: bool = True, seed: int = 0) -> Tensor:
+    "The output in some mode, always with the same dropout."
+    torch.manual_seed(seed)
+    with torch.set_grad_enabled(grad), _training(a.module) if training else suppress():
+        return a(x.clone().requires_grad_(grad)).detach()
 
 
-def _leak_bug(a: _Layer, training: bool, grad: bool, held: bool) -> str:
+def _leak(a: _Layer, training: bool, grad: bool, held: bool) -> str:
     "Why the future leaks in one mode and not in others, if so. (Evaluation without gradients is tried first.)"
-    if training and _normalises_batch(a.module):
-        return (
-            "the future leaks in training through batch normalisation, whose mean is over all words and"
-            " sentences (use LayerNorm)"
-        )
     if training:
-        return "the future leaks in training, not in evaluation: the mask is applied in evaluation only"
-    if grad:
-        return "the future leaks with gradients on, not without: the mask is on one path only"
-    if held:
-        return (
-            "the future leaks in evaluation, not in training: the mask is applied in training only"
-            " (is_causal=self.training?)"
-        )
-    return ""
+        return "mode.batch_norm" if _normalises_batch(a.module) else "mode.mask_in_evaluation"
+    return "mode.mask_without_gradients" if grad else "mode.mask_in_training" if held else ""
 
 
-def _holds_in_training(a: _Layer, x: Tensor, other: Tensor, j: int, atol: float) -> bool:
-    "Whether inputs that differ from word `j` on give the same before it in training."
-    if not isinstance(a.module, nn.Module):
-        return False
-    _train(a.module)
-    outs = []
-    for t in (x, other):
-        torch.manual_seed(0)
-        outs.append(a(t).detach()[:, :j])
-    a.eval()
-    return bool(((outs[0] - outs[1]).abs() <= atol).all())
+def _normalises_batch(module: Any) -> bool:
+    return isinstance(module, nn.Module) and any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in module.modules())
 
-
+# %% ../../nbs/checks/layers.ipynb #reach
 def _reaches(a: _Layer) -> None:
-    reach, window = _reach(a), _window(a)
+    reach = _reach(a)
     expected = torch.ones(_N, _N, dtype=torch.bool)
     expected = expected.tril() if a.causal else expected
     missing = expected & ~reach
     if not missing.any():
         return
-    if window and (a.positions or _as_set(a, reach, window[1])):
-        raise NotChecked(f"it attends to a window ({window[0]} = {window[1]})")
+    if a.window and (a.positions or _as_set(a, reach, a.window[1])):
+        raise NotChecked(f"it attends to a window ({a.window[0]} = {a.window[1]})")
     j, i = (int(at) for at in missing.T.nonzero()[0])
+    raise Broken(f"changing word {j} does not move output {i}", _why_unseen(a, reach, missing), symptom=True)
+
+
+def _why_unseen(a: _Layer, reach: Tensor, missing: Tensor) -> Bug:
+    "What kind of mask leaves these words unseen."
     seen = int(reach[-1].sum())
     if missing.diagonal().any():
-        bug = "a word does not see itself: the causal mask is off by one (diagonal)"
-    elif not a.causal and missing.equal(expected.triu(1)):
-        bug = "a causal mask is on, though causal=False was said: later words do not reach earlier outputs"
-    elif a.positions:
+        return known("mask.no_word_itself")
+    if not a.causal and missing.equal(torch.ones_like(missing).triu(1)):
+        return known("mask.causal_unsaid")
+    if a.positions:
         raise NotChecked("it attends to a window")
-    elif window and a.causal and _as_set(a, reach, seen):
-        bug = _window_bug(*window, seen)
-    else:
-        bug = (
-            f"some words are never seen: a mask is too narrow (a window? if it is meant, {_SAY_WINDOW}), a slice is off"
-            " by one, or the mask is upside down (triu for tril)"
-        )
-    raise Broken(f"changing word {j} does not move output {i}", bug, symptom=True)
+    if a.window and a.causal and _as_set(a, reach, seen):
+        return known("window.size", name=a.window[0], size=a.window[1], seen=seen)
+    return known("mask.narrow")
 
 
 def _reach(a: _Layer) -> Tensor:
@@ -834,8 +672,7 @@ def _reach(a: _Layer) -> Tensor:
         other = x.clone()
         other[:, j] = -other[:, j] + 1
         moved.append((a(other) - before).abs().amax((0, 2)) > 1e-6)
-    flat = _moved(a, _N, _calm(a.module))[1]  # a peaked softmax hides words, a flat one none
-    return torch.stack(moved, -1) | flat
+    return torch.stack(moved, -1) | _moved(a, _N, _calm(a.module))[1]  # a peaked softmax hides words, a flat one none
 
 
 def _as_set(a: _Layer, reach: Tensor, window: int) -> bool:
@@ -845,18 +682,15 @@ def _as_set(a: _Layer, reach: Tensor, window: int) -> bool:
         return reach.equal((back >= 0) & (back < window))
     return any(reach.equal(back.abs() <= side) for side in (window // 2, window - 1, window))
 
-
-def _window_bug(name: str, size: int, seen: int) -> str:
-    return (
-        f"the window is off: {name} = {size}, but a word sees {seen} words, itself included (if that is meant, say"
-        " positions=True)"
-    )
-
 # %% ../../nbs/checks/layers.ipynb #longer
-def _longer(a: _Layer) -> None:
-    n = next((n for n in _LONG if _fits(a, 2, n) and a(_draw(a, 2, n)).shape[:2] == (2, n)), 0)
+def _longer(a: _Layer) -> str | None:
+    for n in range(1, _N + 3):
+        if (y := attempt(lambda: a(_draw(a, 2, n)))) is not None:
+            _must_be_finite(a, _draw(a, 2, n), y)
+    n = next((n for n in _LONG if _fits(a, 2, n)), 0)
     if not n:
         raise NotChecked(f"it takes fewer than {_LONG[-1]} words")
+    _must_be_finite(a, x := _draw(a, 2, n), a(x))
     allowed = torch.ones(n, n, dtype=torch.bool)
     allowed = allowed.tril() if a.causal else allowed
     surely, reach = _moved(a, n, a.module)
@@ -864,23 +698,24 @@ def _longer(a: _Layer) -> None:
         raise NotChecked("in short ones the future leaks already")
     if (leaks := surely & ~allowed).any():
         i, j = (int(at) for at in leaks.nonzero()[0])
-        raise Broken(
-            f"{n} words: changing word {j} moves output {i}",
-            f"the future leaks in longer sentences, from output {i} on: the mask is for shorter ones (a hard-coded"
-            " size?)",
-        )
+        raise Broken(f"{n} words: changing word {j} moves output {i}", known("length.future", first=i))
     if name := _part_only(a, n):
         raise NotChecked(f"it may attend to a part of them ({name})")
-    if a.positions or not _order_free(a):
+    _must_see_all(a, n, allowed, reach)
+    return f"the longest sentence had {n} words: it takes no {_LONG[0]}" if n != _LONG[0] else None
+
+
+def _must_see_all(a: _Layer, n: int, allowed: Tensor, reach: Tensor) -> None:
+    "Raise Broken if many words are out of sight, or the numbers are wrong."
+    if a.positions or not a.order_free:
         return
     unseen = _unseen(allowed, reach)
-    if isinstance(a.module, nn.Module) and not _capped(a) and not _strange(a):
-        if _agrees(a, n):
+    if isinstance(a.module, nn.Module) and not a.cap and attempt(lambda: a.unrotated) == ():
+        traces = (a.traced(size * _draw(a, 2, n)) for size in (1.0, 0.1))  # small words: less is rounded
+        if any(compare_with_own_weights(t, a.n_heads, a.causal, most=0) == () for t in traces):
             return
-        raise Broken(
-            f"{n} words: the context is not softmax(q kᵀ / √d_head) v of its own q, k and v",
-            unseen or f"it is right for {_N} words and wrong for {n}: a length is hard-coded, or counted in",
-        )
+        shown = f"{n} words: the context is not softmax(q kᵀ / √d_head) v of its own q, k and v"
+        raise Broken(shown, unseen or known("length.long", few=_N, many=n))
     if unseen and (unseen := _unseen(allowed, _moved(a, n, _calm(a.module))[1])):
         raise Broken(f"{n} words: many do not move outputs that they should", unseen)
 
@@ -903,332 +738,228 @@ def _moved(a: _Layer, n: int, module: Any) -> tuple[Tensor, Tensor]:
 
 def _part_only(a: _Layer, n: int) -> str | None:
     "The name and value of a setting that says that not every word is seen."
-    named = re.compile("window|local|chunk|block|band|span|radius|neighbo|bucket|segment|dilat|stride|sparse")
-    modules = a.module.modules() if isinstance(a.module, nn.Module) else ()
-    settings = ((k, v) for m in modules for k, v in vars(m).items() if named.search(k))
-    return next((f"{k} = {v}" for k, v in settings if type(v) is int and 0 < v < n), None)
+    return next((f"{k} = {v}" for k, v in settings_of(a.module, "part") if type(v) is int and v < n), None)
 
 
-def _unseen(allowed: Tensor, reach: Tensor) -> str:
+def _unseen(allowed: Tensor, reach: Tensor) -> Bug | None:
     "The bug, if the far words or the last words of a sentence move nothing; a single silent pair proves little."
     n = len(allowed)
     i, j = (allowed & reach & ~torch.eye(n, dtype=torch.bool)).nonzero().T
     if not len(i) or (last := int(j.max())) < n - 4:
-        first = last + 1 if len(i) else 0
-        return f"words after the first {first} are never seen: keys are cut off (a hard-coded length?)"
-    if (widest := int((i - j).abs().max())) < n - 5:
-        return (
-            f"no word sees one more than {widest} places away: a mask is too narrow (a window? if it is meant,"
-            f" {_SAY_WINDOW})"
-        )
-    return ""
-
-
-def _strange(a: _Layer) -> bool:
-    "Whether it did not agree with its own weights for few words, so that it need not for many."
-    try:
-        return a.unrotated != (True, None)
-    except Exception:
-        return True
-
-
-def _agrees(a: _Layer, n: int) -> bool:
-    "Whether it agrees with its own weights for n words, or for small ones, whose scores are not rounded so much."
-    traces = (a.traced(size * _draw(a, 2, n)) for size in (1.0, 0.1))
-    return any(compare_with_own_weights(t, a.n_heads, a.causal, name=False)[0] for t in traces)
-
-
-def _calm(module: Any) -> Any:
-    "A copy with small matrices, so that no softmax is peaked and every word is seen a little."
-    calm = _deepcopy(module) if isinstance(module, nn.Module) else module
-    with torch.no_grad():
-        for _, p in _matrices(calm) if isinstance(calm, nn.Module) else ():
-            p.mul_(min(1.0, 0.3 / _gain(p)))
-    return calm
+        return known("length.cut", first=last + 1 if len(i) else 0)
+    widest = int((i - j).abs().max())
+    return known("window.narrow", widest=widest) if widest < n - 5 else None
 
 # %% ../../nbs/checks/layers.ipynb #order
-_POSITIONAL = re.compile(
-    r"(?:^|[._])(?:rope|rotary|pos|position|positions|positional|pe|alibi|freqs?|inv_freq|rel|relative|sin|cos|slopes?)(?:$|[._])|rope|rotary|alibi|posit|freqs|relative",
-    re.I,
-)
-
-
-def _positional(a: _Layer) -> str | None:
-    "The name of something that tells the order of words."
-    if not isinstance(a.module, nn.Module):
-        return None
-    names = [n for n, _ in [*a.module.named_parameters(), *a.module.named_buffers(), *a.module.named_modules()]]
-    names += [n for m in a.module.modules() for n in vars(m) if not n.startswith("_")]
-    return next((n for n in names if _POSITIONAL.search(n)), None)
-
-
 def _ordered(a: _Layer) -> None:
     _equivariant(a)
-    if a.positions is None and (name := _positional(a)):
-        raise NotChecked(f"it does not, though there is {name}; if it should, say positions=True")
+    if a.positions is None and a.places:
+        raise NotChecked(f"it does not, though there is {a.places}; if it should, say positions=True")
 
 
 def _equivariant(a: _Layer) -> None:
-    x = _draw(a)
-    want = a(x)
-    p = torch.tensor([3, 0, 2, 1, 4] if a.causal else [2, 0, 4, 1, 3])
-    got = a(x[:, p])
+    x, p = _draw(a), torch.tensor([3, 0, 2, 1, 4] if a.causal else [2, 0, 4, 1, 3])
+    want, got = a(x), a(x[:, p])
     free = nearly(got[:, -1], want[:, -1]) if a.causal else nearly(got, want[:, p])
     if a.positions:
-        return _knows_positions(a, free)
+        return _must_know_places(a, free)
     if free:
         return
-    if a.positions is None and (name := _positional(a)):
-        raise NotChecked(f"it seems to know positions ({name}); say positions=True or False")
-    if a.positions is None and a.causal:
+    if a.positions is None:
+        _may_know_places(a, x, p)
+    raise Broken(f"words reordered as {p.tolist()}: the outputs are not the same in another order", known("order.matters"))
+
+
+def _may_know_places(a: _Layer, x: Tensor, p: Tensor) -> None:
+    "Raise NotChecked if there is a reason why order may matter, though nobody said so."
+    if a.places:
+        raise NotChecked(f"it seems to know positions ({a.places}); say positions=True or False")
+    if a.causal:
         raise NotChecked("the order of the past matters: if it knows no positions, say positions=False")
-    if a.positions is None and (window := _window(a)) and _as_set(a, _reach(a), window[1]):
-        raise NotChecked(f"it attends to a window ({window[0]} = {window[1]})")
-    if a.positions is None and a.zeros and _order_free_with_zeros(a, x, p):
-        raise NotChecked(f"once {a.zeros[0]} is no longer zero, it seems to know positions")
-    raise Broken(
-        f"words reordered as {p.tolist()}: the outputs are not the same in another order",
-        "the order of the words matters: a mask or positions (then say positions=True), or a reshape that mixes"
-        " words and heads",
-        symptom=True,
-    )
+    if a.window and _as_set(a, _reach(a), a.window[1]):
+        raise NotChecked(f"it attends to a window ({a.window[0]} = {a.window[1]})")
+    if a.zeros:
+        other = _deepcopy(a.module)
+        with torch.no_grad():
+            for name, weight in other.named_parameters():
+                weight.mul_(name not in a.zeros)
+        want, got = (a.first(other, t) for t in (x, x[:, p]))
+        if nearly(got, want[:, p]):
+            raise NotChecked(f"once {a.zeros[0]} is no longer zero, it seems to know positions")
 
 
-def _knows_positions(a: _Layer, free: bool) -> None:
+def _must_know_places(a: _Layer, free: bool) -> None:
     "If positions=True was said, what tells them must make a difference, unless it is still zero, or far away."
     if not free:
         raise NotChecked("it knows positions")
     zero = next((n for n, p in a.module.named_parameters() if not p.any()), "") if isinstance(a.module, nn.Module) else ""
-    told, far = _positional(a), _part_only(a, _LONG[0])
-    if zero or far or not told:
+    far = _part_only(a, _LONG[0])
+    if zero or far or not a.places:
         why = f"; does {zero or far} explain it?" if zero or far else ""
         raise NotChecked(f"positions=True was said, but order makes no difference{why}")
-    raise Broken(
-        "words reordered: the outputs are the same, in another order",
-        f"positions=True was said, but the order of the words makes no difference: {told} is never used, or tells places"
-        " of heads or sentences",
-        symptom=True,
-    )
-
-
-def _order_free_with_zeros(a: _Layer, x: Tensor, p: Tensor) -> bool:
-    "Whether only weights that were zero when it was given make the order matter."
-    other = _deepcopy(a.layer)
-    with torch.no_grad():
-        for name, weight in other.named_parameters():
-            weight.mul_(name not in a.zeros)
-    want, got = (a.first(other, t) for t in (x, x[:, p]))
-    return nearly(got, want[:, p])
+    raise Broken("words reordered: the outputs are the same, in another order", known("order.never", told=a.places))
 
 # %% ../../nbs/checks/layers.ipynb #modes
-_Setting = tuple[dict[str, Any], str, float]  # where it is kept, its name, its value
-
-
-def _shares(module: nn.Module) -> Iterator[tuple[_Setting, bool]]:
-    "Numbers above 0, of modules or of a config that they keep; and whether they are shares of dropout, surely."
+def _drops(module: nn.Module) -> list[tuple[dict[str, Any], str, float]]:
+    "Where shares of dropout above 0 are kept, in modules or in a config of theirs: the place, the name, the share."
+    found = []
     for m in module.modules():
         owned = [v for n, v in vars(m).items() if n[:1] != "_" and not isinstance(v, (Tensor, type))]
-        configs = [v if isinstance(v, dict) else getattr(v, "__dict__", {}) for v in owned]
-        layer = isinstance(m, nn.modules.dropout._DropoutNd)
-        for kept in (vars(m), *configs):
-            for name, v in kept.items():
-                if isinstance(v, float) and v > 0:
-                    yield (kept, name, v), layer or "drop" in str(name).lower()
+        for kept in (vars(m), *(v if isinstance(v, dict) else getattr(v, "__dict__", {}) for v in owned)):
+            surely = kept is vars(m) and isinstance(m, nn.modules.dropout._DropoutNd)
+            found += [(kept, n, v) for n, v in kept.items() if isinstance(v, float) and v > 0 and (surely or is_share(n))]
+    return found
 
 
-def _drops(module: nn.Module) -> list[_Setting]:
-    "Where dropout is set."
-    return [setting for setting, surely in _shares(module) if surely]
+class _Undropped(TorchFunctionMode):
+    "Functions of dropout drop nothing inside, wherever their share is written; `shares` are those above 0."
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.shares: list[float] = []
 
-def _drops_by_effect(a: _Layer, x: Tensor) -> list[_Setting]:
-    "Where it is set under another name, such as p or rate: what alone makes training differ from evaluation."
-    found, want = [], a(x)
-    with _without_dropout(_drops(a.layer)):
-        before = _in_training(a, x)
-        others = [s for s, surely in _shares(a.layer) if not surely and s[1] not in ("eps", "momentum")]
-        for setting in others if not nearly(before, want, 1e-6) else ():
-            with _without_dropout([setting]), suppress(Exception):  # other settings may not be 0
-                if nearly(a(x), want, 1e-6) and not nearly(_in_training(a, x), before, 1e-6):
-                    found.append(setting)
-        with _without_dropout(found):
-            return found if nearly(_in_training(a, x), want) else []
-
-
-def _in_training(a: _Layer, x: Tensor) -> Tensor:
-    "What it gives in training, always with the same dropout."
-    torch.manual_seed(0)
-    _train(a.layer)
-    try:
-        return a(x)
-    finally:
-        a.eval()
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs, name = dict(kwargs or {}), getattr(func, "__name__", "")
+        if name == "scaled_dot_product_attention":
+            self.shares += [p for p in (*args[4:5], kwargs.get("dropout_p", 0)) if p > 0]
+            return func(*args[:4], *(0.0 for _ in args[4:5]), *args[5:], **{k: v for k, v in kwargs.items() if k != "dropout_p"})
+        if "dropout" not in name:
+            return func(*args, **kwargs)
+        share, on = (dict(zip(("input", "p", "training"), args)) | kwargs).get("p", 0.5), kwargs.get("training", (*args, True, True, True)[2])
+        self.shares += [share] if on and share > 0 else []
+        return args[0] if args else kwargs["input"]
 
 
 @contextmanager
-def _without_dropout(drops: list[_Setting]) -> Iterator[None]:
-    "Shares are 0 inside."
-    for kept, name, _ in drops:
-        kept[name] = 0.0
+def _without_dropout(a: _Layer) -> Iterator[_Undropped]:
+    "All shares are 0 inside."
+    drops = _drops(a.module)
     try:
-        yield
+        for kept, name, _ in drops:
+            kept[name] = 0.0
+        with _Undropped() as watch:
+            yield watch
     finally:
         for kept, name, p in drops:
             kept[name] = p
 
 
-def _normalises_batch(module: Any) -> bool:
-    return isinstance(module, nn.Module) and any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in module.modules())
-
-
 def _modes(a: _Layer) -> None:
-    module, x = a.layer, _draw(a)
+    x = _draw(a)
     want = a(x)
-    with _without_dropout(_drops(module)):
-        got = _in_training(a, x)
-    if nearly(got, want) or _drops_by_effect(a, x):
+    with _without_dropout(a):
+        got, again = _run(a, x, True), _run(a, x, True, seed=1)
+    _must_be_finite(a, x, got, ", in training")
+    if nearly(got, want):
         return
-    if _normalises_batch(module):
+    if _normalises_batch(a.module):
         raise NotChecked("it has batch normalisation, which differs in training")
-    raise Broken(
-        f"with dropout 0: {first_difference(got, want)}",
-        "training and evaluation differ though dropout is 0: a mask, a scale or a path is on in one of them only, or a"
-        " dropout share is hard-coded",
-    )
+    if not nearly(got, again):
+        raise NotChecked("chance remains in training, though dropout is 0")
+    raise Broken(f"with dropout 0: {first_difference(got, want)}", known("mode.differs"))
 
 
 def _dropout(a: _Layer) -> None:
-    module = a.layer
-    drops = _drops(module) or _drops_by_effect(a, _draw(a))
-    if not drops:
+    said, share = _said_share(a)
+    if not said:
         raise NotChecked("it has no dropout")
-    linear = (nn.Linear, nn.Dropout, nn.Identity, nn.ModuleList, nn.ModuleDict, nn.Sequential, nn.Softmax)
-    if strange := [
-        type(m).__name__
-        for m in module.modules()
-        if not list(m.children())
-        and not isinstance(m, linear)
-        and m is not module
-        and not isinstance(m, nn.MultiheadAttention)
-    ]:
+    linear = (nn.Linear, nn.Dropout, nn.Identity, nn.ModuleList, nn.ModuleDict, nn.Sequential, nn.Softmax, nn.MultiheadAttention)
+    leaves = [m for m in a.module.modules() if not list(m.children()) and m is not a.module]
+    if strange := [type(m).__name__ for m in leaves if not isinstance(m, linear)]:
         raise NotChecked(f"{strange[0]} is not linear, so the mean need not be kept")
     x, copies = _draw(a, 1), 4096
     with torch.no_grad():
         want = a(x)
-        _train(module)
-        try:
+        with _training(a.module):
             got = a(x.expand(copies, -1, -1).contiguous())
-        finally:
-            module.eval()
     if not got.isfinite().all():
-        raise Broken(
-            f"{drops[0][1]} = {drops[0][2]}: NaN or infinity in training",
-            "dropout gives NaN: it is applied to masked scores, and 0 times minus infinity is NaN; apply it to the"
-            " weights",
-        )
-    off = got.mean(0) - want[0]
-    error = got.std(0) / copies**0.5
+        raise Broken(f"{said}: NaN or infinity in training", known("dropout.nan"))
     if (got.std(0) == 0).all():
-        raise Broken(
-            f"{drops[0][1]} = {drops[0][2]}: all training runs are equal",
-            "dropout is set but never applied in training",
-        )
-    if ((off.abs() / (error + 1e-6)).max() > 8) and off.abs().max() > 1e-3:
+        raise Broken(f"{said}: all training runs are equal", known("dropout.never"))
+    off, error = (got.mean(0) - want[0]).abs(), got.std(0) / copies**0.5
+    if (off / (error + 1e-6)).max() > 8 and off.max() > 1e-3:
         ratio = float((got.mean(0) * want[0]).sum() / want[0].square().sum())
-        raise Broken(f"the mean of {copies} training runs is {ratio:.3f} times the evaluation output", _bias_bug(a, ratio, drops[0][2]))
+        raise Broken(f"the mean of {copies} training runs is {ratio:.3f} times the evaluation output", _biased(a, ratio, share))
 
 
-def _bias_bug(a: _Layer, ratio: float, share: float) -> str:
+def _said_share(a: _Layer) -> tuple[str, float]:
+    "What share is dropped, in words and as a number: one that it keeps, or one written in its code."
+    x, drops = _draw(a), _drops(a.module)
+    with _without_dropout(a) as watch:
+        chance = not nearly(_run(a, x, True), _run(a, x, True, seed=1), equal_nan=True)
+    if drops:
+        return f"{drops[0][1]} = {drops[0][2]}", drops[0][2]
+    return (f"a share of {watch.shares[0]}", watch.shares[0]) if watch.shares else ("chance" * chance, 0.1)
+
+
+def _biased(a: _Layer, ratio: float, share: float) -> Bug:
     "Why dropout does not keep the mean, which becomes `ratio` times as large, if that share is dropped."
-    with suppress(Exception):
-        if a.trace.projected is not None and nearly(a.trace.out, a.trace.projected.relu()):
-            return (
-                "negative outputs are cut off: a ReLU comes after the output projection, so that dropout does not keep the"
-                " mean"
-            )
-    if abs(ratio - 1) > share / 4:
-        return "dropout is biased: kept weights are not divided by 1 - p"
-    return "dropout is biased: it is applied before the softmax (to scores, queries or keys), not to the weights"
+    if attempt(lambda: (p := a.trace.projected) is not None and nearly(a.trace.out, p.relu())):
+        return known("dropout.relu")
+    return known("dropout.unscaled" if abs(ratio - 1) > share / 4 else "dropout.before_softmax")
 
 # %% ../../nbs/checks/layers.ipynb #parameters
+_PROJECTIONS = ("q", "k", "v", "kv", "qkv")
+
+
 def _parameters(a: _Layer) -> None:
-    module = a.layer
-    if hidden := _unregistered(module):
-        raise Broken(f"{hidden} holds parameters that module.parameters() does not list", _not_registered(hidden))
-    if a.plain:
-        raise Broken(
-            f"{a.plain} is a plain tensor with a dimension of d_model = {a.d_model}",
-            f"{a.plain} is a plain tensor, not a parameter: it is not registered, so no optimizer trains it and no"
-            " state dict holds it (use nn.Parameter or nn.Linear)",
-        )
-    parameters = dict(module.named_parameters())
-    if not parameters:
-        if buffer := _weights_in_buffers(a):
-            raise Broken(
-                f"it has no parameters; {buffer} is a buffer",
-                f"it has no parameters: {buffer} is a buffer, which no optimizer trains (use nn.Parameter or nn.Linear)",
-            )
-        if not any(
-            isinstance(v, Tensor) and v.is_floating_point() for m in module.modules() for v in vars(m).values()
-        ):
-            raise NotChecked("it has no parameters")
-        raise Broken(
-            "module.parameters() is empty",
-            "no parameter is registered: projections are made anew in forward, or held in a plain list or tensor",
-        )
-    wanted = [(n, p) for n, p in parameters.items() if p.requires_grad]
+    _must_be_registered(a)
+    parameters = dict(a.module.named_parameters())
+    wanted = {n: p for n, p in parameters.items() if p.requires_grad}
     if not wanted:
-        raise NotChecked("it is frozen: no parameter asks for a gradient")
-    y = a(_draw(a))
-    if not y.requires_grad:
-        raise Broken(
-            "the output does not require a gradient",
-            _NO_GRADIENT,
-        )
-    up = torch.randn(y.shape, generator=torch.Generator().manual_seed(4))
-    grads = torch.autograd.grad(y, [p for _, p in wanted], up, allow_unused=True)
-    for (name, _), g in zip(wanted, grads):
-        if g is None:
-            raise Broken(
-                f"{name} gets no gradient",
-                _mask_as_parameter(name, parameters[name])
-                or f"{name} is not used in forward, or what it gives is detached: it would never be trained",
-            )
+        raise NotChecked("it is frozen: no parameter asks for a gradient" if parameters else "it has no parameters")
     # where scores are large, a softmax is flat: what has no gradient there must have none for small inputs either
-    again = torch.autograd.grad(a(_draw(a) / 30), [p for _, p in wanted], up, allow_unused=True)
-    for (name, p), *both in zip(wanted, grads, again):
-        g = torch.stack([t.abs() for t in both if t is not None]).sum(0)
+    both = [_gradients_of(a(x), wanted) for x in (_draw(a), _draw(a) / 30)]
+    for name, p in wanted.items():
+        if both[0][name] is None:
+            code = "mask" if _is_mask(p) else "unused"
+            raise Broken(f"{name} gets no gradient", known(f"parameter.{code}", name=name))
+    for name, p in wanted.items():
+        g = torch.stack([t.abs() for t in (grads[name] for grads in both) if t is not None]).sum(0)
         if (g == 0).all() and not name.endswith("bias"):
-            raise Broken(
-                f"the gradient of {name} is zero",
-                _mask_as_parameter(name, p) or f"{name} has no influence on the output: it would never be trained",
-            )
-        table = isinstance(dict(module.named_modules()).get(name.rpartition(".")[0]), nn.Embedding)  # not all of it is read
-        if role_of(name) in _ROLES and not table and (zero := _zero_part(g)):
-            raise Broken(
-                f"the gradient of {name} is zero {zero}",
-                f"a part of {name} has no influence on the output, or what it gives is detached: these queries, keys or"
-                " values would never be trained",
-            )
+            code = "mask" if _is_mask(p) else "silent"
+            raise Broken(f"the gradient of {name} is zero", known(f"parameter.{code}", name=name))
+        table = isinstance(dict(a.module.named_modules()).get(name.rpartition(".")[0]), nn.Embedding)  # not all of it is read
+        if role_of(name) in _PROJECTIONS and not table and (zero := _zero_part(g)):
+            raise Broken(f"the gradient of {name} is zero {zero}", known("parameter.part", name=name))
 
 
-_ROLES = ("q", "k", "v", "kv", "qkv")
-_NO_GRADIENT = "no gradient flows: the code runs under no_grad, or detaches (.detach, .data, NumPy)"
+def _gradients_of(y: Tensor, wanted: dict[str, nn.Parameter]) -> dict[str, Tensor | None]:
+    "Of a mixture of all outputs, by name."
+    if not y.requires_grad:
+        raise Broken("the output does not require a gradient", known("grad.none"))
+    up = torch.randn(y.shape, generator=torch.Generator().manual_seed(4))
+    return dict(zip(wanted, torch.autograd.grad(y, list(wanted.values()), up, allow_unused=True)))
 
 
-def _mask_as_parameter(name: str, p: Tensor) -> str:
-    "The bug, if a parameter is a triangle of two values."
+def _must_be_registered(a: _Layer) -> None:
+    "Raise Broken for weights that no optimizer sees."
+    if hidden := _unregistered(a.module):
+        shown = f"{hidden} holds parameters that module.parameters() does not list"
+        raise Broken(shown, known("parameter.unregistered", name=hidden))
+    if plain := _plain_weights(a):
+        shown = f"{plain} is a plain tensor with a dimension of d_model = {a.d_model}, and no parameter"
+        raise Broken(shown, known("parameter.plain", name=plain))
+    if any(True for _ in a.module.parameters()):
+        return
+    if buffer := _weights_in_buffers(a):
+        raise Broken(f"it has no parameters; {buffer} is a buffer", known("parameter.buffer", name=buffer))
+    kept = [v for m in a.module.modules() for v in vars(m).values() if isinstance(v, Tensor) and v.is_floating_point()]
+    if kept:
+        raise Broken("module.parameters() is empty", known("parameter.none"))
+
+
+def _is_mask(p: Tensor) -> bool:
+    "Whether it is a triangle of two values."
     triangle = p.ndim > 1 and p.shape[-1] == p.shape[-2] > 1 and len(p.unique()) == 2
-    alike = p[..., 0, -1] == p[..., 0, 1] if triangle else torch.tensor(False)
-    say = "a mask is no weight, and no optimizer may touch it (use register_buffer)"
-    return f"{name} is a mask, kept as a parameter: {say}" if bool(alike.all()) else ""
+    return triangle and bool((p[..., 0, -1] == p[..., 0, 1]).all())
 
 
-def _zero_part(g: Tensor) -> str:
+def _zero_part(g: Tensor, part: int = 8) -> str:
     "Where a matrix has a block of zeros, if an eighth of it or more is one."
     for dim in range(g.ndim) if g.ndim > 1 else ():
         zeros = (g == 0).movedim(dim, 0).flatten(1).all(1)
-        if 8 * int(zeros.sum()) >= len(zeros):
+        if part * int(zeros.sum()) >= len(zeros):
             at = zeros.nonzero().flatten()
             return f"in {len(at)} of its {len(zeros)} {'rows' if dim == 0 else 'columns'}, {int(at[0])} to {int(at[-1])}"
     return ""
@@ -1241,40 +972,48 @@ def _unregistered(module: nn.Module) -> str | None:
     return next((n for n, v in attributes if _holds_parameters(v, registered)), None)
 
 
-def _not_registered(name: str) -> str:
-    return (
-        f"{name} is a plain list, dict or tensor: its parameters are not registered, so no optimizer trains them and no"
-        " state dict holds them (use nn.ModuleList, nn.Parameter)"
-    )
-
-
-def _weights_in_buffers(a: _Layer) -> str | None:
-    "The name of a buffer that is a matrix of weights: not a mask, which has few numbers, nor a table of positions."
-    for name, t in a.layer.named_buffers():
-        if t.is_floating_point() and t.ndim > 1 and a.d_model in t.shape and len(t.unique()) > 4:
-            if role_of(name) or not _POSITIONAL.search(name):
-                return name
-    return None
-
-
 def _holds_parameters(value: Any, registered: set[int]) -> bool:
     "Whether a plain attribute hides parameters, or tensors that want a gradient."
     if isinstance(value, Tensor):
         return value.requires_grad and value.is_leaf and id(value) not in registered
     if isinstance(value, nn.Module):
         return any(id(p) not in registered for p in value.parameters())
-    if isinstance(value, (list, tuple)):
-        return any(_holds_parameters(v, registered) for v in value)
-    return isinstance(value, dict) and any(_holds_parameters(v, registered) for v in value.values())
+    values = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    return any(_holds_parameters(v, registered) for v in values)
 
 
+def _plain_weights(a: _Layer) -> str | None:
+    "The name of an attribute with a matrix that is neither parameter nor buffer: called like a projection, or used in all its parts."
+    module = _deepcopy(a.fresh)
+    registered = {id(t) for t in [*module.parameters(), *module.buffers()]}
+    held = [(n, t) for m in module.modules() for n, v in vars(m).items() for t in _tensors_in(v) if id(t) not in registered]
+    held = [(n, t) for n, t in held if t.is_floating_point() and t.ndim > 1 and a.d_model in t.shape and not tells_places(n)]
+    if called := [n for n, t in held if role_of(n)]:
+        return called[0]
+    tensors = [t.detach_().requires_grad_() for _, t in held]
+    y = attempt(lambda: a.first(module, _draw(a))) if held else None
+    if y is None or not y.requires_grad:
+        return None
+    grads = torch.autograd.grad(y.square().sum(), tensors, allow_unused=True)
+    return next((n for (n, _), g in zip(held, grads) if g is not None and not _zero_part(g, len(g) * g.shape[-1])), None)
+
+
+def _weights_in_buffers(a: _Layer) -> str | None:
+    "The name of a buffer that is a matrix of weights: not a mask, which has few numbers, nor a table of positions."
+    for name, t in a.module.named_buffers():
+        if t.is_floating_point() and t.ndim > 1 and a.d_model in t.shape and len(t.unique()) > 4:
+            if role_of(name) or not tells_places(name):
+                return name
+    return None
+
+# %% ../../nbs/checks/layers.ipynb #gradients
 def _gradients(a: _Layer) -> None:
     try:
-        _parameters(a)
+        _parameters(a) if isinstance(a.module, nn.Module) else None
     except Broken:
         raise NotChecked("some parameters receive none") from None
     except NotChecked:
-        pass  # a function, or a frozen layer: its input may want one
+        pass  # a frozen layer: its input may want one
     for what in ("input", "parameters"):
         rough = _rates(a, what, torch.float32, 1e-3)
         if not _apart(*rough):
@@ -1287,13 +1026,8 @@ def _gradients(a: _Layer) -> None:
             continue
         if not measured or abs(measured - rough[0]) > 0.2 * abs(measured - promised):
             raise NotChecked("its values bend or jump, so that steps measure no gradient")
-        raise Broken(
-            f"along one direction of the {what} the output changes at the rate {measured:.2g}; its gradient says"
-            f" {promised:.2g}",
-            f"the gradient of the {what} is not that of the values: a part is detached (.detach, .data, no_grad), or a"
-            " backward of its own is wrong" if promised else
-            "no gradient reaches the input: it is detached (.detach, .data, NumPy), and nothing below would learn",
-        )
+        shown = f"along one direction of the {what} the output changes at the rate {measured:.2g}; its gradient says {promised:.2g}"
+        raise Broken(shown, known("grad.wrong") if promised else known("grad.unreached", name=f"the {what}"))
 
 
 def _apart(measured: float, promised: float, size: float) -> bool:
@@ -1307,10 +1041,9 @@ def _rates(a: _Layer, what: str, dtype: torch.dtype, step: float) -> tuple[float
     x, rng = _draw(a).to(dtype).requires_grad_(), torch.Generator().manual_seed(6)
     parameters = module.parameters() if isinstance(module, nn.Module) else ()
     tensors: list[Tensor] = [x] if what == "input" else [p for p in parameters if p.requires_grad]
-
     y = a.first(module, x * 1)
     if not y.requires_grad:
-        raise Broken("the output does not require a gradient", _NO_GRADIENT)
+        raise Broken("the output does not require a gradient", known("grad.none"))
     up, *moves = (torch.randn(t.shape, generator=rng, dtype=torch.float64).to(t.dtype) for t in (y, *tensors))
     grads = torch.autograd.grad(y, tensors, up, materialize_grads=True) if tensors else ()
     parts = torch.cat([torch.zeros(1).double(), *((g * m).double().flatten() for g, m in zip(grads, moves))])
@@ -1324,146 +1057,91 @@ def _rates(a: _Layer, what: str, dtype: torch.dtype, step: float) -> tuple[float
     rounding = 5e-2 * float((y * up).detach().double().norm())  # of float32
     return measured, promised, max(abs(measured), float(parts.norm())) + rounding
 
-
+# %% ../../nbs/checks/layers.ipynb #state
 def _tied(a: _Layer) -> None:
     seen: dict[int, str] = {}
-    for name, p in a.layer.named_parameters(remove_duplicate=False):
+    for name, p in a.module.named_parameters(remove_duplicate=False):
         if (first := seen.setdefault(p.data_ptr(), name)) != name and p.numel():
-            raise Broken(
-                f"{first} and {name} are one tensor",
-                f"{first} and {name} are tied: they share their memory, so they can never differ "
-                "([layer] * n, or the same object assigned twice?)",
-            )
+            raise Broken(f"{first} and {name} are one tensor", known("parameter.tied", one=first, other=name))
 
 
 def _state(a: _Layer) -> None:
-    module, x = a.layer, _draw(a)
+    x = _draw(a)
     want = a(x)
-    shapes = [{k: getattr(v, "shape", None) for k, v in m.state_dict().items()} for m in (a.fresh, module)]
+    shapes = [{k: getattr(v, "shape", None) for k, v in m.state_dict().items()} for m in (a.fresh, a.module)]
     if changed := [k for k in shapes[1] if shapes[0].get(k) != shapes[1][k]]:
-        raise Broken(
-            f"after some calls {changed[0]} has come into the state dict, or changed its shape there",
-            "forward adds to the state dict (register_buffer without persistent=False?): it does not load into a new layer",
-        )
-    state = {k: v.clone() for k, v in module.state_dict().items()}
+        shown = f"after some calls {changed[0]} has come into the state dict, or changed its shape there"
+        raise Broken(shown, known("state.grows"))
+    state = {k: v.clone() for k, v in a.module.state_dict().items()}
     try:
-        other = _deepcopy(module)
+        other = _deepcopy(a.module)
     except Exception as e:
         raise NotChecked(f"it cannot be copied: {first_line(e, 60)}") from None
     with torch.no_grad():
         for p in other.parameters():
             p.add_(1)
     other.load_state_dict(state)
-    got = a.first(other, x)
-    if not nearly(got, want, 1e-5):
-        raise Broken(
-            f"saved and loaded: {first_difference(got, want, 1e-5)}",
-            "its state dict is not all of it: a tensor or parameter is not registered",
-        )
-
-
-def _plain_weights(module: Any, d_model: int) -> str | None:
-    "The name of an attribute that is called like a projection and is a tensor, but neither parameter nor buffer."
-    for m in module.modules() if isinstance(module, nn.Module) else ():
-        for name, v in vars(m).items():
-            if isinstance(v, Tensor) and v.is_floating_point() and d_model in v.shape and role_of(name):
-                return name
-    return None
+    if not nearly(got := a.first(other, x), want, 1e-5):
+        raise Broken(f"saved and loaded: {first_difference(got, want, 1e-5)}", known("state.lost"))
 
 # %% ../../nbs/checks/layers.ipynb #edges
 def _single(a: _Layer) -> None:
     for b, n in ((1, _N), (_B, 1), (1, 1), (_B, 2)):
         x = _draw(a, b, n)
+        bug = known("length.breaks", what="one word" if n == 1 else "one sentence" if b == 1 else "two words")
         try:
             y = a(x)
         except Exception as e:
-            raise Broken(f"x {tuple(x.shape)}: it raised {first_line(e)}", _one_bug(b, n)) from None
+            raise Broken(f"x {tuple(x.shape)}: it raised {first_line(e)}", bug) from None
         if y.shape[:2] != x.shape[:2] or y.ndim != 3:
-            raise Broken(f"x {tuple(x.shape)}: it gives shape {tuple(y.shape)}", _one_bug(b, n))
+            raise Broken(f"x {tuple(x.shape)}: it gives shape {tuple(y.shape)}", bug)
         if not y.isfinite().all():
-            raise Broken(f"x {tuple(x.shape)}: NaN or infinity", _one_bug(b, n), symptom=True)
-
-
-def _one_bug(b: int, n: int) -> str:
-    what = "one word" if n == 1 else "one sentence" if b == 1 else "two words"
-    return f"it breaks for {what}: squeeze() without a dim, a division by n - 1, or a hard-coded size"
+            raise Broken(f"x {tuple(x.shape)}: NaN or infinity", bug, symptom=True)
 
 
 def _untouched(a: _Layer) -> None:
-    x = _draw(a)
-    given = x.clone()
-    want = a.first(a.module, given)
-    if not torch.equal(given, x):
-        raise Broken(
-            "after the call x has changed",
-            "it modifies its input in place (an operation that ends in _, or +=, /=)",
-        )
-    forms: dict[str, Callable[[Tensor], Tensor]] = {
-        "transposed in memory": lambda t: t.transpose(0, 1).contiguous().transpose(0, 1),
-        "a slice of wider rows": lambda t: torch.cat([t, t], -1)[..., : a.d_model],
-    }
-    for how, form in forms.items():
-        try:
-            got = a(form(x))
-        except Exception as e:
-            raise Broken(
-                f"{how}: it raised {first_line(e)}",
-                "it needs contiguous inputs: view() where reshape() or flatten() would do",
-            ) from None
-        if not nearly(got, want, 1e-4):
-            raise Broken(f"{how}: {first_difference(got, want, 1e-4)}", "it reads memory as if inputs were contiguous")
+    must_leave_alone(lambda x: a.first(a.module, x), {"x": _draw(a)})
+    must_not_mind_strides(lambda x: a.first(a.module, x), _draw(a))
 
 
 def _large(a: _Layer) -> None:
     for factor in (30.0, 300.0):
         x = (_draw(a) * factor).requires_grad_()
-        y = a(x)
-        bug = "the softmax overflows: subtract the row's largest score before the exponential"
+        y, shown = a(x), f"inputs {factor:g} times as large: the "
         if not y.isfinite().all():
-            raise Broken(f"inputs {factor:g} times as large: the output is NaN or infinite", bug)
+            raise Broken(f"{shown}output is NaN or infinite", known("softmax.overflows"))
         if y.requires_grad and not torch.autograd.grad(y.sum(), x, materialize_grads=True)[0].isfinite().all():
-            raise Broken(f"inputs {factor:g} times as large: the gradient is NaN or infinite", bug)
+            raise Broken(f"{shown}gradient is NaN or infinite", known("softmax.overflows"))
 
 
-def _mixed(a: _Layer, e: Exception) -> str:
-    "If types meet that do not fit: why, and whether autocast helps. Layers made for autocast are right too."
-    if "dtype" not in str(e) and "scalar type" not in str(e):
-        return ""
-    try:
-        with torch.autocast("cpu", torch.bfloat16):
-            a(_draw(a))
-        helps = "under torch.autocast it runs"
-    except Exception:
-        helps = "torch.autocast does not help"
-    return f": something in forward stays float32, such as a mask or a table; {helps}"
-
-
-def _half(a: _Layer) -> None:
-    x, module = _draw(a), a.layer
-    want = a(x)
+def _half(a: _Layer) -> str | None:
+    x, calm = _draw(a), []
+    want = a(x).detach()
     for dtype, tolerance in ((torch.bfloat16, 0.06), (torch.float16, 0.02)):
-        try:
-            half = _deepcopy(module).to(dtype)
-            y = a.first(half, x.to(dtype))
-        except RuntimeError as e:
-            if "overflow" in str(e):
-                raise Broken(
-                    f"{dtype}: it raised {first_line(e)}",
-                    "a number such as -1e9 stands for minus infinity, and float16 cannot "
-                    "hold it: use -inf or torch.finfo(dtype).min",
-                ) from None
-            raise NotChecked(f"{dtype} raises {first_line(e, 90)}{_mixed(a, e)}") from None
-        except Exception as e:
-            raise NotChecked(f"{dtype} raises {first_line(e, 90)}") from None
+        y = _sixteen(a, x, dtype)
         if not y.isfinite().all():
-            raise Broken(
-                f"{dtype}: the output is NaN or infinite",
-                f"it overflows in {dtype}: a number beyond the type's range",
-            )
+            raise Broken(f"{dtype}: the output is NaN or infinite", known("dtype.overflows", dtype=dtype))
         must_keep_dtype(y, dtype, "x")
-        atol = tolerance * max(1.0, want.detach().abs().max().item())
-        if not nearly(y.float(), want, atol) and not _close_if_calm(a, x, dtype, tolerance):
-            raise Broken(f"{dtype}: {first_difference(y.float(), want, atol)}", f"it loses precision in {dtype}")
+        atol = tolerance * max(1.0, want.abs().max().item())
+        if nearly(y.float(), want, atol):
+            continue
+        calm += [str(dtype)]
+        if not _close_if_calm(a, x, dtype, tolerance):
+            raise Broken(f"{dtype}: {first_difference(y.float(), want, atol)}", known("dtype.loses", dtype=dtype))
+    return f"in {' and '.join(calm)} small weights were tried: with its own, scores are so large that rounding chooses" if calm else None
+
+
+def _sixteen(a: _Layer, x: Tensor, dtype: torch.dtype) -> Tensor:
+    "The output in sixteen bits, with an error read for what it tells. Layers made for autocast are right too."
+    try:
+        return a.first(_deepcopy(a.module).to(dtype), x.to(dtype)).detach()
+    except Exception as e:
+        if isinstance(e, RuntimeError) and "overflow" in str(e):
+            raise Broken(f"{dtype}: it raised {first_line(e)}", known("dtype.no_infinity")) from None
+        why, mixed = f"{dtype} raises {first_line(e, 90)}", "dtype" in str(e) or "scalar type" in str(e)
+        with torch.autocast("cpu", torch.bfloat16):
+            helps = "under torch.autocast it runs" if _fits(a, _B, _N) else "torch.autocast does not help"
+        raise NotChecked(why + f": something in forward stays float32, such as a mask or a table; {helps}" * mixed) from None
 
 
 def _close_if_calm(a: _Layer, x: Tensor, dtype: torch.dtype, tolerance: float) -> bool:
@@ -1475,49 +1153,54 @@ def _close_if_calm(a: _Layer, x: Tensor, dtype: torch.dtype, tolerance: float) -
 
 
 def _returned(a: _Layer) -> None:
-    x = _draw(a)
-    y, rest = a.all(x)
-    found = [
-        t
-        for t in rest
-        if isinstance(t, Tensor)
-        and t.is_floating_point()
-        and t.ndim in (3, 4)
-        and t.shape[-2:] == (_N, _N)
-        and t.shape[0] == _B
-    ]
+    rest, shown = [t for t in a.all(_draw(a))[1] if isinstance(t, Tensor)], "what it returns beside the output "
+    found = [t.detach() for t in rest if t.is_floating_point() and t.ndim in (3, 4) and t.shape[-2:] == (_N, _N) and len(t) == _B]
     if not found:
         raise NotChecked("it returns no weights")
-    w = found[0].detach()
-    total, columns = w.sum(-1), w.sum(-2)
-    if (w >= 0).all() and nearly(columns, torch.ones_like(columns)) and not nearly(total, torch.ones_like(total), 1e-3):
-        raise Broken(
-            "what it returns beside the output has columns that sum to 1, and rows that do not",
-            "the weights that it returns are transposed, (n_k, n_q), or their softmax normalises over queries",
-            symptom=True,
-        )
-    if not _like_weights(w):
-        raise NotChecked(f"what it returns beside the output is not meant as weights: rows sum to {total.min():.4g} …")
-    if not nearly(total, torch.ones_like(total), 1e-3):
-        raise Broken(
-            f"what it returns beside the output has rows that sum to {total.min():.4g} … {total.max():.4g}",
-            "it returns scores before the softmax, or weights after dropout, not the weights",
-            symptom=not nearly(total.mean(), torch.tensor(1.0)),
-        )
+    w, total, columns = found[0], found[0].sum(-1), found[0].sum(-2)
+    one = torch.ones_like(total)
+    if (w >= 0).all() and nearly(columns, one) and not nearly(total, one, 1e-3):
+        raise Broken(f"{shown}has columns that sum to 1, and rows that do not", known("weights.returned_transposed"))
+    meant = (w >= -1e-6).all() and (total > -1e-6).all() and (total < 4).all() and 0.5 < total.mean() < 2  # no scores, no bias
+    if not meant:
+        raise NotChecked(f"{shown}is not meant as weights: rows sum to {total.min():.4g} …")
+    if not nearly(total, one, 1e-3):
+        code = "after_dropout" if nearly(total.mean(), torch.tensor(1.0)) else "returned_sums"
+        raise Broken(f"{shown}has rows that sum to {total.min():.4g} … {total.max():.4g}", known(f"weights.{code}"))
     if a.causal and (w.triu(1) > 1e-6).any():
-        raise Broken(
-            "the returned weights look at the future",
-            "it returns weights that are not those that it used, or the mask is missing",
-            symptom=True,
-        )
-
-
-def _like_weights(w: Tensor) -> bool:
-    "Whether it may be meant as weights: nothing below 0, and rows that sum to about 1; scores or a bias are neither."
-    total = w.sum(-1)
-    return bool((w >= -1e-6).all() and (total > -1e-6).all() and (total < 4).all() and 0.5 < total.mean() < 2)
+        raise Broken("the returned weights look at the future", known("weights.returned_future"))
 
 
 def _traced(a: _Layer) -> None:
-    module = a.layer
-    must_trace(lambda t: a.first(module, t), _draw(a, 2, 3))
+    must_trace(lambda t: a.first(a.module, t), _draw(a, 2, 3))
+
+# %% ../../nbs/checks/layers.ipynb #relations
+_RELATIONS = (
+    Relation("it runs, and gives one row per word: (b, n, d_out)", _runs),
+    Relation("the same inputs give the same answer in evaluation", _repeats),
+    Relation("it agrees with attention computed from its own weights", _own_weights, _no_module),
+    Relation("nothing is kept from call to call", _stateless),
+    Relation("sentences of a batch do not mix", _batch),
+    Relation("the future cannot reach the past, in evaluation and training, with and without gradients", _no_future),
+    Relation("every word reaches itself and what comes after it", _reaches),
+    Relation("every word reaches every output", _reaches),
+    Relation("longer sentences are treated as short ones", _longer),
+    Relation("the order of the past does not matter to the last word", _ordered),
+    Relation("reordering the words only reorders the outputs", _ordered),
+    Relation("training and evaluation agree when dropout is 0", _modes, _no_module),
+    Relation("dropout is off in evaluation and unbiased in training", _dropout, _no_module),
+    Relation("every parameter is registered and receives a gradient", _parameters, _no_module),
+    Relation("gradients are those of its values", _gradients),
+    Relation("no two parameters are one", _tied, _no_module),
+    Relation("a saved state gives the same layer again", _state, _no_module),
+    Relation("one word, one sentence", _single),
+    Relation("inputs are not modified, and need not be contiguous", _untouched),
+    Relation("large inputs give finite values and gradients", _large),
+    Relation("float16 and bfloat16 give finite, nearly equal values", _half, _no_module),
+    Relation("weights that it returns are weights", _returned),
+    Relation("torch.compile and torch.export change nothing", _traced, _no_module),
+)
+_ONLY = {causal: {row.name for row in _RELATIONS if row.name.startswith(begins)} for causal, begins in {
+    True: ("the future", "every word reaches itself", "the order of the past"),
+    False: ("every word reaches every", "reordering"),
+}.items()}

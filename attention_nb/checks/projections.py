@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice, permutations, product
 from os.path import commonprefix
 from typing import Any, NamedTuple
@@ -18,87 +19,32 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..masks import causal_mask
-from ..self_attention import attention_scores, scaled_dot_product_attention
-from ..softmax import masked_softmax
-from .reports import nearly
-from .bugs import ATTENTION
+from .bugs import ATTENTION, known
+from attention_nb.checks.bugs.layers import (
+    FUSED, LAYER, MERGES, NEVER, ORDERS, REPEATED, SPLITS, fused_orders, laid, merging, splitting, turning, untransposed,
+)
 from .bugs.self_attention import SCALE
-from .stages import STAGES, Case, Work, explain, sentence, work_of
+from .bugs.softmax import weighing
+from .conventions import biased_role, only_on_scores, role_of
+from .reports import nearly
+from .stages import STAGES, Bug, Case, Step, Work, explain, rightly, run, work_of
+from ..masks import causal_mask
 
 # %% auto #0
-__all__ = ['role_of', 'Trace', 'trace_layer', 'heads_of', 'guess_roles', 'compare_with_own_weights', 'name_other_scale',
-           'agrees_with_rotation', 'name_rotation_bug', 'name_by_probes']
-
-# %% ../../nbs/checks/projections.ipynb #role-fns
-_AFFIX = "to|w|fc|lin(?:ear)?s?|proj(?:ection|ections)?|layers?|weights?|matrix|mat|net|transform|dense|func|fn"
-_WORDS = {
-    "q": "q",
-    "query": "q",
-    "queries": "q",
-    "qs": "q",
-    "k": "k",
-    "key": "k",
-    "keys": "k",
-    "ks": "k",
-    "v": "v",
-    "value": "v",
-    "values": "v",
-    "vs": "v",
-    "val": "v",
-    "o": "out",
-    "out": "out",
-    "output": "out",
-    "c": "out",
-    "cq": "q",
-    "ck": "k",
-    "cv": "v",
-    "unifyheads": "out",
-    "unify": "out",
-    "": "out",
-    "final": "out",
-    "combine": "out",
-    "merge": "out",
-    "concat": "out",
-    "mix": "out",
-    "heads": "out",
-    "qkv": "qkv",
-    "in": "qkv",
-    "cattn": "qkv",
-    "querykeyvalue": "qkv",
-    "attn": "qkv",
-    "kqv": "qkv",
-    "qvk": "qkv",
-    "vkq": "qkv",
-    "vqk": "qkv",
-    "kvq": "qkv",
-    "querieskeysvalues": "qkv",
-    "kv": "kv",
-    "keyvalue": "kv",
-    "kvs": "kv",
-    "keysvalues": "kv",
-}
-
-
-def role_of(
-    path: str,  # the dotted name of a module or parameter, such as "attn.W_query"
-) -> str | None:  # "q", "k", "v", "kv", "qkv", "out", or None if the name does not tell
-    "Read from its name what a projection is for."
-    parts = [p for p in path.split(".") if not p.isdigit() and p not in ("weight", "bias")]
-    word = parts[-1].lower().replace("_", "") if parts else ""
-    if not word:
-        return None
-    if word in _WORDS:
-        return _WORDS[word]
-    return _WORDS.get(re.sub(rf"^(?:{_AFFIX})+|(?:{_AFFIX})+$", "", word))
+__all__ = ['Trace', 'trace_layer', 'guess_roles', 'compare_with_own_weights', 'name_other_scale', 'agrees_with_rotation',
+           'name_rotation_bug', 'name_by_probes']
 
 # %% ../../nbs/checks/projections.ipynb #trace-class
+_Rows = dict[str, list[Tensor]]  # role → what each projection of that role gave, (b, n, width)
+_Call = Callable[[nn.Module, Tensor], Tensor]
+
+
 class Trace(NamedTuple):
     "What happened to the projections of a layer in one call."
 
     x: Tensor  # the input, (b, n, d_model)
     out: Tensor  # the output, (b, n, d_out)
-    rows: dict[str, list[Tensor]]  # role → what each projection of that role gave, (b, n, width)
+    rows: _Rows
     context: Tensor | None  # what went into the output projection; None if there is none that was called
     unfired: dict[str, nn.Module]  # output projections that exist and were never called, by name
     matrices: dict[str, Tensor]  # output projections that are bare parameters, by name
@@ -107,14 +53,17 @@ class Trace(NamedTuple):
     calls: dict[str, int]  # how often each recognised projection was called
     names: dict[str, list[str]]  # role → names
     strangers: list[str]  # modules and parameters that are none of them
-    others: list[tuple[str, dict[str, list[Tensor]]]]  # bug, and `rows` if weights are used the other way round
+    others: list[tuple[tuple[Bug, ...], _Rows]]  # rows if weights are used the other way round, and the bug, if it is one
     tables: list[Tensor]  # rows of numbers that it keeps, which may be the frequencies of a rotation, (d,)
+
+    def width(self, *roles: str) -> int:  # 0 if there are none
+        "Give the width of all projections of some roles together."
+        return sum(r.shape[-1] for role in roles for r in self.rows.get(role, []))
 
     @property
     def even(self) -> bool:  # False: fewer heads for keys and values than for queries, or a way not known here
         "Tell whether a fused projection, if there is one, is three times as wide as the context."
-        width = sum(r.shape[-1] for r in self.rows.get("qkv", []))
-        return width == 3 * self.inner or not width
+        return self.width("qkv") in (0, 3 * self.inner)
 
     @property
     def inner(self) -> int:  # features of a word
@@ -123,43 +72,38 @@ class Trace(NamedTuple):
             return self.context.shape[-1]
         widths = [m.weight.shape[-1] for m in self.unfired.values() if isinstance(m, nn.Linear)]
         widths += [m.numel() // self.out.shape[-1] for m in self.matrices.values()]
-        return widths[0] if widths else self.out.shape[-1]
+        return (widths or [self.out.shape[-1]])[0]
 
-
+# %% ../../nbs/checks/projections.ipynb #trace-names
 _QUIET = (nn.Dropout, nn.Identity, nn.ModuleList, nn.ModuleDict, nn.Sequential, nn.Softmax, nn.Flatten)
 
 
 def _leaves(layer: nn.Module) -> dict[str, nn.Module]:
     "The modules that compute, by name: those without children and with weights."
-    return {
-        name: m
-        for name, m in layer.named_modules()
-        if name and not list(m.children()) and any(True for _ in m.parameters(recurse=False))
-    }
+    found = {name: m for name, m in layer.named_modules() if name and not list(m.children())}
+    return {name: m for name, m in found.items() if any(True for _ in m.parameters(recurse=False))}
 
 
 def _of_one_word(m: nn.Module) -> bool:
-    "Whether it maps each word by itself: a matrix, or a convolution of width 1."
+    "Whether it maps each word by itself."
     return getattr(m, "weight", torch.empty(0)).ndim == 2 or isinstance(m, nn.Conv1d) and m.kernel_size == (1,)
 
 
-def _roles(layer: nn.Module) -> dict[str, str | None]:
-    "Name → role of every leaf; four or three unnamed projections in one list are q, k, v (and out), in order."
-    leaves = _leaves(layer)
+def _roles(leaves: dict[str, nn.Module]) -> dict[str, str | None]:
+    "Name → role; four or three unnamed projections in one list are q, k, v (and out), in order."
     roles = {name: role_of(name) if _of_one_word(m) else None for name, m in leaves.items()}
-    known = {"q", "k", "qkv"} & set(roles.values())
-    for name, m in leaves.items() if not known else ():
+    told = {"q", "k", "qkv"}
+    for name, m in leaves.items() if not told & set(roles.values()) else ():
         if roles[name] in (None, "out") and isinstance(m, nn.Linear) and m.out_features == 3 * m.in_features:
             roles[name] = "qkv"  # its shape says more than its name
     lists = Counter(name.rsplit(".", 1)[0] for name in leaves if name.rsplit(".", 1)[-1].isdigit())
-    if not any(r in ("q", "k", "qkv") for r in roles.values()):
-        for prefix, count in lists.items():
-            if count in (3, 4):
-                roles |= {f"{prefix}.{i}": role for i, role in zip(range(count), ("q", "k", "v", "out"))}
+    for prefix, count in lists.items() if not told & set(roles.values()) else ():
+        if count in (3, 4):
+            roles |= {f"{prefix}.{i}": role for i, role in zip(range(count), ("q", "k", "v", "out"))}
     return roles
 
 
-def _nearest(all_roles: dict[str, str | None], bare: list[str]) -> dict[str, str]:
+def _nearest(all_roles: Mapping[str, str | None], bare: list[str]) -> dict[str, str]:
     "Without the output projections that stand further from the queries than others: those of a block around attention."
     roles = {name: role for name, role in all_roles.items() if role}
     inward = [*bare, *(name for name, role in roles.items() if role != "out")]
@@ -174,9 +118,36 @@ def _steps(a: str, b: str) -> int:
     one, other = a.split("."), b.split(".")
     return len(one) + len(other) - 2 * len(commonprefix([one, other]))
 
+
+def _bare(layer: nn.Module, leaves: dict[str, nn.Module]) -> dict[str, tuple[str, nn.Parameter]]:
+    "Matrices that are parameters of their own, used as x @ W, by name: role and matrix."
+    own = [(name, p, role_of(name)) for name, p in layer.named_parameters()]
+    told, found = {"q", "k", "qkv"} & {role for _, _, role in own}, {}
+    for name, p, role in own:
+        if role == "out" and not told and (p.ndim == 2 and 3 * min(p.shape) == max(p.shape) or p.ndim == 3 == len(p)):
+            role = "qkv"  # its shape says more than its name
+        if role and p.ndim in (2, 3) and name.rpartition(".")[0] not in leaves:
+            found[name] = (role, p)
+    return found
+
+
+def _strangers(layer: nn.Module, told: set[str]) -> list[str]:
+    "What has weights or does something, and is no projection."
+    modules = [n for n, m in layer.named_modules() if n and not list(m.children()) and not isinstance(m, _QUIET)]
+    parameters = [n for n, _ in layer.named_parameters() if n.rpartition(".")[0] not in told]
+    buffers = [n for n, t in layer.named_buffers() if t.numel() > 1 and not (t.ndim >= 2 and t.shape[-1] == t.shape[-2])]
+    return [n for n in modules + parameters if n not in told and not biased_role(n)] + buffers
+
+
+def _tables(layer: nn.Module) -> list[Tensor]:
+    "Rows of numbers between 0 and 1 that the layer keeps, and the angles of complex tables."
+    kept = [v for m in layer.modules() for v in [*vars(m).values(), *m._buffers.values()] if isinstance(v, Tensor)]
+    kept = [t[1].angle() if t.is_complex() and t.ndim == 2 and len(t) > 1 else t for t in kept]
+    kept = [t.detach().float() for t in kept if t.ndim == 1 and 0 < len(t) < 1000 and t.is_floating_point()]
+    return [t for t in kept if ((t >= 0) & (t <= 1)).all()]
+
 # %% ../../nbs/checks/projections.ipynb #trace-fn
-_ROLES = ("q", "k", "v", "kv", "qkv", "out")
-_Record = dict[str, Any]
+_Options = list[tuple[str, Tensor]]  # what a projection gave, and under its name what it would, used the other way round
 
 
 def trace_layer(
@@ -188,132 +159,41 @@ def trace_layer(
     "Call a layer once and write down what goes in and out of its projections."
     leaves = _leaves(layer)
     bare = _bare(layer, leaves)
-    names = _nearest(dict(roles or _roles(layer)), [name for name, (role, _) in bare.items() if role != "out"])
+    names = _nearest(roles or _roles(leaves), [name for name, (role, _) in bare.items() if role != "out"])
     out, calls, ins, outs = _watch({name: leaves[name] for name in names}, lambda: call(layer, x))
-    found = list(_called(leaves, names, outs, x))
+    silent = {n: leaves[n].weight for n, role in names.items() if role != "out" and n not in outs and hasattr(leaves[n], "weight")}
+    used = _used(layer, {**silent, **{n: p for n, (_, p) in bare.items()}}, x, call)
+    read = [name for name in used if name in silent]
+    found = [(role, _called(x, leaves[n], n, outs.get(n))) for n, role in names.items()]
     found += [(role, _times(x, p, layer, n, _bias(layer, role))) for n, (role, p) in bare.items() if role != "out"]
-    silent = {n: leaves[n] for n, r in names.items() if r != "out" and n not in outs}
-    direct = _without_hooks(layer, silent, {n: p for n, (_, p) in bare.items()}, x, call)
-    read = [name for name in direct if name in silent]
-    found += [(names[name] or "", _without_call(x, leaves[name], name)) for name in read]
-    ways = _ways([(role, ts) for role, ts in found if role != "out" and ts])
-    named = _by_role(names, bare)
-    last = next((name for name in reversed(named.get("out", [])) if name in ins), None)  # the one that was called
+    found += [(names[name], _uncalled(x, leaves[name], name)) for name in read]
+    ways = _ways([(role, options) for role, options in found if role != "out" and options])
+    named = _by_role([*names.items(), *((n, role) for n, (role, _) in bare.items())])
+    last = next((name for name in reversed(named.get("out", [])) if name in ins), "")  # the one that was called
     return Trace(
-        x, out, ways[0][1],
-        _rows(ins[last], x) if last else None,
+        x, out, ways[0][1], _rows(ins.get(last), x),
         {n: leaves[n] for n in named.get("out", []) if n in leaves and n not in ins},
         {n: p.detach() for n, (role, p) in bare.items() if role == "out"},
-        _bias(layer, "out"),
-        _rows(outs[last], x) if last else None,
-        calls | direct,
-        named,
+        _bias(layer, "out"), _rows(outs.get(last), x),
+        calls | {n: int(n in used) for n in bare} | dict.fromkeys(read, 1), named,
         _strangers(layer, {*names, *bare}) + [f"{name}, whose weight is read without a call" for name in read],
-        ways[1:],
-        _tables(layer),
+        ways[1:], _tables(layer),
     )
 
 
-def _called(
-    leaves: dict[str, nn.Module], names: dict[str, str], outs: dict[str, Any], x: Tensor
-) -> Iterator[tuple[str, list[tuple[str, Tensor]]]]:
-    "Role and rows of every projection that was called; and what reading its weight untransposed would have given."
-    for name, role in names.items():
-        rows = _rows(outs.get(name), x)
-        to_one = getattr(leaves[name], "out_features", 0) == 1  # of a pair of words it makes a score, not a value
-        if rows is not None and not (to_one and rows.shape[-1] > 1):
-            yield role, [("", rows), *_without_call(x, leaves[name], name)[1:2]]
-
-
-def _by_role(names: dict[str, Any], bare: dict[str, tuple[str, nn.Parameter]]) -> dict[str, list[str]]:
-    "Role → names, of modules and then of bare parameters."
-    everyone = [*names.items(), *((n, role) for n, (role, _) in bare.items())]
-    named = {r: [n for n, role in everyone if role == r] for r in _ROLES}
-    return {r: found for r, found in named.items() if found}
-
-
-def _without_hooks(
-    layer: nn.Module, silent: dict[str, nn.Module], bare: dict[str, nn.Parameter], x: Tensor, call: Callable[..., Tensor]
-) -> dict[str, int]:
-    "Which of the weights that no hook watches are used: 1 or, for a bare one, 0."
-    weights = {name: m.weight for name, m in silent.items() if hasattr(m, "weight")}
-    used = _used(layer, weights | bare, x, call)
-    return {name: int(name in used) for name in bare} | {name: 1 for name in weights if name in used}
-
-
-def _used(
-    layer: nn.Module, weights: dict[str, Any], x: Tensor, call: Callable[[nn.Module, Tensor], Tensor]
-) -> list[str]:
-    "Of some weights, those that the output depends on; all that are bare, if it wants no gradient at all."
-    asked = {n: w for n, w in weights.items() if isinstance(w, nn.Parameter) and w.requires_grad}
-    with torch.enable_grad():
-        out = call(layer, x) if asked else x
-        if not out.requires_grad:
-            own = dict(layer.named_parameters())
-            return [name for name in weights if name in own]
-        grads = torch.autograd.grad(out.sum(), list(asked.values()), allow_unused=True)
-    unused = {name for name, g in zip(asked, grads) if g is None}
-    return [name for name, w in weights.items() if name not in unused and isinstance(w, nn.Parameter)]
-
-
-def _tables(layer: nn.Module) -> list[Tensor]:
-    "Rows of numbers between 0 and 1 that the layer keeps, and the angles of complex tables."
-    kept = [v for m in layer.modules() for v in [*vars(m).values(), *m._buffers.values()] if isinstance(v, Tensor)]
-    kept = [t[1].angle() if t.is_complex() and t.ndim == 2 and len(t) > 1 else t for t in kept]
-    kept = [t.detach().float() for t in kept if t.ndim == 1 and 0 < len(t) < 1000 and t.is_floating_point()]
-    return [t for t in kept if ((t >= 0) & (t <= 1)).all()]
-
-
-def _without_call(x: Tensor, m: nn.Module, name: str) -> list[tuple[str, Tensor]]:
-    "What a projection gives if its weight is read: rightly, and, if it is square, the other way round (its name)."
-    with torch.no_grad():
-        w, b = m.get_parameter("weight"), getattr(m, "bias", None)
-        if not isinstance(m, nn.Linear) or w.shape[1] != x.shape[-1]:
-            return []
-        options = [("", F.linear(x, w, b))]
-        if w.shape[0] == w.shape[1]:
-            options += [(name, F.linear(x, w.T, bias)) for bias in ((b,) if b is None else (b, None))]
-    return options
-
-
-def _untransposed(names: list[str]) -> str:
-    "The bug, if there is one."
-    which = " and ".join(f"{name}.weight" for name in names)
-    how = f"x @ weight, where nn.Linear means x @ weight.T (call {names[0]}(x))" if names else ""
-    return f"{which} {'is' if len(names) == 1 else 'are'} used untransposed: {how}" if names else ""
-
-
-def _ways(found: list[tuple[str, list[tuple[str, Tensor]]]]) -> list[tuple[str, dict[str, list[Tensor]]]]:
-    "Every choice of one option each, as bug and rows by role: all first ones, then all last ones, then mixed ones."
-    ways = []
-    for chosen in islice(product(*(options for _, options in found)), 64):
-        rows: dict[str, list[Tensor]] = {}
-        for (role, _), (_, t) in zip(found, chosen):
-            rows.setdefault(role, []).append(t)
-        changed = sum(pick is not options[0] for pick, (_, options) in zip(chosen, found))
-        most = sum(len(options) > 1 for _, options in found)
-        bug = _untransposed([name for name, _ in chosen if name])
-        ways.append((0 if not changed else 1 if changed == most else 2, bug, rows))
-    return [(bug, rows) for _, bug, rows in sorted(ways, key=lambda way: way[0])]
-
-
-def _watch(
-    modules: Mapping[str, nn.Module], call: Callable[[], Tensor]
-) -> tuple[Tensor, dict[str, int], _Record, _Record]:
+def _watch(modules: Mapping[str, nn.Module], call: Callable[[], Tensor]) -> tuple[Tensor, dict[str, int], dict[str, Any], dict[str, Any]]:
     "The result of a call, and how often each module was called, with its first input and output."
-    calls: dict[str, int] = dict.fromkeys(modules, 0)
-    ins: _Record = {}
-    outs: _Record = {}
+    ins: dict[str, list[Any]] = {}
+    outs: dict[str, list[Any]] = {}
 
-    def hook(name: str) -> Callable[..., None]:
-        def write_down(m: nn.Module, args: tuple[Any, ...], result: Any) -> None:
-            calls[name] += 1
+    def write_down(name: str) -> Callable[..., None]:
+        def hook(m: nn.Module, args: tuple[Any, ...], result: Any) -> None:
             ins.setdefault(name, []).append(_kept(args[0] if args else None, m))
             outs.setdefault(name, []).append(_kept(result, m))
 
-        return write_down
+        return hook
 
-    handles = [m.register_forward_hook(hook(name)) for name, m in modules.items()]
+    handles = [m.register_forward_hook(write_down(name)) for name, m in modules.items()]
     try:
         with torch.no_grad():
             out = call()
@@ -322,50 +202,81 @@ def _watch(
             handle.remove()
     for name, found in outs.items():
         if len(out) == len(found) > 1 and all(isinstance(t, Tensor) and t.ndim == 2 for t in found):
-            calls[name] = 1  # a sentence at a time
-            ins[name], outs[name] = [torch.stack(ins[name])], [torch.stack(found)]
-    return out, calls, {name: ts[0] for name, ts in ins.items()}, {name: ts[0] for name, ts in outs.items()}
+            ins[name], outs[name] = [torch.stack(ins[name])], [torch.stack(found)]  # a sentence at a time
+    first = [{name: ts[0] for name, ts in kept.items()} for kept in (ins, outs)]
+    return out, {name: len(outs.get(name, ())) for name in modules}, first[0], first[1]
 
 
 def _kept(t: Any, m: nn.Module) -> Any:
     "A copy, since what comes after may change it in place; features last."
-    if not isinstance(t, Tensor):
-        return t
-    return t.mT.clone() if isinstance(m, nn.Conv1d) else t.clone()
+    return t if not isinstance(t, Tensor) else (t.mT if isinstance(m, nn.Conv1d) else t).clone()
 
 
-def _bare(layer: nn.Module, leaves: dict[str, nn.Module]) -> dict[str, tuple[str, nn.Parameter]]:
-    "Matrices that are parameters of their own, used as x @ W, by name: role and matrix."
-    found = {}
-    known = {"q", "k", "qkv"} & {role_of(name) for name, _ in layer.named_parameters()}
-    for name, p in layer.named_parameters():
-        role = role_of(name)
-        if role == "out" and not known and (p.ndim == 2 and 3 * min(p.shape) == max(p.shape) or p.ndim == 3 == len(p)):
-            role = "qkv"  # its shape says more than its name
-        if role and p.ndim in (2, 3) and name.rpartition(".")[0] not in leaves:
-            found[name] = (role, p)
-    return found
+def _used(layer: nn.Module, weights: dict[str, Any], x: Tensor, call: _Call) -> list[str]:
+    "Of weights that no hook watches, those that the output depends on; all that are bare, if it wants no gradient at all."
+    weights = {name: w for name, w in weights.items() if isinstance(w, nn.Parameter)}
+    asked = {name: w for name, w in weights.items() if w.requires_grad}
+    with torch.enable_grad():
+        out = call(layer, x) if asked else x
+        if not out.requires_grad:
+            return [name for name in weights if name in dict(layer.named_parameters())]
+        grads = torch.autograd.grad(out.sum(), list(asked.values()), allow_unused=True)
+    unused = {name for name, g in zip(asked, grads) if g is None}
+    return [name for name in weights if name not in unused]
 
 
-def _strangers(layer: nn.Module, known: set[str]) -> list[str]:
-    "What has weights or does something, and is no projection."
-    modules = [n for n, m in layer.named_modules() if n and not list(m.children()) and not isinstance(m, _QUIET)]
-    parameters = [n for n, _ in layer.named_parameters() if n.rpartition(".")[0] not in known]
-    buffers = [n for n, t in layer.named_buffers() if t.numel() > 1 and not (t.ndim >= 2 and t.shape[-1] == t.shape[-2])]
-    return [n for n in modules + parameters if n not in known and not re.search(_BIAS, n.split(".")[-1])] + buffers
+def _called(x: Tensor, m: nn.Module, name: str, got: Any) -> _Options:
+    "Rows of a projection that was called; and what reading its weight untransposed would have given."
+    rows = _rows(got, x)
+    to_one = getattr(m, "out_features", 0) == 1  # of a pair of words it makes a score, not a value
+    return [] if rows is None or to_one and rows.shape[-1] > 1 else [("", rows), *_uncalled(x, m, name)[1:2]]
 
 
-_BIAS = r"(?i)^b_?(q|k|v|o|out)$|^(q|k|v|o|out|in_proj|query|key|value|output)_?(proj_?)?b(ias)?$"
+def _uncalled(x: Tensor, m: nn.Module, name: str) -> _Options:
+    "What a projection gives if its weight is read: rightly, and, if it is square, the other way round."
+    with torch.no_grad():
+        w, b = m.get_parameter("weight"), getattr(m, "bias", None)
+        if not isinstance(m, nn.Linear) or w.shape[1] != x.shape[-1]:
+            return []
+        biases = () if w.shape[0] != w.shape[1] else (None,) if b is None else (b, None)
+        return [("", F.linear(x, w, b)), *((name, F.linear(x, w.T, bias)) for bias in biases)]
+
+
+def _times(x: Tensor, p: Tensor, layer: nn.Module, name: str, bias: Tensor | None) -> _Options:
+    "The input times a bare parameter; a square one may be meant as x @ W or as x @ W.T, and either is right."
+    d, products = x.shape[-1], []
+    with torch.no_grad():
+        if name.endswith("in_proj_weight"):
+            return [("", F.linear(x, p, dict(layer.named_parameters()).get(name.replace("weight", "bias"))))]
+        if p.ndim == 3 and d in p.shape[:2]:  # one matrix per head, (h, d_model, d_head) or (d_model, h, d_head)
+            products = [torch.einsum("bnd,hde->bnhe" if p.shape[1] == d else "bnd,dhe->bnhe", x, p).flatten(2)]
+        if p.ndim == 2:
+            products = [x @ w for w in (p, p.T) if w.shape[0] == d]
+        return [("", t if bias is None else t + bias.flatten()) for t in products]
+
+
+def _ways(found: list[tuple[str, _Options]]) -> list[tuple[tuple[Bug, ...], _Rows]]:
+    "Every choice of one option each, as bugs and rows by role: all first ones, then all last ones, then mixed ones."
+    ways, most = [], sum(len(options) > 1 for _, options in found)
+    for chosen in islice(product(*(options for _, options in found)), 64):
+        rows: _Rows = {}
+        for (role, _), (_, t) in zip(found, chosen):
+            rows.setdefault(role, []).append(t)
+        changed = sum(pick is not options[0] for pick, (_, options) in zip(chosen, found))
+        wrong = [name for name, _ in chosen if name]
+        ways.append((0 if not changed else 1 if changed == most else 2, (untransposed(wrong),) if wrong else (), rows))
+    return [(bugs, rows) for _, bugs, rows in sorted(ways, key=lambda way: way[0])]
+
+
+def _by_role(roles: list[tuple[str, str]]) -> dict[str, list[str]]:
+    "Role → names, of modules and then of bare parameters."
+    named = {role: [n for n, r in roles if r == role] for role in ("q", "k", "v", "kv", "qkv", "out")}
+    return {role: found for role, found in named.items() if found}
 
 
 def _bias(layer: nn.Module, role: str) -> Tensor | None:
     "A bare parameter that is added to what a bare projection of this role gives."
-    for name, p in layer.named_parameters():
-        found = re.search(_BIAS, name.split(".")[-1])
-        word = next(filter(None, found.groups()), "") if found else ""
-        if word and word != "in_proj" and _WORDS.get(word.lower()) == role:
-            return p.detach()
-    return None
+    return next((p.detach() for name, p in layer.named_parameters() if biased_role(name) == role), None)
 
 
 def _rows(t: Any, x: Tensor) -> Tensor | None:
@@ -375,47 +286,6 @@ def _rows(t: Any, x: Tensor) -> Tensor | None:
     if t.ndim == 3 and t.shape[:2] == (x.shape[1], x.shape[0]):  # (n, b, width)
         return t.transpose(0, 1)
     return t.reshape(*x.shape[:2], -1) if t.ndim == 2 or t.shape[:2] == x.shape[:2] else None
-
-
-def _times(x: Tensor, p: Tensor, layer: nn.Module, name: str, bias: Tensor | None) -> list[tuple[str, Tensor]]:
-    "The input times a bare parameter; a square one may be meant as x @ W or as x @ W.T, and either is right."
-    with torch.no_grad():
-        if name.endswith("in_proj_weight"):
-            return [("", F.linear(x, p, dict(layer.named_parameters()).get(name.replace("weight", "bias"))))]
-        products = []
-        if p.ndim == 3 and p.shape[1] == x.shape[-1]:  # one matrix per head, (h, d_model, d_head)
-            products = [torch.einsum("bnd,hde->bnhe", x, p).flatten(2)]
-        elif p.ndim == 3 and p.shape[0] == x.shape[-1]:  # (d_model, h, d_head)
-            products = [torch.einsum("bnd,dhe->bnhe", x, p).flatten(2)]
-        elif p.ndim == 2:
-            products = [x @ w for w in (p, p.T) if w.shape[0] == x.shape[-1]]
-        return [("", t if bias is None else t + bias.flatten()) for t in products]
-
-# %% ../../nbs/checks/projections.ipynb #heads-fn
-def heads_of(
-    layer: nn.Module,  # any layer
-) -> int | None:  # its number of heads, if an attribute tells
-    "Look for an attribute that says how many heads there are."
-    usual = (
-        "n_heads",
-        "num_heads",
-        "heads",
-        "n_head",
-        "nhead",
-        "nheads",
-        "num_attention_heads",
-        "h",
-        "n_h",
-        "H",
-        "head_num",
-        "num_head",
-    )
-    for m in layer.modules():
-        for name in usual:
-            value = getattr(m, name, None)
-            if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-                return value
-    return None
 
 # %% ../../nbs/checks/projections.ipynb #guess-fn
 def guess_roles(
@@ -434,245 +304,190 @@ def guess_roles(
     return [dict(zip(order, "qkv")) | dict.fromkeys(others, "out") for order in permutations(reading)]
 
 # %% ../../nbs/checks/projections.ipynb #read-fns
-_End = Callable[[Tensor], Tensor]
-
-
-class _Reading(NamedTuple):
-    "One way to understand the projections as heads."
-
-    q: Tensor  # (b, h, n, d_head)
-    k: Tensor
-    v: Tensor
-    bug: str  # empty if this way is right
-    order: str  # what stands first within a row: "h d" heads, "d h" features; "" if both are usual
-
-
-_VIEWED = (
-    "heads are split with view(b, h, n, d_head), without a transpose: each head gets a part of the sentence, not a part"
-    " of every row"
-)
-
-
-def _split(t: Tensor, h: int) -> Iterator[tuple[str, str, Tensor]]:
-    "Ways to cut rows (b, n, width) into heads: order, bug, (b, h, n, d_head)."
-    b, n, width = t.shape
-    if width % h:
-        return
-    yield "h d", "", t.view(b, n, h, width // h).transpose(1, 2)
-    if h > 1:
-        yield "d h", "", t.view(b, n, width // h, h).permute(0, 3, 1, 2)
-        if n > 1:
-            yield "h d", _VIEWED, t.reshape(b, h, n, width // h)
-
-
-def _groups(t: Tensor, h: int) -> Iterator[tuple[str, Tensor]]:
-    "Fewer key heads than query heads: each is shared by a group."
-    if t.shape[1] == h:
-        yield "", t
-    elif h % t.shape[1] == 0:
-        yield "", t.repeat_interleave(h // t.shape[1], 1)
-        yield (
-            (
-                "query heads are grouped in the wrong order: keys are repeated as 0 1 0 1 (repeat), not 0 0 1 1"
-                " (repeat_interleave)"
-            ),
-            t.repeat(1, h // t.shape[1], 1, 1),
-        )
+_Heads = tuple[Tensor, Tensor, Tensor]
+_Reading = tuple[tuple[Bug, ...], _Heads, str]  # bugs; q (b, h, n, d), k and v, perhaps with fewer heads; one of ORDERS
 
 
 def _readings(t: Trace, h: int) -> Iterator[_Reading]:
-    "Every way to understand what the projections gave, as h heads."
+    "Every right way to read what the projections gave as h heads, and some wrong ones with their bugs."
     rows = {role: torch.cat(found, -1) for role, found in t.rows.items()}
-    triples: list[tuple[Tensor, Tensor, Tensor, str]] = []
+    if not {"q", "k", "v"} <= rows.keys() and not {"q", "kv"} <= rows.keys() and "qkv" in rows and t.even:
+        yield from _fused(rows["qkv"], h, _told(t.names["qkv"][0]))
+        return
+    for bugs, q, k, v in _triples(t, rows, h):
+        d = q.shape[-1] // h
+        if q.shape[-1] % h or not d or k.shape[-1] % d or not k.shape[-1] or v.shape[-1] % (h_kv := k.shape[-1] // d):
+            continue
+        for order, (split, _) in list(ORDERS.items())[: min(h, 2)]:
+            yield bugs, (split(q, h), split(k, h_kv), split(v, h_kv)), order
+
+
+def _triples(t: Trace, rows: dict[str, Tensor], h: int) -> Iterator[tuple[tuple[Bug, ...], Tensor, Tensor, Tensor]]:
+    "Bugs and rows of queries, keys and values, from one projection each or cut from what gives several."
     if {"q", "k", "v"} <= rows.keys():
-        triples.append((rows["q"], rows["k"], rows["v"], ""))
+        yield (), rows["q"], rows["k"], rows["v"]
     elif {"q", "kv"} <= rows.keys() and rows["kv"].shape[-1] % 2 == 0:
         first, second = rows["kv"].chunk(2, -1)
-        triples.append((rows["q"], first, second, ""))
-        swapped = "keys and values are taken from the fused projection in the wrong order"
-        triples.append((rows["q"], second, first, swapped))
-    elif "qkv" in rows and t.even:
-        yield from _fused(rows["qkv"], h, t.names["qkv"][0])
+        yield (), rows["q"], first, second
+        yield (known("split.keys_values"),), rows["q"], second, first
     elif "qkv" in rows:
-        triples += _fused_groups(rows["qkv"], h, t.inner, t.names["qkv"][0])
-    for q, k, v, bug in triples:
-        d = q.shape[-1] // h
-        if q.shape[-1] % h or not d or k.shape[-1] % d:
-            continue
-        h_kv = k.shape[-1] // d
-        if v.shape[-1] % h_kv:
-            continue
-        ways = product(_split(q, h), _split(k, h_kv), _split(v, h_kv))
-        alike_first = sorted(ways, key=lambda way: len({(order, bug) for order, bug, _ in way}))
-        for (order_q, b1, q_), (order_k, b2, k_), (order, b3, v_) in alike_first:
-            if order_q != order_k and h > 1 and h_kv > 1:
-                continue
-            other = order != order_q and h > 1 and h_kv > 1
-            mixed = "queries and keys are split into heads in another order than values" if other else ""
-            for (g1, k_g), (g2, v_g) in product(_groups(k_, h), _groups(v_, h)):
-                g2 = g2 if g1 else g2.replace("keys are", "values are")
-                found = f"{g1}; values are repeated rightly" if g1 and not g2 else g1 or g2
-                yield _Reading(q_, k_g, v_g, next((s for s in (bug, b1, b2, b3, mixed, found) if s), ""), order)
+        yield from _fused_groups(rows["qkv"], h, t.inner // h, t.names["qkv"][0])
 
 
-def _fused(rows: Tensor, h: int, name: str) -> Iterator[_Reading]:
+def _told(name: str) -> str:
+    "In which order a fused projection gives queries, keys and values, by its name."
+    said = re.sub(r"[^qkv]", "", name.split(".")[-1].lower())
+    return said if sorted(said) == ["k", "q", "v"] else "qkv"
+
+
+def _fused(rows: Tensor, h: int, told: str) -> Iterator[_Reading]:
     "A projection that gives q, k and v at once; people order its width in several ways."
     b, n, width = rows.shape
     if width % (3 * h):
         return
-    sizes = {"3": 3, "h": h, "d": width // 3 // h}
-    said = re.sub(r"[^qkv]", "", name.split(".")[-1].lower())
-    layouts = dict.fromkeys(["".join(p) for p in ("3hd", "h3d", *permutations("3hd"))])
-    for order in permutations(range(3)):
-        for layout in layouts:
-            parts = rows.view(b, n, *(sizes[a] for a in layout))
-            parts = parts.permute(2 + layout.index("3"), 0, 2 + layout.index("h"), 1, 2 + layout.index("d"))
-            # which of q, k and v stands first, second and third in the width
-            names = "".join("qkv"[order.index(i)] for i in range(3))
-            told = said if sorted(said) == ["k", "q", "v"] else "qkv"
-            bug = f"the fused projection {name} is cut in the wrong order: as {names}, not as {told}"
-            where = "h d" if layout in ("3hd", "h3d") else ""
-            yield _Reading(parts[order[0]], parts[order[1]], parts[order[2]], bug if names != told else "", where)
-    chunks = rows.chunk(3, -1)
-    for (_, b1, q), (_, b2, k), (_, b3, v) in product(*(list(_split(c, h)) for c in chunks)):
-        if b1 or b2 or b3:
-            yield _Reading(q, k, v, b1 or b2 or b3, "")
+    sizes, usual = {"3": 3, "h": h, "d": width // 3 // h}, ("3hd", "h3d")
+    for layout in dict.fromkeys([*usual, *map("".join, permutations("3hd"))]):
+        parts = rows.view(b, n, *(sizes[a] for a in layout))
+        parts = parts.permute(2 + layout.index("3"), 0, 2 + layout.index("h"), 1, 2 + layout.index("d"))
+        for order in list(ORDERS)[: 1 if layout in usual or h == 1 else 2]:
+            q, k, v = (parts[told.index(role)] for role in "qkv")
+            yield (), (q, k, v), order
     if h > 1:
-        mixed = rows.reshape(b, h, n, -1).chunk(3, -1)
-        yield _Reading(
-            mixed[0],
-            mixed[1],
-            mixed[2],
-            "heads are split with view(b, h, n, 3 · d_head), without a transpose: each head gets a part of the"
-            " sentence",
-            "",
-        )
+        q, k, v = rows.reshape(b, h, n, -1).chunk(3, -1)
+        yield (known("split.fused_viewed"),), (q, k, v), "heads first"
 
 
-def _fused_groups(rows: Tensor, h: int, inner: int, name: str) -> Iterator[tuple[Tensor, Tensor, Tensor, str]]:
+def _fused_groups(rows: Tensor, h: int, d: int, name: str) -> Iterator[tuple[tuple[Bug, ...], Tensor, Tensor, Tensor]]:
     "The same with fewer heads for keys and values; they stand behind all queries, or behind those of their group."
     b, n, width = rows.shape
-    d = inner // h
+    values_first, keys_first = (FUSED.about(name=name, found=found, told="qkv") for found in ("qvk", "kvq"))
     for groups in (g for g in range(1, h + 1) if h % g == 0 and width == (h + 2 * g) * d):
         q, k, v = rows.split((h * d, groups * d, groups * d), -1)
-        yield q, k, v, ""
-        yield q, v, k, f"the fused projection {name} is cut in the wrong order: as qvk, not as qkv"
+        yield (), q, k, v
         if groups > 1:
-            *queries, k, v = rows.view(b, n, groups, -1, d).unbind(3)
-            yield torch.stack(queries, 3).flatten(2), k.flatten(2), v.flatten(2), ""
+            *queries, k_, v_ = rows.view(b, n, groups, -1, d).unbind(3)
+            yield (), torch.stack(queries, 3).flatten(2), k_.flatten(2), v_.flatten(2)
+        yield (values_first,), q, v, k
         k, v, q = rows.split((groups * d, groups * d, h * d), -1)
-        yield q, k, v, f"the fused projection {name} is cut in the wrong order: as kvq, not as qkv"
+        yield (keys_first,), q, k, v
 
-# %% ../../nbs/checks/projections.ipynb #merge-fns
-def _merges(c: Tensor, order: str = "") -> Iterator[tuple[str, Tensor]]:
-    "Ways to lay heads (b, h, n, d) side by side, given the order in which they were split: bug, (b, n, width)."
-    b, h, n, d = c.shape
-    mixed = "heads are merged in another order than they were split in: features and heads are mixed up"
-    yield mixed if order == "d h" and h > 1 else "", c.transpose(1, 2).reshape(b, n, h * d)
-    if h > 1:
-        yield mixed if order == "h d" else "", c.permute(0, 2, 3, 1).reshape(b, n, h * d)
-        yield (
-            "heads are merged with view or reshape without a transpose back: words and heads are mixed up",
-            c.reshape(b, n, h * d),
-        )
-        beside = "where they should be laid side by side (concatenated)"
-        for times in (1, h):  # as wide as one head, or repeated to the width of all
-            yield f"heads are averaged, {beside}", c.mean(1).repeat(1, 1, times)
-            yield f"heads are added up, {beside}", c.sum(1).repeat(1, 1, times)
-        yield "only the first head is used", c[:, 0]
-        yield (
-            "every head gives what the first head gives: copies of one head",
-            c[:, :1].expand_as(c).transpose(1, 2).reshape(b, n, h * d),
-        )
-        for axes in ((0, 1, 3, 2), (0, 3, 1, 2), (0, 3, 2, 1)):
-            wrong = c.permute(axes).reshape(b, n, h * d)
-            yield "heads are merged after the wrong transpose: words and features are mixed up", wrong
-        yield "heads are merged in the wrong order", c.flip(1).transpose(1, 2).reshape(b, n, h * d)
+# %% ../../nbs/checks/projections.ipynb #start-fns
+class _Start(NamedTuple):
+    "From where a search begins."
+
+    case: Case
+    bugs: tuple[Bug, ...] = ()  # what is wrong with it already
+    more: tuple[Bug, ...] = ()  # bugs of this layer alone
 
 
-def _targets(t: Trace) -> Iterator[tuple[str, Tensor, Callable[[Tensor], Tensor]]]:
-    "What the merged context is compared with: bug, the tensor, and what to do to the context first."
+def _starts(t: Trace, heads: list[int], mask: Tensor | None) -> list[_Start]:
+    "Every way to read the rows, used as they should be or the other way round; those that are right first."
+    found = [start for bugs, rows in [((), t.rows), *t.others] for h in heads
+             for start in _starts_of(t._replace(rows=rows), h, mask, bugs)]
+    return sorted(found, key=lambda start: len(start.bugs))
 
-    def same(c: Tensor) -> Tensor:
-        return c
 
-    if t.context is not None:
-        yield "", t.context, same
+def _starts_of(t: Trace, h: int, mask: Tensor | None, bugs: tuple[Bug, ...] = ()) -> Iterator[_Start]:
+    "The same for one way to use the rows, and for one number of heads."
+    fused = tuple(fused_orders(name := t.names["qkv"][0], _told(name))) if "qkv" in t.rows and t.even else ()
+    for seen, project, ends in _ends(t):
+        for wrong, (q, k, v), order in _readings(t, h):
+            stages = {"split": splitting(), **STAGES, "merge": ORDERS[order][1], "project": project}
+            work = work_of(q, k, v, mask, d_model=t.x.shape[-1])
+            yield _Start(Case(work, seen, stages=stages), bugs + wrong, fused + ends)
+
+
+def _ends(t: Trace) -> Iterator[tuple[Tensor, Step, tuple[Bug, ...]]]:
+    "What rows laid together are compared with: the tensor, what the layer does to them first, and what goes wrong there."
+    if t.context is not None or not t.unfired and not t.matrices:
+        yield t.out if t.context is None else t.context, lambda w: w, ()
         return
-    for name, out_proj in t.unfired.items():
-
-        def project(c: Tensor, out_proj: nn.Module = out_proj) -> Tensor:
-            weight, bias = out_proj.get_parameter("weight"), getattr(out_proj, "bias", None)
-            return F.linear(c, weight, bias) if c.shape[-1] == weight.shape[-1] else c[..., :0]  # agrees with nothing
-
-        yield "", t.out, project
-        yield f"the output projection {name} is never applied", t.out, same
-        if isinstance(out_proj, nn.Linear) and out_proj.in_features == out_proj.out_features:
-
-            def turned(c: Tensor, out_proj: nn.Linear = out_proj) -> Tensor:
-                return F.linear(c, out_proj.weight.T, out_proj.bias) if c.shape[-1] == out_proj.in_features else c[..., :0]
-
-            yield _untransposed([name]), t.out, turned
+    for name, m in t.unfired.items():
+        w, b, never = m.get_parameter("weight"), getattr(m, "bias", None), _never(name, 0)
+        turned = untransposed([name], {"project": _linear(w.T, b)})
+        yield t.out, _linear(w, b), (never, turned) if len(w) == w.shape[1] else (never,)
     for name, matrix in t.matrices.items():
-        out = t.out if t.bias is None else t.out - t.bias
-        for m in (matrix.flatten(0, -2), matrix.flatten(0, -2).T):
+        bias, flat = 0 if t.bias is None else t.bias, matrix.flatten(0, -2)
+        for weight in (flat.T, flat):
+            yield t.out - bias, _linear(weight, None), (_never(name, bias),)
 
-            def multiply(c: Tensor, m: Tensor = m) -> Tensor:
-                return c @ m if c.shape[-1] == m.shape[0] else c[..., :0]
 
-            yield "", out, multiply
-        yield f"the output projection {name} is never applied", t.out, same
-    if not t.unfired and not t.matrices:
-        yield "", t.out, same
+def _linear(weight: Tensor, bias: Tensor | None) -> Step:
+    "An output projection, for the stage `project`."
+    return merging(lambda c: F.linear(c, weight, bias))
+
+
+def _never(name: str, bias: Tensor | int) -> Bug:
+    "An output projection that is not applied; what is added to it is not, either."
+    return NEVER.about(name=name)._replace(steps={"project": merging(lambda c: c - bias)})
 
 # %% ../../nbs/checks/projections.ipynb #compare-fns
+_FREQUENT = [bug for bug in LAYER if bug.code in ("split.viewed", "merge.viewed", "merge.features_first", "merge.heads_first")]
+
+
 def compare_with_own_weights(
     t: Trace,  # from `trace_layer`
     n_heads: int | None,  # if known
     causal: bool,  # is the future hidden?
     window: int | None = None,  # how many words, itself included, a word may look back on; None: all
-    name: bool = True,  # if it does not agree, look for the bug?
-) -> tuple[bool, str | None]:  # does it agree? and if not, the bug
+    most: int = 2,  # how many bugs at once, beside a wrong scale, are looked for
+) -> tuple[Bug, ...] | None:  # what is wrong: nothing, or some bugs; None if that fits nothing known
     "Compute attention from what the layer's own projections gave, and find out how the layer differs."
-    mask = causal_mask(t.x.shape[1]).triu(1 - (window or t.x.shape[1])) if causal else None
-    first = _numbers_of_heads(t, n_heads)
+    if not t.out.isfinite().any():
+        return None  # anything may explain it
+    n, heads = t.x.shape[1], _numbers_of_heads(t, n_heads)
+    mask = causal_mask(n).triu(1 - (window or n)) if causal else None
+    starts = _starts(t, heads, mask) + (list(_other_numbers(t, heads, mask)) if most else [])
     with torch.no_grad():
-        ways = [("", t), *((bug, t._replace(rows=rows)) for bug, rows in t.others)]
-        for turned, way in ways:
-            for bug in _explanations(way, first, mask, right=True):
-                bug = bug or _added_to_sum(way, first, mask)
-                return not (turned or bug), _joined(turned, bug) or None
-        if not name:
-            return False, None
-        if bug := _added_to_sum(t, first, mask):
-            return False, bug
-        for turned, way in ways[:2]:
-            for bug in _explanations(way, first, mask):
-                return False, _joined(turned, bug)
-        for h in _numbers_of_heads(t, None):
-            if h not in first and "" in _explanations(t, [h], mask, right=True):
-                return False, f"the rows are split into {_wide(t, h, ' heads')}, not into {_wide(t, first[0])}"
-        for turned, way in ways[:2]:
-            if suspect := _suspect(way, first, mask):
-                return False, _joined(suspect, turned)
-        return False, _altered(t, first, mask)
+        for start in (start for start in starts if most or not start.bugs):
+            if explain([start.case], [], 0) is not None:
+                return start.bugs or _added(start.case)
+        return _named(starts, heads, most) if most else None
 
 
-def _wide(t: Trace, h: int, heads: str = "") -> str:
-    "A number of heads and their width."
-    return f"{h}{heads} of width {_width(t) // h}"
+def _named(starts: list[_Start], heads: list[int], most: int) -> tuple[Bug, ...] | None:
+    "The fewest bugs that give the layer's numbers."
+    few = 12 if len(heads) == 1 else 2
+    right = [start for h in heads for start in [s for s in starts if not s.bugs and s.case.work.q.shape[-3] == h][:few]]
+    simple = (explain([s.case], SCALE, 0) for s in starts if not s.bugs)
+    if bugs := next(filter(None, simple), ()) or next(filter(None, (_added(start.case) for start in right)), ()):
+        return bugs
+    found = _fewest(right + [start for start in starts if start.bugs][:4])
+    if found is not None or most == 1:
+        return found
+    return _fewest([_gone_wrong(start, bug) for start in right[:1] for bug in (*start.more, *_FREQUENT)])
 
 
-def _joined(*bugs: str) -> str:
-    "Several bugs as one sentence."
-    return "; and ".join(filter(None, bugs))
+def _fewest(starts: list[_Start]) -> tuple[Bug, ...] | None:
+    "Of what explains the numbers from some start, by one bug and a wrong scale, that with the fewest bugs."
+    found = [(start, explain([start.case], [*start.more, *LAYER, *ATTENTION], 1)) for start in starts]
+    return min(((*bugs, *start.bugs) for start, bugs in found if bugs is not None), key=len, default=None)
+
+
+def _gone_wrong(start: _Start, bug: Bug) -> _Start:
+    "The same start once a bug is taken for what should be."
+    return start._replace(case=start.case._replace(stages={**start.case.stages, **bug.steps}), bugs=(*start.bugs, bug))
+
+
+def _other_numbers(t: Trace, heads: list[int], mask: Tensor | None) -> Iterator[_Start]:
+    "Rows cut into another number of heads, or one head that is repeated; if it is known how many there should be."
+    if len(heads) != 1:
+        return
+    width, h = _width(t), heads[0]
+    for other in _numbers_of_heads(t, None):
+        bug = known("heads.number", found=f"{other} heads of width {width // other}", said=f"{h} of width {width // h}")
+        yield from (start for start in _starts_of(t, other, mask, (bug,)) if other != h and len(start.bugs) == 1)
+    bug = REPEATED.about(times=h)
+    for start in _starts_of(t, 1, mask, (bug,)) if h > 1 else ():
+        repeat = merging(lambda c: laid(c).repeat(*[1] * (c.ndim - 2), h))
+        yield start._replace(case=start.case._replace(stages={**start.case.stages, "merge": repeat}))
 
 
 def _width(t: Trace) -> int:
     "The width of all queries together; 0 if there are none."
     if "qkv" in t.rows and not t.even:
         return t.inner
-    return sum(r.shape[-1] for r in t.rows.get("q", [])) or sum(r.shape[-1] for r in t.rows.get("qkv", [])) // 3
+    return t.width("q") or t.width("qkv") // 3
 
 
 def _numbers_of_heads(t: Trace, n_heads: int | None) -> list[int]:
@@ -681,227 +496,77 @@ def _numbers_of_heads(t: Trace, n_heads: int | None) -> list[int]:
     width = _width(t)
     return [stack] if stack > 1 else [n_heads] if n_heads else [h for h in range(1, min(width, 64) + 1) if width % h == 0]
 
-
-def _explanations(t: Trace, heads: list[int], mask: Tensor | None, right: bool = False) -> Iterator[str]:
-    "Bugs of splitting and merging that explain the numbers; an empty one if nothing is wrong. `right`: only that one."
-    for missing, target, before in _targets(t):
-        for h in heads if not (right and "never" in missing) else []:
-            for reading in _readings(t, h):
-                if right and reading.bug:
-                    continue
-                context = scaled_dot_product_attention(reading.q, reading.k, reading.v, mask)[0]
-                for bug, merged in _merges(context, reading.order):
-                    if not (right and bug) and nearly(before(merged), target, 1e-4):
-                        yield _joined(missing, reading.bug, bug)
-            if not right and h > 1:
-                for reading in _readings(t, 1):
-                    context = scaled_dot_product_attention(reading.q, reading.k, reading.v, mask)[0]
-                    if not reading.bug and nearly(before(context[:, 0].repeat(1, 1, h)), target, 1e-4):
-                        yield f"one head is computed and repeated {h} times: every head is a copy of the first"
-                for reading in _readings(t, h):
-                    if not reading.bug and nearly(before(_among_heads(reading)), target, 1e-4):
-                        yield "each word attends to its own heads, not to other words: a transpose(1, 2) is missing"
+# %% ../../nbs/checks/projections.ipynb #number-fns
+def _nearest_number(case: Case, make: Callable[[Tensor], tuple[Work, tuple[Bug, ...]]], centre: float, width: float) -> tuple[float, float]:
+    "The number with which the stages come nearest to what was seen, and how far off they are then."
+    best, off = centre, torch.tensor([torch.inf])
+    for _ in range(40):
+        numbers = best + width * torch.linspace(-1, 1, 33)
+        work, bugs = make(numbers.view(-1, 1, 1, 1, 1))
+        made = run(work, bugs, stages=case.stages)
+        if made is None or made.out.shape[1:] != case.seen.shape:
+            break
+        off = (made.out - case.seen).flatten(1).norm(dim=1)
+        best, width = float(numbers[off.argmin()]), 0.6 * width
+    return best, float(off.min())
 
 
-def _added_to_sum(t: Trace, heads: list[int], mask: Tensor | None) -> str:
+def _added(case: Case) -> tuple[Bug, ...]:
     "The bug, if something is added to the softmax's sum: then each row is too small, all by what fits one number."
-    target = t.out if t.context is None else t.context
-    if t.context is None and (t.unfired or t.matrices):
-        return ""  # the rows are hidden behind a projection
-    for reading in (r for h in heads for r in _readings(t, h) if not r.bug):
-        scores = reading.q @ reading.k.mT * reading.q.shape[-1] ** -0.5
-        scores = scores if mask is None else scores.masked_fill(~mask, float("-inf"))
-        plain = scores.softmax(-1) @ reading.v
-        for shift in (scores.amax(-1, keepdim=True), torch.zeros(())):
-            total = (scores - shift).exp().sum(-1, keepdim=True).expand_as(plain)
-            for (bug, want), (_, sums) in zip(_merges(plain, reading.order), _merges(total)):
-                if not bug and want.shape == target.shape:
-                    more = float((sums * (want - target) * target).sum() / target.square().sum())  # least squares
-                    off = target - want * sums / (sums + more)
-                    if 5e-5 < more < 0.5 and off.norm() < 0.05 * (target - want).norm():
-                        return f"about {more:.1g} is added to the softmax's sum (an epsilon?): rows do not sum to 1"
-    return ""
+    plain = run(case.work, stages=case.stages)
+    if plain is None or plain.out.shape != case.seen.shape:
+        return ()
+    for shifted in (True, False):
+        def weigh(s: Tensor, a: Tensor, more: Tensor) -> Tensor:
+            s = s.masked_fill(~a, -torch.inf)
+            e = (s - s.amax(-1, keepdim=True) * shifted).exp()
+            return e / (e.sum(-1, keepdim=True) + more)
 
-
-def _among_heads(reading: _Reading) -> Tensor:
-    "What comes of scores between the heads of one word, (b, n, h, h), laid side by side."
-    q, k, v = (t.transpose(1, 2) for t in reading[:3])
-    return scaled_dot_product_attention(q, k, v)[0].flatten(2)
-
-
-def _named(work: Work, target: Tensor, ends: Mapping[str, _End], most: int = 1) -> str | None:
-    "The fewest bugs with which attention gives what the layer gave, by the bug in what is made of its contexts."
-    found = []
-    for bug, end in ends.items():
-        stages = STAGES | {"project": lambda w, end=end: w._replace(out=_each(end, w.out))}
-        bugs = explain([Case(work, target, stages=stages)], ATTENTION if most else SCALE, most)
-        found += [(len(bugs) + bool(bug), _joined(sentence(bugs), bug))] if bugs else []
-    return min(found, key=lambda each: each[0])[1] if found else None
-
-
-def _each(end: _End, contexts: Tensor) -> Tensor:
-    "What is made of several contexts, (s, b, h, n, d)."
-    return end(contexts.flatten(0, -4)).unflatten(0, contexts.shape[:-3])
-
-
-def _suspect(t: Trace, heads: list[int], mask: Tensor | None) -> str | None:
-    "A bug of attention itself that explains the numbers."
-    for missing, target, before in _targets(t):
-        for h in heads:
-            for reading in islice(_readings(t, h), 6 if len(heads) == 1 else 2 if "qkv" in t.rows else 1):
-                ends: dict[str, Callable[[Tensor], Tensor]] = {}
-                for i, (merge_bug, _) in enumerate(islice(_merges(reading.v, reading.order), 3)):
-                    if i == 1 and reading.bug:
-                        continue
-
-                    def end(c: Tensor, i: int = i) -> Tensor:
-                        return before(next(islice(_merges(c), i, None))[1])
-
-                    ends.setdefault(_joined(missing, reading.bug, merge_bug), end)
-                work = work_of(reading.q, reading.k, reading.v, mask, d_model=t.x.shape[-1])
-                if bug := _named(work, target, ends):
-                    return bug
-    return None
-
-
-_SQUASHED: dict[str, Callable[[Tensor], Tensor]] = {
-    "scores are squashed by tanh before the softmax": torch.tanh,
-    "scores are cut off at ±1 before the softmax": lambda s: s.clamp(-1, 1),
-    "negative scores are cut off (ReLU) before the softmax": torch.relu,
-} | {
-    f"scores are squashed to ±{cap} by tanh (if that is meant, keep {cap} in an attribute named softcap)": (
-        lambda s, cap=cap: cap * torch.tanh(s / cap)
-    )
-    for cap in (5, 10, 15, 20, 30, 50)
-}
-
-
-def _altered(t: Trace, heads: list[int], mask: Tensor | None) -> str | None:
-    "What was done to queries, keys, values or scores, if that explains the numbers."
-    for _, target, before in islice(_targets(t), 1):
-        for r in islice((r for h in heads for r in _readings(t, h) if not r.bug), 4):
-            other_order = r.k.transpose(1, 2).flatten(2).unflatten(2, (-1, r.k.shape[1])).permute(0, 3, 1, 2)
-            inputs = {
-                "queries or keys are used as values: v is ignored": [(r.k, r.q, r.k), (r.k, r.q, r.q)],
-                "negative queries, keys and values are cut off (ReLU behind the projections)": [
-                    (r.q.relu(), r.k.relu(), r.v.relu())
-                ],
-                "negative queries and keys are cut off (ReLU behind the projections)": [(r.q.relu(), r.k.relu(), r.v)],
-                "queries and keys are normalised over the words, not over their features (dim)": [
-                    (F.normalize(r.q, dim=-2) * more, F.normalize(r.k, dim=-2), r.v)
-                    for more in (1.0, r.q.shape[-1] ** 0.5, 10 * r.q.shape[-1] ** 0.5)  # scaled, not scaled, by 10
-                ],
-                "queries and keys are split into heads in different orders": [(r.q, other_order, r.v)],
-            }
-            contexts = [
-                (bug, scaled_dot_product_attention(*qkv, mask)[0]) for bug, made in inputs.items() for qkv in made
-                if qkv[2].shape == r.v.shape
-            ]
-            scores, allowed = attention_scores(r.q, r.k), torch.tensor(True) if mask is None else mask
-            contexts += [(bug, masked_softmax(squash(scores), allowed) @ r.v) for bug, squash in _SQUASHED.items()]
-            for bug, ones in (("1 where forbidden", ~allowed), ("1 where allowed", allowed)):
-                added = f"the mask is added to the scores as 0 and 1, {bug}, where it should add minus infinity"
-                contexts.append((f"{added}: the future leaks", (scores + ones * r.q.shape[-1] ** -0.5).softmax(-1) @ r.v))
-            for bug, context in contexts:
-                if any(nearly(before(m), target, 1e-4) for wrong, m in _merges(context, r.order) if not wrong):
-                    return bug
-    return None
+        make = lambda more: (case.work, (Bug("", "", {"weigh": weighing(lambda s, a: weigh(s, a, more))}),))
+        more, off = _nearest_number(case, make, 0.25, 0.25)
+        if 5e-5 < more < 0.5 and off < 0.05 * float((plain.out - case.seen).norm()):
+            return (known("softmax.epsilon_small", number=f"{more:.1g}"),)
+    return ()
 
 
 def name_other_scale(
     t: Trace,  # from `trace_layer`
     n_heads: int | None,  # if known
     causal: bool,  # is the future hidden?
-) -> str | None:  # the bug in one sentence; None if no constant fits
+) -> tuple[Bug, ...] | None:  # the bug; None if no constant fits
     "Find out what scores are multiplied by, if all is right but that."
-    mask = causal_mask(t.x.shape[1]) if causal else torch.tensor(True)
-    _, target, before = next(_targets(t))
-    for h in _numbers_of_heads(t, n_heads)[:8]:
-        for r in islice((r for r in _readings(t, h) if not r.bug), 2):
-            scores, right = r.q @ r.k.mT, r.q.shape[-1] ** -0.5
-
-            def end(scale: float) -> Tensor:
-                context = masked_softmax(scores * scale, mask) @ r.v
-                return before(next(m for bug, m in _merges(context, r.order) if not bug))
-
-            scale = _nearest_scale(end, target, right)
-            if scale is not None:
-                return _other_scale(scale, right)
+    mask = causal_mask(t.x.shape[1]) if causal else None
+    with torch.no_grad():
+        for start in (s for h in _numbers_of_heads(t, n_heads)[:8] for s in islice(_starts_of(t, h, mask), 2)):
+            work, right = start.case.work, float(start.case.work.scale)
+            scale, _ = _nearest_number(start.case, lambda s: (work._replace(scale=s), ()), 0.0, 4 * right)
+            made = run(work._replace(scale=scale), stages=start.case.stages)
+            if made is not None and nearly(made.out, start.case.seen, 1e-4):
+                return (_other_scale(scale, right),)
     return None
 
 
-def _other_scale(scale: float, right: float) -> str:
-    return f"wrong scale: the scores are multiplied by {scale:.4g}, not by {right:.4g}, which is 1/√d_head"
-
-
-def _nearest_scale(end: Callable[[float], Tensor], target: Tensor, right: float) -> float | None:
-    "The scale that gives the target, narrower and narrower around the one that comes nearest; None if there is none."
-    if end(right).shape != target.shape:
-        return None
-    scale, width = 0.0, 4 * right
-    for _ in range(40):
-        around = (scale + width * torch.linspace(-1, 1, 33)).tolist()
-        scale = min(around, key=lambda s: float((end(s) - target).norm()))
-        width *= 0.6
-    return scale if nearly(end(scale), target, 1e-4) else None
+def _other_scale(scale: float, right: float) -> Bug:
+    return known("scale.head_constant", found=f"{scale:.4g}", right=f"{right:.4g}")
 
 # %% ../../nbs/checks/projections.ipynb #turn-fns
-_Turn = Callable[[Tensor], Tensor]
-
-
-def _turns(t: Trace, d: int) -> Iterator[_Turn]:
-    "Ways to rotate rows (b, h, n, d) by their places: with its own frequencies or usual ones, all of a row or a part."
+def _turns(t: Trace, d: int) -> Iterator[tuple[Step, list[Bug]]]:
+    "Ways to rotate rows of d features by their places: with its own frequencies or usual ones, all of a row or a part."
     places = torch.arange(t.x.shape[1])[:, None]
     for size in (s for s in dict.fromkeys((d, d // 2, d // 4)) if s > 1 and s % 2 == 0):
         usual = [base ** -(torch.arange(0, size, 2) / size) for base in (1e4, 5e5, 1e6, 100.0)]
         for table in [*(f for f in t.tables if len(f) == size // 2), *usual]:
             for halves, sign in product((True, False), (1, -1)):
-                yield partial(_turned, angles=sign * places * table, halves=halves)
+                yield turning(sign * places * table, halves)
 
 
-def _turned(x: Tensor, angles: Tensor, halves: bool) -> Tensor:
-    "Rotate pairs of features: one from each half, or neighbours; what is beyond the angles stays."
-    size = 2 * angles.shape[-1]
-    a, b = x[..., :size].chunk(2, -1) if halves else (x[..., :size:2], x[..., 1:size:2])
-    pair = a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()
-    return torch.cat([torch.cat(pair, -1) if halves else torch.stack(pair, -1).flatten(-2), x[..., size:]], -1)
-
-
-def _back(x: Tensor, turn: Any) -> Tensor:
-    "The same rotation, the other way round."
-    return _turned(x, -turn.keywords["angles"], turn.keywords["halves"])
-
-
-def _misturned(q: Tensor, k: Tensor, turn: Any) -> dict[str, tuple[Tensor, Tensor]]:
-    "Queries and keys, each (b, h, n, d), rotated by wrong angles: bug → both."
-    angles, halves = turn.keywords["angles"], turn.keywords["halves"]  # (n, pairs)
-    size, further = 2 * angles.shape[-1], "keys are rotated one place {} than queries (RoPE): one of them counts from 1"
-    table = angles.repeat_interleave(2, -1) if halves else torch.cat([angles, angles], -1)
-    forms = ("0 0 1 1, for neighbours", "halves") if halves else ("0 1 0 1, for halves", "neighbours")
-
-    def torn(x: Tensor) -> Tensor:
-        quarter = _turned(x, torch.full_like(angles, torch.pi / 2), halves)
-        pairs = x[..., :size] * table.cos() + quarter[..., :size] * table.sin()
-        return torch.cat([pairs, x[..., size:]], -1)
-
-    return {
-        "the table of angles is {}, and the pairs that are rotated are {} (RoPE)".format(*forms): (torn(q), torn(k)),
-        further.format("further"): (turn(q), _turned(k, angles + angles[1], halves)),
-        further.format("less far"): (turn(q), _turned(k, angles - angles[1], halves)),
-    }
-
-
-def _turned_ways(t: Trace, h: int) -> Iterator[tuple[int, _Reading, _Turn, Tensor, _End]]:
-    "Every reading without a bug, every rotation, and what to compare with: their number, and the rest."
-    for _, target, before in islice(_targets(t), 1):
-        for reading in islice((r for r in _readings(t, h) if not r.bug), 4):
-            merges = [i for i, (bug, _) in enumerate(_merges(reading.v, reading.order)) if not bug]
-
-            def end(c: Tensor, i: int = merges[0], before: _End = before) -> Tensor:
-                return before(next(islice(_merges(c), i, None))[1])
-
-            for i, turn in enumerate(_turns(t, reading.q.shape[-1])):
-                yield i, reading, turn, target, end
+def _turned_starts(t: Trace, heads: list[int], causal: bool) -> Iterator[tuple[int, _Start]]:
+    "Every right start with every rotation, and the number of the rotation."
+    mask = causal_mask(t.x.shape[1]) if causal else None
+    for start in (s for h in heads for s in islice((s for s in _starts_of(t, h, mask) if not s.bugs), 4)):
+        for i, (right, bugs) in enumerate(_turns(t, start.case.work.q.shape[-1])):
+            case = start.case._replace(stages={**start.case.stages, "turn": right})
+            yield i, start._replace(case=case, more=(*bugs, *start.more))
 
 
 def agrees_with_rotation(
@@ -910,79 +575,80 @@ def agrees_with_rotation(
     causal: bool,  # is the future hidden?
 ) -> bool:  # True if it does
     "Say whether a layer is attention with queries and keys rotated by their places (RoPE)."
-    mask = causal_mask(t.x.shape[1]) if causal else None
-    with torch.no_grad():
-        for h in _numbers_of_heads(t, n_heads):
-            for _, reading, turn, target, end in _turned_ways(t, h):
-                context = scaled_dot_product_attention(turn(reading.q), turn(reading.k), reading.v, mask)[0]
-                if nearly(end(context), target, 1e-4):
-                    return True
-    return False
+    starts = _turned_starts(t, _numbers_of_heads(t, n_heads), causal)
+    return any(explain([start.case], [], 0) is not None for _, start in starts)
 
 
 def name_rotation_bug(
     t: Trace,  # from `trace_layer`
     n_heads: int | None,  # if known
     causal: bool,  # is the future hidden?
-) -> str | None:  # the bug in one sentence; None if none fits
+) -> tuple[Bug, ...] | None:  # the bugs; None if none fit
     "Find the bug of a layer that rotates queries and keys by their places."
-    mask = causal_mask(t.x.shape[1]) if causal else None
-    with torch.no_grad():
-        for h in _numbers_of_heads(t, n_heads)[:1]:
-            if bug := _turned_and_mixed(t, h, mask):
-                return bug
-            for i, (q, k, v, _, _), turn, target, end in _turned_ways(t, h):
-                routes = {
-                    "": (turn(q), turn(k)),
-                    "places are rotated into the queries only (RoPE): rotate the keys too": (turn(q), k),
-                    "places are rotated into the keys only (RoPE): rotate the queries too": (q, turn(k)),
-                    "queries and keys are rotated in opposite directions (RoPE)": (turn(q), _back(k, turn)),
-                }
-                for bug, (q_, k_) in (routes | _misturned(q, k, turn)).items():
-                    if bug and nearly(end(scaled_dot_product_attention(q_, k_, v, mask)[0]), target, 1e-4):
-                        return bug
-                for bug, (q_, k_) in routes.items():
-                    work = work_of(q_, k_, v, mask, d_model=t.x.shape[-1])
-                    if found := _named(work, target, {bug: end}, 0 if bug or i > 3 else 1):
-                        return found
-    return None
+    found, starts = [], _turned_starts(t, _numbers_of_heads(t, n_heads)[:1], causal)
+    for j, (i, start) in enumerate(starts):
+        bugs = explain([start.case], [*start.more, *SCALE, *([*LAYER, *ATTENTION] if i < 4 and j < 80 else [])], 1)
+        if bugs and len(bugs) == 1:
+            return bugs
+        found += [bugs] if bugs else []
+    return min(found, key=len, default=None)
 
-
-def _turned_and_mixed(t: Trace, h: int, mask: Tensor | None) -> str:
-    "The bug, if heads are split or merged wrongly around a rotation, by its own frequencies or the first usual ones."
-    for _, target, before in islice(_targets(t), 1):
-        for r in _readings(t, h):
-            for turn in islice(_turns(t, r.q.shape[-1]), 4):
-                context = scaled_dot_product_attention(turn(r.q), turn(r.k), r.v, mask)[0]
-                for bug, merged in _merges(context, r.order):  # one of the two is wrong
-                    if bool(r.bug) != bool(bug) and nearly(before(merged), target, 1e-4):
-                        return _joined(r.bug, bug)
-    return ""
-
-# %% ../../nbs/checks/projections.ipynb #probe-fns
+# %% ../../nbs/checks/projections.ipynb #probe-class
 _ASKED = ("q", "k", "v", "kv", "qkv")
-_HARMLESS = r"rel|bias|pos|emb|rope|rot|alibi|slope|sink|(^|[._])(q|k|query|key|qk)_?(ln|norm)"
 
 
+@dataclass(frozen=True)
 class _Probe:
     "A layer whose projections give other rows, and what then reaches its output projection, or comes out without one."
 
-    def __init__(self, t: Trace, layer: nn.Module, call: Callable[[nn.Module, Tensor], Any]):
-        self.t, self.layer, self.call, self.leaves = t, layer, call, _leaves(layer)
-        self.role = {name: role for role in _ASKED for name in t.names.get(role, [])}
-        self.rows = torch.cat([r for role in _ASKED for r in t.rows.get(role, [])], -1)  # as they were, (b, n, width)
-        self.widths = [r.shape[-1] for role in _ASKED for r in t.rows.get(role, [])]
-        self.empty = self.context(0 * self.rows)  # zeros, unless something is added, such as a residual
-        one_hot = torch.eye(self.rows.shape[-1])[:, None].expand(-1, t.x.shape[1], -1)
-        self.routes = self.context(one_hot)  # where one feature of all words comes out, (width, n, inner)
-        self.values = self.routes.abs().amax((1, 2)) > 1e-6  # scores were 0, so only values came out, (width,)
-        if not self.values.any():  # nothing did, so their names must tell
-            self.values = torch.cat([torch.full((w,), r == "v") for r, w in zip(self.role.values(), self.widths)])
+    t: Trace
+    layer: nn.Module
+    call: _Call
+
+    @cached_property
+    def role(self) -> dict[str, str]:
+        "Name → role of what is asked for rows."
+        return {name: role for role in _ASKED for name in self.t.names.get(role, [])}
+
+    @cached_property
+    def rows(self) -> Tensor:
+        "They all side by side, as they were, (b, n, width)."
+        return torch.cat([r for role in _ASKED for r in self.t.rows.get(role, [])], -1)
+
+    @cached_property
+    def widths(self) -> list[int]:
+        return [r.shape[-1] for role in _ASKED for r in self.t.rows.get(role, [])]
+
+    @cached_property
+    def routes(self) -> Tensor:
+        "Where one feature of all words comes out, (width, n, inner)."
+        return self.context(torch.eye(self.rows.shape[-1])[:, None].expand(-1, self.t.x.shape[1], -1))
+
+    @cached_property
+    def values(self) -> Tensor:
+        "Which features are values: scores were 0, so only values came out; if nothing did, names must tell, (width,)."
+        came = self.routes.abs().amax((1, 2)) > 1e-6
+        named = [torch.full((w,), r == "v") for r, w in zip(self.role.values(), self.widths)]
+        return came if came.any() else torch.cat(named)
+
+    @cached_property
+    def keys(self) -> Tensor:
+        "Which features are keys, (width,): of a fused projection, the second half of what stands before values."
+        found = []
+        for (name, role), values in zip(self.role.items(), self.values.split(self.widths)):
+            first = re.search("k.*q", name.rpartition(".")[2].lower()) is not None  # as in kqv
+            keys = ~values if role == "kv" else torch.full_like(values, role == "k")
+            others = (~values).nonzero().flatten()
+            gaps = (others.diff() > 1).nonzero().flatten() + 1
+            for part in others.tensor_split(gaps) if role == "qkv" and len(others) else ():
+                keys[part.chunk(2)[0 if first else 1]] = True
+            found.append(keys)
+        return torch.cat(found)
 
     def context(self, rows: Tensor) -> Tensor:
         "What the output projection gets, (b, n, inner), if the others give `rows`, (b, n, width)."
         x = self.t.x if len(rows) == len(self.t.x) else self.t.x[:1].expand(len(rows), -1, -1)
-        seen: list[Tensor] = []
+        leaves, seen = _leaves(self.layer), []
 
         def instead(new: Tensor) -> Callable[..., Tensor]:
             def give(_: nn.Module, __: Any, usual: Tensor) -> Tensor:
@@ -991,10 +657,9 @@ class _Probe:
 
             return give
 
-        parts = zip(self.role, rows.split(self.widths, -1))
-        handles = [self.leaves[name].register_forward_hook(instead(part)) for name, part in parts]
+        handles = [leaves[name].register_forward_hook(instead(part)) for name, part in zip(self.role, rows.split(self.widths, -1))]
         for name in self.t.names.get("out", []):
-            handles.append(self.leaves[name].register_forward_pre_hook(lambda _, args: seen.append(args[0].clone())))
+            handles.append(leaves[name].register_forward_pre_hook(lambda _, args: seen.append(args[0].clone())))
         try:
             with torch.no_grad():
                 seen.append(self.call(self.layer, x))
@@ -1013,108 +678,92 @@ class _Probe:
         "The context if all values are these, (n, 1), while queries and keys are as they were, or as in `rows`."
         return self.context(torch.where(self.values, values, self.rows if rows is None else rows))
 
-    @property
-    def keys(self) -> Tensor:
-        "Which features are keys, (width,): of a fused projection, the second half of what stands before values."
-        found = []
-        for (name, role), values in zip(self.role.items(), self.values.split(self.widths)):
-            first = re.search("k.*q", name.rpartition(".")[2].lower()) is not None  # as in kqv
-            keys = ~values if role == "kv" else torch.full_like(values, role == "k")
-            others = (~values).nonzero().flatten()
-            if role == "qkv" and len(others):
-                gaps = (others.diff() > 1).nonzero().flatten() + 1
-                for run in others.tensor_split(gaps):
-                    keys[run.chunk(2)[0 if first else 1]] = True
-            found.append(keys)
-        return torch.cat(found)
-
-
+# %% ../../nbs/checks/projections.ipynb #probe-fns
 def name_by_probes(
     t: Trace,  # from `trace_layer`
     layer: nn.Module,  # the layer
     call: Callable[[nn.Module, Tensor], Any],  # how to call it
     n_heads: int | None,  # if known
     causal: bool,  # is the future hidden?
-) -> str | None:  # the bug in one sentence; None if the probes find none, or cannot be used
+) -> tuple[Bug, ...] | None:  # the bugs; None if the probes find none, or cannot be used
     "Find bugs that show whatever is done to the scores, such as adding places: with values and keys of our own."
-    learned = _learned(t, layer)
-    once = all(t.calls.get(n) == 1 for names in t.names.values() for n in names)
-    small = sum(r.shape[-1] for rows in t.rows.values() for r in rows) < 2000  # each feature is a sentence
-    if not (once and small and {"v", "kv", "qkv"} & t.rows.keys()) or len(t.names.get("out", [])) > 1 or t.matrices:
-        return None
-    if any(isinstance(m, nn.Conv1d) for m in layer.modules()):
-        return None  # its rows lie the other way round
-    gated = sum(r.shape[-1] for r in t.rows.get("v", [])) > t.inner
-    if gated or not all(re.search(_HARMLESS, name.lower()) for name in learned):
-        return None  # it may do something to the values or contexts
-    probe, heads = _Probe(t, layer, call), _numbers_of_heads(t, n_heads)
-    if probe.empty.any() or not probe.values.any() or not probe.routes.isfinite().all():
-        return None
-    weaker = any("sink" in name.lower() for name in learned) or _width(t) != t.inner  # by a sink, or a gate
-    bug = _misrouted(probe, heads)
-    if bug in ("", _VIEWED) and not weaker:
-        bug = _unequal_sums(probe, causal) or bug
-    return bug or (None if any("sink" not in name.lower() for name in learned) else _scaled(probe, heads))
-
-
-def _learned(t: Trace, layer: nn.Module) -> list[str]:
-    "What has parameters, and is no projection."
     own = [name for name, _ in layer.named_parameters()]
-    return [s for s in t.strangers if any(name == s or name.startswith(s + ".") for name in own)]
+    learned = [s for s in t.strangers if any(name == s or name.startswith(s + ".") for name in own)]
+    if not _can_be_probed(t, layer, learned):
+        return None
+    probe, heads = _Probe(t, layer, call), _numbers_of_heads(t, n_heads)
+    if probe.context(0 * probe.rows).any() or not probe.values.any() or not probe.routes.isfinite().all():
+        return None  # something is added, such as a residual
+    sinks = ["sink" in name.lower() for name in learned]
+    bugs = _misrouted(probe, heads)
+    if [bug.code for bug in bugs] in ([], ["split.viewed"]) and not any(sinks) and _width(t) == t.inner:
+        bugs = _unequal_sums(probe, causal) or bugs
+    return bugs or (_scaled(probe, heads) if all(sinks) else None)
 
 
-def _misrouted(probe: _Probe, heads: list[int]) -> str:
+def _can_be_probed(t: Trace, layer: nn.Module, learned: list[str]) -> bool:
+    "Whether each projection is called once, and nothing learned may touch values or contexts."
+    once = all(t.calls.get(n) == 1 for names in t.names.values() for n in names)
+    small = t.width(*t.rows) < 2000  # each feature is a sentence
+    turned = any(isinstance(m, nn.Conv1d) for m in layer.modules())  # its rows lie the other way round
+    plain = not turned and len(t.names.get("out", [])) <= 1 and not t.matrices and t.width("v") <= t.inner  # no gate
+    return once and small and plain and bool({"v", "kv", "qkv"} & t.rows.keys()) and all(map(only_on_scores, learned))
+
+
+def _misrouted(probe: _Probe, heads: list[int]) -> tuple[Bug, ...]:
     "The bug, if values do not come out where they went in."
-    routes, n = probe.routes[probe.values].abs() > 1e-4, probe.routes.shape[1]
-    width, bugs = len(routes), []
-    for h in heads:
-        for h_kv in (g for g in range(1, h + 1) if h % g == 0 and width % g == 0):
-            for order, viewed, c in _split(torch.eye(width)[:, None].expand(-1, n, -1), h_kv):
-                for group, shared in () if viewed else _groups(c, h):
-                    merges = ((_joined(group, bug), m > 0) for bug, m in _merges(shared, order))
-                    bugs += [bug for bug, m in merges if m.shape == routes.shape and m.equal(routes)]
-    if "" in bugs or not routes.any():
-        return ""
-    from_word = []
+    routes, n = (probe.routes[probe.values].abs() > 1e-4).float(), probe.routes.shape[1]
+    width = len(routes)
+    found: list[tuple[Bug, ...] | None] = []
+    for h, g in ((h, g) for h in heads for g in range(1, h + 1) if h % g == 0 and width % g == 0):
+        for split, merge in ORDERS.values():
+            v = split(torch.eye(width)[:, None].expand(-1, n, -1), g)
+            work = work_of(torch.zeros(width, h, n, 1), torch.zeros(width, g, n, 1), v)
+            stages = {"split": splitting(), **STAGES, "merge": merge, "project": lambda w: w._replace(out=(w.out > 0).float())}
+            bugs = [bug for bug in SPLITS + MERGES if not bug.code.startswith("split.viewed")]
+            found.append(explain([Case(work, routes, stages=stages)], bugs, 1))
+    if () in found or not routes.any():
+        return ()
+    reached = []
     for word in (1, n - 1):
         rows = torch.eye(len(probe.values))[probe.values][:, None] * probe.at(word)
-        from_word.append((probe.context(rows).abs() > 1e-6).any(1))
-    if from_word[0].equal(from_word[1]):
-        return sorted(bugs, key=len)[0] if bugs else "values are rotated by their places, too (RoPE): only queries and keys should be"
-    return next((bug for bug in bugs if "without a transpose back" in bug), _VIEWED)
+        reached.append((probe.context(rows).abs() > 1e-6).any(1))
+    named = [some for some in found if some]
+    if reached[0].equal(reached[1]):
+        return named[0] if named else (known("rotation.values"),)
+    merged = (known("merge.viewed"),)
+    return merged if merged in named else (known("split.viewed"),)
 
 
-def _unequal_sums(probe: _Probe, causal: bool) -> str:
+def _unequal_sums(probe: _Probe, causal: bool) -> tuple[Bug, ...]:
     "The bug, if weights do not sum to 1: values that are 1 everywhere must come out as 1."
     n, sums = probe.t.x.shape[1], probe.with_values(torch.ones(1))
     if nearly(sums, torch.ones_like(sums), 1e-4):
-        return ""
+        return ()
     weights = torch.stack([probe.with_values(probe.at(j)) for j in range(n)], 2)  # (b, n_q, n_k, inner)
     if (weights < -1e-5).any():
-        return "weights are negative: the softmax is missing, or something is added"
+        return (known("weights.negative"),)
     if nearly(over := weights.sum(1), torch.ones_like(over)):
-        return "the softmax normalises over queries (dim=-2), not keys (dim=-1): columns sum to 1, rows do not"
-    if causal and nearly(sums[:, -1], torch.ones_like(sums[:, -1])) and (sums < 1 + 1e-4).all():
-        return (
-            "the mask is applied after the softmax and rows are not normalised again: the forbidden scores leak through"
-            " the denominator; mask before the softmax"
-        )
-    return "the weights of a row do not sum to 1: normalised along another dimension, masked after the softmax, or not at all"
+        return (known("softmax.over_queries"),)
+    late = causal and nearly(sums[:, -1], torch.ones_like(sums[:, -1])) and bool((sums < 1 + 1e-4).all())
+    return (known("mask.after_softmax" if late else "weights.sums"),)
 
 
-def _scaled(probe: _Probe, heads: list[int]) -> str | None:
+def _scaled(probe: _Probe, heads: list[int]) -> tuple[Bug, ...] | None:
     "The wrong scale: of what a key adds to the score of its own word, where places do not differ."
     last, keys, logits = probe.t.x.shape[1] - 1, probe.keys, []
     for factor in (probe.at(last), torch.zeros(1)):  # the last word's key alone; none
         rows = torch.where(keys, probe.rows * factor, probe.rows)
         logits.append(probe.with_values(probe.at(last), rows)[:, last].clamp(0, 1).logit())
     more, sure = logits[0] - logits[1], logits[0].abs() < 8  # (b, inner); where the weight is not almost 0 or 1
-    for r in (r for h in heads for r in _readings(probe.t, h) if not r.bug):
-        dots = (r.q * r.k).sum(-1)[..., last, None, None].expand(-1, -1, 1, r.v.shape[-1])
-        for dot in (m[:, 0] for bug, m in _merges(dots, r.order) if not bug and m[:, 0].shape == more.shape):
-            scale, right = float((dot * more)[sure].sum() / dot[sure].square().sum()), r.q.shape[-1] ** -0.5
-            if (sure & (more.abs() > 0.05)).any() and nearly(dot[sure] * scale, more[sure], 5e-3):
-                context, width = (r.q @ r.k.mT * scale).softmax(-1) @ r.v, probe.t.x.shape[-1]
-                known = _named(work_of(r.q, r.k, r.v, d_model=width), context, {"": lambda c: c}, 0)
-                return None if abs(scale - right) < 0.01 * right else known or _other_scale(scale, right)
+    for case in (start.case for h in heads for start in _starts_of(probe.t, h, None) if not start.bugs):
+        w = splitting()(case.work)
+        dots = (w.q * w.k).sum(-1)[..., last, None, None].expand(-1, -1, 1, w.v.shape[-1])
+        dot, right = case.stages["merge"](Work(out=dots)).out[:, 0], float(w.scale)
+        if dot.shape != more.shape or not (sure & (more.abs() > 0.05)).any():
+            continue
+        scale = float((dot * more)[sure].sum() / dot[sure].square().sum())
+        if nearly(dot[sure] * scale, more[sure], 5e-3):
+            told = explain([Case(w, rightly(w._replace(scale=scale)))], SCALE, 0)
+            return None if abs(scale - right) < 0.01 * right else told or (_other_scale(scale, right),)
     return None
