@@ -69,7 +69,7 @@ oldest newest: $(READY)  ## try the package with the oldest or newest torch and 
 	$(BIN)/python tools/versions.py $@
 
 mutants: $(READY) .venv/.mutants  ## prove that the checks of attention_nb.checks bite (minutes)
-	$(BIN)/python -m mutants.run
+	$(BIN)/python -m pytest mutants --timeout=300 -q --no-header
 
 mutants-full: mutants  ## and that the notebooks' own checks do, mutant by mutant (an hour or more; resumes)
 	$(BIN)/python -m mutants.package

@@ -1,6 +1,6 @@
 """Change the package in every small way that mutmut knows, and see whether the notebooks' own checks notice.
 
-    make mutants-full                            run.py, then every module, the largest by a sample; resumes
+    make mutants-full                            the zoo, then every module, the largest by a sample; resumes
     python -m mutants.package softmax masks      these modules
     python -m mutants.package --sample 80        80 mutants of each of the others, drawn at random, always the same ones
     python -m mutants.package --list softmax     what would be changed

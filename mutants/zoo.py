@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from attention_nb.checks.bugs import CATALOGUE
+
 CHECKS = ("attention", "self_attention", "multi_head", "softmax", "masked_softmax")
 PACKAGE = ("softmax", "naive_attention", "masks", "self_attention", "multi_head_attention")  # what may be edited
 
@@ -25,7 +27,8 @@ class Animal:
     args: dict[str, Any]  # the check's other arguments
     edits: tuple[tuple[str, str], ...] = ()  # what was written, what stands there now
     inside: str = ""  # of the package: the module that is edited, if another than the target's
-    says: str = ""  # what a fair reader wants to find among the likely bugs, as a regular expression
+    expect: str = ""  # the code of the bug that is planted; two that meet are joined by +
+    unnamed: bool = False  # True: it is known that the check catches it and does not find its code
 
     def make(self) -> Any:
         "Build it, from a fixed seed."
@@ -55,11 +58,12 @@ class Register:
         self.animals[animal.name] = animal
 
 
-def bred_from(base: Animal, name: str, edits: Any, says: str, inside: str = "", **changes: Any) -> Animal:
+def bred_from(base: Animal, name: str, edits: Any, expect: str, inside: str = "", **changes: Any) -> Animal:
     "A planted animal: `base` with one or more edits; what else differs is given by name."
+    if unknown := set(expect.split("+")) - CATALOGUE.keys():
+        raise ValueError(f"{name}: expected codes of attention_nb.checks.bugs.CATALOGUE; got {', '.join(sorted(unknown))}")
     pairs = tuple(edits) if edits and isinstance(edits[0], tuple) else (tuple(edits),) if edits else ()
-    re.compile(says)
-    return replace(base, name=name, edits=pairs, says=says, inside=inside, **changes)
+    return replace(base, name=name, edits=pairs, expect=expect, inside=inside, **changes)
 
 
 # Editing ------------------------------------------------------------------------------------------------------

@@ -1,8 +1,10 @@
 """A sample of `make mutants`: the checks accept what is right and refuse what is wrong, and say why."""
+from dataclasses import replace
+
 import pytest
 from mutants import correct, planted
-from mutants.run import Verdict, judge
-from mutants.zoo import CHECKS
+from mutants.judge import Verdict, judge
+from mutants.zoo import CHECKS, bred_from
 
 RIGHT = ("textbook", "causal and mask", "the fused function of PyTorch, as it is", "package: SelfAttention", "CausalWithABuffer",
          "nn.MultiheadAttention", "by logsumexp", "nan to num after")
@@ -17,23 +19,28 @@ WRONG = ("textbook: no scale", "textbook: softmax over the queries", "causal tex
 @pytest.mark.parametrize("name", RIGHT)
 def test_correct_is_accepted(name):
     verdict = judge(correct.REGISTER.animals[name])
-    assert verdict.good, verdict.disturbed or verdict.message
+    assert verdict.passed and not verdict.disturbed, verdict.disturbed or verdict.message
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_planted_is_caught_and_named(name):
-    verdict = judge(planted.REGISTER.animals[name])
+    animal = planted.REGISTER.animals[name]
+    verdict = judge(animal)
     assert verdict.caught, verdict.message or "the check passed"
-    assert verdict.named, verdict.message
+    assert verdict.names(animal), f"{animal.expect} is expected:\n{verdict.message}"
 
 
-def test_only_a_likely_bug_names():
-    "Not the name of a property, nor an example; and that no bug is known is no name."
+def test_only_the_whole_code_names():
+    "Of two bugs that were planted, both; that no bug is known is no name."
     animal = planted.REGISTER.animals["textbook: no scale"]
-    message = "it agrees with softmax(q kᵀ · scale) v"
-    for bugs, named in ((), False), (("its numbers fit no bug known here: is it the scale?",), False), (
-            ("the code raises ScaleError here",), False), (("no softmax", "the scores are not scaled"), True):
-        assert Verdict(animal, message=message, bugs=bugs).named is named, bugs
+    two = replace(animal, expect="scale.missing+mask.ignored")
+    for codes, one, both in (((), False, False), (("values.unknown",), False, False), (("scale.missing",), True, False),
+                             (("mask.ignored", "scale.missing"), True, True)):
+        verdict = Verdict(codes=codes)
+        assert (verdict.names(animal), verdict.names(two)) == (one, both), codes
+    assert not Verdict(passed=True, codes=("scale.missing",)).names(animal)
+    with pytest.raises(ValueError, match="scale.forgotten"):
+        bred_from(animal, "x", (), "scale.forgotten")
 
 
 def test_every_planted_edit_still_fits():
@@ -43,8 +50,8 @@ def test_every_planted_edit_still_fits():
 
 
 def test_the_zoo_is_large_enough():
-    "At least 12 bugs for each check and 90 in all, 30 correct ones; all of them with words for the message."
+    "At least 12 bugs for each check and 90 in all, 30 correct ones; all bugs with the code that they are to be named by."
     bugs = list(planted.REGISTER.animals.values())
     assert len(bugs) >= 90 and len(correct.REGISTER.animals) >= 30
     assert all(sum(bug.check == check for bug in bugs) >= 12 for check in CHECKS)
-    assert all(bug.says for bug in bugs)
+    assert all(bug.expect for bug in bugs)

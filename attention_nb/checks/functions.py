@@ -437,15 +437,14 @@ def _recognise(a: _Attention) -> tuple[Bug, ...] | None:
 
 
 def _wrong_cases(a: _Attention) -> Iterator[list[Case]]:
-    "What it made of the first sizes at which it is wrong: without a mask and with one together, then each alone."
+    "What it made of usual and of equal sizes: without a mask and with one together, then each that is wrong alone."
     for sizes in dict.fromkeys([a.usual, _SQUARE, _CUBE, _EQUAL]):
         masks = (None, a.some_mask(sizes.n_q, sizes.n_k)) if a.manner.takes_mask else (None,)
         cases = [case for mask in masks if (case := attempt(lambda: _case(a, sizes, mask)))]
         wrong = [case for case in cases if not alike(rightly(case.work), case.seen)]
         if wrong and len(cases) > 1:
             yield cases
-        if wrong:
-            return (yield from ([case] for case in wrong))
+        yield from ([case] for case in wrong)
 
 
 def _case(a: _Attention, sizes: _Sizes, mask: Tensor | None) -> Case:
