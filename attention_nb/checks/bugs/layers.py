@@ -11,11 +11,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .masks import scoring, weighing
+from .masks import scoring
 from .multi_head_attention import HEADS
-from .self_attention import mixing, routing
+from .self_attention import routing
 from ..stages import Bug, Step, Work, bugs_of, signs
-from ...softmax import masked_softmax, softmax
+from ...softmax import softmax
 
 # %% auto #0
 __all__ = ['ORDERS', 'SPLITS', 'FUSED', 'MERGES', 'REPEATED', 'ON_THE_WAY', 'NEVER', 'UNTRANSPOSED', 'LAYER_SIGNS', 'LAYER',
@@ -105,7 +105,7 @@ def _first(t: Tensor) -> Tensor:
 
 def _only(roles: str, f: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Tensor, Tensor], _Heads]:
     "Do it to some of queries, keys and values."
-    return lambda q, k, v: tuple(f(t) if role in roles else t for role, t in zip("qkv", (q, k, v)))
+    return lambda q, k, v: (f(q) if "q" in roles else q, f(k) if "k" in roles else k, f(v) if "v" in roles else v)
 
 
 _WITHOUT = "split with view(b, h, n, d_head), without a transpose: each head gets a part of the sentence, not a part of every row"
@@ -136,8 +136,8 @@ def fused_orders(
 ) -> list[Bug]:  # of the stage `split`, one for each other order
     "List the wrong orders in which a fused projection may be cut."
     def taken(found: str) -> Step:
-        place = [told[found.index(role)] for role in "qkv"]
-        return splitting(lambda q, k, v: tuple({"q": q, "k": k, "v": v}[role] for role in place))
+        i, j, l = ("qkv".index(told[found.index(role)]) for role in "qkv")
+        return splitting(lambda *qkv: (qkv[i], qkv[j], qkv[l]))
 
     others = [order for order in ("qvk", "kqv", "kvq", "vqk", "vkq", "qkv") if order != told]
     return [FUSED.about(name=name, found=found, told=told)._replace(steps={"split": taken(found)}) for found in others]
@@ -146,6 +146,12 @@ def fused_orders(
 FUSED = Bug("split.fused_order", "the fused projection {name} is cut in the wrong order: as {found}, not as {told}")
 
 # %% ../../../nbs/checks/bugs/layers.ipynb #merge-table
+def _turned(axes: str) -> Callable[[Tensor], Tensor]:
+    "Lay numbers together as they lie once heads, words and features stand in another order."
+    order = ["hnd".index(axis) - 3 for axis in axes]
+    return lambda c: c.permute(*range(c.ndim - 3), *order).reshape(*c.shape[:-3], c.shape[-2], -1)
+
+
 _BESIDE = "where they should be laid side by side (concatenated)"
 _TURNED = "heads are merged after the wrong transpose: words and features are mixed up, as {}"
 MERGES: list[Bug] = bugs_of("merge", merging, {
@@ -166,9 +172,7 @@ MERGES: list[Bug] = bugs_of("merge", merging, {
     "merge.first_copied": (
         "every head gives what the first head gives: copies of one head", lambda c: laid(c[..., :1, :, :].expand_as(c))),
     "merge.flipped": ("heads are merged in the wrong order", lambda c: laid(c.flip(-3))),
-    **{f"merge.{code}": (_TURNED.format(f"({', '.join(code)})"), lambda c, i=i, j=j: c.transpose(i, j).reshape(
-        *c.shape[:-3], c.shape[-2], -1)) for code, i, j in (("hdn", -2, -1), ("dnh", -3, -1))},
-    "merge.dhn": (_TURNED.format("(d, h, n)"), lambda c: c.movedim(-1, -3).reshape(*c.shape[:-3], c.shape[-2], -1)),
+    **{f"merge.{axes}": (_TURNED.format(f"({', '.join(axes)})"), _turned(axes)) for axes in ("hdn", "dhn", "dnh")},
 })
 REPEATED = Bug("heads.one_repeated", "one head is computed and repeated {times} times: every head is a copy of the first")
 
@@ -267,7 +271,10 @@ def turning(
 ) -> tuple[Step, list[Bug]]:  # for the stage `turn`: what is right, and what is not
     "Make steps of one table of angles."
     form, pairs = ("0 0 1 1, for neighbours", "halves") if halves else ("0 1 0 1, for halves", "neighbours")
-    step = lambda f: routing(lambda q, k, v: f(q, k, v, angles, halves))
+
+    def step(f: _Turn) -> Step:
+        return routing(lambda q, k, v: f(q, k, v, angles, halves))
+
     right = step(lambda q, k, v, a, halves: (turned(q, a, halves), turned(k, a, halves), v))
     return right, [bug.about(form=form, pairs=pairs) for bug in bugs_of("turn", step, _TURNS)]
 
