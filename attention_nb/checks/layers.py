@@ -305,7 +305,7 @@ def layer_properties(
 ) -> tuple[list[tuple[str, Callable[[], str | None]]], Callable[[], tuple[Bug, ...] | None]]:  # properties; what names the bug
     "List what every self-attention layer must do, in the order of trying."
     a = _Layer(module, d_model, causal, n_heads, positions, call, alone)
-    _ = a.call  # TypeError now, if nobody can know how
+    a.call  # TypeError now, if nobody can know how
     rows = [row for row in _RELATIONS if row.name not in _ONLY[not causal]]
     return listed(rows, lambda: a), lambda: a.verdict
 
@@ -510,8 +510,8 @@ def _after_projection(a: _Layer, t: Trace) -> None:
             raise Broken("another shape", known("project.more"))
         return
     other = a.traced(_draw(a, _B, a.words, seed=2))
-    same = other.projected is not None and nearly(other.out - other.projected, t.out - t.projected, 1e-5)
-    code = "constant" if t.bias is None and same else "more"
+    same = t.bias is None and other.projected is not None and nearly(other.out - other.projected, t.out - t.projected, 1e-5)
+    code = "constant" if same else "more"
     code = "residual" if t.out.shape == t.x.shape and nearly(t.out, t.projected + t.x) else code
     if a.alone or code == "constant":
         raise Broken(first_difference(t.out, t.projected), known(f"project.{code}"))
@@ -894,7 +894,8 @@ def _said_share(a: _Layer) -> tuple[str, float]:
 
 def _biased(a: _Layer, ratio: float, share: float) -> Bug:
     "Why dropout does not keep the mean, which becomes `ratio` times as large, if that share is dropped."
-    if attempt(lambda: (p := a.trace.projected) is not None and nearly(a.trace.out, p.relu())):
+    projected = attempt(lambda: a.trace.projected)
+    if projected is not None and nearly(a.trace.out, projected.relu()):
         return known("dropout.relu")
     return known("dropout.unscaled" if abs(ratio - 1) > share / 4 else "dropout.before_softmax")
 

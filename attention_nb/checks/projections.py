@@ -27,7 +27,7 @@ from .bugs.self_attention import SCALE
 from .bugs.softmax import weighing
 from .conventions import biased_role, only_on_scores, role_of
 from .reports import nearly
-from .stages import STAGES, Bug, Case, Step, Work, explain, rightly, run, work_of
+from .stages import STAGES, Bug, Case, Step, Work, explain, run, work_of
 from ..masks import causal_mask
 
 # %% auto #0
@@ -85,7 +85,7 @@ def _leaves(layer: nn.Module) -> dict[str, nn.Module]:
 
 
 def _of_one_word(m: nn.Module) -> bool:
-    "Whether it maps each word by itself."
+    "Whether it maps each word by itself: a matrix, or a convolution of width 1."
     return getattr(m, "weight", torch.empty(0)).ndim == 2 or isinstance(m, nn.Conv1d) and m.kernel_size == (1,)
 
 
@@ -131,12 +131,13 @@ def _bare(layer: nn.Module, leaves: dict[str, nn.Module]) -> dict[str, tuple[str
     return found
 
 
-def _strangers(layer: nn.Module, told: set[str]) -> list[str]:
-    "What has weights or does something, and is no projection."
+def _strangers(layer: nn.Module, told: set[str], read: list[str]) -> list[str]:
+    "What has weights or does something, and is no projection; and whose weight is read without a call."
     modules = [n for n, m in layer.named_modules() if n and not list(m.children()) and not isinstance(m, _QUIET)]
     parameters = [n for n, _ in layer.named_parameters() if n.rpartition(".")[0] not in told]
     buffers = [n for n, t in layer.named_buffers() if t.numel() > 1 and not (t.ndim >= 2 and t.shape[-1] == t.shape[-2])]
-    return [n for n in modules + parameters if n not in told and not biased_role(n)] + buffers
+    found = [n for n in modules + parameters if n not in told and not biased_role(n)]
+    return found + buffers + [f"{name}, whose weight is read without a call" for name in read]
 
 
 def _tables(layer: nn.Module) -> list[Tensor]:
@@ -160,31 +161,31 @@ def trace_layer(
     leaves = _leaves(layer)
     bare = _bare(layer, leaves)
     names = _nearest(roles or _roles(leaves), [name for name, (role, _) in bare.items() if role != "out"])
-    out, calls, ins, outs = _watch({name: leaves[name] for name in names}, lambda: call(layer, x))
+    out, ins, outs = _watch({name: leaves[name] for name in names}, lambda: call(layer, x))
     silent = {n: leaves[n].weight for n, role in names.items() if role != "out" and n not in outs and hasattr(leaves[n], "weight")}
-    used = _used(layer, {**silent, **{n: p for n, (_, p) in bare.items()}}, x, call)
+    used = _used(layer, silent | {n: p for n, (_, p) in bare.items()}, x, call)
     read = [name for name in used if name in silent]
     found = [(role, _called(x, leaves[n], n, outs.get(n))) for n, role in names.items()]
     found += [(role, _times(x, p, layer, n, _bias(layer, role))) for n, (role, p) in bare.items() if role != "out"]
     found += [(names[name], _uncalled(x, leaves[name], name)) for name in read]
     ways = _ways([(role, options) for role, options in found if role != "out" and options])
+    calls = {n: len(outs.get(n, ())) for n in names} | {n: int(n in used) for n in bare} | dict.fromkeys(read, 1)
     named = _by_role([*names.items(), *((n, role) for n, (role, _) in bare.items())])
-    last = next((name for name in reversed(named.get("out", [])) if name in ins), "")  # the one that was called
-    return Trace(
-        x, out, ways[0][1], _rows(ins.get(last), x),
-        {n: leaves[n] for n in named.get("out", []) if n in leaves and n not in ins},
-        {n: p.detach() for n, (role, p) in bare.items() if role == "out"},
-        _bias(layer, "out"), _rows(outs.get(last), x),
-        calls | {n: int(n in used) for n in bare} | dict.fromkeys(read, 1), named,
-        _strangers(layer, {*names, *bare}) + [f"{name}, whose weight is read without a call" for name in read],
-        ways[1:], _tables(layer),
-    )
+    lasts = [name for name in named.get("out", []) if name in ins][-1:]  # of output projections, the one that was called
+    context, projected = (_rows(kept[lasts[0]][0], x) if lasts else None for kept in (ins, outs))
+    unfired = {n: leaves[n] for n in named.get("out", []) if n in leaves and n not in ins}
+    matrices = {n: p.detach() for n, (role, p) in bare.items() if role == "out"}
+    return Trace(x, out, ways[0][1], context, unfired, matrices, _bias(layer, "out"), projected, calls, named,
+                 _strangers(layer, {*names, *bare}, read), ways[1:], _tables(layer))
 
 
-def _watch(modules: Mapping[str, nn.Module], call: Callable[[], Tensor]) -> tuple[Tensor, dict[str, int], dict[str, Any], dict[str, Any]]:
-    "The result of a call, and how often each module was called, with its first input and output."
-    ins: dict[str, list[Any]] = {}
-    outs: dict[str, list[Any]] = {}
+_Kept = dict[str, list[Any]]  # what went into each module that was called, or came out, at each call
+
+
+def _watch(modules: Mapping[str, nn.Module], call: Callable[[], Tensor]) -> tuple[Tensor, _Kept, _Kept]:
+    "The result of a call, and what went into each module and came out."
+    ins: _Kept = {}
+    outs: _Kept = {}
 
     def write_down(name: str) -> Callable[..., None]:
         def hook(m: nn.Module, args: tuple[Any, ...], result: Any) -> None:
@@ -203,8 +204,7 @@ def _watch(modules: Mapping[str, nn.Module], call: Callable[[], Tensor]) -> tupl
     for name, found in outs.items():
         if len(out) == len(found) > 1 and all(isinstance(t, Tensor) and t.ndim == 2 for t in found):
             ins[name], outs[name] = [torch.stack(ins[name])], [torch.stack(found)]  # a sentence at a time
-    first = [{name: ts[0] for name, ts in kept.items()} for kept in (ins, outs)]
-    return out, {name: len(outs.get(name, ())) for name in modules}, first[0], first[1]
+    return out, ins, outs
 
 
 def _kept(t: Any, m: nn.Module) -> Any:
@@ -227,7 +227,7 @@ def _used(layer: nn.Module, weights: dict[str, Any], x: Tensor, call: _Call) -> 
 
 def _called(x: Tensor, m: nn.Module, name: str, got: Any) -> _Options:
     "Rows of a projection that was called; and what reading its weight untransposed would have given."
-    rows = _rows(got, x)
+    rows = _rows(got[0] if got else None, x)
     to_one = getattr(m, "out_features", 0) == 1  # of a pair of words it makes a score, not a value
     return [] if rows is None or to_one and rows.shape[-1] > 1 else [("", rows), *_uncalled(x, m, name)[1:2]]
 
@@ -295,9 +295,9 @@ def guess_roles(
 ) -> list[dict[str, str]]:  # name → role, in every order that is possible; none if there are more or fewer
     "Find queries, keys, values and output among projections whose names tell nothing."
     leaves = {name: m for name, m in _leaves(layer).items() if isinstance(m, nn.Linear)}
-    _, calls, ins, _ = _watch(leaves, lambda: call(layer, x))
-    once = [name for name in leaves if calls[name] == 1 and isinstance(ins[name], Tensor)]
-    reading = [name for name in once if ins[name].shape == x.shape and torch.equal(ins[name], x)]
+    _, ins, _ = _watch(leaves, lambda: call(layer, x))
+    once = [name for name in leaves if len(ins.get(name, ())) == 1 and isinstance(ins[name][0], Tensor)]
+    reading = [name for name in once if ins[name][0].shape == x.shape and torch.equal(ins[name][0], x)]
     others = [name for name in leaves if name not in reading]
     if len(reading) != 3 or others not in ([], once[-1:]):
         return []
@@ -350,8 +350,7 @@ def _fused(rows: Tensor, h: int, told: str) -> Iterator[_Reading]:
         parts = rows.view(b, n, *(sizes[a] for a in layout))
         parts = parts.permute(2 + layout.index("3"), 0, 2 + layout.index("h"), 1, 2 + layout.index("d"))
         for order in list(ORDERS)[: 1 if layout in usual or h == 1 else 2]:
-            q, k, v = (parts[told.index(role)] for role in "qkv")
-            yield (), (q, k, v), order
+            yield (), (parts[told.index("q")], parts[told.index("k")], parts[told.index("v")]), order
     if h > 1:
         q, k, v = rows.reshape(b, h, n, -1).chunk(3, -1)
         yield (known("split.fused_viewed"),), (q, k, v), "heads first"
@@ -360,16 +359,16 @@ def _fused(rows: Tensor, h: int, told: str) -> Iterator[_Reading]:
 def _fused_groups(rows: Tensor, h: int, d: int, name: str) -> Iterator[tuple[tuple[Bug, ...], Tensor, Tensor, Tensor]]:
     "The same with fewer heads for keys and values; they stand behind all queries, or behind those of their group."
     b, n, width = rows.shape
-    values_first, keys_first = (FUSED.about(name=name, found=found, told="qkv") for found in ("qvk", "kvq"))
+    as_qvk, as_kvq = ((FUSED.about(name=name, found=found, told="qkv"),) for found in ("qvk", "kvq"))
     for groups in (g for g in range(1, h + 1) if h % g == 0 and width == (h + 2 * g) * d):
         q, k, v = rows.split((h * d, groups * d, groups * d), -1)
         yield (), q, k, v
         if groups > 1:
             *queries, k_, v_ = rows.view(b, n, groups, -1, d).unbind(3)
             yield (), torch.stack(queries, 3).flatten(2), k_.flatten(2), v_.flatten(2)
-        yield (values_first,), q, v, k
+        yield as_qvk, q, v, k
         k, v, q = rows.split((groups * d, groups * d, h * d), -1)
-        yield (keys_first,), q, k, v
+        yield as_kvq, q, k, v
 
 # %% ../../nbs/checks/projections.ipynb #start-fns
 class _Start(NamedTuple):
@@ -404,17 +403,16 @@ def _ends(t: Trace) -> Iterator[tuple[Tensor, Step, tuple[Bug, ...]]]:
         return
     for name, m in t.unfired.items():
         w, b, never = m.get_parameter("weight"), getattr(m, "bias", None), _never(name, 0)
-        turned = untransposed([name], {"project": _linear(w.T, b)})
-        yield t.out, _linear(w, b), (never, turned) if len(w) == w.shape[1] else (never,)
+        turned = untransposed([name], {"project": _projecting(w.T, b)})
+        yield t.out, _projecting(w, b), (never, turned) if len(w) == w.shape[1] else (never,)
     for name, matrix in t.matrices.items():
         bias, flat = 0 if t.bias is None else t.bias, matrix.flatten(0, -2)
-        for weight in (flat.T, flat):
-            yield t.out - bias, _linear(weight, None), (_never(name, bias),)
+        for way in (flat.T, flat):
+            yield t.out - bias, _projecting(way, None), (_never(name, bias),)
 
 
-def _linear(weight: Tensor, bias: Tensor | None) -> Step:
-    "An output projection, for the stage `project`."
-    return merging(lambda c: F.linear(c, weight, bias))
+def _projecting(w: Tensor, b: Tensor | None) -> Step:
+    return merging(lambda c: F.linear(c, w, b))
 
 
 def _never(name: str, bias: Tensor | int) -> Bug:
@@ -713,26 +711,24 @@ def _can_be_probed(t: Trace, layer: nn.Module, learned: list[str]) -> bool:
 def _misrouted(probe: _Probe, heads: list[int]) -> tuple[Bug, ...]:
     "The bug, if values do not come out where they went in."
     routes, n = (probe.routes[probe.values].abs() > 1e-4).float(), probe.routes.shape[1]
-    width = len(routes)
-    found: list[tuple[Bug, ...] | None] = []
+    width, found = len(routes), []
     for h, g in ((h, g) for h in heads for g in range(1, h + 1) if h % g == 0 and width % g == 0):
         for split, merge in ORDERS.values():
             v = split(torch.eye(width)[:, None].expand(-1, n, -1), g)
             work = work_of(torch.zeros(width, h, n, 1), torch.zeros(width, g, n, 1), v)
             stages = {"split": splitting(), **STAGES, "merge": merge, "project": lambda w: w._replace(out=(w.out > 0).float())}
-            bugs = [bug for bug in SPLITS + MERGES if not bug.code.startswith("split.viewed")]
-            found.append(explain([Case(work, routes, stages=stages)], bugs, 1))
+            known_ones = [bug for bug in SPLITS + MERGES if not bug.code.startswith("split.viewed")]
+            found.append(explain([Case(work, routes, stages=stages)], known_ones, 1))
     if () in found or not routes.any():
         return ()
     reached = []
     for word in (1, n - 1):
         rows = torch.eye(len(probe.values))[probe.values][:, None] * probe.at(word)
         reached.append((probe.context(rows).abs() > 1e-6).any(1))
-    named = [some for some in found if some]
+    named = [bugs for bugs in found if bugs]
     if reached[0].equal(reached[1]):
         return named[0] if named else (known("rotation.values"),)
-    merged = (known("merge.viewed"),)
-    return merged if merged in named else (known("split.viewed"),)
+    return (known("merge.viewed" if (known("merge.viewed"),) in named else "split.viewed"),)
 
 
 def _unequal_sums(probe: _Probe, causal: bool) -> tuple[Bug, ...]:
@@ -764,6 +760,8 @@ def _scaled(probe: _Probe, heads: list[int]) -> tuple[Bug, ...] | None:
             continue
         scale = float((dot * more)[sure].sum() / dot[sure].square().sum())
         if nearly(dot[sure] * scale, more[sure], 5e-3):
-            told = explain([Case(w, rightly(w._replace(scale=scale)))], SCALE, 0)
-            return None if abs(scale - right) < 0.01 * right else told or (_other_scale(scale, right),)
+            if abs(scale - right) < 0.01 * right:
+                return None
+            made = run(w._replace(scale=scale))
+            return (explain([Case(w, made.out)], SCALE, 0) if made else None) or (_other_scale(scale, right),)
     return None

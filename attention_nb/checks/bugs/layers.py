@@ -105,8 +105,7 @@ def _first(t: Tensor) -> Tensor:
 
 def _only(roles: str, f: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Tensor, Tensor], _Heads]:
     "Do it to some of queries, keys and values."
-    on = {role: f if role in roles else torch.Tensor.contiguous for role in "qkv"}
-    return lambda q, k, v: (on["q"](q), on["k"](k), on["v"](v))
+    return lambda q, k, v: (f(q) if "q" in roles else q, f(k) if "k" in roles else k, f(v) if "v" in roles else v)
 
 
 _WITHOUT = "split with view(b, h, n, d_head), without a transpose: each head gets a part of the sentence, not a part of every row"
@@ -137,8 +136,8 @@ def fused_orders(
 ) -> list[Bug]:  # of the stage `split`, one for each other order
     "List the wrong orders in which a fused projection may be cut."
     def taken(found: str) -> Step:
-        q_, k_, v_ = ("qkv".index(told[found.index(role)]) for role in "qkv")
-        return splitting(lambda *given: (given[q_], given[k_], given[v_]))
+        i, j, l = ("qkv".index(told[found.index(role)]) for role in "qkv")
+        return splitting(lambda *qkv: (qkv[i], qkv[j], qkv[l]))
 
     others = [order for order in ("qvk", "kqv", "kvq", "vqk", "vkq", "qkv") if order != told]
     return [FUSED.about(name=name, found=found, told=told)._replace(steps={"split": taken(found)}) for found in others]
@@ -147,6 +146,12 @@ def fused_orders(
 FUSED = Bug("split.fused_order", "the fused projection {name} is cut in the wrong order: as {found}, not as {told}")
 
 # %% ../../../nbs/checks/bugs/layers.ipynb #merge-table
+def _turned(axes: str) -> Callable[[Tensor], Tensor]:
+    "Lay numbers together as they lie once heads, words and features stand in another order."
+    order = ["hnd".index(axis) - 3 for axis in axes]
+    return lambda c: c.permute(*range(c.ndim - 3), *order).reshape(*c.shape[:-3], c.shape[-2], -1)
+
+
 _BESIDE = "where they should be laid side by side (concatenated)"
 _TURNED = "heads are merged after the wrong transpose: words and features are mixed up, as {}"
 MERGES: list[Bug] = bugs_of("merge", merging, {
@@ -167,9 +172,7 @@ MERGES: list[Bug] = bugs_of("merge", merging, {
     "merge.first_copied": (
         "every head gives what the first head gives: copies of one head", lambda c: laid(c[..., :1, :, :].expand_as(c))),
     "merge.flipped": ("heads are merged in the wrong order", lambda c: laid(c.flip(-3))),
-    **{f"merge.{code}": (_TURNED.format(f"({', '.join(code)})"), lambda c, i=i, j=j: c.transpose(i, j).reshape(
-        *c.shape[:-3], c.shape[-2], -1)) for code, i, j in (("hdn", -2, -1), ("dnh", -3, -1))},
-    "merge.dhn": (_TURNED.format("(d, h, n)"), lambda c: c.movedim(-1, -3).reshape(*c.shape[:-3], c.shape[-2], -1)),
+    **{f"merge.{axes}": (_TURNED.format(f"({', '.join(axes)})"), _turned(axes)) for axes in ("hdn", "dhn", "dnh")},
 })
 REPEATED = Bug("heads.one_repeated", "one head is computed and repeated {times} times: every head is a copy of the first")
 
