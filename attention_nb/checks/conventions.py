@@ -11,8 +11,7 @@ from collections.abc import Iterator
 import torch.nn as nn
 
 # %% auto #0
-__all__ = ['CAUSAL', 'MASK', 'PLACE_ARGUMENT', 'OUTPUT', 'role_of', 'biased_role', 'heads_of', 'settings_of', 'tells_places',
-           'only_on_scores', 'is_share']
+__all__ = ['role_of', 'biased_role', 'heads_of', 'settings_of', 'tells_places', 'only_on_scores', 'is_share']
 
 # %% ../../nbs/checks/conventions.ipynb #roles
 _AFFIX = "to|w|fc|lin(?:ear)?s?|proj(?:ection|ections)?|layers?|weights?|matrix|mat|net|transform|dense|func|fn"
@@ -62,7 +61,7 @@ MASK = re.compile("mask|len|pad")  # arguments that may be None
 PLACE_ARGUMENT = re.compile("pos|freq|rope")  # arguments that nobody can guess
 OUTPUT = ("last_hidden_state", "out", "output")  # fields of what a call returns
 
-
+# %% ../../nbs/checks/conventions.ipynb #settings-2
 def heads_of(
     layer: nn.Module,  # any layer
 ) -> int | None:  # its number of heads, if an attribute tells

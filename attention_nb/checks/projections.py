@@ -558,10 +558,10 @@ def _turns(t: Trace, d: int) -> Iterator[tuple[Step, list[Bug]]]:
                 yield turning(sign * places * table, halves)
 
 
-def _turned_starts(t: Trace, heads: list[int], causal: bool) -> Iterator[tuple[int, _Start]]:
-    "Every right start with every rotation, and the number of the rotation."
+def _turned_starts(t: Trace, heads: list[int], causal: bool, few: int) -> Iterator[tuple[int, _Start]]:
+    "The first right starts with every rotation, and the number of the rotation."
     mask = causal_mask(t.x.shape[1]) if causal else None
-    for start in (s for h in heads for s in islice((s for s in _starts_of(t, h, mask) if not s.bugs), 4)):
+    for start in (s for h in heads for s in islice((s for s in _starts_of(t, h, mask) if not s.bugs), few)):
         for i, (right, bugs) in enumerate(_turns(t, start.case.work.q.shape[-1])):
             case = start.case._replace(stages={**start.case.stages, "turn": right})
             yield i, start._replace(case=case, more=(*bugs, *start.more))
@@ -573,7 +573,7 @@ def agrees_with_rotation(
     causal: bool,  # is the future hidden?
 ) -> bool:  # True if it does
     "Say whether a layer is attention with queries and keys rotated by their places (RoPE)."
-    starts = _turned_starts(t, _numbers_of_heads(t, n_heads), causal)
+    starts = _turned_starts(t, _numbers_of_heads(t, n_heads), causal, 4)
     return any(explain([start.case], [], 0) is not None for _, start in starts)
 
 
@@ -583,9 +583,9 @@ def name_rotation_bug(
     causal: bool,  # is the future hidden?
 ) -> tuple[Bug, ...] | None:  # the bugs; None if none fit
     "Find the bug of a layer that rotates queries and keys by their places."
-    found, starts = [], _turned_starts(t, _numbers_of_heads(t, n_heads)[:1], causal)
-    for j, (i, start) in enumerate(starts):
-        bugs = explain([start.case], [*start.more, *SCALE, *([*LAYER, *ATTENTION] if i < 4 and j < 80 else [])], 1)
+    found, starts = [], _turned_starts(t, _numbers_of_heads(t, n_heads)[:1], causal, 2)
+    for i, start in starts:
+        bugs = explain([start.case], [*start.more, *SCALE, *([*LAYER, *ATTENTION] if i < 4 else [])], 1)
         if bugs and len(bugs) == 1:
             return bugs
         found += [bugs] if bugs else []

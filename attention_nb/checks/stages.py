@@ -16,8 +16,7 @@ from torch import Tensor
 from ..softmax import masked_softmax
 
 # %% auto #0
-__all__ = ['Step', 'STAGES', 'Kept', 'Work', 'work_of', 'Bug', 'signs', 'bugs_of', 'sentence', 'Case', 'run', 'rightly',
-           'suspects', 'explain', 'alike']
+__all__ = ['Work', 'work_of', 'Bug', 'signs', 'bugs_of', 'sentence', 'Case', 'run', 'rightly', 'suspects', 'explain', 'alike']
 
 # %% ../../nbs/checks/stages.ipynb #work-class
 class Work(NamedTuple):
@@ -118,9 +117,9 @@ def sentence(
     return "; and ".join(bug.says for bug in bugs)
 
 # %% ../../nbs/checks/stages.ipynb #run-fns
-Kept = dict[tuple[str, ...], "Work | None"]  # what was made on the way, by the bugs until there
+_Kept = dict[tuple[str, ...], "Work | None"]  # what was made on the way, by the bugs until there
 
-
+# %% ../../nbs/checks/stages.ipynb #run-fns-2
 class Case(NamedTuple):
     "What went in, and what came out of the code under test."
 
@@ -133,11 +132,11 @@ class Case(NamedTuple):
 def run(
     work: Work,  # before the first stage
     bugs: Iterable[Bug] = (),  # what is wrong; no two with the same stage
-    kept: Kept | None = None,  # what earlier runs from the same start made
+    kept: _Kept | None = None,  # what earlier runs from the same start made
     stages: Mapping[str, Step] = STAGES,  # in their order, each as it should be
 ) -> Work | None:  # after the last stage; None where a bug does not fit the shapes
     "Go through the stages, each as it should be unless a bug replaces it."
-    steps = {stage: (bug.says, bug.steps[stage]) for bug in bugs for stage in bug.steps}
+    steps = {stage: (bug.code + bug.says, bug.steps[stage]) for bug in bugs for stage in bug.steps}
     kept = {} if kept is None else kept
     path: tuple[str, ...] = ()
     for stage, right in stages.items():
@@ -202,9 +201,9 @@ def explain(
     return best
 
 
-def _tries(cases: list[Case], scales: list[Bug]) -> list[tuple[Case, Kept]]:
+def _tries(cases: list[Case], scales: list[Bug]) -> list[tuple[Case, _Kept]]:
     "The cases with several scales at once, the right one first; and room for what is made on the way."
-    tries: list[tuple[Case, Kept]] = []
+    tries: list[tuple[Case, _Kept]] = []
     for case in cases:
         factors = [float(case.work.scale), *(bug.factor(case.work) for bug in scales if bug.factor)]
         scale = torch.tensor(factors).to(case.work.q).view(-1, 1, 1, 1, 1)
@@ -218,7 +217,7 @@ def _in_words(work: Work) -> str:
     return "1/√d_k once" if usual else f"{float(work.scale):.4g}, as you said"
 
 
-def _agree(tries: list[tuple[Case, Kept]], bugs: tuple[Bug, ...]) -> list[int]:
+def _agree(tries: list[tuple[Case, _Kept]], bugs: tuple[Bug, ...]) -> list[int]:
     "The scales with which these bugs give what was seen in every case; those that lack what they need stay out."
     left: list[int] | None = None
     for case, kept in tries:

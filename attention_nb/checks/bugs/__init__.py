@@ -16,7 +16,7 @@ from .softmax import EPSILON, OTHER_DIM, PLAIN, ROUNDED, SOFTMAX_SIGNS, WEIGHTS
 from ..stages import Bug
 
 # %% auto #0
-__all__ = ['ATTENTION', 'CATALOGUE', 'known']
+__all__ = ['known']
 
 # %% ../../../nbs/checks/bugs/index.ipynb #tables
 ATTENTION: list[Bug] = [*SCALE, *WEIGHTS, *UNASKED, *WRONG, *APPLIED, *ROUTES, *HEADS, *CONTEXT]  # in every attention
@@ -28,7 +28,7 @@ CATALOGUE: dict[str, Bug] = {
     ]
 }
 
-
+# %% ../../../nbs/checks/bugs/index.ipynb #tables-2
 def known(
     code: str,  # of a bug in the catalogue
     **facts: object,  # what stands in the braces of its sentence

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..stages import Bug, signs
 
 # %% auto #0
-__all__ = ['CODE_SIGNS']
+__all__ = []
 
 # %% ../../../nbs/checks/bugs/code.ipynb #signs-table
 CODE_SIGNS: list[Bug] = signs({

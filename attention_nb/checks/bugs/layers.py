@@ -18,9 +18,7 @@ from ..stages import Bug, Step, Work, bugs_of, signs
 from ...softmax import softmax
 
 # %% auto #0
-__all__ = ['ORDERS', 'SPLITS', 'FUSED', 'MERGES', 'REPEATED', 'ON_THE_WAY', 'NEVER', 'UNTRANSPOSED', 'LAYER_SIGNS', 'LAYER',
-           'LAYER_ALL', 'cut', 'cut_last', 'laid', 'laid_last', 'merging', 'splitting', 'fused_orders', 'turned',
-           'turning', 'untransposed']
+__all__ = ['cut', 'cut_last', 'laid', 'laid_last', 'merging', 'splitting', 'fused_orders', 'turned', 'turning', 'untransposed']
 
 # %% ../../../nbs/checks/bugs/layers.ipynb #cut-fns
 def cut(
@@ -59,7 +57,7 @@ def merging(
     "Make a step of a function that lays heads together."
     return lambda w: w._replace(out=f(w.out))
 
-
+# %% ../../../nbs/checks/bugs/layers.ipynb #cut-fns-2
 ORDERS: dict[str, tuple[Callable[[Tensor, int], Tensor], Step]] = {  # both right: what cuts, what lays together
     "heads first": (cut, merging(laid)), "features first": (cut_last, merging(laid_last)),
 }
@@ -90,7 +88,7 @@ def splitting(
 
     return split
 
-
+# %% ../../../nbs/checks/bugs/layers.ipynb #split-table-2
 def _viewed(t: Tensor) -> Tensor:
     return laid(t).reshape(t.shape)
 
@@ -129,7 +127,7 @@ SPLITS: list[Bug] = bugs_of("split", splitting, {
     ("groups_of_values", _GROUPED.format("values"), _in_groups, _in_turn),
 )]
 
-
+# %% ../../../nbs/checks/bugs/layers.ipynb #split-table-3
 def fused_orders(
     name: str,  # of a projection that gives queries, keys and values at once
     told: str,  # in which order, as "qkv"
@@ -142,7 +140,7 @@ def fused_orders(
     others = [order for order in ("qvk", "kqv", "kvq", "vqk", "vkq", "qkv") if order != told]
     return [FUSED.about(name=name, found=found, told=told)._replace(steps={"split": taken(found)}) for found in others]
 
-
+# %% ../../../nbs/checks/bugs/layers.ipynb #split-table-4
 FUSED = Bug("split.fused_order", "the fused projection {name} is cut in the wrong order: as {found}, not as {told}")
 
 # %% ../../../nbs/checks/bugs/layers.ipynb #merge-table
@@ -288,7 +286,7 @@ UNTRANSPOSED = Bug(
     "project.untransposed",
     "{which} used untransposed: x @ weight, where nn.Linear means x @ weight.T (call {name}(x))")
 
-
+# %% ../../../nbs/checks/bugs/layers.ipynb #out-table-2
 def untransposed(
     names: list[str],  # of projections
     steps: dict[str, Step] = {},  # what they replace, as in `Bug`

@@ -16,7 +16,7 @@ from ..stages import Bug, Step, bugs_of, signs
 from ...softmax import masked_softmax, softmax
 
 # %% auto #0
-__all__ = ['UNASKED', 'WRONG', 'APPLIED', 'BIAS', 'MASK_SIGNS', 'allowing', 'scoring']
+__all__ = ['allowing', 'scoring']
 
 # %% ../../../nbs/checks/bugs/masks.ipynb #allow-fns
 def allowing(
@@ -25,7 +25,7 @@ def allowing(
     "Make a step of a function that changes the mask."
     return lambda w: w._replace(allowed=f(w.allowed))
 
-
+# %% ../../../nbs/checks/bugs/masks.ipynb #allow-fns-2
 def _every(a: Tensor) -> Tensor:
     return torch.ones_like(a)
 
@@ -137,7 +137,7 @@ def scoring(
     "Make a step of a function that makes scores."
     return lambda w: w._replace(scores=f(w.q @ w.k.mT, w.bias, w.scale))
 
-
+# %% ../../../nbs/checks/bugs/masks.ipynb #bias-table-2
 BIAS: list[Bug] = bugs_of("score", scoring, {
     "bias.scaled": (
         "the bias is scaled, too: scale the scores first, and add the bias to them as it is",

@@ -12,7 +12,7 @@ from .self_attention import mixing, routing
 from ..stages import Bug, bugs_of
 
 # %% auto #0
-__all__ = ['HEADS']
+__all__ = []
 
 # %% ../../../nbs/checks/bugs/multi_head_attention.ipynb #heads-table
 def _first(t: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..stages import Bug, signs
 
 # %% auto #0
-__all__ = ['RESULT_SIGNS']
+__all__ = []
 
 # %% ../../../nbs/checks/bugs/results.ipynb #signs-table
 RESULT_SIGNS: list[Bug] = signs({

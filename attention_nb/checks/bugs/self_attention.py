@@ -13,7 +13,7 @@ from torch import Tensor
 from ..stages import Bug, Step, Work, bugs_of, signs
 
 # %% auto #0
-__all__ = ['SCALE', 'ROUTES', 'NORMS', 'CONTEXT', 'ATTENTION_SIGNS', 'routing', 'mixing']
+__all__ = ['routing', 'mixing']
 
 # %% ../../../nbs/checks/bugs/self_attention.ipynb #scale-table
 def _d(w: Work) -> int:
@@ -73,7 +73,7 @@ def routing(
 
     return route
 
-
+# %% ../../../nbs/checks/bugs/self_attention.ipynb #route-table-2
 ROUTES: list[Bug] = bugs_of("route", routing, {
     "route.queries_keys": ("queries and keys are swapped: softmax(k qᵀ)", lambda q, k, v: (k, q, v)),
     "route.keys_as_values": ("keys are used as values: v is ignored", lambda q, k, v: (q, k, k)),
@@ -121,7 +121,7 @@ def mixing(
     "Make a step of a function that changes the context."
     return lambda w: w._replace(out=f(w.weights @ w.v, w))
 
-
+# %% ../../../nbs/checks/bugs/self_attention.ipynb #context-table-2
 CONTEXT: list[Bug] = bugs_of("mix", mixing, {
     "context.plus_queries": ("a residual is added: the queries come on top of the context", lambda c, w: c + w.q),
     "context.plus_values": ("a residual is added: the values come on top of the context", lambda c, w: c + w.v),

@@ -15,8 +15,7 @@ from ..stages import Bug, Step, alike, bugs_of, signs
 from ...softmax import masked_softmax, softmax
 
 # %% auto #0
-__all__ = ['WEIGHTS', 'PLAIN', 'OTHER_DIM', 'EPSILON', 'ROUNDED', 'SOFTMAX_SIGNS', 'weighing', 'softmax_bugs', 'name_added',
-           'name_rounded']
+__all__ = ['weighing', 'softmax_bugs', 'name_added', 'name_rounded']
 
 # %% ../../../nbs/checks/bugs/softmax.ipynb #weigh-fns
 _Weigh = Callable[[Tensor, Tensor], Tensor]  # scores, allowed → weights
@@ -160,7 +159,7 @@ PLAIN: list[Bug] = bugs_of("weigh", weighing, {
 })
 OTHER_DIM = Bug("softmax.dim", "it normalises over the wrong dimension: dim={other} sums to 1, not dim={dim}")
 
-
+# %% ../../../nbs/checks/bugs/softmax.ipynb #plain-table-2
 def _along(other: int, dim: int) -> Step:
     "Softmax along another dimension than the one that was moved to the end."
     return weighing(lambda s, a: softmax(s.movedim(-1, dim), other).movedim(dim, -1))
@@ -183,7 +182,7 @@ EPSILON = Bug(
     "something is added to the softmax's denominator (an epsilon, about {number}): rows do not sum to 1")
 ROUNDED = Bug("dtype.narrow", "it computes in {dtype}, whatever type it is given: the weights are rounded")
 
-
+# %% ../../../nbs/checks/bugs/softmax.ipynb #measured-fns-2
 def name_added(
     weights: Tensor,  # what should be the softmax of the scores, (..., n)
     scores: Tensor,  # -inf where nothing may be seen, (..., n)
