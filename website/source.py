@@ -26,7 +26,9 @@ def link(app: Sphinx, page: str, to: str, text: str) -> str:
 
 def index(app: Sphinx) -> dict[str, str]:
     "The list of the source pages, in the order of the book."
-    modules = sorted(app.env.domains["py"].modules.items(), key=lambda item: item[1].docname)
+    shown = getattr(app.env, "_viewcode_modules", {})  # a module of tables alone has no page of source
+    modules = sorted(((name, m) for name, m in app.env.domains["py"].modules.items() if shown.get(name)),
+                     key=lambda item: item[1].docname)
     lines = [f"<li>{link(app, INDEX, '_modules/' + name.replace('.', '/'), name)}: {escape(title(app, m.docname))}</li>"
              for name, m in modules]
     return {"title": "Source", "about": "The source of every module of the package.",
