@@ -42,8 +42,8 @@ def counts(verdicts, check):
     "How many animals of a check there are, and what became of them."
     right, wrong = ([verdicts[a.name] for a in ANIMALS[kind].values()
                      if a.name in verdicts and check in (a.check, "all")] for kind in ("correct", "planted"))
-    return {"correct": len(right), "refused": sum(not v["passed"] or bool(v["disturbed"]) for v in right),
-            "planted": len(wrong), "caught": sum(not v["passed"] and not v["crashed"] for v in wrong),
+    return {"correct": len(right), "refused": sum(not v["accepted"] for v in right),
+            "planted": len(wrong), "caught": sum(v["caught"] for v in wrong),
             "named": sum(v["named"] for v in wrong)}
 
 
@@ -62,8 +62,8 @@ def table(verdicts):
 
 def score(verdicts):
     "What is published: no clock times, so that two runs give the same bytes."
-    right = [{"name": a.name, "check": a.check, "accepted": verdicts[a.name]["passed"]} for a in ANIMALS["correct"].values()]
-    wrong = [{"name": a.name, "check": a.check, "caught": not verdicts[a.name]["passed"],
+    right = [{"name": a.name, "check": a.check, "accepted": verdicts[a.name]["accepted"]} for a in ANIMALS["correct"].values()]
+    wrong = [{"name": a.name, "check": a.check, "caught": verdicts[a.name]["caught"],
               "named": verdicts[a.name]["named"], "expect": a.expect, "by": list(verdicts[a.name]["by"])}
              for a in ANIMALS["planted"].values()]
     return {"checks": {check: counts(verdicts, check) for check in CHECKS}, "all": counts(verdicts, "all"),

@@ -2,7 +2,7 @@
 import time
 import traceback
 import warnings
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import torch
 
@@ -22,12 +22,20 @@ class Verdict:
     disturbed: str = ""  # what the check left changed in the animal
 
     @property
+    def accepted(self) -> bool:
+        return self.passed and not self.disturbed
+
+    @property
     def caught(self) -> bool:
         return not self.passed and not self.crashed
 
     def names(self, animal: Animal) -> bool:
         "Whether the likely bugs are the planted ones, by their codes."
         return self.caught and set(animal.expect.split("+")) <= set(self.codes)
+
+    def told(self, animal: Animal) -> dict[str, object]:
+        "What the summary needs, as plain values."
+        return asdict(self) | {"accepted": self.accepted, "caught": self.caught, "named": self.names(animal)}
 
 
 def state_of(thing: object) -> dict[str, object]:

@@ -4,8 +4,6 @@
     .venv/bin/python -m pytest mutants --only scale   those whose name holds "scale" (a regular expression)
     .venv/bin/python -m pytest mutants --only 'textbook: no scale' --show    with the check's whole message
 """
-from dataclasses import asdict
-
 import pytest
 from mutants.judge import judge
 
@@ -14,7 +12,7 @@ def judged(animal, record_property):
     "The verdict, told to the summary at the end."
     verdict = judge(animal)
     record_property("animal", animal.name)
-    record_property("verdict", asdict(verdict) | {"named": verdict.names(animal)})
+    record_property("verdict", verdict.told(animal))
     assert not verdict.crashed, verdict.message
     return verdict
 

@@ -14,6 +14,7 @@ from sphinx.util.docutils import docutils_namespace, patch_docutils
 
 sys.path.insert(0, str(ROOT / "website"))
 import citations
+import codes as codes_of
 import notebooks
 
 DOCS = ROOT / "docs"
@@ -242,6 +243,16 @@ def tags_of(text: str, code: str = "print(x)", ident: str = "show", **metadata: 
     cell = nbformat.v4.new_code_cell(code, id=ident, outputs=[out], metadata=metadata)
     notebooks.prepare(cell)
     return [*cell.metadata.tags, cell.metadata["mystnb"]["code_prompt_show"]]
+
+
+def test_codes_in_reports_lead_to_the_catalogue(soups):
+    "Each code that a page shows in a report, in text and in HTML; of two bugs that meet, each."
+    museum = "checks/about/museum.html"
+    told = re.findall(r"likely bug \[([\w.+]+)\]", soups[museum].article.get_text())
+    codes = [code for some in told for code in some.split("+")]
+    assert codes and [code for _, code in links_to(soups, museum, "checks/bugs/index.html") if code in codes] == codes
+    both = codes_of.linked("<p>Likely bug <code>a.b+c.d</code>", "x.html")
+    assert both == '<p>Likely bug <code><a href="x.html#a.b">a.b</a>+<a href="x.html#c.d">c.d</a></code>'
 
 
 def test_a_long_output_is_folded():

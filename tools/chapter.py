@@ -12,9 +12,8 @@ from pathlib import Path
 
 import names
 from execnb.nbio import nb2str
+from places import NBS, ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
-NBS = ROOT / "nbs"
 TEMPLATE = Path(__file__).with_suffix(".ipynb")
 USAGE = "Say which chapter to begin, such as: make chapter N=06 NAME=positions"
 

@@ -7,9 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from outputs import notebooks
+from places import ROOT, notebooks
 
-ROOT = Path(__file__).resolve().parents[1]
 RESOLUTION = {"oldest": "lowest-direct", "newest": "highest"}
 # nbdev, which one of them asks for its configuration, works with fewer versions of fastcore than the package.
 NOTEBOOKS = [path for path in notebooks() if "import get_config" not in path.read_text("utf-8")]

@@ -19,7 +19,6 @@ from charts import figure, first_state, text, views
 CHART = "application/vnd.vegalite.v5+json"
 HOME = "index.ipynb"
 NOTATION = "lookup/notation.html"
-CATALOGUE = "checks/bugs/index.html"
 PARTS = {  # of the table of contents; a page stands in the first part that it fits
     "Chapters": ["[0-9]*"],
     "Check yours": ["checks/index", "checks/command_line", "checks/bugs/index", "checks/about/*"],
@@ -114,14 +113,6 @@ def draw(cell: NotebookNode) -> None:
             raise BadNotebook(f"cell {cell.id}: {e}") from None
 
 
-def link_codes(cell: NotebookNode, up: str) -> None:
-    "Let the codes in reports lead to the catalogue; of several that meet, the first."
-    for out in (o for o in cell.get("outputs", []) if "text/html" in o.get("data", {})):
-        out.data["text/html"] = re.sub(
-            r"(?<=Likely bug )<code>([\w.]+)([+\w.]*)</code>",
-            rf'<a href="{up}{CATALOGUE}#\1"><code>\1\2</code></a>', "".join(out.data["text/html"]))
-
-
 def reference(package: str, module: str) -> str:
     "The end of a chapter: what it exports, described from its docstrings and comments."
     name = f"{package}.{module}".removesuffix(".__init__")  # a folder's own page
@@ -169,7 +160,6 @@ def page(nb: NotebookNode, conf: dict[str, str], contents: str) -> None:
     for cell in nb.cells:
         if cell.cell_type == "code":
             draw(cell)
-            link_codes(cell, "../" * about.name.count("/"))
         else:
             cell.source = beside_pages(cell.source, about.name)
     if about.name == HOME:

@@ -21,7 +21,8 @@ import torch.nn as nn
 
 import attention_nb
 from . import check_attention, check_masked_softmax, check_self_attention, check_softmax
-from .reports import CheckFailed, Report, first_line, name_of, parameters_of
+from .conventions import CAUSAL, HEADS, LENGTHS, WIDTHS, is_share
+from .reports import CheckFailed, NeedsMore, Report, first_line, name_of, parameters_of
 
 # %% auto #0
 __all__ = ['main']
@@ -99,19 +100,18 @@ def _settings(pairs: Sequence[str]) -> dict[str, Any]:
     return found
 
 # %% ../../nbs/checks/command_line.ipynb #make-fns
-_WIDTHS = (
-    "d_model d_in d_out embed_dim embed_size emb_size emb_dim dim hidden_size hidden_dim n_embd input_dim d"
-)
-_HEADS = "n_heads num_heads n_head nhead heads num_attention_heads h"
-_LENGTHS = "context_length block_size max_len max_length max_seq_len seq_len n_positions"
-_DROPOUTS = "dropout attn_dropout dropout_p p_dropout attn_pdrop resid_pdrop drop"
-_OPTIONS = dict.fromkeys(_WIDTHS.split(), "--d-model") | dict.fromkeys(_HEADS.split(), "--n-heads")
+_OPTIONS = dict.fromkeys(WIDTHS, "--d-model") | dict.fromkeys(HEADS, "--n-heads")
 
 
-def _guesses(args: argparse.Namespace) -> dict[str, Any]:
-    "What arguments of these names are given; None if an option should have told."
-    widths, heads = dict.fromkeys(_WIDTHS.split(), args.d_model), dict.fromkeys(_HEADS.split(), args.n_heads)
-    return widths | heads | dict.fromkeys(_LENGTHS.split(), 64) | dict.fromkeys(_DROPOUTS.split(), 0.0)
+def _guess(name: str, args: argparse.Namespace) -> Any:
+    "What an argument of this name is given; None if an option should have told."
+    options = dict.fromkeys(WIDTHS, args.d_model) | dict.fromkeys(HEADS, args.n_heads) | dict.fromkeys(LENGTHS, 64)
+    return 0.0 if is_share(name) else options.get(name)
+
+
+def _is_setting(name: str) -> bool:
+    "Whether an argument of this name can be guessed, or said by an option."
+    return name in _OPTIONS or name in LENGTHS or is_share(name)
 
 
 def _make(maker: Callable[..., Any], args: argparse.Namespace) -> Any:
@@ -130,13 +130,13 @@ def _make(maker: Callable[..., Any], args: argparse.Namespace) -> Any:
 
 def _arguments(maker: Callable[..., Any], args: argparse.Namespace) -> dict[str, Any]:
     "What to call it with."
-    guesses, given, kwargs = _guesses(args), _settings(args.set), {}
+    given, kwargs = _settings(args.set), {}
     for name, p in inspect.signature(maker).parameters.items():
         if name in given:
             kwargs[name] = given.pop(name)
-        elif guesses.get(name) is not None and (p.default is p.empty or name in _HEADS.split()):
-            kwargs[name] = guesses[name]
-        elif name in ("causal", "is_causal") and args.causal:
+        elif (guess := _guess(name, args)) is not None and (p.default is p.empty or name in HEADS):
+            kwargs[name] = guess
+        elif name in CAUSAL and args.causal:
             kwargs[name] = True
         elif p.default is p.empty and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY):
             option = f"say it with {_OPTIONS.get(name, f'--set {name}=…')}"
@@ -166,7 +166,7 @@ def _makes(thing: Any, args: argparse.Namespace) -> bool:
     if inspect.isclass(thing) or isinstance(thing, nn.Module) or parameters_of(thing) is None:
         return inspect.isclass(thing)
     needed = _needed(thing)
-    return not needed or needed[0] in _guesses(args) or needed[0] in _settings(args.set)
+    return not needed or _is_setting(needed[0]) or needed[0] in _settings(args.set)
 
 
 def _kind(thing: Any, args: argparse.Namespace) -> str:
@@ -205,10 +205,11 @@ def _check_layer(layer: Any, args: argparse.Namespace) -> Report:
         raise _Unusable("a layer needs --d-model, the width of its rows")
     try:
         return check_self_attention(layer, args.d_model, args.causal, args.n_heads, args.positions or None)
-    except (CheckFailed, TypeError) as e:
-        said = e.report.bugs if isinstance(e, CheckFailed) else [str(e)]
-        if not any("call=lambda" in line for line in said):
+    except CheckFailed as e:
+        if not {"shape.call", "shape.arguments"} & set(e.report.codes):
             raise
+    except NeedsMore:
+        pass
     raise _Unusable(
         f"{name_of(layer)} cannot be called with rows alone, it needs {', '.join(_needed(layer))}: name a module of"
         " yours that calls it"
@@ -280,7 +281,6 @@ def main(
         print(f"{prog}: {args.target}: {first_line(e)}", file=sys.stderr)
         return 2
     return 0
-
 
 # %% ../../nbs/checks/command_line.ipynb #run
 if __name__ == "__main__" and "__file__" in globals():  # a notebook is __main__ too, and no file

@@ -46,7 +46,9 @@ def biased_role(
     return "in" if word == "in_proj" else _WORDS.get(word) if word else None
 
 # %% ../../nbs/checks/conventions.ipynb #settings
-_HEADS = "n_heads num_heads heads n_head nhead nheads num_attention_heads h n_h H head_num num_head".split()
+HEADS = "n_heads num_heads heads n_head nhead nheads num_attention_heads h n_h H head_num num_head".split()
+WIDTHS = "d_model d_in d_out embed_dim embed_size emb_size emb_dim dim hidden_size hidden_dim n_embd input_dim d".split()
+LENGTHS = "context_length block_size max_len max_length max_seq_len seq_len n_positions".split()
 _SETTINGS = {
     "window": re.compile(r"^_?((sliding|local|attn|attention)_)*window(_(size|len|length))?$"),
     "part": re.compile("window|local|chunk|block|band|span|radius|neighbo|bucket|segment|dilat|stride|sparse"),
@@ -56,7 +58,7 @@ _PLACES = re.compile(
     r"(?:^|[._])(?:pos|positions?|positional|pe|freqs?|inv_freq|rel|sin|cos|slopes?)(?:$|[._])"
     r"|rope|rotary|alibi|posit|freqs|relative", re.I)
 _ON_SCORES = re.compile(r"rel|bias|pos|emb|rope|rot|alibi|slope|sink|(^|[._])(q|k|query|key|qk)_?(ln|norm)", re.I)
-CAUSAL = ("causal", "is_causal")  # options of a call
+CAUSAL = ("causal", "is_causal")  # options of a call, or of a class
 MASK = re.compile("mask|len|pad")  # arguments that may be None
 PLACE_ARGUMENT = re.compile("pos|freq|rope")  # arguments that nobody can guess
 OUTPUT = ("last_hidden_state", "out", "output")  # fields of what a call returns
@@ -66,7 +68,7 @@ def heads_of(
     layer: nn.Module,  # any layer
 ) -> int | None:  # its number of heads, if an attribute tells
     "Look for an attribute that says how many heads there are."
-    values = (getattr(m, name, None) for m in layer.modules() for name in _HEADS)
+    values = (getattr(m, name, None) for m in layer.modules() for name in HEADS)
     return next((v for v in values if type(v) is int and v > 0), None)
 
 

@@ -20,9 +20,10 @@ from .bugs.masks import BIAS
 from .bugs.self_attention import NORMS
 from .bugs.softmax import name_added, name_rounded
 from attention_nb.checks.relations import (
+    Properties,
     Relation,
-    attempt,
     listed,
+    must_agree,
     must_be_finite,
     must_have_gradients,
     must_hold_in_half,
@@ -34,6 +35,7 @@ from attention_nb.checks.reports import (
     Broken,
     Misused,
     NotChecked,
+    attempt,
     first_difference,
     first_line,
     must_be_tensor,
@@ -56,9 +58,6 @@ from ..tools.testing import random_qkv
 __all__ = ['attention_properties']
 
 # %% ../../nbs/checks/functions.ipynb #sizes
-_Properties = list[tuple[str, Callable[[], str | None]]]
-
-
 class _Sizes(NamedTuple):
     "Sizes of one trial; in the ordinary one all differ, so a swapped axis cannot hide."
 
@@ -208,9 +207,14 @@ class _Attention:
         return self.mismatch is None
 
     @cached_property
+    def lengths(self) -> bool:
+        "Whether they are right for lengths a little above and below the usual ones, too."
+        return self.sound and _fits_lengths(self)
+
+    @cached_property
     def long(self) -> bool:
         "Whether they are right for many keys, too."
-        return self.sound and _fits_lengths(self) and attempt(lambda: _many_keys(self)) is True
+        return self.lengths and attempt(lambda: _many_keys(self)) is True
 
     @cached_property
     def mask_mismatch(self) -> Broken | None:
@@ -233,7 +237,7 @@ def attention_properties(
     causal: bool | str = False,  # hides the future? True: if n_q = n_k; "lower-right", "upper-left": always
     mask: str | bool | None = None,  # "allowed" (True = may attend), "blocked" or "bias"; False: none; None: look
     scale: float | None = None,  # what it multiplies scores with; default 1 / √d_k
-) -> tuple[_Properties, Callable[[], tuple[Bug, ...] | None]]:  # the properties, and what names the bug if one fails
+) -> tuple[Properties, Callable[[], tuple[Bug, ...] | None]]:  # the properties, and what names the bug if one fails
     "List what every attention function must do, in the order of trying."
     a = _Attention(fn, causal, mask, scale)
     rows = [row for row in _RELATIONS if row.holds is not (_equivariant if causal else _no_future)]
@@ -405,11 +409,6 @@ def _agrees(a: _Attention) -> None:
         if not nearly(got, want):
             close = "values.rounded" if nearly(got, want, 0.03) else "values.unknown"
             raise Broken(_smallest(a), known(close if got.isfinite().all() else "values.nan"))
-
-
-def _must_agree(a: _Attention) -> None:
-    if a.mismatch:
-        raise a.mismatch
 
 
 def _smallest(a: _Attention, masked: bool = False) -> str:
@@ -818,7 +817,7 @@ def _many_keys(a: _Attention, n: int = _LONG) -> bool:
 
 def _long(a: _Attention) -> None:
     q, k, v = _draw_long(a)
-    if not (a.sound and _fits_lengths(a)):
+    if not a.lengths:
         raise NotChecked("shorter inputs give wrong numbers")
     try:
         got = a(q, k, v)
@@ -1030,7 +1029,7 @@ def _traced(a: _Attention) -> None:
 _RELATIONS = (
     Relation("it runs, and the context has the shape (b, h, n_q, d_v)", _runs),
     Relation("the same inputs give the same answer", _repeats),
-    Relation("it agrees with the oracle: softmax(q kᵀ · scale) v", _must_agree),
+    Relation("it agrees with the oracle: softmax(q kᵀ · scale) v", must_agree),
     Relation("weights are not negative, and each row sums to 1", _weights),
     Relation("the weights that it returns are those that it used", _returned),
     Relation("contexts lie between the smallest and the largest value", _hull),

@@ -27,9 +27,10 @@ from attention_nb.checks.projections import (
     Trace, agrees_with_rotation, compare_with_own_weights, guess_roles, name_by_probes, name_other_scale, name_rotation_bug,
     trace_layer,
 )
-from .relations import Relation, attempt, listed, must_leave_alone, must_not_mind_strides
+from .relations import Properties, Relation, listed, must_leave_alone, must_not_mind_strides
 from attention_nb.checks.reports import (
-    Broken, Misused, NotChecked, first_difference, first_line, must_be_tensor, must_keep_dtype, must_trace, nearly, parameters_of,
+    Broken, Misused, NeedsMore, NotChecked, attempt, first_difference, first_line, must_be_tensor, must_keep_dtype, must_trace,
+    nearly, parameters_of,
 )
 from .stages import Bug, sentence
 
@@ -269,7 +270,7 @@ def _how_to_call(module: Any, causal: bool) -> _Call:
     options = {n: True for n in CAUSAL if n in parameters and causal and parameters[n].default is False}
     needed = _needed(module)
     if len(needed) > 4 or any(map(PLACE_ARGUMENT.search, needed[1:])):
-        raise TypeError(
+        raise NeedsMore(
             f"module: forward needs {', '.join(needed)}; say how to call it: call=lambda module, x: module(x, …)")
     return lambda m, x: m(x, *(None if MASK.search(n) else x for n in needed[1:]), **options)
 
@@ -302,7 +303,7 @@ def layer_properties(
     positions: bool | None = None,  # does it know the order of words (RoPE, ALiBi)? None: find out
     call: _Call | None = None,  # how to call it: call(module, x); default module(x), or module(x, x, x)
     alone: bool = False,  # should it be multi-head attention and nothing else, without a residual?
-) -> tuple[list[tuple[str, Callable[[], str | None]]], Callable[[], tuple[Bug, ...] | None]]:  # properties; what names the bug
+) -> tuple[Properties, Callable[[], tuple[Bug, ...] | None]]:  # properties; what names the bug
     "List what every self-attention layer must do, in the order of trying."
     a = _Layer(module, d_model, causal, n_heads, positions, call, alone)
     a.call  # TypeError now, if nobody can know how

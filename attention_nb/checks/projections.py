@@ -21,7 +21,7 @@ from torch import Tensor
 
 from .bugs import ATTENTION, known
 from attention_nb.checks.bugs.layers import (
-    FUSED, LAYER, MERGES, NEVER, ORDERS, REPEATED, SPLITS, fused_orders, laid, merging, splitting, turning, untransposed,
+    FUSED, LAYER, MERGES, NEVER, ORDERS, REPEATED, SPLITS, fused_orders, merging, splitting, turning, untransposed,
 )
 from .bugs.self_attention import SCALE
 from .bugs.softmax import weighing
@@ -29,6 +29,7 @@ from .conventions import biased_role, only_on_scores, role_of
 from .reports import nearly
 from .stages import STAGES, Bug, Case, Step, Work, explain, run, work_of
 from ..masks import causal_mask
+from ..multi_head_attention import merge_heads
 
 # %% auto #0
 __all__ = ['Trace', 'trace_layer', 'guess_roles', 'compare_with_own_weights', 'name_other_scale', 'agrees_with_rotation',
@@ -477,7 +478,7 @@ def _other_numbers(t: Trace, heads: list[int], mask: Tensor | None) -> Iterator[
         yield from (start for start in _starts_of(t, other, mask, (bug,)) if other != h and len(start.bugs) == 1)
     bug = REPEATED.about(times=h)
     for start in _starts_of(t, 1, mask, (bug,)) if h > 1 else ():
-        repeat = merging(lambda c: laid(c).repeat(*[1] * (c.ndim - 2), h))
+        repeat = merging(lambda c: merge_heads(c).repeat(*[1] * (c.ndim - 2), h))
         yield start._replace(case=start.case._replace(stages={**start.case.stages, "merge": repeat}))
 
 

@@ -20,7 +20,7 @@ from attention_nb.checks.reports import (
 from .stages import Bug
 
 # %% auto #0
-__all__ = ['Relation', 'listed', 'outcome', 'attempt', 'must_have_gradients', 'must_be_finite', 'must_not_mind_strides',
+__all__ = ['Relation', 'listed', 'outcome', 'must_agree', 'must_have_gradients', 'must_be_finite', 'must_not_mind_strides',
            'must_leave_alone', 'must_hold_in_half']
 
 # %% ../../nbs/checks/relations.ipynb #row-class
@@ -32,11 +32,14 @@ class Relation(NamedTuple):
     needs: Callable[[Any], str] = lambda subject: ""  # why it does not apply to a subject; empty if it does
     after: tuple[str, ...] = ()  # facts of the subject; where one is not true, a failure is only a symptom
 
+# %% ../../nbs/checks/relations.ipynb #properties-type
+Properties = list[tuple[str, Callable[[], "str | None"]]]  # name, and what raises Broken or NotChecked, or gives a remark
 
+# %% ../../nbs/checks/relations.ipynb #listed-fns
 def listed(
     relations: Sequence[Relation],  # in the order of trying
     subject: Callable[[], Any],  # gives what is under test
-) -> list[tuple[str, Callable[[], str | None]]]:  # name, and what raises Broken or NotChecked
+) -> Properties:  # names, and what tries them
     "Tie relations to a subject."
     return [(row.name, partial(_tried, row, subject)) for row in relations]
 
@@ -65,14 +68,12 @@ def outcome(
     return None
 
 
-def attempt(
-    f: Callable[[], Any],  # what may raise
-) -> Any:  # what it gives; None if it raises
-    "Try something that the code under test may not be able to do."
-    try:
-        return f()
-    except Exception:
-        return None
+def must_agree(
+    subject: Any,  # with a fact `mismatch`: how its numbers differ from the right ones, None if they do not
+) -> None:
+    "Raise Broken if the subject's numbers are not right."
+    if subject.mismatch:
+        raise subject.mismatch
 
 # %% ../../nbs/checks/relations.ipynb #gradients-fns
 _Call = Callable[..., Tensor]

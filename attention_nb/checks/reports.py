@@ -25,9 +25,10 @@ from .bugs import known
 from .stages import Bug, sentence
 
 # %% auto #0
-__all__ = ['Failure', 'Report', 'CheckFailed', 'Broken', 'bugs_in', 'Misused', 'NotChecked', 'examine', 'first_line', 'nearly',
-           'first_difference', 'sizes_of', 'numbers_of', 'some_mask', 'parameters_of', 'must_return', 'must_be_tensor',
-           'must_keep_dtype', 'name_of', 'fixed_chance', 'must_repeat', 'compiled', 'exported', 'must_trace']
+__all__ = ['Failure', 'Report', 'CheckFailed', 'Broken', 'bugs_in', 'Misused', 'NeedsMore', 'NotChecked', 'examine', 'attempt',
+           'first_line', 'nearly', 'first_difference', 'sizes_of', 'numbers_of', 'some_mask', 'parameters_of',
+           'must_return', 'must_be_tensor', 'must_keep_dtype', 'name_of', 'fixed_chance', 'must_repeat', 'compiled',
+           'exported', 'must_trace']
 
 # %% ../../nbs/checks/reports.ipynb #report-classes
 class Failure(NamedTuple):
@@ -147,6 +148,10 @@ class Misused(TypeError, ValueError):
     "Raised where a check is given something that it cannot try: a mistake of the caller, not of the code under test."
 
 
+class NeedsMore(Misused):
+    "Raised where code cannot be called with rows alone, and the caller has not said how to call it."
+
+
 class NotChecked(Exception):
     "Raised inside a property that does not apply, with the reason."
 
@@ -170,7 +175,7 @@ def examine(
         else:
             report.passed.append(name)
             report.remarks += [remark] if isinstance(remark, str) else []
-    found = _or_none(recognise) if recognise and any(e.symptom for _, e in broken) else None
+    found = attempt(recognise) if recognise and any(e.symptom for _, e in broken) else None
     report.failed = _settled(broken, bugs_in(found or ()))
     if report.failed:
         raise CheckFailed(report)
@@ -191,10 +196,12 @@ def _failure(name: str, e: Broken, bugs: tuple[Bug, ...]) -> Failure:
     return Failure(name, e.example, sentence(bugs), tuple(bug.code for bug in bugs if bug.code))
 
 
-def _or_none(recognise: Callable[[], Bug | Sequence[Bug] | str | None]) -> Bug | Sequence[Bug] | str | None:
-    "The name of the bug; code that is broken in one way may also break the search."
+def attempt(
+    f: Callable[[], Any],  # what may raise
+) -> Any:  # what it gives; None if it raises
+    "Try something that code which is broken in another way may not be able to do."
     try:
-        return recognise()
+        return f()
     except Exception:
         return None
 

@@ -18,9 +18,10 @@ from .bugs import known
 from .bugs.masks import APPLIED, UNASKED, WRONG
 from .bugs.softmax import WEIGHTS, name_added, name_rounded, softmax_bugs
 from attention_nb.checks.relations import (
+    Properties,
     Relation,
-    attempt,
     listed,
+    must_agree,
     must_be_finite,
     must_have_gradients,
     must_hold_in_half,
@@ -31,6 +32,7 @@ from attention_nb.checks.relations import (
 from attention_nb.checks.reports import (
     Broken,
     NotChecked,
+    attempt,
     first_difference,
     first_line,
     must_be_tensor,
@@ -46,7 +48,6 @@ from .stages import STAGES, Bug, Case, Step, Work, explain
 __all__ = ['softmax_properties', 'masked_softmax_properties']
 
 # %% ../../nbs/checks/softmax.ipynb #properties-type
-_Properties = list[tuple[str, Callable[[], str | None]]]
 _WEIGHED: dict[str, Step] = {
     "mask": STAGES["mask"], "weigh": STAGES["weigh"], "mix": lambda w: w._replace(out=w.weights)
 }
@@ -126,7 +127,7 @@ def _takes_dim(fn: Callable[..., Any]) -> bool:
 # %% ../../nbs/checks/softmax.ipynb #plain-list
 def softmax_properties(
     fn: Callable[..., Any],  # fn(x), over the last dimension, or fn(x, dim)
-) -> tuple[_Properties, Callable[[], tuple[Bug, ...] | None]]:  # the properties, and what names the bug if one fails
+) -> tuple[Properties, Callable[[], tuple[Bug, ...] | None]]:  # the properties, and what names the bug if one fails
     "List what every softmax must do, in the order of trying."
     s = _Softmax(fn)
     return listed(_RELATIONS, lambda: s), lambda: _softmax_bug(s)
@@ -157,11 +158,6 @@ def _smallest(s: _Softmax, shape: tuple[int, ...], dim: int) -> str:
         if not nearly(got, want, 1e-5):
             break
     return f"{numbers_of(x=x)}, shape {tuple(x.shape)}, dim={d}: {first_difference(got, want, 1e-5)}"
-
-
-def _must_agree(subject: Any) -> None:
-    if subject.mismatch:
-        raise subject.mismatch
 
 
 def _softmax_bug(s: _Softmax) -> tuple[Bug, ...] | None:
@@ -253,7 +249,7 @@ def _untouched(s: _Softmax) -> None:
 _RELATIONS = (
     Relation("it runs, and keeps the shape of x", _runs),
     Relation("the same inputs give the same answer", _repeats),
-    Relation("it agrees with exp(x) / Σ exp(x), along every dim", _must_agree),
+    Relation("it agrees with exp(x) / Σ exp(x), along every dim", must_agree),
     Relation("weights are not negative, and sum to 1", _sums),
     Relation("gradients are those of softmax", _gradients),
     Relation("numbers of ±10⁴ give finite values and gradients", _large),
@@ -303,7 +299,7 @@ def _draw(n_q: int = 5, n_k: int = 7, seed: int = 0) -> tuple[Tensor, Tensor]:
 # %% ../../nbs/checks/softmax.ipynb #masked-list
 def masked_softmax_properties(
     fn: Callable[..., Any],  # fn(scores, mask), over the last dimension; mask boolean, True = may attend
-) -> tuple[_Properties, Callable[[], tuple[Bug, ...] | None]]:  # the properties, and what names the bug if one fails
+) -> tuple[Properties, Callable[[], tuple[Bug, ...] | None]]:  # the properties, and what names the bug if one fails
     "List what every masked softmax must do, in the order of trying."
     m = _MaskedSoftmax(fn)
     return listed(_MASKED_RELATIONS, lambda: m), lambda: _masked_bug(m)
@@ -451,7 +447,7 @@ def _repeats_masked(m: _MaskedSoftmax) -> None:
 _MASKED_RELATIONS = (
     Relation("it runs, and keeps the shape of the scores", _runs_masked),
     Relation("the same inputs give the same answer", _repeats_masked),
-    Relation("it agrees with softmax over the allowed places", _must_agree),
+    Relation("it agrees with softmax over the allowed places", must_agree),
     Relation("forbidden places get exactly 0, and the others of a row sum to 1", _zero),
     Relation("a mask that allows all changes nothing", _all_allowed),
     Relation("what stands in forbidden places does not matter", _hidden),

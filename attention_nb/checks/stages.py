@@ -189,13 +189,13 @@ def explain(
     known, start = list(bugs), cases[0].work
     scales = [bug for bug in known if bug.factor and not math.isclose(bug.factor(start), start.scale, rel_tol=1e-3)]
     others = [bug for bug in known if bug.steps and any(bug.fits(case.work) for case in cases)]
-    tries = [_tries(cases, scales), _tries(cases, scales), _tries(cases, [])]  # two at once have the right scale
+    wide, plain = _tries(cases, scales), _tries(cases, [])  # two at once have the right scale
     best = None  # with a wrong scale besides, it may have as many bugs as what is tried next
     with torch.no_grad():
         for some in suspects(others, most):
             if best is not None and len(best) <= len(some):
                 return best
-            for i in _agree(tries[min(len(some), 2)], some):
+            for i in _agree(wide if len(some) < 2 else plain, some):
                 found = (scales[i - 1].about(scale=_in_words(start)), *some) if i else some
                 best = found if best is None or len(found) < len(best) else best
     return best

@@ -15,33 +15,19 @@ from .masks import scoring
 from .multi_head_attention import HEADS
 from .self_attention import routing
 from ..stages import Bug, Step, Work, bugs_of, signs
+from ...multi_head_attention import merge_heads, split_heads
 from ...softmax import softmax
 
 # %% auto #0
-__all__ = ['cut', 'cut_last', 'laid', 'laid_last', 'merging', 'splitting', 'fused_orders', 'turned', 'turning', 'untransposed']
+__all__ = ['cut_last', 'laid_last', 'merging', 'splitting', 'fused_orders', 'turned', 'turning', 'untransposed']
 
 # %% ../../../nbs/checks/bugs/layers.ipynb #cut-fns
-def cut(
-    rows: Tensor,  # (..., n, width)
-    h: int,  # how many heads
-) -> Tensor:  # (..., h, n, width / h)
-    "Cut rows into heads that stand one after the other."
-    return rows.unflatten(-1, (h, -1)).transpose(-3, -2)
-
-
 def cut_last(
     rows: Tensor,  # (..., n, width)
     h: int,  # how many heads
 ) -> Tensor:  # (..., h, n, width / h)
     "Cut rows whose features stand one after the other, each for all heads."
     return rows.unflatten(-1, (-1, h)).movedim(-1, -3)
-
-
-def laid(
-    heads: Tensor,  # (..., h, n, d)
-) -> Tensor:  # (..., n, h * d)
-    "Lay heads side by side."
-    return heads.transpose(-3, -2).flatten(-2)
 
 
 def laid_last(
@@ -59,7 +45,7 @@ def merging(
 
 # %% ../../../nbs/checks/bugs/layers.ipynb #cut-fns-2
 ORDERS: dict[str, tuple[Callable[[Tensor, int], Tensor], Step]] = {  # both right: what cuts, what lays together
-    "heads first": (cut, merging(laid)), "features first": (cut_last, merging(laid_last)),
+    "heads first": (split_heads, merging(merge_heads)), "features first": (cut_last, merging(laid_last)),
 }
 
 # %% ../../../nbs/checks/bugs/layers.ipynb #split-table
@@ -90,15 +76,15 @@ def splitting(
 
 # %% ../../../nbs/checks/bugs/layers.ipynb #split-table-2
 def _viewed(t: Tensor) -> Tensor:
-    return laid(t).reshape(t.shape)
+    return merge_heads(t).reshape(t.shape)
 
 
 def _last(t: Tensor) -> Tensor:
-    return cut_last(laid(t), t.shape[-3])
+    return cut_last(merge_heads(t), t.shape[-3])
 
 
 def _first(t: Tensor) -> Tensor:
-    return cut(laid_last(t), t.shape[-3])
+    return split_heads(laid_last(t), t.shape[-3])
 
 
 def _only(roles: str, f: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Tensor, Tensor], _Heads]:
@@ -156,20 +142,20 @@ MERGES: list[Bug] = bugs_of("merge", merging, {
     "merge.features_first": (
         "heads are merged in another order than they were split in: features and heads are mixed up", laid_last),
     "merge.heads_first": (
-        "heads are merged in another order than they were split in: heads and features are mixed up", laid),
+        "heads are merged in another order than they were split in: heads and features are mixed up", merge_heads),
     "merge.viewed": (
         "heads are merged with view or reshape without a transpose back: words and heads are mixed up",
         lambda c: c.reshape(*c.shape[:-3], c.shape[-2], -1)),
     "merge.averaged": (f"heads are averaged, {_BESIDE}", lambda c: c.mean(-3)),
     "merge.averaged_all": (
-        f"heads are averaged and repeated, {_BESIDE}", lambda c: laid(c.mean(-3, keepdim=True).expand_as(c))),
+        f"heads are averaged and repeated, {_BESIDE}", lambda c: merge_heads(c.mean(-3, keepdim=True).expand_as(c))),
     "merge.added": (f"heads are added up, {_BESIDE}", lambda c: c.sum(-3)),
     "merge.added_all": (
-        f"heads are added up and repeated, {_BESIDE}", lambda c: laid(c.sum(-3, keepdim=True).expand_as(c))),
+        f"heads are added up and repeated, {_BESIDE}", lambda c: merge_heads(c.sum(-3, keepdim=True).expand_as(c))),
     "merge.only_first": ("only the first head is used", lambda c: c[..., 0, :, :]),
     "merge.first_copied": (
-        "every head gives what the first head gives: copies of one head", lambda c: laid(c[..., :1, :, :].expand_as(c))),
-    "merge.flipped": ("heads are merged in the wrong order", lambda c: laid(c.flip(-3))),
+        "every head gives what the first head gives: copies of one head", lambda c: merge_heads(c[..., :1, :, :].expand_as(c))),
+    "merge.flipped": ("heads are merged in the wrong order", lambda c: merge_heads(c.flip(-3))),
     **{f"merge.{axes}": (_TURNED.format(f"({', '.join(axes)})"), _turned(axes)) for axes in ("hdn", "dhn", "dnh")},
 })
 REPEATED = Bug("heads.one_repeated", "one head is computed and repeated {times} times: every head is a copy of the first")
