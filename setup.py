@@ -37,7 +37,7 @@ setup(
     keywords=cfg["keywords"].split(),
     project_urls={name: url for name, url in urls.items() if url},
     packages=find_packages(include=["attention_nb", "attention_nb.*"]),
-    package_data={"attention_nb": ["py.typed"]},
+    package_data={"attention_nb": ["py.typed"], "attention_nb.figures": ["*.css", "*.js"]},
     python_requires=f">={cfg['min_python']}",
     install_requires=cfg["requirements"].split(),
     extras_require={"plots": plots, "dev": dev},

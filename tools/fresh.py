@@ -40,7 +40,8 @@ def depends_on(notebook: Path) -> set[Path]:
     code = code_of(notebook)
     modules = set().union(*(needed(name) for name in imported(code)))
     named = {(notebook.parent / name).resolve() for name in re.findall(r"[\"']([\w./-]+\.\w+)[\"']", code)}
-    return {notebook, *ALWAYS, *modules, *(path for path in named if path.is_file())}
+    beside = (path for module in modules for path in module.parent.glob("*.[cj]s*"))  # what draws figures in a page
+    return {notebook, *ALWAYS, *modules, *beside, *(path for path in named if path.is_file())}
 
 
 def key_of(notebook: Path) -> str:

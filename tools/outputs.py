@@ -32,6 +32,7 @@ from nbdev.process import extract_directives
 from nbformat import NotebookNode
 
 import fresh
+from folds import collapse
 from places import ROOT, notebooks
 
 IN_PARALLEL = 2
@@ -269,6 +270,7 @@ async def refresh(path: Path) -> str:
     nb, now = (json.loads(s) for s in (ran.text, nbformat.writes(ran.fresh)))
     for i in ran.changed:
         nb["cells"][i]["outputs"] = now["cells"][i]["outputs"]
+    nb = json.loads(nbformat.writes(collapse(nbformat.reads(json.dumps(nb), as_version=4))))
     clean_nb(nb, allowed_cell_metadata_keys=get_config().get("allowed_cell_metadata_keys").split())
     if (new := nb2str(nb)) == ran.text:
         return "unchanged"

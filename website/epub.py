@@ -24,6 +24,7 @@ logger = logging.getLogger("book")
 STYLES = ("pygments.css", "reading.css")
 FIGURE = re.compile(r'<figure class="chart" id="([^"]+)".*?<figcaption[^>]*>(.*?)</figcaption>(.*?)'
                     r'<script type="application/json">(.*?)</script>\s*</figure>', re.S)
+LIVE = re.compile(r"<script.*?</script>|<style.*?</style>|<div class=\"view\".*?</div>", re.S)  # of a drawing; its table stays
 APPLIED = re.compile(r"<mi\b[^>]*>(?:(?!</?mi\b).)*</mi>\s*<mo>(?:\u2061|&#x2061;)</mo>")  # the name of a function, applied
 
 
@@ -65,6 +66,8 @@ def settle(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         text = raw.astext()
         if 'class="notebook-links"' in text:
             raw.parent.remove(raw)  # to files that are not in the book
+        elif 'class="drawing"' in text:
+            raw.replace_self(nodes.raw("", LIVE.sub("", text), format="html"))
         elif 'class="chart"' in text:
             made, count = FIGURE.subn(lambda m: still(m, Path(app.outdir) / "charts", up), text)
             if count != text.count('class="chart"'):

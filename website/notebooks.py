@@ -2,6 +2,7 @@
 import re
 import shutil
 from configparser import ConfigParser
+from copy import deepcopy
 from fnmatch import fnmatch
 from html import escape
 from pathlib import Path
@@ -16,9 +17,10 @@ from traitlets.config import Config
 import citations
 from charts import figure, first_state, text, views
 
-CHART = "application/vnd.vegalite.v5+json"
+CHART, DRAWING = "application/vnd.vegalite.v5+json", '<figure class="drawing"'
 HOME = "index.ipynb"
 NOTATION = "lookup/notation.html"
+DEPTH = '<button class="depth" type="button" hidden>Open every fold</button>'  # book.js makes it work
 PARTS = {  # of the table of contents; a page stands in the first part that it fits
     "Chapters": ["[0-9]*"],
     "Check yours": ["checks/index", "checks/command_line", "checks/bugs/index", "checks/about/*"],
@@ -27,7 +29,7 @@ PARTS = {  # of the table of contents; a page stands in the first part that it f
     "Figures and tools": ["figures/*", "tools/*"],
 }
 LONG = 30  # lines; what prints more is folded, and so is a check that has more
-DIRECTIVES = {"default_exp", "hide", "export", "exporti", "exports", "notest", "fold",
+DIRECTIVES = {"default_exp", "hide", "export", "exporti", "exports", "notest", "fold", "check",
               "echo:", "output:", "eval:", "code-fold:", "code-summary:"}
 
 
@@ -62,30 +64,48 @@ def printed(cell: NotebookNode) -> str:
     return "\n".join(said or shown.get("text/plain", "") for said, shown in outs if said or len(shown) == 1)
 
 
+def shows_figure(cell: NotebookNode) -> bool:
+    "Whether a cell shows something to look at: then its code is not the point."
+    return any(CHART in out.get("data", {}) or DRAWING in "".join(out.get("data", {}).get("text/html", ""))
+               for out in cell.get("outputs", []))
+
+
 def fold(cell: NotebookNode, said: dict[str, str], text: str) -> tuple[set[str], str]:
     "Which parts of a code cell that printed `text` are folded, as tags; and the line that unfolds them."
     if cell.id.endswith("-solution"):
         return {"hide-cell"}, said.get("code-summary:", "Code")
     code, output = len(cell.source.splitlines()), len(text.splitlines())
-    checks = cell.id.endswith("-test") and code > LONG
-    asked = said.get("code-fold:") == "true" or cell.metadata.get("jupyter", {}).get("source_hidden")  # as in JupyterLab
+    figure, checks = shows_figure(cell), cell.id.endswith("-test") and ("check" in said or code > LONG)
+    asked = said.get("code-fold:") == "true"
+    line = said.get("check") or said.get("code-summary:") or "The code of this figure" * figure
+    hidden = {"hide-input": figure or checks or asked, "hide-output": output > LONG or bool(text) and "check" in said and not figure}
+    if said.get("code-fold:") == "false":
+        hidden["hide-input"] = False
+    tags = {tag for tag, folded in hidden.items() if folded}
     lines = [f"{code} lines of checks"] * checks + [f"{output} lines of output"] * (output > LONG)
-    tags = {tag for tag, folded in {"hide-input": checks or asked, "hide-output": output > LONG}.items() if folded}
-    return {"hide-cell"} if len(tags) == 2 else tags, said.get("code-summary:") or ", ".join(lines) or "Code"
+    return {"hide-cell"} if len(tags) == 2 else tags, line or ", ".join(lines) or "Code"
+
+
+def folded(cell: NotebookNode) -> bool:
+    "Whether the code of a cell is folded."
+    cell = deepcopy(cell)
+    said = directives(cell)
+    hidden = said.get("echo:") == "false" or "default_exp" in said
+    return not hidden and not fold(cell, said, printed(cell))[0].isdisjoint({"hide-input", "hide-cell"})
 
 
 def prepare(cell: NotebookNode) -> dict[str, str]:
     "Say a code cell's directives in the words of myst-nb and nbconvert, which are tags; the directives."
     said = directives(cell)
     text = printed(cell)
-    folded, prompt = fold(cell, said, text)
+    tucked, prompt = fold(cell, said, text)
     tags = {"remove-cell": "hide" in said or "default_exp" in said or not cell.source.strip(),
             "remove-input": said.get("echo:") == "false", "remove-output": said.get("output:") == "false",
             # by the book's custom; the style marks them
             "check": cell.id.endswith("-test"), "stub": cell.id.endswith("-stub"),
             "columns": "tensor(" in text or bool(re.search(r"\S {2,}\S", text))}  # must not be wrapped, as sentences are
     cell.metadata = NotebookNode(
-        tags=[tag for tag, holds in tags.items() if holds] + sorted(folded),
+        tags=[tag for tag, holds in tags.items() if holds] + sorted(tucked),
         mystnb={"code_prompt_show": prompt, "code_prompt_hide": prompt})
     return said
 
@@ -129,7 +149,7 @@ def links(nb: NotebookNode, conf: dict[str, str]) -> str:
         url = f"https://colab.research.google.com/github/{repo}/blob/{conf['branch']}/{conf['nbs_path']}/{name}"
         found.append(f'<a href="{escape(url)}">Open in Colab</a>')
     if is_chapter(name):
-        found.append(f'<a href="{NOTATION}">Notation</a>')
+        found += [f'<a href="{NOTATION}">Notation</a>', DEPTH]
     if name == citations.PAGE:
         found.append(f'<a href="{up}references.bib" download>Download as BibTeX</a>')
     return f'<p class="notebook-links">{" · ".join(found)}</p>'
@@ -288,6 +308,8 @@ def readme(root: Path) -> str:
         for out in cell.get("outputs", []):
             if CHART in out.get("data", {}):
                 out.data = {"text/markdown": in_words(out.data[CHART], site)}
+            elif DRAWING in out.get("data", {}).get("text/html", ""):
+                out.data = {"text/markdown": f"*{out.data['text/plain']} It is drawn in [the rendered book]({site}).*"}
     tags = {"remove_cell_tags": ["remove-cell"], "remove_input_tags": ["remove-input"],
             "remove_all_outputs_tags": ["remove-output"], "enabled": True}
     exporter = MarkdownExporter(config=Config(TagRemovePreprocessor=tags))

@@ -6,6 +6,26 @@
   if (location.protocol === "file:" && typeof DOCUMENTATION_OPTIONS !== "undefined")
     DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
 
+  // ---- Story, or everything ----
+
+  // One switch for all folds of all chapters, remembered. Answers to exercises stay shut: they are opened one by one.
+  const depth = document.querySelector("button.depth");
+  if (depth) {
+    const folds = document.querySelectorAll("details.fold:not(details:not(.fold) details)");
+    const show = (everything) => {
+      document.documentElement.dataset.depth = everything ? "everything" : "story";
+      for (const fold of folds) fold.open = everything;
+      depth.setAttribute("aria-pressed", everything);
+    };
+    depth.addEventListener("click", () => {
+      const everything = depth.getAttribute("aria-pressed") !== "true";
+      try { localStorage.setItem("depth", everything ? "everything" : "story"); } catch { }
+      show(everything);
+    });
+    depth.hidden = false;
+    show(document.documentElement.dataset.depth === "everything");
+  }
+
   // ---- Charts ----
 
   const here = document.currentScript.src;

@@ -1,0 +1,59 @@
+"""The figures that compute in the page: what their scripts work out is what the package gives, whatever a reader does."""
+import pytest
+import torch
+from attention_nb.tools.testing import assert_close
+from browser import DOCS, PAGES
+from playwright.sync_api import Locator
+
+DRAWN = [page for page in PAGES if '<figure class="drawing"' in (DOCS / page).read_text(encoding="utf-8")]
+EXACT = dict(atol=1e-5, rtol=0)
+
+
+def state(figure: Locator) -> dict:
+    "What the figure has computed, as it stands."
+    return figure.evaluate("figure => figure.state()")
+
+
+def numbers(found: list) -> torch.Tensor:
+    "What a script holds, as a tensor."
+    return torch.tensor(found, dtype=torch.float32)
+
+
+def drawing(visit, page: str, script: str, **kwargs) -> Locator:
+    "The figure of a page that a script draws; a test ends by looking at `visit.said`."
+    return visit(page, **kwargs).page.locator(f"figure[data-drawing={script}]").first
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("page", DRAWN)
+def test_it_draws_in_the_room_that_was_kept(visit, page, width):
+    "Without a complaint, no wider than the page, and no higher than it said, or what is below would move."
+    seen = visit(page, width=width)
+    for figure in seen.page.locator("figure.drawing").all():
+        name, view = figure.get_attribute("data-drawing"), figure.locator(".view")
+        assert state(figure), name
+        kept = view.evaluate("view => parseFloat(getComputedStyle(view).minHeight)")
+        high, wide, room = view.evaluate("view => [view.scrollHeight, view.scrollWidth, view.clientWidth]")
+        assert high <= kept + 1, f"{name} is {high} pixels high at {width}; it kept {kept}"
+        assert wide <= room, f"{name} is {wide} pixels wide in {room} at {width}"
+    assert seen.said == []
+
+
+def test_arrows_give_their_dot_product(visit):
+    "By keys and by the mouse."
+    figure = drawing(visit, "01_naive_attention.html", "arrows")
+    knob = figure.get_by_role("slider", name="arrow a")
+    knob.focus()
+    for key in ["ArrowLeft"] * 3 + ["Shift+ArrowDown"] * 2:
+        knob.press(key)
+    now = state(figure)
+    assert_close(numbers(now["arrows"][0]), torch.tensor([0.7, 1.0]), **EXACT)
+    box = figure.locator("svg").bounding_box()
+    knob.hover()
+    figure.page.mouse.down()
+    figure.page.mouse.move(box["x"] + 50, box["y"] + 200)
+    figure.page.mouse.up()
+    a, b = numbers(state(figure)["arrows"])
+    assert_close(a, torch.tensor([-2.0, -1.0]), **EXACT)
+    assert_close(numbers(state(figure)["product"]), a @ b, **EXACT)
+    assert "negative" in figure.locator("output").inner_text()
