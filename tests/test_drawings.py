@@ -1,6 +1,8 @@
 """The figures that compute in the page: what their scripts work out is what the package gives, whatever a reader does."""
 import pytest
 import torch
+from attention_nb.figures.attend import small_world
+from attention_nb.self_attention import attention_scores, scaled_dot_product_attention
 from attention_nb.tools.testing import assert_close
 from browser import DOCS, PAGES
 from playwright.sync_api import Locator
@@ -57,3 +59,35 @@ def test_arrows_give_their_dot_product(visit):
     assert_close(a, torch.tensor([-2.0, -1.0]), **EXACT)
     assert_close(numbers(state(figure)["product"]), a @ b, **EXACT)
     assert "negative" in figure.locator("output").inner_text()
+
+
+def attended(words: list[str], chosen: int) -> dict:
+    "What a word of the small world takes from the others, by the package."
+    world = small_world()
+    x = torch.stack([world.table.get(word, torch.zeros(3)) for word in words])
+    q, k, v = x @ world.W_q, x @ world.W_k, x @ world.W_v
+    context, weights = scaled_dot_product_attention(q, k, v)
+    return {"dots": (q @ k.mT)[chosen], "scores": attention_scores(q, k)[chosen], "weights": weights[chosen], "context": context[chosen]}
+
+
+def test_a_sentence_attends_as_the_layer_does(visit):
+    "Those to choose from and one that is typed, with words that are not in the table; each word, by mouse and by keys."
+    figure = drawing(visit, "figures/attend.html", "attend")
+    figure.get_by_role("radio", name="she put cash in the bank").check(force=True)
+    assert state(figure)["words"] == "she put cash in the bank".split() and state(figure)["chosen"] == 5
+    own = figure.get_by_role("textbox")
+    own.fill("My BANK, a zebra & the lake")
+    own.press("Enter")
+    for i, word in enumerate("my bank a zebra the lake".split()):
+        figure.get_by_role("button", name=word, exact=True).first.press("Space")
+        now = state(figure)
+        assert now["chosen"] == i
+        for name, want in attended(now["words"], i).items():
+            assert_close(numbers(now[name]), want, **EXACT)
+    figure.get_by_role("button", name="bank", exact=True).hover()
+    for step, says in {"softmax": "goes to “lake”", "its new row": "Now it is 0.7"}.items():
+        figure.get_by_role("button", name=step, exact=True).click()
+        assert says in figure.locator("output").inner_text()
+    own.fill("?!")
+    own.press("Enter")
+    assert "Type a few words" in figure.locator("output").inner_text() and state(figure)["words"][1] == "bank"

@@ -115,7 +115,7 @@ def main() -> int:
     parser.add_argument("--epub", type=Path, metavar="FILE", help="make the book as one EPUB file, and nothing else")
     parser.add_argument("--fresh", action="store_true", help="render every page, whether it has changed or not")
     args = parser.parse_args()
-    if args.out.exists() and any(args.out.iterdir()) and not (args.out / "searchindex.js").exists():
+    if args.out.exists() and any(args.out.iterdir()) and not (args.out / "search.html").exists():
         parser.error(f"{args.out} holds something that is not a built site; it would be replaced")
     (ROOT / "_build").mkdir(exist_ok=True)
     with TemporaryDirectory(dir=ROOT / "_build") as name:

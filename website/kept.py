@@ -5,13 +5,12 @@ in the sidebar, links to names of the package, the terms of the glossary. When a
 """
 import hashlib
 import json
-import pickle
 import re
 import shutil
 import sys
 from pathlib import Path
 
-from sphinx.application import ENV_PICKLE_FILENAME, Sphinx
+from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
 import glossary
@@ -84,24 +83,7 @@ def glossary_too(app: Sphinx, env: BuildEnvironment, *changed: set[str]) -> list
     return [glossary.PAGE]
 
 
-def forget_words(app: Sphinx) -> list[tuple]:
-    "Take out of the search what only a former page said: Sphinx would leave those words, with no page."
-    index = app.builder.indexer
-    for words in (index._mapping, index._title_mapping):
-        for word in [word for word, pages in words.items() if not pages]:
-            del words[word]
-    return []
-
-
-def keep_index(app: Sphinx, failed: Exception | None) -> None:
-    "Sphinx keeps its environment before it writes the pages; what the search knows of the names is there only after."
-    if not failed:
-        (Path(app.doctreedir) / ENV_PICKLE_FILENAME).write_bytes(pickle.dumps(app.env, pickle.HIGHEST_PROTOCOL))
-
-
 def setup(app: Sphinx) -> dict[str, bool]:
     "Called by Sphinx."
     app.connect("env-get-outdated", glossary_too)
-    app.connect("html-collect-pages", forget_words)
-    app.connect("build-finished", keep_index)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -72,17 +72,15 @@ function stage(figure) {
   }
 
   // ---- A plane with arrows. at([x, y]) gives pixels; arrow(…) can be drawn anew; drag(…) by mouse, touch and keys ----
-  function plane(size, reach) {
-    const unit = size / (2 * reach);
-    const at = ([x, y]) => [size / 2 + x * unit, size / 2 - y * unit];
+  function plane(size, reach, low = -reach, step = 1) {
+    const unit = size / (reach - low);
+    const at = ([x, y]) => [(x - low) * unit, (reach - y) * unit];
     const root = svg("svg", { width: size, height: size, viewBox: `0 0 ${size} ${size}`, role: "group" });
-    const lines = [];
-    for (let i = -reach; i <= reach; i++) {
-      const [a, b, c, d] = [at([i, -reach]), at([i, reach]), at([-reach, i]), at([reach, i])];
-      const strong = i === 0 ? "var(--soft)" : "var(--faint)";
-      lines.push(svg("path", { d: `M${a}L${b}M${c}L${d}`, stroke: strong, fill: "none", "aria-hidden": true }));
+    for (let i = Math.ceil(low / step) * step; i <= reach + 1e-9; i += step) {
+      const [a, b, c, d] = [at([i, low]), at([i, reach]), at([low, i]), at([reach, i])];
+      const stroke = Math.abs(i) < 1e-9 ? "var(--soft)" : "var(--faint)";
+      root.append(svg("path", { d: `M${a}L${b}M${c}L${d}`, stroke, fill: "none", "aria-hidden": true }));
     }
-    root.append(...lines);
     function arrow(colour, text = "") {
       const line = svg("path", { stroke: colour, "stroke-width": 3, fill: colour, "stroke-linejoin": "round" });
       const label = svg("text", { "aria-hidden": true, style: "font-weight: 600" }, text);
@@ -97,11 +95,11 @@ function stage(figure) {
       }
       return { node, label, point };
     }
-    function drag(name, value, moved, step = 0.1) {
+    function drag(name, value, moved, by = 0.1) {
       const knob = svg("circle", { r: 16, fill: "transparent", class: "handle", tabindex: 0, role: "slider",
-        "aria-label": `${name}, move it with the arrow keys`, "aria-valuemin": -reach, "aria-valuemax": reach, ...keep });
+        "aria-label": `${name}, move it with the arrow keys`, "aria-valuemin": low, "aria-valuemax": reach, ...keep });
       const move = (to) => {
-        value = to.map((x) => Math.round(Math.max(-reach, Math.min(reach, x)) / step) * step);
+        value = to.map((x) => Math.round(Math.max(low, Math.min(reach, x)) / by) * by);
         const [x, y] = at(value);
         set(knob, { cx: x, cy: y, "aria-valuenow": number(value[0], 1), "aria-valuetext": `${number(value[0], 1)} right, ${number(value[1], 1)} up` });
         moved(value);
@@ -110,14 +108,14 @@ function stage(figure) {
       knob.addEventListener("pointermove", (e) => {
         if (!knob.hasPointerCapture(e.pointerId)) return;
         const box = root.getBoundingClientRect(), scale = size / box.width;
-        move([((e.clientX - box.left) * scale - size / 2) / unit, (size / 2 - (e.clientY - box.top) * scale) / unit]);
+        move([(e.clientX - box.left) * scale / unit + low, reach - (e.clientY - box.top) * scale / unit]);
       });
       knob.addEventListener("keydown", (e) => {
-        const by = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[e.key];
-        if (!by) return;
+        const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[e.key];
+        if (!way) return;
         e.preventDefault(); e.stopPropagation();
-        const far = e.shiftKey ? 5 : 1;
-        move([value[0] + by[0] * step * far, value[1] + by[1] * step * far]);
+        const far = by * (e.shiftKey ? 5 : 1);
+        move([value[0] + way[0] * far, value[1] + way[1] * far]);
       });
       root.append(knob);
       move(value);

@@ -1,10 +1,6 @@
-// Draws the charts of a page when they come near, and mends two things for readers without a server or a mouse.
+// Draws the charts of a page when they come near, opens and shuts its folds, and helps readers without a mouse.
 (() => {
   "use strict";
-
-  // Search excerpts are fetched, which a page opened from disk may not do. Titles come with the index.
-  if (location.protocol === "file:" && typeof DOCUMENTATION_OPTIONS !== "undefined")
-    DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
 
   // ---- Story, or everything ----
 

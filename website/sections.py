@@ -1,0 +1,79 @@
+"""A Sphinx extension: search that leads to sections. It writes what `static/search.js` searches, `_static/search/sections.js`.
+
+Each section is a record, with the words of its prose: no code, no output, no formula. So is each name of the package.
+Sphinx's own search finds pages, shows code and doubled formulas as excerpts, and fetches them, which a page from a disk may not.
+"""
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+
+NO_PROSE = (nodes.math, nodes.math_block, nodes.literal_block, nodes.raw, nodes.comment, nodes.title, nodes.section,
+            addnodes.desc, addnodes.toctree, nodes.table)
+KINDS = {"0": "chapter", "1": "chapter", "lookup": "lookup", "checks": "checks", "index": "home"}  # how a page's name begins
+LAST = {"Recap", "Exercises", "Solutions", "What comes next"}  # they repeat what a section before them says
+Record = dict[str, str]
+
+
+def kind(page: str) -> str:
+    "What a page is to a reader: chapters are found before tools."
+    return next((kind for start, kind in KINDS.items() if page.startswith(start)), "tools")
+
+
+def prose(node: nodes.Node) -> Iterator[str]:
+    "The words under a node that are meant to be read."
+    for child in node.children:
+        if isinstance(child, nodes.Text):
+            yield child.astext()
+        elif not isinstance(child, NO_PROSE):
+            yield from prose(child)
+            if isinstance(child, (nodes.paragraph, nodes.list_item)):
+                yield " "
+
+
+def sections(app: Sphinx, page: str) -> Iterator[Record]:
+    "The sections of a page; the first has the page's own address."
+    doctree = app.env.get_doctree(page)
+    about = app.env.titles[page].astext()
+    for i, section in enumerate(doctree.findall(nodes.section)):
+        title = next(section.findall(nodes.title)).astext()
+        anchor = f"#{section['ids'][-1] if len(section['ids']) == 1 else section['ids'][0]}" if i else ""
+        yield {"url": app.builder.get_target_uri(page) + anchor, "title": title, "page": about,
+               "kind": "tools" if title in LAST else kind(page), "text": " ".join("".join(prose(section)).split())}
+
+
+def names(app: Sphinx, page: str) -> Iterator[Record]:
+    "The functions, classes and methods that a page describes, with the sentence that says what each is for."
+    for desc in app.env.get_doctree(page).findall(addnodes.desc):
+        signature, about = desc.children
+        if signature["ids"] and desc["objtype"] in ("function", "class", "method"):
+            yield {"url": f"{app.builder.get_target_uri(page)}#{signature['ids'][0]}", "title": signature["fullname"].rpartition(".")[2],
+                   "page": app.env.titles[page].astext(), "kind": "name" if kind(page) == "chapter" else "tools",
+                   "text": " ".join(first.astext() for first in about.children[:1] if isinstance(first, nodes.paragraph))}
+
+
+def write(app: Sphinx, failed: Exception | None) -> None:
+    "The records, as a script: a page from a disk may load one."
+    if failed:
+        return
+    found = [record for page in sorted(app.env.found_docs) for read in (sections, names) for record in read(app, page)]
+    lines = ",\n".join(json.dumps({"id": i} | record, ensure_ascii=False) for i, record in enumerate(found))
+    path = Path(app.outdir) / "_static/search/sections.js"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"const SECTIONS = [\n{lines}];\n", encoding="utf-8", newline="\n")
+
+
+def without_index(app: Sphinx) -> None:
+    "Sphinx needs no index of its own."
+    app.builder.search = False
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    "Called by Sphinx."
+    app.connect("builder-inited", without_index)
+    app.connect("build-finished", write)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
