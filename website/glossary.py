@@ -94,6 +94,28 @@ def link(root: nodes.Element, known: list[Term], glossary: str, place: bool) -> 
         text.parent.replace(text, [part for part in (*parts, nodes.Text(whole[end:])) if part.astext()])
 
 
+SOURCES = "lookup/references"
+
+
+class ExplainSources(SphinxPostTransform):
+    "Give each citation the first lines of its source, as its title."
+    default_priority = 11  # when links are resolved
+    formats = ("html",)
+
+    def run(self, **kwargs: object) -> None:
+        if self.env.docname == SOURCES or SOURCES not in self.env.found_docs:
+            return
+        for ref in list(self.document.findall(nodes.reference)):
+            page, _, anchor = ref.get("refuri", "").partition("#")
+            if page.endswith(f"{SOURCES.rpartition('/')[2]}.html") and anchor:
+                ref["reftitle"] = self.first_lines().get(anchor, "")
+
+    def first_lines(self) -> dict[str, str]:
+        "The paragraph that each entry of the references begins with."
+        sections = self.env.get_doctree(SOURCES).findall(nodes.section)
+        return {i: next(section.findall(nodes.paragraph)).astext() for section in sections for i in section["ids"]}
+
+
 def chapters(env: BuildEnvironment) -> list[str]:
     "The pages whose words the glossary explains: the chapters, and all about the checks."
     return sorted(name for name in env.found_docs if name[0].isdigit() or name.startswith("checks/"))
@@ -145,4 +167,5 @@ class LinkTerms(SphinxPostTransform):
 def setup(app: Sphinx) -> dict[str, bool]:
     "Called by Sphinx."
     app.add_post_transform(LinkTerms)
+    app.add_post_transform(ExplainSources)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

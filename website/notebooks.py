@@ -28,6 +28,7 @@ PARTS = {  # of the table of contents; a page stands in the first part that it f
     "How the checks work": ["checks/*"],
     "Figures and tools": ["figures/*", "tools/*"],
 }
+WITHIN = {"How the checks work": "checks/about/proof.ipynb", "Figures and tools": "lookup/api.ipynb"}  # below a page: not for readers
 LONG = 30  # lines; what prints more is folded, and so is a check that has more
 DIRECTIVES = {"default_exp", "hide", "export", "exporti", "exports", "notest", "fold", "check",
               "echo:", "output:", "eval:", "code-fold:", "code-summary:"}
@@ -174,8 +175,8 @@ def beside_pages(source: str, name: str) -> str:
     return source.replace(f"](../{up}", f"]({up}")
 
 
-def page(nb: NotebookNode, conf: dict[str, str], contents: str) -> None:
-    "Make the notebook into what Sphinx reads; the home page holds the table of contents."
+def page(nb: NotebookNode, conf: dict[str, str], contents: dict[str, str]) -> None:
+    "Make the notebook into what Sphinx reads; the home page holds the table of contents, two others what is for few."
     about = nb.metadata.book
     for cell in nb.cells:
         if cell.cell_type == "code":
@@ -184,9 +185,10 @@ def page(nb: NotebookNode, conf: dict[str, str], contents: str) -> None:
             cell.source = beside_pages(cell.source, about.name)
     if about.name == HOME:
         side_by_side(nb)
-        nb.cells.append(new_markdown_cell(contents, id="contents"))
     else:
         nb.cells[0].source += "\n\n" + links(nb, conf)
+    if about.name in contents:
+        nb.cells.append(new_markdown_cell(contents[about.name], id="contents"))
     if about.module not in (None, "__init__"):  # the package's own face repeats names that have their home elsewhere
         nb.cells.append(new_markdown_cell(reference(conf["lib_path"], about.module), id="reference"))
     # Messages name line 4203 for line 3 of cell 42. (Left alone, myst-nb counts 10,000 lines to a cell, and the
@@ -207,11 +209,14 @@ def parts(names: list[str]) -> dict[str, list[str]]:
     return found
 
 
-def table_of_contents(pages: dict[str, list[str]], project: list[str]) -> str:
-    "The parts of the book, each with its pages."
-    every = {**pages, "Project": project}
-    return "\n\n".join("\n".join(["```{toctree}", ":hidden:", f":caption: {part}", "", *entries, "```"])
-                       for part, entries in every.items())
+def tables_of_contents(pages: dict[str, list[str]], project: list[str]) -> dict[str, str]:
+    "The parts of the book, each with its pages, by the notebook that lists them."
+    found: dict[str, str] = {}
+    for part, entries in {**pages, "Project": project}.items():
+        home = WITHIN.get(part, HOME)
+        tree = "\n".join(["```{toctree}", ":hidden:", f":caption: {part}", "", *entries, "```"])
+        found[home] = found.get(home, "") + tree + "\n\n"
+    return found
 
 
 def neighbours(nbs: list[NotebookNode]) -> list[Path]:
@@ -263,7 +268,7 @@ def book(root: Path, src: Path, extra: Path) -> list[str]:
     names = [nb.metadata.book.name.removesuffix(".ipynb") for nb in nbs]
     titles = {n: f"{int(n[:2])} · {nb.metadata.book.title} <{n}>" for n, nb in zip(names, nbs) if is_chapter(n)}
     project = [p.with_suffix("").as_posix() for p in beside if p.suffix == ".md"]
-    contents = table_of_contents({part: [titles.get(n, n) for n in pages] for part, pages in parts(names).items()}, project)
+    contents = tables_of_contents({part: [titles.get(n, f"/{n}") if n != "genindex" else n for n in pages] for part, pages in parts(names).items()}, project)
     for nb, name in zip(nbs, names):
         try:
             page(nb, conf, contents)
@@ -309,7 +314,8 @@ def readme(root: Path) -> str:
             if CHART in out.get("data", {}):
                 out.data = {"text/markdown": in_words(out.data[CHART], site)}
             elif DRAWING in out.get("data", {}).get("text/html", ""):
-                out.data = {"text/markdown": f"*{out.data['text/plain']} It is drawn in [the rendered book]({site}).*"}
+                title = "".join(out.data["text/plain"]).partition("\n")[0]
+                out.data = {"text/markdown": f"*The figure “{title}” responds in [the rendered book]({site}).*"}
     tags = {"remove_cell_tags": ["remove-cell"], "remove_input_tags": ["remove-input"],
             "remove_all_outputs_tags": ["remove-output"], "enabled": True}
     exporter = MarkdownExporter(config=Config(TagRemovePreprocessor=tags))

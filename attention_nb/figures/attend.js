@@ -16,7 +16,7 @@ function draw({ view, data, still, el, svg, set, dot, matmul, softmax, mix, numb
   const planes = { keys: plane(230, 3, -0.3), values: plane(230, 1.15, -0.15, 0.5) };
   const stage = el("div", { style: "position: relative; width: 230px; height: 276px" });
   const list = el("div", { style: "flex: 1; min-width: 15rem; font-variant-numeric: tabular-nums" });
-  view.append(picker, form, sky, el("div", { class: "row" }, play, ...marks), el("div", { class: "row", style: "align-items: flex-start; gap: 1rem 1.5rem" }, stage, list), said);
+  view.append(picker, form, sky, el("div", { class: "row", style: "gap: 0.4rem 0.5rem" }, play, ...marks), el("div", { class: "row", style: "align-items: flex-start; gap: 1rem 1.5rem" }, stage, list), said);
 
   // ---- The numbers ----
   function compute() {

@@ -54,11 +54,11 @@ class Drawing:
         wide, narrow = self.height
         return _HTML.format(
             script=self.script, title=escape(self.title), notice=escape(self.notice), wide=wide, narrow=narrow, table=self.table,
-            data=json.dumps(self.data, default=_listed, ensure_ascii=False).replace("</", "<\/"), style=_beside("drawing.css"),
+            data=json.dumps(self.data, default=_listed, ensure_ascii=False).replace("</", "<\\/"), style=_beside("drawing.css"),
             source=_beside("drawing.js") + _beside(f"{self.script}.js"))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/html": self.html(), "text/plain": f"{self.title}: {self.notice}"}
+        return {"text/html": self.html(), "text/plain": f"{self.title}\n{self.notice}"}
 
 # %% ../../nbs/figures/drawing.ipynb #drawing-fns
 _HTML = """<figure class="drawing" data-drawing="{script}">

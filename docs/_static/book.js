@@ -22,6 +22,52 @@
     show(document.documentElement.dataset.depth === "everything");
   }
 
+  // ---- What a term means, or a source is ----
+
+  // The title that a browser shows by itself is for the mouse alone. This is shown by the keyboard and by a finger too, whose
+  // first touch explains and whose second follows the link. Escape closes it, and one may go into it with the mouse.
+  const about = document.createElement("div");
+  about.id = "explanation";
+  about.role = "tooltip";
+  about.hidden = true;
+  document.body.append(about);
+  let shownFor, leaving;
+  function explain(link) {
+    clearTimeout(leaving);
+    if (shownFor === link) return;
+    hide();
+    shownFor = link;
+    about.textContent = link.dataset.about;
+    about.hidden = false;
+    link.setAttribute("aria-describedby", about.id);
+    const box = link.getBoundingClientRect(), room = document.documentElement.clientWidth - about.offsetWidth - 16;
+    about.style.left = `${Math.max(16, Math.min(box.left, room)) + scrollX}px`;
+    const below = box.bottom + about.offsetHeight + 8 < innerHeight;
+    about.style.top = `${(below ? box.bottom + 4 : box.top - about.offsetHeight - 4) + scrollY}px`;
+  }
+  function hide() {
+    clearTimeout(leaving);
+    shownFor?.removeAttribute("aria-describedby");
+    shownFor = undefined;
+    about.hidden = true;
+  }
+  const later = () => { leaving = setTimeout(hide, 200); };
+  for (const link of document.querySelectorAll("article a[title]:is(.term, [href*='references.html#'])")) {
+    link.dataset.about = link.title;
+    link.removeAttribute("title");
+    let touched = false;
+    link.addEventListener("pointerenter", (event) => { if (event.pointerType !== "touch") explain(link); });
+    link.addEventListener("pointerleave", later);
+    link.addEventListener("focus", () => { if (link.matches(":focus-visible")) explain(link); });
+    link.addEventListener("blur", later);
+    link.addEventListener("pointerdown", (event) => { touched = event.pointerType === "touch" && shownFor !== link; });
+    link.addEventListener("click", (event) => { if (touched) { event.preventDefault(); explain(link); touched = false; } });
+  }
+  about.addEventListener("pointerenter", () => clearTimeout(leaving));
+  about.addEventListener("pointerleave", later);
+  document.addEventListener("keydown", ({ key }) => { if (key === "Escape") hide(); });
+  document.addEventListener("pointerdown", ({ target }) => { if (!shownFor?.contains(target) && !about.contains(target)) hide(); });
+
   // ---- Charts ----
 
   const here = document.currentScript.src;
