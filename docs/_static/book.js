@@ -51,7 +51,7 @@
     shownFor = undefined;
     about.hidden = true;
   }
-  const later = () => { leaving = setTimeout(hide, 200); };
+  const later = () => { clearTimeout(leaving); leaving = setTimeout(hide, 200); };
   for (const link of document.querySelectorAll("article a[title]:is(.term, [href*='references.html#'])")) {
     link.dataset.about = link.title;
     link.removeAttribute("title");
