@@ -59,3 +59,81 @@ def test_terms_and_sources_explain_themselves(visit, touch):
     if touch:
         link.tap()
         page.wait_for_url(re.compile("references.html#"))
+
+
+# ---- Questions before surprises ----
+
+def questions(path) -> dict[str, tuple[str, set[str]]]:
+    "The questions of a chapter: the id of the cell, its text, and the ids of all code cells."
+    cells = nbformat.read(path, as_version=4).cells
+    code = {cell.id for cell in cells if cell.cell_type == "code"}
+    return {cell.id: (cell.source, code) for cell in cells if cell.id.startswith("predict-") and cell.cell_type == "markdown"}
+
+
+@each_chapter
+def test_a_reader_predicts(path):
+    "Two to four answers, each with a reason, one of them right; and a cell asserts which."
+    asked, wrong = questions(path), []
+    for name, (text, code) in asked.items():
+        answers = re.findall(r"<details( class=\"right\")?><summary>(.+?)</summary>\n\n(.+?)\n\n</details>", text, re.S)
+        if not (text.startswith('<div class="predict">') and 2 <= len(answers) <= 4 and text.count("<summary>") == len(answers)):
+            wrong.append(f"{name}: two to four answers, each a <details> with a reason")
+        if sum(bool(right) for right, *_ in answers) != 1:
+            wrong.append(f"{name}: one answer is right")
+        if f"{name}-test" not in code:
+            wrong.append(f"{name}: a cell {name}-test asserts it")
+    fail_if(wrong, "Questions to mend:")
+    assert len(asked) >= 4
+
+
+def test_the_right_answer_is_not_always_at_one_place():
+    places = [re.findall(r"<details( class=\"right\")?>", text).index(' class="right"')
+              for path in CHAPTERS for text, _ in questions(path).values()]
+    assert len(places) >= 24 and max(map(places.count, places)) <= 0.6 * len(places)
+
+
+# ---- More to read and to see than code ----
+
+HEIGHTS = """() => {
+  const article = document.querySelector("article"), found = { story: 0, other: 0 };
+  const stop = document.getElementById("exercises") ?? document.getElementById("reference");
+  const other = "div.cell_input, details.fold, div.cell_output:not(:has(figure)), dl.py, .notebook-links";
+  const story = "p, ul, ol, table, blockquote, h1, h2, h3, h4, div.math, figure, .predict, section > details";
+  for (const part of article.querySelectorAll(`${story}, ${other}`)) {
+    if (part.parentElement.closest(`${story}, ${other}`) || stop?.contains(part)) continue;
+    found[part.matches(other) ? "other" : "story"] += part.getBoundingClientRect().height;
+  }
+  return found;
+}"""
+LIVE = "figure.drawing, figure.chart:has(.chart-controls)"
+
+
+@each_chapter
+def test_a_chapter_is_a_story(visit, path):
+    "At least half of its height, up to the exercises, is prose and figures."
+    height = visit(f"{place(path)}.html").see_all().page.evaluate(HEIGHTS)
+    assert height["story"] >= height["other"], height
+
+
+@pytest.mark.parametrize("width, high", [(1280, 900), (390, 844)])
+@each_chapter
+def test_a_figure_that_responds_stands_on_the_first_two_screens(visit, path, width, high):
+    "It begins there, and half of it is seen."
+    page = visit(f"{place(path)}.html", width=width, height=high).page
+    box = page.locator(LIVE).first.bounding_box()
+    assert box["y"] + min(box["height"] / 2, 300) < 2 * high, box
+
+
+# ---- One hue for each symbol ----
+
+def test_a_symbol_lights_up_wherever_it_stands(visit):
+    "In the equation, the table, and the code; the other symbols do not."
+    page = visit("03_self_attention.html").page
+    hue = "node => getComputedStyle(node).color"
+    kinds = [".katex-html .sym-q", "td .sym-q", ".highlight .sym-q"]
+    found = [page.locator(f"article {kind}:visible").first for kind in kinds]
+    assert len({one.evaluate(hue) for one in found}) == 1 != len({page.locator(f"article .sym-{s}").first.evaluate(hue) for s in "qkvw"})
+    found[1].hover()
+    shade = "node => getComputedStyle(node).backgroundColor"
+    lit = {one.evaluate(shade) for one in found}
+    assert len(lit) == 1 and page.locator("article .sym-k").first.evaluate(shade) not in lit

@@ -68,6 +68,13 @@
   document.addEventListener("keydown", ({ key }) => { if (key === "Escape") hide(); });
   document.addEventListener("pointerdown", ({ target }) => { if (!shownFor?.contains(target) && !about.contains(target)) hide(); });
 
+  // ---- Symbols: pointing at a query, a key, a value or a weight lights up the others ----
+
+  document.querySelector("article")?.addEventListener("pointerover", ({ target }) => {
+    const symbol = /sym-(\w)/.exec(target.closest("[class*='sym-']")?.getAttribute("class"))?.[1];
+    if (symbol) document.documentElement.dataset.lit = symbol; else delete document.documentElement.dataset.lit;
+  });
+
   // ---- Charts ----
 
   const here = document.currentScript.src;
