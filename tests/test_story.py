@@ -6,6 +6,7 @@ import pytest
 from browser import DOCS
 from conftest import CHAPTERS, fail_if, place
 from playwright.sync_api import expect
+from search_questions import QUESTIONS
 
 PAGES = [f"{place(path)}.html" for path in CHAPTERS]
 each_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=place)
@@ -137,3 +138,13 @@ def test_a_symbol_lights_up_wherever_it_stands(visit):
     shade = "node => getComputedStyle(node).backgroundColor"
     lit = {one.evaluate(shade) for one in found}
     assert len(lit) == 1 and page.locator("article .sym-k").first.evaluate(shade) not in lit
+
+
+# ---- Search ----
+
+def test_questions_find_their_sections(visit):
+    "The first of what is found; or, for a name, its description on the same page."
+    page = visit("search.html").page
+    found = {asked: [r["url"] for r in page.evaluate("asked => findSections(asked).slice(0, 3)", asked)] for asked in QUESTIONS}
+    wrong = {asked: urls for asked, urls in found.items() if QUESTIONS[asked] not in urls[:1]}
+    fail_if([f"{asked}: {QUESTIONS[asked]}\n    {urls}" for asked, urls in wrong.items()], "These find something else first:")

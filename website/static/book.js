@@ -152,8 +152,10 @@
   // What scrolls sideways must be reachable by keyboard, and what does not must not be a stop.
   const scrollers = "pre, .table-wrapper, .chart-view, .chart-data, .katex-display > .katex";
   function reach(...boxes) {
-    const scroll = boxes.map((box) => box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight);
+    const wide = boxes.map((box) => box.scrollWidth > box.clientWidth);
+    const scroll = boxes.map((box, i) => wide[i] || box.scrollHeight > box.clientHeight);
     boxes.forEach((box, i) => {  // all are measured first: a change between would lay out the page again
+      box.classList.toggle("scrolls", wide[i] && !box.matches("pre"));
       if (scroll[i]) box.tabIndex = 0; else box.removeAttribute("tabindex");
     });
   }
