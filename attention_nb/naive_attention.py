@@ -21,13 +21,18 @@ def dot(
     b: Tensor,  # another of the same width, (d,)
 ) -> Tensor:  # a single number, ()
     "Multiply two vectors place by place and add up."
-    expect_numbers(a=a, b=b)
-    if a.ndim != 1 or a.shape != b.shape:
-        raise ValueError(f"a, b: expected two vectors of one width; got shapes {tuple(a.shape)} and {tuple(b.shape)}")
+    _expect_vectors(a, b)
     total = a.new_zeros(())
     for a_c, b_c in zip(a, b):
         total = total + a_c * b_c
     return total
+
+# %% ../nbs/01_naive_attention.ipynb #dot-guards
+def _expect_vectors(a: Tensor, b: Tensor) -> None:
+    "Refuse what cannot be multiplied place by place."
+    expect_numbers(a=a, b=b)
+    if a.ndim != 1 or a.shape != b.shape:
+        raise ValueError(f"a, b: expected two vectors of one width; got shapes {tuple(a.shape)} and {tuple(b.shape)}")
 
 # %% ../nbs/01_naive_attention.ipynb #float32
 def at_least_float32(
