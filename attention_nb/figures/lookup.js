@@ -1,8 +1,8 @@
 // A word is looked up: its id picks a row of the table. Or: a row of zeros and a single one is multiplied with the table.
 function draw({ view, data, el, svg, set, mix, number, said, say, choices, button, tween, still, expose }) {
   const { words, ids, known, table } = data;
-  const wide = table[0].length, cell = 32, high = 28, gap = 4;
-  const from = 100, to = 356 - wide * cell - 1, line = (i) => 30 + i * (high + gap);
+  const wide = table[0].length, cell = 31, high = 28, gap = 4;
+  const from = 95, to = 356 - wide * cell - 1, line = (i) => 30 + i * (high + gap);
   let chosen = 0, way = 0, run = 0;
   const filled = words.map(() => false);
   const top = Math.max(...table.flat().map(Math.abs));
@@ -16,11 +16,11 @@ function draw({ view, data, el, svg, set, mix, number, said, say, choices, butto
     return { node, write: (numbers, digits = 1) => numbers.forEach((n, j) => { set(boxes[j], { style: `fill: ${paint(n)}`, "stroke-dasharray": null }); texts[j].textContent = n === 0 && digits ? "0" : number(n, digits); }),
       clear: () => boxes.forEach((box, j) => { set(box, { style: "fill: none", "stroke-dasharray": "3 3" }); texts[j].textContent = ""; }) };
   }
-  const root = svg("svg", { width: 356, height: line(known.length) + 4, viewBox: `0 0 356 ${line(known.length) + 4}`, role: "img", style: "font-variant-numeric: tabular-nums" });
-  const head = [text(12, 0, ""), text(from + wide * cell / 2, 0, "the table", "font-weight: 600"), text(to + wide * cell / 2, 0, "the sentence", "font-weight: 600")];
+  const root = svg("svg", { width: 356, height: line(known.length) + 4, viewBox: `0 0 356 ${line(known.length) + 4}`, role: "img", "aria-label": "The table, and the sentence that is made of its rows", style: "font-variant-numeric: tabular-nums" });
+  const head = [text(15, 0, ""), text(from + wide * cell / 2, 0, "the table", "font-weight: 600"), text(to + wide * cell / 2, 0, "the sentence", "font-weight: 600")];
   const frames = known.map((_, i) => svg("rect", { x: 1, y: line(i) - 2, width: from + wide * cell - 2, height: high + 4, rx: 5, fill: "none", stroke: "var(--w)", "stroke-width": 2 }));
-  const marks = known.map((_, i) => text(12, line(i), ""));
-  const names = known.map((word, i) => text(30, line(i), word, "", "start"));
+  const marks = known.map((_, i) => text(15, line(i), ""));
+  const names = known.map((word, i) => text(33, line(i), word, "", "start"));
   const spoken = words.map((word, i) => text(to - 8, line(i), word, "", "end"));
   const left = known.map((_, i) => block(from, line(i)));
   const right = words.map((_, i) => block(to, line(i)));

@@ -30,4 +30,4 @@ def lookup(
                            [f"number {j}" for j in range(table.shape[1])], digits=1)
     notice = "Choose a word and watch which row is copied. Then multiply: every row but one turns to zero, the colour of paper."
     data = {"words": list(words), "ids": ids, "known": list(known), "table": table}
-    return Drawing("lookup", "Each word finds its row", notice, data, numbers, (320, 460))
+    return Drawing("lookup", "Each word finds its row", notice, data, numbers, (320, 490))

@@ -8,7 +8,7 @@ function draw({ view, data, el, svg, set, dot, softmax, mix, number, said, say, 
 
   // ---- The plane: only its quarter above zero ----
   const { root, at, arrow } = plane(600, 3);
-  set(root, { width: 350, height: 350, viewBox: "276 -16 350 350", role: "img", style: "overflow: hidden" });
+  set(root, { width: 350, height: 350, viewBox: "276 -16 350 350", role: "img", "aria-label": `The words by their ${axes[0]} and ${axes[1]}, and where “${asks}” moves`, style: "overflow: hidden" });
   root.querySelectorAll("path").forEach((line) => line.remove());
   for (const i of [0, 1, 2, 3]) root.append(svg("path", { d: `M${at([i, 0])}L${at([i, 3])}M${at([0, i])}L${at([3, i])}`, stroke: i ? "var(--faint)" : "var(--soft)" }));
   const left = at([0, 0]), write = (x, y, text, style, anchor = "start") => svg("text", { x, y, style, "text-anchor": anchor }, text);
@@ -27,17 +27,17 @@ function draw({ view, data, el, svg, set, dot, softmax, mix, number, said, say, 
   // ---- The table: who is there, scores, shares ----
   const cell = (style) => el("span", { style });
   const cells = words.map((word, i) => ({
-    name: i === me ? el("b", { style: "color: var(--q); padding-left: 0.75rem" }, word)
+    name: i === me ? el("b", { style: "justify-self: start; margin-left: 0.7rem; border-bottom: 3px solid var(--q)" }, word)
       : set(toggle(word, here[i], (on) => { here[i] = on; move(); }), { "aria-label": `${word}, beside ${asks}` }),
     row: el("span", {}, pair(rows[i], plain)), score: cell("text-align: right"),
-    share: cell("text-align: right; color: var(--w); font-weight: 600"), bar: cell("height: 14px; border-radius: 2px; background: var(--w)"),
+    share: cell("text-align: right; font-weight: 600"), bar: cell("height: 14px; border-radius: 2px; background: var(--w)"),
   }));
   const head = (text, style = "") => el("span", { style: `font-size: 13px; line-height: 1.2; align-self: end; ${style}` }, text);
   const grid = el("div", { style: "display: grid; grid-template-columns: 5.2rem 3rem 3.4rem 3rem 1fr; gap: 4px 8px; align-items: center; font-variant-numeric: tabular-nums" },
     head("neighbours"), head("row"), head(`“${asks}” · word`, "text-align: right"), head("share", "text-align: right"), head(""),
     ...cells.flatMap((c) => [c.name, c.row, c.score, c.share, c.bar]));
   const steps = choices("Step", ["1 scores", "2 shares", "3 mixture"], step, (i) => { step = i; move(); });
-  const news = el("div", { style: "margin-top: 0.5rem; color: var(--v); font-weight: 600; min-height: 1.4em" });
+  const news = el("div", { style: "margin-top: 0.5rem; font-weight: 600; min-height: 1.5em" });
 
   // ---- The numbers ----
   function now() {
@@ -62,7 +62,7 @@ function draw({ view, data, el, svg, set, dot, softmax, mix, number, said, say, 
   async function move() {
     const mine = ++run, { scores, shares, mixture } = now(), from = tip, to = step === 2 ? mixture : old;
     const beside = words.filter((_, i) => here[i] && i !== me), most = shares.indexOf(Math.max(...shares));
-    news.textContent = step === 2 ? `The new row of “${asks}”: ${pair(mixture)}` : "";
+    news.replaceChildren(...(step === 2 ? [el("span", { style: "border-bottom: 3px solid var(--v)" }, `new row of “${asks}”`), ` ${pair(mixture)}`] : []));
     const gap = mixture[0] - mixture[1], sense = Math.abs(gap) < 0.005 ? `as much ${axes[0]} as ${axes[1]}` : `more ${axes[gap > 0 ? 0 : 1]} than ${axes[gap > 0 ? 1 : 0]}`;
     say(!beside.length ? `Alone, “${asks}” keeps its row.`
       : step === 0 ? `Each neighbour is scored: ${beside.map((w) => `${w} ${plain(scores[words.indexOf(w)])}`).join(", ")}.`
