@@ -36,9 +36,9 @@ class Vocab:
     ):
         words, specials = word_list("words", words), word_list("specials", specials)
         self.words: list[str] = uniqueify([*specials, *words])
+        self.ids = {word: i for i, word in enumerate(self.words)}
         if not self.words:
             raise ValueError("words: expected at least one word; got none")
-        self.ids = {word: i for i, word in enumerate(self.words)}
 
     def __len__(self) -> int:
         return len(self.words)
@@ -51,27 +51,37 @@ class Vocab:
         words: str | Sequence[str],  # a sentence, or its words
     ) -> Tensor:  # their ids, (n,), int64
         "Turn words into ids; ValueError names the words that are not known."
-        if isinstance(words, str):
-            expect_text(words=words)
-            words = tokenize(words)
-        words = word_list("words", words)
-        if not words:
-            raise ValueError("words: expected at least one word; got none")
-        if unknown := uniqueify(w for w in words if w not in self.ids):
-            raise ValueError(f"unknown words {unknown}: expected words among the {len(self)} known, {_some(self.words)}")
-        return torch.tensor([self.ids[w] for w in words])
+        return torch.tensor([self.ids[w] for w in _known(words, self.words)])
 
     def decode(
         self,
         ids: Tensor | Sequence[int],  # ids, (n,)
     ) -> list[str]:  # their words
         "Turn ids into words; ValueError for ids that are not whole numbers from 0 to len - 1."
-        numbers = whole_numbers("ids", ids)
-        if numbers.ndim != 1:
-            raise ValueError(f"ids: expected shape (n,); got {tuple(numbers.shape)}")
-        if outside := [i for i in numbers.tolist() if not 0 <= i < len(self)]:
-            raise ValueError(f"ids: expected numbers from 0 to {len(self) - 1}; got {outside}")
-        return [self.words[i] for i in numbers.tolist()]
+        return [self.words[i] for i in _within(ids, len(self))]
+
+# %% ../nbs/00_embeddings.ipynb #vocab-guards
+def _known(words: str | Sequence[str], known: list[str]) -> list[str]:
+    "The words, of which there is one or more, and all are known."
+    if isinstance(words, str):
+        expect_text(words=words)
+        words = tokenize(words)
+    words = word_list("words", words)
+    if not words:
+        raise ValueError("words: expected at least one word; got none")
+    if unknown := uniqueify(w for w in words if w not in known):
+        raise ValueError(f"unknown words {unknown}: expected words among the {len(known)} known, {_some(known)}")
+    return words
+
+
+def _within(ids: Tensor | Sequence[int], size: int) -> list[int]:
+    "The ids, all of them from 0 to size - 1."
+    numbers = whole_numbers("ids", ids)
+    if numbers.ndim != 1:
+        raise ValueError(f"ids: expected shape (n,); got {tuple(numbers.shape)}")
+    if outside := [i for i in numbers.tolist() if not 0 <= i < size]:
+        raise ValueError(f"ids: expected numbers from 0 to {size - 1}; got {outside}")
+    return numbers.tolist()
 
 
 def _some(words: list[str], most: int = 12) -> str:
@@ -84,11 +94,17 @@ def one_hot(
     size: int,  # how many words there are
 ) -> Tensor:  # `ids.shape` and then `size`: 1.0 in the place of the id, 0.0 elsewhere
     "Turn each id into a row of zeros with a single one; ValueError for an id outside 0 … size - 1."
+    ids = _expect_ids(ids, size)
+    return (ids[..., None] == torch.arange(size, device=ids.device)).float()
+
+# %% ../nbs/00_embeddings.ipynb #one-hot-guards
+def _expect_ids(ids: Tensor, size: int) -> Tensor:
+    "The ids as whole numbers, all of them from 0 to size - 1."
     expect_sizes(size=size)
     ids = whole_numbers("ids", ids)
     if ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < size:
         raise ValueError(f"ids: expected numbers from 0 to {size - 1}; got {int(ids.min())} to {int(ids.max())}")
-    return (ids[..., None] == torch.arange(size, device=ids.device)).float()
+    return ids
 
 # %% ../nbs/00_embeddings.ipynb #corpus-fn
 def number_corpus() -> list[tuple[str, str]]:  # nine pairs, such as ("one is one", "1 la 1")
@@ -111,6 +127,12 @@ def sentence_embed(
     vectors: Mapping[str, Tensor | Sequence[float]],  # word → its vector, all of one width d_model
 ) -> Tensor:  # one row per word, (n, d_model), float32
     "Look up every word's vector and stack them; ValueError names the words that have none."
+    rows = _rows_of(sentence, vectors)
+    return torch.stack([rows[w] for w in tokenize(sentence)])
+
+# %% ../nbs/00_embeddings.ipynb #sentence-guards
+def _rows_of(sentence: str, vectors: Mapping[str, Tensor | Sequence[float]]) -> dict[str, Tensor]:
+    "The vectors of the words of a sentence, as float32 and all of one width."
     if not isinstance(vectors, Mapping):
         raise TypeError(f"vectors: expected a mapping from words to vectors; got {type(vectors).__name__}")
     expect_text(sentence=sentence)
@@ -122,7 +144,7 @@ def sentence_embed(
     if wrong := [w for w in words if len(rows[w]) != width]:
         raise ValueError(f"vectors[{wrong[0]!r}]: expected the width of vectors[{words[0]!r}], {width}; "
                          f"got {len(rows[wrong[0]])}")
-    return torch.stack([rows[w] for w in words])
+    return rows
 
 # %% ../nbs/00_embeddings.ipynb #journey-fn
 def journey() -> tuple[list[str], Tensor]:  # six words; their vectors, (6, 3)

@@ -5,7 +5,7 @@
 # %% ../nbs/01_naive_attention.ipynb #imports
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -21,13 +21,18 @@ def dot(
     b: Tensor,  # another of the same width, (d,)
 ) -> Tensor:  # a single number, ()
     "Multiply two vectors place by place and add up."
-    expect_numbers(a=a, b=b)
-    if a.ndim != 1 or a.shape != b.shape:
-        raise ValueError(f"a, b: expected two vectors of one width; got shapes {tuple(a.shape)} and {tuple(b.shape)}")
+    _expect_vectors(a, b)
     total = a.new_zeros(())
     for a_c, b_c in zip(a, b):
         total = total + a_c * b_c
     return total
+
+# %% ../nbs/01_naive_attention.ipynb #dot-guards
+def _expect_vectors(a: Tensor, b: Tensor) -> None:
+    "Refuse what cannot be multiplied place by place."
+    expect_numbers(a=a, b=b)
+    if a.ndim != 1 or a.shape != b.shape:
+        raise ValueError(f"a, b: expected two vectors of one width; got shapes {tuple(a.shape)} and {tuple(b.shape)}")
 
 # %% ../nbs/01_naive_attention.ipynb #float32
 def at_least_float32(
@@ -60,18 +65,27 @@ def naive_attention(
     scale: float = 1.0,  # every score is multiplied by this
 ) -> tuple[Tensor, Tensor]:  # context (..., n_q, d_v), weights (..., n_q, n_k)
     "Attend in plain loops: slow, short, and the reference for every other version."
+    allowed = _allowed(q, k, v, mask, scale)
+    weights, context = [], []
+    for q_b, k_b, v_b, allowed_b in _one_by_one(*map(at_least_float32, (q, k, v)), allowed):
+        for q_i, allowed_i in zip(q_b, allowed_b):
+            w_i = naive_weights(q_i, k_b, allowed_i.tolist(), scale)
+            weights.append(w_i)
+            context.append(sum(w_ij * v_j for w_ij, v_j in zip(w_i, v_b)))
+    return (torch.stack(context).reshape(*q.shape[:-1], v.shape[-1]).to(q.dtype),
+            torch.stack(weights).reshape(allowed.shape).to(q.dtype))
+
+# %% ../nbs/01_naive_attention.ipynb #naive-guards
+def _allowed(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float) -> Tensor:
+    "Refuse wrong arguments; give the mask in its full shape, (..., n_q, n_k)."
     expect_qkv(q, k, v)
     expect_scale(scale)
     shape = (*q.shape[:-1], k.shape[-2])
     mask = torch.ones(shape, dtype=torch.bool) if mask is None else mask
     expect_mask(mask, shape)
-    weights, context = [], []
-    wide = (at_least_float32(t) for t in (q, k, v))
-    flat = (t.reshape(-1, *t.shape[-2:]) for t in (*wide, mask.expand(shape)))  # one leading dimension
-    for q_b, k_b, v_b, mask_b in zip(*flat):
-        for q_i, mask_i in zip(q_b, mask_b):
-            w_i = naive_weights(q_i, k_b, mask_i.tolist(), scale)
-            weights.append(w_i)
-            context.append(sum(w_ij * v_j for w_ij, v_j in zip(w_i, v_b)))
-    return (torch.stack(context).reshape(*q.shape[:-1], v.shape[-1]).to(q.dtype),
-            torch.stack(weights).reshape(shape).to(q.dtype))
+    return mask.expand(shape)
+
+
+def _one_by_one(*tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    "Each sentence of a batch by itself, whatever the leading dimensions are."
+    return zip(*(t.reshape(-1, *t.shape[-2:]) for t in tensors))

@@ -3,6 +3,8 @@ import pytest
 import torch
 from attention_nb.figures.attend import small_world
 from attention_nb.self_attention import attention_scores, scaled_dot_product_attention
+from attention_nb.embeddings import Vocab, one_hot
+from attention_nb.naive_attention import naive_attention
 from attention_nb.tools.testing import assert_close
 from browser import DOCS, PAGES
 from playwright.sync_api import Locator
@@ -91,3 +93,50 @@ def test_a_sentence_attends_as_the_layer_does(visit):
     own.fill("?!")
     own.press("Enter")
     assert "Type a few words" in figure.locator("output").inner_text() and state(figure)["words"][1] == "bank"
+
+
+def test_senses_move_to_the_mixture(visit):
+    "The oracle's numbers for every neighbourhood that one chooses, at every step, and what is said of it."
+    figure = drawing(visit, "01_naive_attention.html", "senses", reduced_motion="reduce")
+    rows = dict(zip("the muddy river bank lends money".split(), torch.tensor([[0.0, 0], [2, 0], [3, 0], [1, 1], [0, 2], [0, 3]])))
+    assert state(figure)["here"] == ["river", "bank"]
+    for chosen in ["money", "river", "the", "lends", "money", "lends", "muddy"]:
+        figure.get_by_role("button", name=f"{chosen}, beside bank").press("Enter")
+        now = state(figure)
+        x = torch.stack([rows[word] for word in now["here"]])
+        context, weights = naive_attention(rows["bank"][None], x, x)
+        assert_close(numbers(now["scores"]), torch.stack(list(rows.values())) @ rows["bank"], **EXACT)
+        assert_close(numbers([w for w, word in zip(now["shares"], rows) if word in now["here"]]), weights[0], **EXACT)
+        assert sum(w > 0 for w in now["shares"]) == len(now["here"])
+        assert_close(numbers(now["mixture"]), context[0], **EXACT)
+        assert_close(numbers(now["tip"]), context[0], **EXACT)
+        figure.locator("output", has_text=f"{context[0, 0]:.2f}, {context[0, 1]:.2f}").wait_for()
+    steps = figure.get_by_role("radio")
+    steps.nth(2).press("ArrowLeft")
+    assert state(figure)["step"] == 1 and state(figure)["tip"] == [1, 1]
+    assert "largest" in figure.locator("output").inner_text()
+    figure.get_by_role("button", name="Play").click()
+    figure.page.wait_for_function("() => document.querySelector('[data-drawing=senses]').state().step === 2")
+    assert_close(numbers(state(figure)["tip"]), context[0], **EXACT)
+
+
+def test_a_lookup_is_a_product(visit):
+    "Each word's row, by its id and by a row of zeros and a one."
+    figure = drawing(visit, "00_embeddings.html", "lookup", reduced_motion="reduce")
+    words = "Life is short eat dessert first".split()
+    table = torch.tensor([[0.2, 0.9, 0.3], [0.9, 0.3, 0.1], [0.8, 0.1, 0.9], [0.1, 0.7, 0.2], [0.1, 0.4, 0.5], [0.3, 0.8, 0.1]])
+    vocab = Vocab(sorted(words))
+    way = figure.get_by_role("radiogroup", name="How").get_by_role("radio")
+    for number, name in enumerate(["look up", "multiply"]):
+        way.nth(number).check(force=True)
+        for word in words:
+            figure.locator("label", has_text=word).click()
+            now, ids = state(figure), vocab.encode([word])
+            assert now["word"] == word
+            hot = one_hot(ids, 6)
+            assert_close(numbers(now["hot"]), hot[0], **EXACT)
+            assert_close(numbers(now["products"]), hot.T * table, **EXACT)
+            assert_close(numbers(now["row"]), (hot @ table)[0], **EXACT)
+            assert_close(numbers(now["row"]), table[ids[0]], **EXACT)
+            assert f"“{word}”" in figure.locator("output").inner_text()
+    assert all(state(figure)["filled"])
