@@ -22,8 +22,8 @@ def coloured(body: str) -> str:
 
 
 def colour(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
-    "Colour the chapters and the notation."
-    if page[0].isdigit() or page == "lookup/notation":
+    "Colour the chapters and the notation; in the first, w is a word."
+    if page[0].isdigit() and not page.startswith("00") or page == "lookup/notation":
         context["body"] = coloured(context.get("body", ""))
 
 
