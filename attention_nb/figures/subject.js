@@ -11,19 +11,20 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
   note({ x: 145, y: 14, "text-anchor": "end", style: "font-size: 13px; fill: var(--soft)" }, kinds[1]);
   const query = arrow("var(--q)"), keys = words.map(() => arrow("var(--k)"));
   set(query.node.firstChild, { "stroke-width": 9, opacity: 0.5 });
-  const asked = note({ style: "font-weight: 600; fill: var(--q)" }, ""), names = words.map((word) => note({ style: "fill: var(--k)" }, word));
+  const asked = note({ style: "font-weight: 600" }, ""), names = words.map((word) => note({}, word));
 
   const short = (row) => `(${row.map((n) => number(n, Number.isInteger(n) ? 0 : 1)).join(", ")})`;
+  const hue = (which, ...text) => el("b", { style: `box-shadow: inset 0 -0.2em var(--${which})` }, ...text);  // words stay readable
   const cells = words.map(() => ({ key: el("td"), score: el("td"), bar: el("div", { style: "height: 14px; background: var(--w)" }), weight: el("span") }));
   const heads = words.map((word) => el("th", { scope: "row", style: "text-align: left" }, word));
   const wide = view.clientWidth >= 600;
-  const table = el("table", { style: "white-space: nowrap" }, el("thead", {}, el("tr", {}, el("td"), ...["row", "key", "q · k"].map((text) => el("th", { scope: "col" }, text)),
+  const table = el("table", { style: "white-space: nowrap" }, el("thead", {}, el("tr", {}, el("td"), ...["row", "key", "q · k"].map((text) => el("th", { scope: "col" }, text === "key" ? hue("k", text) : text)),
     el("th", { scope: "col", style: "text-align: left" }, "weight"))),
     el("tbody", {}, ...words.map((_, i) => el("tr", {}, heads[i], el("td", {}, short(x[i])),
-      set(cells[i].key, { style: "color: var(--k)" }), cells[i].score,
+      cells[i].key, cells[i].score,
       el("td", { style: "text-align: left" }, el("div", { style: "display: flex; align-items: center; gap: 0.3rem; width: 6.4rem" }, cells[i].bar, cells[i].weight))))));
   const working = el("div", { style: "min-height: 4.4em; font-variant-numeric: tabular-nums" });
-  const puts = [], named = (name) => el("b", { style: `color: var(--${name[2]})` }, "W", el("sub", {}, name[2]));
+  const puts = [], named = (name) => hue(name[2], "W", el("sub", {}, name[2]));
   function matrix(name, verb) {
     const thin = "padding: 2px 3px", inputs = [0, 1].map((i) => [0, 1].map((j) => el("input", { type: "number", min: low, max: high, step: 0.5,
       value: W[name][i][j], style: "width: 3rem", "aria-label": `${name}, from ${kinds[i]} to ${verb} ${kinds[j]}`, ...keep,
@@ -56,8 +57,8 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
     });
     const best = Math.max(...weights), found = words.filter((_, i) => weights[i] > best - 1e-9);
     working.replaceChildren(
-      el("div", {}, el("b", { style: "color: var(--q)" }, "query"), ` = row of “${words[asks]}” × `, named("W_q"), " = ", el("b", { style: "color: var(--q)" }, short(q))),
-      el("div", {}, el("b", { style: "color: var(--v)" }, "comes back"), ": the rows, in these shares = ", el("b", { style: "color: var(--v)" }, `(${now.context.map((n) => number(n)).join(", ")})`)));
+      el("div", {}, hue("q", "query"), ` = row of “${words[asks]}” × `, named("W_q"), " = ", hue("q", short(q))),
+      el("div", {}, hue("v", "comes back"), ": the rows, in these shares = ", hue("v", `(${now.context.map((n) => number(n)).join(", ")})`)));
     say(nothing ? `“${words[asks]}” looks for nothing: a query of zeros, so all weights are equal.` :
       found.length > 1 ? `“${words[asks]}” finds ${found.map((w) => `“${w}”`).join(" and ")} alike, ${number(best)} each.` :
       found[0] === words[asks] ? `“${words[asks]}” finds itself: ${number(best)} of its weight.` :

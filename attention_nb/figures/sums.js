@@ -23,7 +23,7 @@ function draw({ view, data, el, svg, set, number, said, say, choices, button, tw
   const entries = grid((i, j) => add(text(...at(i, j))));
   const results = grid((i, j) => { const [x, y] = at(i, j, true); return add(text(x, y - 9, { style: "font-weight: 600" })); });
   const reasons = grid((i, j) => { const [x, y] = at(i, j, true); return add(text(x, y + 11, { style: "font-size: 13px" })); });
-  const sums = each(() => add(text(0, 0, { style: "font-weight: 600; fill: var(--k)" })));
+  const sums = each(() => add(text(0, 0, { style: "font-weight: 600" })));
   const beside = (i, right) => { const [x, y] = at(i, n - 1, right); return [x + cell / 2 + (right ? 38 : 20), y + 5]; };
   const below = (j, right) => { const [x, y] = at(n - 1, j, right); return [x, y + cell / 2 + 25]; };
   const rowSums = each((i) => add(text(beside(i, true)[0], beside(i, true)[1] - 5))), columnSums = each((j) => add(text(below(j, true)[0], below(j, true)[1] - 5)));
@@ -38,7 +38,7 @@ function draw({ view, data, el, svg, set, number, said, say, choices, button, tw
     now = { exps, byRow, total, divisor, weights, rows, columns };
   }
   const one = (x) => Math.abs(x - 1) < 1e-6;
-  const mark = (node, x, shown) => { node.textContent = !shown ? "" : `${number(x)}${one(x) ? " ✓" : ""}`; set(node, { style: one(x) ? "font-weight: 600; fill: var(--w)" : "" }); };
+  const mark = (node, x, shown) => { node.textContent = !shown ? "" : `${number(x)}${one(x) ? " ✓" : ""}`; set(node, { style: one(x) ? "font-weight: 600" : "" }); };
   function paint(counted, moved, done) {  // counted: 0 → n cells; moved: 0 → 1, the sums on their way under the columns
     const { exps, byRow, total, divisor, weights, rows, columns } = now;
     grid((i, j) => {
