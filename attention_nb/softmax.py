@@ -30,7 +30,7 @@ def softmax(
     "Turn scores into positive weights that sum to 1 along `dim`, for scores of any finite size."
     expect_dim(x, dim)
     z = at_least_float32(x)
-    e = (z - z.amax(dim, keepdim=True).detach()).exp()  # the largest cancels, so it needs no gradient
+    e = (z - z.amax(dim, keepdim=True).detach()).exp()
     return (e / e.sum(dim, keepdim=True)).to(x.dtype)
 
 # %% ../nbs/02_softmax.ipynb #entropy-fn

@@ -1,13 +1,14 @@
 """The figures that compute in the page: what their scripts work out is what the package gives, whatever a reader does."""
 import pytest
 import torch
-from attention_nb.figures.attend import small_world
-from attention_nb.self_attention import attention_scores, scaled_dot_product_attention
 from attention_nb.embeddings import Vocab, one_hot
+from attention_nb.figures.attend import small_world
 from attention_nb.naive_attention import naive_attention
+from attention_nb.self_attention import attention_scores, scaled_dot_product_attention
+from attention_nb.softmax import softmax
 from attention_nb.tools.testing import assert_close
 from browser import DOCS, PAGES
-from playwright.sync_api import Locator
+from playwright.sync_api import Locator, expect
 
 DRAWN = [page for page in PAGES if '<figure class="drawing"' in (DOCS / page).read_text(encoding="utf-8")]
 EXACT = dict(atol=1e-5, rtol=0)
@@ -140,3 +141,79 @@ def test_a_lookup_is_a_product(visit):
             assert_close(numbers(now["row"]), table[ids[0]], **EXACT)
             assert f"“{word}”" in figure.locator("output").inner_text()
     assert all(state(figure)["filled"])
+
+
+def test_scores_give_the_weights_of_float32(visit):
+    "As they are, ten higher, overflowing at a hundred, repaired; by keys, by the mouse, at any temperature."
+    figure = drawing(visit, "02_softmax.html", "scores")
+
+    def check(repaired: bool = False) -> dict:
+        now = state(figure)
+        scores = torch.tensor(now["scores"], dtype=torch.float32) / now["temperature"]
+        expected = softmax(scores) if repaired else scores.exp() / scores.exp().sum()
+        assert_close(numbers([float(w) for w in now["weights"]]), expected, equal_nan=True, **EXACT)
+        return now
+
+    knob = figure.get_by_role("slider", name="score of cat")
+    knob.focus()
+    for key in ["ArrowLeft"] * 3 + ["Shift+ArrowDown", "PageUp"]:
+        knob.press(key)
+    assert_close(numbers(check()["scores"]), torch.tensor([2.7, 1.0, 2.0]), **EXACT)
+    box = figure.locator("svg").bounding_box()
+    figure.get_by_role("slider", name="score of sat").hover()
+    figure.page.mouse.down()
+    figure.page.mouse.move(box["x"] + 235 - 2 * 22, box["y"] + 80)
+    figure.page.mouse.up()
+    before = check()
+    assert_close(numbers(before["scores"]), torch.tensor([2.7, -2.0, 2.0]), **EXACT)
+    figure.get_by_text("+10 to all").click()
+    assert_close(numbers([float(w) for w in check()["weights"]]), numbers([float(w) for w in before["weights"]]), **EXACT)
+    figure.get_by_text("+100 to all").click()
+    assert check()["weights"] == ["NaN"] * 3
+    assert "infinite" in figure.locator("output").inner_text()
+    figure.get_by_role("button", name="subtract the largest first").click()
+    assert_close(numbers([float(w) for w in check(repaired=True)["weights"]]), numbers([float(w) for w in before["weights"]]), **EXACT)
+    figure.get_by_role("slider", name="temperature").press("Home")
+    assert check(repaired=True)["temperature"] == 0.1
+
+
+def test_sums_divide_by_what_pytorch_divides_by(visit):
+    "With each dimension, and without keepdim, for a symmetric matrix and for another."
+    figure = drawing(visit, "02_softmax.html", "sums")
+    sums = [lambda e: e.sum(1, keepdim=True), lambda e: e.sum(0, keepdim=True), lambda e: e.sum(1)]
+    for matrix in ("symmetric", "not symmetric"):
+        figure.get_by_text(matrix, exact=True).click()
+        for i, way in enumerate(["along each row", "down each column", "keepdim forgotten"]):
+            figure.get_by_text(way).click()
+            now = state(figure)
+            exps = numbers(now["exps"])
+            assert now["way"] == i
+            assert torch.equal(exps, exps.T) == (matrix == "symmetric")
+            assert_close(numbers(now["weights"]), exps / sums[i](exps), **EXACT)
+            said = figure.locator("output").inner_text()
+            assert ("Every row" in said) == (i == 0) and ("Neither" in said) == (i == 2 and matrix == "not symmetric")
+    expect(figure.locator("svg")).to_contain_text("÷")
+
+
+def test_a_verb_finds_its_subject(visit):
+    "Each word, with the hand-made matrices, with the identity, and with one number changed."
+    figure = drawing(visit, "03_self_attention.html", "subject")
+    x = torch.tensor([[1.0, 0], [2, 0], [0, 2], [0, 1]])
+
+    def check() -> dict:
+        now = state(figure)
+        q, k = x[now["asks"]] @ numbers(now["W_q"]), x @ numbers(now["W_k"])
+        context, weights = naive_attention(q[None], k, x)
+        for name, value in {"q": q, "k": k, "weights": weights[0], "context": context[0], "scores": k @ q}.items():
+            assert_close(numbers(now[name]), value, **EXACT)
+        return now
+
+    assert check()["asks"] == 2 and "finds “dogs”: 0.85" in figure.locator("output").inner_text()
+    figure.get_by_text("the identity for both").click()
+    assert check()["W_q"] == [[1, 0], [0, 1]] and "finds itself: 0.85" in figure.locator("output").inner_text()
+    figure.get_by_text("hand-made matrices").click()
+    figure.get_by_role("radio", name="dogs").focus()
+    figure.get_by_role("radio", name="dogs").press("Space")
+    assert check()["weights"] == [0.25] * 4 and "looks for nothing" in figure.locator("output").inner_text()
+    figure.get_by_role("spinbutton", name="W_q, from thing to looks for action").fill("1.5")
+    assert check()["W_q"] == [[0, 1.5], [1, 0]] and "finds “bark”" in figure.locator("output").inner_text()

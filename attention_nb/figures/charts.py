@@ -349,12 +349,13 @@ def scale_slider(
         for kind, x in by_kind.items():
             _check_shape(f"{name}[{kind!r}]", x, len(widths), x.shape[-1])
     limit = 20 * math.ceil(3 * max(x[-1].std().item() for x in scores.values()) / 20)
-    chosen = "datum.step === step"
+    data, chosen = _scale_data(widths, scores, weights, limit), "datum.step === step"
+    tallest = max(bar["share"] for bar in data["scores"])  # one axis for every width, so that the spread is seen
     axis = dict(tickCount=3, grid=False, minExtent=30, maxExtent=30, titlePadding=2)
     ends = alt.X("start:Q", bin="binned", title="score", axis=alt.Axis(values=[-limit, 0, limit], grid=False),
                  scale=alt.Scale(domain=[-limit, limit], nice=False))
     histogram = alt.Chart().mark_bar(color=BLUE, binSpacing=0).encode(
-        x=ends, x2="end:Q", y=alt.Y("share:Q", title="share", axis=alt.Axis(format=".0%", **axis)))
+        x=ends, x2="end:Q", y=alt.Y("share:Q", title="share", scale=alt.Scale(domain=[0, tallest]), axis=alt.Axis(format=".0%", **axis)))
     bars = alt.Chart().mark_bar(color=BLUE).encode(
         x=alt.X("rank:O", title="key, best first", axis=alt.Axis(labelAngle=0)),
         y=alt.Y("weight:Q", title="mean weight", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(**axis)))
@@ -363,7 +364,7 @@ def scale_slider(
     tables = [dict(data=["spread"], columns=["kind", "width", "spread", "best"]),
               dict(data=["weights"], by=["kind"], row="width", col="rank", value="weight")]
     return _respond(body, [chosen], title, "histograms of scores, and bars of the mean weights of keys.", tables,
-                    _scale_data(widths, scores, weights, limit), _slider("step", "width", len(widths), start))
+                    data, _slider("step", "width", len(widths), start))
 
 # %% ../../nbs/figures/charts.ipynb #attention-explorer-fn
 STEPS = ["score", "÷ √d_k", "weight"]
