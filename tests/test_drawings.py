@@ -132,10 +132,10 @@ def test_head_cut_lands_where_split_heads_puts_it(visit):
         now = state(figure)
         assert torch.equal(numbers(now["right"]), left)
         assert torch.equal(numbers(now["wrong"]), rows if step == "the rows" else wrong)
-    figure.get_by_role("button", name="10, of word 1").first.hover()
+    figure.get_by_role("option", name="10, of word 1").first.hover()
     for lit, key in ((10, None), (11, "ArrowRight"), (1, "ArrowUp")):
         if key:
-            figure.locator("button[tabindex='0']").first.press(key)
+            figure.locator("[role=option][tabindex='0']").first.press(key)
         now = state(figure)
         assert now["lit"] == lit == right[tuple(now["lands"]["right"])] == wrong[tuple(now["lands"]["wrong"])]
         assert figure.locator("output").inner_text().startswith(f"{lit} belongs to word {lit // 10}. Left: head 0")

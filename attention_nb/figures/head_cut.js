@@ -19,7 +19,7 @@ function draw({ view, data, el, set, number, said, say, choices, expose, keep })
   const [wide, high, room, between] = [36, 28, 62, 14];
   let step = 2, lit = Math.floor(width / heads) + width * (n - 1);
   function picture(kind, title) {
-    const cells = flat.map((x, m) => el("button", { type: "button", class: "moves", ...keep,
+    const cells = flat.map((x, m) => el("div", { role: "option", class: "moves", ...keep,
       onclick: () => light(m), onfocus: () => light(m), onpointerenter: () => light(m),
       onkeydown: (e) => {
         const by = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -width, ArrowDown: width }[e.key];
@@ -27,10 +27,11 @@ function draw({ view, data, el, set, number, said, say, choices, expose, keep })
         e.preventDefault(); e.stopPropagation();
         if (cells[m + by]) cells[m + by].focus();
       } }, number(x, 0)));
-    const label = () => el("span", { style: "position: absolute; left: 0; font-size: 13px; line-height: 28px; white-space: nowrap" });
+    const label = () => el("span", { "aria-hidden": true, style: "position: absolute; left: 0; font-size: 13px; line-height: 28px; white-space: nowrap" });
     const names = Array.from({ length: n * heads }, label), signs = Array.from({ length: heads }, label);
-    const box = el("div", { role: "group", "aria-label": `${title}; arrow keys go from number to number`,
-      style: `position: relative; width: ${room + width * wide + between * (heads - 1)}px; height: ${heads * (n * high + between)}px` }, ...cells, ...names, ...signs);
+    const box = el("div", {
+      style: `position: relative; width: ${room + width * wide + between * (heads - 1)}px; height: ${heads * (n * high + between)}px` }, 
+      el("div", { role: "listbox", "aria-label": `${title}; arrow keys go from number to number` }, ...cells), ...names, ...signs);
     const shape = el("span", { style: "font-size: 13px" });
     const at = (m) => {
       const i = Math.floor(m / width), j = m % width;
@@ -42,9 +43,9 @@ function draw({ view, data, el, set, number, said, say, choices, expose, keep })
     function show() {
       cells.forEach((cell, m) => {
         const [x, y] = at(m), [h, word] = where(found[kind], m);
-        set(cell, { tabindex: m === lit ? 0 : -1,
+        set(cell, { tabindex: m === lit ? 0 : -1, "aria-selected": String(m === lit),
           "aria-label": `${number(flat[m], 0)}, of word ${Math.floor(m / width)}${step && !(step === 1 && kind === "right") ? `, lands in head ${h} as word ${word}` : ""}`,
-          style: `position: absolute; left: ${x}px; top: ${y}px; width: ${wide}px; height: ${high}px; min-height: 0; padding: 0; border-radius: 0; font-size: 14px; color: inherit; `
+          style: `position: absolute; left: ${x}px; top: ${y}px; width: ${wide}px; height: ${high}px; display: grid; place-items: center; box-sizing: border-box; cursor: pointer; transition-property: left, top; `
             + `background: ${paint(Math.floor((m % width) / part))}; border: 1px solid var(--faint); ${m === lit ? "font-weight: 700; box-shadow: inset 0 0 0 3px currentColor; z-index: 1" : ""}` });
       });
       const stacked = step === 2 || (step === 1 && kind === "wrong");

@@ -23,7 +23,7 @@ function draw({ view, data, still, el, set, number, said, say, slider, button, e
       note.replaceChildren(el("div", {}, `first word ${number(first)}`), el("div", {}, `word before ${number(before)}`));
       cells.forEach((row, i) => row.forEach((cell, j) => {
         const w = weights[frame][k][i][j];
-        set(cell, { class: "moves", style: `${box}; border: 1px solid var(--faint); background: color-mix(in srgb, var(--w) ${(60 * w).toFixed(1)}%, transparent)` });
+        set(cell, { style: `${box}; border: 1px solid var(--faint); background: color-mix(in srgb, var(--w) ${(60 * w).toFixed(1)}%, transparent)` });
         cell.textContent = number(100 * w, 0);
       }));
     });

@@ -24,7 +24,7 @@ def head_film(
     "Draw where heads look at some steps of training, with a slider and a button that plays."
     if weights.ndim != 4 or weights.shape[-1] != weights.shape[-2] or not len(weights) == len(steps) == len(losses):
         raise ValueError(f"weights: expected shape ({len(steps)}, h, n, n), with {len(losses)} losses; got {tuple(weights.shape)}")
-    data = {"weights": weights, "steps": list(steps), "losses": torch.tensor(losses)}
+    data = {"weights": torch.round(weights, decimals=2), "steps": list(steps), "losses": torch.tensor(losses)}
     start, before = weights[:, :, 2:, 0].mean(-1), weights.diagonal(-1, -2, -1)[..., 1:].mean(-1)
     table = number_table("Share of the first word and of the word before", {f"step {s}": torch.stack([a, b], -1).flatten() for s, a, b in
         zip(steps, start, before)}, [f"head {h}, {name}" for h in range(weights.shape[1]) for name in ("first", "before")])
