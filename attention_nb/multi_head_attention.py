@@ -19,9 +19,9 @@ from .masks import causal_mask
 from .self_attention import scaled_dot_product_attention
 
 # %% auto #0
-__all__ = ['split_heads', 'merge_heads', 'fused_attention', 'MultiHeadAttention', 'unpack_state', 'pack_state']
+__all__ = ['split_heads', 'merge_heads', 'MultiHeadAttention', 'fused_attention', 'unpack_state', 'pack_state']
 
-# %% ../nbs/05_multi_head_attention.ipynb #split-fns
+# %% ../nbs/05_multi_head_attention.ipynb #split-fn
 def split_heads(
     x: Tensor,  # rows, (..., n, d_model)
     n_heads: int,  # h, a divisor of d_model
@@ -33,7 +33,7 @@ def split_heads(
     expect_heads(x.shape[-1], n_heads)
     return x.unflatten(-1, (n_heads, -1)).transpose(-3, -2)
 
-
+# %% ../nbs/05_multi_head_attention.ipynb #merge-fn
 def merge_heads(
     x: Tensor,  # one row per head and word, (..., h, n, d_head)
 ) -> Tensor:  # (..., n, h * d_head)
@@ -42,33 +42,6 @@ def merge_heads(
     if x.ndim < 3:
         raise ValueError(f"x: expected shape (..., h, n, d_head); got {tuple(x.shape)}")
     return x.transpose(-3, -2).flatten(-2)
-
-# %% ../nbs/05_multi_head_attention.ipynb #fused-fn
-def fused_attention(
-    q: Tensor,  # queries, (..., n_q, d_k)
-    k: Tensor,  # keys, (..., n_k, d_k)
-    v: Tensor,  # values, (..., n_k, d_v)
-    mask: Tensor | None = None,  # boolean, True = may attend; broadcasts to (..., n_q, n_k)
-    causal: bool = False,  # hide the future too; the last query stands at the last key
-    dropout_p: float = 0.0,  # share of the weights to drop; pass 0 in evaluation
-) -> Tensor:  # context, (..., n_q, d_v)
-    "Attend through torch.nn.functional.scaled_dot_product_attention, which need not store the weights."
-    expect_qkv(q, k, v)
-    expect_share(dropout_p=dropout_p)
-    expect_flags(causal=causal)
-    n_q, n_k = q.shape[-2], k.shape[-2]
-    if mask is not None:
-        expect_mask(mask, (*q.shape[:-1], n_k))
-        mask = torch.atleast_2d(mask)
-    if causal and (mask is not None or n_q != n_k):
-        mask, causal = _and_causal(mask, q, k), False
-    return F.scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal=causal)
-
-
-def _and_causal(mask: Tensor | None, q: Tensor, k: Tensor) -> Tensor:
-    "What `mask` allows, without the future."
-    triangle = causal_mask(q.shape[-2], k.shape[-2], q.device)
-    return triangle if mask is None else triangle & mask
 
 # %% ../nbs/05_multi_head_attention.ipynb #for-heads
 def _for_heads(mask: Tensor | None, shape: tuple[int, ...]) -> Tensor | None:
@@ -146,6 +119,33 @@ class MultiHeadAttention(nn.Module):
         layer = nn.MultiheadAttention(d_model, self.n_heads, self.dropout, has_bias, batch_first=True)
         layer.to(self.q_proj.weight).load_state_dict(pack_state(self.state_dict()))
         return layer.train(self.training)
+
+# %% ../nbs/05_multi_head_attention.ipynb #fused-fn
+def fused_attention(
+    q: Tensor,  # queries, (..., n_q, d_k)
+    k: Tensor,  # keys, (..., n_k, d_k)
+    v: Tensor,  # values, (..., n_k, d_v)
+    mask: Tensor | None = None,  # boolean, True = may attend; broadcasts to (..., n_q, n_k)
+    causal: bool = False,  # hide the future too; the last query stands at the last key
+    dropout_p: float = 0.0,  # share of the weights to drop; pass 0 in evaluation
+) -> Tensor:  # context, (..., n_q, d_v)
+    "Attend through torch.nn.functional.scaled_dot_product_attention, which need not store the weights."
+    expect_qkv(q, k, v)
+    expect_share(dropout_p=dropout_p)
+    expect_flags(causal=causal)
+    n_q, n_k = q.shape[-2], k.shape[-2]
+    if mask is not None:
+        expect_mask(mask, (*q.shape[:-1], n_k))
+        mask = torch.atleast_2d(mask)
+    if causal and (mask is not None or n_q != n_k):
+        mask, causal = _and_causal(mask, q, k), False
+    return F.scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal=causal)
+
+
+def _and_causal(mask: Tensor | None, q: Tensor, k: Tensor) -> Tensor:
+    "What `mask` allows, without the future."
+    triangle = causal_mask(q.shape[-2], k.shape[-2], q.device)
+    return triangle if mask is None else triangle & mask
 
 # %% ../nbs/05_multi_head_attention.ipynb #torch-state-fns
 def unpack_state(

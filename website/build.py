@@ -81,7 +81,8 @@ def build_site(scratch: Path, out: Path, readme_file: Path) -> int:
     home = readme(ROOT)
     key = prepare(scratch)
     extra = ["-D", f"html_extra_path={scratch / 'extra'}"]
-    if status := sphinx("html", scratch, scratch / "html", [SITE / "static"], *extra):
+    drawings = sorted((ROOT / settings(ROOT)["lib_path"] / "figures").glob("*.[cj]s*"))
+    if status := sphinx("html", scratch, scratch / "html", [SITE / "static", *drawings], *extra):
         explain(out)
         return status
     kept.end(scratch, key)

@@ -18,6 +18,7 @@ import citations
 from charts import figure, first_state, text, views
 
 CHART, DRAWING = "application/vnd.vegalite.v5+json", '<figure class="drawing"'
+ALONE = re.compile(r"<style>.*?</style>\s*<script>\(\(\) =>.*?</script>", re.S)  # what a drawing needs away from the site
 HOME = "index.ipynb"
 NOTATION = "lookup/notation.html"
 DEPTH = '<button class="depth" type="button" hidden>Open every fold</button>'  # book.js makes it work
@@ -125,8 +126,18 @@ def load(path: Path, name: str) -> NotebookNode:
 
 # One page -----------------------------------------------------------------------------------------------------
 
-def draw(cell: NotebookNode) -> None:
-    "Put HTML figures in place of the charts among the outputs."
+def lighten(html: str, up: str) -> str:
+    "A drawing whose style and scripts lie in the site, once for all pages."
+    name = re.search(r'data-drawing="(\w+)"', html)[1]
+    files = "".join(f'<script src="{up}_static/{one}.js"></script>\n' for one in ("drawing", name))
+    return ALONE.sub(lambda _: files + "<script>draw(stage(document.currentScript.parentElement));</script>", html)
+
+
+def draw(cell: NotebookNode, up: str) -> None:
+    "Put HTML figures in place of the charts among the outputs; `up` leads to the root of the site."
+    for out in cell.get("outputs", []):
+        if DRAWING in (html := "".join(out.get("data", {}).get("text/html", ""))):
+            out.data["text/html"] = lighten(html, up)
     for i, out in enumerate(o for o in cell.get("outputs", []) if CHART in o.get("data", {})):
         try:
             out.data = {"text/html": figure(out.data[CHART], f"fig-{cell.id}" + (f"-{i}" if i else ""))}
@@ -180,7 +191,7 @@ def page(nb: NotebookNode, conf: dict[str, str], contents: dict[str, str]) -> No
     about = nb.metadata.book
     for cell in nb.cells:
         if cell.cell_type == "code":
-            draw(cell)
+            draw(cell, "../" * about.name.count("/"))
         else:
             cell.source = beside_pages(cell.source, about.name)
     if about.name == HOME:

@@ -1,0 +1,131 @@
+// What every drawing is made of. `stage(figure)` gives a script its data, its room, and ways to draw, ask and move.
+function stage(figure) {
+  "use strict";
+  const view = figure.querySelector(".view");
+  const data = JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
+  const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  view.replaceChildren();
+
+  // ---- Elements: el("p", { class: "row" }, "text", child); what begins with "on" listens ----
+  function fill(node, attributes, children) {
+    for (const [name, value] of Object.entries(attributes ?? {})) {
+      if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+      else if (value === false || value == null) node.removeAttribute(name);
+      else node.setAttribute(name, value === true ? "" : value);
+    }
+    if (children.length) node.replaceChildren(...children);
+    return node;
+  }
+  const el = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
+  const svg = (tag, attributes, ...children) =>
+    fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+  const set = (node, attributes, ...children) => fill(node, attributes, children);
+
+  // ---- Numbers: as the package computes them ----
+  const dot = (a, b) => a.reduce((sum, x, i) => sum + x * b[i], 0);
+  const matmul = (rows, matrix) => rows.map((row) => matrix[0].map((_, j) => dot(row, matrix.map((r) => r[j]))));
+  function softmax(scores) {  // -Infinity is forbidden; a row of nothing else is all zero
+    const top = Math.max(...scores);
+    if (top === -Infinity) return scores.map(() => 0);
+    const powers = scores.map((x) => Math.exp(x - top));
+    const sum = powers.reduce((a, b) => a + b, 0);
+    return powers.map((p) => p / sum);
+  }
+  const mix = (weights, values) => values[0].map((_, j) => dot(weights, values.map((v) => v[j])));
+  const number = (x, digits = 2) => (Math.abs(x) < 0.5 * 10 ** -digits ? 0 : x).toFixed(digits).replace("-", "−");
+
+  // ---- What is heard: a line under the figure, which screen readers read out after each change ----
+  const said = el("output", { class: "said", "aria-live": "polite" });
+  const say = (text) => { if (said.textContent !== text) said.textContent = text; };
+  const keep = { "data-lm-suppress-shortcuts": "true" };  // JupyterLab would take the keys for itself
+
+  // ---- Controls ----
+  function slider(name, { min, max, step, value, input, text = number }) {
+    const shown = el("span", {}, text(value));
+    const range = el("input", { type: "range", min, max, step, value, "aria-label": name, "aria-valuetext": text(value), ...keep,
+      oninput: () => { set(range, { "aria-valuetext": text(+range.value) }); shown.textContent = text(+range.value); input(+range.value); } });
+    return el("label", { class: "row" }, el("span", {}, name), range, shown);
+  }
+  function choices(name, options, chosen, input) {  // radio buttons that look like buttons
+    const group = `${name}-${Math.random()}`;
+    return el("div", { class: "row", role: "radiogroup", "aria-label": name }, ...options.map((option, i) =>
+      el("label", { class: "choice" },
+        el("input", { type: "radio", name: group, value: i, checked: i === chosen, onchange: () => input(i), ...keep }), option)));
+  }
+  const button = (text, onclick) => el("button", { type: "button", onclick, ...keep }, text);
+  function toggle(text, on, input) {
+    const node = button(text, () => { on = !on; set(node, { "aria-pressed": String(on) }); input(on); });
+    return set(node, { "aria-pressed": String(on) });
+  }
+
+  // ---- Motion: f is called with 0 → 1; at once where motion is not wanted ----
+  function tween(ms, f) {
+    if (still) { f(1); return Promise.resolve(); }
+    return new Promise((done) => {
+      const begun = performance.now();
+      (function step(now) {
+        const t = Math.min(1, (now - begun) / ms);
+        f(t * t * (3 - 2 * t));
+        if (t < 1) requestAnimationFrame(step); else done();
+      })(begun);
+    });
+  }
+
+  // ---- A plane with arrows. at([x, y]) gives pixels; arrow(…) can be drawn anew; drag(…) by mouse, touch and keys ----
+  function plane(size, reach, low = -reach, step = 1) {
+    const unit = size / (reach - low);
+    const at = ([x, y]) => [(x - low) * unit, (reach - y) * unit];
+    const root = svg("svg", { width: size, height: size, viewBox: `0 0 ${size} ${size}`, role: "group" });
+    for (let i = Math.ceil(low / step) * step; i <= reach + 1e-9; i += step) {
+      const [a, b, c, d] = [at([i, low]), at([i, reach]), at([low, i]), at([reach, i])];
+      const stroke = Math.abs(i) < 1e-9 ? "var(--soft)" : "var(--faint)";
+      root.append(svg("path", { d: `M${a}L${b}M${c}L${d}`, stroke, fill: "none", "aria-hidden": true }));
+    }
+    function arrow(colour, text = "") {
+      const line = svg("path", { stroke: colour, "stroke-width": 3, fill: colour, "stroke-linejoin": "round" });
+      const label = svg("text", { "aria-hidden": true, style: "font-weight: 600" }, text);
+      const node = svg("g", {}, line, label);
+      root.append(node);
+      function point(to, from = [0, 0]) {
+        const [x0, y0] = at(from), [x, y] = at(to), length = Math.hypot(x - x0, y - y0) || 1e-9;
+        const [ux, uy] = [(x - x0) / length, (y - y0) / length], h = Math.min(11, length);
+        const [bx, by] = [x - ux * h, y - uy * h];
+        set(line, { d: `M${x0} ${y0}L${bx} ${by}M${x} ${y}L${bx - uy * h / 2} ${by + ux * h / 2}L${bx + uy * h / 2} ${by - ux * h / 2}Z` });
+        set(label, { x: x + ux * 12 + (ux < 0 ? -7 * text.length : 0), y: y + uy * 12 + 5 });
+      }
+      return { node, label, point };
+    }
+    function drag(name, value, moved, by = 0.1) {
+      const knob = svg("circle", { r: 16, fill: "transparent", class: "handle", tabindex: 0, role: "slider",
+        "aria-label": `${name}, move it with the arrow keys`, "aria-valuemin": low, "aria-valuemax": reach, ...keep });
+      const move = (to) => {
+        value = to.map((x) => Math.round(Math.max(low, Math.min(reach, x)) / by) * by);
+        const [x, y] = at(value);
+        set(knob, { cx: x, cy: y, "aria-valuenow": number(value[0], 1), "aria-valuetext": `${number(value[0], 1)} right, ${number(value[1], 1)} up` });
+        moved(value);
+      };
+      knob.addEventListener("pointerdown", (e) => { knob.setPointerCapture(e.pointerId); e.preventDefault(); knob.focus(); });
+      knob.addEventListener("pointermove", (e) => {
+        if (!knob.hasPointerCapture(e.pointerId)) return;
+        const box = root.getBoundingClientRect(), scale = size / box.width;
+        move([(e.clientX - box.left) * scale / unit + low, reach - (e.clientY - box.top) * scale / unit]);
+      });
+      knob.addEventListener("keydown", (e) => {
+        const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[e.key];
+        if (!way) return;
+        e.preventDefault(); e.stopPropagation();
+        const far = by * (e.shiftKey ? 5 : 1);
+        move([value[0] + way[0] * far, value[1] + way[1] * far]);
+      });
+      root.append(knob);
+      move(value);
+      return { move };
+    }
+    return { root, at, arrow, drag };
+  }
+
+  // `state` is what the figure has computed, for the tests that hold it against the package.
+  const expose = (state) => { figure.state = state; };
+  return { figure, view, data, still, el, svg, set, dot, matmul, softmax, mix, number, said, say, slider, choices, button, toggle,
+    tween, plane, expose, keep };
+}
