@@ -41,7 +41,7 @@ def test_the_home_page_shows_the_book(soups):
     "In its first part a figure and the two commands; then every chapter, in order, under its own number."
     home = soups["index.html"]
     opening = home.select_one(".opening")
-    assert opening.select_one("figure.chart")
+    assert opening.select_one("figure.drawing")
     assert re.findall(r"^make \w+", opening.select_one(".highlight-sh").get_text(), re.M) == ["make docs", "make test"]
     cards = home.select("#the-map > ol > li")
     listed = [card.a["href"] for card in cards]

@@ -5,7 +5,7 @@
 # %% ../../nbs/figures/attend.ipynb #imports
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch

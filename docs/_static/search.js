@@ -6,14 +6,15 @@
   const SYNONYMS = {
     sqrt: "root √d", squareroot: "root √d", "√d": "root", scaling: "scale divide root", scaled: "scale", dividing: "divide",
     kv: "cache keys", kvcache: "cache", decoding: "cache", corner: "last query last key is_causal lower upper", is_causal: "causal corner",
-    nan: "overflow infinite empty", inf: "overflow infinite", overflow: "overflows", leak: "future causal", leaks: "future causal",
+    nan: "overflow hundred repair largest", inf: "overflow infinite", overflow: "repair largest hundred", leak: "look ahead test matters", leaks: "look ahead test matters", future: "ahead test matters", empty: "nothing left", fully: "nothing left",
+    convert: "conversions pytorch", several: "one head badly",
     lookahead: "future causal", autoregressive: "causal future", transpose: "mT transposed", reshape: "view split heads", permute: "transpose",
     dim: "dimension", axis: "dimension", token: "word", tokens: "words", encoder: "layer", padding: "padding", pad: "padding",
     mha: "multi-head", multihead: "multi-head", qkv: "queries keys values", context: "mixture", logits: "scores", lse: "log-sum-exp", logsumexp: "log-sum-exp",
     cross: "cross-attention memory", onehot: "one-hot", oov: "unknown", loss: "learns gradient", backprop: "gradient", test: "check", tests: "checks",
     verify: "check", terminal: "command", cli: "command terminal", cost: "costs", flops: "costs", complexity: "costs", memory: "memory costs" };
   const SILENT = new Set("a an and are as at be been by can do does for from get has have how i if in is it its me my not of on or our should so than that the their then there this to was we what when where which who why will with you your".split(" "));
-  const WORTH = { chapter: 2, lookup: 1.1, name: 1.3, checks: 1, home: 0.8, tools: 0.6 };
+  const WORTH = { chapter: 2.5, lookup: 1, name: 1.3, checks: 1, home: 0.8, tools: 0.6 };
 
   const clean = (text) => text.toLowerCase().replace(/√(\w+)/g, " √d sqrt ").replace(/q k[ᵀt]/g, "qk").replace(/[“”"‘’]/g, "");
   const tokens = (text) => clean(text).split(/[^\p{L}\p{N}_√]+/u).filter(Boolean);
