@@ -191,7 +191,7 @@ HERE = """() => {
 def settled(page: Page) -> Page:
     "The page without movement, with the focus at its beginning."
     page.add_style_tag(content=STILL)
-    page.evaluate("scrollTo(0, 0)")
+    page.evaluate("scrollTo(0, 0); document.body.tabIndex = -1; document.body.focus(); document.body.removeAttribute('tabindex')")
     return page
 
 

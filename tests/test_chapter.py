@@ -41,7 +41,7 @@ def test_a_new_chapter_is_green_as_it_is(copy):
     index = (copy / "nbs/index.ipynb").read_text(encoding="utf-8")
     assert f"{len(CHAPTERS)}. [New idea]({NEXT}_new_idea.ipynb)" in index
     sh(sys.executable, "-c", "import sys; sys.path[:0] = ['website']; from pathlib import Path; from notebooks import book;"
-       "book(Path(), Path('_build/src'), Path('_build/extra'))", cwd=copy)
+       "book(Path(), Path('_build/src'), Path('_build/extra'), {})", cwd=copy)
 
 
 @pytest.mark.parametrize("number, name, complaint", [

@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))  # the reference describes the package of this che
 from sphinx.cmd.build import build_main
 
 import kept
-from notebooks import BadNotebook, book, readme, settings
+from notebooks import WITHIN, BadNotebook, book, readme, settings
 
 
 def stored(inventory: bytes) -> bytes:
@@ -59,7 +59,7 @@ def prepare(scratch: Path) -> str:
     "Lay out what Sphinx reads: pages, files beside them, and the package, which then has the dates of its last changes."
     new, package = scratch / "new", settings(ROOT)["lib_path"]
     shutil.rmtree(new, ignore_errors=True)
-    pages = book(ROOT, new / "src", new / "extra")
+    pages = book(ROOT, new / "src", new / "extra", WITHIN)
     shutil.copytree(ROOT / package, new / "package" / package)
     sys.path.insert(0, str(scratch / "package"))
     print(f"[1/2] {len(pages)} pages prepared", flush=True)
@@ -81,8 +81,8 @@ def build_site(scratch: Path, out: Path, readme_file: Path) -> int:
     home = readme(ROOT)
     key = prepare(scratch)
     extra = ["-D", f"html_extra_path={scratch / 'extra'}"]
-    drawings = sorted((ROOT / settings(ROOT)["lib_path"] / "figures").glob("*.[cj]s*"))
-    if status := sphinx("html", scratch, scratch / "html", [SITE / "static", *drawings], *extra):
+    style = ROOT / settings(ROOT)["lib_path"] / "figures/drawing.css"
+    if status := sphinx("html", scratch, scratch / "html", [SITE / "static", style], *extra):
         explain(out)
         return status
     kept.end(scratch, key)
@@ -94,7 +94,7 @@ def build_site(scratch: Path, out: Path, readme_file: Path) -> int:
 
 def build_epub(scratch: Path, out: Path) -> int:
     "Build the book as one file; the exit status."
-    pages = book(ROOT, scratch / "src", scratch / "extra")
+    pages = book(ROOT, scratch / "src", scratch / "extra", {})
     print(f"[1/2] {len(pages)} pages prepared", flush=True)
     # The date in the file is the year of the edition, not the hour of the build, unless somebody says another.
     os.environ.setdefault("SOURCE_DATE_EPOCH", str(timegm((int(settings(ROOT)["copyright"][:4]), 1, 1, 0, 0, 0))))

@@ -126,18 +126,25 @@ def load(path: Path, name: str) -> NotebookNode:
 
 # One page -----------------------------------------------------------------------------------------------------
 
-def lighten(html: str, up: str) -> str:
-    "A drawing whose style and scripts lie in the site, once for all pages."
-    name = re.search(r'data-drawing="(\w+)"', html)[1]
-    files = "".join(f'<script src="{up}_static/{one}.js"></script>\n' for one in ("drawing", name))
-    return ALONE.sub(lambda _: files + "<script>draw(stage(document.currentScript.parentElement));</script>", html)
+def scripts(package: Path) -> dict[str, str]:
+    "The scripts of the drawings as files of the site: each finds its figures on a page."
+    start = 'for (const figure of document.querySelectorAll("figure[data-drawing={}]")) draw(stage(figure));'
+    found = {path.stem: path.read_text(encoding="utf-8") for path in sorted((package / "figures").glob("*.js"))}
+    return {name: text if name == "drawing" else f"(() => {{\n{text}{start.format(name)}\n}})();\n" for name, text in found.items()}
 
 
-def draw(cell: NotebookNode, up: str) -> None:
+def lighten(html: str, up: str, loaded: set[str]) -> str:
+    "A drawing without its style and scripts, which lie in the site; those not yet `loaded` are loaded when the page is read."
+    wanted = [one for one in ("drawing", re.search(r'data-drawing="(\w+)"', html)[1]) if one not in loaded]
+    loaded.update(wanted)
+    return ALONE.sub(lambda _: "".join(f'<script defer src="{up}drawings/{one}.js"></script>' for one in wanted), html)
+
+
+def draw(cell: NotebookNode, up: str, loaded: set[str]) -> None:
     "Put HTML figures in place of the charts among the outputs; `up` leads to the root of the site."
     for out in cell.get("outputs", []):
         if DRAWING in (html := "".join(out.get("data", {}).get("text/html", ""))):
-            out.data["text/html"] = lighten(html, up)
+            out.data["text/html"] = lighten(html, up, loaded)
     for i, out in enumerate(o for o in cell.get("outputs", []) if CHART in o.get("data", {})):
         try:
             out.data = {"text/html": figure(out.data[CHART], f"fig-{cell.id}" + (f"-{i}" if i else ""))}
@@ -189,9 +196,10 @@ def beside_pages(source: str, name: str) -> str:
 def page(nb: NotebookNode, conf: dict[str, str], contents: dict[str, str]) -> None:
     "Make the notebook into what Sphinx reads; the home page holds the table of contents, two others what is for few."
     about = nb.metadata.book
+    loaded: set[str] = set()
     for cell in nb.cells:
         if cell.cell_type == "code":
-            draw(cell, "../" * about.name.count("/"))
+            draw(cell, "../" * about.name.count("/"), loaded)
         else:
             cell.source = beside_pages(cell.source, about.name)
     if about.name == HOME:
@@ -199,7 +207,8 @@ def page(nb: NotebookNode, conf: dict[str, str], contents: dict[str, str]) -> No
     else:
         nb.cells[0].source += "\n\n" + links(nb, conf)
     if about.name in contents:
-        nb.cells.append(new_markdown_cell(contents[about.name], id="contents"))
+        at = len(nb.cells) if about.name == HOME else 1  # under the title, not under its last section
+        nb.cells.insert(at, new_markdown_cell(contents[about.name], id="contents"))
     if about.module not in (None, "__init__"):  # the package's own face repeats names that have their home elsewhere
         nb.cells.append(new_markdown_cell(reference(conf["lib_path"], about.module), id="reference"))
     # Messages name line 4203 for line 3 of cell 42. (Left alone, myst-nb counts 10,000 lines to a cell, and the
@@ -220,11 +229,11 @@ def parts(names: list[str]) -> dict[str, list[str]]:
     return found
 
 
-def tables_of_contents(pages: dict[str, list[str]], project: list[str]) -> dict[str, str]:
-    "The parts of the book, each with its pages, by the notebook that lists them."
+def tables_of_contents(pages: dict[str, list[str]], project: list[str], within: dict[str, str]) -> dict[str, str]:
+    "The parts of the book, each with its pages, by the notebook that lists them: the home page, unless `within` has another."
     found: dict[str, str] = {}
     for part, entries in {**pages, "Project": project}.items():
-        home = WITHIN.get(part, HOME)
+        home = within.get(part, HOME)
         tree = "\n".join(["```{toctree}", ":hidden:", f":caption: {part}", "", *entries, "```"])
         found[home] = found.get(home, "") + tree + "\n\n"
     return found
@@ -260,7 +269,7 @@ def load_all(folder: Path) -> list[NotebookNode]:
     return nbs
 
 
-def book(root: Path, src: Path, extra: Path) -> list[str]:
+def book(root: Path, src: Path, extra: Path, within: dict[str, str]) -> list[str]:
     "Write Sphinx's sources into `src`, and what is served as it is into `extra`; the names of the pages."
     conf = settings(root)
     nbs = load_all(root / conf["nbs_path"])
@@ -275,11 +284,14 @@ def book(root: Path, src: Path, extra: Path) -> list[str]:
     except ValueError as e:
         raise BadNotebook(str(e)) from None
     (extra / "references.bib").write_text(bib, encoding="utf-8", newline="\n")
+    (extra / "drawings").mkdir()
+    for name, script in scripts(root / conf["lib_path"]).items():
+        (extra / f"drawings/{name}.js").write_text(script, encoding="utf-8", newline="\n")
 
     names = [nb.metadata.book.name.removesuffix(".ipynb") for nb in nbs]
     titles = {n: f"{int(n[:2])} · {nb.metadata.book.title} <{n}>" for n, nb in zip(names, nbs) if is_chapter(n)}
     project = [p.with_suffix("").as_posix() for p in beside if p.suffix == ".md"]
-    contents = tables_of_contents({part: [titles.get(n, f"/{n}") if n != "genindex" else n for n in pages] for part, pages in parts(names).items()}, project)
+    contents = tables_of_contents({part: [titles.get(n, f"/{n}") if n != "genindex" else n for n in pages] for part, pages in parts(names).items()}, project, within)
     for nb, name in zip(nbs, names):
         try:
             page(nb, conf, contents)

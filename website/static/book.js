@@ -59,7 +59,7 @@
     link.addEventListener("pointerenter", (event) => { if (event.pointerType !== "touch") explain(link); });
     link.addEventListener("pointerleave", later);
     link.addEventListener("focus", () => { if (link.matches(":focus-visible")) explain(link); });
-    link.addEventListener("blur", later);
+    link.addEventListener("blur", hide);  // at once: it must not cover what has the focus now
     link.addEventListener("pointerdown", (event) => { touched = event.pointerType === "touch" && shownFor !== link; });
     link.addEventListener("click", (event) => { if (touched) { event.preventDefault(); explain(link); touched = false; } });
   }

@@ -1,0 +1,87 @@
+(() => {
+// Rows cut into heads, the right way and by a shortcut that only has the right shape.
+function draw({ view, data, el, set, number, said, say, choices, expose, keep }) {
+  const { rows, heads } = data, n = rows.length, width = rows[0].length, part = width / heads;
+  const hues = ["#2a9d9d", "#d1578f", "#b59a1c", "#6b7fd0"];
+  const paint = (h) => `color-mix(in srgb, ${hues[h % hues.length]} 34%, transparent)`;
+
+  // ---- What is computed: shapes as PyTorch reads them. A block is a list of heads, each a list of rows ----
+  const flat = rows.flat();
+  const shaped = (list, a, b, c) => Array.from({ length: a }, (_, i) => Array.from({ length: b }, (_, j) => list.slice((i * b + j) * c, (i * b + j + 1) * c)));
+  const swapped = (x) => x[0].map((_, j) => x.map((_, i) => x[i][j]));
+  const cut = shaped(flat, n, heads, part), right = swapped(cut), wrong = shaped(flat, heads, n, part);
+  const where = (blocks, m) => {  // the head and the word under which number m (counted in reading order) is found
+    for (let h = 0; h < heads; h++) for (let i = 0; i < n; i++) for (let j = 0; j < part; j++) if (blocks[h][i][j] === m) return [h, i, j];
+  };
+  const places = shaped([...flat.keys()], n, heads, part);
+  const found = { right: swapped(places), wrong: shaped([...flat.keys()], heads, n, part) };
+
+  // ---- Two pictures of the same numbers ----
+  const [wide, high, room, between] = [36, 28, 62, 14];
+  let step = 2, lit = Math.floor(width / heads) + width * (n - 1);
+  function picture(kind, title) {
+    const cells = flat.map((x, m) => el("div", { role: "option", class: "moves", ...keep,
+      onclick: () => light(m), onfocus: () => light(m), onpointerenter: () => light(m),
+      onkeydown: (e) => {
+        const by = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -width, ArrowDown: width }[e.key];
+        if (!by) return;
+        e.preventDefault(); e.stopPropagation();
+        if (cells[m + by]) cells[m + by].focus();
+      } }, number(x, 0)));
+    const label = () => el("span", { "aria-hidden": true, style: "position: absolute; left: 0; font-size: 13px; line-height: 28px; white-space: nowrap" });
+    const names = Array.from({ length: n * heads }, label), signs = Array.from({ length: heads }, label);
+    const box = el("div", {
+      style: `position: relative; width: ${room + width * wide + between * (heads - 1)}px; height: ${heads * (n * high + between)}px` }, 
+      el("div", { role: "listbox", "aria-label": `${title}; arrow keys go from number to number` }, ...cells), ...names, ...signs);
+    const shape = el("span", { style: "font-size: 13px" });
+    const at = (m) => {
+      const i = Math.floor(m / width), j = m % width;
+      if (step === 0) return [room + j * wide, i * high];
+      if (step === 1 && kind === "right") return [room + j * wide + Math.floor(j / part) * between, i * high];
+      const [h, word, place] = where(found[kind], m);
+      return [room + place * wide, h * (n * high + between) + word * high];
+    };
+    function show() {
+      cells.forEach((cell, m) => {
+        const [x, y] = at(m), [h, word] = where(found[kind], m);
+        set(cell, { tabindex: m === lit ? 0 : -1, "aria-selected": String(m === lit),
+          "aria-label": `${number(flat[m], 0)}, of word ${Math.floor(m / width)}${step && !(step === 1 && kind === "right") ? `, lands in head ${h} as word ${word}` : ""}`,
+          style: `position: absolute; left: ${x}px; top: ${y}px; width: ${wide}px; height: ${high}px; display: grid; place-items: center; box-sizing: border-box; cursor: pointer; transition-property: left, top; `
+            + `background: ${paint(Math.floor((m % width) / part))}; border: 1px solid var(--faint); ${m === lit ? "font-weight: 700; box-shadow: inset 0 0 0 3px currentColor; z-index: 1" : ""}` });
+      });
+      const stacked = step === 2 || (step === 1 && kind === "wrong");
+      names.forEach((name, k) => {
+        const [h, i] = [Math.floor(k / n), k % n];
+        name.textContent = stacked || h === 0 ? `word ${i}` : "";
+        name.style.top = `${(stacked ? h * (n * high + between) : 0) + i * high}px`;
+      });
+      signs.forEach((sign, h) => {
+        sign.textContent = stacked ? `head ${h}` : "";
+        sign.style.left = `${room + part * wide + 12}px`;
+        sign.style.top = `${h * (n * high + between) + ((n - 1) * high) / 2}px`;
+      });
+      shape.textContent = `shape (${(step === 0 ? [n, width] : stacked ? [heads, n, part] : [n, heads, part]).join(", ")})`;
+    }
+    return { show, node: el("div", {}, el("div", {}, el("b", { style: "font-weight: 600" }, title), " ", shape), box) };
+  }
+  const pictures = [picture("right", "Cut, then move the heads"), picture("wrong", "The final shape at once")];
+
+  function light(m) { lit = m; show(); }
+  function show() {
+    pictures.forEach((p) => p.show());
+    const [h, i] = where(found.right, lit), [wrongHead, wrongWord] = where(found.wrong, lit);
+    const name = number(flat[lit], 0), from = `${name} belongs to word ${Math.floor(lit / width)}`;
+    say(step === 0 ? `${from}; its colour is head ${h}’s.`
+      : step === 1 ? `${from}. Left, each row is cut where it stands. Right, ${name} is in head ${wrongHead}, as word ${wrongWord}.`
+      : `${from}. Left: head ${h}, word ${i}. Right: head ${wrongHead}, word ${wrongWord}${h === wrongHead && i === wrongWord ? ", by luck the same." : "."}`);
+  }
+  view.append(
+    choices("step", ["the rows", "view", "transpose"], step, (i) => { step = i; show(); }),
+    el("div", { style: "display: flex; flex-wrap: wrap; gap: 0.6rem 1.6rem" }, ...pictures.map((p) => p.node)),
+    el("div", { style: "min-height: 2.8em; margin-top: 0.5rem" }, said));
+  show();
+  expose(() => ({ step, lit: flat[lit], right: step === 0 ? rows : step === 1 ? cut : right, wrong: step === 0 ? rows : wrong,
+    lands: { right: where(found.right, lit), wrong: where(found.wrong, lit) } }));
+}
+for (const figure of document.querySelectorAll("figure[data-drawing=head_cut]")) draw(stage(figure));
+})();

@@ -1,0 +1,65 @@
+(() => {
+// Where the heads of a layer look, at some steps of its training.
+function draw({ view, data, still, el, set, number, said, say, slider, button, expose }) {
+  const { weights, steps, losses } = data, h = weights[0].length, n = weights[0][0].length;
+  let frame = 0, timer = null;
+  const mean = (list) => list.reduce((a, b) => a + b, 0) / list.length;
+  const looks = (w) => [mean(w.slice(2).map((row) => row[0])), mean(w.slice(2).map((row, i) => row[i + 1]))];
+
+  const box = "width: 29px; height: 28px; padding: 0; text-align: center; font-size: 13px";
+  const head = (text) => el("th", { scope: "col", style: box }, text);
+  const heads = weights[0].map((_, k) => {
+    const cells = weights[0][k].map((row) => row.map(() => el("td", {})));
+    const note = el("div", { style: "font-variant-numeric: tabular-nums; min-height: 2.8em" });
+    const table = el("table", { "aria-label": `head ${k}: rows ask, columns are asked`, style: "margin: 0.2rem 0" },
+      el("thead", {}, el("tr", {}, el("td", {}), ...cells.map((_, j) => head(`${j}`)))),
+      el("tbody", {}, ...cells.map((row, i) => el("tr", {}, el("th", { scope: "row", style: `${box}; width: auto; padding-right: 6px` }, `word ${i}`), ...row))));
+    return { cells, note, node: el("div", {}, el("b", { style: "font-weight: 600" }, `head ${k}`), table, note) };
+  });
+  const loss = el("span", { style: "font-variant-numeric: tabular-nums" });
+
+  function show() {
+    heads.forEach(({ cells, note }, k) => {
+      const [first, before] = looks(weights[frame][k]);
+      note.replaceChildren(el("div", {}, `first word ${number(first)}`), el("div", {}, `word before ${number(before)}`));
+      cells.forEach((row, i) => row.forEach((cell, j) => {
+        const w = weights[frame][k][i][j];
+        set(cell, { style: `${box}; border: 1px solid var(--faint); background: color-mix(in srgb, var(--w) ${(60 * w).toFixed(1)}%, transparent)` });
+        cell.textContent = number(100 * w, 0);
+      }));
+    });
+    loss.textContent = `loss ${number(losses[frame], 3)}`;
+    if (timer === null) say(`Step ${steps[frame]}: ${weights[frame].map((w, k) => {
+      const [first, before] = looks(w);
+      return `head ${k} ${Math.max(first, before) < 0.5 ? "has no favourite yet" : first > before ? "looks at the first word" : "looks at the word before"}`;
+    }).join(", ")}.`);
+  }
+  const time = slider("step of training", { min: 0, max: steps.length - 1, step: 1, value: 0, text: (i) => `${steps[i]}`,
+    input: (i) => { stop(); frame = i; show(); } });
+  const range = time.querySelector("input");
+  const play = button("▶ play", () => (timer === null ? start() : stop()));
+  set(play, { style: "min-width: 5.5rem" });
+  function stop() { clearInterval(timer); timer = null; play.textContent = "▶ play"; }
+  function start() {
+    if (frame === steps.length - 1) frame = -1;
+    timer = setInterval(step, still ? 1200 : 600);
+    play.textContent = "❚❚ pause";
+    step();
+  }
+  function step() {
+    frame += 1;
+    if (frame === steps.length - 1) stop();
+    range.value = frame;
+    set(range, { "aria-valuetext": `${steps[frame]}` });
+    range.nextSibling.textContent = steps[frame];
+    show();
+  }
+  view.append(
+    el("div", { class: "row", style: "margin-top: 0" }, play, time, loss),
+    el("div", { style: "display: flex; flex-wrap: wrap; gap: 0.4rem 2rem" }, ...heads.map((k) => k.node)),
+    el("div", { style: "min-height: 2.8em; margin-top: 0.5rem" }, said));
+  show();
+  expose(() => ({ step: steps[frame], loss: losses[frame], weights: weights[frame], looks: weights[frame].map(looks), playing: timer !== null }));
+}
+for (const figure of document.querySelectorAll("figure[data-drawing=head_film]")) draw(stage(figure));
+})();

@@ -1,0 +1,86 @@
+(() => {
+// A word is looked up: its id picks a row of the table. Or: a row of zeros and a single one is multiplied with the table.
+function draw({ view, data, el, svg, set, mix, number, said, say, choices, button, tween, still, expose }) {
+  const { words, ids, known, table } = data;
+  const wide = table[0].length, cell = 31, high = 28, gap = 4;
+  const from = 95, to = 356 - wide * cell - 1, line = (i) => 30 + i * (high + gap);
+  let chosen = 0, way = 0, run = 0;
+  const filled = words.map(() => false);
+  const top = Math.max(...table.flat().map(Math.abs));
+  const paint = (x) => `color-mix(in srgb, #4c78a8 ${Math.round(75 * Math.abs(x) / top)}%, transparent)`;  // zero is paper
+  const text = (x, y, words, style = "", anchor = "middle") => svg("text", { x, y: y + 19, "text-anchor": anchor, style }, words);
+
+  function block(x, y) {  // a row of cells
+    const boxes = table[0].map((_, j) => svg("rect", { x: x + j * cell, y, width: cell - 2, height: high, rx: 3, stroke: "var(--faint)" }));
+    const texts = table[0].map((_, j) => text(x + j * cell + cell / 2 - 1, y, ""));
+    const node = svg("g", {}, ...boxes, ...texts);
+    return { node, write: (numbers, digits = 1) => numbers.forEach((n, j) => { set(boxes[j], { style: `fill: ${paint(n)}`, "stroke-dasharray": null }); texts[j].textContent = n === 0 && digits ? "0" : number(n, digits); }),
+      clear: () => boxes.forEach((box, j) => { set(box, { style: "fill: none", "stroke-dasharray": "3 3" }); texts[j].textContent = ""; }) };
+  }
+  const root = svg("svg", { width: 356, height: line(known.length) + 4, viewBox: `0 0 356 ${line(known.length) + 4}`, role: "img", "aria-label": "The table, and the sentence that is made of its rows", style: "font-variant-numeric: tabular-nums" });
+  const head = [text(15, 0, ""), text(from + wide * cell / 2, 0, "the table", "font-weight: 600"), text(to + wide * cell / 2, 0, "the sentence", "font-weight: 600")];
+  const frames = known.map((_, i) => svg("rect", { x: 1, y: line(i) - 2, width: from + wide * cell - 2, height: high + 4, rx: 5, fill: "none", stroke: "var(--w)", "stroke-width": 2 }));
+  const marks = known.map((_, i) => text(15, line(i), ""));
+  const names = known.map((word, i) => text(33, line(i), word, "", "start"));
+  const spoken = words.map((word, i) => text(to - 8, line(i), word, "", "end"));
+  const left = known.map((_, i) => block(from, line(i)));
+  const right = words.map((_, i) => block(to, line(i)));
+  const frame = svg("rect", { width: wide * cell + 2, height: high + 4, rx: 5, fill: "none", stroke: "var(--w)", "stroke-width": 2 });
+  const copy = block(0, 0);
+  root.append(...head, ...frames, ...marks, ...names, ...spoken, ...left.map((b) => b.node), ...right.map((b) => b.node), frame, copy.node);
+  const rule = el("div", { style: "font-size: 16px; line-height: 1.7; min-height: 5.1em; font-variant-numeric: tabular-nums" });
+
+  function now() {
+    const hot = known.map((_, i) => +(i === ids[chosen]));
+    return { hot, products: table.map((row, i) => row.map((x) => x * hot[i])), row: way ? mix(hot, table) : table[ids[chosen]] };
+  }
+  function show() {
+    const { hot, products } = now(), id = ids[chosen];
+    head[0].textContent = way ? "" : "id";
+    known.forEach((_, i) => {
+      marks[i].textContent = way ? `${hot[i]} ×` : i;
+      marks[i].style.fontWeight = names[i].style.fontWeight = i === id ? 700 : 400;
+      set(frames[i], { visibility: i === id ? "visible" : "hidden" });
+      left[i].write(way ? products[i] : table[i]);
+    });
+    words.forEach((_, i) => { spoken[i].style.fontWeight = i === chosen ? 700 : 400; });
+    words.forEach((_, i) => (filled[i] ? right[i].write(table[ids[i]]) : right[i].clear()));
+    set(frame, { x: to - 2, y: line(chosen) - 2 });
+  }
+  async function look() {
+    const mine = ++run, { row } = now(), place = chosen, id = ids[place], word = words[place];
+    const list = `(${row.map((x) => number(x, 1)).join(", ")})`;
+    rule.replaceChildren(...(way
+      ? [el("div", {}, `1 × the row of “${word}”`), el("div", {}, "+ 0 × every other row"), el("div", {}, "= ", el("b", {}, list))]
+      : [el("div", {}, `“${word}” has the id `, el("b", {}, String(id))), el("div", {}, `row ${id} = `, el("b", {}, list))]));
+    say(way ? `The other rows turn to zero. Added up, only the row of “${word}” is left.` : `Row ${id} is copied to the place of “${word}”.`);
+    filled[place] = false;
+    show();
+    copy.write(row);
+    set(copy.node, { visibility: "visible" });
+    await tween(650, (t) => { if (mine === run) set(copy.node, { transform: `translate(${from + (to - from) * t} ${line(id) + (line(place) - line(id)) * t})` }); });
+    filled[place] = true;
+    if (mine === run) { set(copy.node, { visibility: "hidden" }); show(); }
+  }
+  const picks = choices("Word of the sentence", words, chosen, (i) => { chosen = i; look(); });
+  const ways = choices("How", ["look up", "multiply"], way, (i) => { way = i; look(); });
+  async function all() {
+    filled.fill(false);
+    let mine = run;
+    for (let i = 0; i < words.length; i++) {
+      if (mine !== run) return;  // somebody chose something meanwhile
+      chosen = i; picks.querySelectorAll("input")[i].checked = true;
+      const looked = look();
+      mine = run;
+      await looked;
+      await tween(250, () => {});
+    }
+  }
+  set(said, { style: "min-height: 2.8em" });
+  view.append(el("div", { class: "row", style: "margin-top: 0" }, picks), el("div", { class: "row" }, ways, button("All in turn", all)),
+    el("div", { class: "row", style: "gap: 0.4rem 2rem; margin: 0" }, root, el("div", { style: "flex: 1 1 14rem" }, rule, said)));
+  look();
+  expose(() => ({ word: words[chosen], filled: [...filled], ...now() }));
+}
+for (const figure of document.querySelectorAll("figure[data-drawing=lookup]")) draw(stage(figure));
+})();

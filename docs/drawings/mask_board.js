@@ -1,0 +1,114 @@
+(() => {
+// Who may look at whom: a grid whose cells allow or forbid a look, the weights that follow, and whom a new row depends on.
+function draw({ view, data, el, svg, set, softmax, number, said, say, choices, toggle, slider, expose, keep }) {
+  const { words, filler, scores } = data, n = words.length, all = [...words.keys()];
+  const on = { causal: true, padding: false, after: false, blocked: false, first: false, cached: 0 };
+  let clicked = {}, [row, column] = [Math.floor(n / 2), 0];
+  const named = (j) => (on.padding && j === n - 1 ? filler : words[j]);
+
+  // ---- What is computed: only the queries after the cached words have a row ----
+  const own = (i) => (on.first ? i - on.cached : i);  // the key at which the causal triangle ends in row i
+  const switched = (i, j) => (!on.causal || j <= own(i)) && (!on.padding || j < n - 1);
+  const written = (i, j) => clicked[[i, j]] ?? switched(i, j);
+  const allowed = (i) => all.map((j) => written(i, j) !== on.blocked);
+  const weigh = (scores, may) => on.after
+    ? softmax(scores).map((w, j) => (may[j] ? w : 0))
+    : softmax(scores.map((s, j) => (may[j] ? s : -Infinity)));
+  function reached(i, weights) {  // change key or value j: does the new row of i change?
+    return all.map((j) => {
+      const other = weigh(scores[i].map((s, m) => (m === j ? s + 1 : s)), allowed(i));
+      return weights[j] > 0 || other.some((w, m) => Math.abs(w - weights[m]) > 1e-9);
+    });
+  }
+  const rows = () => all.slice(on.cached).map((i) => {
+    const weights = weigh(scores[i], allowed(i));
+    return { i, may: allowed(i), weights, sum: weights.reduce((a, b) => a + b, 0), reached: reached(i, weights) };
+  });
+
+  // ---- The board ----
+  const line = (to) => `linear-gradient(to ${to}, transparent calc(50% - 0.8px), var(--soft) calc(50% - 0.8px), var(--soft) calc(50% + 0.8px), transparent calc(50% + 0.8px))`;
+  const crossed = `${line("top right")}, ${line("bottom right")}`;
+  const plain = "padding: 0.1rem 0.35rem; font-size: 13px; height: 30px";
+  const tops = all.map(() => el("th", { scope: "col", style: "padding: 0.1rem; text-align: center; font-size: 13px" }));
+  const sides = all.map(() => el("th", { scope: "row", style: plain }));
+  const sums = all.map(() => el("td", { style: `${plain}; min-width: 3.6rem` }));
+  const cells = all.map((i) => all.map((j) => el("button", { type: "button", ...keep,
+    onclick: () => { clicked[[i, j]] = !written(i, j); go(i, j); },
+    onfocus: () => go(i, j), onpointerenter: () => go(i, j),
+    onkeydown: (e) => {
+      const by = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[e.key];
+      if (!by) return;
+      e.preventDefault(); e.stopPropagation();
+      cells[Math.max(on.cached, Math.min(n - 1, i + by[0]))][Math.max(0, Math.min(n - 1, j + by[1]))].focus();
+    } })));
+  const board = el("table", { "aria-label": "Rows ask, columns are asked. Arrow keys move; Enter allows or forbids.", style: "margin: 0" },
+    el("thead", {}, el("tr", {}, el("td", {}), ...tops, el("th", { scope: "col", style: plain }, "sum"))),
+    el("tbody", {}, ...all.map((i) => el("tr", {}, sides[i], ...cells[i].map((cell) => el("td", { style: "padding: 0" }, cell)), sums[i]))));
+
+  // ---- Below it: whom the chosen row depends on ----
+  const gap = 64, place = (j) => 32 + gap * j;
+  const arcs = svg("svg", { width: gap * n, height: 118, viewBox: `0 0 ${gap * n} 118`, "aria-hidden": true });
+
+  function go(i, j) { [row, column] = [i, j]; show(); }
+  function show() {
+    if (row < on.cached) row = on.cached;
+    const now = rows(), chosen = now.find((r) => r.i === row);
+    all.forEach((i) => {
+      const r = now.find((r) => r.i === i);
+      tops[i].textContent = named(i);
+      sides[i].textContent = named(i);
+      set(sides[i], { style: `${plain}; font-weight: ${i === row ? 700 : 400}; box-shadow: ${i === row ? "inset 4px 0 0 var(--q)" : "none"}` });
+      sums[i].textContent = r ? `${number(r.sum)}${Math.abs(r.sum - 1) < 1e-6 ? " ✓" : " ✗"}` : "";
+      cells[i].forEach((cell, j) => {
+        const leaks = r && !r.may[j] && r.reached[j], share = r ? r.weights[j] : 0;
+        const paint = !r ? "repeating-linear-gradient(90deg, var(--faint) 0 2px, transparent 2px 8px)"
+          : r.may[j] ? `color-mix(in srgb, var(--w) ${(60 * share).toFixed(1)}%, transparent)` : crossed;
+        set(cell, { disabled: !r, tabindex: i === row && j === column ? 0 : -1, "aria-pressed": r ? String(r.may[j]) : null,
+          "aria-label": !r ? `${named(i)} is in the cache, it asks no more` : r.may[j] ? `${named(i)} looks at ${named(j)}: ${number(share)}`
+            : `${named(i)} must not look at ${named(j)}${leaks ? ", but is reached by it" : ""}`,
+          style: `display: block; width: 46px; height: 34px; padding: 0; border: 1px solid var(--faint); border-radius: 0; font-size: 13px; font-weight: 400; box-shadow: none; color: inherit; background: ${paint}` },
+          leaks ? el("span", { style: "display: inline-block; width: 12px; height: 12px; border-radius: 50%; background: var(--k)" })
+            : r && r.may[j] ? number(share) : "");
+      });
+    });
+    const to = place(row), shapes = [];
+    all.forEach((j) => {
+      if (!chosen.reached[j]) return;
+      const from = place(j), high = j === row ? 30 : 26 + 15 * Math.abs(j - row);
+      const d = j === row ? `M${to - 10} 84C${to - 26} 52 ${to + 26} 52 ${to + 10} 84` : `M${from} 84Q${(from + to) / 2} ${84 - 1.35 * high} ${to} 84`;
+      const look = chosen.weights[j] > 0
+        ? { stroke: "var(--w)", "stroke-width": 1.5 + 7 * chosen.weights[j] } : { stroke: "var(--k)", "stroke-width": 2.5, "stroke-dasharray": "3 4" };
+      shapes.push(svg("path", { d, fill: "none", opacity: 0.85, ...look }));
+    });
+    const width = 8.5 * named(row).length + 12;
+    shapes.push(svg("rect", { x: to - width / 2, y: 87, width, height: 24, rx: 5, fill: "none", stroke: "var(--q)", "stroke-width": 2 }));
+    all.forEach((j) => shapes.push(svg("text", { x: place(j), y: 104, "text-anchor": "middle", opacity: chosen.reached[j] ? 1 : 0.55,
+      "text-decoration": chosen.reached[j] ? "none" : "line-through" }, named(j))));
+    set(arcs, {}, ...shapes);
+    const who = (test) => all.filter(test).map(named).join(", ");
+    const leak = who((j) => chosen.reached[j] && !chosen.may[j]);
+    say(!chosen.may.some(Boolean) ? `“${named(row)}” may look at nobody: its row is all zeros.`
+      : `The new row of “${named(row)}” depends on: ${who((j) => chosen.may[j])}.${leak ? ` A leak: ${leak}.` : ""}`);
+  }
+
+  // ---- Switches ----
+  const turn = (key) => (value) => { on[key] = value; clicked = {}; show(); };
+  const pick = (text, options, key) => el("div", { class: "row" }, el("span", { style: "min-width: 7.5rem" }, text),
+    choices(text, options, 0, (i) => { on[key] = i === 1; show(); }));
+  view.append(
+    el("div", { class: "row", style: "margin-top: 0" }, toggle("no future", true, turn("causal")), toggle("last word is padding", false, turn("padding"))),
+    el("div", { style: "display: flex; flex-wrap: wrap; gap: 0.3rem 1.5rem; align-items: center" }, board, arcs),
+    el("div", { style: "min-height: 2.8em" }, said),
+    el("details", {}, el("summary", {}, "More switches"),
+      pick("The mask comes", ["before the softmax", "after it"], "after"),
+      pick("True means", ["may attend", "blocked"], "blocked"),
+      slider("Words kept in a cache", { min: 0, max: n - 1, step: 1, value: 0, input: turn("cached"), text: (x) => number(x, 0) }),
+      pick("The triangle ends", ["last query, last key", "first query, first key"], "first")));
+  show();
+  expose(() => {
+    const now = rows();
+    return { ...on, mask: now.map((r) => r.may), weights: now.map((r) => r.weights), sums: now.map((r) => r.sum), reached: now.map((r) => r.reached) };
+  });
+}
+for (const figure of document.querySelectorAll("figure[data-drawing=mask_board]")) draw(stage(figure));
+})();

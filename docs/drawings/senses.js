@@ -1,0 +1,95 @@
+(() => {
+// A word between two senses: its neighbours are scored, the scores become shares, and its row moves to the mixture.
+function draw({ view, data, el, svg, set, dot, softmax, mix, number, said, say, choices, button, toggle, tween, plane, expose }) {
+  const { words, rows, asks, axes } = data;
+  const me = words.indexOf(asks), old = rows[me];
+  const here = words.map((word, i) => i === me || data.beside.includes(word));
+  const plain = (x) => String(+x.toFixed(2)), pair = (row, text = number) => `(${row.map((x) => text(x)).join(", ")})`;
+  let step = 2, tip = old, run = 0;
+
+  // ---- The plane: only its quarter above zero ----
+  const { root, at, arrow } = plane(600, 3);
+  set(root, { width: 350, height: 350, viewBox: "276 -16 350 350", role: "img", "aria-label": `The words by their ${axes[0]} and ${axes[1]}, and where “${asks}” moves`, style: "overflow: hidden" });
+  root.querySelectorAll("path").forEach((line) => line.remove());
+  for (const i of [0, 1, 2, 3]) root.append(svg("path", { d: `M${at([i, 0])}L${at([i, 3])}M${at([0, i])}L${at([3, i])}`, stroke: i ? "var(--faint)" : "var(--soft)" }));
+  const left = at([0, 0]), write = (x, y, text, style, anchor = "start") => svg("text", { x, y, style, "text-anchor": anchor }, text);
+  root.append(write(left[0] + 100, left[1] + 22, `${axes[0]} →`, "fill: var(--soft)", "middle"));
+  root.append(svg("text", { transform: `translate(${left[0] - 8} ${left[1] - 150}) rotate(-90)`, "text-anchor": "middle", style: "fill: var(--soft)" }, `${axes[1]} →`));
+  const strings = words.map(() => svg("path", { stroke: "var(--w)", opacity: 0.5, "stroke-linecap": "round" }));
+  const dots = words.map((word, i) => {
+    const [x, y] = at(rows[i]), below = rows[i][1] === 0, edge = rows[i][0] === 3;
+    const label = write(x + (below ? (edge ? 12 : 0) : 12), y + (below ? 22 : 5), word, "font-weight: 600", below ? (edge ? "end" : "middle") : "start");
+    return { mark: svg("circle", { cx: x, cy: y, r: 6, "stroke-width": 2 }), label: i === me ? "" : label };
+  });
+  root.append(...strings, ...dots.flatMap(({ mark, label }, i) => (i === me ? [] : [mark, label])));
+  const before = arrow("var(--q)", asks), after = arrow("var(--v)", "new");
+  before.point(old);
+
+  // ---- The table: who is there, scores, shares ----
+  const cell = (style) => el("span", { style });
+  const cells = words.map((word, i) => ({
+    name: i === me ? el("b", { style: "justify-self: start; margin-left: 0.7rem; border-bottom: 3px solid var(--q)" }, word)
+      : set(toggle(word, here[i], (on) => { here[i] = on; move(); }), { "aria-label": `${word}, beside ${asks}` }),
+    row: el("span", {}, pair(rows[i], plain)), score: cell("text-align: right"),
+    share: cell("text-align: right; font-weight: 600"), bar: cell("height: 14px; border-radius: 2px; background: var(--w)"),
+  }));
+  const head = (text, style = "") => el("span", { style: `font-size: 13px; line-height: 1.2; align-self: end; ${style}` }, text);
+  const grid = el("div", { style: "display: grid; grid-template-columns: 5.2rem 3rem 3.4rem 3rem 1fr; gap: 4px 8px; align-items: center; font-variant-numeric: tabular-nums" },
+    head("neighbours"), head("row"), head(`“${asks}” · word`, "text-align: right"), head("share", "text-align: right"), head(""),
+    ...cells.flatMap((c) => [c.name, c.row, c.score, c.share, c.bar]));
+  const steps = choices("Step", ["1 scores", "2 shares", "3 mixture"], step, (i) => { step = i; move(); });
+  const news = el("div", { style: "margin-top: 0.5rem; font-weight: 600; min-height: 1.5em" });
+
+  // ---- The numbers ----
+  function now() {
+    const scores = rows.map((row) => dot(old, row));
+    const shares = softmax(scores.map((s, i) => (here[i] ? s : -Infinity)));
+    return { scores, shares, mixture: mix(shares, rows) };
+  }
+  function show() {
+    const { scores, shares } = now();
+    cells.forEach((c, i) => {
+      c.score.textContent = here[i] ? number(scores[i], 1) : "";
+      c.share.textContent = here[i] && step > 0 ? number(shares[i]) : "";
+      c.bar.style.width = step > 0 ? `${100 * shares[i]}%` : "0";
+      c.row.style.opacity = here[i] ? 1 : 0.55;
+      set(dots[i].mark, { fill: here[i] ? "var(--k)" : "none", stroke: here[i] ? "var(--k)" : "var(--soft)" });
+      if (i !== me) dots[i].label.style.opacity = here[i] ? 1 : 0.7;
+      set(strings[i], { d: `M${at(rows[i])}L${at(tip)}`, "stroke-width": step > 0 ? 14 * shares[i] : 0 });
+    });
+    after.point(tip);
+    set(after.node, { visibility: step === 2 ? "visible" : "hidden" });
+  }
+  async function move() {
+    const mine = ++run, { scores, shares, mixture } = now(), from = tip, to = step === 2 ? mixture : old;
+    const beside = words.filter((_, i) => here[i] && i !== me), most = shares.indexOf(Math.max(...shares));
+    news.replaceChildren(...(step === 2 ? [el("span", { style: "border-bottom: 3px solid var(--v)" }, `new row of “${asks}”`), ` ${pair(mixture)}`] : []));
+    const gap = mixture[0] - mixture[1], sense = Math.abs(gap) < 0.005 ? `as much ${axes[0]} as ${axes[1]}` : `more ${axes[gap > 0 ? 0 : 1]} than ${axes[gap > 0 ? 1 : 0]}`;
+    say(!beside.length ? `Alone, “${asks}” keeps its row.`
+      : step === 0 ? `Each neighbour is scored: ${beside.map((w) => `${w} ${plain(scores[words.indexOf(w)])}`).join(", ")}.`
+      : step === 1 ? `The scores become shares. The largest, ${number(shares[most])}, goes to “${words[most]}”.`
+      : `“${asks}” moves from ${pair(old, plain)} to ${pair(mixture)}: ${sense}.`);
+    await tween(700, (t) => { if (mine !== run) return; tip = from.map((x, i) => x + (to[i] - x) * t); show(); });
+  }
+  async function play() {
+    const radios = [...steps.querySelectorAll("input")];
+    let mine;
+    tip = old;
+    for (const i of [0, 1, 2]) {
+      if (i && mine !== run) return;  // somebody chose something meanwhile
+      step = i; radios[i].checked = true;
+      const moved = move();
+      mine = run;
+      await moved;
+      if (i < 2) await tween(900, () => {});
+    }
+  }
+  const panel = el("div", { style: "flex: 1 1 300px; min-width: 0" }, el("div", { class: "row", style: "margin-top: 0" }, button("Play", play), steps), grid, news, said);
+  set(said, { style: "min-height: 4.2em" });
+  view.append(el("div", { class: "row", style: "gap: 0.5rem 1.5rem; align-items: flex-start; margin: 0" }, root, panel));
+  tip = now().mixture;
+  move();
+  expose(() => ({ here: words.filter((_, i) => here[i]), ...now(), step, tip }));
+}
+for (const figure of document.querySelectorAll("figure[data-drawing=senses]")) draw(stage(figure));
+})();

@@ -1,0 +1,78 @@
+(() => {
+// Who asks, what it looks for, what each word is found by: two small matrices that can be changed.
+function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, said, say, choices, button, plane, expose, keep }) {
+  const { words, x, kinds } = data, eye = [[1, 0], [0, 1]];
+  const W = { W_q: data.W_q.map((r) => [...r]), W_k: data.W_k.map((r) => [...r]) };
+  let asks = data.start, now = {};
+  const low = -1, high = 3, { root, at, arrow } = plane(300, 3);
+  set(root, { width: 200, height: 200, viewBox: "100 0 200 200", "aria-label": "The query and the keys as arrows" });  // from low to high
+  root.style.overflow = "hidden";
+  const note = (more, says) => { const node = svg("text", { "aria-hidden": true, ...more }, says); root.append(node); return node; };
+  note({ x: 298, y: 166, "text-anchor": "end", style: "font-size: 13px; fill: var(--soft)" }, kinds[0]);
+  note({ x: 145, y: 14, "text-anchor": "end", style: "font-size: 13px; fill: var(--soft)" }, kinds[1]);
+  const query = arrow("var(--q)"), keys = words.map(() => arrow("var(--k)"));
+  set(query.node.firstChild, { "stroke-width": 9, opacity: 0.5 });
+  const asked = note({ style: "font-weight: 600" }, ""), names = words.map((word) => note({}, word));
+
+  const short = (row) => `(${row.map((n) => number(n, Number.isInteger(n) ? 0 : 1)).join(", ")})`;
+  const hue = (which, ...text) => el("b", { style: `box-shadow: inset 0 -0.2em var(--${which})` }, ...text);  // words stay readable
+  const cells = words.map(() => ({ key: el("td"), score: el("td"), bar: el("div", { style: "height: 14px; background: var(--w)" }), weight: el("span") }));
+  const heads = words.map((word) => el("th", { scope: "row", style: "text-align: left" }, word));
+  const wide = view.clientWidth >= 600;
+  const table = el("table", { style: "white-space: nowrap" }, el("thead", {}, el("tr", {}, el("td"), ...["row", "key", "q · k"].map((text) => el("th", { scope: "col" }, text === "key" ? hue("k", text) : text)),
+    el("th", { scope: "col", style: "text-align: left" }, "weight"))),
+    el("tbody", {}, ...words.map((_, i) => el("tr", {}, heads[i], el("td", {}, short(x[i])),
+      cells[i].key, cells[i].score,
+      el("td", { style: "text-align: left" }, el("div", { style: "display: flex; align-items: center; gap: 0.3rem; width: 6.4rem" }, cells[i].bar, cells[i].weight))))));
+  const working = el("div", { style: "min-height: 4.4em; font-variant-numeric: tabular-nums" });
+  const puts = [], named = (name) => hue(name[2], "W", el("sub", {}, name[2]));
+  function matrix(name, verb) {
+    const thin = "padding: 2px 3px", inputs = [0, 1].map((i) => [0, 1].map((j) => el("input", { type: "number", min: low, max: high, step: 0.5,
+      value: W[name][i][j], style: "width: 3rem", "aria-label": `${name}, from ${kinds[i]} to ${verb} ${kinds[j]}`, ...keep,
+      oninput: (e) => { const n = +e.target.value; W[name][i][j] = Math.max(low, Math.min(high, Number.isFinite(n) ? n : 0)); show(); } })));
+    puts.push((rows) => (rows ?? data[name]).forEach((row, i) => row.forEach((n, j) => { W[name][i][j] = n; inputs[i][j].value = n; })));
+    const head = (text) => el("th", { scope: "col", style: thin }, text);
+    return el("div", {}, named(name), ` ${verb} …`,
+      el("table", {}, el("thead", {}, el("tr", {}, el("td"), ...kinds.map(head))), el("tbody", {}, ...kinds.map((kind, i) =>
+        el("tr", {}, el("th", { scope: "row", style: thin }, kind), ...inputs[i].map((input) => el("td", { style: thin }, input)))))));
+  }
+  const preset = (text, rows) => button(text, () => { puts.forEach((put) => put(rows)); show(); });
+  const side = (v) => (Math.abs(v[0]) >= Math.abs(v[1]) ? [0, -9, "middle"] : [9, 5, "start"]);  // beside the tip, off the arrow
+  function show() {
+    const q = matmul([x[asks]], W.W_q)[0], k = matmul(x, W.W_k), scores = k.map((row) => dot(q, row)), weights = softmax(scores);
+    now = { q, k, scores, weights, context: mix(weights, x) };
+    const inside = (v) => v.map((n) => Math.max(low, Math.min(high, n)));
+    const nothing = q.every((n) => n === 0), [qx, qy] = at(inside(q));
+    query.point(inside(q));
+    asked.textContent = nothing ? "" : "q";
+    set(asked, Math.abs(q[0]) >= Math.abs(q[1]) ? { x: qx - 16, y: qy + 22 } : { x: qx - 20, y: qy + 16 });
+    words.forEach((word, i) => {
+      const v = inside(k[i]), [px, py] = at(v), [dx, dy, anchor] = side(v);
+      keys[i].point(v);
+      set(names[i], { x: px + dx, y: py + dy, "text-anchor": anchor, visibility: k[i].every((n) => n === 0) ? "hidden" : "visible" });
+      cells[i].key.textContent = short(k[i]);
+      cells[i].score.textContent = number(scores[i], 1);
+      cells[i].weight.textContent = number(weights[i]);
+      set(cells[i].bar, { style: `height: 14px; background: var(--w); width: ${(weights[i] * 4).toFixed(3)}rem` });
+      set(heads[i], { style: `text-align: left; font-weight: ${i === asks ? 700 : 400}` });
+    });
+    const best = Math.max(...weights), found = words.filter((_, i) => weights[i] > best - 1e-9);
+    working.replaceChildren(
+      el("div", {}, hue("q", "query"), ` = row of “${words[asks]}” × `, named("W_q"), " = ", hue("q", short(q))),
+      el("div", {}, hue("v", "comes back"), ": the rows, in these shares = ", hue("v", `(${now.context.map((n) => number(n)).join(", ")})`)));
+    say(nothing ? `“${words[asks]}” looks for nothing: a query of zeros, so all weights are equal.` :
+      found.length > 1 ? `“${words[asks]}” finds ${found.map((w) => `“${w}”`).join(" and ")} alike, ${number(best)} each.` :
+      found[0] === words[asks] ? `“${words[asks]}” finds itself: ${number(best)} of its weight.` :
+      `“${words[asks]}” finds “${found[0]}”: ${number(best)} of its weight.`);
+  }
+  view.append(
+    choices("Who asks", words, asks, (i) => { asks = i; show(); }),
+    el("div", { class: "row", style: "gap: 0.5rem 1.5rem; align-items: flex-start" }, root, el("div", {}, table, working, said)),
+    el("div", { class: "row", style: `gap: 0 ${wide ? 3 : 0.6}rem; align-items: flex-start` }, matrix("W_q", "looks for"), matrix("W_k", "is found as")),
+    el("div", { class: "row" }, preset("hand-made matrices"), preset("the identity for both", eye)));
+  set(said, { style: "min-height: 2.8em; max-width: 22rem" });
+  show();
+  expose(() => ({ asks, ...W, ...now }));
+}
+for (const figure of document.querySelectorAll("figure[data-drawing=subject]")) draw(stage(figure));
+})();
