@@ -18,9 +18,11 @@ def test_package_comes_from_the_notebooks(tmp_path):
     "An edit in attention_nb/ would be lost at the next export, and one in nbs/ would never reach the user."
     shutil.copy(ROOT / "settings.ini", tmp_path)
     shutil.copytree(ROOT / "nbs", tmp_path / "nbs", ignore=shutil.ignore_patterns(".*"))
-    (tmp_path / "attention_nb").mkdir()
-    for by_hand in ("py.typed", "__main__.py"):
-        shutil.copy(ROOT / "attention_nb" / by_hand, tmp_path / "attention_nb")
+    by_hand = [path for kind in ("py.typed", "__main__.py", "figures/*.js", "figures/*.css") for path in (ROOT / "attention_nb").glob(kind)]
+    for path in by_hand:
+        copy = tmp_path / path.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, copy)
     sh(f"{os.path.dirname(sys.executable)}/nbdev_export", cwd=tmp_path)
     fail_if(differences(tree(ROOT / "attention_nb"), tree(tmp_path / "attention_nb")), STALE)
 
