@@ -267,10 +267,10 @@ async def refresh(path: Path) -> str:
     ran = await run(path)
     if ran.wrong:
         raise Failure("\n".join(ran.wrong))
-    nb, now = (json.loads(s) for s in (ran.text, nbformat.writes(ran.fresh)))
+    book = nbformat.reads(ran.text, as_version=4)
     for i in ran.changed:
-        nb["cells"][i]["outputs"] = now["cells"][i]["outputs"]
-    nb = json.loads(nbformat.writes(collapse(nbformat.reads(json.dumps(nb), as_version=4))))
+        book.cells[i].outputs = ran.fresh.cells[i].outputs
+    nb = json.loads(nbformat.writes(collapse(book)))
     clean_nb(nb, allowed_cell_metadata_keys=get_config().get("allowed_cell_metadata_keys").split())
     if (new := nb2str(nb)) == ran.text:
         return "unchanged"

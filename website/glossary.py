@@ -105,10 +105,11 @@ class ExplainSources(SphinxPostTransform):
     def run(self, **kwargs: object) -> None:
         if self.env.docname == SOURCES or SOURCES not in self.env.found_docs:
             return
-        for ref in list(self.document.findall(nodes.reference)):
+        about, address = self.first_lines(), self.app.builder.get_relative_uri(self.env.docname, SOURCES)
+        for ref in self.document.findall(nodes.reference):
             page, _, anchor = ref.get("refuri", "").partition("#")
-            if page.endswith(f"{SOURCES.rpartition('/')[2]}.html") and anchor:
-                ref["reftitle"] = self.first_lines().get(anchor, "")
+            if page == address and anchor:
+                ref["reftitle"] = about.get(anchor, "")
 
     def first_lines(self) -> dict[str, str]:
         "The paragraph that each entry of the references begins with."

@@ -1,7 +1,7 @@
 """What a build of the site leaves for the next one, which then reads and writes only the pages that have changed.
 
 Sphinx sees by the dates of its sources what has changed. It does not see all that a page takes from others: the titles
-in the sidebar, links to names of the package, the terms of the glossary. When any of that is new, all is built anew.
+in the sidebar, links to names of the package, the terms of the glossary, the sources. When any of that is new, all is built anew.
 """
 import hashlib
 import json
@@ -53,7 +53,8 @@ def shared(folder: Path) -> str:
     taken = [[str(path), headings(path)] for kind in ("*.ipynb", "*.md") for path in files(src, kind)]
     taken += [[str(path), NAME.findall(path.read_text(encoding="utf-8"))] for path in files(package, "*.py")]
     key = hashlib.sha256(f"{sys.version}{taken}".encode())
-    for path in [src / f"{glossary.PAGE}.ipynb", *(path for one in RENDERERS for path in files(one))]:
+    explained = [src / f"{page}.ipynb" for page in (glossary.PAGE, glossary.SOURCES)]  # their texts stand on other pages, too
+    for path in [*explained, *(path for one in RENDERERS for path in files(one))]:
         key.update(path.read_bytes())
     return key.hexdigest()
 

@@ -66,10 +66,14 @@ def printed(cell: NotebookNode) -> str:
     return "\n".join(said or shown.get("text/plain", "") for said, shown in outs if said or len(shown) == 1)
 
 
+def is_drawing(out: NotebookNode) -> bool:
+    "Whether an output is a figure that a script of ours draws."
+    return DRAWING in out.get("data", {}).get("text/html", "")
+
+
 def shows_figure(cell: NotebookNode) -> bool:
     "Whether a cell shows something to look at: then its code is not the point."
-    return any(CHART in out.get("data", {}) or DRAWING in "".join(out.get("data", {}).get("text/html", ""))
-               for out in cell.get("outputs", []))
+    return any(CHART in out.get("data", {}) or is_drawing(out) for out in cell.get("outputs", []))
 
 
 def fold(cell: NotebookNode, said: dict[str, str], text: str) -> tuple[set[str], str]:
@@ -142,9 +146,8 @@ def lighten(html: str, up: str, loaded: set[str]) -> str:
 
 def draw(cell: NotebookNode, up: str, loaded: set[str]) -> None:
     "Put HTML figures in place of the charts among the outputs; `up` leads to the root of the site."
-    for out in cell.get("outputs", []):
-        if DRAWING in (html := "".join(out.get("data", {}).get("text/html", ""))):
-            out.data["text/html"] = lighten(html, up, loaded)
+    for out in filter(is_drawing, cell.get("outputs", [])):
+        out.data["text/html"] = lighten(out.data["text/html"], up, loaded)
     for i, out in enumerate(o for o in cell.get("outputs", []) if CHART in o.get("data", {})):
         try:
             out.data = {"text/html": figure(out.data[CHART], f"fig-{cell.id}" + (f"-{i}" if i else ""))}
@@ -336,8 +339,8 @@ def readme(root: Path) -> str:
         for out in cell.get("outputs", []):
             if CHART in out.get("data", {}):
                 out.data = {"text/markdown": in_words(out.data[CHART], site)}
-            elif DRAWING in out.get("data", {}).get("text/html", ""):
-                title = "".join(out.data["text/plain"]).partition("\n")[0]
+            elif is_drawing(out):
+                title = out.data["text/plain"].partition("\n")[0]
                 out.data = {"text/markdown": f"*The figure “{title}” responds in [the rendered book]({site}).*"}
     tags = {"remove_cell_tags": ["remove-cell"], "remove_input_tags": ["remove-input"],
             "remove_all_outputs_tags": ["remove-output"], "enabled": True}

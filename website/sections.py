@@ -12,16 +12,18 @@ from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
 
+from notebooks import is_chapter
+
 NO_PROSE = (nodes.math, nodes.math_block, nodes.literal_block, nodes.raw, nodes.comment, nodes.title, nodes.section,
             addnodes.desc, addnodes.toctree, nodes.table)
-KINDS = {"0": "chapter", "1": "chapter", "lookup": "lookup", "checks": "checks", "index": "home"}  # how a page's name begins
+KINDS = {"lookup": "lookup", "checks": "checks", "index": "home"}  # how a page's name begins
 LAST = {"Recap", "Exercises", "Solutions", "What comes next"}  # they repeat what a section before them says
 Record = dict[str, str]
 
 
 def kind(page: str) -> str:
     "What a page is to a reader: chapters are found before tools."
-    return next((kind for start, kind in KINDS.items() if page.startswith(start)), "tools")
+    return "chapter" if is_chapter(page) else KINDS.get(page.partition("/")[0], "tools")
 
 
 def prose(node: nodes.Node) -> Iterator[str]:
@@ -41,7 +43,7 @@ def sections(app: Sphinx, page: str) -> Iterator[Record]:
     about = app.env.titles[page].astext()
     for i, section in enumerate(doctree.findall(nodes.section)):
         title = next(section.findall(nodes.title)).astext()
-        anchor = f"#{section['ids'][-1] if len(section['ids']) == 1 else section['ids'][0]}" if i else ""
+        anchor = f"#{section['ids'][0]}" if i else ""
         yield {"url": app.builder.get_target_uri(page) + anchor, "title": title, "page": about,
                "kind": "tools" if title in LAST else kind(page), "text": " ".join("".join(prose(section)).split())}
 

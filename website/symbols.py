@@ -8,6 +8,8 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 
+from notebooks import is_chapter
+
 SYMBOLS = {"q": "q", "k": "k", "v": "v", "w": "w", "weights": "w", "queries": "q", "keys": "k", "values": "v"}
 WORD = "|".join(SYMBOLS)
 # Not in a subscript: the k of d_k is no key.
@@ -23,7 +25,7 @@ def coloured(body: str) -> str:
 
 def colour(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
     "Colour the chapters and the notation; in the first, w is a word."
-    if page[0].isdigit() and not page.startswith("00") or page == "lookup/notation":
+    if is_chapter(page) and not page.startswith("00") or page == "lookup/notation":
         context["body"] = coloured(context.get("body", ""))
 
 
