@@ -5,8 +5,8 @@
 # %% ../nbs/05_multi_head_attention.ipynb #imports
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn as nn
@@ -14,12 +14,13 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .tools.guards import (
-    expect_flags, expect_heads, expect_inputs, expect_mask, expect_qkv, expect_share, expect_tensors)
+    expect_flags, expect_groups, expect_heads, expect_inputs, expect_mask, expect_qkv, expect_score_bias, expect_share,
+    expect_sizes, expect_tensors)
 from .masks import causal_mask
 from .self_attention import scaled_dot_product_attention
 
 # %% auto #0
-__all__ = ['split_heads', 'merge_heads', 'MultiHeadAttention', 'fused_attention', 'unpack_state', 'pack_state']
+__all__ = ['split_heads', 'merge_heads', 'share_heads', 'MultiHeadAttention', 'fused_attention', 'unpack_state', 'pack_state']
 
 # %% ../nbs/05_multi_head_attention.ipynb #split-fn
 def split_heads(
@@ -53,6 +54,18 @@ def _for_heads(mask: Tensor | None, shape: tuple[int, ...]) -> Tensor | None:
         expect_mask(mask, shape)
     return mask
 
+# %% ../nbs/05_multi_head_attention.ipynb #share-fn
+def share_heads(
+    x: Tensor,  # keys or values, (..., n_kv_heads, n, d_head)
+    n_heads: int,  # heads of queries, h, a multiple of n_kv_heads
+) -> Tensor:  # (..., h, n, d_head), where neighbouring heads hold the same
+    "Repeat each head of keys or values for the group of query heads that shares it. Ainslie et al. 2023."
+    expect_tensors(x=x)
+    if x.ndim < 3:
+        raise ValueError(f"x: expected shape (..., n_kv_heads, n, d_head); got {tuple(x.shape)}")
+    expect_groups(n_heads, x.shape[-3])
+    return x if x.shape[-3] == n_heads else x.repeat_interleave(n_heads // x.shape[-3], dim=-3)
+
 # %% ../nbs/05_multi_head_attention.ipynb #layer-class
 class MultiHeadAttention(nn.Module):
     "Multi-head attention, self or cross. Vaswani et al. 2017, section 3.2.2."
@@ -63,16 +76,24 @@ class MultiHeadAttention(nn.Module):
         n_heads: int,  # how many heads share that width
         bias: bool = True,  # add a learned constant in each of the four projections?
         dropout: float = 0.0,  # share of the weights to drop in training
+        n_kv_heads: int | None = None,  # heads of keys and values, a divisor of n_heads; default n_heads
+        d_head: int | None = None,  # width of a head; default d_model / n_heads
+        positions: Callable[[Tensor, Tensor], Tensor] | None = None,  # turns rows (..., h, n, d_head) by their places (..., n)
     ):
         super().__init__()
-        expect_heads(d_model, n_heads)
+        if d_head is None:
+            expect_heads(d_model, n_heads)
+            d_head = d_model // n_heads
+        n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
+        expect_sizes(d_model=d_model, d_head=d_head)
+        expect_groups(n_heads, n_kv_heads)
         expect_share(dropout=dropout)
         expect_flags(bias=bias)
-        self.n_heads, self.dropout = n_heads, dropout
-        self.q_proj = nn.Linear(d_model, d_model, bias=bias)
-        self.k_proj = nn.Linear(d_model, d_model, bias=bias)
-        self.v_proj = nn.Linear(d_model, d_model, bias=bias)
-        self.out_proj = nn.Linear(d_model, d_model, bias=bias)
+        self.n_heads, self.n_kv_heads, self.dropout, self.positions = n_heads, n_kv_heads, dropout, positions
+        self.q_proj = nn.Linear(d_model, n_heads * d_head, bias=bias)
+        self.k_proj = nn.Linear(d_model, n_kv_heads * d_head, bias=bias)
+        self.v_proj = nn.Linear(d_model, n_kv_heads * d_head, bias=bias)
+        self.out_proj = nn.Linear(n_heads * d_head, d_model, bias=bias)
 
     def forward(
         self,
@@ -81,20 +102,33 @@ class MultiHeadAttention(nn.Module):
         mask: Tensor | None = None,  # boolean, True = may attend: (n_q, n_k), (b, n_q, n_k) or (b, h, n_q, n_k)
         causal: bool = False,  # hide the future too; the last query stands at the last key
         need_weights: bool = False,  # return the weights? PyTorch's fused kernels are used if not
+        cache: Any = None,  # keys and values of the words before, a KVCache; it is filled, and hides the future
     ) -> tuple[Tensor, Tensor | None]:  # out (b, n_q, d_model); weights (b, h, n_q, n_k) or None
         "Attend from `x` to `memory` with every head."
         memory = x if memory is None else memory
         expect_inputs(x, memory, self.q_proj)
         expect_flags(causal=causal, need_weights=need_weights)
-        projected = self.q_proj(x), self.k_proj(memory), self.v_proj(memory)
-        q, k, v = (split_heads(t, self.n_heads) for t in projected)
+        q, k, v = self._project(x, memory, cache)
         mask = _for_heads(mask, (*q.shape[:-1], k.shape[-2]))
+        if cache is not None:
+            mask, causal = _both(mask, cache.visible(q.shape[-2])), False
+        k, v = share_heads(k, self.n_heads), share_heads(v, self.n_heads)
         dropout_p = self.dropout if self.training else 0.0
         if not need_weights:
             return self.out_proj(merge_heads(fused_attention(q, k, v, mask, causal, dropout_p))), None
         mask = _and_causal(mask, q, k) if causal else mask
         context, weights = scaled_dot_product_attention(q, k, v, mask, dropout_p)
         return self.out_proj(merge_heads(context)), weights
+
+    def _project(self, x: Tensor, memory: Tensor, cache: Any) -> tuple[Tensor, Tensor, Tensor]:
+        "Queries, keys and values of every head, turned by their places, after those that the cache holds."
+        q = split_heads(self.q_proj(x), self.n_heads)
+        k, v = (split_heads(t, self.n_kv_heads) for t in (self.k_proj(memory), self.v_proj(memory)))
+        if self.positions is not None:
+            start = 0 if cache is None else cache.lengths[:, None, None]
+            q = self.positions(q, start + torch.arange(-q.shape[-2], 0, device=q.device) + k.shape[-2])
+            k = self.positions(k, start + torch.arange(k.shape[-2], device=k.device))
+        return (q, k, v) if cache is None else (q, *cache.append(k, v))
 
     if TYPE_CHECKING:
         __call__ = forward  # so that `layer(x)` is typed as `forward` is
@@ -114,7 +148,9 @@ class MultiHeadAttention(nn.Module):
         return new.train(layer.training)
 
     def to_torch(self) -> nn.MultiheadAttention:  # same weights, type, device and mode; batch_first=True
-        "Copy this layer into a torch.nn.MultiheadAttention."
+        "Copy this layer into a torch.nn.MultiheadAttention; ValueError if PyTorch's cannot do what it does."
+        if self.positions is not None or {p.weight.shape[0] for p in (self.q_proj, self.k_proj)} != {self.q_proj.in_features}:
+            raise ValueError("layer: expected one without positions, n_kv_heads and d_head; got one of them")
         d_model, has_bias = self.q_proj.in_features, self.q_proj.bias is not None
         layer = nn.MultiheadAttention(d_model, self.n_heads, self.dropout, has_bias, batch_first=True)
         layer.to(self.q_proj.weight).load_state_dict(pack_state(self.state_dict()))
@@ -128,18 +164,28 @@ def fused_attention(
     mask: Tensor | None = None,  # boolean, True = may attend; broadcasts to (..., n_q, n_k)
     causal: bool = False,  # hide the future too; the last query stands at the last key
     dropout_p: float = 0.0,  # share of the weights to drop; pass 0 in evaluation
+    scale: float | None = None,  # every score is multiplied by this; default 1 / √d_k
+    bias: Tensor | None = None,  # added to the scores; broadcasts to (..., n_q, n_k)
 ) -> Tensor:  # context, (..., n_q, d_v)
     "Attend through torch.nn.functional.scaled_dot_product_attention, which need not store the weights."
     expect_qkv(q, k, v)
     expect_share(dropout_p=dropout_p)
     expect_flags(causal=causal)
-    n_q, n_k = q.shape[-2], k.shape[-2]
     if mask is not None:
-        expect_mask(mask, (*q.shape[:-1], n_k))
-        mask = torch.atleast_2d(mask)
-    if causal and (mask is not None or n_q != n_k):
+        expect_mask(mask, (*q.shape[:-1], k.shape[-2]))
+    if causal and (mask is not None or bias is not None or q.shape[-2] != k.shape[-2]):
         mask, causal = _and_causal(mask, q, k), False
-    return F.scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal=causal)
+    if bias is not None:
+        expect_score_bias(bias, (*q.shape[:-1], k.shape[-2]))
+        bias = bias.to(q.dtype)
+        mask = bias if mask is None else torch.where(mask, bias, float("-inf"))
+    mask = mask if mask is None else torch.atleast_2d(mask)
+    return F.scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal=causal, scale=scale)
+
+
+def _both(mask: Tensor | None, other: Tensor | None) -> Tensor | None:
+    "What both masks allow; None allows all."
+    return other if mask is None else mask if other is None else mask & other
 
 
 def _and_causal(mask: Tensor | None, q: Tensor, k: Tensor) -> Tensor:

@@ -11,12 +11,13 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch import Tensor
 
-from .tools.guards import expect_flags, expect_inputs, expect_qkv, expect_scale, expect_share, expect_sizes
+from .tools.guards import (
+    expect_flags, expect_inputs, expect_mask, expect_qkv, expect_scale, expect_score_bias, expect_share, expect_sizes)
 from .naive_attention import at_least_float32
 from .softmax import masked_softmax
 
 # %% auto #0
-__all__ = ['attention_scores', 'scaled_dot_product_attention', 'SelfAttention']
+__all__ = ['attention_scores', 'add_bias', 'scaled_dot_product_attention', 'SelfAttention']
 
 # %% ../nbs/03_self_attention.ipynb #scores-fn
 def attention_scores(
@@ -30,6 +31,22 @@ def attention_scores(
     expect_scale(scale)
     return (q * scale) @ k.mT
 
+# %% ../nbs/03_self_attention.ipynb #bias-fn
+def add_bias(
+    scores: Tensor,  # (..., n_q, n_k)
+    bias: Tensor | None,  # added to them; broadcasts to (..., n_q, n_k); None adds nothing
+    mask: Tensor | None,  # boolean, True = may attend
+) -> tuple[Tensor, Tensor | None]:  # scores with their bias; the mask without what a bias of -inf forbids
+    "Add a bias to scores; where it is minus infinity, it forbids, as a mask does."
+    if bias is None:
+        return scores, mask
+    expect_score_bias(bias, scores.shape)
+    allowed = bias > float("-inf")
+    if mask is not None:
+        expect_mask(mask, scores.shape)
+        allowed = allowed & mask
+    return scores + bias, allowed
+
 # %% ../nbs/03_self_attention.ipynb #sdpa-fn
 def scaled_dot_product_attention(
     q: Tensor,  # queries, (..., n_q, d_k)
@@ -38,13 +55,15 @@ def scaled_dot_product_attention(
     mask: Tensor | None = None,  # boolean, True = may attend; broadcasts to (..., n_q, n_k)
     dropout_p: float = 0.0,  # share of the weights to drop, from 0 to 1; pass 0 in evaluation
     scale: float | None = None,  # every score is multiplied by this; default 1 / √d_k
+    bias: Tensor | None = None,  # added to the scores; broadcasts to (..., n_q, n_k)
 ) -> tuple[Tensor, Tensor]:  # context (..., n_q, d_v); weights before dropout (..., n_q, n_k)
     "Attend: softmax(q kᵀ / √d_k) v. Vaswani et al. 2017, equation 1."
     expect_qkv(q, k, v)
     expect_share(dropout_p=dropout_p)
     dtype = q.dtype
     q, k, v = (at_least_float32(t) for t in (q, k, v))
-    weights = masked_softmax(attention_scores(q, k, scale), mask)
+    scores, mask = add_bias(attention_scores(q, k, scale), bias, mask)
+    weights = masked_softmax(scores, mask)
     context = F.dropout(weights, dropout_p) @ v
     return context.to(dtype), weights.to(dtype)
 

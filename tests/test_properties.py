@@ -502,7 +502,7 @@ CASES = {
     "MultiHeadAttention": Case(lambda **a: shapes_of(nb.MultiHeadAttention(**a)), sizes.flatmap(lambda h: args(
         d_model=sizes.map(lambda d: d * h), n_heads=st.just(h), bias=st.booleans(), dropout=shares)), sized_heads),
     "MultiHeadAttention.forward": Case(nb.MultiHeadAttention.forward, layer_calls(heads=True), right_layer, "x",
-                                       fixed=("self",)),
+                                       fixed=("self",), finite=True),
     "MultiHeadAttention.from_torch": Case(lambda layer: layer_facts(nb.MultiHeadAttention.from_torch(layer)),
                                           torch_layers(), only_torch),
     "MultiHeadAttention.to_torch": Case(

@@ -17,9 +17,10 @@ import torch.nn as nn
 from torch import Tensor
 
 # %% auto #0
-__all__ = ['expect_sizes', 'expect_share', 'expect_scale', 'expect_flags', 'expect_heads', 'whole_numbers', 'real_row',
-           'expect_text', 'word_list', 'expect_tensors', 'expect_numbers', 'expect_floats', 'expect_float_type',
-           'expect_dim', 'expect_qkv', 'expect_inputs', 'expect_mask', 'expect_bias', 'expect_device']
+__all__ = ['expect_sizes', 'expect_share', 'expect_scale', 'expect_flags', 'expect_heads', 'expect_groups', 'whole_numbers',
+           'real_row', 'expect_text', 'word_list', 'expect_tensors', 'expect_numbers', 'expect_floats',
+           'expect_float_type', 'expect_dim', 'expect_qkv', 'expect_inputs', 'expect_mask', 'expect_score_bias',
+           'expect_bias', 'expect_device']
 
 # %% ../../nbs/tools/guards.ipynb #kind
 __tracebackhide__ = True  # pytest shows where a guard was called, not the guard
@@ -105,6 +106,16 @@ def expect_heads(
     expect_sizes(d_model=d_model, n_heads=n_heads)
     if d_model % n_heads:
         raise ValueError(f"d_model: expected a multiple of n_heads = {n_heads}; got {d_model}")
+
+
+def expect_groups(
+    n_heads: int,  # heads of queries
+    n_kv_heads: int,  # heads of keys and values, shared by groups of equal size
+) -> None:
+    "Raise TypeError or ValueError unless the heads of queries can be shared out evenly among those of keys."
+    expect_sizes(n_heads=n_heads, n_kv_heads=n_kv_heads)
+    if n_heads % n_kv_heads:
+        raise ValueError(f"n_heads: expected a multiple of n_kv_heads = {n_kv_heads}; got {n_heads}")
 
 # %% ../../nbs/tools/guards.ipynb #whole-fn
 def whole_numbers(
@@ -274,6 +285,15 @@ def expect_mask(
     if mask.ndim > len(shape) or not fits:
         raise ValueError(f"{name}: expected a shape that broadcasts to that of the scores, {tuple(shape)}; "
                          f"got {tuple(mask.shape)}")
+
+
+def expect_score_bias(
+    bias: Tensor,  # numbers that are added to the scores
+    shape: Sequence[int],  # shape of the scores, (..., n_q, n_k)
+) -> None:
+    "Raise TypeError unless `bias` is floating, ValueError unless it broadcasts to `shape`."
+    expect_floats(bias=bias)
+    expect_mask(torch.ones((), dtype=torch.bool, device=bias.device).expand(bias.shape), shape, "bias")
 
 
 def expect_bias(
