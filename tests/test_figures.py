@@ -42,6 +42,7 @@ FIGURES = {
     "dim": Figure("02_softmax.html", "fig-dim-see-show", {("radio", "softmax"): 2}),
     "width": Figure("03_self_attention.html", "fig-why-saturate-show", {("slider", "width"): 11}),
     "steps": Figure("03_self_attention.html", "fig-explore-show", {("radio", "sentence"): 2, ("slider", "query"): 6}),
+    "longer": Figure("03_self_attention.html", "fig-longer-show", {("slider", "rows ×"): 9}),
     "mask": Figure("04_masks.html", "fig-empty-show", {("radio", "mask"): 4}),
     "head": Figure("05_multi_head_attention.html", "fig-heads-four-show", {("radio", "head"): 4}),
 }
@@ -96,6 +97,20 @@ def test_data_of_temperature():
     assert_close(column(data["curve"], "entropy", 13), entropy, **EXACT)
     for lines, T, h in zip(notes("temperature"), at.flatten().tolist(), entropy.tolist(), strict=True):
         assert lines == [f"T = {T:g}", f"entropy {h:.2f} nats, of at most ln 6 = {math.log(6):.2f}"]
+
+
+def test_data_of_longer():
+    words, x = journey()
+    data = sets("longer")
+    assert [(c["step"], c["query"], c["key"]) for c in data["cells"]] == list(product(range(9), words, words))
+    for step in range(9):
+        rows = step * x.double()
+        weights = torch.softmax(rows @ rows.T / math.sqrt(3), -1)
+        mine = [c for c in data["cells"] if c["step"] == step]
+        assert {c["position"] for c in mine} == {f"rows × {step}"}
+        assert_close(column(mine, "value", 6, 6), weights, atol=6e-4, rtol=0)
+        top = f"largest weight {weights.max():.2f}; even shares would be {1 / 6:.2f}"
+        assert notes("longer")[step] == [f"rows × {step}", top]
 
 
 def test_data_of_dim():
@@ -234,6 +249,9 @@ def test_tables_hold_the_numbers(name):
             lines = [*filter(same, data["steps"]), *filter(same, data["sums"])]
             assert cells(tables[f"{note['sentence']}, {note['query']}"]) == [
                 short(line.get(column)) for line in lines for column in columns]
+    elif name == "longer":
+        for step in range(9):
+            assert cells(tables[f"rows × {step}"]) == [short(c["value"]) for c in data["cells"] if c["step"] == step]
     else:
         kind, value = {"dim": ("softmax", "value"), "mask": ("mask", "weight"), "head": ("head", "value")}[name]
         for note in data["notes"]:
@@ -266,7 +284,7 @@ def expected(name: str, at: tuple[int, ...]) -> list[str]:
         return [minus(s["weight"]) for s in mine] + [
             minus(line[f]) for fields in groups for line in lines for f in fields] + [
             minus(total[f]) for f in ("weight", *parts)]
-    kind = {"dim": "softmax", "mask": "mask", "head": "head"}[name]
+    kind = {"dim": "softmax", "mask": "mask", "head": "head", "longer": "step"}[name]
     state = list(dict.fromkeys(n[kind] for n in data["notes"]))[at[0]]
     part = lambda name: [r for r in data[name] if r[kind] == state]
     if name == "mask":
