@@ -1171,6 +1171,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                 'attention_nb/multi_head_attention.py'),
                                                    'attention_nb.multi_head_attention._for_heads': ( 'multi_head_attention.html#_for_heads',
                                                                                                      'attention_nb/multi_head_attention.py'),
+                                                   'attention_nb.multi_head_attention._with_weights': ( 'multi_head_attention.html#_with_weights',
+                                                                                                        'attention_nb/multi_head_attention.py'),
                                                    'attention_nb.multi_head_attention.fused_attention': ( 'multi_head_attention.html#fused_attention',
                                                                                                           'attention_nb/multi_head_attention.py'),
                                                    'attention_nb.multi_head_attention.merge_heads': ( 'multi_head_attention.html#merge_heads',

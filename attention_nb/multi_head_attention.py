@@ -17,7 +17,7 @@ from .tools.guards import (
     expect_flags, expect_groups, expect_heads, expect_inputs, expect_mask, expect_qkv, expect_score_bias, expect_share,
     expect_sizes, expect_tensors)
 from .masks import causal_mask
-from .self_attention import scaled_dot_product_attention
+from .naive_attention import at_least_float32
 
 # %% auto #0
 __all__ = ['split_heads', 'merge_heads', 'share_heads', 'MultiHeadAttention', 'fused_attention', 'unpack_state', 'pack_state']
@@ -54,6 +54,17 @@ def _for_heads(mask: Tensor | None, shape: tuple[int, ...]) -> Tensor | None:
         expect_mask(mask, shape)
     return mask
 
+
+def _both(mask: Tensor | None, other: Tensor | None) -> Tensor | None:
+    "What both masks allow; None allows all."
+    return other if mask is None else mask if other is None else mask & other
+
+
+def _and_causal(mask: Tensor | None, q: Tensor, k: Tensor) -> Tensor:
+    "What `mask` allows, without the future."
+    triangle = causal_mask(q.shape[-2], k.shape[-2], q.device)
+    return triangle if mask is None else triangle & mask
+
 # %% ../nbs/05_multi_head_attention.ipynb #share-fn
 def share_heads(
     x: Tensor,  # keys or values, (..., n_kv_heads, n, d_head)
@@ -65,6 +76,26 @@ def share_heads(
         raise ValueError(f"x: expected shape (..., n_kv_heads, n, d_head); got {tuple(x.shape)}")
     expect_groups(n_heads, x.shape[-3])
     return x if x.shape[-3] == n_heads else x.repeat_interleave(n_heads // x.shape[-3], dim=-3)
+
+# %% ../nbs/05_multi_head_attention.ipynb #kept-fn
+def _with_weights(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, dropout_p: float
+) -> tuple[Tensor, Tensor]:
+    "Context and weights as `scaled_dot_product_attention` gives them."
+    allowed = _and_causal(mask, q, k) if causal else mask
+    dtype, (q, k, v) = q.dtype, (at_least_float32(t) for t in (q, k, v))
+    scores = at_least_float32((q * q.shape[-1] ** -0.5) @ k.mT)
+    empty = None
+    if allowed is not None:
+        if mask is not None or q.shape[-2] > k.shape[-2]:  # a causal mask alone leaves every query its own word
+            empty = ~allowed.any(-1, keepdim=True)
+            allowed = allowed | empty
+        with torch.no_grad():  # softmax itself gives what is forbidden the gradient 0
+            scores.masked_fill_(~allowed, float("-inf"))
+    weights = scores.softmax(-1)
+    weights = weights if empty is None else weights.masked_fill(empty, 0)
+    context = F.dropout(weights, dropout_p) @ v
+    return context.to(dtype), weights.to(dtype)
 
 # %% ../nbs/05_multi_head_attention.ipynb #layer-class
 class MultiHeadAttention(nn.Module):
@@ -116,8 +147,7 @@ class MultiHeadAttention(nn.Module):
         dropout_p = self.dropout if self.training else 0.0
         if not need_weights:
             return self.out_proj(merge_heads(fused_attention(q, k, v, mask, causal, dropout_p))), None
-        mask = _and_causal(mask, q, k) if causal else mask
-        context, weights = scaled_dot_product_attention(q, k, v, mask, dropout_p)
+        context, weights = _with_weights(q, k, v, mask, causal, dropout_p)
         return self.out_proj(merge_heads(context)), weights
 
     def _project(self, x: Tensor, memory: Tensor, cache: Any) -> tuple[Tensor, Tensor, Tensor]:
@@ -181,17 +211,6 @@ def fused_attention(
         mask = bias if mask is None else torch.where(mask, bias, float("-inf"))
     mask = mask if mask is None else torch.atleast_2d(mask)
     return F.scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal=causal, scale=scale)
-
-
-def _both(mask: Tensor | None, other: Tensor | None) -> Tensor | None:
-    "What both masks allow; None allows all."
-    return other if mask is None else mask if other is None else mask & other
-
-
-def _and_causal(mask: Tensor | None, q: Tensor, k: Tensor) -> Tensor:
-    "What `mask` allows, without the future."
-    triangle = causal_mask(q.shape[-2], k.shape[-2], q.device)
-    return triangle if mask is None else triangle & mask
 
 # %% ../nbs/05_multi_head_attention.ipynb #torch-state-fns
 def unpack_state(
