@@ -9,7 +9,7 @@ READY := .venv/.ready
 .DEFAULT_GOAL := help
 # The steps of `docs` follow each other, also under `make -j`.
 .NOTPARALLEL:
-.PHONY: help docs page test book lab serve chapter prepare export outputs pages card hooks constraints oldest newest mutants mutants-full clean
+.PHONY: help docs page test book lab serve chapter prepare export outputs pages card hooks constraints oldest newest mutants mutants-full bench clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z -]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -77,6 +77,15 @@ mutants-full: mutants  ## and that the notebooks' own checks do, mutant by mutan
 
 .venv/.mutants: mutants/requirements.txt $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --requirement $<
+	@touch $@
+
+bench: $(READY) .venv/.bench  ## measure our layers beside those of other packages, in one run (minutes)
+	$(BIN)/python -m benchmarks.run $(BENCH)
+
+# llms-from-scratch asks for TensorFlow, which its attention does not need.
+.venv/.bench: benchmarks/requirements.txt $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --requirement $<
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llms-from-scratch==1.0.19
 	@touch $@
 
 clean:  ## remove the environment and scratch files

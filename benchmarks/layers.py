@@ -1,0 +1,87 @@
+"""Whole attention layers, causal, as people would take them from a package, held to one input."""
+from collections.abc import Callable
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from attention_nb import MultiHeadAttention, causal_mask
+from torch import Tensor
+
+Layer = Callable[[Tensor], Tensor]
+SHAPES = ((8, 256, 512, 8), (1, 1024, 768, 12), (1, 4096, 512, 8))  # b, n, d_model, heads
+REFERENCE = "minimal fused layer"
+
+
+class Minimal(nn.Module):
+    "One matrix for queries, keys and values, PyTorch's fused kernel, one projection out: nothing could be left away."
+
+    def __init__(self, d_model: int, n_heads: int):
+        super().__init__()
+        self.n_heads = n_heads
+        self.qkv, self.out = nn.Linear(d_model, 3 * d_model), nn.Linear(d_model, d_model)
+
+    def heads(self, x: Tensor) -> Tensor:
+        return self.qkv(x).unflatten(-1, (3, self.n_heads, -1)).movedim(-3, 0).transpose(-3, -2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        context = F.scaled_dot_product_attention(*self.heads(x), is_causal=True)
+        return self.out(context.transpose(-3, -2).flatten(-2))
+
+
+class Textbook(Minimal):
+    "Scores, `masked_fill`, softmax, as textbooks write them; the weights are there to be returned."
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.heads(x)
+        scores = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(~causal_mask(x.shape[-2]), float("-inf"))
+        return self.out((scores.softmax(-1) @ v).transpose(-3, -2).flatten(-2))
+
+
+def ours(need_weights: bool) -> Callable[[int, int, int], Layer]:
+    def make(n: int, d_model: int, n_heads: int) -> Layer:
+        layer = MultiHeadAttention(d_model, n_heads)
+        return lambda x: layer(x, causal=True, need_weights=need_weights)[0]
+    return make
+
+
+def pytorch(need_weights: bool) -> Callable[[int, int, int], Layer]:
+    def make(n: int, d_model: int, n_heads: int) -> Layer:
+        layer, future = nn.MultiheadAttention(d_model, n_heads, batch_first=True), ~causal_mask(n)
+        return lambda x: layer(x, x, x, attn_mask=future, is_causal=True, need_weights=need_weights)[0]
+    return make
+
+
+def x_transformers(n: int, d_model: int, n_heads: int) -> Layer:
+    from x_transformers.x_transformers import Attention
+    return Attention(d_model, dim_head=d_model // n_heads, heads=n_heads, causal=True, flash=True)
+
+
+def llms_from_scratch(n: int, d_model: int, n_heads: int) -> Layer:
+    from llms_from_scratch.ch03 import MultiHeadAttention as Layer
+    return Layer(d_model, d_model, n, 0.0, n_heads)
+
+
+def transformers(kernel: str) -> Callable[[int, int, int], Layer]:
+    def make(n: int, d_model: int, n_heads: int) -> Layer:
+        from transformers import GPT2Config
+        from transformers.models.gpt2.modeling_gpt2 import GPT2Attention
+        config = GPT2Config(n_embd=d_model, n_head=n_heads, n_positions=n, attn_pdrop=0.0, resid_pdrop=0.0,
+                            attn_implementation=kernel)
+        layer, allowed = GPT2Attention(config, layer_idx=0), causal_mask(n)[None, None]
+        bias = None if kernel == "sdpa" else torch.zeros(allowed.shape).masked_fill(~allowed, torch.finfo(torch.float32).min)
+        return lambda x: layer(x, attention_mask=bias)[0]
+    return make
+
+
+CONTENDERS = {
+    False: {"attention_nb": ours(False), REFERENCE: lambda n, d, h: Minimal(d, h), "nn.MultiheadAttention": pytorch(False),
+            "x-transformers": x_transformers, "transformers (GPT-2, sdpa)": transformers("sdpa")},
+    True: {"attention_nb": ours(True), REFERENCE: lambda n, d, h: Minimal(d, h), "nn.MultiheadAttention": pytorch(True),
+           "masked_fill and softmax": lambda n, d, h: Textbook(d, h), "llms-from-scratch": llms_from_scratch,
+           "transformers (GPT-2, eager)": transformers("eager")},
+}
+
+
+def operations(b: int, n: int, d_model: int, n_heads: int) -> int:
+    "Multiplications and additions of a forward pass: four projections, and half of the two products of a causal matrix."
+    return 2 * b * (4 * n * d_model**2 + n**2 * d_model)

@@ -1,0 +1,43 @@
+"""Side by side in one process: every contender once a round, in another order each time, compared within the round."""
+import random
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+Run = Callable[[], object]
+
+
+class Ratio(NamedTuple):
+    "How long a contender takes, as a multiple of the reference: the median of the rounds, and its middle half."
+    median: float
+    low: float
+    high: float
+    seconds: float  # median time of one run
+
+
+def seconds(run: Run, clock: Callable[[], float] = time.perf_counter) -> float:
+    "How long one run takes."
+    start = clock()
+    run()
+    return clock() - start
+
+
+def rounds(runs: Mapping[str, Run], n: int, clock: Callable[[], float] = time.perf_counter) -> Iterator[dict[str, float]]:
+    "Time every contender once a round, `n` times, after one round that does not count."
+    order, rng = list(runs), random.Random(0)
+    for i in range(n + 1):
+        rng.shuffle(order)
+        timed = {name: seconds(runs[name], clock) for name in order}
+        if i:
+            yield timed
+
+
+def ratios(timed: list[dict[str, float]], reference: str) -> dict[str, Ratio]:
+    "Compare each contender with the reference of the same round: what slows the machine slows both."
+    found = {}
+    for name in timed[0]:
+        paired = sorted(one[name] / one[reference] for one in timed)
+        low, _, high = statistics.quantiles(paired, n=4) if len(paired) > 1 else paired * 3
+        found[name] = Ratio(statistics.median(paired), low, high, statistics.median(one[name] for one in timed))
+    return found

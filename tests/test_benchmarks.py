@@ -1,0 +1,67 @@
+"""The benchmarks: what they compute from the clock, and that every contender does the same work. No test looks at a clock."""
+import json
+
+import pytest
+import torch
+from attention_nb.tools.testing import assert_close
+from benchmarks import layers
+from benchmarks.measure import ratios, rounds
+from benchmarks.run import main, made
+
+
+def test_ratios_are_of_one_round():
+    "A machine that becomes ten times slower changes no ratio; the first round does not count."
+    now, slower = [0.0], [1.0]
+    costs = {"reference": 2.0, "twice": 4.0, "half": 1.0}
+
+    def run(name):
+        def spend():
+            now[0] += costs[name] * slower[0]
+        return spend
+
+    timed = []
+    for one in rounds({name: run(name) for name in costs}, 5, clock=lambda: now[0]):
+        timed.append(one)
+        slower[0] *= 10
+    assert len(timed) == 5
+    found = ratios(timed, "reference")
+    for name, cost in costs.items():
+        assert found[name][:3] == pytest.approx([cost / 2] * 3)
+    assert found["twice"].seconds == pytest.approx(4.0 * 100)
+
+
+@pytest.mark.parametrize("weights", [False, True])
+def test_contenders_are_causal_layers(weights):
+    "Each gives rows of the right shape, and none that know of the words behind them."
+    torch.manual_seed(0)
+    b, n, d_model, n_heads = 2, 7, 24, 3
+    x = torch.randn(b, n, d_model)
+    other = torch.cat([x[:, :4], torch.randn(b, 3, d_model)], dim=1)
+    contenders = made(weights, n, d_model, n_heads)
+    assert {"attention_nb", layers.REFERENCE} < set(contenders)
+    for name, layer in contenders.items():
+        out, changed = layer(x), layer(other)
+        assert out.shape == x.shape, name
+        assert_close(out[:, :4], changed[:, :4], msg=f"{name} looks ahead")
+        assert (out[:, 4:] - changed[:, 4:]).abs().max() > 1e-3, name
+
+
+def test_textbook_and_minimal_agree():
+    "With the same weights the slow form and the fused one give the same."
+    torch.manual_seed(0)
+    minimal, textbook = layers.Minimal(24, 3), layers.Textbook(24, 3)
+    textbook.load_state_dict(minimal.state_dict())
+    x = torch.randn(2, 7, 24)
+    assert_close(textbook(x), minimal(x))
+
+
+def test_make_bench_writes_what_the_page_reads(tmp_path, capsys):
+    "One small shape; the file is named after the machine."
+    path = main(["--shape", "1", "5", "12", "3", "--rounds", "2", "--to", str(tmp_path), "--name", "My machine, 2!"])
+    assert path == tmp_path / "my-machine-2.json"
+    found = json.loads(path.read_text(encoding="utf-8"))
+    assert {"processor", "threads", "versions", "date", "ceiling"} <= set(found["machine"])
+    assert {(row["weights"], row["backward"]) for row in found["layers"]} == {(w, b) for w in (False, True) for b in (False, True)}
+    for row in found["layers"]:
+        assert row["shape"] == [1, 5, 12, 3] and row["low"] <= row["median"] <= row["high"]
+    assert "GFLOP/s" in capsys.readouterr().err
