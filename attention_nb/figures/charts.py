@@ -24,6 +24,9 @@ __all__ = ['heatmap', 'bars', 'head_grid', 'lines', 'softmax_slider', 'scale_sli
 
 # %% ../../nbs/figures/charts.ipynb #helpers
 BLUE = "#4c78a8"  # readable on white and on near-black
+PURPLE = "#8e5bd0"  # the hue of weights, as in the drawings
+ORANGE = "#f58518"  # what is chosen, and negative numbers
+SHADES = dict(linear=[0.03, 0.65], sqrt=[0.03, 0.5])  # print is readable on them, in light and dark
 # Print in the colour of the axis labels, whatever the theme: a fill given by Vega-Lite would be black in all.
 PRINT = dict(style="guide-label", filled=False, stroke="transparent")
 # A chart does not know the page that shows it: what is no data takes the colour of the text around it, and changes with
@@ -74,6 +77,13 @@ def _cells(weights: Tensor, rows: Sequence[str], cols: Sequence[str]) -> list[di
             for r, line in zip(_labels(rows), values) for c, v in zip(_labels(cols), line)]
 
 
+def _tint(top: float) -> dict[str, Any]:
+    "Zero is the colour of paper; larger numbers are darker, negative ones have another hue. It reads `size`, their amount."
+    alt = _altair()
+    return dict(opacity=alt.Opacity("size:Q", legend=None, scale=alt.Scale(domain=[0, top], range=SHADES["linear"])),
+                color=alt.condition("datum.value < 0", alt.value(ORANGE), alt.value(PURPLE)))
+
+
 def _layers(low: float, high: float, digits: int = 2, step: int = 42, legend: str = "weight",
             row_title: str = "query", col_title: str = "key", orient: str = "top") -> alt.LayerChart:
     "Coloured cells with their values printed on them; the data is added by the caller."
@@ -83,13 +93,8 @@ def _layers(low: float, high: float, digits: int = 2, step: int = 42, legend: st
         y=alt.Y("query:N", sort=None, title=row_title),
         tooltip=[alt.Tooltip("query:N", title=row_title), alt.Tooltip("key:N", title=col_title),
                  alt.Tooltip("value:Q", title=legend)])
-    colour = alt.Color("value:Q", title=legend, legend=None,
-                       scale=alt.Scale(scheme="viridis", domain=[low, high]))
-    dark = alt.datum.value < low + 0.45 * (high - low)  # viridis is dark there: white print is readable
-    text = base.mark_text(fontSize=11).encode(
-        text=alt.Text("value:Q", format=f".{digits}f"),
-        color=alt.condition(dark, alt.value("white"), alt.value("black")))
-    cells = base.mark_rect().encode(color=colour)
+    cells = base.transform_calculate(size="abs(datum.value)").mark_rect().encode(**_tint(max(abs(low), abs(high))))
+    text = base.mark_text(fontSize=11, **PRINT).encode(text=alt.Text("value:Q", format=f".{digits}f"))
     return alt.layer(cells, text).properties(width=alt.Step(step), height=alt.Step(30))
 
 # %% ../../nbs/figures/charts.ipynb #heatmap-fn
@@ -131,7 +136,7 @@ def bars(
         x=alt.X("value:Q", title=legend, axis=alt.Axis(labelSeparation=8)),
         y=alt.Y("key:N", sort=None, title=None), tooltip=["key:N", "value:Q"])
     text = base.mark_text(align="left", dx=4, **PRINT).encode(text=alt.Text("value:Q", format=f".{digits}f"))
-    both = alt.layer(base.mark_bar(color=BLUE), text).properties(width=320, height=alt.Step(24))
+    both = alt.layer(base.mark_bar(color=PURPLE), text).properties(width=320, height=alt.Step(24))
     return _shown(both, title, f"{len(rows)} horizontal bars.")
 
 # %% ../../nbs/figures/charts.ipynb #heads-fn
@@ -183,7 +188,6 @@ def lines(
     return _shown(chart, title, f"{y_title} against {x_title}, lines: {', '.join(ys)}.")
 
 # %% ../../nbs/figures/charts.ipynb #respond-helpers
-ORANGE = "#f58518"  # what is chosen, and negative numbers
 MARGIN = 52  # pixels kept for the labels of the rows
 
 
@@ -247,7 +251,7 @@ def _half_bars(data: str, field: str, top: float, axis: Any) -> alt.LayerChart:
     base = alt.Chart(alt.NamedData(data)).encode(
         x=alt.X(f"{field}:Q", axis=None, scale=alt.Scale(domain=[0, top])),
         y=alt.Y("key:N", sort=None, title=None, axis=axis))
-    bars = base.mark_bar(color=BLUE, height=18)
+    bars = base.mark_bar(color=PURPLE, height=18)
     both = alt.layer(bars, _print(base, field, align="left", dx=4))
     return both.properties(width=95, height=alt.Step(24), title=field)
 
@@ -356,7 +360,7 @@ def scale_slider(
                  scale=alt.Scale(domain=[-limit, limit], nice=False))
     histogram = alt.Chart().mark_bar(color=BLUE, binSpacing=0).encode(
         x=ends, x2="end:Q", y=alt.Y("share:Q", title="share", scale=alt.Scale(domain=[0, tallest]), axis=alt.Axis(format=".0%", **axis)))
-    bars = alt.Chart().mark_bar(color=BLUE).encode(
+    bars = alt.Chart().mark_bar(color=PURPLE).encode(
         x=alt.X("rank:O", title="key, best first", axis=alt.Axis(labelAngle=0)),
         y=alt.Y("weight:Q", title="mean weight", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(**axis)))
     body = alt.concat(_per_kind(histogram, "scores", list(scores), chosen),
@@ -368,7 +372,6 @@ def scale_slider(
 
 # %% ../../nbs/figures/charts.ipynb #attention-explorer-fn
 STEPS = ["score", "÷ √d_k", "weight"]
-SHADES = dict(linear=[0.03, 0.65], sqrt=[0.03, 0.5])  # print is readable on them, in light and dark
 BLANK = dict(orient="top", labelAngle=0, labelFontSize=10)
 
 
@@ -408,7 +411,7 @@ def _framed_weights(n: int, chosen: Any, here: Any) -> alt.LayerChart:
         x=alt.X("key:N", sort=None, title=None, axis=_axis(20, **BLANK)),
         y=alt.Y("query:N", sort=None, title=None, axis=_axis()))
     shade = alt.Opacity("weight:Q", legend=None, scale=alt.Scale(domain=[0, 1], range=SHADES["linear"]))
-    cells = base.mark_rect(color=BLUE).encode(opacity=shade, tooltip=["query:N", "key:N", "weight:Q"])
+    cells = base.mark_rect(color=PURPLE).encode(opacity=shade, tooltip=["query:N", "key:N", "weight:Q"])
     frame = dict(fill=None, stroke=ORANGE, strokeWidth=2.5)
     row = here("steps").mark_rect(**frame).transform_filter(chosen).transform_filter("datum.seen == 0").encode(
         y=alt.Y("query:N", sort=None), x=alt.value(0), x2=alt.value(n * size[0]))
@@ -429,7 +432,7 @@ def _worksheet(parts: list[str], largest: Sequence[float], here: Any) -> alt.Lay
         folded = here(data).transform_fold(names, as_=["step", "value"]).transform_calculate(size="abs(datum.value)")
         base = folded.encode(**place)
         shade = alt.Opacity("size:Q", legend=None, scale=alt.Scale(type=kind, domain=[0, top], range=SHADES[kind]))
-        colour = alt.condition("datum.value < 0", alt.value(ORANGE), alt.value(BLUE))
+        colour = alt.condition("datum.value < 0", alt.value(ORANGE), alt.value(PURPLE))
         return [base.mark_rect().encode(opacity=shade, color=colour), _print(base, "value", **weight)]
 
     score, part = largest
@@ -568,7 +571,7 @@ def mask_chooser(
         return _layered(both, chosen, *sums).properties(title=field + "s")
 
     panels = panel("score", low, max(c["score"] for c in cells)), panel("weight", 0, 1, "sums")
-    body = alt.concat(*panels, columns=2, spacing=24).resolve_scale(color="independent")
+    body = alt.concat(*panels, columns=2, spacing=24).resolve_scale(opacity="independent")
     tables = [dict(data=["cells", "sums"], by=["mask"], row="query", col="key", value="weight")]
     datasets = dict(cells=cells, sums=_sums(weights, rows, "mask", 1, "weight"), notes=notes)
     return _respond(body, [chosen], title, "the scores that are allowed, and the weights with the sums of their rows.",
@@ -590,19 +593,18 @@ def head_chooser(
     notes = [""] * len(names) if notes is None else notes
     _check_labels("notes", notes, len(names))
     cells = _chosen_cells(dict(zip(names, weights)), rows, cols, "head")
-    scale = alt.Scale(scheme="viridis", domain=[0, max(c["value"] for c in cells)])
+    top = max(c["value"] for c in cells)
     head = alt.selection_point(name="head", fields=["head"], value=[{"head": names[0]}], on="rect:click", clear=False,
                                toggle=False, empty=False, bind=alt.binding_radio(options=names, name="head"))
     base = alt.Chart().encode(x=alt.X("key:N", sort=None, axis=None), y=alt.Y("query:N", sort=None, axis=None))
-    colour = alt.Color("value:Q", legend=None, scale=scale)
-    small = base.mark_rect(cursor="pointer").encode(color=colour).add_params(head)
+    small = base.transform_calculate(size="abs(datum.value)").mark_rect(cursor="pointer").encode(**_tint(top)).add_params(head)
     frame = alt.Chart().transform_filter(head).mark_rect(fill=None, stroke=ORANGE, strokeWidth=4).encode(
         x=alt.value(0), x2=alt.value(14 * len(cols)), y=alt.value(0), y2=alt.value(14 * len(rows)))
     header = alt.Header(labelFontWeight="bold", labelPadding=4)
     thumbs = (small + frame).properties(width=alt.Step(14), height=alt.Step(14)).facet(
         facet=alt.Facet("head:N", title=None, sort=names, header=header), data=alt.NamedData("cells"), columns=2,
         spacing=12)
-    large = _layers(0, scale.domain[1], step=42).properties(data=alt.NamedData("cells")).transform_filter(head)
+    large = _layers(0, top, step=42).properties(data=alt.NamedData("cells")).transform_filter(head)
     datasets = dict(cells=cells, notes=[dict(head=name, text=f"{name}\n{note}") for name, note in zip(names, notes)])
     tables = [dict(data=["cells"], by=["head"], row="query", col="key", value="value")]
     return _respond(alt.concat(thumbs, large, columns=2, spacing=30), [head], title,

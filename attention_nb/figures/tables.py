@@ -19,9 +19,14 @@ def table(
     fold: str | None = None,  # hide it behind these words
 ) -> Any:  # shows itself when it is the last value of a cell
     "Lay out rows as an HTML table."
-    from IPython.display import HTML
-    line = lambda tag, cells, more="": "<tr>" + "".join(f"<{tag}{more}>{escape(str(c))}</{tag}>" for c in cells) + "</tr>"
-    body = "".join(line("td", row) for row in rows)
-    scope = ' scope="col"'
-    whole = f"<table><thead>{line('th', head, scope)}</thead><tbody>{body}</tbody></table>"
-    return HTML(f"<details><summary>{escape(fold)}</summary>{whole}</details>" if fold else whole)
+    import IPython.display as show
+    body = "".join(_line("td", row) for row in rows)
+    heads = _line("th", head, ' scope="col"')
+    whole = f"<table><thead>{heads}</thead><tbody>{body}</tbody></table>"
+    html: Any = show.HTML
+    return html(f"<details><summary>{escape(fold)}</summary>{whole}</details>" if fold else whole)
+
+
+def _line(tag: str, cells: Sequence[Any], more: str = "") -> str:
+    "One row, all its cells of one kind."
+    return "<tr>" + "".join(f"<{tag}{more}>{escape(str(cell))}</{tag}>" for cell in cells) + "</tr>"
