@@ -37,6 +37,7 @@ setup(
     keywords=cfg["keywords"].split(),
     project_urls={name: url for name, url in urls.items() if url},
     packages=find_packages(include=["attention_nb", "attention_nb.*"]),
+    py_modules=["pytest_attention_nb"],
     package_data={"attention_nb": ["py.typed"], "attention_nb.figures": ["*.css", "*.js"]},
     python_requires=f">={cfg['min_python']}",
     install_requires=cfg["requirements"].split(),
@@ -44,6 +45,7 @@ setup(
     entry_points={
         "nbdev": ["attention_nb=attention_nb._modidx:d"],
         "console_scripts": ["attention-nb=attention_nb.checks.command_line:main"],
+        "pytest11": ["attention_nb=pytest_attention_nb"],
     },
     classifiers=[
         "Development Status :: 3 - Alpha",

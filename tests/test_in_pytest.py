@@ -32,6 +32,58 @@ def test_no_example():
 '''
 
 
+MARKED = '''
+import pytest
+import torch
+from attention_nb import MultiHeadAttention, check_attention, check_multi_head
+
+
+def unscaled(q, k, v):
+    return torch.softmax(q @ k.mT, -1) @ v
+
+
+@pytest.mark.attention(check_multi_head, MultiHeadAttention(24, 3), d_model=24, n_heads=3)
+@pytest.mark.attention(check_attention, unscaled)
+def test_mine(attention_property):
+    attention_property()
+'''
+
+
+def run_marked(tmp_path, *options: str, text: str = MARKED) -> str:
+    "What pytest says of a file of somebody else's, with the plugin and nothing of this project."
+    (tmp_path / "test_marked.py").write_text(text, encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "pytest_attention_nb",
+               "--color=no", "--strict-markers", "-rs", *options, "test_marked.py"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return subprocess.run(command, cwd=tmp_path, env=env, text=True, capture_output=True).stdout
+
+
+def test_the_plugin_makes_a_test_of_each_property(tmp_path):
+    "Those that hold pass, those that do not fail with their report, what was not tried is skipped with the reason."
+    said = run_marked(tmp_path, "-v")
+    names = re.findall(r"^test_marked.py::test_mine\[(.+)\] (PASSED|FAILED|SKIPPED)", said, flags=re.M)
+    found = {kind: [name for name, k in names if k == kind] for kind in ("PASSED", "FAILED", "SKIPPED")}
+    assert any(name.startswith("check_attention(unscaled)-scale.missing-") for name in found["FAILED"]), said
+    assert not any("MultiHeadAttention" in name for name in found["FAILED"])
+    assert sum("MultiHeadAttention" in name for name in found["PASSED"]) > 15
+    assert "it takes no mask" in said and "likely bug: the scores are not scaled at all" in said
+
+
+def test_a_code_chooses_a_test(tmp_path):
+    "By `-k`, as every name of a test does."
+    said = run_marked(tmp_path, "-k", "scale.missing")
+    failed, deselected = (int(re.search(rf"(\d+) {word}", said)[1]) for word in ("failed", "deselected"))
+    assert failed >= 1 and deselected > 30 and "passed" not in said.splitlines()[-1]
+
+
+def test_the_plugin_is_off_until_asked_for(tmp_path):
+    "It loads nothing of ours, and a fixture without a mark is explained."
+    said = run_marked(tmp_path, text="import sys\n\ndef test_one():\n    assert not {'torch', 'attention_nb'} & set(sys.modules)\n")
+    assert "1 passed" in said, said
+    said = run_marked(tmp_path, text="def test_one(attention_property):\n    attention_property()\n")
+    assert "test_one: attention_property needs a mark, @pytest.mark.attention(check, layer, …)" in said, said
+
+
 def test_a_failing_check_shows_its_report_only(tmp_path):
     (tmp_path / "test_mine.py").write_text(FILE, encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", "--color=no", "test_mine.py"]

@@ -13,7 +13,7 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ import torch.nn as nn
 import attention_nb
 from . import check_attention, check_masked_softmax, check_self_attention, check_softmax
 from .conventions import CAUSAL, HEADS, LENGTHS, WIDTHS, is_share
+from .formats import FORMATS, Finding, written_at
 from .reports import CheckFailed, NeedsMore, Report, first_line, name_of, parameters_of
 
 # %% auto #0
@@ -216,6 +217,15 @@ def _check_layer(layer: Any, args: argparse.Namespace) -> Report:
     )
 
 
+def _find(args: argparse.Namespace) -> Finding:
+    "Check what the command line names; the report, and where its subject is written."
+    place = written_at(_load(args.target))
+    try:
+        return Finding(_check(args), *place)
+    except CheckFailed as e:
+        return Finding(e.report, *place)
+
+# %% ../../nbs/checks/command_line.ipynb #parser-fn
 def _parser(prog: str) -> argparse.ArgumentParser:
     "The command line's grammar."
     about = "Say what is wrong with an attention layer or function, and what the bug probably is."
@@ -227,15 +237,16 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         help="check a layer or a function",
         description=about,
         epilog=(
-            "Exit status: 0 all properties hold, 1 some do not, 2 nothing could be checked. Example: "
+            "Exit status: 0 all properties hold, 1 some do not, 2 something could not be checked. Example: "
             "%(prog)s mylib.layers:CausalAttention --d-model 64 --n-heads 4 --causal"
         ),
     )
     check.add_argument(
         "target",
+        nargs="?",
         help=(
             "package.module:name or folder/file.py:name of a layer, its class, a function that makes one, "
-            "or a function of (q, k, v), (x, dim) or (scores, mask)"
+            "or a function of (q, k, v), (x, dim) or (scores, mask); default: all that pyproject.toml lists"
         ),
     )
     check.add_argument("--d-model", type=int, metavar="WIDTH", help="width of the rows of a layer's input")
@@ -252,13 +263,55 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     check.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", help="an argument of the class; may be repeated"
     )
+    check.add_argument("--format", choices=list(FORMATS), default="text", help="how to write it (default: text)")
     return parser
 
+# %% ../../nbs/checks/command_line.ipynb #table-fns
+def _toml(file: Path) -> dict[str, Any]:
+    "A file of TOML, read by Python 3.11 and later, or by the package tomli."
+    for name in ("tomllib", "tomli"):
+        try:
+            parsed: dict[str, Any] = importlib.import_module(name).loads(file.read_text(encoding="utf-8"))
+            return parsed
+        except ImportError:
+            continue
+        except ValueError as e:
+            raise _Unusable(f"{file} cannot be read: {e}") from None
+    raise _Unusable(f"to read {file}, Python 3.10 needs a package: pip install tomli")
 
-def _say(report: Report) -> None:
+
+def _rows(file: Path) -> list[dict[str, Any]]:
+    "What `pyproject.toml` lists under [[tool.attention-nb.check]]."
+    if not file.is_file():
+        raise _Unusable(f"expected a target, or a {file} that lists some; there is none in {Path.cwd()}")
+    rows = _toml(file).get("tool", {}).get("attention-nb", {}).get("check", [])
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) and "target" in row for row in rows):
+        raise _Unusable(f"{file}: expected [[tool.attention-nb.check]] with a target, once or more; got {rows!r}")
+    return rows
+
+
+def _words(row: dict[str, Any]) -> Iterator[str]:
+    "A row of the table, as words of the command line."
+    yield row["target"]
+    for option, value in row.items():
+        values = value if isinstance(value, list) else [value]
+        if isinstance(value, bool):
+            yield from [f"--{option}"] * value
+        elif option != "target":
+            yield from (f"--{option}={one}" for one in values)
+
+
+def _asked(args: argparse.Namespace, parser: argparse.ArgumentParser) -> list[argparse.Namespace]:
+    "What is to be checked: what the command names, or else what the table lists."
+    if args.target:
+        return [args]
+    return [parser.parse_args(["check", *_words(row)]) for row in _rows(Path("pyproject.toml"))]
+
+# %% ../../nbs/checks/command_line.ipynb #main-fns
+def _say(text: str) -> None:
     "Print it, as far as somebody reads: `| head` does not."
     try:
-        print(report, flush=True)
+        print(text, flush=True)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python prints an error at its end
 
@@ -266,21 +319,31 @@ def _say(report: Report) -> None:
 def main(
     argv: Sequence[str] | None = None,  # the words of the command line; default: those it was called with
     prog: str = "attention-nb",  # how it was called, for its help and its errors
-) -> int:  # exit status: 0 all properties hold, 1 some do not, 2 nothing could be checked
+) -> int:  # exit status: 0 all properties hold, 1 some do not, 2 something could not be checked
     "Run `attention-nb`."
-    args = _parser(prog).parse_args(argv)
+    parser = _parser(prog)
+    args = parser.parse_args(argv)
+    findings, status = [], 0
     try:
-        _say(_check(args))
-    except CheckFailed as e:
-        _say(e.report)
-        return 1
-    except (_Unusable, TypeError, ValueError) as e:
-        print(f"{prog}: {e}", file=sys.stderr)
-        return 2
-    except Exception as e:
-        print(f"{prog}: {args.target}: {first_line(e)}", file=sys.stderr)
-        return 2
-    return 0
+        asked = _asked(args, parser)
+    except _Unusable as e:
+        asked, status = [], _unusable(prog, str(e))
+    for one in asked:
+        try:
+            findings.append(_find(one))
+        except (_Unusable, TypeError, ValueError) as e:
+            status = _unusable(prog, str(e))
+        except Exception as e:
+            status = _unusable(prog, f"{one.target}: {first_line(e)}")
+    if findings:
+        _say(FORMATS[args.format](findings))
+    return status or int(not all(found.report.ok for found in findings))
+
+
+def _unusable(prog: str, why: str) -> int:
+    "Say why something could not be checked; the exit status for that."
+    print(f"{prog}: {why}", file=sys.stderr)
+    return 2
 
 # %% ../../nbs/checks/command_line.ipynb #run
 if __name__ == "__main__" and "__file__" in globals():  # a notebook is __main__ too, and no file

@@ -138,7 +138,7 @@ class _Layer:
         if not isinstance(self.module, nn.Module):
             return None
         names = [n for n, _ in [*self.module.named_parameters(), *self.module.named_buffers(), *self.module.named_modules()]]
-        names += [n for m in self.module.modules() for n in vars(m) if not n.startswith("_")]
+        names += [n for m in self.module.modules() for n, v in vars(m).items() if not n.startswith("_") and v is not None and v is not False]
         return next((n for n in names if tells_places(n)), None)
 
     @cached_property

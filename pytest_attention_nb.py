@@ -1,0 +1,56 @@
+"""A plugin for pytest: one test for each property that a check of attention_nb tries. It does nothing until asked for.
+
+    from attention_nb import check_multi_head
+
+    @pytest.mark.attention(check_multi_head, MyLayer(64, 4), d_model=64, n_heads=4, causal=True)
+    def test_my_layer(attention_property):
+        attention_property()
+
+Each test is named after its subject, the code of the bug that was found, and the property, so that `-k scale.missing` or
+`-k gradients` chooses. What was not tried is skipped, with the reason. Several marks try several layers.
+
+The plugin stands outside of the package, since pytest loads every plugin at its start: PyTorch is loaded only where a
+test asks for it.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+MARK = "attention(check, *args, **kwargs): one test for each property that a check of attention_nb tries"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    "Tell pytest of the mark."
+    config.addinivalue_line("markers", MARK)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    "Run the checks that a test's marks name; each property that they try becomes a test."
+    if "attention_property" not in metafunc.fixturenames:
+        return
+    marks = [mark for mark in metafunc.definition.iter_markers("attention")]
+    if not marks or not all(mark.args and callable(mark.args[0]) for mark in marks):
+        raise pytest.UsageError(f"{metafunc.definition.name}: attention_property needs a mark, @pytest.mark.attention(check, layer, …)")
+    cases = [case for mark in reversed(marks) for case in _cases(*mark.args, **mark.kwargs)]
+    metafunc.parametrize("attention_property", cases)
+
+
+def _cases(check: Callable[..., Any], *args: Any, **kwargs: Any) -> Iterator[Any]:
+    "What a check found, as parameters of a test."
+    from attention_nb import CheckFailed
+    try:
+        report = check(*args, **kwargs)
+    except CheckFailed as failed:
+        report = failed.report
+    named = partial("{}-{}-{}".format, report.subject)
+    for f in report.failed:
+        text = "\n".join(filter(None, [f"{report.subject}: {f.property}", f.example, f.bug and f"likely bug: {f.bug}"]))
+        yield pytest.param(partial(pytest.fail, text, pytrace=False), id=named("+".join(f.codes) or "unknown", f.property))
+    for name, why in report.notes:
+        yield pytest.param(None, id=named("not tried", name), marks=pytest.mark.skip(reason=why))
+    for name in report.passed:
+        yield pytest.param(lambda: None, id=named("holds", name))
