@@ -84,11 +84,13 @@ def _layer(
         raise TypeError("module: expected parameters with numbers; got some on the device meta, which holds none")
 
 
-def _run(subject: str, listed: Callable[[], Any]) -> Report:
+def _run(subject: str, listed: Callable[[], Any], strict: bool = False) -> Report:
     "List the properties and try them, always with the same random numbers."
+    expect_flags(strict=strict)
     try:
         with fixed_chance():
-            return examine(subject, *listed())
+            properties, recognise = (*listed(), None)[:2]
+            return examine(subject, properties, recognise, strict)
     except (CheckFailed, Misused) as e:
         raise e.with_traceback(None) from None  # the way through the properties helps nobody
 
@@ -115,12 +117,14 @@ def check_self_attention(
     n_heads: int | None = None,  # how many heads; default: look for an attribute that says
     positions: bool | None = None,  # does it know the order of words (RoPE, …)? None: find out
     call: _Call | None = None,  # call(module, x); default: module(x), or module(x, x, x)
+    strict: bool = False,  # is it a failure, too, if its projections are not recognised?
 ) -> Report:  # raises CheckFailed if a property does not hold
     "Check any self-attention layer, with its own weights where its projections are recognised."
     _layer(module, d_model, causal, n_heads, positions, call)
     return _run(
         f"check_self_attention({name_of(module)})",
         lambda: layer_properties(module, d_model, causal, n_heads, positions, call),
+        strict,
     )
 
 
@@ -130,6 +134,7 @@ def check_multi_head(
     n_heads: int,  # how many heads share it
     causal: bool = False,  # does it hide the future?
     call: _Call | None = None,  # call(module, x); default: module(x), or module(x, x, x)
+    strict: bool = False,  # is it a failure, too, if its projections are not recognised?
 ) -> Report:  # raises CheckFailed if a property does not hold
     "Check any multi-head layer: as `check_self_attention`, with this number of heads."
     expect_sizes(n_heads=n_heads)  # here it must be said
@@ -137,6 +142,7 @@ def check_multi_head(
     return _run(
         f"check_multi_head({name_of(module)})",
         lambda: layer_properties(module, d_model, causal, n_heads, None, call, alone=True),
+        strict,
     )
 
 # %% ../../nbs/checks/index.ipynb #softmax-fns

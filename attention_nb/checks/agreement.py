@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from .bugs import known
-from .reports import Broken, NotChecked, must_return, first_difference, name_of, nearly, parameters_of
+from .reports import Broken, NotChecked, Property, must_return, first_difference, name_of, nearly, parameters_of
 from .stages import Bug
 
 # %% auto #0
@@ -282,10 +282,10 @@ def agreement_properties(
     fn: _Fn,  # the function to check
     reference: _Fn,  # one that is right, if slow
     examples: tuple[_Example, ...],  # the arguments of one call each
-) -> Iterator[tuple[str, Callable[[], str | None]]]:  # name of the property, and what raises Broken or NotChecked
+) -> Iterator[Property]:  # what raises Broken or NotChecked, by name
     "List what must hold of two functions that should do the same."
     for i, example in enumerate(examples):
-        yield f"example {i + 1}: the result is right", partial(_same_result, fn, reference, example, examples)
-    yield "inputs are not modified", lambda: _untouched(fn, examples)
+        yield Property(f"example {i + 1}: the result is right", partial(_same_result, fn, reference, example, examples), "your reference")
+    yield Property("inputs are not modified", lambda: _untouched(fn, examples))
     if _has_gradients(reference, examples):
-        yield "gradients are right", lambda: _same_gradients(fn, reference, examples)
+        yield Property("gradients are right", lambda: _same_gradients(fn, reference, examples))

@@ -205,7 +205,7 @@ def _check_layer(layer: Any, args: argparse.Namespace) -> Report:
     if args.d_model is None:
         raise _Unusable("a layer needs --d-model, the width of its rows")
     try:
-        return check_self_attention(layer, args.d_model, args.causal, args.n_heads, args.positions or None)
+        return check_self_attention(layer, args.d_model, args.causal, args.n_heads, args.positions or None, strict=args.strict)
     except CheckFailed as e:
         if not {"shape.call", "shape.arguments"} & set(e.report.codes):
             raise
@@ -263,6 +263,7 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     check.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", help="an argument of the class; may be repeated"
     )
+    check.add_argument("--strict", action="store_true", help="it fails if there is nothing to compare its numbers with")
     check.add_argument("--format", choices=list(FORMATS), default="text", help="how to write it (default: text)")
     return parser
 

@@ -1029,7 +1029,7 @@ def _traced(a: _Attention) -> None:
 _RELATIONS = (
     Relation("it runs, and the context has the shape (b, h, n_q, d_v)", _runs),
     Relation("the same inputs give the same answer", _repeats),
-    Relation("it agrees with the oracle: softmax(q kᵀ · scale) v", must_agree),
+    Relation("it agrees with the oracle: softmax(q kᵀ · scale) v", must_agree, compares="the oracle"),
     Relation("weights are not negative, and each row sums to 1", _weights),
     Relation("the weights that it returns are those that it used", _returned),
     Relation("contexts lie between the smallest and the largest value", _hull),

@@ -1180,7 +1180,7 @@ def _traced(a: _Layer) -> None:
 _RELATIONS = (
     Relation("it runs, and gives one row per word: (b, n, d_out)", _runs),
     Relation("the same inputs give the same answer in evaluation", _repeats),
-    Relation("it agrees with attention computed from its own weights", _own_weights, _no_module),
+    Relation("it agrees with attention computed from its own weights", _own_weights, _no_module, compares="its own weights"),
     Relation("nothing is kept from call to call", _stateless),
     Relation("sentences of a batch do not mix", _batch),
     Relation("the future cannot reach the past, in evaluation and training, with and without gradients", _no_future),

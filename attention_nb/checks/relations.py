@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 from .bugs import known
 from attention_nb.checks.reports import (
-    Broken, NotChecked, first_difference, first_line, must_keep_dtype, nearly,
+    Broken, NotChecked, Property, first_difference, first_line, must_keep_dtype, nearly,
 )
 from .stages import Bug
 
@@ -31,9 +31,10 @@ class Relation(NamedTuple):
     holds: Callable[[Any], str | None]  # raises Broken or NotChecked; may return a remark on how it was tried
     needs: Callable[[Any], str] = lambda subject: ""  # why it does not apply to a subject; empty if it does
     after: tuple[str, ...] = ()  # facts of the subject; where one is not true, a failure is only a symptom
+    compares: str = ""  # what the subject's numbers are compared with, if they are
 
 # %% ../../nbs/checks/relations.ipynb #properties-type
-Properties = list[tuple[str, Callable[[], "str | None"]]]  # name, and what raises Broken or NotChecked, or gives a remark
+Properties = list[Property]
 
 # %% ../../nbs/checks/relations.ipynb #listed-fns
 def listed(
@@ -41,7 +42,7 @@ def listed(
     subject: Callable[[], Any],  # gives what is under test
 ) -> Properties:  # names, and what tries them
     "Tie relations to a subject."
-    return [(row.name, partial(_tried, row, subject)) for row in relations]
+    return [Property(row.name, partial(_tried, row, subject), row.compares) for row in relations]
 
 
 def _tried(row: Relation, of: Callable[[], Any]) -> str | None:

@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
 from html import escape
+from itertools import starmap
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,10 +26,10 @@ from .bugs import known
 from .stages import Bug, sentence
 
 # %% auto #0
-__all__ = ['Failure', 'Report', 'CheckFailed', 'Broken', 'bugs_in', 'Misused', 'NeedsMore', 'NotChecked', 'examine', 'attempt',
-           'first_line', 'nearly', 'first_difference', 'sizes_of', 'numbers_of', 'some_mask', 'parameters_of',
-           'must_return', 'must_be_tensor', 'must_keep_dtype', 'name_of', 'fixed_chance', 'must_repeat', 'compiled',
-           'exported', 'must_trace']
+__all__ = ['Failure', 'Report', 'CheckFailed', 'Broken', 'bugs_in', 'Misused', 'NeedsMore', 'NotChecked', 'Property', 'examine',
+           'attempt', 'first_line', 'nearly', 'first_difference', 'sizes_of', 'numbers_of', 'some_mask',
+           'parameters_of', 'must_return', 'must_be_tensor', 'must_keep_dtype', 'name_of', 'fixed_chance',
+           'must_repeat', 'compiled', 'exported', 'must_trace']
 
 # %% ../../nbs/checks/reports.ipynb #report-classes
 class Failure(NamedTuple):
@@ -52,6 +53,8 @@ class Report:
         self.failed: list[Failure] = []  # and those that do not
         self.notes: list[tuple[str, str]] = []  # properties that were not decided, and why
         self.remarks: list[str] = []  # how it was called, where that is not plain
+        self.compared = ""  # what its numbers were compared with; empty if with nothing
+        self.comparable = False  # is there something that they could have been compared with?
 
     @property
     def ok(self) -> bool:  # True if nothing failed
@@ -75,7 +78,7 @@ class Report:
 
     def __str__(self) -> str:
         n, untried = len(self.passed) + len(self.failed), len(self.notes)
-        lines = [f"{self.subject}: {len(self.passed)} of {n} properties hold" + (f", {untried} not tried" if untried else "")]
+        lines = [f"{self.subject}: {len(self.passed)} of {n} properties hold" + f", {untried} not tried" * bool(untried) + self._compared()]
         lines += [f"  likely bug{' [' * bool(code)}{code}{']' * bool(code)}: {bug}" for code, bug in self.named] + [f"  note: {remark}" for remark in self.remarks]
         for name, example, *_ in self.failed:
             lines += [f"  ✗ {name}", *(f"      {line}" for line in example.splitlines())]
@@ -83,6 +86,12 @@ class Report:
         return "\n".join(lines + [f"  ✓ {name}" for name in self.passed])
 
     __repr__ = __str__
+
+    def _compared(self) -> str:
+        "Whether what holds was more than properties."
+        if not self.ok or not self.comparable:
+            return ""
+        return f"; compared with {self.compared}" if self.compared else "; not compared: properties alone"
 
     def _repr_html_(self) -> str:
         rows = [("✗", f.property, f.example) for f in self.failed] + [("·", *note) for note in self.notes]
@@ -156,14 +165,24 @@ class NotChecked(Exception):
     "Raised inside a property that does not apply, with the reason."
 
 # %% ../../nbs/checks/reports.ipynb #examine-fns
+class Property(NamedTuple):
+    "Something that must hold, tied to what is under test."
+
+    name: str  # what must hold, in one sentence
+    tried: Callable[[], str | None]  # raises Broken or NotChecked; may return a remark
+    compares: str = ""  # what numbers are compared with, if they are
+
+
 def examine(
     subject: str,  # the check and what it was called on
-    properties: Iterable[tuple[str, Callable[[], str | None]]],  # name; what raises Broken or NotChecked, or returns a remark
+    properties: Iterable[tuple[Any, ...]],  # each a Property, or the beginning of one
     recognise: Callable[[], Bug | Sequence[Bug] | str | None] | None = None,  # names the bug by its numbers once a property failed
+    strict: bool = False,  # is it a failure, too, if its numbers were compared with nothing?
 ) -> Report:  # if all properties hold
     "Try every property in turn, none if the first one fails; raise CheckFailed if one does not hold."
     report, broken = Report(subject), []
-    for i, (name, holds) in enumerate(properties):
+    for i, (name, holds, compares) in enumerate(starmap(Property, properties)):
+        report.comparable |= bool(compares)
         try:
             remark = _try(holds, first=i == 0)
         except NotChecked as e:
@@ -174,9 +193,13 @@ def examine(
                 break
         else:
             report.passed.append(name)
+            report.compared = report.compared or compares
             report.remarks += [remark] if isinstance(remark, str) else []
     found = attempt(recognise) if recognise and any(e.symptom for _, e in broken) else None
     report.failed = _settled(broken, bugs_in(found or ()))
+    if strict and report.ok and not report.compared:
+        name, example = "it was compared with numbers that are known to be right", "nothing to compare it with was found"
+        report.failed = [_failure(name, example, (known("compare.nothing"),))]
     if report.failed:
         raise CheckFailed(report)
     return report
@@ -186,14 +209,14 @@ def _settled(broken: list[tuple[str, Broken]], found: tuple[Bug, ...]) -> list[F
     "What failed, the main finding first: guesses give way to a bug that is recognised, an unknown bug to a sure one."
     if found:
         guesses, sure = ([each for each in broken if each[1].symptom is symptom] for symptom in (True, False))
-        return [_failure(name, e, found) for name, e in guesses] + [_failure(name, e, e.bugs) for name, e in sure]
+        return [_failure(name, e.example, found) for name, e in guesses] + [_failure(name, e.example, e.bugs) for name, e in sure]
     named, unknown = ([each for each in broken if each[1].unknown is flag] for flag in (False, True))
     hidden = any(not e.symptom for _, e in named)
-    return [_failure(name, e, e.bugs) for name, e in named] + [_failure(name, e, () if hidden else e.bugs) for name, e in unknown]
+    return [_failure(name, e.example, e.bugs) for name, e in named] + [_failure(name, e.example, () if hidden else e.bugs) for name, e in unknown]
 
 
-def _failure(name: str, e: Broken, bugs: tuple[Bug, ...]) -> Failure:
-    return Failure(name, e.example, sentence(bugs), tuple(bug.code for bug in bugs if bug.code))
+def _failure(name: str, example: str, bugs: tuple[Bug, ...]) -> Failure:
+    return Failure(name, example, sentence(bugs), tuple(bug.code for bug in bugs if bug.code))
 
 
 def attempt(

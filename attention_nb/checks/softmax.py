@@ -249,7 +249,7 @@ def _untouched(s: _Softmax) -> None:
 _RELATIONS = (
     Relation("it runs, and keeps the shape of x", _runs),
     Relation("the same inputs give the same answer", _repeats),
-    Relation("it agrees with exp(x) / Σ exp(x), along every dim", must_agree),
+    Relation("it agrees with exp(x) / Σ exp(x), along every dim", must_agree, compares="the definition"),
     Relation("weights are not negative, and sum to 1", _sums),
     Relation("gradients are those of softmax", _gradients),
     Relation("numbers of ±10⁴ give finite values and gradients", _large),
@@ -447,7 +447,7 @@ def _repeats_masked(m: _MaskedSoftmax) -> None:
 _MASKED_RELATIONS = (
     Relation("it runs, and keeps the shape of the scores", _runs_masked),
     Relation("the same inputs give the same answer", _repeats_masked),
-    Relation("it agrees with softmax over the allowed places", must_agree),
+    Relation("it agrees with softmax over the allowed places", must_agree, compares="the definition"),
     Relation("forbidden places get exactly 0, and the others of a row sum to 1", _zero),
     Relation("a mask that allows all changes nothing", _all_allowed),
     Relation("what stands in forbidden places does not matter", _hidden),

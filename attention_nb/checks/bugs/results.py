@@ -22,5 +22,8 @@ RESULT_SIGNS: list[Bug] = signs({
     "result.factor": "all is {found} times as large as it should be",
     "result.more": "all is {found} than it should be",
     "result.order": "the order is wrong: {found}",
+    "compare.nothing": (
+        "nothing to compare its numbers with was found: name the projections as others do, say how it is called, or do"
+        " without strict"),
     "result.alone": "only {found} is wrong",
 })
