@@ -17,7 +17,7 @@ from xml.etree import ElementTree as xml
 from .reports import Failure, Report
 
 # %% auto #0
-__all__ = ['FORMATS', 'Finding', 'written_at', 'as_json', 'as_sarif', 'as_junit', 'as_github', 'as_html', 'as_text']
+__all__ = ['Finding', 'written_at', 'as_json', 'as_sarif', 'as_junit', 'as_github', 'as_html', 'as_text']
 
 # %% ../../nbs/checks/formats.ipynb #finding-class
 class Finding(NamedTuple):
@@ -150,6 +150,6 @@ def as_text(
     "Write reports as they are printed."
     return "\n\n".join(str(finding.report) for finding in findings)
 
-
+# %% ../../nbs/checks/formats.ipynb #formats-names
 FORMATS: Mapping[str, Callable[[Sequence[Finding]], str]] = {
     "text": as_text, "json": as_json, "sarif": as_sarif, "junit": as_junit, "github": as_github, "html": as_html}

@@ -313,22 +313,20 @@ def _histogram(x: Tensor, limit: float, bins: int = 50) -> list[dict[str, float]
             for i, s in enumerate(shares) if s]
 
 
-def _per_kind(base: Any, data: str, kinds: Sequence[str], chosen: str) -> alt.HConcatChart:
-    "The same chart for each kind, side by side."
+def _by_kind(kinds: Sequence[str]) -> alt.Color:
+    "One hue for what goes wrong, one for what is right."
     alt = _altair()
-    base = base.transform_filter(chosen).properties(width=108, height=110)
-    return alt.hconcat(*(base.transform_filter(alt.datum.kind == kind).properties(
-        title=alt.Title(kind, frame="group")) for kind in kinds),
-                       data=alt.NamedData(data), spacing=12)
+    return alt.Color("kind:N", sort=None, title=None, scale=alt.Scale(domain=list(kinds), range=[ORANGE, PURPLE]),
+                     legend=alt.Legend(orient="bottom", symbolType="square"))
 
 
 def _scale_data(widths: Sequence[int], scores: Mapping[str, Tensor], weights: Mapping[str, Tensor],
-                limit: float) -> dict[str, list[dict[str, Any]]]:
-    "The records of `scale_slider`: for each width and kind the spread, a histogram and mean weights."
+                passes: Mapping[str, Tensor], limit: float) -> dict[str, list[dict[str, Any]]]:
+    "The records of `scale_slider`: for each width and kind the spread, a histogram, mean weights, what passes."
     at = [(kind, i, dict(step=i, width=w, kind=kind)) for kind in scores for i, w in enumerate(widths)]
-    spread = [dict(a, spread=_rounded(scores[kind][i].std(), 2), best=_rounded(weights[kind][i, 0], 2))
-              for kind, i, a in at]
-    says = [[f"{s['kind']}: spread {s['spread']:.1f}, best key {s['best']:.2f}" for s in spread if s["step"] == i]
+    spread = [dict(a, spread=_rounded(scores[kind][i].std(), 2), best=_rounded(weights[kind][i, 0], 2),
+                   passes=_rounded(passes[kind][i], 2)) for kind, i, a in at]
+    says = [[f"{s['kind']}: spread {s['spread']:.1f}, best key {s['best']:.2f}, gradient {s['passes']:.2f}" for s in spread if s["step"] == i]
             for i in range(len(widths))]
     return dict(
         spread=spread,
@@ -342,32 +340,37 @@ def scale_slider(
     widths: Sequence[int],  # the positions of the slider
     scores: Mapping[str, Tensor],  # by kind, with the scale and without: many scores at each width, (len(widths), m)
     weights: Mapping[str, Tensor],  # by kind: mean weights at each width, the best key first, (len(widths), n_k)
+    passes: Mapping[str, Tensor],  # by kind: the share of the gradient that passes at each width, (len(widths),)
     title: str = "Scores spread as they widen",  # printed above the figure
     start: int = -1,  # the position shown first
 ) -> alt.VConcatChart:  # shows itself when it is the last value of a cell
     "Draw how scores spread and weights harden with the width, under a slider."
     alt = _altair()
-    if scores.keys() != weights.keys():
-        raise ValueError(f"weights: expected the kinds of the scores, {list(scores)}; got {list(weights)}")
-    for name, by_kind in (("scores", scores), ("weights", weights)):
+    for name, by_kind in (("scores", scores), ("weights", weights), ("passes", passes)):
+        if by_kind.keys() != scores.keys():
+            raise ValueError(f"{name}: expected the kinds of the scores, {list(scores)}; got {list(by_kind)}")
         for kind, x in by_kind.items():
-            _check_shape(f"{name}[{kind!r}]", x, len(widths), x.shape[-1])
+            _check_shape(f"{name}[{kind!r}]", x, len(widths), *x.shape[1:])
     limit = 20 * math.ceil(3 * max(x[-1].std().item() for x in scores.values()) / 20)
-    data, chosen = _scale_data(widths, scores, weights, limit), "datum.step === step"
+    data, chosen = _scale_data(widths, scores, weights, passes, limit), "datum.step === step"
     tallest = max(bar["share"] for bar in data["scores"])  # one axis for every width, so that the spread is seen
     axis = dict(tickCount=3, grid=False, minExtent=30, maxExtent=30, titlePadding=2)
     ends = alt.X("start:Q", bin="binned", title="score", axis=alt.Axis(values=[-limit, 0, limit], grid=False),
                  scale=alt.Scale(domain=[-limit, limit], nice=False))
-    histogram = alt.Chart().mark_bar(color=BLUE, binSpacing=0).encode(
-        x=ends, x2="end:Q", y=alt.Y("share:Q", title="share", scale=alt.Scale(domain=[0, tallest]), axis=alt.Axis(format=".0%", **axis)))
-    bars = alt.Chart().mark_bar(color=PURPLE).encode(
-        x=alt.X("rank:O", title="key, best first", axis=alt.Axis(labelAngle=0)),
+    base = alt.Chart().encode(color=_by_kind(list(scores))).transform_filter(chosen).properties(width=230, height=110)
+    histogram = base.properties(data=alt.NamedData("scores")).mark_bar(binSpacing=0, opacity=0.6).encode(
+        x=ends, x2="end:Q",
+        y=alt.Y("share:Q", stack=None, title="share", scale=alt.Scale(domain=[0, tallest]), axis=alt.Axis(format=".0%", **axis)))
+    bars = base.properties(data=alt.NamedData("weights")).mark_bar().encode(
+        x=alt.X("rank:O", title="key, best first", axis=alt.Axis(labelAngle=0)), xOffset=alt.XOffset("kind:N", sort=None),
         y=alt.Y("weight:Q", title="mean weight", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(**axis)))
-    body = alt.concat(_per_kind(histogram, "scores", list(scores), chosen),
-                      _per_kind(bars, "weights", list(scores), chosen), columns=2, spacing=24)
-    tables = [dict(data=["spread"], columns=["kind", "width", "spread", "best"]),
+    gauge = base.properties(data=alt.NamedData("spread"), height=40).mark_bar().encode(
+        y=alt.Y("kind:N", sort=None, axis=None),
+        x=alt.X("passes:Q", title="gradient that passes", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format=".0%", tickCount=3, grid=False)))
+    body = alt.concat(histogram, bars, gauge, columns=2, spacing=24)
+    tables = [dict(data=["spread"], columns=["kind", "width", "spread", "best", "passes"]),
               dict(data=["weights"], by=["kind"], row="width", col="rank", value="weight")]
-    return _respond(body, [chosen], title, "histograms of scores, and bars of the mean weights of keys.", tables,
+    return _respond(body, [chosen], title, "a histogram of scores, mean weights of keys, and the gradient that passes, with and without the scale.", tables,
                     data, _slider("step", "width", len(widths), start))
 
 # %% ../../nbs/figures/charts.ipynb #attention-explorer-fn
