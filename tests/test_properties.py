@@ -509,6 +509,16 @@ CASES = {
         lambda self: layer_facts(self.to_torch()), torch_layers().map(
             lambda a: {"self": nb.MultiHeadAttention.from_torch(a["layer"])}), lambda self: layer_facts(self),
         fixed=("self",)),
+    "positions_shares": Case(nb.positions_shares, args(x=dtypes.flatmap(lambda t: floats((2, 3), t))),
+                          lambda x: F.normalize(x, p=1, dim=-1), "x", finite=True),
+    "grouped_heads_shares": Case(nb.grouped_heads_shares, args(x=dtypes.flatmap(lambda t: floats((2, 3), t))),
+                          lambda x: F.normalize(x, p=1, dim=-1), "x", finite=True),
+    "flash_attention_shares": Case(nb.flash_attention_shares, args(x=dtypes.flatmap(lambda t: floats((2, 3), t))),
+                          lambda x: F.normalize(x, p=1, dim=-1), "x", finite=True),
+    "kv_cache_shares": Case(nb.kv_cache_shares, args(x=dtypes.flatmap(lambda t: floats((2, 3), t))),
+                          lambda x: F.normalize(x, p=1, dim=-1), "x", finite=True),
+    "local_attention_shares": Case(nb.local_attention_shares, args(x=dtypes.flatmap(lambda t: floats((2, 3), t))),
+                          lambda x: F.normalize(x, p=1, dim=-1), "x", finite=True),
 }
 each_case = pytest.mark.parametrize("name", CASES)
 
