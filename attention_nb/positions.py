@@ -5,34 +5,123 @@
 # %% ../nbs/06_positions.ipynb #imports
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping
+from numbers import Real
+from typing import Any, NamedTuple
+
 import torch
 import torch.nn as nn
 from torch import Tensor
 
-from .tools.guards import expect_floats
+from .naive_attention import at_least_float32
+from .tools.guards import (
+    expect_flags, expect_floats, expect_numbers, expect_sizes, whole_numbers)
 
 # %% auto #0
-__all__ = ['positions_shares', 'rotary_angles', 'rotate', 'RotaryEmbedding']
+__all__ = ['sinusoidal_positions', 'LearnedPositions', 'rotary_angles', 'rotate', 'convert_pairing', 'RotaryEmbedding',
+           'alibi_slopes', 'alibi_bias', 'relative_buckets', 'AlibiPositions', 'RelativePositions']
 
-# %% ../nbs/06_positions.ipynb #shares-fn
-def positions_shares(
-    x: Tensor,  # numbers of a floating type, (..., n)
-) -> Tensor:  # shares, the shape and type of `x`; zeros where all of a row are zero
-    "Divide each row by the sum of its absolute values."
+# %% ../nbs/06_positions.ipynb #guards
+def _expect_places(positions: Tensor) -> None:
+    "Raise TypeError unless `positions` is a tensor of real numbers."
+    expect_numbers(positions=positions)
+    if positions.is_complex():
+        raise TypeError(f"positions: expected places, real numbers; got {positions.dtype}")
+
+
+def _expect_even(**widths: int) -> None:
+    "Raise TypeError or ValueError unless each width is an even whole number."
+    expect_sizes(**widths)
+    for name, width in widths.items():
+        if width % 2:
+            raise ValueError(f"{name}: expected an even number, since its numbers turn in pairs; got {width}")
+
+
+def _expect_base(base: float) -> None:
+    "Raise TypeError or ValueError unless `base` is a number greater than 1."
+    if not isinstance(base, Real) or isinstance(base, bool):
+        raise TypeError(f"base: expected a number greater than 1; got {base!r}")
+    if not 1 < base < math.inf:
+        raise ValueError(f"base: expected a number greater than 1; got {base}")
+
+
+def _expect_fit(name: str, t: Tensor, shape: tuple[int, ...]) -> None:
+    "Raise ValueError unless `t` broadcasts to `shape`, and has its last width."
+    fits = t.ndim <= len(shape) and all(a in (1, b) for a, b in zip(reversed(t.shape), reversed(shape)))
+    if not t.ndim or t.shape[-1] != shape[-1] or not fits:
+        raise ValueError(f"{name}: expected a shape that broadcasts to {shape}; got {tuple(t.shape)}")
+
+# %% ../nbs/06_positions.ipynb #sinusoidal-fn
+def sinusoidal_positions(
+    n: int,  # how many places, from 0
+    d_model: int,  # width of the rows that they are added to, even
+    base: float = 10000.0,  # the slowest wave is about `base` times as long as the first
+) -> Tensor:  # a row for each place, float32, (n, d_model)
+    "Write each place in waves of different length, sine and cosine side by side. Vaswani et al. 2017, section 3.5."
+    expect_sizes(n=n)
+    _expect_even(d_model=d_model)
+    angles = rotary_angles(torch.arange(n), d_model, base)
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)
+
+# %% ../nbs/06_positions.ipynb #learned-class
+class LearnedPositions(nn.Module):
+    "Adds a learned row for each place. Gehring et al. 2017, section 3.1."
+
+    def __init__(
+        self,
+        n_max: int,  # how many places there are rows for
+        d_model: int,  # width of the rows that they are added to
+    ):
+        super().__init__()
+        expect_sizes(n_max=n_max, d_model=d_model)
+        self.weight = nn.Parameter(0.02 * torch.randn(n_max, d_model))
+
+    def forward(
+        self,
+        x: Tensor,  # rows, (..., n, d_model)
+        positions: Tensor | None = None,  # places, whole numbers that broadcast to (..., n); default 0, 1, 2 …
+    ) -> Tensor:  # the same with the row of its place added to each
+        "Add to each row that of its place."
+        return x + self.weight[_known_places(x, positions, self.weight)].to(x.dtype)
+
+# %% ../nbs/06_positions.ipynb #known-places
+def _known_places(x: Tensor, positions: Tensor | None, weight: Tensor) -> Tensor:
+    "The places of the rows `x`; TypeError or ValueError unless there is a row in `weight` for each."
     expect_floats(x=x)
-    total = x.abs().sum(-1, keepdim=True)
-    return x / total.masked_fill(total == 0, 1)
+    n_max, d_model = weight.shape
+    if x.ndim < 2 or x.shape[-1] != d_model:
+        raise ValueError(f"x: expected shape (..., n, {d_model}); got {tuple(x.shape)}")
+    if positions is None:
+        if x.shape[-2] > n_max:
+            raise ValueError(f"x: expected at most n_max = {n_max} rows; got {x.shape[-2]}")
+        return torch.arange(x.shape[-2], device=x.device)
+    positions = whole_numbers("positions", positions)
+    _expect_fit("positions", positions, tuple(x.shape[:-1]))
+    if not torch.compiler.is_compiling() and not ((0 <= positions) & (positions < n_max)).all():
+        raise ValueError(f"positions: expected places from 0 to {n_max - 1}; got others")
+    return positions
 
 # %% ../nbs/06_positions.ipynb #angles-fn
 def rotary_angles(
-    positions: Tensor,  # places, whole numbers, (..., n)
+    positions: Tensor,  # places, (..., n); whole numbers, or what lies between
     d_head: int,  # width of the rows to turn, even
     base: float = 10000.0,  # the slowest pair turns about 1 / base as fast as the first
-    scaling: dict | None = None,  # how to reach longer texts
+    scaling: Mapping[str, Any] | None = None,  # how to reach longer texts, as `rope_scaling` in a model's config.json
 ) -> Tensor:  # angles in radians, float32, (..., n, d_head / 2)
-    "Turn place into angles: pair i turns by base^(-2i / d_head) a step. Su et al. 2021, section 3.2.2."
-    frequencies = base ** (-torch.arange(0, d_head, 2, device=positions.device) / d_head)
-    return positions[..., None] * frequencies
+    "Turn places into angles: pair i turns by base^(-2i / d_head) a step. Su et al. 2021, section 3.2.2."
+    _expect_places(positions)
+    _expect_even(d_head=d_head)
+    return positions.float()[..., None] * _frequencies(d_head, base, scaling, positions)
+
+# %% ../nbs/06_positions.ipynb #frequencies-fn
+def _frequencies(d_head: int, base: float, scaling: Mapping[str, Any] | None, positions: Tensor) -> Tensor:
+    "How far each pair turns from one place to the next, (d_head / 2,)."
+    way, s = _read_scaling(scaling)
+    base = s.get("rope_theta", base)
+    _expect_base(base)
+    exponents = torch.arange(0, d_head, 2, dtype=torch.float32, device=positions.device) / d_head
+    return way.rescale(1.0 / base**exponents, base, s, positions)
 
 # %% ../nbs/06_positions.ipynb #rotate-fn
 def rotate(
@@ -40,11 +129,36 @@ def rotate(
     angles: Tensor,  # radians, broadcasts to (..., n, d_head / 2)
     interleaved: bool = False,  # are pairs neighbours (the paper), or number i of either half (Llama)?
 ) -> Tensor:  # x with each pair turned, its shape and type
-    "Turn each pair of numbers by its angle."
-    cos, sin = angles.cos(), angles.sin()
+    "Turn each pair of numbers by its angle. Su et al. 2021, equation 34."
+    _expect_turns(x, angles, interleaved)
+    cos, sin = at_least_float32(angles).cos(), at_least_float32(angles).sin()
     a, b = x.unflatten(-1, (-1, 2)).unbind(-1) if interleaved else x.chunk(2, dim=-1)
     turned = a * cos - b * sin, a * sin + b * cos
     return (torch.stack(turned, dim=-1).flatten(-2) if interleaved else torch.cat(turned, dim=-1)).to(x.dtype)
+
+# %% ../nbs/06_positions.ipynb #turns-guard
+def _expect_turns(x: Tensor, angles: Tensor, interleaved: bool) -> None:
+    "Raise TypeError or ValueError unless the pairs of `x` can be turned by `angles`."
+    expect_floats(x=x, angles=angles)
+    expect_flags(interleaved=interleaved)
+    if not x.ndim or x.shape[-1] % 2 or 0 in x.shape:
+        raise ValueError(f"x: expected shape (..., n, d_head), none 0 and the last even; got {tuple(x.shape)}")
+    _expect_fit("angles", angles, (*x.shape[:-1], x.shape[-1] // 2))
+
+# %% ../nbs/06_positions.ipynb #pairing-fn
+def convert_pairing(
+    weight: Tensor,  # of a projection to queries or keys, (h * d_head, d_model), or its bias, (h * d_head,)
+    n_heads: int,  # heads in it, h
+    interleaved: bool,  # the pairing that is wanted: neighbours if True, halves if False
+) -> Tensor:  # the same rows in another order
+    "Reorder a projection that was made for one pairing so that the other gives the same scores."
+    expect_floats(weight=weight)
+    if weight.ndim not in (1, 2):
+        raise ValueError(f"weight: expected shape (h * d_head, d_model) or (h * d_head,); got {tuple(weight.shape)}")
+    expect_flags(interleaved=interleaved)
+    _expect_pairs(weight, n_heads)
+    pairs = (2, -1) if interleaved else (-1, 2)  # how the pairs lie now
+    return weight.unflatten(0, (n_heads, -1)).unflatten(1, pairs).transpose(1, 2).flatten(0, 2)
 
 # %% ../nbs/06_positions.ipynb #rotary-class
 class RotaryEmbedding(nn.Module):
@@ -54,17 +168,241 @@ class RotaryEmbedding(nn.Module):
         self,
         d_head: int,  # width of a head, even
         base: float = 10000.0,  # the slowest pair turns about 1 / base as fast as the first
-        scaling: dict | None = None,  # how to reach longer texts
+        scaling: Mapping[str, Any] | None = None,  # how to reach longer texts, as `rope_scaling` in a model's config.json
         interleaved: bool = False,  # are pairs neighbours, or number i of either half?
     ):
         super().__init__()
-        self.d_head, self.base, self.scaling, self.interleaved = d_head, base, scaling, interleaved
+        _expect_even(d_head=d_head)
+        _expect_base(base)
+        expect_flags(interleaved=interleaved)
+        way, s = _read_scaling(scaling)
+        self.factor = way.factor(s)
+        self.scaling = None if scaling is None else dict(scaling)
+        self.d_head, self.base, self.interleaved = d_head, base, interleaved
 
     def forward(
         self,
         x: Tensor,  # queries or keys, (..., n, d_head)
-        positions: Tensor | None = None,  # places, (..., n); default 0, 1, 2 …
-    ) -> Tensor:  # turned, the shape and type of `x`
+        positions: Tensor | None = None,  # places that broadcast to (..., n); default 0, 1, 2 …
+    ) -> Tensor:  # turned, and times the attention factor of YaRN; the shape and type of `x`
         "Turn each row by its place."
-        positions = torch.arange(x.shape[-2], device=x.device) if positions is None else positions
-        return rotate(x, rotary_angles(positions, self.d_head, self.base, self.scaling), self.interleaved)
+        positions = _places_of(x, self.d_head, positions)
+        turned = rotate(x, rotary_angles(positions, self.d_head, self.base, self.scaling), self.interleaved)
+        return turned if self.factor == 1 else turned * self.factor
+
+# %% ../nbs/06_positions.ipynb #rows-guard
+def _places_of(x: Tensor, d_head: int, positions: Tensor | None) -> Tensor:
+    "The places of the rows `x`; TypeError or ValueError unless rows and places fit."
+    expect_floats(x=x)
+    if x.ndim < 2 or x.shape[-1] != d_head:
+        raise ValueError(f"x: expected shape (..., n, {d_head}); got {tuple(x.shape)}")
+    if positions is None:
+        return torch.arange(x.shape[-2], device=x.device)
+    _expect_places(positions)
+    _expect_fit("positions", positions, tuple(x.shape[:-1]))
+    return positions
+
+
+def _expect_pairs(weight: Tensor, n_heads: int) -> None:
+    "Raise TypeError or ValueError unless the rows of `weight` are heads of an even width."
+    expect_sizes(n_heads=n_heads)
+    if not len(weight) or len(weight) % (2 * n_heads):
+        raise ValueError(f"weight: expected a multiple of 2 * n_heads = {2 * n_heads} rows; got {len(weight)}")
+
+# %% ../nbs/06_positions.ipynb #scaling-fns
+def _linear(f: Tensor, base: float, s: Mapping[str, Any], positions: Tensor) -> Tensor:
+    "All pairs turn more slowly: places are squeezed into those of training."
+    return f / s["factor"]
+
+
+def _ntk(f: Tensor, base: float, s: Mapping[str, Any], positions: Tensor) -> Tensor:
+    "A larger base: the first pair stays, the last turns `factor` times slower."
+    exponents = torch.arange(0, 2 * len(f), 2, dtype=torch.float32, device=f.device) / (2 * len(f))
+    return f if len(f) == 1 else 1.0 / (base * s["factor"] ** (len(f) / (len(f) - 1))) ** exponents
+
+
+def _dynamic(f: Tensor, base: float, s: Mapping[str, Any], positions: Tensor) -> Tensor:
+    "As _ntk, by a factor that grows with the text."
+    trained = s["original_max_position_embeddings"]
+    n = (positions.max() + 1).clamp(min=trained) if positions.numel() else trained
+    return _ntk(f, base, {"factor": s["factor"] * n / trained - (s["factor"] - 1)}, positions)
+
+
+def _yarn(f: Tensor, base: float, s: Mapping[str, Any], positions: Tensor) -> Tensor:
+    "A ramp over the pairs, from how often they turn within the text of training."
+    trained, last = s["original_max_position_embeddings"], 2 * len(f) - 1
+    betas = s.get("beta_fast") or 32, s.get("beta_slow") or 1
+    low, high = (len(f) * math.log(trained / (beta * 2 * math.pi)) / math.log(base) for beta in betas)
+    low, high = (math.floor(low), math.ceil(high)) if s.get("truncate", True) else (low, high)
+    low, high = max(low, 0), min(high, last)
+    pairs = torch.arange(len(f), dtype=torch.float32, device=f.device)
+    return _blend(f, s["factor"], 1 - ((pairs - low) / (high - low or 0.001)).clamp(0, 1))
+
+
+def _llama3(f: Tensor, base: float, s: Mapping[str, Any], positions: Tensor) -> Tensor:
+    "By how often each pair turns within the text of training."
+    turns, low, high = s["original_max_position_embeddings"] / (2 * math.pi / f), s["low_freq_factor"], s["high_freq_factor"]
+    return _blend(f, s["factor"], ((turns - low) / (high - low)).clamp(0, 1))
+
+
+def _blend(f: Tensor, factor: float, keep: Tensor) -> Tensor:
+    "Keep a pair where `keep` is 1, slow it by the factor where it is 0."
+    return (1 - keep) * f / factor + keep * f
+
+# %% ../nbs/06_positions.ipynb #scaling-table
+def _yarn_factor(s: Mapping[str, Any]) -> float:
+    "What YaRN multiplies queries and keys by: scores over longer texts are spread less thinly. Peng et al. 2023, section 3.4."
+    if s.get("attention_factor") is not None:
+        return float(s["attention_factor"])
+    m, m_all = (1, 0) if not (s.get("mscale") and s.get("mscale_all_dim")) else (s["mscale"], s["mscale_all_dim"])
+    growth = max(0.1 * math.log(s["factor"]), 0)
+    return (growth * m + 1) / (growth * m_all + 1)
+
+
+class _Scaling(NamedTuple):
+    "A way to longer texts: the numbers that it needs, what becomes of the frequencies, and of the rows."
+
+    needs: tuple[str, ...]
+    rescale: Callable[..., Tensor]
+    factor: Callable[[Any], float] = lambda s: 1.0
+
+
+_TRAINED = "original_max_position_embeddings"
+_SCALINGS = {
+    "default": _Scaling((), lambda f, base, s, positions: f),
+    "linear": _Scaling(("factor",), _linear),
+    "ntk": _Scaling(("factor",), _ntk),
+    "dynamic": _Scaling(("factor", _TRAINED), _dynamic),
+    "yarn": _Scaling(("factor", _TRAINED), _yarn, _yarn_factor),
+    "llama3": _Scaling(("factor", "low_freq_factor", "high_freq_factor", _TRAINED), _llama3),
+}
+
+# %% ../nbs/06_positions.ipynb #scaling-guard
+def _read_scaling(scaling: Mapping[str, Any] | None) -> tuple[_Scaling, dict[str, Any]]:
+    "The row of the table, and the mapping; TypeError or ValueError unless the type is known and all that it needs is there."
+    if not isinstance(scaling, (Mapping, type(None))):
+        raise TypeError(f"scaling: expected a mapping, as rope_scaling in a config.json, or None; got {type(scaling).__name__}")
+    s = {"rope_type": "default"} if scaling is None else {_TRAINED: scaling.get("max_position_embeddings"), **scaling}
+    kind = s.get("rope_type", s.get("type"))
+    if not isinstance(kind, str) or kind not in _SCALINGS:
+        raise ValueError(f"scaling: expected a rope_type among {', '.join(_SCALINGS)}; got {kind!r}")
+    for name in _SCALINGS[kind].needs:
+        number = s.get(name)
+        if not isinstance(number, Real) or isinstance(number, bool) or not 0 < float(number) < math.inf:
+            raise ValueError(f"scaling: expected a positive number under {name!r}, which {kind} needs; got {number!r}")
+    if s.get("partial_rotary_factor") not in (None, 1):
+        raise ValueError("scaling: expected whole rows to be turned; got a partial_rotary_factor: turn the first part only")
+    return _SCALINGS[kind], s
+
+# %% ../nbs/06_positions.ipynb #slopes-fn
+def alibi_slopes(
+    n_heads: int,  # how many heads, h
+) -> Tensor:  # a slope for each, float32, (h,)
+    "Give each head a slope, steep to flat: 2^(-8 / h), and its powers. Press et al. 2022, section 3."
+    expect_sizes(n_heads=n_heads)
+    power = 1 << (int(n_heads).bit_length() - 1)  # the largest power of two within
+    slopes = [2 ** (-8 * i / power) for i in range(1, power + 1)]
+    between = [2 ** (-4 * i / power) for i in range(1, 2 * power, 2)]  # for the heads beyond
+    return torch.tensor((slopes + between)[:n_heads])
+
+# %% ../nbs/06_positions.ipynb #alibi-fn
+def alibi_bias(
+    n_heads: int,  # how many heads, h
+    n_q: int,  # queries; the last stands at the last key
+    n_k: int,  # keys
+) -> Tensor:  # what is added to the scores, float32, (h, n_q, n_k)
+    "Lower each score by the distance of its query and key, times the slope of its head. Press et al. 2022."
+    expect_sizes(n_q=n_q, n_k=n_k)
+    return AlibiPositions(n_heads).score_bias(torch.arange(n_k - n_q, n_k), torch.arange(n_k))
+
+# %% ../nbs/06_positions.ipynb #buckets-fn
+def relative_buckets(
+    relative: Tensor,  # place of the key minus that of the query, whole numbers of any shape
+    bidirectional: bool = True,  # half of the buckets for keys that come later? If not, those share bucket 0
+    n_buckets: int = 32,  # how many buckets
+    max_distance: int = 128,  # from here on all share the last
+) -> Tensor:  # numbers of buckets, the shape of `relative`
+    "Sort distances into buckets: near ones alone, far ones together. Raffel et al. 2020, section 2.1."
+    relative = whole_numbers("relative", relative)
+    half, exact = _bucket_sizes(bidirectional, n_buckets, max_distance)
+    far = relative.abs() if bidirectional else (-relative).clamp(min=0)
+    octaves = torch.log(far.clamp(min=exact).float() / exact) / math.log(max_distance / exact)
+    shared = (exact + (octaves * (half - exact)).long()).clamp(max=half - 1)
+    return torch.where(far < exact, far, shared) + (half * (relative > 0) if bidirectional else 0)
+
+# %% ../nbs/06_positions.ipynb #bucket-sizes
+def _bucket_sizes(bidirectional: bool, n_buckets: int, max_distance: int) -> tuple[int, int]:
+    "How many buckets there are for one direction, and how many of them hold one distance; ValueError if none do."
+    expect_flags(bidirectional=bidirectional)
+    expect_sizes(n_buckets=n_buckets, max_distance=max_distance)
+    half = n_buckets // 2 if bidirectional else n_buckets
+    if half < 2:
+        raise ValueError(f"n_buckets: expected at least {4 if bidirectional else 2}; got {n_buckets}")
+    if max_distance <= half // 2:
+        raise ValueError(f"max_distance: expected more than {half // 2}, which have buckets of their own; got {max_distance}")
+    return half, half // 2
+
+# %% ../nbs/06_positions.ipynb #scored
+class _ScoredPositions(nn.Module):
+    "Positions that leave queries and keys as they are, and change the scores by `score_bias`."
+
+    def forward(self, x: Tensor, positions: Tensor | None = None) -> Tensor:
+        return x
+
+
+def _relative(q_places: Tensor, k_places: Tensor) -> Tensor:
+    "Place of the key minus that of the query, for each two, (..., n_q, n_k)."
+    q_places, k_places = whole_numbers("q_places", q_places), whole_numbers("k_places", k_places)
+    lead = tuple(k_places.shape[:-1] or q_places.shape[:-1])
+    for name, places in {"q_places": q_places, "k_places": k_places}.items():
+        if not places.ndim or tuple(places.shape[:-1]) not in ((), lead) or lead and lead[-1] != 1:
+            raise ValueError(f"{name}: expected shape (n,) or (b, 1, n), the same for both; got {tuple(places.shape)}")
+    return k_places[..., None, :] - q_places[..., :, None]
+
+# %% ../nbs/06_positions.ipynb #alibi-class
+class AlibiPositions(_ScoredPositions):
+    "Lowers scores with distance, in the layer's `positions=`. Press et al. 2022."
+
+    def __init__(
+        self,
+        n_heads: int,  # how many heads, h
+    ):
+        super().__init__()
+        self.n_heads = n_heads
+        alibi_slopes(n_heads)  # refuses what is no number of heads
+
+    def score_bias(
+        self,
+        q_places: Tensor,  # places of the queries, (n_q,), or (b, 1, n_q) where texts begin at different ones
+        k_places: Tensor,  # places of the keys, (n_k,) or (b, 1, n_k)
+    ) -> Tensor:  # what is added to the scores, float32, (h, n_q, n_k) or (b, h, n_q, n_k)
+        "Lower each score by its distance, times the slope of the head."
+        distances = _relative(q_places, k_places).abs()
+        return -alibi_slopes(self.n_heads).to(distances.device)[:, None, None] * distances
+
+# %% ../nbs/06_positions.ipynb #relative-class
+class RelativePositions(_ScoredPositions):
+    "Adds a learned number to each score, by head and distance, in the layer's `positions=`. Raffel et al. 2020."
+
+    def __init__(
+        self,
+        n_heads: int,  # how many heads, h
+        bidirectional: bool = True,  # buckets for keys that come later?
+        n_buckets: int = 32,  # how many buckets
+        max_distance: int = 128,  # from here on all distances share the last
+    ):
+        super().__init__()
+        expect_sizes(n_heads=n_heads)
+        _bucket_sizes(bidirectional, n_buckets, max_distance)
+        self.bidirectional, self.n_buckets, self.max_distance = bidirectional, n_buckets, max_distance
+        self.weight = nn.Parameter(torch.zeros(n_buckets, n_heads))
+
+    def score_bias(
+        self,
+        q_places: Tensor,  # places of the queries, (n_q,), or (b, 1, n_q) where texts begin at different ones
+        k_places: Tensor,  # places of the keys, (n_k,) or (b, 1, n_k)
+    ) -> Tensor:  # what is added to the scores, (h, n_q, n_k) or (b, h, n_q, n_k)
+        "Look up the number of each head and distance."
+        buckets = relative_buckets(_relative(q_places, k_places), self.bidirectional, self.n_buckets, self.max_distance)
+        heads = torch.arange(self.weight.shape[1], device=self.weight.device)
+        return self.weight[buckets, heads[:, None, None]]
