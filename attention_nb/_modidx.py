@@ -1145,6 +1145,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                              'attention_nb/figures/subject.py')},
             'attention_nb.figures.sums': { 'attention_nb.figures.sums.row_or_column_sums': ( 'figures/sums.html#row_or_column_sums',
                                                                                              'attention_nb/figures/sums.py')},
+            'attention_nb.figures.turning': { 'attention_nb.figures.turning.turning': ( 'figures/turning.html#turning',
+                                                                                        'attention_nb/figures/turning.py')},
             'attention_nb.flash_attention': { 'attention_nb.flash_attention.flash_attention_shares': ( 'flash_attention.html#flash_attention_shares',
                                                                                                        'attention_nb/flash_attention.py')},
             'attention_nb.grouped_heads': { 'attention_nb.grouped_heads.grouped_heads_shares': ( 'grouped_heads.html#grouped_heads_shares',
