@@ -218,9 +218,13 @@ def _places_of(x: Tensor, d_head: int, positions: Tensor | None) -> Tensor:
     return positions
 
 
-def _expect_pairs(weight: Tensor, n_heads: int) -> None:
+def _expect_pairs(weight: Tensor, n_heads: int, interleaved: bool) -> None:
     "Raise TypeError or ValueError unless the rows of `weight` are heads of an even width."
+    expect_floats(weight=weight)
+    expect_flags(interleaved=interleaved)
     expect_sizes(n_heads=n_heads)
+    if weight.ndim not in (1, 2):
+        raise ValueError(f"weight: expected shape (h * d_head, d_model) or (h * d_head,); got {tuple(weight.shape)}")
     if not len(weight) or len(weight) % (2 * n_heads):
         raise ValueError(f"weight: expected a multiple of 2 * n_heads = {2 * n_heads} rows; got {len(weight)}")
 
@@ -231,11 +235,7 @@ def convert_pairing(
     interleaved: bool,  # the pairing that is wanted: neighbours if True, halves if False
 ) -> Tensor:  # the same rows in another order
     "Reorder a projection that was made for one pairing so that the other gives the same scores."
-    expect_floats(weight=weight)
-    if weight.ndim not in (1, 2):
-        raise ValueError(f"weight: expected shape (h * d_head, d_model) or (h * d_head,); got {tuple(weight.shape)}")
-    expect_flags(interleaved=interleaved)
-    _expect_pairs(weight, n_heads)
+    _expect_pairs(weight, n_heads, interleaved)
     pairs = (2, -1) if interleaved else (-1, 2)  # how the pairs lie now
     return weight.unflatten(0, (n_heads, -1)).unflatten(1, pairs).transpose(1, 2).flatten(0, 2)
 
@@ -251,6 +251,17 @@ def _ntk(f: Tensor, base: float, s: Mapping[str, Any], positions: Tensor) -> Ten
     return f if len(f) == 1 else 1.0 / (base * s["factor"] ** (len(f) / (len(f) - 1))) ** exponents
 
 
+def _llama3(f: Tensor, base: float, s: Mapping[str, Any], positions: Tensor) -> Tensor:
+    "By how often each pair turns within the text of training."
+    turns, low, high = s["original_max_position_embeddings"] / (2 * math.pi / f), s["low_freq_factor"], s["high_freq_factor"]
+    return _blend(f, s["factor"], ((turns - low) / (high - low)).clamp(0, 1))
+
+
+def _blend(f: Tensor, factor: float, keep: Tensor) -> Tensor:
+    "Keep a pair where `keep` is 1, slow it by the factor where it is 0."
+    return (1 - keep) * f / factor + keep * f
+
+# %% ../nbs/06_positions.ipynb #scaling-more
 def _dynamic(f: Tensor, base: float, s: Mapping[str, Any], positions: Tensor) -> Tensor:
     "As _ntk, by a factor that grows with the text."
     trained = s["original_max_position_embeddings"]
@@ -269,17 +280,6 @@ def _yarn(f: Tensor, base: float, s: Mapping[str, Any], positions: Tensor) -> Te
     return _blend(f, s["factor"], 1 - ((pairs - low) / (high - low or 0.001)).clamp(0, 1))
 
 
-def _llama3(f: Tensor, base: float, s: Mapping[str, Any], positions: Tensor) -> Tensor:
-    "By how often each pair turns within the text of training."
-    turns, low, high = s["original_max_position_embeddings"] / (2 * math.pi / f), s["low_freq_factor"], s["high_freq_factor"]
-    return _blend(f, s["factor"], ((turns - low) / (high - low)).clamp(0, 1))
-
-
-def _blend(f: Tensor, factor: float, keep: Tensor) -> Tensor:
-    "Keep a pair where `keep` is 1, slow it by the factor where it is 0."
-    return (1 - keep) * f / factor + keep * f
-
-# %% ../nbs/06_positions.ipynb #scaling-table
 def _yarn_factor(s: Mapping[str, Any]) -> float:
     "What YaRN multiplies queries and keys by: scores over longer texts are spread less thinly. Peng et al. 2023, section 3.4."
     if s.get("attention_factor") is not None:
@@ -288,7 +288,7 @@ def _yarn_factor(s: Mapping[str, Any]) -> float:
     growth = max(0.1 * math.log(s["factor"]), 0)
     return (growth * m + 1) / (growth * m_all + 1)
 
-
+# %% ../nbs/06_positions.ipynb #scaling-table
 _SCALINGS |= {
     "linear": _Scaling(("factor",), _linear),
     "ntk": _Scaling(("factor",), _ntk),
@@ -343,8 +343,8 @@ class AlibiPositions(_ScoredPositions):
         k_places: Tensor,  # places of the keys, (n_k,) or (b, 1, n_k)
     ) -> Tensor:  # what is added to the scores, float32, (h, n_q, n_k) or (b, h, n_q, n_k)
         "Lower each score by its distance, times the slope of the head."
-        distances = _relative(q_places, k_places).abs()
-        return -alibi_slopes(self.n_heads).to(distances.device)[:, None, None] * distances
+        nearness = -_relative(q_places, k_places).abs()
+        return alibi_slopes(self.n_heads).to(nearness.device)[:, None, None] * nearness
 
 # %% ../nbs/06_positions.ipynb #alibi-fn
 def alibi_bias(
