@@ -11,7 +11,7 @@ __all__ = ['Vocab', 'journey', 'number_corpus', 'one_hot', 'one_hot_vectors', 's
            'RelativePositions', 'RotaryEmbedding', 'alibi_bias', 'alibi_slopes', 'convert_pairing', 'relative_buckets',
            'rotary_angles', 'rotate', 'sinusoidal_positions', 'grouped_heads_shares', 'flash_attention_shares',
            'kv_cache_shares', 'local_attention_shares', 'check_agrees', 'check_attention', 'check_masked_softmax',
-           'check_multi_head', 'check_self_attention', 'check_softmax', 'CheckFailed', 'Misused']
+           'check_multi_head', 'check_positions', 'check_self_attention', 'check_softmax', 'CheckFailed', 'Misused']
 
 # %% ../nbs/lookup/api.ipynb #imports
 from .embeddings import (
@@ -34,7 +34,7 @@ from .flash_attention import flash_attention_shares
 from .kv_cache import kv_cache_shares
 from .local_attention import local_attention_shares
 from .checks import (
-    check_agrees, check_attention, check_masked_softmax, check_multi_head, check_self_attention, check_softmax)
+    check_agrees, check_attention, check_masked_softmax, check_multi_head, check_positions, check_self_attention, check_softmax)
 from .checks.reports import CheckFailed, Misused
 
 __version__ = "0.1.0"
@@ -51,6 +51,6 @@ _all_ = [
     "RelativePositions", "RotaryEmbedding", "alibi_bias", "alibi_slopes", "convert_pairing",
     "relative_buckets", "rotary_angles", "rotate", "sinusoidal_positions", "grouped_heads_shares",
     "flash_attention_shares", "kv_cache_shares", "local_attention_shares", "check_agrees",
-    "check_attention", "check_masked_softmax", "check_multi_head", "check_self_attention",
-    "check_softmax", "CheckFailed", "Misused",
+    "check_attention", "check_masked_softmax", "check_multi_head", "check_positions",
+    "check_self_attention", "check_softmax", "CheckFailed", "Misused",
 ]
