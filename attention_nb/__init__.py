@@ -7,10 +7,11 @@ __all__ = ['Vocab', 'journey', 'number_corpus', 'one_hot', 'one_hot_vectors', 's
            'naive_attention', 'entropy', 'logsumexp', 'masked_softmax', 'naive_softmax', 'softmax', 'softmax_backward',
            'softmax_jacobian', 'SelfAttention', 'attention_scores', 'scaled_dot_product_attention', 'bias_to_mask',
            'causal_mask', 'from_torch_masks', 'mask_to_bias', 'padding_mask', 'to_attn_mask', 'to_key_padding_mask',
-           'MultiHeadAttention', 'fused_attention', 'merge_heads', 'split_heads', 'positions_shares',
-           'grouped_heads_shares', 'flash_attention_shares', 'kv_cache_shares', 'local_attention_shares',
-           'check_agrees', 'check_attention', 'check_masked_softmax', 'check_multi_head', 'check_self_attention',
-           'check_softmax', 'CheckFailed', 'Misused']
+           'MultiHeadAttention', 'fused_attention', 'merge_heads', 'split_heads', 'AlibiPositions', 'LearnedPositions',
+           'RelativePositions', 'RotaryEmbedding', 'alibi_bias', 'alibi_slopes', 'convert_pairing', 'relative_buckets',
+           'rotary_angles', 'rotate', 'sinusoidal_positions', 'grouped_heads_shares', 'flash_attention_shares',
+           'kv_cache_shares', 'local_attention_shares', 'check_agrees', 'check_attention', 'check_masked_softmax',
+           'check_multi_head', 'check_positions', 'check_self_attention', 'check_softmax', 'CheckFailed', 'Misused']
 
 # %% ../nbs/lookup/api.ipynb #imports
 from .embeddings import (
@@ -25,13 +26,15 @@ from .masks import (
     to_key_padding_mask)
 from .multi_head_attention import (
     MultiHeadAttention, fused_attention, merge_heads, split_heads)
-from .positions import positions_shares
+from .positions import (
+    AlibiPositions, LearnedPositions, RelativePositions, RotaryEmbedding, alibi_bias, alibi_slopes, convert_pairing,
+    relative_buckets, rotary_angles, rotate, sinusoidal_positions)
 from .grouped_heads import grouped_heads_shares
 from .flash_attention import flash_attention_shares
 from .kv_cache import kv_cache_shares
 from .local_attention import local_attention_shares
 from .checks import (
-    check_agrees, check_attention, check_masked_softmax, check_multi_head, check_self_attention, check_softmax)
+    check_agrees, check_attention, check_masked_softmax, check_multi_head, check_positions, check_self_attention, check_softmax)
 from .checks.reports import CheckFailed, Misused
 
 __version__ = "0.1.0"
@@ -44,8 +47,10 @@ _all_ = [
     "softmax_backward", "softmax_jacobian", "SelfAttention", "attention_scores",
     "scaled_dot_product_attention", "bias_to_mask", "causal_mask", "from_torch_masks",
     "mask_to_bias", "padding_mask", "to_attn_mask", "to_key_padding_mask", "MultiHeadAttention",
-    "fused_attention", "merge_heads", "split_heads", "positions_shares", "grouped_heads_shares",
+    "fused_attention", "merge_heads", "split_heads", "AlibiPositions", "LearnedPositions",
+    "RelativePositions", "RotaryEmbedding", "alibi_bias", "alibi_slopes", "convert_pairing",
+    "relative_buckets", "rotary_angles", "rotate", "sinusoidal_positions", "grouped_heads_shares",
     "flash_attention_shares", "kv_cache_shares", "local_attention_shares", "check_agrees",
-    "check_attention", "check_masked_softmax", "check_multi_head", "check_self_attention",
-    "check_softmax", "CheckFailed", "Misused",
+    "check_attention", "check_masked_softmax", "check_multi_head", "check_positions",
+    "check_self_attention", "check_softmax", "CheckFailed", "Misused",
 ]

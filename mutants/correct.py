@@ -3,6 +3,7 @@ import math
 from collections import namedtuple
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -1511,6 +1512,94 @@ right("self_attention", "x-transformers: Encoder", d_model=24,
       build=lambda _: library("x_transformers").Encoder(dim=24, depth=1, heads=3, attn_dim_head=8))(_Layers)
 right("self_attention", "x-transformers: Decoder, rotary", d_model=24, causal=True, positions=True,
       build=lambda _: library("x_transformers").Decoder(dim=24, depth=1, heads=3, attn_dim_head=64, rotary_pos_emb=True))(_Layers)
+
+
+# Positions ------------------------------------------------------------------------------------------------------
+
+@right("positions", interleaved=False)
+@right("positions", "rotates halves, found out")
+@right("positions", "rotates halves, wide, another base", d_head=64, base=500_000.0)
+def rotates_halves(x, positions, base=10000.0):
+    base = 500_000.0 if x.shape[-1] == 64 else base
+    speeds = 1.0 / base ** (torch.arange(0, x.shape[-1], 2).float() / x.shape[-1])
+    angles = positions.float()[:, None] * speeds
+    cos, sin = torch.cat((angles, angles), dim=-1).cos(), torch.cat((angles, angles), dim=-1).sin()
+    x1, x2 = x.chunk(2, dim=-1)
+    rotated = torch.cat((-x2, x1), dim=-1)
+    return (x * cos + rotated * sin).to(x.dtype)
+
+
+@right("positions", interleaved=True)
+@right("positions", "rotates by complex numbers, found out", d_head=12)
+def rotates_by_complex_numbers(x, positions):
+    angles = torch.outer(positions.float(), 10000.0 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1]))
+    pairs = torch.view_as_complex(x.float().unflatten(-1, (-1, 2)).contiguous())
+    return torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles)).flatten(-2).to(x.dtype)
+
+
+@right("positions", interleaved=True)
+def lays_neighbours_out_as_halves(x, positions):
+    x = x.unflatten(-1, (-1, 2)).transpose(-1, -2).flatten(-2)
+    return rotates_halves(x, positions)
+
+
+@right("positions", d_head=4)
+def rotates_in_loops(x, positions):
+    rows, half = [], x.shape[-1] // 2
+    for i, place in enumerate(positions.tolist()):
+        first, second = [], []
+        for pair in range(half):
+            angle = place / 10000 ** (2 * pair / x.shape[-1])
+            a, b = x[..., i, pair], x[..., i, pair + half]
+            first.append(a * math.cos(angle) - b * math.sin(angle))
+            second.append(b * math.cos(angle) + a * math.sin(angle))
+        rows.append(torch.stack(first + second, -1))
+    return torch.stack(rows, -2)
+
+
+def _llama_rotation(scaling):
+    def build(_):
+        library("transformers")
+        llama = import_module("transformers.models.llama.modeling_llama")
+        config = library("transformers").LlamaConfig(head_dim=16, max_position_embeddings=4096, rope_parameters={"rope_theta": 10000.0, **scaling})
+        rotary = llama.LlamaRotaryEmbedding(config)
+        return lambda x, positions: llama.apply_rotary_pos_emb(x, x, *rotary(x, positions[None]))[0]
+    return build
+
+
+_LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}
+_YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64}
+right("positions", "transformers: Llama's rotation", build=_llama_rotation({"rope_type": "default"}), d_head=16, interleaved=False)(_Layers)
+right("positions", "transformers: Llama 3's rotation", build=_llama_rotation(_LLAMA3), d_head=16, scaling=_LLAMA3)(_Layers)
+right("positions", "transformers: YaRN", build=_llama_rotation(_YARN), d_head=16, scaling=_YARN)(_Layers)
+
+
+@right("positions")
+@right("positions", "ALiBi, 12 heads", n_heads=12)
+def alibi(n_heads, n_q, n_k):
+    def slopes(n):
+        start = 2 ** (-(2 ** -(math.log2(n) - 3)))
+        return [start ** (i + 1) for i in range(n)]
+    near = 2 ** math.floor(math.log2(n_heads))
+    all_slopes = torch.tensor(slopes(near) + slopes(2 * near)[0::2][:n_heads - near])
+    distance = torch.arange(n_k)[None, :] - torch.arange(n_k - n_q, n_k)[:, None]
+    return -all_slopes[:, None, None] * distance.abs()
+
+
+@right("positions", alibi=False, n_heads=3)
+def learned_by_distance(n_heads, n_q, n_k):
+    table = torch.randn(n_heads, 15, generator=torch.Generator().manual_seed(0))
+    relative = torch.arange(n_k)[None, :] - torch.arange(n_k - n_q, n_k)[:, None]
+    return table[:, relative.clamp(-7, 7) + 7]
+
+
+def _t5_bias(_):
+    config = library("transformers").T5Config(num_heads=3)
+    layer = import_module("transformers.models.t5.modeling_t5").T5Attention(config, has_relative_attention_bias=True)
+    return lambda n_heads, n_q, n_k: layer.compute_bias(n_q, n_k, past_seen_tokens=n_k - n_q)[0]
+
+
+right("positions", "transformers: T5's bias", build=_t5_bias, n_heads=3, alibi=False)(_Layers)
 
 
 # Softmax --------------------------------------------------------------------------------------------------------

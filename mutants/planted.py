@@ -629,3 +629,49 @@ bug("GptBlock", "divides by √n, with five heads", ("k.shape[-1] **", "k.shape[
     build=lambda c: c(30, 5), args=with_args("GptBlock", d_model=30))
 bug("MultiHead, dropout", "a ReLU behind the output", ("return self.out_proj(context)", "return F.relu(self.out_proj(self.dropout(context)))"), "dropout.relu")
 bug("LlamaLike", "keys are split by view", ("out = F.scaled", "xk = rotate(self.wk(x).view(b, -1, n, self.head_dim))\n        out = F.scaled"), "split.viewed_k")
+
+
+# Positions ------------------------------------------------------------------------------------------------------
+
+RH = "rotates halves, found out"
+SPEED = "base ** (torch.arange(0, x.shape[-1], 2).float() / x.shape[-1])"
+bug(RH, "gives rows back as they were", ("return (x * cos + rotated * sin).to(x.dtype)", "return x.clone()"), "rotary.identity")
+bug(RH, "another base", ("base=10000.0", "base=500000.0"), "rotary.base")
+bug(RH, "exponents of whole pairs", (SPEED, "base ** (torch.arange(x.shape[-1] // 2).float() / x.shape[-1])"), "rotary.exponent")
+bug(RH, "the two twice", (SPEED, "base ** (2 * torch.arange(0, x.shape[-1], 2).float() / x.shape[-1])"), "rotary.exponent_twice")
+bug(RH, "linspace with both ends", (SPEED, "base ** torch.linspace(0, 1, x.shape[-1] // 2)"), "rotary.exponent_ends")
+bug(RH, "frequencies that grow", ("1.0 / base **", "base **"), "rotary.growing")
+bug(RH, "places from one", ("positions.float()[:, None]", "(positions.float()[:, None] + 1)"), "rotary.from_one")
+bug(RH, "places are ignored", ("positions.float()[:, None]", "torch.arange(x.shape[-2]).float()[:, None]"), "rotary.place_ignored")
+bug(RH, "degrees", ("positions.float()[:, None] * speeds", "torch.deg2rad(positions.float()[:, None] * speeds)"), "rotary.degrees")
+bug(RH, "rounds, not radians", ("positions.float()[:, None] * speeds", "2 * math.pi * positions.float()[:, None] * speeds"), "rotary.rounds")
+bug(RH, "angles repeated for neighbours", ("cos, sin = torch.cat((angles, angles), dim=-1).cos(), torch.cat((angles, angles), dim=-1).sin()",
+                                           "cos, sin = (t.repeat_interleave(2, -1) for t in (angles.cos(), angles.sin()))"), "rotary.mixed")
+bug(RH, "turns the other way", ("torch.cat((-x2, x1), dim=-1)", "torch.cat((x2, -x1), dim=-1)"), "rotary.backwards")
+bug(RH, "a minus is forgotten", ("torch.cat((-x2, x1), dim=-1)", "torch.cat((x2, x1), dim=-1)"), "rotary.no_minus")
+bug(RH, "sine and cosine swapped", ("x * cos + rotated * sin", "x * sin + rotated * cos"), "rotary.swapped")
+bug(RH, "the sine is forgotten", ("x * cos + rotated * sin", "x * cos"), "rotary.cosine_only")
+bug(RH, "a residual on top", ("x * cos + rotated * sin", "x + x * cos + rotated * sin"), "rotary.residual")
+bug(RH, "scaled by the width", ("(x * cos + rotated * sin)", "((x * cos + rotated * sin) / x.shape[-1] ** 0.5)"), "rotary.scaled")
+bug(RH, "angles in the type of the rows", ("positions.float()[:, None] * speeds", "positions.to(x.dtype)[:, None] * speeds.to(x.dtype)"), "rotary.half")
+bug(RH, "from one, and the other way", (("positions.float()[:, None]", "(positions.float()[:, None] + 1)"),
+                                        ("torch.cat((-x2, x1), dim=-1)", "torch.cat((x2, x1), dim=-1)")), "rotary.from_one+rotary.no_minus")
+misuse(RH, "believed to pair neighbours", "rotary.pairing", args=with_args(RH, interleaved=True))
+misuse("rotates by complex numbers, found out", "believed to pair halves", "rotary.pairing",
+       args=with_args("rotates by complex numbers, found out", interleaved=False))
+misuse(RH, "believed to be scaled", "rotary.unscaled", args=with_args(RH, scaling={"rope_type": "linear", "factor": 3.0}))
+bug("rotates by complex numbers, found out", "all pairs alike", ("torch.arange(0, x.shape[-1], 2) / x.shape[-1]", "torch.zeros(x.shape[-1] // 2)"),
+    "rotary.one_speed")
+bug("rotates in loops", "overwritten in place", ("second.append(b * math.cos(angle) + a", "second.append(b * math.cos(angle) + first[-1]"), "rotary.in_place")
+bug("rotates in loops", "the second number stays", ("second.append(b * math.cos(angle) + a * math.sin(angle))", "second.append(b)"), "rotary.half_only")
+bug("alibi", "far words are raised", ("return -all_slopes", "return all_slopes"), "alibi.sign")
+bug("alibi", "the first query at the first key", ("torch.arange(n_k - n_q, n_k)", "torch.arange(n_q)"), "alibi.corner")
+bug("alibi", "slopes begin at one", ("start ** (i + 1)", "start ** i"), "alibi.slopes_from_one")
+bug("ALiBi, 12 heads", "the formula of powers of two", ("slopes(near) + slopes(2 * near)[0::2][:n_heads - near]",
+                                                                                  "[2 ** (-8 * (i + 1) / n_heads) for i in range(n_heads)]"), "alibi.not_a_power")
+bug("alibi", "one slope for all", ("all_slopes[:, None, None] *", "all_slopes[:1, None, None].expand(n_heads, 1, 1) *"), "alibi.one_slope")
+bug("alibi", "no absolute value", ("distance.abs()", "-distance"), "alibi.signed")
+bug("alibi", "distances from one", ("distance.abs()", "(distance.abs() + 1)"), "alibi.from_one")
+bug("alibi", "places make no difference", ("distance.abs()", "distance.abs() * 0"), "alibi.no_difference")
+bug("learned by distance", "by place, not by distance", ("torch.arange(n_k)[None, :] - torch.arange(n_k - n_q, n_k)[:, None]",
+                                                         "(torch.arange(n_k) - 3).expand(n_q, n_k)"), "alibi.absolute")

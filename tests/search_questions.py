@@ -29,5 +29,8 @@ QUESTIONS = {
     "split heads view transpose": "05_multi_head_attention.html#split-or-replicate",
     "why several heads": "05_multi_head_attention.html#what-one-head-does-badly",
     "MultiHeadAttention": "05_multi_head_attention.html#attention_nb.multi_head_attention.MultiHeadAttention",
+    "neighbours or halves": "06_positions.html#two-pairings",
+    "longer texts than in training": "06_positions.html#longer-texts",
+    "t5 buckets": "06_positions.html#lower-the-score-instead",
     "check my own attention": "checks/index.html",
 }

@@ -6,6 +6,7 @@ from attention_nb.figures.attend import small_world
 from attention_nb.masks import causal_mask, padding_mask
 from attention_nb.multi_head_attention import split_heads
 from attention_nb.naive_attention import naive_attention
+from attention_nb.positions import RotaryEmbedding
 from attention_nb.self_attention import attention_scores, scaled_dot_product_attention
 from attention_nb.softmax import masked_softmax, softmax
 from attention_nb.tools.testing import assert_close
@@ -316,3 +317,40 @@ def test_head_film_shows_what_was_stored(visit):
     figure.page.wait_for_function("figure => !figure.state().playing", arg=figure.element_handle())
     assert state(figure)["step"] == film["steps"][-1]
     assert figure.locator("output").inner_text() == "Step 299: head 0 looks at the first word, head 1 looks at the word before."
+
+
+def test_a_word_turns_as_the_rotary_embedding_turns_it(visit):
+    "Both hands and the score, by keys and by mouse; shifted, the score stays."
+    figure = drawing(visit, "06_positions.html", "turning", reduced_motion="reduce")
+    row = torch.tensor([1.0, 1, 1, 1, 0, 0, 0, 0])
+
+    def agrees() -> dict:
+        now = state(figure)
+        kind = {"as trained": "default", "linear": "linear", "NTK": "ntk", "YaRN": "yarn"}[now["way"]]
+        rotary = RotaryEmbedding(8, now["base"], {"rope_type": kind, "factor": 4.0, "original_max_position_embeddings": 16})
+        key, query = rotary(row.expand(2, 8), torch.tensor([now["place"], now["place"] + now["apart"]])) / rotary.factor
+        for name, want in {"key": key, "query": query}.items():
+            assert_close(numbers(now[name]), want.view(2, 4).T, **EXACT)
+        assert_close(numbers(now["score"]), query @ key, **EXACT)
+        assert f"{now['score']:.2f}".replace("-", "−") in figure.locator("output").inner_text()
+        return now
+
+    before = agrees()
+    shift, apart, base = (figure.get_by_role("slider", name=name) for name in ("Shift both", "How far apart", "Base"))
+    for _ in range(3):
+        shift.press("ArrowRight")
+    now = agrees()
+    assert now["place"] == before["place"] + 3 and now["key"] != before["key"]
+    assert_close(now["score"], before["score"], **EXACT)
+    assert "still" in figure.locator("output").inner_text()
+    for key in ["ArrowLeft"] * 3 + ["PageUp"]:
+        apart.press(key)
+    assert agrees()["apart"] not in (5, 2)
+    base.press("ArrowLeft")
+    ways = figure.get_by_role("radio")
+    for i, name in enumerate(["as trained", "linear", "NTK", "YaRN"]):
+        ways.nth(i).check(force=True)
+        assert agrees()["way"] == name
+    box = apart.bounding_box()
+    apart.click(position={"x": box["width"] - 2, "y": box["height"] / 2})
+    assert agrees()["apart"] > 60

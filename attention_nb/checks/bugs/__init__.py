@@ -10,6 +10,7 @@ from .flash_attention import BLOCK_SIGNS, blocks
 from .layers import LAYER_ALL
 from .masks import APPLIED, BIAS, MASK_SIGNS, UNASKED, WRONG
 from .multi_head_attention import HEADS
+from .positions import ALIBI, BASE, BIAS_SIGNS, ROTARY_SIGNS, rotary_bugs
 from .results import RESULT_SIGNS
 from .self_attention import ATTENTION_SIGNS, CONTEXT, NORMS, ROUTES, SCALE
 from .softmax import EPSILON, OTHER_DIM, PLAIN, ROUNDED, SOFTMAX_SIGNS, WEIGHTS
@@ -25,6 +26,7 @@ CATALOGUE: dict[str, Bug] = {
     for bug in [
         *ATTENTION, *NORMS, *BIAS, *PLAIN, OTHER_DIM, EPSILON, ROUNDED, *blocks(2),
         *SOFTMAX_SIGNS, *MASK_SIGNS, *BLOCK_SIGNS, *ATTENTION_SIGNS, *CODE_SIGNS, *RESULT_SIGNS, *LAYER_ALL,
+        *rotary_bugs(8), BASE, *ROTARY_SIGNS, *ALIBI, *BIAS_SIGNS,
     ]
 }
 
