@@ -18,6 +18,7 @@ from .tools.guards import (
     expect_sizes, expect_tensors)
 from .masks import causal_mask
 from .naive_attention import at_least_float32
+from .self_attention import add_bias
 
 # %% auto #0
 __all__ = ['split_heads', 'merge_heads', 'share_heads', 'MultiHeadAttention', 'fused_attention', 'unpack_state', 'pack_state']
@@ -79,15 +80,15 @@ def share_heads(
 
 # %% ../nbs/05_multi_head_attention.ipynb #kept-fn
 def _with_weights(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, dropout_p: float
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, dropout_p: float, bias: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     "Context and weights as `scaled_dot_product_attention` gives them."
     allowed = _and_causal(mask, q, k) if causal else mask
     dtype, (q, k, v) = q.dtype, (at_least_float32(t) for t in (q, k, v))
-    scores = at_least_float32((q * q.shape[-1] ** -0.5) @ k.mT)
+    scores, allowed = add_bias(at_least_float32((q * q.shape[-1] ** -0.5) @ k.mT), bias, allowed)
     empty = None
     if allowed is not None:
-        if mask is not None or q.shape[-2] > k.shape[-2]:  # a causal mask alone leaves every query its own word
+        if mask is not None or bias is not None or q.shape[-2] > k.shape[-2]:  # a causal mask alone leaves every query its own word
             empty = ~allowed.any(-1, keepdim=True)
             allowed = allowed | empty
         with torch.no_grad():  # softmax itself gives what is forbidden the gradient 0
@@ -109,7 +110,7 @@ class MultiHeadAttention(nn.Module):
         dropout: float = 0.0,  # share of the weights to drop in training
         n_kv_heads: int | None = None,  # heads of keys and values, a divisor of n_heads; default n_heads
         d_head: int | None = None,  # width of a head; default d_model / n_heads
-        positions: Callable[[Tensor, Tensor], Tensor] | None = None,  # turns rows (..., h, n, d_head) by their places (..., n)
+        positions: Callable[[Tensor, Tensor], Tensor] | None = None,  # turns rows (..., h, n, d_head) by their places (..., n); may have a `score_bias`
     ):
         super().__init__()
         if d_head is None:
@@ -139,26 +140,29 @@ class MultiHeadAttention(nn.Module):
         memory = x if memory is None else memory
         expect_inputs(x, memory, self.q_proj)
         expect_flags(causal=causal, need_weights=need_weights)
-        q, k, v = self._project(x, memory, cache)
+        q, k, v, bias = self._project(x, memory, cache)
         mask = _for_heads(mask, (*q.shape[:-1], k.shape[-2]))
         if cache is not None:
             mask, causal = _both(mask, cache.visible(q.shape[-2])), False
         k, v = share_heads(k, self.n_heads), share_heads(v, self.n_heads)
         dropout_p = self.dropout if self.training else 0.0
         if not need_weights:
-            return self.out_proj(merge_heads(fused_attention(q, k, v, mask, causal, dropout_p))), None
-        context, weights = _with_weights(q, k, v, mask, causal, dropout_p)
+            return self.out_proj(merge_heads(fused_attention(q, k, v, mask, causal, dropout_p, bias=bias))), None
+        context, weights = _with_weights(q, k, v, mask, causal, dropout_p, bias)
         return self.out_proj(merge_heads(context)), weights
 
-    def _project(self, x: Tensor, memory: Tensor, cache: Any) -> tuple[Tensor, Tensor, Tensor]:
-        "Queries, keys and values of every head, turned by their places, after those that the cache holds."
+    def _project(self, x: Tensor, memory: Tensor, cache: Any) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        "Queries, keys and values of every head, turned by their places, after those that the cache holds; and a bias."
         q = split_heads(self.q_proj(x), self.n_heads)
         k, v = (split_heads(t, self.n_kv_heads) for t in (self.k_proj(memory), self.v_proj(memory)))
+        start = 0 if cache is None else cache.lengths[:, None, None]
+        q_places = start + torch.arange(-q.shape[-2], 0, device=q.device) + k.shape[-2]
         if self.positions is not None:
-            start = 0 if cache is None else cache.lengths[:, None, None]
-            q = self.positions(q, start + torch.arange(-q.shape[-2], 0, device=q.device) + k.shape[-2])
-            k = self.positions(k, start + torch.arange(k.shape[-2], device=k.device))
-        return (q, k, v) if cache is None else (q, *cache.append(k, v))
+            q, k = self.positions(q, q_places), self.positions(k, start + torch.arange(k.shape[-2], device=k.device))
+        if cache is not None:
+            k, v = cache.append(k, v)
+        score_bias = getattr(self.positions, "score_bias", None)
+        return q, k, v, score_bias and score_bias(q_places, torch.arange(k.shape[-2], device=k.device))
 
     if TYPE_CHECKING:
         __call__ = forward  # so that `layer(x)` is typed as `forward` is

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch.nn as nn
@@ -16,11 +16,14 @@ from .agreement import agreement_properties
 from .functions import attention_properties
 from ..tools.guards import expect_flags, expect_scale, expect_sizes
 from .layers import layer_properties
+from .positions import bias_properties, rotation_properties
 from .reports import CheckFailed, Misused, Report, examine, fixed_chance, name_of, parameters_of
+from ..positions import RotaryEmbedding
 from .softmax import masked_softmax_properties, softmax_properties
 
 # %% auto #0
-__all__ = ['check_attention', 'check_self_attention', 'check_multi_head', 'check_softmax', 'check_masked_softmax', 'check_agrees']
+__all__ = ['check_attention', 'check_self_attention', 'check_multi_head', 'check_softmax', 'check_masked_softmax',
+           'check_positions', 'check_agrees']
 
 # %% ../../nbs/checks/index.ipynb #helpers
 _Call = Callable[[Any, Tensor], Any]
@@ -160,6 +163,27 @@ def check_masked_softmax(
     "Check any masked softmax: what is forbidden gets exactly 0, for scores up to ±10⁴."
     _callable("fn", fn, "a function of scores and mask", 2)
     return _run(f"check_masked_softmax({name_of(fn)})", lambda: masked_softmax_properties(fn))
+
+# %% ../../nbs/checks/index.ipynb #positions-fn
+def check_positions(
+    fn: Callable[..., Any],  # fn(x, positions), over x (b, h, n, d_head); or fn(n_heads, n_q, n_k), which gives (h, n_q, n_k)
+    d_head: int | None = None,  # of a rotation: the width that it is tried with; default its attribute `d_head`, or 8
+    base: float = 10000.0,  # of a rotation: the base of its angles
+    scaling: Mapping[str, Any] | None = None,  # of a rotation: as `rope_scaling` in a model's config.json
+    interleaved: bool | None = None,  # of a rotation: are pairs neighbours? None: find out
+    n_heads: int = 8,  # of a bias: how many heads
+    alibi: bool = True,  # of a bias: is it ALiBi? False: any function of distances
+) -> Report:  # raises CheckFailed if a property does not hold
+    "Check a rotation by places, or a bias by distances."
+    _callable("fn", fn, "a function of rows and places, or of three numbers", 2)
+    expect_sizes(n_heads=n_heads)
+    expect_flags(alibi=alibi, **({} if interleaved is None else {"interleaved": interleaved}))
+    needed = [p for p in (parameters_of(fn) or {}).values() if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
+    if len(needed) == 3:
+        return _run(f"check_positions({name_of(fn)})", lambda: bias_properties(fn, n_heads, alibi))
+    d_head = getattr(fn, "d_head", 8) if d_head is None else d_head
+    RotaryEmbedding(d_head, base, scaling)  # refuses what is no rotation
+    return _run(f"check_positions({name_of(fn)})", lambda: rotation_properties(fn, d_head, base, scaling, interleaved))
 
 # %% ../../nbs/checks/index.ipynb #agrees-fn
 def check_agrees(
