@@ -13,10 +13,10 @@ from torch import Tensor
 from .drawing import Drawing, number_table
 
 # %% auto #0
-__all__ = ['turning']
+__all__ = ['turning_hands']
 
 # %% ../../nbs/figures/turning.ipynb #turning-fn
-def turning(
+def turning_hands(
     word: str,  # the word that stands at two places
     row: Tensor,  # its query, which is also its key, (d_head,), d_head even: number i of either half makes pair i
     trained: int = 16,  # how far apart two words were in training, at most
