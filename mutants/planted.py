@@ -38,7 +38,7 @@ bug("scale shared between q and k", "the root on both sides", ("-0.25", "-0.5"),
 bug("online softmax in tiles", "no scale", (" * q.shape[-1] ** -0.5", ""), "scale.missing")
 misuse("unscaled on purpose", "believed to be scaled", "scale.missing", args={})
 bug("package: scaled_dot_product_attention", "1 / d", ("q.shape[-1] ** -0.5", "q.shape[-1] ** -1"), "scale.by_width")
-bug("package: fused_attention", "scale left at 1", ("dropout_p, is_causal=causal)", "dropout_p, is_causal=causal, scale=1.0)"), "scale.missing")
+bug("package: fused_attention", "scale left at 1", ("is_causal=causal, scale=scale)", "is_causal=causal, scale=1.0)"), "scale.missing")
 bug("causal textbook", "no scale", (SQRT_D, ""), "scale.missing")
 
 # what stands in softmax's place, and over what it sums
@@ -201,7 +201,7 @@ bug("upper left causal", "blocks what it should allow", ("cols <= rows[:, None],
 misuse("the same with is_causal", "believed to be aligned at the last key", "mask.upper_left",
        args={"causal": "lower-right"})
 misuse("the fused function of PyTorch, as it is", "believed to be causal", "mask.ignored", args={"causal": True})
-bug("package: fused_attention, causal", "aligned at the first key", ("causal and (mask is not None or n_q != n_k)", "causal and mask is not None"),
+bug("package: fused_attention, causal", "aligned at the first key", ("causal and (mask is not None or bias is not None or q.shape[-2] != k.shape[-2])", "causal and mask is not None"),
     "mask.upper_left")
 bug("package: fused_attention, causal", "with a mask, the future is open", ("return triangle if mask is None else triangle & mask", "return triangle if mask is None else mask"), "mask.replaces_causal")
 bug("package: fused_attention, causal", "one ahead where keys are more than queries", (".tril(n_k - n_q)", ".tril(n_k - n_q + 1)"), "mask.sees_next", inside="masks", unnamed=True)
@@ -244,7 +244,7 @@ bug(T, "masked after softmax, then renormalised with an epsilon", [('scores = sc
     "mask.after_normalised+softmax.epsilon")
 bug(T, "weights that were not used are returned", ("return weights @ v, weights", "return weights @ v, torch.softmax(q @ k.mT, -1)"), "weights.returned_other")
 bug(T, "scores are returned as weights", ("weights @ v, weights", "weights @ v, scores"), "weights.returned_scores")
-bug("package: scaled_dot_product_attention", "the mask is lost", ("attention_scores(q, k, scale), mask)", "attention_scores(q, k, scale), None)"), "mask.ignored")
+bug("package: scaled_dot_product_attention", "the mask is lost", ("masked_softmax(scores, mask)", "masked_softmax(scores, None)"), "mask.ignored")
 bug("baddbmm with a bias", "the bias is scaled with the scores", ("beta=1, alpha=1 / d ** 0.5)", "beta=0, alpha=1 / d ** 0.5)"), "bias.ignored")
 bug("causal and mask", "a mask replaces the causal one", ("allowed & attn_mask", "attn_mask"), "mask.replaces_causal")
 bug("causal and mask", "either mask will do", ("allowed & attn_mask", "allowed | attn_mask"), "mask.wrong")
@@ -435,8 +435,8 @@ bug("InTwoParts", "values are the keys", ("(self.query, self.key, self.value))\n
 P = "package: MultiHeadAttention"
 bug(P, "split without transpose", ("x.unflatten(-1, (n_heads, -1)).transpose(-3, -2)", "x.reshape(*x.shape[:-2], n_heads, x.shape[-2], -1)"), "split.viewed")
 bug(P, "merged without transpose", ("x.transpose(-3, -2).flatten(-2)", "x.reshape(*x.shape[:-3], x.shape[-2], -1)"), "merge.viewed")
-bug(P, "values are the keys", ("self.v_proj(memory)\n", "self.k_proj(memory)\n"), "project.unused")
-bug(P + ", causal", "leaks where no weights are wanted", ("fused_attention(q, k, v, mask, causal, dropout_p)", "fused_attention(q, k, v, mask, False, dropout_p)"), "mask.ignored")
+bug(P, "values are the keys", ("self.v_proj(memory))", "self.k_proj(memory))"), "project.unused")
+bug(P + ", causal", "leaks where no weights are wanted", ("fused_attention(q, k, v, mask, causal, dropout_p, bias=bias)", "fused_attention(q, k, v, mask, False, dropout_p, bias=bias)"), "mask.ignored")
 bug(P + ", causal", "dropout on in eval", ("self.dropout if self.training else 0.0", "self.dropout"), "dropout.in_evaluation")
 bug(P + ", weights", "leaks where weights are wanted", ("mask = _and_causal(mask, q, k) if causal else mask", "pass"), "mask.ignored")
 bug(P + ", weights", "half the scale", ("q.shape[-1] ** -0.5", "q.shape[-1] ** -0.25"), "scale.one_side", inside="self_attention")

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from .bugs import known
-from .bugs.positions import ALIBI, WAYS, rotary_bugs, turning
+from .bugs.positions import ALIBI, WAYS, rotary_bugs, turn_pairs
 from .relations import (
     Properties, Relation, listed, must_agree, must_have_gradients, must_hold_in_half, must_leave_alone, outcome)
 from .reports import Broken, NotChecked, first_difference, must_be_tensor, must_repeat, nearly
@@ -53,7 +53,7 @@ class _Rotation:
     def stages(self, way: str) -> dict[str, Step]:
         "Right angles, and pairs turned by them."
         angles = lambda w: w._replace(scores=rotary_angles(w.k, self.d_head, self.base, self.scaling))
-        return {"angles": angles, "pair": turning(way)}
+        return {"angles": angles, "pair": turn_pairs(way)}
 
     def cases(self, way: str) -> list[Case]:
         places = (torch.arange(5), torch.arange(5) + 3, torch.tensor([4, 0, 9, 2, 7]))

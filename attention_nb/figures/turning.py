@@ -5,17 +5,18 @@
 # %% ../../nbs/figures/turning.ipynb #imports
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
 from .drawing import Drawing, number_table
-from ..positions import RotaryEmbedding
 
 # %% auto #0
-__all__ = ['turning']
+__all__ = ['turning_hands']
 
 # %% ../../nbs/figures/turning.ipynb #turning-fn
-def turning(
+def turning_hands(
     word: str,  # the word that stands at two places
     row: Tensor,  # its query, which is also its key, (d_head,), d_head even: number i of either half makes pair i
     trained: int = 16,  # how far apart two words were in training, at most
@@ -24,14 +25,12 @@ def turning(
     "Draw the pairs of one word as hands that turn with its place, and the score of two places by their distance."
     if row.ndim != 1 or len(row) % 2 or not row.any():
         raise ValueError(f"row: expected an even number of numbers, not all 0; got shape {tuple(row.shape)}")
-    apart = [0, 1, 2, 4, 8, 16, 32, 64]
-    ways = {"as trained": None, **{name: {"rope_type": name.lower(), "factor": factor, "original_max_position_embeddings": trained}
-                                   for name in ("linear", "NTK", "YaRN")}}
-    rows = {}
-    for name, scaling in ways.items():
-        rotary = RotaryEmbedding(len(row), 10000.0, scaling)
-        rows[name] = rotary(row.expand(len(apart), -1), torch.tensor(apart)) @ row / rotary.factor
-    table = number_table(f"Score of “{word}” with itself, by how far apart the two stand; base 10 000", rows, [str(n) for n in apart])
+    apart, half = torch.tensor([0, 1, 2, 4, 8, 16, 32, 64]), len(row) // 2
+    sizes = row.view(2, half).square().sum(0)  # a pair with itself, turned by an angle, gives its size times the cosine
+    score: Callable[[Tensor, float], Tensor] = lambda distances, base: (distances[:, None] * base ** -(torch.arange(half) / half)).cos() @ sizes
+    wider = 10000.0 * factor ** (half / max(half - 1, 1))
+    rows = {"as trained": score(apart, 10000.0), "linear": score(apart / factor, 10000.0), "NTK": score(apart, wider)}
+    table = number_table(f"Score of “{word}” with itself, by how far apart the two stand; base 10 000", rows, [str(n) for n in apart.tolist()])
     notice = "Shift both words: all hands turn, and the score stays. Then move them apart, and follow the curve. Which hand makes its ripples?"
     data = {"word": word, "row": row, "trained": trained, "factor": factor, "place": 3, "apart": 5, "base": 10000}
     return Drawing("turning", f"“{word}” at two places", notice, data, table, (530, 560))

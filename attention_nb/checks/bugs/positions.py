@@ -16,7 +16,7 @@ from ..stages import Bug, Step, bugs_of, signs
 from ...positions import alibi_slopes, rotary_angles
 
 # %% auto #0
-__all__ = ['WAYS', 'BASE', 'MIXED', 'ALIBI', 'BIAS_SIGNS', 'turning', 'mixed', 'rotary_bugs']
+__all__ = ['WAYS', 'BASE', 'MIXED', 'ALIBI', 'BIAS_SIGNS', 'turn_pairs', 'mixed', 'rotary_bugs']
 
 # %% ../../../nbs/checks/bugs/positions.ipynb #angles-table
 _Right = Callable[[Tensor], Tensor]
@@ -101,9 +101,9 @@ WAYS: dict[str, tuple[Callable[[Tensor], _Pair], Callable[[Tensor, Tensor], Tens
 }
 
 
-def turning(
+def turn_pairs(
     way: str,  # one of WAYS
-    f: Callable[[Tensor, Tensor, Tensor, Tensor], Any] = lambda a, b, c, s: (a * c - b * s, a * s + b * c),
+    f: Callable[[Tensor, Tensor, Tensor, Tensor], Any] = lambda a, b, c, s: (a * c - b * s, a * s + b * c),  # numbers of a pair, cosine, sine → the two turned
 ) -> Step:  # for the stage `pair`
     "Make a step of a function of pairs, cosine and sine."
     apart, together = WAYS[way]
@@ -142,7 +142,7 @@ def rotary_bugs(
     with_base: Callable[[float], _Angles] = lambda b: lambda p, a, d, base: rotary_angles(p, d, b)
     bases = [BASE.about(found=f"{b:g}", base=f"{base:g}")._replace(steps={"angles": angled(with_base(b))}) for b in _BASES if b not in (base, base**0.5, base**2)]  # those are wrong exponents
     more = {} if scaling is None else {"rotary.unscaled": (UNSCALED["rotary.unscaled"], with_base(base))}
-    return [*bugs_of("angles", angled, {**_ANGLES, **more}), *bases, *bugs_of("pair", lambda f: turning(way, f), _TURNS),
+    return [*bugs_of("angles", angled, {**_ANGLES, **more}), *bases, *bugs_of("pair", lambda f: turn_pairs(way, f), _TURNS),
             MIXED._replace(steps={"pair": mixed(way)})]
 
 # %% ../../../nbs/checks/bugs/positions.ipynb #rotary-signs
