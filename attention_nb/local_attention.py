@@ -88,7 +88,8 @@ def _in_stretches(q: Tensor, k: Tensor, v: Tensor, step: int, window: int) -> Te
     "Attend from each stretch of `step` queries (l, n_q, d_k) to the keys that its windows reach."
     span = min(step + window - 1, k.shape[1])
     q = q.unflatten(1, (-1, step))  # (l, stretches, step, d_k)
-    k, v = (t[:, -(q.shape[1] * step + window - 1):].unfold(1, span, step).mT for t in (k, v))
+    reach = q.shape[1] * step + window - 1
+    k, v = (t[:, -reach:].unfold(1, span, step).mT for t in (k, v))
     return fused_attention(q, k, v, window_mask(step, span, window, q.device)).flatten(1, 2)
 
 # %% ../nbs/10_local_attention.ipynb #local-fn
@@ -106,9 +107,10 @@ def local_attention(
     q, k, v = (t.reshape(-1, *t.shape[-2:]) for t in (q, k, v))
     window = min(window, n_k)
     step = (window + 1) // 2
-    whole = max(0, min(n_q, n_k - window)) // step * step  # the last queries, whose windows are not cut
+    whole = max(0, min(n_q, n_k - window)) // step * step  # queries in whole stretches
     first = n_q - whole
-    parts = ((q[:, :first], k[:, : n_k - whole], v[:, : n_k - whole], first), (q[:, first:], k, v, step))
+    start = (t[:, : t.shape[1] - whole] for t in (q, k, v))
+    parts = [(*start, first), (q[:, first:], k, v, step)]
     done = [_in_stretches(*part, window) for part in parts if part[0].shape[1]]
     return torch.cat(done, dim=1).reshape(*lead, n_q, -1)
 
@@ -125,7 +127,7 @@ def _for_groups(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
 def feature_map(
     x: Tensor,  # queries or keys, (..., n, d_k)
 ) -> Tensor:  # positive numbers, the shape and type of `x`
-    "Make every number positive: elu(x) + 1. Katharopoulos et al. 2020, equation 7."
+    "Make every number positive: elu(x) + 1. Katharopoulos et al. 2020, section 3.2."
     expect_floats(x=x)
     return F.elu(x) + 1
 
@@ -135,7 +137,7 @@ def linear_attention(
     k: Tensor,  # keys, (..., n, d_k)
     v: Tensor,  # values, (..., n, d_v)
 ) -> Tensor:  # context, (..., n, d_v)
-    "Attend causally with the weights φ(q) · φ(k), all words at once. Katharopoulos et al. 2020, equation 8."
+    "Attend causally with the weights φ(q) · φ(k), all words at once. Katharopoulos et al. 2020, section 3.3."
     _expect_pairs(q, k, v)
     dtype = q.dtype
     q, k, v = (at_least_float32(t) for t in (q, k, v))
@@ -149,11 +151,12 @@ def recurrent_attention(
     v: Tensor,  # their values, (..., n, d_v)
     state: Tensor | None = None,  # what the words before left, (..., d_k, d_v + 1); None: there were none
 ) -> tuple[Tensor, Tensor]:  # context (..., n, d_v); the new state
-    "The same as `linear_attention` word by word. Katharopoulos et al. 2020, equations 16 to 20."
+    "The same as `linear_attention` word by word. Katharopoulos et al. 2020, section 3.4."
     _expect_pairs(q, k, v)
     state, dtype = _expect_state(state, k, v), q.dtype
     q, k, v = (at_least_float32(t) for t in (q, k, v))
-    pairs = feature_map(k)[..., None] * F.pad(v, (0, 1), value=1.0)[..., None, :]  # (..., n, d_k, d_v + 1)
+    ones_beside = F.pad(v, (0, 1), value=1.0)
+    pairs = feature_map(k)[..., None] * ones_beside[..., None, :]  # (..., n, d_k, d_v + 1)
     read = []
     for query, pair in zip(feature_map(q).unbind(-2), pairs.unbind(-3)):
         state = state + pair

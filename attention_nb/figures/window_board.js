@@ -50,8 +50,8 @@ function draw({ view, data, el, svg, set, said, say, choices, toggle, slider, ex
     ...cells.flat().map((c) => c.node), ...breaks, ...sides, ...all.map((j) => slanted(left + side * j + 14, top - 6, words[j])), row);
 
   // ---- The layers: what a word is made of ----
-  const x = (j) => 34 + 27 * j, y = (l) => 218 - 50 * l;
-  const tower = svg("svg", { width: 346, height: 284, viewBox: "0 0 346 284", "aria-hidden": true, style: "flex: none" });
+  const x = (j) => 34 + 27 * j, y = (l) => 226 - 50 * l;
+  const tower = svg("svg", { width: 346, height: 290, viewBox: "0 0 346 290", "aria-hidden": true, style: "flex: none" });
   function build(mask) {
     const found = levels(mask, asks), shapes = [];
     found.slice(0, -1).forEach((level, down) => level.forEach((i) => all.forEach((j) => {
@@ -67,7 +67,7 @@ function draw({ view, data, el, svg, set, said, say, choices, toggle, slider, ex
     });
     all.forEach((j) => shapes.push(svg("text", { transform: `translate(${x(j) + 5} ${y(0) + 20}) rotate(-55)`, "text-anchor": "end",
       style: `font-size: 13px; font-weight: ${found.at(-1).includes(j) ? 700 : 400}`, opacity: found.at(-1).includes(j) ? 1 : 0.6 }, words[j])));
-    shapes.push(label(0, 14, layers > 3 ? "" : "layer", "fill: var(--soft)", "start"));
+    shapes.push(label(0, y(layers) - 12, "layer", "fill: var(--soft)", "start"));
     set(tower, {}, ...shapes);
     return found.at(-1);
   }
@@ -75,7 +75,7 @@ function draw({ view, data, el, svg, set, said, say, choices, toggle, slider, ex
   // ---- Below: the formula, the count, the line that is read out ----
   const code = el("code", { style: "font-size: 14px; background: none; border: none; padding: 0; color: inherit" });
   const bar = el("div", { style: "height: 10px; background: var(--w); border-radius: 2px" });
-  const count = el("span", { style: "font-variant-numeric: tabular-nums; font-weight: 600" });
+  const count = el("span", { "aria-live": "polite", style: "font-variant-numeric: tabular-nums; font-weight: 600" });
   function show() {
     const mask = board(), through = build(mask), scores = mask.flat().filter(Boolean).length;
     cells.forEach((line, i) => {
@@ -92,9 +92,9 @@ function draw({ view, data, el, svg, set, said, say, choices, toggle, slider, ex
     count.textContent = `${scores} of ${n * n} scores`;
     bar.style.width = `${(100 * scores) / (n * n)}%`;
     const sees = mask[asks].filter(Boolean).length, leaks = all.filter((i) => mask[i].some((m, j) => m && j > i)).length;
-    say(`${scores} of ${n * n} scores. Word ${asks + 1}, “${words[asks]}”, looks at ${sees}; through ${layers} layer${layers > 1 ? "s" : ""} ${through.length} of ${n} words reach it.${leaks ? ` The future is seen: by ${leaks} words.` : ""}`);
+    say(`Word ${asks + 1}, “${words[asks]}”, looks at ${sees}; through ${layers} layer${layers > 1 ? "s" : ""} ${through.length} of ${n} words reach it.${leaks ? ` The future is seen: by ${leaks} word${leaks > 1 ? "s" : ""}.` : ""}`);
   }
-  const asking = slider("Who asks: word", { min: 1, max: n, step: 1, value: n, input: (i) => { asks = i - 1; show(); }, text: (i) => `${i}, ${words[i - 1]}` });
+  const asking = slider("Who asks", { min: 1, max: n, step: 1, value: n, input: (i) => { asks = i - 1; show(); }, text: (i) => `${i} ${words[i - 1]}` });
   function choose(i) { const range = asking.querySelector("input"); range.value = i + 1; range.dispatchEvent(new Event("input")); }
   const turn = (name) => toggle(name, on[name], (value) => { on[name] = value; show(); });
   const whole = (i) => `${i}`;
