@@ -108,10 +108,9 @@ def local_attention(
     window = min(window, n_k)
     step = (window + 1) // 2
     whole = max(0, min(n_q, n_k - window)) // step * step  # queries in whole stretches
-    first = n_q - whole
-    start = (t[:, : t.shape[1] - whole] for t in (q, k, v))
-    parts = [(*start, first), (q[:, first:], k, v, step)]
-    done = [_in_stretches(*part, window) for part in parts if part[0].shape[1]]
+    first, near = n_q - whole, n_k - whole
+    done = [_in_stretches(q[:, :first], k[:, :near], v[:, :near], first, window)] if first else []
+    done += [_in_stretches(q[:, first:], k, v, step, window)] if whole else []
     return torch.cat(done, dim=1).reshape(*lead, n_q, -1)
 
 # %% ../nbs/10_local_attention.ipynb #groups-fn

@@ -103,7 +103,7 @@ def _sight(causal: bool | str, window: int | None, sinks: int, documents: int | 
             raise ValueError(f"{name}: expected at most 32, for the texts that are tried are short; got {size}")
     if sinks and window is None:
         raise ValueError(f"sinks: expected none without a window; got {sinks}")
-    return Sight(window, sinks or 0, documents, bool(causal)) if window or documents else None
+    return Sight(window or 0, sinks, documents or 0, bool(causal)) if window or documents else None
 
 # %% ../../nbs/checks/index.ipynb #attention-fn
 def check_attention(

@@ -193,7 +193,7 @@ class _Attention:
     def usual(self) -> _Sizes:
         "Sizes at which everything is defined: square if causal, and longer than what is seen."
         if self.sight:
-            n = 3 * max(self.sight.window or 0, self.sight.documents or 0) + self.sight.sinks + 2
+            n = 3 * max(self.sight.window, self.sight.documents) + self.sight.sinks + 2
             return _Sizes(n_q=n if self.causal is True else n - 2, n_k=n)
         return _SQUARE if self.causal is True else _Sizes()
 

@@ -21,9 +21,9 @@ __all__ = ['Sight', 'sight_bugs']
 class Sight(NamedTuple):
     "How far a query sees, as it was declared."
 
-    window: int | None = None  # itself and those before it; None: all
+    window: int = 0  # itself and those before it; 0: all
     sinks: int = 0  # keys at the beginning that are seen besides
-    documents: int | None = None  # words of each packed text; None: one text
+    documents: int = 0  # words of each packed text; 0: one text
     causal: bool = True  # is the future hidden?
     upper_left: bool = False  # does the first query stand at the first key? else the last at the last
 
@@ -33,7 +33,7 @@ class Sight(NamedTuple):
 
     def near(self, i: Tensor, j: Tensor) -> Tensor:  # boolean, (n_q, n_k)
         "What lies in the window."
-        return self.past(i, j) if self.window is None else (j <= i) & (i - j < self.window)
+        return (j <= i) & (i - j < self.window) if self.window else self.past(i, j)
 
     def kept(self, i: Tensor, j: Tensor) -> Tensor:  # boolean, (n_q, n_k)
         "What are sinks."
@@ -41,7 +41,7 @@ class Sight(NamedTuple):
 
     def own(self, i: Tensor, j: Tensor) -> Tensor:  # boolean, (n_q, n_k)
         "What is of the same text."
-        return (j <= j) if self.documents is None else i // self.documents == j // self.documents
+        return i // self.documents == j // self.documents if self.documents else j <= j
 
     def places(self, n_q: int, n_k: int) -> tuple[Tensor, Tensor]:  # (n_q, 1) and (1, n_k)
         "The places of queries and of keys."
