@@ -27,28 +27,52 @@ class Sight(NamedTuple):
     causal: bool = True  # is the future hidden?
     upper_left: bool = False  # does the first query stand at the first key? else the last at the last
 
-    def past(self, i: Tensor, j: Tensor) -> Tensor:  # boolean, (n_q, n_k)
+    def past(
+        self,
+        i: Tensor,  # places of queries, (n_q, 1)
+        j: Tensor,  # places of keys, (1, n_k)
+    ) -> Tensor:  # boolean, (n_q, n_k)
         "What is not the future."
         return (j <= i) | (not self.causal)
 
-    def near(self, i: Tensor, j: Tensor) -> Tensor:  # boolean, (n_q, n_k)
+    def near(
+        self,
+        i: Tensor,  # places of queries, (n_q, 1)
+        j: Tensor,  # places of keys, (1, n_k)
+    ) -> Tensor:  # boolean, (n_q, n_k)
         "What lies in the window."
         return (j <= i) & (i - j < self.window) if self.window else self.past(i, j)
 
-    def kept(self, i: Tensor, j: Tensor) -> Tensor:  # boolean, (n_q, n_k)
+    def kept(
+        self,
+        i: Tensor,  # places of queries, (n_q, 1)
+        j: Tensor,  # places of keys, (1, n_k)
+    ) -> Tensor:  # boolean, (n_q, n_k)
         "What are sinks."
         return self.past(i, j) & (j < self.sinks)
 
-    def own(self, i: Tensor, j: Tensor) -> Tensor:  # boolean, (n_q, n_k)
+    def own(
+        self,
+        i: Tensor,  # places of queries, (n_q, 1)
+        j: Tensor,  # places of keys, (1, n_k)
+    ) -> Tensor:  # boolean, (n_q, n_k)
         "What is of the same text."
         return i // self.documents == j // self.documents if self.documents else j <= j
 
-    def places(self, n_q: int, n_k: int) -> tuple[Tensor, Tensor]:  # (n_q, 1) and (1, n_k)
+    def places(
+        self,
+        n_q: int,  # queries
+        n_k: int,  # keys
+    ) -> tuple[Tensor, Tensor]:  # (n_q, 1) and (1, n_k)
         "The places of queries and of keys."
         start = 0 if self.upper_left else n_k - n_q
         return torch.arange(start, start + n_q)[:, None], torch.arange(n_k)[None]
 
-    def mask(self, n_q: int, n_k: int) -> Tensor:  # boolean, True = may attend, (n_q, n_k)
+    def mask(
+        self,
+        n_q: int,  # queries
+        n_k: int,  # keys
+    ) -> Tensor:  # boolean, True = may attend, (n_q, n_k)
         "Who may look at whom."
         i, j = self.places(n_q, n_k)
         return (self.near(i, j) | self.kept(i, j)) & self.own(i, j)
