@@ -31,6 +31,6 @@ QUESTIONS = {
     "MultiHeadAttention": "05_multi_head_attention.html#attention_nb.multi_head_attention.MultiHeadAttention",
     "sliding window": "10_local_attention.html#a-window",
     "attention sink": "10_local_attention.html#sinks-nobody-to-look-at",
-    "packed sentences": "10_local_attention.html#several-documents-in-one-row",
+    "packed documents": "10_local_attention.html#several-documents-in-one-row",
     "check my own attention": "checks/index.html",
 }
