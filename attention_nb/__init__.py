@@ -10,7 +10,8 @@ __all__ = ['Vocab', 'journey', 'number_corpus', 'one_hot', 'one_hot_vectors', 's
            'MultiHeadAttention', 'fused_attention', 'merge_heads', 'split_heads', 'AlibiPositions', 'LearnedPositions',
            'RelativePositions', 'RotaryEmbedding', 'alibi_bias', 'alibi_slopes', 'convert_pairing', 'relative_buckets',
            'rotary_angles', 'rotate', 'sinusoidal_positions', 'grouped_heads_shares', 'flash_attention_shares',
-           'kv_cache_shares', 'local_attention_shares', 'check_agrees', 'check_attention', 'check_masked_softmax',
+           'kv_cache_shares', 'block_mask', 'document_mask', 'feature_map', 'linear_attention', 'local_attention',
+           'recurrent_attention', 'sink_mask', 'window_mask', 'check_agrees', 'check_attention', 'check_masked_softmax',
            'check_multi_head', 'check_positions', 'check_self_attention', 'check_softmax', 'CheckFailed', 'Misused']
 
 # %% ../nbs/lookup/api.ipynb #imports
@@ -32,7 +33,9 @@ from .positions import (
 from .grouped_heads import grouped_heads_shares
 from .flash_attention import flash_attention_shares
 from .kv_cache import kv_cache_shares
-from .local_attention import local_attention_shares
+from attention_nb.local_attention import (
+    block_mask, document_mask, feature_map, linear_attention, local_attention, recurrent_attention,
+    sink_mask, window_mask)
 from .checks import (
     check_agrees, check_attention, check_masked_softmax, check_multi_head, check_positions, check_self_attention, check_softmax)
 from .checks.reports import CheckFailed, Misused
@@ -50,7 +53,8 @@ _all_ = [
     "fused_attention", "merge_heads", "split_heads", "AlibiPositions", "LearnedPositions",
     "RelativePositions", "RotaryEmbedding", "alibi_bias", "alibi_slopes", "convert_pairing",
     "relative_buckets", "rotary_angles", "rotate", "sinusoidal_positions", "grouped_heads_shares",
-    "flash_attention_shares", "kv_cache_shares", "local_attention_shares", "check_agrees",
-    "check_attention", "check_masked_softmax", "check_multi_head", "check_positions",
-    "check_self_attention", "check_softmax", "CheckFailed", "Misused",
+    "flash_attention_shares", "kv_cache_shares", "block_mask", "document_mask", "feature_map",
+    "linear_attention", "local_attention", "recurrent_attention", "sink_mask", "window_mask",
+    "check_agrees", "check_attention", "check_masked_softmax", "check_multi_head",
+    "check_positions", "check_self_attention", "check_softmax", "CheckFailed", "Misused",
 ]

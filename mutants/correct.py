@@ -2,6 +2,7 @@
 import math
 from collections import namedtuple
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -455,6 +456,85 @@ def named_tuple_back(q, k, v, mask=None):
     return AttentionOutput(weights @ v, weights)
 
 
+# Through windows, beside sinks, in packed texts ------------------------------------------------------------------
+
+@right("attention", window=4)
+@right("attention", "through a window, last query at the last key", window=5, causal="lower-right")
+@right("attention", "through a window of one", window=1)
+def through_a_window(q, k, v, mask=None, window=None):
+    n_q, n_k = q.shape[-2], k.shape[-2]
+    back = torch.arange(n_k - n_q, n_k)[:, None] - torch.arange(n_k)
+    allowed = (back >= 0) & (back < window)
+    allowed = allowed if mask is None else allowed & mask
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=allowed)
+
+
+for _name in [n for n, a in REGISTER.animals.items() if a.target is through_a_window]:
+    _window = REGISTER.animals[_name].args["window"]
+    REGISTER.animals[_name] = replace(REGISTER.animals[_name], build=lambda f, w=_window: partial(f, window=w))
+
+
+@right("attention", window=3, causal="lower-right")
+def band_of_a_bias(q, k, v):
+    n_q, n_k = q.shape[-2], k.shape[-2]
+    ones = torch.ones(n_q, n_k, dtype=torch.bool)
+    hidden = ones.triu(n_k - n_q + 1) | ones.tril(n_k - n_q - 3)
+    bias = torch.zeros(n_q, n_k, dtype=q.dtype).masked_fill(hidden, float("-inf"))
+    weights = (q @ k.mT * q.shape[-1] ** -0.5 + bias).softmax(-1).masked_fill(hidden, 0)
+    return weights.nan_to_num() @ v, weights
+
+
+@right("attention", window=3)
+def window_by_gathering(q, k, v):
+    n, d = q.shape[-2:]
+    k, v = (F.pad(t, (0, 0, 2, 0)).unfold(-2, 3, 1) for t in (k, v))  # (b, h, n, d, 3)
+    scores = torch.einsum("bhnd,bhndw->bhnw", q, k) * d ** -0.5
+    missing = torch.arange(n)[:, None] + torch.arange(3) < 2
+    weights = scores.masked_fill(missing, float("-inf")).softmax(-1)
+    return torch.einsum("bhnw,bhndw->bhnd", weights, v)
+
+
+@right("attention", window=4, sinks=2)
+@right("attention", "window and sinks, last query at the last key", window=4, sinks=2, causal="lower-right")
+def window_and_sinks(q, k, v):
+    n_q, n_k = q.shape[-2], k.shape[-2]
+    back = torch.arange(n_k - n_q, n_k)[:, None] - torch.arange(n_k)
+    near, kept = back < 4, torch.arange(n_k) < 2
+    allowed = (back >= 0) & (near | kept)
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=allowed)
+
+
+@right("attention", documents=4, causal=True)
+def packed(q, k, v):
+    n = q.shape[-2]
+    ids = torch.arange(n) // 4
+    allowed = (ids[:, None] == ids) & torch.ones(n, n, dtype=torch.bool).tril()
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=allowed)
+
+
+@right("attention", "packed, both ways", documents=3)
+def packed_open(q, k, v):
+    n_q, n_k = q.shape[-2], k.shape[-2]
+    mine, ids = torch.arange(n_k - n_q, n_k) // 3, torch.arange(n_k) // 3
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mine[:, None] == ids)
+
+
+@right("multi_head", "Band", build=lambda c: c(24, 3, 4), d_model=24, n_heads=3, window=4)
+@right("self_attention", "Band, one head", build=lambda c: c(24, 1, 2), d_model=24, window=2)
+class Band(nn.Module):
+    "A layer that tells nobody how far it looks; the caller says it."
+    def __init__(self, d_model, n_heads, far):
+        super().__init__()
+        self.n_heads, self.far = n_heads, far
+        self.qkv, self.proj = nn.Linear(d_model, 3 * d_model), nn.Linear(d_model, d_model)
+
+    def forward(self, x):
+        q, k, v = (t.unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for t in self.qkv(x).chunk(3, -1))
+        back = torch.arange(x.shape[1])[:, None] - torch.arange(x.shape[1])
+        allowed = (back >= 0) & (back < self.far)
+        return self.proj(F.scaled_dot_product_attention(q, k, v, attn_mask=allowed).transpose(1, 2).flatten(2))
+
+
 # The package's own ----------------------------------------------------------------------------------------------
 
 def ours(check: str, name: str, target: str, build: Callable[[Any], Any] = lambda target: target, **args: Any) -> None:
@@ -469,6 +549,9 @@ ours("attention", "package: naive_attention", "naive_attention.naive_attention",
 ours("attention", "package: fused_attention", "multi_head_attention.fused_attention")
 ours("attention", "package: fused_attention, causal", "multi_head_attention.fused_attention",
      lambda f: partial(f, causal=True), causal="lower-right")
+ours("attention", "package: local_attention", "local_attention.local_attention", lambda f: partial(f, window=3), window=3)
+ours("attention", "package: local_attention, last query at the last key", "local_attention.local_attention",
+     lambda f: partial(f, window=6), window=6, causal="lower-right")
 ours("self_attention", "package: SelfAttention", "self_attention.SelfAttention", lambda c: c(13, 7, 5), d_model=13)
 ours("self_attention", "package: SelfAttention with bias", "self_attention.SelfAttention",
      lambda c: c(12, 8, bias=True), d_model=12)

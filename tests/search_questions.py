@@ -32,5 +32,8 @@ QUESTIONS = {
     "neighbours or halves": "06_positions.html#two-pairings",
     "longer texts than in training": "06_positions.html#longer-texts",
     "t5 buckets": "06_positions.html#lower-the-score-instead",
+    "sliding window": "10_local_attention.html#a-window",
+    "attention sink": "10_local_attention.html#sinks-nobody-to-look-at",
+    "packed documents": "10_local_attention.html#several-documents-in-one-row",
     "check my own attention": "checks/index.html",
 }

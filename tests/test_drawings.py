@@ -3,6 +3,7 @@ import pytest
 import torch
 from attention_nb.embeddings import Vocab, one_hot
 from attention_nb.figures.attend import small_world
+from attention_nb.local_attention import block_mask, document_mask, sink_mask, window_mask
 from attention_nb.masks import causal_mask, padding_mask
 from attention_nb.multi_head_attention import split_heads
 from attention_nb.naive_attention import naive_attention
@@ -279,6 +280,50 @@ def test_mask_board_masks_as_the_package_does(visit):
     assert_board(figure, causal_mask(2, 5))
     figure.get_by_text("first query, first key").click()
     assert_board(figure, torch.ones(2, 5, dtype=torch.bool).tril())
+
+
+def assert_windows(figure: Locator, mask: torch.Tensor, layers: int) -> None:
+    "The board allows this, counts it, and carries news through so many layers."
+    now = state(figure)
+    assert torch.equal(numbers(now["mask"]).bool(), mask)
+    assert now["scores"] == mask.sum()
+    assert torch.equal(numbers(now["reached"]).bool(), torch.linalg.matrix_power(mask.double(), layers) > 0)
+
+
+def test_window_board_combines_masks_as_the_package_does(visit):
+    "By keys, by the mouse, with every mask, and joined either way."
+    seen = visit("10_local_attention.html")
+    figure = seen.page.locator("figure[data-drawing=window_board]").first
+    said, press = figure.locator("output"), lambda name: figure.get_by_role("button", name=name, exact=True).click()
+    window, sinks, causal = window_mask(12, 12, 3), sink_mask(12, 12, 2), causal_mask(12)
+    apart, blocks = document_mask([0] * 5 + [1] * 4 + [2] * 3), block_mask(12, 12, 4)
+    assert_windows(figure, window, 2)
+    assert said.inner_text() == "Word 12, “one”, looks at 3; through 2 layers 5 of 12 words reach it."
+    press("sinks")
+    assert_windows(figure, window | sinks, 2)
+    assert "The future is seen: by 1 word." in said.inner_text()
+    press("causal")
+    assert_windows(figure, causal & (window | sinks), 2)
+    press("documents")
+    assert_windows(figure, causal & (window | sinks) & apart, 2)
+    assert figure.locator("code").inner_text() == "(window 3 | sinks 2) & causal & documents"
+    figure.get_by_role("radio", name="&").check()
+    assert_windows(figure, causal & window & sinks & apart, 2)
+    for name in ("sinks", "documents", "window"):
+        press(name)
+    press("blocks")
+    assert_windows(figure, causal & blocks, 2)
+    for name in ("causal", "blocks", "window"):
+        press(name)
+    for _ in range(2):
+        figure.get_by_role("slider", name="Window").press("ArrowRight")
+    figure.get_by_role("slider", name="Layers").press("ArrowLeft")
+    assert_windows(figure, window_mask(12, 12, 5), 1)
+    figure.get_by_role("slider", name="Who asks").press("ArrowLeft")
+    assert said.inner_text().startswith("Word 11, “is”, looks at 5; through 1 layer 5 of 12")
+    figure.locator("svg rect").first.click()
+    assert said.inner_text().startswith("Word 1, “the”, looks at 1")
+    assert seen.said == []
 
 
 def test_head_cut_lands_where_split_heads_puts_it(visit):

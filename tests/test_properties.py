@@ -215,6 +215,56 @@ def right_causal(n_q, n_k=None, device=None):
     return torch.tensor([[j - n_k <= i - n_q for j in range(n_k)] for i in range(n_q)])
 
 
+def right_window(n_q, n_k, window, device=None):
+    whole(window)
+    return torch.tensor([[i - window < j <= i for j in range(n_k)] for i in right_places(n_q, n_k, device)])
+
+
+def right_sinks(n_q, n_k, n_sinks, device=None):
+    whole(n_sinks)
+    return torch.tensor([[j < n_sinks for j in range(n_k)] for _ in right_places(n_q, n_k, device)])
+
+
+def right_blocks(n_q, n_k, block, pattern=None, device=None):
+    whole(block)
+    m = math.ceil(n_k / block)
+    pattern = torch.eye(m).bool() if pattern is None else pattern
+    refuse(pattern.dtype == torch.bool and pattern.shape == (m, m))
+    return torch.tensor([[i >= 0 and bool(pattern[i // block, j // block]) for j in range(n_k)]
+                         for i in right_places(n_q, n_k, device)])
+
+
+def right_places(n_q, n_k, device):
+    "The places of queries, of which the last stands at the last key."
+    whole(n_q, n_k)
+    refuse(device is None or torch.device(device).type == "cpu")
+    return range(n_k - n_q, n_k)
+
+
+def right_documents(ids, device=None):
+    ids = torch.as_tensor(ids)
+    refuse(ids.numel() == 0 or ids.dtype != torch.bool and not ids.is_floating_point() and not ids.is_complex())
+    refuse(ids.ndim > 0 and (device is None or torch.device(device).type == "cpu"))
+    return ids.unsqueeze(-1).sub(ids.unsqueeze(-2)).eq(0)
+
+
+def right_local(q, k, v, window):
+    whole(window)
+    if q.ndim == k.ndim == v.ndim > 2 and k.shape[-3] == v.shape[-3] and q.shape[-3] % k.shape[-3] == 0:
+        k, v = (t.repeat_interleave(q.shape[-3] // t.shape[-3], -3) for t in (k, v))
+    return right_attention(q, k, v, right_window(q.shape[-2], k.shape[-2], window))[0]
+
+
+def right_linear(q, k, v, state=None):
+    refuse(q.shape[:-1] == k.shape[:-1] == v.shape[:-1] and q.dtype == k.dtype == v.dtype == torch.float64)
+    w = torch.einsum("...id,...jd->...ij", F.elu(q) + 1, F.elu(k) + 1).tril()
+    read = torch.einsum("...ij,...jd->...id", w, torch.cat([v, torch.ones_like(v[..., :1])], -1))
+    if state is not None:
+        refuse(state.shape == (*k.shape[:-2], k.shape[-1], v.shape[-1] + 1) and state.is_floating_point())
+        read = read + torch.einsum("...id,...de->...ie", F.elu(q) + 1, state)
+    return read[..., :-1] / read[..., -1:]
+
+
 def right_attn_mask(mask, shape):
     whole(*shape)
     b, h, n_q, n_k = shape
@@ -397,6 +447,34 @@ def split_calls(draw):
 def dot_calls(draw):
     d, dtype = draw(st.integers(1, 6)), draw(dtypes)
     return {"a": draw(floats((d,), dtype)), "b": draw(floats((d,), dtype))}
+
+
+@st.composite
+def unmasked(draw, pairs=False, **more):
+    "Queries, keys and values, if `pairs` with a query for each key; no mask."
+    a = draw(qkv(**more))
+    del a["mask"]
+    if pairs:
+        n = min(a["q"].shape[-2], a["k"].shape[-2])
+        a |= {name: a[name][..., :n, :] for name in "qkv"}
+    return a
+
+
+@st.composite
+def with_state(draw):
+    a = draw(unmasked(pairs=True))
+    if a["q"].dtype in (torch.float32, torch.float64) and draw(st.booleans()):
+        shape = (*a["k"].shape[:-2], a["k"].shape[-1], a["v"].shape[-1] + 1)
+        a["state"] = draw(floats(shape, a["q"].dtype)).abs() + 0.1  # a sum of positive numbers
+    return a
+
+
+@st.composite
+def block_calls(draw):
+    n_q, n_k, block = draw(sizes), draw(sizes), draw(sizes)
+    m = math.ceil(n_k / block)
+    pattern = draw(st.none() | masks((m, m), optional=False).map(lambda p: p.expand(m, m)))
+    return {"n_q": n_q, "n_k": n_k, "block": block, "pattern": pattern, "device": draw(st.sampled_from([None, "cpu"]))}
 
 
 @st.composite
@@ -744,8 +822,18 @@ CASES = {
                           lambda x: F.normalize(x, p=1, dim=-1), "x", finite=True),
     "kv_cache_shares": Case(nb.kv_cache_shares, args(x=dtypes.flatmap(lambda t: floats((2, 3), t))),
                           lambda x: F.normalize(x, p=1, dim=-1), "x", finite=True),
-    "local_attention_shares": Case(nb.local_attention_shares, args(x=dtypes.flatmap(lambda t: floats((2, 3), t))),
-                          lambda x: F.normalize(x, p=1, dim=-1), "x", finite=True),
+    "window_mask": Case(nb.window_mask, args(n_q=sizes, n_k=sizes, window=sizes, device=st.sampled_from([None, "cpu"])),
+                        right_window),
+    "sink_mask": Case(nb.sink_mask, args(n_q=sizes, n_k=sizes, n_sinks=sizes, device=st.sampled_from([None, "cpu"])),
+                      right_sinks),
+    "block_mask": Case(nb.block_mask, block_calls(), right_blocks, also={"n_k": "pattern", "block": "pattern"}),
+    "document_mask": Case(nb.document_mask, args(ids=st.lists(sizes, min_size=1, max_size=6).flatmap(
+        lambda n: st.sampled_from([n, [n, n], torch.tensor(n), torch.tensor([n, n[::-1]])])),
+        device=st.sampled_from([None, "cpu"])), right_documents),
+    "local_attention": Case(nb.local_attention, unmasked(window=sizes), right_local, "q", finite=True),
+    "feature_map": Case(nb.feature_map, scores(dim=False), lambda x: F.elu(x) + 1, "x"),
+    "linear_attention": Case(nb.linear_attention, unmasked(pairs=True), right_linear, "q", finite=True),
+    "recurrent_attention": Case(lambda **a: nb.recurrent_attention(**a)[0], with_state(), right_linear, "q", finite=True),
 }
 each_case = pytest.mark.parametrize("name", CASES)
 

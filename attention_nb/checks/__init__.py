@@ -13,6 +13,7 @@ import torch.nn as nn
 from torch import Tensor
 
 from .agreement import agreement_properties
+from .bugs.local_attention import Sight
 from .functions import attention_properties
 from ..tools.guards import expect_flags, expect_scale, expect_sizes
 from .layers import layer_properties
@@ -97,19 +98,36 @@ def _run(subject: str, listed: Callable[[], Any], strict: bool = False) -> Repor
     except (CheckFailed, Misused) as e:
         raise e.with_traceback(None) from None  # the way through the properties helps nobody
 
+# %% ../../nbs/checks/index.ipynb #sight-helper
+def _sight(causal: bool | str, window: int | None, sinks: int, documents: int | None) -> Sight | None:
+    "What was declared of how far a query sees; TypeError or ValueError for what is no such thing."
+    told = {"window": window, "sinks": sinks or None, "documents": documents}
+    expect_sizes(**{name: size for name, size in told.items() if size is not None})
+    for name, size in told.items():
+        if size is not None and size > 32:
+            raise ValueError(f"{name}: expected at most 32, for the texts that are tried are short; got {size}")
+    if sinks and window is None:
+        raise ValueError(f"sinks: expected none without a window; got {sinks}")
+    return Sight(window or 0, sinks, documents or 0, bool(causal)) if window or documents else None
+
 # %% ../../nbs/checks/index.ipynb #attention-fn
 def check_attention(
     fn: Callable[..., Any],  # fn(q, k, v) or fn(q, k, v, mask), over (b, h, n, d)
     causal: bool | str = False,  # hides the future? if n_q ≠ n_k: "lower-right", "upper-left"
     mask: str | bool | None = None,  # "allowed" (True = may attend), "blocked", "bias"; False: none
     scale: float | None = None,  # what it multiplies scores with; default 1 / √d_k
+    window: int | None = None,  # a query sees itself and the `window` - 1 before it; it is causal then
+    sinks: int = 0,  # keys at the beginning that are seen besides the window
+    documents: int | None = None,  # words of each text, if several are packed into one row
 ) -> Report:  # raises CheckFailed if a property does not hold
     "Check any attention function against what every attention must do."
     named = any("mask" in name or "bias" in name for name in parameters_of(fn) or {})
     fourth = isinstance(mask, str) and not named  # the mask, whatever it is called
     _callable("fn", fn, "a function of q, k, v and mask" if fourth else "a function of q, k and v", 3 + fourth, more=0)
     _options(causal, mask, scale)
-    properties = lambda: attention_properties(fn, causal, mask, scale)
+    causal = causal or window is not None
+    sight = _sight(causal, window, sinks, documents)
+    properties = lambda: attention_properties(fn, causal, mask, scale, sight)
     return _run(f"check_attention({name_of(fn)})", properties)
 
 # %% ../../nbs/checks/index.ipynb #layer-fns
@@ -121,12 +139,14 @@ def check_self_attention(
     positions: bool | None = None,  # does it know the order of words (RoPE, …)? None: find out
     call: _Call | None = None,  # call(module, x); default: module(x), or module(x, x, x)
     strict: bool = False,  # is it a failure, too, if its projections are not recognised?
+    window: int | None = None,  # a word sees itself and the `window` - 1 before it; it is causal then
 ) -> Report:  # raises CheckFailed if a property does not hold
     "Check any self-attention layer, with its own weights where its projections are recognised."
     _layer(module, d_model, causal, n_heads, positions, call)
+    causal = causal or _sight(True, window, 0, None) is not None
     return _run(
         f"check_self_attention({name_of(module)})",
-        lambda: layer_properties(module, d_model, causal, n_heads, positions, call),
+        lambda: layer_properties(module, d_model, causal, n_heads, positions, call, window=window),
         strict,
     )
 
@@ -138,13 +158,15 @@ def check_multi_head(
     causal: bool = False,  # does it hide the future?
     call: _Call | None = None,  # call(module, x); default: module(x), or module(x, x, x)
     strict: bool = False,  # is it a failure, too, if its projections are not recognised?
+    window: int | None = None,  # a word sees itself and the `window` - 1 before it; it is causal then
 ) -> Report:  # raises CheckFailed if a property does not hold
     "Check any multi-head layer: as `check_self_attention`, with this number of heads."
     expect_sizes(n_heads=n_heads)  # here it must be said
     _layer(module, d_model, causal, n_heads, None, call)
+    causal = causal or _sight(True, window, 0, None) is not None
     return _run(
         f"check_multi_head({name_of(module)})",
-        lambda: layer_properties(module, d_model, causal, n_heads, None, call, alone=True),
+        lambda: layer_properties(module, d_model, causal, n_heads, None, call, alone=True, window=window),
         strict,
     )
 

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from .bugs import ATTENTION, known
 from .bugs.flash_attention import blocks
+from .bugs.local_attention import Sight, sight_bugs
 from .bugs.masks import BIAS
 from .bugs.self_attention import NORMS
 from .bugs.softmax import name_added, name_rounded
@@ -105,6 +106,7 @@ _FORMS: dict[str, Callable[[Tensor], Tensor]] = {  # of a mask (b, h, n_q, n_k),
     "(b, n_q, n_k)": lambda m: m[:, 0],
     _OF_KEYS: lambda m: m[:, 0, 0],
 }
+_BY_ACCIDENT = ("mask.only_itself", "mask.window_2", "mask.window_3")  # windows that nobody declared
 _MEANINGS = {"allowed": "True = may attend", "blocked": "True = blocked", "bias": "a tensor to add to the scores"}
 
 
@@ -116,6 +118,7 @@ class _Attention:
     causal: bool | str = False
     mask: str | bool | None = None  # what the caller says of masks
     scale: float | None = None
+    sight: Sight | None = None  # how far a query sees; None: everywhere, or all of the past
     manner: _Manner = _Manner()
 
     def raw(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Any]:
@@ -162,6 +165,9 @@ class _Attention:
     def allowed(self, q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tensor | None:
         "The mask that should be in force."
         n_q, n_k = q.shape[-2], k.shape[-2]
+        if self.sight:
+            corner = self.sight._replace(upper_left=self.causal == "upper-left").mask(n_q, n_k)
+            return corner if mask is None else corner & mask
         if not self.causal:
             return mask
         upper = torch.ones(n_q, n_k, dtype=torch.bool).tril()
@@ -169,7 +175,9 @@ class _Attention:
         return corner if mask is None else corner & mask
 
     def oracle(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
-        "What the loops of chapter 1 give."
+        "What the loops of chapter 1 give; through a window texts are longer, and loops take long."
+        if self.sight:
+            return self.swift(q, k, v, mask)
         return naive_attention(q, k, v, self.allowed(q, k, mask), self.right_scale(q))[0]
 
     def swift(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -183,8 +191,19 @@ class _Attention:
 
     @property
     def usual(self) -> _Sizes:
-        "Sizes at which everything is defined: square if causal."
+        "Sizes at which everything is defined: square if causal, and longer than what is seen."
+        if self.sight:
+            n = 3 * max(self.sight.window, self.sight.documents) + self.sight.sinks + 2
+            return _Sizes(n_q=n if self.causal is True else n - 2, n_k=n)
         return _SQUARE if self.causal is True else _Sizes()
+
+    @cached_property
+    def bugs(self) -> list[Bug]:
+        "What its numbers may tell; first what goes wrong with what was declared."
+        if not self.sight:
+            return [*ATTENTION, *NORMS]
+        local = sight_bugs(self.sight._replace(upper_left=self.causal == "upper-left"))
+        return [*local, *(bug for bug in ATTENTION if bug.code not in _BY_ACCIDENT), *NORMS]
 
     @property
     def said(self) -> str:
@@ -237,10 +256,12 @@ def attention_properties(
     causal: bool | str = False,  # hides the future? True: if n_q = n_k; "lower-right", "upper-left": always
     mask: str | bool | None = None,  # "allowed" (True = may attend), "blocked" or "bias"; False: none; None: look
     scale: float | None = None,  # what it multiplies scores with; default 1 / √d_k
+    sight: Sight | None = None,  # how far a query sees; default all, or all of the past
 ) -> tuple[Properties, Callable[[], tuple[Bug, ...] | None]]:  # the properties, and what names the bug if one fails
     "List what every attention function must do, in the order of trying."
-    a = _Attention(fn, causal, mask, scale)
-    rows = [row for row in _RELATIONS if row.holds is not (_equivariant if causal else _no_future)]
+    a = _Attention(fn, causal, mask, scale, sight)
+    left_out = [_equivariant] * bool(causal or sight) + [_no_future] * (not causal)
+    rows = [row for row in _RELATIONS if row.holds not in left_out]
     return listed(rows, lambda: a.settled), lambda: _recognise(a.settled)
 
 
@@ -457,15 +478,14 @@ def _case(a: _Attention, sizes: _Sizes, mask: Tensor | None) -> Case:
 
 def _one_bug(a: _Attention) -> tuple[Bug, ...] | None:
     "The known bug that gives the same numbers as the code under test, a wrong scale besides."
-    tables = [*ATTENTION, *NORMS]
-    found = (explain(cases, [*tables, *blocks(cases[0].work.k.shape[-2])], 1) for cases in _wrong_cases(a))
+    found = (explain(cases, [*a.bugs, *blocks(cases[0].work.k.shape[-2])], 1) for cases in _wrong_cases(a))
     return next(filter(None, found), None)
 
 
 def _two_bugs(a: _Attention) -> tuple[Bug, ...] | None:
     "The two known bugs that give the same numbers together."
     cases = next(_wrong_cases(a), None)
-    return explain(cases, [*ATTENTION, *NORMS]) if cases else None
+    return explain(cases, a.bugs) if cases else None
 
 
 def _added(a: _Attention) -> tuple[Bug, ...] | None:
@@ -623,6 +643,8 @@ def _independent(a: _Attention) -> None:
 
 
 def _gradients(a: _Attention) -> None:
+    if a.sight and a.sight.window == 1 and not a.sight.sinks:
+        raise NotChecked("through a window of one, nothing depends on queries and keys")
     must_have_gradients(a, a.oracle, dict(zip("qkv", _draw(a.usual))), a.sound)
 
 # %% ../../nbs/checks/functions.ipynb #edges
@@ -720,7 +742,7 @@ def _rectangular_bug(a: _Attention, q: Tensor, k: Tensor, v: Tensor, got: Tensor
 def _must_be_undecided(a: _Attention, q: Tensor, k: Tensor, v: Tensor, got: Tensor) -> None:
     "Which corner a causal mask starts in, nobody said: causal=True promises square scores only."
     if a.causal is True:
-        upper = naive_attention(q, k, v, torch.ones(q.shape[-2], k.shape[-2]).tril().bool(), a.right_scale(q))[0]
+        upper = replace(a, causal="upper-left").oracle(q, k, v)
         how = "lines up the first query with the first key" if nearly(got, upper) else "gives other numbers"
         raise NotChecked(f'with fewer queries than keys it {how}; for cached keys ask for causal="lower-right"')
 
@@ -839,6 +861,9 @@ def _long(a: _Attention) -> None:
 def _long_bug(a: _Attention, got: Tensor, q: Tensor, k: Tensor, v: Tensor) -> tuple[Bug, ...]:
     "What goes wrong with many keys."
     got, n = got.detach(), k.shape[-2]
+    case = Case(work_of(q, k, v, a.allowed(q, k), a.scale), got, 1e-3)
+    if a.sight and (found := explain([case], a.bugs, 1)):
+        return found
     if any(alike(_wants(a, q, k, v, seen), got, 1e-3) for seen in range(1, n)):
         return (known("blocks.cut_tail"),)
     v2 = v.clone()
@@ -846,7 +871,6 @@ def _long_bug(a: _Attention, got: Tensor, q: Tensor, k: Tensor, v: Tensor) -> tu
     moved = (a(q, k, v2) - got).abs().amax((0, 1, -1)) > 1
     if a.causal and moved[:-1].any():
         return (known("mask.length", query=int(moved.nonzero()[0])),)
-    case = Case(work_of(q, k, v, a.allowed(q, k), a.scale), got, 1e-3)
     return explain([case], blocks(n), 1) or ()
 
 # %% ../../nbs/checks/functions.ipynb #masks
@@ -976,8 +1000,8 @@ def _misread(a: _Attention, qkv: tuple[Tensor, Tensor, Tensor], mask: Tensor, go
 
 
 def _padding(a: _Attention) -> None:
-    if a.causal:
-        raise NotChecked("a causal function sees no padding on the right")
+    if a.causal or a.sight:
+        raise NotChecked("a causal function sees no padding on the right" if a.causal else "it sees its own text only")
     q, k, v = _draw(a.usual)
     n = k.shape[-2]
     want = a(q, k, v)

@@ -54,6 +54,7 @@ class _Layer:
     positions: bool | None = None
     said_call: _Call | None = None
     alone: bool = False  # True: it should be multi-head attention and nothing else
+    said_window: int | None = None  # how many words a word sees, itself included, if somebody said so
 
     def __call__(self, x: Tensor) -> Tensor:
         "The output, (b, n, d_out)."
@@ -124,7 +125,9 @@ class _Layer:
 
     @cached_property
     def window(self) -> tuple[str, int] | None:
-        "The name and value of a setting that says how far a word looks."
+        "How far a word looks: what was said, or the name and value of a setting that says it."
+        if self.said_window:
+            return "window", self.said_window
         return next(((name, v) for name, v in settings_of(self.module, "window") if type(v) is int), None)
 
     @cached_property
@@ -303,9 +306,10 @@ def layer_properties(
     positions: bool | None = None,  # does it know the order of words (RoPE, ALiBi)? None: find out
     call: _Call | None = None,  # how to call it: call(module, x); default module(x), or module(x, x, x)
     alone: bool = False,  # should it be multi-head attention and nothing else, without a residual?
+    window: int | None = None,  # how many words a word sees, itself included; None: look for a setting that says
 ) -> tuple[Properties, Callable[[], tuple[Bug, ...] | None]]:  # properties; what names the bug
     "List what every self-attention layer must do, in the order of trying."
-    a = _Layer(module, d_model, causal, n_heads, positions, call, alone)
+    a = _Layer(module, d_model, causal, n_heads, positions, call, alone, window)
     a.call  # TypeError now, if nobody can know how
     rows = [row for row in _RELATIONS if row.name not in _ONLY[not causal]]
     return listed(rows, lambda: a), lambda: a.verdict
@@ -405,10 +409,10 @@ def _with_window(a: _Layer) -> tuple[Bug, ...] | None:
     name, size = a.window or ("", 0)
     for seen in (size, size + 1, size - 1):
         if seen and _compared(a, seen, 0) == ():
-            fits = seen == size or a.positions  # some count only what lies before the word
+            fits = seen == size or a.positions and not a.said_window  # some count only what lies before the word
             return () if fits else (known("window.size", name=name, size=size, seen=seen),)
     if _compared(a, most=0) == ():
-        return ()  # the setting is for something else
+        return (known("window.ignored"),) if a.said_window else ()  # the setting is for something else
     found = _compared(a, size)
     corners = ("mask.lower_right", "mask.upper_left")  # no window: the setting is for something else
     return found if found and not any(bug.code in corners for bug in found) else _compared(a)
@@ -644,8 +648,10 @@ def _reaches(a: _Layer) -> None:
     expected = expected.tril() if a.causal else expected
     missing = expected & ~reach
     if not missing.any():
+        if a.said_window and a.said_window < _N:
+            raise Broken("every word reaches all that come after it", known("window.ignored"))
         return
-    if a.window and (a.positions or _as_set(a, reach, a.window[1])):
+    if a.window and (a.positions and not a.said_window or _as_set(a, reach, a.window[1])):
         raise NotChecked(f"it attends to a window ({a.window[0]} = {a.window[1]})")
     j, i = (int(at) for at in missing.T.nonzero()[0])
     raise Broken(f"changing word {j} does not move output {i}", _why_unseen(a, reach, missing), symptom=True)
@@ -658,7 +664,7 @@ def _why_unseen(a: _Layer, reach: Tensor, missing: Tensor) -> Bug:
         return known("mask.no_word_itself")
     if not a.causal and missing.equal(torch.ones_like(missing).triu(1)):
         return known("mask.causal_unsaid")
-    if a.positions:
+    if a.positions and not a.said_window:
         raise NotChecked("it attends to a window")
     if a.window and a.causal and _as_set(a, reach, seen):
         return known("window.size", name=a.window[0], size=a.window[1], seen=seen)
