@@ -7,8 +7,9 @@ __all__ = ['Vocab', 'journey', 'number_corpus', 'one_hot', 'one_hot_vectors', 's
            'naive_attention', 'entropy', 'logsumexp', 'masked_softmax', 'naive_softmax', 'softmax', 'softmax_backward',
            'softmax_jacobian', 'SelfAttention', 'attention_scores', 'scaled_dot_product_attention', 'bias_to_mask',
            'causal_mask', 'from_torch_masks', 'mask_to_bias', 'padding_mask', 'to_attn_mask', 'to_key_padding_mask',
-           'MultiHeadAttention', 'fused_attention', 'merge_heads', 'split_heads', 'positions_shares',
-           'grouped_heads_shares', 'flash_attention_shares', 'kv_cache_shares', 'local_attention_shares',
+           'MultiHeadAttention', 'fused_attention', 'merge_heads', 'share_heads', 'split_heads', 'positions_shares',
+           'LatentAttention', 'capped_attention', 'rms_norm', 'sink_attention', 'sink_softmax', 'soft_cap',
+           'to_grouped', 'unpack_latent', 'flash_attention_shares', 'kv_cache_shares', 'local_attention_shares',
            'check_agrees', 'check_attention', 'check_masked_softmax', 'check_multi_head', 'check_self_attention',
            'check_softmax', 'CheckFailed', 'Misused']
 
@@ -24,9 +25,10 @@ from .masks import (
     bias_to_mask, causal_mask, from_torch_masks, mask_to_bias, padding_mask, to_attn_mask,
     to_key_padding_mask)
 from .multi_head_attention import (
-    MultiHeadAttention, fused_attention, merge_heads, split_heads)
+    MultiHeadAttention, fused_attention, merge_heads, share_heads, split_heads)
 from .positions import positions_shares
-from .grouped_heads import grouped_heads_shares
+from .grouped_heads import (
+    LatentAttention, capped_attention, rms_norm, sink_attention, sink_softmax, soft_cap, to_grouped, unpack_latent)
 from .flash_attention import flash_attention_shares
 from .kv_cache import kv_cache_shares
 from .local_attention import local_attention_shares
@@ -44,8 +46,9 @@ _all_ = [
     "softmax_backward", "softmax_jacobian", "SelfAttention", "attention_scores",
     "scaled_dot_product_attention", "bias_to_mask", "causal_mask", "from_torch_masks",
     "mask_to_bias", "padding_mask", "to_attn_mask", "to_key_padding_mask", "MultiHeadAttention",
-    "fused_attention", "merge_heads", "split_heads", "positions_shares", "grouped_heads_shares",
-    "flash_attention_shares", "kv_cache_shares", "local_attention_shares", "check_agrees",
-    "check_attention", "check_masked_softmax", "check_multi_head", "check_self_attention",
-    "check_softmax", "CheckFailed", "Misused",
+    "fused_attention", "merge_heads", "share_heads", "split_heads", "positions_shares",
+    "LatentAttention", "capped_attention", "rms_norm", "sink_attention", "sink_softmax", "soft_cap",
+    "to_grouped", "unpack_latent", "flash_attention_shares", "kv_cache_shares",
+    "local_attention_shares", "check_agrees", "check_attention", "check_masked_softmax",
+    "check_multi_head", "check_self_attention", "check_softmax", "CheckFailed", "Misused",
 ]
