@@ -9,9 +9,9 @@ __all__ = ['Vocab', 'journey', 'number_corpus', 'one_hot', 'one_hot_vectors', 's
            'causal_mask', 'from_torch_masks', 'mask_to_bias', 'padding_mask', 'to_attn_mask', 'to_key_padding_mask',
            'MultiHeadAttention', 'fused_attention', 'merge_heads', 'share_heads', 'split_heads', 'positions_shares',
            'LatentAttention', 'capped_attention', 'rms_norm', 'sink_attention', 'sink_softmax', 'soft_cap',
-           'to_grouped', 'unpack_latent', 'flash_attention_shares', 'kv_cache_shares', 'local_attention_shares',
-           'check_agrees', 'check_attention', 'check_masked_softmax', 'check_multi_head', 'check_self_attention',
-           'check_softmax', 'CheckFailed', 'Misused']
+           'to_grouped', 'flash_attention_shares', 'kv_cache_shares', 'local_attention_shares', 'check_agrees',
+           'check_attention', 'check_masked_softmax', 'check_multi_head', 'check_self_attention', 'check_softmax',
+           'CheckFailed', 'Misused']
 
 # %% ../nbs/lookup/api.ipynb #imports
 from .embeddings import (
@@ -28,7 +28,7 @@ from .multi_head_attention import (
     MultiHeadAttention, fused_attention, merge_heads, share_heads, split_heads)
 from .positions import positions_shares
 from .grouped_heads import (
-    LatentAttention, capped_attention, rms_norm, sink_attention, sink_softmax, soft_cap, to_grouped, unpack_latent)
+    LatentAttention, capped_attention, rms_norm, sink_attention, sink_softmax, soft_cap, to_grouped)
 from .flash_attention import flash_attention_shares
 from .kv_cache import kv_cache_shares
 from .local_attention import local_attention_shares
@@ -48,7 +48,7 @@ _all_ = [
     "mask_to_bias", "padding_mask", "to_attn_mask", "to_key_padding_mask", "MultiHeadAttention",
     "fused_attention", "merge_heads", "share_heads", "split_heads", "positions_shares",
     "LatentAttention", "capped_attention", "rms_norm", "sink_attention", "sink_softmax", "soft_cap",
-    "to_grouped", "unpack_latent", "flash_attention_shares", "kv_cache_shares",
-    "local_attention_shares", "check_agrees", "check_attention", "check_masked_softmax",
-    "check_multi_head", "check_self_attention", "check_softmax", "CheckFailed", "Misused",
+    "to_grouped", "flash_attention_shares", "kv_cache_shares", "local_attention_shares",
+    "check_agrees", "check_attention", "check_masked_softmax", "check_multi_head",
+    "check_self_attention", "check_softmax", "CheckFailed", "Misused",
 ]

@@ -44,8 +44,17 @@ def _expect_one_each(name: str, rows: Tensor, weight: Tensor, what: str, n: int)
     expect_floats(**{name: weight})
     if weight.shape != (n,):
         raise ValueError(f"{name}: expected one number for each {what}, ({n},); got shape {tuple(weight.shape)}")
+    if weight.dtype != rows.dtype:
+        raise TypeError(f"{name}: expected the dtype of what it belongs to, {rows.dtype}; got {weight.dtype}")
     if weight.device != rows.device:
         raise ValueError(f"{name}: expected the device of what it belongs to, {rows.device}; got {weight.device}")
+
+
+def _expect_sinks(x: Tensor, sinks: Tensor) -> None:
+    "Raise TypeError or ValueError unless there is one sink for each head of scores, or of queries."
+    if x.ndim < 3:
+        raise ValueError(f"sinks: expected scores or queries with heads, (..., h, n, d); got shape {tuple(x.shape)}")
+    _expect_one_each("sinks", x, sinks, "head", x.shape[-3])
 
 # %% ../nbs/07_grouped_heads.ipynb #to-grouped-fn
 def to_grouped(
@@ -148,14 +157,17 @@ class LatentAttention(nn.Module):
 
     def _project(self, x: Tensor, memory: Tensor, cache: Any) -> tuple[Tensor, Tensor]:
         "Queries (b, h, n_q, d_head + d_rope), and all narrow rows (b, 1, n_k, d_latent + d_rope); their ends are turned."
-        queries = x if self.q_down is None else rms_norm(self.q_down(x), self.q_norm)
+        queries = x if self.q_down is None else self._norm(self.q_down(x), self.q_norm)
         q = split_heads(self.q_proj(queries), self.n_heads)
         rows = self.kv_down(memory).unsqueeze(-3)
-        rows = torch.cat([rms_norm(rows[..., :self.d_latent], self.kv_norm), rows[..., self.d_latent:]], dim=-1)
+        rows = torch.cat([self._norm(rows[..., :self.d_latent], self.kv_norm), rows[..., self.d_latent:]], dim=-1)
         start = 0 if cache is None else cache.lengths[:, None, None]
         q = self._turn(q, self.d_head, start + torch.arange(-q.shape[-2], 0, device=q.device) + rows.shape[-2])
         rows = self._turn(rows, self.d_latent, start + torch.arange(rows.shape[-2], device=q.device))
         return q, rows if cache is None else torch.cat(cache.append(*rows.chunk(2, dim=-1)), dim=-1)
+
+    def _norm(self, x: Tensor, weight: Tensor) -> Tensor:
+        return rms_norm(x, weight.to(x.dtype))  # under autocast x may be narrower
 
     def _turn(self, x: Tensor, start: int, places: Tensor) -> Tensor:
         "Turn the end of each row, from number `start` on, by its place."
@@ -235,12 +247,10 @@ def sink_softmax(
     sinks: Tensor,  # the score of a key that is not there, one for each head, (h,)
     mask: Tensor | None = None,  # boolean, True = may attend; broadcasts to `scores`
 ) -> Tensor:  # weights, the shape and type of `scores`; what a row lacks to 1 went to the sink
-    "Take the softmax with one more score in every row, and leave its share out. OpenAI 2025, section 2.2."
+    "Take the softmax with one more score in every row, and leave its share out. OpenAI 2025."
     expect_dim(scores, -1, "scores")
-    if scores.ndim < 3:
-        raise ValueError(f"scores: expected shape (..., h, n_q, n_k); got {tuple(scores.shape)}")
-    _expect_one_each("sinks", scores, sinks, "head of scores", scores.shape[-3])
-    sink = sinks.to(scores.dtype)[:, None, None].expand(*scores.shape[:-1], 1)
+    _expect_sinks(scores, sinks)
+    sink = sinks[:, None, None].expand(*scores.shape[:-1], 1)
     if mask is not None:
         expect_mask(mask, scores.shape)
         mask = torch.cat([mask.expand(scores.shape), torch.ones_like(sink, dtype=torch.bool)], dim=-1)
@@ -267,8 +277,10 @@ def sink_attention(
     mask: Tensor | None = None,  # boolean, True = may attend; broadcasts to (..., h, n_q, n_k)
     scale: float | None = None,  # every score is multiplied by this; default 1 / √d_k
 ) -> tuple[Tensor, Tensor]:  # context (..., h, n_q, d_v); weights (..., h, n_q, n_k), whose rows sum to less than 1
-    "Attend with a sink in every row, which takes a share and gives nothing. OpenAI 2025, section 2.2."
-    return _attend(q, k, v, scale, lambda scores: sink_softmax(scores, sinks, mask))
+    "Attend with a sink in every row, which takes a share and gives nothing. OpenAI 2025."
+    expect_qkv(q, k, v)
+    _expect_sinks(q, sinks)
+    return _attend(q, k, v, scale, lambda scores: sink_softmax(scores, sinks.to(scores.dtype), mask))
 
 
 def _attend(q: Tensor, k: Tensor, v: Tensor, scale: float | None, weigh: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:

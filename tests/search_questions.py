@@ -28,6 +28,9 @@ QUESTIONS = {
     "oracle": "01_naive_attention.html#the-oracle",
     "split heads view transpose": "05_multi_head_attention.html#split-or-replicate",
     "why several heads": "05_multi_head_attention.html#what-one-head-does-badly",
+    "repeat_interleave or repeat": "07_grouped_heads.html#neighbours-share",
+    "convert to grouped heads": "07_grouped_heads.html#from-a-trained-layer",
+    "latent attention": "07_grouped_heads.html#one-narrow-row",
     "MultiHeadAttention": "05_multi_head_attention.html#attention_nb.multi_head_attention.MultiHeadAttention",
     "check my own attention": "checks/index.html",
 }

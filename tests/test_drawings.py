@@ -4,7 +4,7 @@ import torch
 from attention_nb.embeddings import Vocab, one_hot
 from attention_nb.figures.attend import small_world
 from attention_nb.masks import causal_mask, padding_mask
-from attention_nb.multi_head_attention import split_heads
+from attention_nb.multi_head_attention import share_heads, split_heads
 from attention_nb.naive_attention import naive_attention
 from attention_nb.self_attention import attention_scores, scaled_dot_product_attention
 from attention_nb.softmax import masked_softmax, softmax
@@ -316,3 +316,30 @@ def test_head_film_shows_what_was_stored(visit):
     figure.page.wait_for_function("figure => !figure.state().playing", arg=figure.element_handle())
     assert state(figure)["step"] == film["steps"][-1]
     assert figure.locator("output").inner_text() == "Step 299: head 0 looks at the first word, head 1 looks at the word before."
+
+
+def test_heads_share_as_the_package_shares(visit):
+    "Every number of key heads, in the right order and in the wrong one; by keys and by the mouse."
+    figure = drawing(visit, "07_grouped_heads.html", "sharing", reduced_motion="reduce")
+    slider, wrong = figure.get_by_role("slider"), figure.get_by_role("button", name="wrong order")
+    slider.press("End")
+    for n in (8, 4, 2, 1):
+        keys = torch.arange(n)[:, None, None]
+        right, turns = share_heads(keys, 8).flatten(), keys.repeat(8 // n, 1, 1).flatten()
+        now = state(figure)
+        assert (now["kept"], now["bytes"]) == (n, 2**30 * n // 8)
+        assert now["reads"] == right.tolist() and not any(now["lost"])
+        wrong.click()
+        now = state(figure)
+        assert now["reads"] == turns.tolist() and now["lost"] == (right != turns).tolist()
+        says = f"{sum(now['lost'])} of 8" if n in (2, 4) else "nobody would notice"
+        assert says in figure.locator("output").inner_text()
+        wrong.press("Enter")
+        slider.press("ArrowLeft")
+    figure.get_by_role("button", name="query head 6").hover()
+    assert state(figure)["chosen"] == 6
+    figure.get_by_role("button", name="query head 6").press("ArrowLeft")
+    assert state(figure)["chosen"] == 5
+    slider.press("ArrowRight")
+    assert "heads 4, 5, 6 and 7 read key head 1" in figure.locator("output").inner_text()
+    assert "256 MiB" in figure.locator("output").inner_text()
