@@ -68,8 +68,9 @@ def to_grouped(
     weight, d_head = layer.q_proj.weight, layer.q_proj.out_features // layer.n_heads
     new = MultiHeadAttention(layer.q_proj.in_features, layer.n_heads, layer.q_proj.bias is not None, layer.dropout,
                              n_kv_heads, d_head, copy.deepcopy(layer.positions))
-    pool = lambda t: t.unflatten(0, (n_kv_heads, -1, d_head)).mean(1).flatten(0, 1)
-    state = {name: pool(t) if name.startswith(("k_proj", "v_proj")) else t for name, t in layer.state_dict().items()}
+    state = layer.state_dict()
+    for name in [name for name in state if name.startswith(("k_proj", "v_proj"))]:
+        state[name] = state[name].unflatten(0, (n_kv_heads, -1, d_head)).mean(1).flatten(0, 1)
     new.to(weight).load_state_dict(state)
     return new.train(layer.training)
 
@@ -104,7 +105,7 @@ class LatentAttention(nn.Module):
         bias: bool = False,  # add a learned constant where `x` comes in and `out` goes out?
         dropout: float = 0.0,  # share of the weights to drop in training
         base: float = 10000.0,  # of the rotation, as in RotaryEmbedding
-        scaling: dict | None = None,  # of the rotation, too
+        scaling: dict[str, Any] | None = None,  # of the rotation, too
         interleaved: bool = True,  # are its pairs neighbours?
     ):
         super().__init__()
@@ -166,8 +167,8 @@ class LatentAttention(nn.Module):
         rows = self._turn(rows, self.d_latent, start + torch.arange(rows.shape[-2], device=q.device))
         return q, rows if cache is None else torch.cat(cache.append(*rows.chunk(2, dim=-1)), dim=-1)
 
-    def _norm(self, x: Tensor, weight: Tensor) -> Tensor:
-        return rms_norm(x, weight.to(x.dtype))  # under autocast x may be narrower
+    def _norm(self, x: Tensor, weight: Tensor | None) -> Tensor:
+        return rms_norm(x, None if weight is None else weight.to(x.dtype))  # under autocast x may be narrower
 
     def _turn(self, x: Tensor, start: int, places: Tensor) -> Tensor:
         "Turn the end of each row, from number `start` on, by its place."
@@ -201,7 +202,7 @@ class LatentAttention(nn.Module):
     @classmethod
     def from_transformers(
         cls,
-        layer: nn.Module,  # a DeepseekV3Attention; other layers with its parameters will do
+        layer: Any,  # a DeepseekV3Attention; other layers with its parameters will do
     ) -> LatentAttention:  # same weights, type, device and mode
         "Copy the layer of a DeepSeek-V3, as the package transformers has it."
         if not hasattr(layer, "kv_a_proj_with_mqa"):

@@ -477,7 +477,7 @@ PG, PL = P + ", grouped", "package: LatentAttention, absorbed"
 bug(PG, "heads take turns", ("x.repeat_interleave(n_heads // x.shape[-3], dim=-3)", "x.repeat(*[1] * (x.ndim - 3), n_heads // x.shape[-3], 1, 1)"), "split.groups")
 bug(PG, "keys in groups, values in turns", ("k, v = share_heads(k, self.n_heads), share_heads(v, self.n_heads)",
     "k, v = share_heads(k, self.n_heads), v.repeat(*[1] * (v.ndim - 3), self.n_heads // self.n_kv_heads, 1, 1)"), "split.groups_of_values")
-bug(PL, "leaks where weights are wanted", ("mask = _and_causal(mask, q, k) if causal else mask\n        return", "return"), "mask.ignored")
+bug(PL, "leaks where weights are wanted", ("mask = _and_causal(mask, q, k) if causal else mask\n        return", "return"), "mask.leaks")
 bug(PL, "dropout on in eval", ("self.dropout if self.training else 0.0", "self.dropout"), "dropout.in_evaluation")
 misuse("nn.MultiheadAttention", "batch_first forgotten", "batch.axes", build=lambda c: c(24, 3))
 misuse("nn.MultiheadAttention, causal by attn_mask", "True taken for may attend", "mask.inverted_last",

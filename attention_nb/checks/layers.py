@@ -20,6 +20,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from .bugs import known
+from .bugs.grouped_heads import AFTER_SCORE
 from attention_nb.checks.conventions import (
     CAUSAL, MASK, OUTPUT, PLACE_ARGUMENT, heads_of, is_share, role_of, settings_of, tells_places,
 )
@@ -451,7 +452,7 @@ def _own_weights(a: _Layer) -> None:
     width = t.width("q")
     if a.n_heads and len(t.rows.get("q", [])) == 1 and width % a.n_heads and a.d_model % a.n_heads:
         raise Misused(f"n_heads: expected a divisor of the width of its queries, {width}; got {a.n_heads}")
-    if (found := _reference(lambda: a.verdict if t.own or not a.cap else None)) == ():
+    if (found := _reference(lambda: a.verdict if AFTER_SCORE in t.own or not a.cap else None)) == ():
         return _after_projection(a, t)
     if t.own and any(bug.code.startswith("scale.") for bug in found or ()):
         found = None  # where rows are normed or scores capped, any scale may be meant

@@ -298,7 +298,7 @@ _Own = dict[str, tuple[Step, list[Bug]]]  # stage → what the layer does there,
 def _own_stages(layer: nn.Module) -> _Own:
     "What a layer does on purpose beside the plain stages."
     norms = {found[1][0].lower(): m for name, m in layer.named_modules() if (found := _NORM.search(name))}
-    caps = [v for _, v in settings_of(layer, "cap") if not isinstance(v, bool)]
+    caps = [v for name, v in settings_of(layer, "cap") if re.search("soft|logit", name) and not isinstance(v, bool)]
     sinks = [p.detach() for name, p in layer.named_parameters() if name.rpartition(".")[2].startswith("sink") and p.ndim == 1]
     own: _Own = {}
     if len(norms) == 2:
