@@ -562,6 +562,15 @@ ours("multi_head", "package: MultiHeadAttention, causal", "multi_head_attention.
 ours("multi_head", "package: MultiHeadAttention, weights", "multi_head_attention.MultiHeadAttention",
      lambda c: c(20, 4, bias=False), d_model=20, n_heads=4, causal=True,
      call=lambda m, x: m(x, causal=True, need_weights=True))
+ours("multi_head", "package: MultiHeadAttention, grouped", "multi_head_attention.MultiHeadAttention",
+     lambda c: c(24, 6, n_kv_heads=2), d_model=24, n_heads=6, n_kv_heads=2)
+ours("multi_head", "package: MultiHeadAttention, one key head", "multi_head_attention.MultiHeadAttention",
+     lambda c: c(24, 6, n_kv_heads=1, d_head=5), d_model=24, n_heads=6, n_kv_heads=1)
+ours("self_attention", "package: LatentAttention", "grouped_heads.LatentAttention", lambda c: c(24, 3, d_latent=10, d_rope=4),
+     d_model=24, n_heads=3, causal=True, positions=True, call=lambda m, x: m(x, causal=True))
+ours("self_attention", "package: LatentAttention, absorbed", "grouped_heads.LatentAttention",
+     lambda c: c(24, 3, d_latent=10, d_rope=4, d_latent_q=7, dropout=0.1), d_model=24, n_heads=3, causal=True, positions=True,
+     call=lambda m, x: m(x, causal=True, need_weights=True, absorbed=True))
 ours("softmax", "package: softmax", "softmax.softmax")
 ours("masked_softmax", "package: masked_softmax", "softmax.masked_softmax")
 
@@ -1025,6 +1034,103 @@ class FusedGroups(nn.Module):
         k, v = (t.repeat_interleave(self.n_heads // self.n_groups, dim=1) for t in (k, v))
         out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.o_proj(out.transpose(1, 2).reshape(b, n, c))
+
+
+@right("multi_head", build=lambda c: c(24, 6, 2), d_model=24, n_heads=6, causal=True, n_kv_heads=2)
+@right("self_attention", "GroupsByIndex, three for twelve", build=lambda c: c(24, 12, 3), d_model=24, n_heads=12, causal=True)
+class GroupsByIndex(nn.Module):
+    "Each query head takes its keys by number."
+    def __init__(self, dim, n_heads, n_kv_heads):
+        super().__init__()
+        self.n_heads, self.n_kv_heads, self.d_head = n_heads, n_kv_heads, dim // n_heads
+        self.q_proj = nn.Linear(dim, n_heads * self.d_head)
+        self.k_proj = nn.Linear(dim, n_kv_heads * self.d_head)
+        self.v_proj = nn.Linear(dim, n_kv_heads * self.d_head)
+        self.o_proj = nn.Linear(n_heads * self.d_head, dim)
+
+    def forward(self, x):
+        q, k, v = (p(x).unflatten(-1, (-1, self.d_head)).transpose(1, 2) for p in (self.q_proj, self.k_proj, self.v_proj))
+        heads = []
+        for i in range(self.n_heads):
+            j = i // (self.n_heads // self.n_kv_heads)
+            heads.append(F.scaled_dot_product_attention(q[:, i], k[:, j], v[:, j], is_causal=True))
+        return self.o_proj(torch.cat(heads, dim=-1))
+
+
+@right("multi_head", build=lambda c: c(24, 4, 2), d_model=24, n_heads=4, causal=True, n_kv_heads=2)
+class NormedGroups(nn.Module):
+    "As Qwen 3 has it, without places: each head of queries and of keys is normed, with one set of factors for all."
+    class Norm(nn.Module):
+        def __init__(self, d, eps=1e-6):
+            super().__init__()
+            self.weight, self.eps = nn.Parameter(torch.rand(d) + 0.5), eps
+
+        def forward(self, x):
+            return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps) * self.weight
+
+    def __init__(self, dim, n_heads, n_kv_heads):
+        super().__init__()
+        self.n_heads, self.n_kv_heads, self.d_head = n_heads, n_kv_heads, dim // n_heads
+        self.q_proj = nn.Linear(dim, n_heads * self.d_head, bias=False)
+        self.k_proj = nn.Linear(dim, n_kv_heads * self.d_head, bias=False)
+        self.v_proj = nn.Linear(dim, n_kv_heads * self.d_head, bias=False)
+        self.o_proj = nn.Linear(dim, dim, bias=False)
+        self.q_norm, self.k_norm = self.Norm(self.d_head), self.Norm(self.d_head)
+
+    def forward(self, x):
+        b, n, _ = x.shape
+        q = self.q_norm(self.q_proj(x).view(b, n, -1, self.d_head)).transpose(1, 2)
+        k = self.k_norm(self.k_proj(x).view(b, n, -1, self.d_head)).transpose(1, 2)
+        v = self.v_proj(x).view(b, n, -1, self.d_head).transpose(1, 2)
+        k, v = (t.repeat_interleave(self.n_heads // self.n_kv_heads, dim=1) for t in (k, v))
+        out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.o_proj(out.transpose(1, 2).reshape(b, n, -1))
+
+
+@right("multi_head", build=lambda c: c(24, 4, 2), d_model=24, n_heads=4, causal=True, n_kv_heads=2)
+class CappedGroups(nn.Module):
+    "As Gemma 2 has it, without places: scores are bent so that none reaches the cap."
+    def __init__(self, dim, n_heads, n_kv_heads, softcap=1.0):
+        super().__init__()
+        self.n_heads, self.n_kv_heads, self.d_head, self.softcap = n_heads, n_kv_heads, dim // n_heads, softcap
+        self.q_proj = nn.Linear(dim, n_heads * self.d_head)
+        self.k_proj = nn.Linear(dim, n_kv_heads * self.d_head)
+        self.v_proj = nn.Linear(dim, n_kv_heads * self.d_head)
+        self.o_proj = nn.Linear(dim, dim)
+        for p in self.q_proj.parameters():
+            nn.init.normal_(p)
+
+    def forward(self, x):
+        q, k, v = (p(x).unflatten(-1, (-1, self.d_head)).transpose(1, 2) for p in (self.q_proj, self.k_proj, self.v_proj))
+        k, v = (t.repeat_interleave(self.n_heads // self.n_kv_heads, dim=1) for t in (k, v))
+        scores = q @ k.mT * self.d_head ** -0.5
+        scores = self.softcap * torch.tanh(scores / self.softcap)
+        future = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).triu(1)
+        weights = scores.masked_fill(future, float("-inf")).softmax(-1)
+        return self.o_proj((weights @ v).transpose(1, 2).flatten(2))
+
+
+@right("multi_head", build=lambda c: c(24, 4, 2), d_model=24, n_heads=4, causal=True, n_kv_heads=2)
+class SunkGroups(nn.Module):
+    "As gpt-oss has it, without places: one more score in each row, learned, which hands over nothing."
+    def __init__(self, dim, n_heads, n_kv_heads):
+        super().__init__()
+        self.n_heads, self.n_kv_heads, self.d_head = n_heads, n_kv_heads, dim // n_heads
+        self.q_proj = nn.Linear(dim, n_heads * self.d_head)
+        self.k_proj = nn.Linear(dim, n_kv_heads * self.d_head)
+        self.v_proj = nn.Linear(dim, n_kv_heads * self.d_head)
+        self.o_proj = nn.Linear(dim, dim)
+        self.sinks = nn.Parameter(torch.randn(n_heads))
+
+    def forward(self, x):
+        b, n, _ = x.shape
+        q, k, v = (p(x).unflatten(-1, (-1, self.d_head)).transpose(1, 2) for p in (self.q_proj, self.k_proj, self.v_proj))
+        k, v = (t.repeat_interleave(self.n_heads // self.n_kv_heads, dim=1) for t in (k, v))
+        scores = q @ k.mT * self.d_head ** -0.5
+        scores = scores.masked_fill(torch.ones(n, n, dtype=torch.bool, device=x.device).triu(1), float("-inf"))
+        sinks = self.sinks.view(1, -1, 1, 1).expand(b, -1, n, 1)
+        weights = torch.cat([scores, sinks], dim=-1).softmax(-1)[..., :-1]
+        return self.o_proj((weights @ v).transpose(1, 2).flatten(2))
 
 
 @right("multi_head", build=lambda c: c(24, 3), d_model=24, n_heads=3)
@@ -1585,6 +1691,48 @@ def _x_attention(**kwargs):
     return lambda _: library("x_transformers").Attention(dim=24, heads=3, dim_head=8, **kwargs)
 
 
+class Published(nn.Module):
+    "A layer of transformers, wrapped so that it takes rows alone: their places and a causal mask are made here."
+    def __init__(self, layer, d_turned, half=False):
+        super().__init__()
+        self.self_attn, self.d_turned, self.half = layer, d_turned, half
+
+    def forward(self, x):
+        n, pairs = x.shape[1], torch.arange(0, self.d_turned, 2, device=x.device) / self.d_turned
+        angles = torch.arange(n, device=x.device)[None, :, None] * 10000.0 ** -pairs
+        angles = angles if self.half else torch.cat([angles, angles], dim=-1)
+        future = torch.ones(n, n, dtype=torch.bool, device=x.device).triu(1)
+        mask = torch.zeros(1, 1, n, n, dtype=x.dtype, device=x.device).masked_fill(future, float("-inf"))
+        return self.self_attn(x, (angles.cos().to(x.dtype), angles.sin().to(x.dtype)), mask)[0]
+
+
+def _published(name, d_turned=8, **settings):
+    "Build a small layer of a published model, with random weights."
+    def build(wrap):
+        import importlib
+
+        found = library("transformers")
+        config = getattr(found, name + ("TextConfig" if name == "Gemma3" else "Config"))(
+            **dict(hidden_size=24, num_attention_heads=6, num_key_value_heads=2, head_dim=8, num_hidden_layers=1,
+                   attn_implementation="eager") | settings)
+        model = config.model_type.removesuffix("_text")
+        layer = getattr(importlib.import_module(f"transformers.models.{model}.modeling_{model}"), f"{name}Attention")(config, layer_idx=0)
+        for p in layer.parameters():
+            nn.init.normal_(p, std=0.3)
+        return wrap(layer, d_turned, half=name == "GptOss")
+
+    return build
+
+
+for _name, _settings in {
+    "Llama": {}, "Qwen3": {}, "Gemma2": dict(query_pre_attn_scalar=8, attn_logit_softcapping=2.0),
+    "Gemma3": dict(query_pre_attn_scalar=8), "GptOss": dict(rope_parameters={"rope_type": "default", "rope_theta": 1e4}),
+}.items():
+    right("self_attention", f"transformers: {_name}", build=_published(_name, **_settings),
+          d_model=24, n_heads=6, causal=True, positions=True, n_kv_heads=2)(Published)
+right("self_attention", "transformers: DeepseekV3", d_model=24, n_heads=3, causal=True, positions=True,
+      build=_published("DeepseekV3", 4, num_attention_heads=3, num_key_value_heads=3, kv_lora_rank=10, q_lora_rank=9,
+                       qk_rope_head_dim=4, v_head_dim=8, qk_nope_head_dim=8))(Published)
 right("multi_head", "x-transformers: Attention", build=_x_attention(), d_model=24, n_heads=3)(_Layers)
 right("self_attention", "x-transformers: Attention, causal", build=_x_attention(causal=True), d_model=24, n_heads=3, causal=True)(_Layers)
 right("self_attention", "x-transformers: Attention, flash", build=_x_attention(causal=True, flash=True), d_model=24, causal=True)(_Layers)

@@ -429,6 +429,39 @@ bug("GroupedQueries", "groups repeated in the wrong order", [("k = k.repeat_inte
     ("v = v.repeat_interleave(self.n_heads // self.n_kv_heads, dim=1)", "v = v.repeat(1, self.n_heads // self.n_kv_heads, 1, 1)")], "split.groups")
 bug("GroupedQueries", "keys repeated one way, values the other", ("v = v.repeat_interleave(self.n_heads // self.n_kv_heads, dim=1)", "v = v.repeat(1, self.n_heads // self.n_kv_heads, 1, 1)"),
     "split.groups_of_values")
+I = "GroupsByIndex"
+SHARE, BY_INDEX = "t.repeat_interleave(self.n_heads // self.n_kv_heads, dim=1)", "j = i // (self.n_heads // self.n_kv_heads)"
+TURNS = "t.repeat(1, self.n_heads // self.n_kv_heads, 1, 1)"
+bug(I, "heads take turns", (BY_INDEX, "j = i % self.n_kv_heads"), "split.groups")
+bug(I + ", three for twelve", "divides by the number of key heads", (BY_INDEX, "j = i // self.n_kv_heads % self.n_kv_heads"), "groups.divisor", build=lambda c: c(24, 8, 4),
+    args=with_args(I + ", three for twelve", n_heads=8))
+bug(I + ", three for twelve", "the remainder of the group", (BY_INDEX, "j = i % (self.n_heads // self.n_kv_heads)"), "groups.remainder", build=lambda c: c(24, 6, 3),
+    args=with_args(I + ", three for twelve", n_heads=6))
+bug(I, "values of the first head for all", ("v[:, j]", "v[:, 0]"), "heads.first_values")
+bug(I, "no scale", ("is_causal=True", "is_causal=True, scale=1.0"), "scale.missing")
+bug(I, "the scale of all heads' width", ("is_causal=True", "is_causal=True, scale=x.shape[-1] ** -0.5"), "scale.d_model_root")
+bug(I, "keys for every head, though two were said", [("self.k_proj = nn.Linear(dim, n_kv_heads", "self.k_proj = nn.Linear(dim, n_heads"),
+    ("self.v_proj = nn.Linear(dim, n_kv_heads", "self.v_proj = nn.Linear(dim, n_heads"), (BY_INDEX, "j = i")], "heads.shared")
+misuse("GroupedQueries", "believed to have one key head", "heads.shared", args=with_args("GroupedQueries", n_kv_heads=1))
+bug("GroupedQueries", "one mean of all keys", [("k = k.repeat_interleave(self.n_heads // self.n_kv_heads, dim=1)", "k = k.mean(1, keepdim=True).expand(-1, self.n_heads, -1, -1)"),
+    ("v = v.repeat_interleave(self.n_heads // self.n_kv_heads, dim=1)", "v = v.mean(1, keepdim=True).expand(-1, self.n_heads, -1, -1)")], "groups.averaged")
+bug("NormedGroups", "groups repeated in the wrong order", (SHARE, TURNS), "split.groups")
+bug("NormedGroups", "the keys are not normed", ("self.k_norm(self.k_proj(x).view(b, n, -1, self.d_head))", "self.k_proj(x).view(b, n, -1, self.d_head)"), "norm.queries_only")
+bug("NormedGroups", "the queries are not normed", ("self.q_norm(self.q_proj(x).view(b, n, -1, self.d_head))", "self.q_proj(x).view(b, n, -1, self.d_head)"), "norm.keys_only")
+CAP = "self.softcap * torch.tanh(scores / self.softcap)"
+bug("CappedGroups", "groups repeated in the wrong order", (SHARE, TURNS), "split.groups")
+bug("CappedGroups", "not capped", (CAP, "scores"), "cap.missing")
+bug("CappedGroups", "not multiplied by the cap", (CAP, "torch.tanh(scores / self.softcap)"), "cap.not_multiplied", build=lambda c: c(24, 4, 2, 3.0))
+bug("CappedGroups", "not divided by the cap", (CAP, "self.softcap * torch.tanh(scores)"), "cap.not_divided", build=lambda c: c(24, 4, 2, 3.0))
+bug("CappedGroups", "cut off at the cap", (CAP, "scores.clamp(-self.softcap, self.softcap)"), "cap.cut")
+SINK, SINKS = "torch.cat([scores, sinks], dim=-1).softmax(-1)[..., :-1]", "self.sinks.view(1, -1, 1, 1)"
+bug("SunkGroups", "groups repeated in the wrong order", (SHARE, TURNS), "split.groups")
+bug("SunkGroups", "softmax off by one", (SINKS, "(0 * self.sinks.view(1, -1, 1, 1))"), "sink.zero")
+bug("SunkGroups", "the sink of the first head for all", (SINKS, "self.sinks[:1].view(1, 1, 1, 1).expand(1, self.n_heads, 1, 1)"), "sink.first")
+bug("SunkGroups", "sinks are scaled", (SINKS, "(self.sinks.view(1, -1, 1, 1) * self.d_head ** -0.5)"), "sink.scaled")
+bug("SunkGroups", "shares are made to sum to 1 again", (SINK, "torch.cat([scores, sinks], dim=-1).softmax(-1)[..., :-1]; weights = weights / weights.sum(-1, keepdim=True)"), "sink.missing")
+bug("SunkGroups", "sinks are not exponentials", (SINK, "scores.exp() / (scores.exp().sum(-1, keepdim=True) + self.sinks.exp().log().abs().view(1, -1, 1, 1))"), "sink.no_exp",
+    build=lambda c: (layer := c(24, 4, 2), layer.sinks.data.abs_())[0])
 bug("HalfTheScaleEach", "the whole scale on each side", ("** -0.25", "** -0.5"), "scale.by_width")
 bug("WeightsTheOtherWay", "sees one ahead", (".triu(1)", ".triu(2)"), "mask.leaks")
 bug("InTwoParts", "values are the keys", ("(self.query, self.key, self.value))\n", "(self.query, self.key, self.key))\n"), "project.unused")
@@ -440,6 +473,12 @@ bug(P + ", causal", "leaks where no weights are wanted", ("fused_attention(q, k,
 bug(P + ", causal", "dropout on in eval", ("self.dropout if self.training else 0.0", "self.dropout"), "dropout.in_evaluation")
 bug(P + ", weights", "leaks where weights are wanted", ("mask = _and_causal(mask, q, k) if causal else mask", "pass"), "mask.ignored")
 bug(P + ", weights", "half the scale", ("q.shape[-1] ** -0.5", "q.shape[-1] ** -0.25"), "scale.one_side", inside="self_attention")
+PG, PL = P + ", grouped", "package: LatentAttention, absorbed"
+bug(PG, "heads take turns", ("x.repeat_interleave(n_heads // x.shape[-3], dim=-3)", "x.repeat(*[1] * (x.ndim - 3), n_heads // x.shape[-3], 1, 1)"), "split.groups")
+bug(PG, "keys in groups, values in turns", ("k, v = share_heads(k, self.n_heads), share_heads(v, self.n_heads)",
+    "k, v = share_heads(k, self.n_heads), v.repeat(*[1] * (v.ndim - 3), self.n_heads // self.n_kv_heads, 1, 1)"), "split.groups_of_values")
+bug(PL, "leaks where weights are wanted", ("mask = _and_causal(mask, q, k) if causal else mask\n        return", "return"), "mask.leaks")
+bug(PL, "dropout on in eval", ("self.dropout if self.training else 0.0", "self.dropout"), "dropout.in_evaluation")
 misuse("nn.MultiheadAttention", "batch_first forgotten", "batch.axes", build=lambda c: c(24, 3))
 misuse("nn.MultiheadAttention, causal by attn_mask", "True taken for may attend", "mask.inverted_last",
        args=with_args("nn.MultiheadAttention, causal by attn_mask",

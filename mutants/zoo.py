@@ -14,7 +14,8 @@ import torch
 from attention_nb.checks.bugs import CATALOGUE
 
 CHECKS = ("attention", "self_attention", "multi_head", "softmax", "masked_softmax", "positions")
-PACKAGE = ("softmax", "naive_attention", "masks", "self_attention", "multi_head_attention", "positions", "local_attention")  # what may be edited
+PACKAGE = ("softmax", "naive_attention", "masks", "self_attention", "multi_head_attention", "positions", "grouped_heads",
+           "local_attention")  # what may be edited
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from attention_nb.embeddings import Vocab, one_hot
 from attention_nb.figures.attend import small_world
 from attention_nb.local_attention import block_mask, document_mask, sink_mask, window_mask
 from attention_nb.masks import causal_mask, padding_mask
-from attention_nb.multi_head_attention import split_heads
+from attention_nb.multi_head_attention import share_heads, split_heads
 from attention_nb.naive_attention import naive_attention
 from attention_nb.positions import RotaryEmbedding
 from attention_nb.self_attention import attention_scores, scaled_dot_product_attention
@@ -399,3 +399,28 @@ def test_a_word_turns_as_the_rotary_embedding_turns_it(visit):
     box = apart.bounding_box()
     apart.click(position={"x": box["width"] - 2, "y": box["height"] / 2})
     assert agrees()["apart"] > 60
+def test_heads_share_as_the_package_shares(visit):
+    "Every number of key heads, in the right order and in the wrong one; by keys and by the mouse."
+    figure = drawing(visit, "07_grouped_heads.html", "sharing", reduced_motion="reduce")
+    slider, wrong = figure.get_by_role("slider"), figure.get_by_role("button", name="wrong order")
+    slider.press("End")
+    for n in (8, 4, 2, 1):
+        keys = torch.arange(n)[:, None, None]
+        right, turns = share_heads(keys, 8).flatten(), keys.repeat(8 // n, 1, 1).flatten()
+        now = state(figure)
+        assert (now["kept"], now["bytes"]) == (n, 2**30 * n // 8)
+        assert now["reads"] == right.tolist() and not any(now["lost"])
+        wrong.click()
+        now = state(figure)
+        assert now["reads"] == turns.tolist() and now["lost"] == (right != turns).tolist()
+        says = f"{sum(now['lost'])} of 8" if n in (2, 4) else "nobody would notice"
+        assert says in figure.locator("output").inner_text()
+        wrong.press("Enter")
+        slider.press("ArrowLeft")
+    figure.get_by_role("button", name="query head 6").hover()
+    assert state(figure)["chosen"] == 6
+    figure.get_by_role("button", name="query head 6").press("ArrowLeft")
+    assert state(figure)["chosen"] == 5
+    slider.press("ArrowRight")
+    assert "heads 4, 5, 6 and 7 read key head 1" in figure.locator("output").inner_text()
+    assert "256 MiB" in figure.locator("output").inner_text()

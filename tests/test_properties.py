@@ -112,19 +112,27 @@ def layer_calls(draw, heads: bool):
     n_q, n_k, d = draw(sizes), draw(sizes), h * draw(st.integers(1, 3))
     torch.manual_seed(draw(st.integers(0, 999)))
     bias = draw(st.booleans())
-    layer = nb.MultiHeadAttention(d, h, bias) if heads else nb.SelfAttention(d, draw(sizes), draw(sizes), bias)
+    shared = draw(divisors(h))
+    layer = nb.MultiHeadAttention(d, h, bias, 0.0, shared, draw(sizes_or_none)) if heads else nb.SelfAttention(
+        d, draw(sizes), draw(sizes), bias)
     memory = draw(st.none() | floats((*lead, n_k, d), dtype))
     n_k = n_q if memory is None else n_k
     args = {"self": layer.to(dtype), "x": draw(floats((*lead, n_q, d), dtype)), "memory": memory}
     if not heads:
         return args | {"mask": draw(masks((*lead, n_q, n_k)))}
+    return args | draw(ways_of_attending(lead, h, n_q, n_k))
+
+
+@st.composite
+def ways_of_attending(draw, lead, h, n_q, n_k):
+    "Mask, causal and need_weights for a layer with heads."
     shape = draw(st.sampled_from([(*lead, h, n_q, n_k), (*lead, 1, n_q, n_k), (n_q, n_k)]))
     mask = draw(masks(shape))
     if mask is not None and mask.ndim == len(lead) + 2:  # it would be read as one without the axis of heads
         mask = mask.reshape((1,) * (len(lead) + 3 - mask.ndim) + mask.shape)
     if draw(st.integers(0, 3)) == 0:
         mask = torch.ones(*lead, n_q, n_k, dtype=torch.bool).tril()  # without that axis: meant for every head
-    return args | {"mask": mask, "causal": draw(st.booleans()), "need_weights": draw(st.booleans())}
+    return {"mask": mask, "causal": draw(st.booleans()), "need_weights": draw(st.booleans())}
 
 
 # What is right
@@ -187,8 +195,9 @@ def right_layer(self, x, memory=None, mask=None, causal=False, need_weights=True
             mask = mask.squeeze(-3)
     if not hasattr(self, "n_heads"):
         return right_attention(q, k, v, mask)
-    parts = [right_attention(*(t.chunk(h, -1)[i] for t in (q, k, v)), None if mask is None else mask[..., i, :, :],
-                             causal=causal) for i in range(h)]
+    share = h // self.n_kv_heads
+    heads = [(q.chunk(h, -1)[i], *(t.chunk(self.n_kv_heads, -1)[i // share] for t in (k, v))) for i in range(h)]
+    parts = [right_attention(*head, None if mask is None else mask[..., i, :, :], causal=causal) for i, head in enumerate(heads)]
     out = own.out_proj(torch.cat([c for c, _ in parts], -1))
     return out, torch.stack([w for _, w in parts], -3) if need_weights else None
 
@@ -360,11 +369,16 @@ def sized(d_in, d_k, d_v=None, bias=False):
         f"{n}_proj.bias": (d,) for n, d in widths.items() if bias}
 
 
-def sized_heads(d_model, n_heads, bias=True, dropout=0.0):
-    whole(d_model, n_heads)
-    refuse(d_model % n_heads == 0 and isinstance(bias, bool) and 0 <= number_in(dropout) <= 1)
-    return {f"{n}_proj.weight": (d_model, d_model) for n in ("q", "k", "v", "out")} | {
-        f"{n}_proj.bias": (d_model,) for n in ("q", "k", "v", "out") if bias}
+def sized_heads(d_model, n_heads, bias=True, dropout=0.0, n_kv_heads=None, d_head=None):
+    n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
+    whole(d_model, n_heads, n_kv_heads)
+    refuse((d_head is not None or d_model % n_heads == 0) and n_heads % n_kv_heads == 0)
+    refuse(isinstance(bias, bool) and 0 <= number_in(dropout) <= 1)
+    d_head = d_model // n_heads if d_head is None else d_head
+    whole(d_head)
+    widths = {"q": n_heads * d_head, "k": n_kv_heads * d_head, "v": n_kv_heads * d_head}
+    return {f"{n}_proj.weight": (width, d_model) for n, width in widths.items()} | {"out_proj.weight": (d_model, widths["q"])} | {
+        f"{n}_proj.bias": (width,) for n, width in [*widths.items(), ("out", d_model)] if bias}
 
 
 def shapes_of(layer: nn.Module) -> dict[str, tuple[int, ...]]:
@@ -718,6 +732,196 @@ def two_places(draw, kind):
     q, k = (q + torch.arange(b)[:, None, None], k) if draw(st.booleans()) else (q, k)
     return {"self": kind(draw(sizes)), "q_places": q, "k_places": k}
 
+# Grouped and latent heads, norms, caps and sinks
+
+def divisors(h: int) -> st.SearchStrategy[int]:
+    return st.sampled_from([g for g in range(1, h + 1) if h % g == 0])
+
+
+@st.composite
+def shared_heads(draw):
+    lead, g = draw(st.lists(sizes, max_size=2)), draw(sizes)
+    return {"x": draw(floats((*lead, g, draw(sizes), draw(sizes)), draw(dtypes))), "n_heads": g * draw(sizes)}
+
+
+def right_sharing(x, n_heads):
+    whole(n_heads)
+    refuse(x.ndim >= 3 and x.shape[-3] > 0 and n_heads % x.shape[-3] == 0)
+    return torch.stack([x[..., i * x.shape[-3] // n_heads, :, :] for i in range(n_heads)], -3)
+
+
+@st.composite
+def grouped_layers(draw):
+    h = draw(st.sampled_from([1, 2, 4, 6]))
+    g, d = draw(divisors(h)), draw(sizes)
+    torch.manual_seed(draw(st.integers(0, 99)))
+    layer = nb.MultiHeadAttention(h * draw(sizes), h, draw(st.booleans()), draw(shares), g, d)
+    dtype = draw(st.sampled_from([torch.float32, torch.float64]))
+    return {"layer": layer.to(dtype).train(draw(st.booleans())), "n_kv_heads": draw(divisors(g))}
+
+
+def grouped_facts(layer: nn.Module) -> tuple[Any, ...]:
+    state = {n: t.detach().float() for n, t in layer.state_dict().items()}
+    return state, {str(p.dtype) for p in layer.parameters()}, layer.n_heads, layer.n_kv_heads, layer.dropout, layer.training
+
+
+def right_pooling(layer, n_kv_heads):
+    "Row by row: the mean of the rows that stand at its place in the heads of its group."
+    refuse(isinstance(layer, nb.MultiHeadAttention))
+    whole(n_kv_heads)
+    refuse(layer.n_kv_heads % n_kv_heads == 0)
+    state, *facts = grouped_facts(layer)
+    d, size = layer.q_proj.out_features // layer.n_heads, layer.n_kv_heads // n_kv_heads
+    for name in [name for name in state if name[0] in "kv"]:
+        rows = [[state[name][(g * size + i) * d + j] for i in range(size)] for g in range(n_kv_heads) for j in range(d)]
+        state[name] = torch.stack([sum(group) / size for group in rows])
+    facts[2] = n_kv_heads
+    return state, *facts
+
+
+@st.composite
+def normed_rows(draw):
+    lead, d, dtype = draw(st.lists(sizes, max_size=3)), draw(sizes), draw(dtypes)
+    weight = draw(st.none() | floats((d,), dtype))
+    return {"x": draw(floats((*lead, d), dtype, (1.0, 100.0))), "weight": weight, "eps": draw(st.sampled_from([1e-6, 0.1]))}
+
+
+def right_norm(x, weight=None, eps=1e-6):
+    refuse(isinstance(x, Tensor) and x.is_floating_point() and x.ndim > 0 and x.shape[-1] > 0)
+    refuse(isinstance(eps, (int, float)) and 0 < number_in(eps) < math.inf)
+    refuse(weight is None or isinstance(weight, Tensor) and weight.is_floating_point() and weight.shape == x.shape[-1:])
+    normed = x / (x.pow(2).sum(-1, keepdim=True) / x.shape[-1] + eps).sqrt()
+    return normed if weight is None else normed * weight
+
+
+def right_cap(scores, cap):
+    refuse(isinstance(scores, Tensor) and scores.is_floating_point())
+    refuse(isinstance(cap, (int, float)) and 0 < number_in(cap) < math.inf)
+    return cap - 2 * cap / ((2 * scores / cap).exp() + 1)
+
+
+@st.composite
+def sunk_scores(draw):
+    lead, (h, n_q, n_k), dtype = draw(st.lists(sizes, max_size=1)), [draw(sizes) for _ in range(3)], draw(dtypes)
+    shape = (*lead, h, n_q, n_k)
+    return {"scores": draw(floats(shape, dtype)), "sinks": draw(floats((h,), dtype)), "mask": draw(masks(shape))}
+
+
+def right_sink(scores, sinks, mask=None):
+    refuse(isinstance(scores, Tensor) and scores.is_floating_point() and scores.ndim >= 3 and scores.shape[-1] > 0)
+    refuse(isinstance(sinks, Tensor) and sinks.is_floating_point() and sinks.shape == scores.shape[-3:-2])
+    mask = torch.ones_like(scores, dtype=torch.bool) if mask is None else mask
+    refuse(mask.dtype == torch.bool)
+    e = scores.exp() * mask.expand(scores.shape)
+    return e / (e.sum(-1, keepdim=True) + sinks.exp()[:, None, None])
+
+
+@st.composite
+def sunk_qkv(draw):
+    args = draw(qkv(scale=scales).filter(lambda a: a["q"].ndim > 2))
+    return args | {"sinks": draw(floats(args["q"].shape[-3:-2], args["q"].dtype))}
+
+
+def right_other(q, k, v, mask=None, scale=None, cap=None, sinks=None):
+    "Attention with a cap or with sinks."
+    refuse(q.shape[:-2] == k.shape[:-2] == v.shape[:-2] and q.dtype == k.dtype == v.dtype == torch.float64)
+    scale = 1 / math.sqrt(q.shape[-1]) if scale is None else number_in(scale)
+    s = torch.einsum("...id,...jd->...ij", q, k) * scale
+    w = right_softmax(right_cap(s, cap), -1, mask) if sinks is None else right_sink(s, sinks, mask)
+    return torch.einsum("...ij,...jd->...id", w, v), w
+
+
+def sized_latent(d_model, n_heads, d_latent, d_rope, d_head=None, d_v=None, d_latent_q=None, bias=False, dropout=0.0):
+    whole(d_model, n_heads, d_latent, d_rope)
+    refuse((d_head is not None or d_model % n_heads == 0) and isinstance(bias, bool) and 0 <= number_in(dropout) <= 1)
+    refuse(d_rope % 2 == 0)
+    d_head = d_model // n_heads if d_head is None else d_head
+    d_v = d_head if d_v is None else d_v
+    whole(d_head, d_v, *[] if d_latent_q is None else [d_latent_q])
+    shapes = {"q_proj.weight": (n_heads * (d_head + d_rope), d_model if d_latent_q is None else d_latent_q),
+              "kv_down.weight": (d_latent + d_rope, d_model), "kv_norm": (d_latent,), "k_proj.weight": (n_heads * d_head, d_latent),
+              "v_proj.weight": (n_heads * d_v, d_latent), "out_proj.weight": (d_model, n_heads * d_v)}
+    if d_latent_q is not None:
+        shapes |= {"q_down.weight": (d_latent_q, d_model), "q_norm": (d_latent_q,)}
+    return shapes | {f"{n[:-7]}.bias": shapes[n][:1] for n in shapes if bias and n[:-7] in ("kv_down", "q_down", "out_proj")}
+
+
+@st.composite
+def latent_calls(draw):
+    "A latent layer with random weights, in float32, which its angles have, and rows, memory and mask for it."
+    dtype, h, lead = torch.float32, draw(sizes), draw(st.lists(st.integers(1, 3), max_size=2))
+    n_q, n_k, d = draw(sizes), draw(sizes), draw(st.integers(3, 6))
+    torch.manual_seed(draw(st.integers(0, 999)))
+    layer = nb.LatentAttention(d, h, draw(st.integers(3, 5)), 2 * draw(st.integers(1, 2)), draw(sizes), draw(sizes),
+                               draw(st.none() | st.integers(3, 5)), draw(st.booleans()), interleaved=draw(st.booleans()))
+    memory = draw(st.none() | floats((*lead, n_k, d), dtype))
+    n_k = n_q if memory is None else n_k
+    args = {"self": layer.to(dtype), "x": draw(floats((*lead, n_q, d), dtype)), "memory": memory}
+    return args | draw(ways_of_attending(lead, h, n_q, n_k)) | {"absorbed": draw(st.sampled_from([None, True, False]))}
+
+
+def right_latent(self, x, memory=None, mask=None, causal=False, need_weights=False, absorbed=None):
+    "One head after the other, every key and value made."
+    refuse(isinstance(need_weights, bool) and x.is_floating_point() and (absorbed is None or isinstance(absorbed, bool)))
+    memory, own = x if memory is None else memory, copy.deepcopy(self).double()
+    q = own.q_proj(x if own.q_down is None else right_norm(own.q_down(x), own.q_norm))
+    latent, turned = own.kv_down(memory).tensor_split([self.d_latent], -1)
+    latent = right_norm(latent, own.kv_norm)
+    places = torch.arange(memory.shape[-2])
+    if mask is not None:
+        refuse(mask.dtype == torch.bool)
+        mask = mask.unsqueeze(-3) if mask.ndim == x.ndim else mask
+        mask = mask.expand(*x.shape[:-2], self.n_heads, x.shape[-2], memory.shape[-2])
+    parts = []
+    for i in range(self.n_heads):
+        W_k, W_v = (p.weight.chunk(self.n_heads)[i] for p in (own.k_proj, own.v_proj))
+        plain, end = q.chunk(self.n_heads, -1)[i].tensor_split([self.d_head], -1)
+        turn = lambda t, at: right_turn(t, at, self.positions.interleaved)
+        asks = torch.cat([plain, turn(end, places[-1] + 1 + torch.arange(-x.shape[-2], 0))], -1)
+        keys = torch.cat([latent @ W_k.T, turn(turned, places)], -1)
+        parts.append(right_attention(asks, keys, latent @ W_v.T, None if mask is None else mask[..., i, :, :], causal=causal))
+    out = own.out_proj(torch.cat([c for c, _ in parts], -1))
+    return out, torch.stack([w for _, w in parts], -3) if need_weights else None
+
+
+def right_turn(x, places, interleaved):
+    "Each pair as a complex number, times one of length 1."
+    pairs = x.unflatten(-1, (-1, 2)) if interleaved else torch.stack(x.chunk(2, -1), -1)
+    angles = places[:, None] * 10000.0 ** (-torch.arange(0, x.shape[-1], 2).double() / x.shape[-1])
+    turned = torch.view_as_real(torch.view_as_complex(pairs.contiguous()) * torch.polar(torch.ones_like(angles), angles))
+    return turned.flatten(-2) if interleaved else torch.cat(turned.unbind(-1), -1)
+
+
+@st.composite
+def deepseek_layers(draw):
+    "Small layers of transformers, with random weights."
+    from transformers.models.deepseek_v3 import modeling_deepseek_v3 as theirs
+
+    config = theirs.DeepseekV3Config(
+        hidden_size=draw(sizes), num_attention_heads=2, num_key_value_heads=2, kv_lora_rank=draw(sizes), num_hidden_layers=1,
+        q_lora_rank=draw(sizes_or_none), qk_rope_head_dim=2, qk_nope_head_dim=draw(sizes), v_head_dim=draw(sizes),
+        attention_bias=draw(st.booleans()))
+    torch.manual_seed(draw(st.integers(0, 99)))
+    return {"layer": theirs.DeepseekV3Attention(config, 0).to(draw(dtypes)).train(draw(st.booleans()))}
+
+
+def shapes_and_sums(layer: nn.Module) -> tuple[Any, ...]:
+    "What no renaming may change, and what cutting in two leaves whole."
+    found = {n: t.detach().double() for n, t in layer.state_dict().items()}
+    return {n: (tuple(t.shape), float(t.sum())) for n, t in found.items()}, layer.dropout, layer.training
+
+
+def right_deepseek(layer):
+    refuse(type(layer).__name__ == "DeepseekV3Attention")
+    names = {"kv_a_proj_with_mqa": "kv_down", "kv_a_layernorm.weight": "kv_norm", "q_a_proj": "q_down",
+             "q_a_layernorm.weight": "q_norm", "q_b_proj": "q_proj", "o_proj": "out_proj"}
+    found = {n: t.detach().double() for n, t in layer.state_dict().items()}
+    both = found.pop("kv_b_proj.weight").chunk(layer.num_heads)
+    for old, new in names.items():
+        found = {n.replace(old, new) if n.startswith(old) else n: t for n, t in found.items()}
+    d = layer.qk_nope_head_dim
+    found |= {"k_proj.weight": torch.cat([t[:d] for t in both]), "v_proj.weight": torch.cat([t[d:] for t in both])}
+    return ({n: (tuple(t.shape), float(t.sum())) for n, t in found.items()}, layer.config.attention_dropout, layer.training)
 
 
 sizes_or_none = st.none() | sizes
@@ -783,7 +987,8 @@ CASES = {
     "fused_attention": Case(nb.fused_attention, qkv(causal=st.booleans(), dropout_p=shares),
                             lambda **a: right_attention(**a)[0], "q", finite=True),
     "MultiHeadAttention": Case(lambda **a: shapes_of(nb.MultiHeadAttention(**a)), sizes.flatmap(lambda h: args(
-        d_model=sizes.map(lambda d: d * h), n_heads=st.just(h), bias=st.booleans(), dropout=shares)), sized_heads),
+        d_model=sizes.map(lambda d: d * h), n_heads=st.just(h), bias=st.booleans(), dropout=shares,
+        n_kv_heads=st.sampled_from([None, 1, h]), d_head=sizes_or_none)), sized_heads, also={"n_kv_heads": "n_heads"}),
     "MultiHeadAttention.forward": Case(nb.MultiHeadAttention.forward, layer_calls(heads=True), right_layer, "x",
                                        fixed=("self",), finite=True),
     "MultiHeadAttention.from_torch": Case(lambda layer: layer_facts(nb.MultiHeadAttention.from_torch(layer)),
@@ -818,6 +1023,23 @@ CASES = {
                                          also={"q_places": "k_places", "k_places": "q_places"}, fixed=("self",)),
     "grouped_heads_shares": Case(nb.grouped_heads_shares, args(x=dtypes.flatmap(lambda t: floats((2, 3), t))),
                           lambda x: F.normalize(x, p=1, dim=-1), "x", finite=True),
+    "positions_shares": Case(nb.positions_shares, args(x=dtypes.flatmap(lambda t: floats((2, 3), t))),
+                          lambda x: F.normalize(x, p=1, dim=-1), "x", finite=True),
+    "share_heads": Case(nb.share_heads, shared_heads(), right_sharing, "x", also={"x": "n_heads"}, exact=True),
+    "to_grouped": Case(lambda **a: grouped_facts(nb.to_grouped(**a)), grouped_layers(), right_pooling,
+                       also={"n_kv_heads": "n_heads"}),
+    "rms_norm": Case(nb.rms_norm, normed_rows(), right_norm, "x", also={"weight": "x"}, finite=True, widens=True),
+    "soft_cap": Case(nb.soft_cap, dtypes.flatmap(lambda t: args(
+        scores=floats((2, 3), t, (1.0, 30.0)), cap=st.sampled_from([1.0, 5, 50.0]))), right_cap, "scores", finite=True),
+    "sink_softmax": Case(nb.sink_softmax, sunk_scores(), right_sink, "scores", also={"scores": "sinks"}, finite=True, widens=True),
+    "capped_attention": Case(nb.capped_attention, qkv(cap=st.sampled_from([1.0, 5, 50.0]), scale=scales), right_other, "q", finite=True, widens=True),
+    "sink_attention": Case(nb.sink_attention, sunk_qkv(), right_other, "q", also=dict.fromkeys("qkv", "sinks"), finite=True, widens=True),
+    "LatentAttention": Case(lambda **a: shapes_of(nb.LatentAttention(**a)), args(
+        d_model=sizes.map(lambda d: 2 * d), n_heads=st.just(2), d_latent=sizes, d_rope=st.sampled_from([2, 4]),
+        d_head=sizes_or_none, d_v=sizes_or_none, d_latent_q=sizes_or_none, bias=st.booleans(), dropout=shares), sized_latent),
+    "LatentAttention.forward": Case(nb.LatentAttention.forward, latent_calls(), right_latent, "x", fixed=("self",), finite=True),
+    "LatentAttention.from_transformers": Case(lambda layer: shapes_and_sums(nb.LatentAttention.from_transformers(layer)),
+                                              deepseek_layers(), right_deepseek),
     "flash_attention_shares": Case(nb.flash_attention_shares, args(x=dtypes.flatmap(lambda t: floats((2, 3), t))),
                           lambda x: F.normalize(x, p=1, dim=-1), "x", finite=True),
     "kv_cache_shares": Case(nb.kv_cache_shares, args(x=dtypes.flatmap(lambda t: floats((2, 3), t))),
@@ -943,8 +1165,9 @@ def test_right_for_every_shape_dtype_mask_and_stride(name, data):
 def test_sixteen_bits_are_widened(name, dtype):
     "On many numbers at once: one result that was rounded on the way, and one is seen."
     rng = torch.Generator().manual_seed(0)
-    x, q, k, v = (torch.randn(shape, generator=rng).mul(3).to(dtype) for shape in ((37, 41), (37, 11), (41, 11), (41, 13)))
-    a = {"x": x, "scores": x, "q": q, "k": k, "v": v, "scale": 0.3, "dim": -1, "mask": x > -3}
+    x, q, k, v = (torch.randn(shape, generator=rng).mul(3).to(dtype) for shape in ((2, 37, 41), (2, 37, 11), (2, 41, 11), (2, 41, 13)))
+    a = {"x": x, "scores": x, "q": q, "k": k, "v": v, "scale": 0.3, "dim": -1, "mask": x > -3, "cap": 5.0,
+         "sinks": torch.tensor([0.3, -1.0]).to(dtype)}
     a = {n: value for n, value in a.items() if n in parameters(name)}
     same(CASES[name].fn(**a), CASES[name].want(**{n: in_double(value) for n, value in a.items()}), dtype, CASES[name])
 

@@ -47,6 +47,7 @@ def biased_role(
 
 # %% ../../nbs/checks/conventions.ipynb #settings
 HEADS = "n_heads num_heads heads n_head nhead nheads num_attention_heads h n_h H head_num num_head".split()
+KV_HEADS = "n_kv_heads num_kv_heads num_key_value_heads kv_heads n_kv_head n_groups num_groups".split()
 WIDTHS = "d_model d_in d_out embed_dim embed_size emb_size emb_dim dim hidden_size hidden_dim n_embd input_dim d".split()
 LENGTHS = "context_length block_size max_len max_length max_seq_len seq_len n_positions".split()
 _SETTINGS = {

@@ -20,12 +20,13 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .bugs import ATTENTION, known
+from .bugs.grouped_heads import AFTER_SCORE, AFTER_SPLIT, GROUPS, capping, norming, sinking
 from attention_nb.checks.bugs.layers import (
     FUSED, LAYER, MERGES, NEVER, ORDERS, REPEATED, SPLITS, fused_orders, merging, splitting, turning, untransposed,
 )
 from .bugs.self_attention import SCALE
 from .bugs.softmax import weighing
-from .conventions import biased_role, only_on_scores, role_of
+from .conventions import biased_role, only_on_scores, role_of, settings_of
 from .reports import nearly
 from .stages import STAGES, Bug, Case, Step, Work, explain, run, work_of
 from ..masks import causal_mask
@@ -56,6 +57,7 @@ class Trace(NamedTuple):
     strangers: list[str]  # modules and parameters that are none of them
     others: list[tuple[tuple[Bug, ...], _Rows]]  # rows if weights are used the other way round, and the bug, if it is one
     tables: list[Tensor]  # rows of numbers that it keeps, which may be the frequencies of a rotation, (d,)
+    own: Mapping[str, tuple[Step, list[Bug]]]  # stages of its own, such as a soft cap, and what goes wrong with them
 
     def width(self, *roles: str) -> int:  # 0 if there are none
         "Give the width of all projections of some roles together."
@@ -177,7 +179,7 @@ def trace_layer(
     unfired = {n: leaves[n] for n in named.get("out", []) if n in leaves and n not in ins}
     matrices = {n: p.detach() for n, (role, p) in bare.items() if role == "out"}
     return Trace(x, out, ways[0][1], context, unfired, matrices, _bias(layer, "out"), projected, calls, named,
-                 _strangers(layer, {*names, *bare}, read), ways[1:], _tables(layer))
+                 _strangers(layer, {*names, *bare}, read), ways[1:], _tables(layer), _own_stages(layer))
 
 
 _Kept = dict[str, list[Any]]  # what went into each module that was called, or came out, at each call
@@ -288,6 +290,35 @@ def _rows(t: Any, x: Tensor) -> Tensor | None:
         return t.transpose(0, 1)
     return t.reshape(*x.shape[:2], -1) if t.ndim == 2 or t.shape[:2] == x.shape[:2] else None
 
+# %% ../../nbs/checks/projections.ipynb #own-stages-fns
+_NORM = re.compile(r"(?:^|[._])(q|k|query|key)_?(?:ln|norm|layer_?norm|rms_?norm)$", re.I)
+_Own = dict[str, tuple[Step, list[Bug]]]  # stage → what the layer does there, and what may go wrong with it
+
+
+def _own_stages(layer: nn.Module) -> _Own:
+    "What a layer does on purpose beside the plain stages."
+    norms = {found[1][0].lower(): m for name, m in layer.named_modules() if (found := _NORM.search(name))}
+    caps = [v for name, v in settings_of(layer, "cap") if re.search("soft|logit", name) and not isinstance(v, bool)]
+    sinks = [p.detach() for name, p in layer.named_parameters() if name.rpartition(".")[2].startswith("sink") and p.ndim == 1]
+    own: _Own = {}
+    if len(norms) == 2:
+        own[AFTER_SPLIT] = norming(norms["q"], norms["k"])
+    if len(caps) == 1:
+        own[AFTER_SCORE] = capping(caps[0])
+    if len(sinks) == 1:
+        own["weigh"] = sinking(sinks[0])
+    return own
+
+
+def _with_own(stages: Mapping[str, Step], own: _Own) -> dict[str, Step]:
+    "The stages in their order, with those of the layer's own in their places."
+    found: dict[str, Step] = {}
+    for name, step in stages.items():
+        found[name] = own.get(name, (step,))[0]
+        if (behind := f"{name}, its own") in own:
+            found[behind] = own[behind][0]
+    return found
+
 # %% ../../nbs/checks/projections.ipynb #guess-fn
 def guess_roles(
     layer: nn.Module,  # the layer, in evaluation mode
@@ -390,11 +421,12 @@ def _starts(t: Trace, heads: list[int], mask: Tensor | None) -> list[_Start]:
 def _starts_of(t: Trace, h: int, mask: Tensor | None, bugs: tuple[Bug, ...] = ()) -> Iterator[_Start]:
     "The same for one way to use the rows, and for one number of heads."
     fused = tuple(fused_orders(name := t.names["qkv"][0], _told(name))) if "qkv" in t.rows and t.even else ()
+    mine = tuple(bug for _, wrong in t.own.values() for bug in wrong)
     for seen, project, ends in _ends(t):
         for wrong, (q, k, v), order in _readings(t, h):
-            stages = {"split": splitting(), **STAGES, "merge": ORDERS[order][1], "project": project}
+            stages = _with_own({"split": splitting(), **STAGES, "merge": ORDERS[order][1], "project": project}, dict(t.own))
             work = work_of(q, k, v, mask, d_model=t.x.shape[-1])
-            yield _Start(Case(work, seen, stages=stages), bugs + wrong, fused + ends)
+            yield _Start(Case(work, seen, stages=stages), bugs + wrong, fused + ends + mine)
 
 
 def _ends(t: Trace) -> Iterator[tuple[Tensor, Step, tuple[Bug, ...]]]:
@@ -459,7 +491,7 @@ def _named(starts: list[_Start], heads: list[int], most: int) -> tuple[Bug, ...]
 
 def _fewest(starts: list[_Start]) -> tuple[Bug, ...] | None:
     "Of what explains the numbers from some start, by one bug and a wrong scale, that with the fewest bugs."
-    found = [(start, explain([start.case], [*start.more, *LAYER, *ATTENTION], 1)) for start in starts]
+    found = [(start, explain([start.case], [*start.more, *LAYER, *GROUPS, *ATTENTION], 1)) for start in starts]
     return min(((*bugs, *start.bugs) for start, bugs in found if bugs is not None), key=len, default=None)
 
 
@@ -586,7 +618,7 @@ def name_rotation_bug(
     "Find the bug of a layer that rotates queries and keys by their places."
     found, starts = [], _turned_starts(t, _numbers_of_heads(t, n_heads)[:1], causal, 2)
     for i, start in starts:
-        bugs = explain([start.case], [*start.more, *SCALE, *([*LAYER, *ATTENTION] if i < 4 else [])], 1)
+        bugs = explain([start.case], [*start.more, *SCALE, *([*LAYER, *GROUPS, *ATTENTION] if i < 4 else [])], 1)
         if bugs and len(bugs) == 1:
             return bugs
         found += [bugs] if bugs else []

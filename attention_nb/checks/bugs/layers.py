@@ -319,6 +319,7 @@ LAYER_SIGNS: list[Bug] = signs({
     "scale.head_constant": "wrong scale: the scores are multiplied by {found}, not by {right}, which is 1/√d_head",
     "softmax.epsilon_small": "about {number} is added to the softmax's sum (an epsilon?): rows do not sum to 1",
     "heads.number": "the rows are split into {found}, not into {said}",
+    "heads.shared": "it keeps {found} for keys and values, not {said}: every head has keys of its own, or too few share them",
     "split.fused_viewed": (
         "heads are split with view(b, h, n, 3 · d_head), without a transpose: each head gets a part of the sentence"),
     "split.keys_values": "keys and values are taken from the fused projection in the wrong order",
