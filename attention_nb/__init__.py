@@ -7,9 +7,10 @@ __all__ = ['Vocab', 'journey', 'number_corpus', 'one_hot', 'one_hot_vectors', 's
            'naive_attention', 'entropy', 'logsumexp', 'masked_softmax', 'naive_softmax', 'softmax', 'softmax_backward',
            'softmax_jacobian', 'SelfAttention', 'attention_scores', 'scaled_dot_product_attention', 'bias_to_mask',
            'causal_mask', 'from_torch_masks', 'mask_to_bias', 'padding_mask', 'to_attn_mask', 'to_key_padding_mask',
-           'MultiHeadAttention', 'fused_attention', 'merge_heads', 'split_heads', 'AlibiPositions', 'LearnedPositions',
-           'RelativePositions', 'RotaryEmbedding', 'alibi_bias', 'alibi_slopes', 'convert_pairing', 'relative_buckets',
-           'rotary_angles', 'rotate', 'sinusoidal_positions', 'grouped_heads_shares', 'flash_attention_shares',
+           'MultiHeadAttention', 'fused_attention', 'merge_heads', 'share_heads', 'split_heads', 'AlibiPositions',
+           'LearnedPositions', 'RelativePositions', 'RotaryEmbedding', 'alibi_bias', 'alibi_slopes', 'convert_pairing',
+           'relative_buckets', 'rotary_angles', 'rotate', 'sinusoidal_positions', 'LatentAttention', 'capped_attention',
+           'rms_norm', 'sink_attention', 'sink_softmax', 'soft_cap', 'to_grouped', 'flash_attention_shares',
            'kv_cache_shares', 'block_mask', 'document_mask', 'feature_map', 'linear_attention', 'local_attention',
            'recurrent_attention', 'sink_mask', 'window_mask', 'check_agrees', 'check_attention', 'check_masked_softmax',
            'check_multi_head', 'check_positions', 'check_self_attention', 'check_softmax', 'CheckFailed', 'Misused']
@@ -26,11 +27,12 @@ from .masks import (
     bias_to_mask, causal_mask, from_torch_masks, mask_to_bias, padding_mask, to_attn_mask,
     to_key_padding_mask)
 from .multi_head_attention import (
-    MultiHeadAttention, fused_attention, merge_heads, split_heads)
+    MultiHeadAttention, fused_attention, merge_heads, share_heads, split_heads)
 from .positions import (
     AlibiPositions, LearnedPositions, RelativePositions, RotaryEmbedding, alibi_bias, alibi_slopes, convert_pairing,
     relative_buckets, rotary_angles, rotate, sinusoidal_positions)
-from .grouped_heads import grouped_heads_shares
+from .grouped_heads import (
+    LatentAttention, capped_attention, rms_norm, sink_attention, sink_softmax, soft_cap, to_grouped)
 from .flash_attention import flash_attention_shares
 from .kv_cache import kv_cache_shares
 from attention_nb.local_attention import (
@@ -50,11 +52,12 @@ _all_ = [
     "softmax_backward", "softmax_jacobian", "SelfAttention", "attention_scores",
     "scaled_dot_product_attention", "bias_to_mask", "causal_mask", "from_torch_masks",
     "mask_to_bias", "padding_mask", "to_attn_mask", "to_key_padding_mask", "MultiHeadAttention",
-    "fused_attention", "merge_heads", "split_heads", "AlibiPositions", "LearnedPositions",
-    "RelativePositions", "RotaryEmbedding", "alibi_bias", "alibi_slopes", "convert_pairing",
-    "relative_buckets", "rotary_angles", "rotate", "sinusoidal_positions", "grouped_heads_shares",
-    "flash_attention_shares", "kv_cache_shares", "block_mask", "document_mask", "feature_map",
-    "linear_attention", "local_attention", "recurrent_attention", "sink_mask", "window_mask",
-    "check_agrees", "check_attention", "check_masked_softmax", "check_multi_head",
+    "fused_attention", "merge_heads", "share_heads", "split_heads", "AlibiPositions",
+    "LearnedPositions", "RelativePositions", "RotaryEmbedding", "alibi_bias", "alibi_slopes",
+    "convert_pairing", "relative_buckets", "rotary_angles", "rotate", "sinusoidal_positions",
+    "LatentAttention", "capped_attention", "rms_norm", "sink_attention", "sink_softmax", "soft_cap",
+    "to_grouped", "flash_attention_shares", "kv_cache_shares", "block_mask", "document_mask",
+    "feature_map", "linear_attention", "local_attention", "recurrent_attention", "sink_mask",
+    "window_mask", "check_agrees", "check_attention", "check_masked_softmax", "check_multi_head",
     "check_positions", "check_self_attention", "check_softmax", "CheckFailed", "Misused",
 ]

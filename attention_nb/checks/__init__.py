@@ -15,7 +15,7 @@ from torch import Tensor
 from .agreement import agreement_properties
 from .bugs.local_attention import Sight
 from .functions import attention_properties
-from ..tools.guards import expect_flags, expect_scale, expect_sizes
+from ..tools.guards import expect_flags, expect_groups, expect_scale, expect_sizes
 from .layers import layer_properties
 from .positions import bias_properties, rotation_properties
 from .reports import CheckFailed, Misused, Report, examine, fixed_chance, name_of, parameters_of
@@ -76,10 +76,14 @@ def _options(causal: bool | str, mask: str | bool | None, scale: float | None) -
 
 
 def _layer(
-    module: Any, d_model: int, causal: bool, n_heads: int | None, positions: bool | None, call: _Call | None
+    module: Any, d_model: int, causal: bool, n_heads: int | None, positions: bool | None, call: _Call | None,
+    n_kv_heads: int | None,
 ) -> None:
     "Raise TypeError or ValueError for arguments that no layer check can take."
-    expect_sizes(d_model=d_model, **({} if n_heads is None else {"n_heads": n_heads}))
+    heads = {"n_heads": n_heads, "n_kv_heads": n_kv_heads}
+    expect_sizes(d_model=d_model, **{name: n for name, n in heads.items() if n is not None})
+    if n_heads is not None and n_kv_heads is not None:
+        expect_groups(n_heads, n_kv_heads)
     expect_flags(causal=causal, **({} if positions is None else {"positions": positions}))
     _callable("module", module, "a layer")
     if call is not None:
@@ -140,13 +144,14 @@ def check_self_attention(
     call: _Call | None = None,  # call(module, x); default: module(x), or module(x, x, x)
     strict: bool = False,  # is it a failure, too, if its projections are not recognised?
     window: int | None = None,  # a word sees itself and the `window` - 1 before it; it is causal then
+    n_kv_heads: int | None = None,  # how many heads of keys and values; default: what their widths tell
 ) -> Report:  # raises CheckFailed if a property does not hold
     "Check any self-attention layer, with its own weights where its projections are recognised."
-    _layer(module, d_model, causal, n_heads, positions, call)
+    _layer(module, d_model, causal, n_heads, positions, call, n_kv_heads)
     causal = causal or _sight(True, window, 0, None) is not None
     return _run(
         f"check_self_attention({name_of(module)})",
-        lambda: layer_properties(module, d_model, causal, n_heads, positions, call, window=window),
+        lambda: layer_properties(module, d_model, causal, n_heads, positions, call, window=window, n_kv_heads=n_kv_heads),
         strict,
     )
 
@@ -159,14 +164,15 @@ def check_multi_head(
     call: _Call | None = None,  # call(module, x); default: module(x), or module(x, x, x)
     strict: bool = False,  # is it a failure, too, if its projections are not recognised?
     window: int | None = None,  # a word sees itself and the `window` - 1 before it; it is causal then
+    n_kv_heads: int | None = None,  # how many heads of keys and values; default: what their widths tell
 ) -> Report:  # raises CheckFailed if a property does not hold
     "Check any multi-head layer: as `check_self_attention`, with this number of heads."
     expect_sizes(n_heads=n_heads)  # here it must be said
-    _layer(module, d_model, causal, n_heads, None, call)
+    _layer(module, d_model, causal, n_heads, None, call, n_kv_heads)
     causal = causal or _sight(True, window, 0, None) is not None
     return _run(
         f"check_multi_head({name_of(module)})",
-        lambda: layer_properties(module, d_model, causal, n_heads, None, call, alone=True, window=window),
+        lambda: layer_properties(module, d_model, causal, n_heads, None, call, alone=True, window=window, n_kv_heads=n_kv_heads),
         strict,
     )
 

@@ -21,7 +21,7 @@ import torch.nn as nn
 
 import attention_nb
 from . import check_attention, check_masked_softmax, check_self_attention, check_softmax
-from .conventions import CAUSAL, HEADS, LENGTHS, WIDTHS, is_share
+from .conventions import CAUSAL, HEADS, KV_HEADS, LENGTHS, WIDTHS, is_share
 from .formats import FORMATS, Finding, written_at
 from .reports import CheckFailed, NeedsMore, Report, first_line, name_of, parameters_of
 
@@ -101,12 +101,13 @@ def _settings(pairs: Sequence[str]) -> dict[str, Any]:
     return found
 
 # %% ../../nbs/checks/command_line.ipynb #make-fns
-_OPTIONS = dict.fromkeys(WIDTHS, "--d-model") | dict.fromkeys(HEADS, "--n-heads")
+_OPTIONS = dict.fromkeys(WIDTHS, "--d-model") | dict.fromkeys(HEADS, "--n-heads") | dict.fromkeys(KV_HEADS, "--n-kv-heads")
 
 
 def _guess(name: str, args: argparse.Namespace) -> Any:
     "What an argument of this name is given; None if an option should have told."
-    options = dict.fromkeys(WIDTHS, args.d_model) | dict.fromkeys(HEADS, args.n_heads) | dict.fromkeys(LENGTHS, 64)
+    options = dict.fromkeys(WIDTHS, args.d_model) | dict.fromkeys(HEADS, args.n_heads) | dict.fromkeys(
+        KV_HEADS, args.n_kv_heads) | dict.fromkeys(LENGTHS, 64)
     return 0.0 if is_share(name) else options.get(name)
 
 
@@ -135,7 +136,7 @@ def _arguments(maker: Callable[..., Any], args: argparse.Namespace) -> dict[str,
     for name, p in inspect.signature(maker).parameters.items():
         if name in given:
             kwargs[name] = given.pop(name)
-        elif (guess := _guess(name, args)) is not None and (p.default is p.empty or name in HEADS):
+        elif (guess := _guess(name, args)) is not None and (p.default is p.empty or name in HEADS or name in KV_HEADS):
             kwargs[name] = guess
         elif name in CAUSAL and args.causal:
             kwargs[name] = True
@@ -205,7 +206,7 @@ def _check_layer(layer: Any, args: argparse.Namespace) -> Report:
     if args.d_model is None:
         raise _Unusable("a layer needs --d-model, the width of its rows")
     try:
-        return check_self_attention(layer, args.d_model, args.causal, args.n_heads, args.positions or None, strict=args.strict)
+        return check_self_attention(layer, args.d_model, args.causal, args.n_heads, args.positions or None, n_kv_heads=args.n_kv_heads, strict=args.strict)
     except CheckFailed as e:
         if not {"shape.call", "shape.arguments"} & set(e.report.codes):
             raise
@@ -252,6 +253,9 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     check.add_argument("--d-model", type=int, metavar="WIDTH", help="width of the rows of a layer's input")
     check.add_argument(
         "--n-heads", type=int, metavar="NUMBER", help="number of heads (default: what the layer says)"
+    )
+    check.add_argument(
+        "--n-kv-heads", type=int, metavar="NUMBER", help="number of heads of keys and values (default: what their widths tell)"
     )
     check.add_argument("--causal", action="store_true", help="it hides the future")
     check.add_argument("--positions", action="store_true", help="it knows the order of words (RoPE, ALiBi, …)")

@@ -20,6 +20,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from .bugs import known
+from .bugs.grouped_heads import AFTER_SCORE
 from attention_nb.checks.conventions import (
     CAUSAL, MASK, OUTPUT, PLACE_ARGUMENT, heads_of, is_share, role_of, settings_of, tells_places,
 )
@@ -55,6 +56,7 @@ class _Layer:
     said_call: _Call | None = None
     alone: bool = False  # True: it should be multi-head attention and nothing else
     said_window: int | None = None  # how many words a word sees, itself included, if somebody said so
+    said_kv_heads: int | None = None  # how many heads of keys and values, if somebody said so
 
     def __call__(self, x: Tensor) -> Tensor:
         "The output, (b, n, d_out)."
@@ -307,11 +309,12 @@ def layer_properties(
     call: _Call | None = None,  # how to call it: call(module, x); default module(x), or module(x, x, x)
     alone: bool = False,  # should it be multi-head attention and nothing else, without a residual?
     window: int | None = None,  # how many words a word sees, itself included; None: look for a setting that says
+    n_kv_heads: int | None = None,  # how many heads of keys and values; default: what their widths tell
 ) -> tuple[Properties, Callable[[], tuple[Bug, ...] | None]]:  # properties; what names the bug
     "List what every self-attention layer must do, in the order of trying."
-    a = _Layer(module, d_model, causal, n_heads, positions, call, alone, window)
+    a = _Layer(module, d_model, causal, n_heads, positions, call, alone, window, n_kv_heads)
     a.call  # TypeError now, if nobody can know how
-    rows = [row for row in _RELATIONS if row.name not in _ONLY[not causal]]
+    rows = [row for row in _RELATIONS if row.name not in _ONLY[not causal] and (n_kv_heads or row.holds is not _shares)]
     return listed(rows, lambda: a), lambda: a.verdict
 
 # %% ../../nbs/checks/layers.ipynb #runs
@@ -453,10 +456,12 @@ def _own_weights(a: _Layer) -> None:
     width = t.width("q")
     if a.n_heads and len(t.rows.get("q", [])) == 1 and width % a.n_heads and a.d_model % a.n_heads:
         raise Misused(f"n_heads: expected a divisor of the width of its queries, {width}; got {a.n_heads}")
-    if a.cap:
-        raise NotChecked(f"its scores are not plain ({a.cap})")
-    if (found := _reference(lambda: a.verdict)) == ():
+    if (found := _reference(lambda: a.verdict if AFTER_SCORE in t.own or not a.cap else None)) == ():
         return _after_projection(a, t)
+    if t.own and any(bug.code.startswith("scale.") for bug in found or ()):
+        found = None  # where rows are normed or scores capped, any scale may be meant
+    if a.cap and not found:
+        raise NotChecked(f"its scores are not plain ({a.cap})")
     if found and found[0].code == "window.by_accident" and a.positions:
         raise NotChecked("it attends to a window")
     heads = f"x {tuple(t.x.shape)}, {a.n_heads or '?'} heads"
@@ -520,6 +525,19 @@ def _after_projection(a: _Layer, t: Trace) -> None:
     code = "residual" if t.out.shape == t.x.shape and nearly(t.out, t.projected + t.x) else code
     if a.alone or code == "constant":
         raise Broken(first_difference(t.out, t.projected), known(f"project.{code}"))
+
+# %% ../../nbs/checks/layers.ipynb #shares-fn
+def _shares(a: _Layer) -> None:
+    t = _reference(lambda: a.trace)
+    if not a.n_heads:
+        raise Misused("n_kv_heads: expected n_heads beside it, which nothing tells here; got n_kv_heads alone")
+    width = t.width("k") or t.width("kv") // 2 or (t.width("qkv") - t.inner) // 2
+    d_head = (t.width("q") or t.inner) // a.n_heads
+    if width < 1 or not d_head:
+        raise NotChecked("its keys were not recognised")
+    if width != a.said_kv_heads * d_head:
+        found = f"{width // d_head} of width {d_head}" if width % d_head == 0 else f"{width} numbers, which are no heads of width {d_head}"
+        raise Broken(f"a word's keys are {width} wide", known("heads.shared", found=found, said=a.said_kv_heads))
 
 # %% ../../nbs/checks/layers.ipynb #calls
 def _repeats(a: _Layer) -> None:
@@ -1186,6 +1204,7 @@ def _traced(a: _Layer) -> None:
 _RELATIONS = (
     Relation("it runs, and gives one row per word: (b, n, d_out)", _runs),
     Relation("the same inputs give the same answer in evaluation", _repeats),
+    Relation("it has as many heads of keys and values as was said", _shares, _no_module),
     Relation("it agrees with attention computed from its own weights", _own_weights, _no_module, compares="its own weights"),
     Relation("nothing is kept from call to call", _stateless),
     Relation("sentences of a batch do not mix", _batch),
