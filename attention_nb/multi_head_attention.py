@@ -112,16 +112,18 @@ class MultiHeadAttention(nn.Module):
         mask = _for_heads(mask, (*q.shape[:-1], k.shape[-2]))
         if cache is not None:
             mask, causal = _both(mask, cache.visible(q.shape[-2])), False
-        k, v = share_heads(k, self.n_heads), share_heads(v, self.n_heads)
         dropout_p = self.dropout if self.training else 0.0
         if not need_weights:
-            return self.out_proj(merge_heads(fused_attention(q, k, v, mask, causal, dropout_p))), None
+            return self.out_proj(merge_heads(_fused(q, k, v, mask, causal, dropout_p))), None
+        k, v = share_heads(k, self.n_heads), share_heads(v, self.n_heads)
         mask = _and_causal(mask, q, k) if causal else mask
         context, weights = scaled_dot_product_attention(q, k, v, mask, dropout_p)
         return self.out_proj(merge_heads(context)), weights
 
     def _project(self, x: Tensor, memory: Tensor, cache: Any) -> tuple[Tensor, Tensor, Tensor]:
         "Queries, keys and values of every head, turned by their places, after those that the cache holds."
+        if cache is not None and x.shape[:-2] != cache.lengths.shape:
+            raise ValueError(f"x: expected (b, n, d_model) with the batch of the cache, b = {len(cache.lengths)}; got {tuple(x.shape)}")
         q = split_heads(self.q_proj(x), self.n_heads)
         k, v = (split_heads(t, self.n_kv_heads) for t in (self.k_proj(memory), self.v_proj(memory)))
         if self.positions is not None:
@@ -181,6 +183,15 @@ def fused_attention(
         mask = bias if mask is None else torch.where(mask, bias, float("-inf"))
     mask = mask if mask is None else torch.atleast_2d(mask)
     return F.scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal=causal, scale=scale)
+
+
+def _fused(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, dropout_p: float) -> Tensor:
+    "Fused attention of heads that may share keys. Those of a single word ask as queries of one head: no key is repeated."
+    h, n_kv_heads = q.shape[-3], k.shape[-3]
+    if q.shape[-2] > 1 or h == n_kv_heads or (mask is not None and mask.ndim > 2 and mask.shape[-3] > 1):
+        return fused_attention(q, share_heads(k, h), share_heads(v, h), mask, causal, dropout_p)
+    groups = q.squeeze(-2).unflatten(-2, (n_kv_heads, -1))  # (..., n_kv_heads, h / n_kv_heads, d_head)
+    return fused_attention(groups, k, v, mask, dropout_p=dropout_p).flatten(-3, -2).unsqueeze(-2)
 
 
 def _both(mask: Tensor | None, other: Tensor | None) -> Tensor | None:
