@@ -158,9 +158,9 @@ class RollingCache(KVCache):
         device: torch.device | str | None = None,  # where they are kept; default PyTorch's
     ):
         expect_sizes(window=window)
-        if n_sinks != 0 or isinstance(n_sinks, bool):
-            expect_sizes(n_sinks=n_sinks)
-        self.window, self.n_sinks = window, int(n_sinks)
+        if type(n_sinks) is not int or n_sinks < 0:
+            raise ValueError(f"n_sinks: expected a whole number of at least 0; got {str(n_sinks)[:40]}")
+        self.window, self.n_sinks = window, n_sinks
         self.places = list(range(self.n_sinks + window))  # of the words that the room holds, once they have come
         super().__init__(b, n_kv_heads, self.n_sinks + window, d_head, dtype, device)
 

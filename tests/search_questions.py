@@ -29,5 +29,8 @@ QUESTIONS = {
     "split heads view transpose": "05_multi_head_attention.html#split-or-replicate",
     "why several heads": "05_multi_head_attention.html#what-one-head-does-badly",
     "MultiHeadAttention": "05_multi_head_attention.html#attention_nb.multi_head_attention.MultiHeadAttention",
+    "rows of different lengths": "09_kv_cache.html#rows-of-different-lengths",
+    "how many bytes": "09_kv_cache.html#how-many-bytes",
+    "PagedCache": "09_kv_cache.html#attention_nb.kv_cache.PagedCache",
     "check my own attention": "checks/index.html",
 }

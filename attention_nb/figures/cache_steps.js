@@ -39,7 +39,7 @@ function draw({ view, data, el, set, dot, softmax, mix, number, said, say, choic
       set(tops[i], { style: `${narrow}; ${i === t ? "font-weight: 700; box-shadow: inset 0 -3px 0 var(--q)" : i > t ? "opacity: 0.55; font-weight: 400" : "font-weight: 400"}` });
       kinds.forEach(([name, colour], r) => {
         const state = does(i, name, cached);
-        set(cells[r][i], {}, el("div", { style: box(state, colour) }, state));
+        set(cells[r][i], {}, el("div", { style: box(state, colour) }, state === "made" ? "new" : state));
       });
       const share = i <= t ? weights[i] : 0;
       set(looks[i], {}, ...(i > t ? [] : [el("div", { style: "font-size: 13px; text-align: center; line-height: 1.2" }, number(share)),
