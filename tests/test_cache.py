@@ -140,3 +140,57 @@ class Rows(RuleBasedStateMachine):
 
 
 TestPages, TestRows = Pages.TestCase, Rows.TestCase
+
+
+# Published layers ---------------------------------------------------------------------------------------------------
+
+SIZES = dict(hidden_size=24, num_attention_heads=6, num_key_value_heads=2, head_dim=8, num_hidden_layers=1, vocab_size=32,
+             attn_implementation="eager", max_position_embeddings=512)
+
+
+def published(name: str):
+    "A layer of `transformers` with random weights, what turns its rows, and its cache."
+    transformers = pytest.importorskip("transformers")
+    from importlib import import_module
+
+    folder = {"Llama": "llama", "Qwen3": "qwen3", "Gemma3": "gemma3", "GptOss": "gpt_oss", "DeepseekV3": "deepseek_v3", "GPTNeoX": "gpt_neox"}[name]
+    module = import_module(f"transformers.models.{folder}.modeling_{folder}")
+    sizes = dict(SIZES)
+    config_name = "Gemma3TextConfig" if name == "Gemma3" else f"{name}Config"
+    if name == "DeepseekV3":
+        sizes |= dict(num_key_value_heads=6, q_lora_rank=12, kv_lora_rank=16, qk_rope_head_dim=4, qk_nope_head_dim=8, v_head_dim=8)
+        del sizes["head_dim"]
+    if name in ("Gemma3", "GptOss"):
+        sizes |= dict(layer_types=["full_attention"])
+    config = getattr(transformers, config_name)(**sizes)
+    torch.manual_seed(0)
+    layer = getattr(module, f"{name}Attention")(config, layer_idx=0).eval()
+    with torch.no_grad():
+        for parameter in layer.parameters():  # some are left as they lie in memory
+            parameter.normal_(0, 0.3)
+    turn = getattr(module, f"{name}RotaryEmbedding")(config)
+    return layer, turn, lambda b, n_max: transformers.DynamicCache(config=config)
+
+
+@pytest.mark.parametrize("name", ["Llama", "Qwen3", "Gemma3", "GptOss", "DeepseekV3", "GPTNeoX"])
+def test_published_layers_are_accepted(name):
+    "With their own cache, which grows; and refused where one forgets the places."
+    layer, turn, new_cache = published(name)
+
+    def step(x, cache, start=None):
+        start, n = cache.get_seq_length() if start is None else start, x.shape[1]
+        places, kept = torch.arange(start, start + n)[None], cache.get_seq_length()
+        hidden = torch.zeros(n, kept + n).masked_fill(~nb.causal_mask(n, kept + n), float("-inf"))[None, None]
+        where = turn(x, places, "full_attention") if name == "Gemma3" else turn(x, places)
+        past = {"layer_past": cache} if name == "GPTNeoX" else {"past_key_values": cache}
+        return layer(x, attention_mask=hidden, position_embeddings=where, **past)
+
+    full = lambda x: step(x, new_cache(len(x), 0))
+    report = nb.check_cache(step, 24, new_cache, full=full, grows=True)
+    assert report.ok and len(report.passed) >= 5
+    with pytest.raises(nb.CheckFailed) as failed:
+        nb.check_cache(lambda x, cache: step(x, cache, start=0), 24, new_cache, full=full, grows=True)
+    assert failed.value.report.codes[0] == "cache.places"
+    with pytest.raises(nb.CheckFailed) as failed:
+        nb.check_cache(step, 24, new_cache, full=full)
+    assert failed.value.report.codes == ["cache.copies"] or "cache.full_silent" in failed.value.report.codes
