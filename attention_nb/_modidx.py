@@ -164,6 +164,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                  'attention_nb/checks/bugs/softmax.py')},
             'attention_nb.checks.caches': { 'attention_nb.checks.caches.Writer': ( 'checks/caches.html#writer',
                                                                                    'attention_nb/checks/caches.py'),
+                                            'attention_nb.checks.caches.Writer.__init__': ( 'checks/caches.html#writer.__init__',
+                                                                                            'attention_nb/checks/caches.py'),
                                             'attention_nb.checks.caches.Writer.call': ( 'checks/caches.html#writer.call',
                                                                                         'attention_nb/checks/caches.py'),
                                             'attention_nb.checks.caches.Writer.chunks_right': ( 'checks/caches.html#writer.chunks_right',

@@ -56,6 +56,10 @@ def _visible(lengths: Tensor, n_q: int, n_k: int) -> Tensor:
 class KVCache:
     "Keys and values of the words so far, in room that is made once. Shazeer 2019."
 
+    lengths: Tensor  # words of each row, (b,)
+    longest: int
+    even: bool  # are all rows equally long?
+
     def __init__(
         self,
         b: int,  # sentences that are written side by side
@@ -213,6 +217,7 @@ class RollingCache(KVCache):
         super().truncate(n)
 
     def _end_at(self, lengths: Tensor) -> None:
+        "No word has come since."
         super()._end_at(lengths)
         self.newest = 0  # nobody asks before the next words
 

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -29,15 +28,18 @@ _ONES = [1] * _N
 _CHUNKS = [4, 3, 2]
 
 
-@dataclass
 class Writer:
     "A layer that writes with a cache, called in one way only."
 
-    step: Callable[[Tensor, Any], Any]  # rows of the next words and the cache, which it fills → their new rows
-    full: Callable[[Tensor], Any]  # all rows at once, the future hidden → their new rows
-    new_cache: Callable[[int, int], Any]  # sentences, words → an empty cache
-    d_model: int  # width of the rows
-    grows: bool = False  # may the cache grow, and be copied, at each step?
+    def __init__(
+        self,
+        step: Callable[[Tensor, Any], Any],  # rows of the next words and the cache, which it fills → their new rows
+        full: Callable[[Tensor], Any],  # all rows at once, the future hidden → their new rows
+        new_cache: Callable[[int, int], Any],  # sentences, words → an empty cache
+        d_model: int,  # width of the rows
+        grows: bool = False,  # may the cache grow, and be copied, at each step?
+    ):
+        self.step, self.full, self.new_cache, self.d_model, self.grows = step, full, new_cache, d_model, grows
 
     @cached_property
     def x(self) -> Tensor:
@@ -64,20 +66,35 @@ class Writer:
         "Whether chunks come out right."
         return _same(self.write(self.x, _CHUNKS), self.want)
 
-    def read(self, x: Tensor) -> Tensor:
+    def read(
+        self,
+        x: Tensor,  # sentences, (b, n, d_model)
+    ) -> Tensor:  # their rows
         "The full pass."
         return _rows(self.full(x), x)
 
-    def call(self, x: Tensor, cache: Any) -> Tensor:
+    def call(
+        self,
+        x: Tensor,  # the next words, (b, n, d_model)
+        cache: Any,  # holds the words before, and is filled
+    ) -> Tensor:  # their rows
         "One chunk."
         return _rows(self.step(x, cache), x)
 
-    def write(self, x: Tensor, sizes: Sequence[int], cache: Any = None) -> Tensor:
+    def write(
+        self,
+        x: Tensor,  # sentences, (b, n, d_model)
+        sizes: Sequence[int],  # words in each chunk
+        cache: Any = None,  # default: a new one
+    ) -> Tensor:  # their rows
         "A text in chunks."
         cache = self.new_cache(len(x), _N + 3) if cache is None else cache
         return torch.cat([self.call(chunk, cache) for chunk in x.split(list(sizes), dim=1)], dim=1)
 
-    def mixes(self, sizes: Sequence[int]) -> bool:
+    def mixes(
+        self,
+        sizes: Sequence[int],  # words in each chunk
+    ) -> bool:  # True: rows are mixed up
         "Whether the output of a sentence changes with another sentence."
         before = self.write(self.x, sizes)
         for row in range(3):
@@ -87,21 +104,33 @@ class Writer:
                 return True
         return False
 
-    def depends(self, sizes: Sequence[int], at: int, word: int) -> bool:
+    def depends(
+        self,
+        sizes: Sequence[int],  # words in each chunk
+        at: int,  # place of the output
+        word: int,  # place of the word
+    ) -> bool:  # True: it does
         "Whether the output of sentence 0 at a place changes with a word."
         changed = self.x.clone()
         changed[0, word] = self.other[0, word]
         return not _equal(self.write(changed, sizes)[0, at], self.write(self.x, sizes)[0, at])
 
-    def old_seen(self, sizes: Sequence[int], at: int) -> list[int]:
+    def old_seen(
+        self,
+        sizes: Sequence[int],  # words in each chunk
+        at: int,  # place of the output
+    ) -> list[int]:  # places of words
         "The earlier words on which the output at a place depends."
         return [word for word in range(at) if self.depends(sizes, at, word)]
 
-    def without_order(self, sizes: Sequence[int]) -> bool:
+    def without_order(
+        self,
+        sizes: Sequence[int],  # words in each chunk
+    ) -> bool:  # True: the order of old words makes no difference
         "Whether two old words may be exchanged, though in the full pass they may not."
         swapped = self.x[:, [0, 2, 1, *range(3, _N)]]
-        differs = lambda f: not _equal(f(swapped)[:, -1], f(self.x)[:, -1])
-        return differs(self.read) and not differs(lambda x: self.write(x, sizes))
+        read, written = (_equal(f(swapped)[:, -1], f(self.x)[:, -1]) for f in (self.read, lambda x: self.write(x, sizes)))
+        return written and not read
 
 
 def _same(got: Tensor, want: Tensor) -> bool:
@@ -286,7 +315,7 @@ class _Copies(TorchDispatchMode):
     "Count the numbers of all tensors that are put together of others."
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.made = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
