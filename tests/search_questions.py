@@ -7,7 +7,7 @@ QUESTIONS = {
     "cross attention": "03_self_attention.html#cross-attention",
     "scaled dot product attention": "03_self_attention.html#scaled-dot-product-attention",
     "nn.Parameter or nn.Linear": "03_self_attention.html#parameter-or-linear",
-    "kv cache mask": "04_masks.html#when-queries-are-fewer-than-keys",
+    "kv cache mask": "09_kv_cache.html",
     "fewer queries than keys": "04_masks.html#when-queries-are-fewer-than-keys",
     "wrong corner is_causal": "04_masks.html#the-other-corner",
     "look ahead": "04_masks.html#no-look-ahead",
