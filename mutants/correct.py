@@ -1988,3 +1988,118 @@ def bias_where_something_is_allowed(scores, mask):
     any_key = mask.any(dim=-1, keepdim=True)
     bias = torch.zeros_like(mask, dtype=scores.dtype).masked_fill(~mask & any_key, float("-inf"))
     return F.softmax(scores.float() + bias.float(), dim=-1).to(scores.dtype) * any_key
+
+
+# Layers with a cache ----------------------------------------------------------------------------------------------
+
+def _turned(x, places):
+    "Pairs of numbers turned by their places, (b, n)."
+    half = x.shape[-1] // 2
+    angles = places[:, None, :, None] * 100.0 ** (-torch.arange(half) / half)
+    a, b = x.chunk(2, dim=-1)
+    return torch.cat([a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()], dim=-1)
+
+
+@right("cache", build=lambda c: c(), d_model=24)
+class Writes(nn.Module):
+    "Room made once, rows of different lengths, places; all in one class, so that one can break it anywhere."
+
+    class Cache:
+        def __init__(self, b, h, n_max, d):
+            self.k, self.v = torch.zeros(b, h, n_max, d), torch.zeros(b, h, n_max, d)
+            self.lengths = torch.zeros(b, dtype=torch.long)
+
+        def append(self, k, v):
+            n = k.shape[2]
+            if int(self.lengths.max()) + n > self.k.shape[2]:
+                raise ValueError("the cache is full")
+            for row, start in enumerate(self.lengths.tolist()):
+                self.k[row, :, start:start + n] = k[row]
+                self.v[row, :, start:start + n] = v[row]
+            self.lengths = self.lengths + n
+            longest = int(self.lengths.max())
+            return self.k[:, :, :longest], self.v[:, :, :longest]
+
+        def reset(self):
+            self.lengths = torch.zeros_like(self.lengths)
+
+        def truncate(self, n):
+            self.lengths = self.lengths.clamp(max=n) if isinstance(n, int) else torch.minimum(self.lengths, n)
+
+        def reorder(self, rows):
+            self.k, self.v = self.k[rows], self.v[rows]
+            self.lengths = self.lengths[rows]
+
+    def __init__(self):
+        super().__init__()
+        self.qkv_proj, self.out_proj = nn.Linear(24, 72), nn.Linear(24, 24)
+
+    def new_cache(self, b, n_max):
+        return self.Cache(b, 3, n_max, 8)
+
+    def forward(self, x, cache=None):
+        b, n = x.shape[:2]
+        q, k, v = (t.unflatten(-1, (3, 8)).transpose(1, 2) for t in self.qkv_proj(x).chunk(3, dim=-1))
+        start = torch.zeros(b, dtype=torch.long) if cache is None else cache.lengths
+        places = start[:, None] + torch.arange(n)
+        q, k = _turned(q, places), _turned(k, places)
+        if cache is not None:
+            k, v = cache.append(k, v)
+        allowed = torch.arange(k.shape[2]) <= places[..., None]
+        out = F.scaled_dot_product_attention(q, k, v, allowed[:, None])
+        return self.out_proj(out.transpose(1, 2).flatten(2))
+
+
+@right("cache", build=lambda c: c(), d_model=24, grows=True)
+class Grows(nn.Module):
+    "Keys and values in a dictionary, laid behind each other; the keys are kept as they are, and turned when they are read."
+
+    def __init__(self):
+        super().__init__()
+        self.qkv_proj, self.out_proj = nn.Linear(24, 72), nn.Linear(24, 24)
+
+    def new_cache(self, b, n_max):
+        return {}
+
+    def forward(self, x, cache=None):
+        q, k, v = (t.unflatten(-1, (3, 8)).transpose(1, 2) for t in self.qkv_proj(x).chunk(3, dim=-1))
+        if cache:
+            k, v = torch.cat([cache["k"], k], dim=2), torch.cat([cache["v"], v], dim=2)
+        if cache is not None:
+            cache.update(k=k, v=v)
+        places = torch.arange(k.shape[2])[None]
+        q, k = _turned(q, places[:, -q.shape[2]:]), _turned(k, places)
+        allowed = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool).tril(k.shape[2] - q.shape[2])
+        out = F.scaled_dot_product_attention(q, k, v, allowed)
+        return self.out_proj(out.transpose(1, 2).flatten(2))
+
+
+def _faint(layer):
+    "Weights as small as those that models begin with."
+    with torch.no_grad():
+        for p in layer.parameters():
+            p.mul_(0.1)
+    return layer
+
+
+def _cached(layer, cache):
+    "A layer of the book with a cache of its own."
+    layer.new_cache = lambda b, n_max: cache(b, layer.n_kv_heads, n_max, 4)
+    return layer
+
+
+def _book_layer(**how):
+    from attention_nb import MultiHeadAttention
+    return MultiHeadAttention(24, 6, d_head=4, **how)
+
+
+REGISTER.add(Animal("package: MultiHeadAttention, cached", "cache", "multi_head_attention.MultiHeadAttention", lambda c: c(24, 6), {"d_model": 24}))
+REGISTER.add(Animal("package: MultiHeadAttention, cached, grouped, small weights", "cache", "multi_head_attention.MultiHeadAttention",
+                    lambda c: _faint(c(24, 6, n_kv_heads=2)), {"d_model": 24}))
+REGISTER.add(Animal("package: MultiHeadAttention, cached, with places", "cache", "positions.RotaryEmbedding",
+                    lambda c: _book_layer(n_kv_heads=2, positions=c(4)), {"d_model": 24}))
+REGISTER.add(Animal("package: KVCache", "cache", "kv_cache.KVCache", lambda c: _cached(_book_layer(n_kv_heads=3), c), {"d_model": 24}))
+REGISTER.add(Animal("package: RollingCache, as long as the text", "cache", "kv_cache.RollingCache",
+                    lambda c: _cached(_book_layer(), lambda b, h, n, d: c(b, h, max(n, 12), d)), {"d_model": 24, "grows": True}))
+REGISTER.add(Animal("package: PagedCache", "cache", "kv_cache.PagedCache", lambda c: _cached(_book_layer(), lambda b, h, n, d: (
+    pages := c(b * n, 3, h, d)).rows([pages.new() for _ in range(b)])), {"d_model": 24, "grows": True}))

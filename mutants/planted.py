@@ -767,3 +767,67 @@ bug("Band", "one word too few", ("back < self.far", "back < self.far - 1"), "win
 bug("Band", "no window", (" & (back < self.far)", ""), "window.ignored")
 bug("Band", "both sides", ("(back >= 0) & (back < self.far)", "back.abs() < self.far"), "mask.leaks")
 bug("Band, one head", "one word too many", ("back < self.far", "back <= self.far"), "window.size")
+# Layers with a cache ----------------------------------------------------------------------------------------------
+
+W, GR, KV = "Writes", "Grows", "package: KVCache"
+READ = "return self.k[:, :, :longest], self.v[:, :, :longest]"
+ALLOWED = "allowed = torch.arange(k.shape[2]) <= places[..., None]"
+bug(W, "only what is new is read", (READ, "return k, v"), "cache.forgets")
+bug(W, "always written to the first place", [("self.k[row, :, start:start + n]", "self.k[row, :, :n]"), ("self.v[row, :, start:start + n]", "self.v[row, :, :n]")],
+    "cache.forgets")
+bug(W, "the upper left corner", [(ALLOWED, ""), ("out = F.scaled_dot_product_attention(q, k, v, allowed[:, None])",
+    "out = F.scaled_dot_product_attention(q, k, v, is_causal=True)")], "cache.corner")
+bug(W, "the triangle of a first chunk", (ALLOWED, "allowed = (torch.arange(k.shape[2]) <= torch.arange(n)[:, None]).expand(b, -1, -1)"), "cache.corner")
+bug(W, "the last four only", ("allowed = torch.arange(k.shape[2]) <= places[..., None]",
+    "allowed = (torch.arange(k.shape[2]) <= places[..., None]) & ((torch.arange(k.shape[2]) > places[..., None] - 4) | (cache is None))"), "cache.drops")
+bug(W, "the oldest word is overwritten", ("self.k[row, :, start:start + n] = k[row]\n",
+    "self.k[row, :, start:start + n] = k[row]\n                self.k[row, :, :1] *= float(start == 0 or n > 1)\n                self.v[row, :, :1] *= float(start == 0 or n > 1)\n"),
+    "cache.drops")
+bug(W, "read before the new word is in", ("allowed = torch.arange(k.shape[2]) <= places[..., None]", "allowed = torch.arange(k.shape[2]) < places[..., None] + (cache is None)"),
+    "cache.late")
+bug(W, "places begin anew", ("q, k = _turned(q, places), _turned(k, places)",
+    "q, k = _turned(q, torch.arange(n)[None]), _turned(k, torch.arange(n)[None])"), "cache.places")
+bug(W, "every word at place 0 when it is alone", ("q, k = _turned(q, places), _turned(k, places)",
+    "q, k = (_turned(t, places * float(n > 1)) for t in (q, k))"), "cache.places")
+bug(W, "keys are kept unturned", [("q, k = _turned(q, places), _turned(k, places)", "q, k, raw = _turned(q, places), _turned(k, places), k"),
+    ("k, v = cache.append(k, v)", "new, (k, v) = k, cache.append(raw, v)\n            k = torch.cat([k[:, :, :-n], new], dim=2)")], "cache.turned_late")
+bug(GR, "turned keys are kept, and turned again", ("        q, k = _turned", "        if cache is not None:\n            cache.update(k=_turned(k, places))\n        q, k = _turned"),
+    "cache.turned_again")
+bug(W, "all rows read the first one's keys", (READ, "return self.k[:1, :, :longest].expand_as(self.k[:, :, :longest]), self.v[:, :, :longest]"), "cache.mixes_rows")
+bug(W, "rows read their neighbour's words", (READ, "return self.k[:, :, :longest].roll(1, 0), self.v[:, :, :longest].roll(1, 0)"), "cache.mixes_rows")
+bug(W, "no mask", (ALLOWED, "allowed = torch.ones(b, n, k.shape[2], dtype=torch.bool)"), "cache.full_future")
+bug(W, "no mask with a cache", (ALLOWED, ALLOWED + " + (n if cache else 0)"), "cache.chunk_future")
+bug(W, "no mask for a chunk that goes on", (ALLOWED, ALLOWED + " + (n if k.shape[2] > n else 0)"), "cache.chunk_future")
+bug(W, "a chunk looks at itself only", ("k, v = cache.append(k, v)",
+    "new = k, v\n            k, v = cache.append(k, v)\n            k, v, places = (*new, torch.arange(n).expand(b, n)) if n > 1 else (k, v, places)"), "cache.chunk_alone")
+bug(W, "a chunk's places begin anew", ("q, k = _turned(q, places), _turned(k, places)",
+    "q, k = (_turned(t, places if n == 1 else torch.arange(n)[None]) for t in (q, k))"), "cache.chunk_places")
+bug(W, "places count from the length behind the chunk", ("q, k = _turned(q, places), _turned(k, places)",
+    "q, k = (_turned(t, places + n) for t in (q, k))"), "cache.chunk_places")
+bug(W, "a chunk stands at one place", ("q, k = _turned(q, places), _turned(k, places)",
+    "q, k = (_turned(t, places[:, :1].expand(b, n) if cache else places) for t in (q, k))"), "cache.chunk_places")
+bug(GR, "one cache for all texts", ("return {}", 'return vars(self).setdefault("kept", {})'), "cache.not_cleared")
+bug(W, "reset forgets to", ("self.lengths = torch.zeros_like(self.lengths)", "pass"), "cache.reset")
+bug(W, "truncate cuts the memory, not the length", ("self.lengths = self.lengths.clamp(max=n) if isinstance(n, int) else torch.minimum(self.lengths, n)",
+    "self.k[:, :, int(torch.as_tensor(n).max()):] = 0"), "cache.truncate")
+bug(W, "truncate takes n away", ("self.lengths.clamp(max=n) if isinstance(n, int) else torch.minimum(self.lengths, n)", "(self.lengths - n).clamp(min=0)"), "cache.truncate")
+bug(W, "padding is seen", (ALLOWED, "allowed = (torch.arange(k.shape[2]) <= places.amax(0)[:, None]).expand(b, -1, -1)"), "cache.padding")
+bug(W, "all rows end where the longest does", ("torch.minimum(self.lengths, n)", "torch.minimum(self.lengths, n) * 0 + n.max()"), "cache.padding")
+bug(W, "words are turned by the places of the longest row", ("q, k = _turned(q, places), _turned(k, places)",
+    "q, k = (_turned(t, places.amax(0, keepdim=True)) for t in (q, k))"), "cache.row_ends")
+bug(W, "reorder moves nothing", ("self.k, self.v = self.k[rows], self.v[rows]\n            self.lengths = self.lengths[rows]", "pass"), "cache.reorder_nothing")
+bug(W, "reorder the other way round", ("self.k, self.v = self.k[rows], self.v[rows]", "rows = rows.argsort()\n            self.k, self.v = self.k[rows], self.v[rows]"),
+    "cache.reorder_inverse")
+bug(W, "reorder moves keys only", ("self.k, self.v = self.k[rows], self.v[rows]", "self.k = self.k[rows]"), "cache.reorder")
+bug(W, "reorder leaves the lengths", ("self.v[rows]\n            self.lengths = self.lengths[rows]", "self.v[rows]"), "cache.reorder")
+bug(W, "reorder row by row, in place", ("self.k, self.v = self.k[rows], self.v[rows]",
+    "for to, of in enumerate(rows.tolist()):\n                self.k[to], self.v[to] = self.k[of], self.v[of]"), "cache.reorder")
+bug(W, "grows instead of refusing", ('raise ValueError("the cache is full")', "self.k, self.v = (F.pad(t, (0, 0, 0, n)) for t in (self.k, self.v))"), "cache.full_silent")
+bug(W, "a full cache drops what is too much", ('raise ValueError("the cache is full")', "return self.k, self.v"), "cache.full_silent")
+bug(W, "counts before it refuses", ('raise ValueError("the cache is full")', 'self.lengths = self.lengths + n\n                raise ValueError("the cache is full")'), "cache.full_changed")
+misuse(GR, "believed to have room made once", "cache.copies", args={"d_model": 24})
+bug(W, "what is kept is laid together anew", (READ, "self.k, self.v = (torch.cat([t[:, :, :longest], t[:, :, longest:]], dim=2) for t in (self.k, self.v))\n            " + READ), "cache.copies")
+bug(KV, "always on the even path", ("self.even = bool((lengths == self.longest).all())", "self.even = True"), "cache.padding")
+bug(KV, "the future of a chunk", ("<= queries[..., None])[:, None]", "<= queries[:, -1:, None])[:, None].expand(-1, -1, n_q, -1)"), "cache.chunk_future")
+bug(KV, "lengths stay when rows move", ("self._end_at(self.lengths[chosen])", "self._end_at(self.lengths)"), "cache.reorder")
+bug(KV, "truncate keeps at least n", ("torch.minimum(self.lengths", "torch.maximum(self.lengths"), "cache.truncate")

@@ -7,7 +7,7 @@ QUESTIONS = {
     "cross attention": "03_self_attention.html#cross-attention",
     "scaled dot product attention": "03_self_attention.html#scaled-dot-product-attention",
     "nn.Parameter or nn.Linear": "03_self_attention.html#parameter-or-linear",
-    "kv cache mask": "04_masks.html#when-queries-are-fewer-than-keys",
+    "kv cache mask": "09_kv_cache.html",
     "fewer queries than keys": "04_masks.html#when-queries-are-fewer-than-keys",
     "wrong corner is_causal": "04_masks.html#the-other-corner",
     "look ahead": "04_masks.html#no-look-ahead",
@@ -38,5 +38,8 @@ QUESTIONS = {
     "sliding window": "10_local_attention.html#a-window",
     "attention sink": "10_local_attention.html#sinks-nobody-to-look-at",
     "packed documents": "10_local_attention.html#several-documents-in-one-row",
+    "rows of different lengths": "09_kv_cache.html#rows-of-different-lengths",
+    "how many bytes": "09_kv_cache.html#how-many-bytes",
+    "PagedCache": "09_kv_cache.html#attention_nb.kv_cache.PagedCache",
     "check my own attention": "checks/index.html",
 }

@@ -6,6 +6,9 @@ from attention_nb.figures.attend import small_world
 from attention_nb.local_attention import block_mask, document_mask, sink_mask, window_mask
 from attention_nb.masks import causal_mask, padding_mask
 from attention_nb.multi_head_attention import share_heads, split_heads
+from attention_nb.kv_cache import KVCache
+from attention_nb.masks import causal_mask, padding_mask
+from attention_nb.multi_head_attention import MultiHeadAttention, split_heads
 from attention_nb.naive_attention import naive_attention
 from attention_nb.positions import RotaryEmbedding
 from attention_nb.self_attention import attention_scores, scaled_dot_product_attention
@@ -424,3 +427,32 @@ def test_heads_share_as_the_package_shares(visit):
     slider.press("ArrowRight")
     assert "heads 4, 5, 6 and 7 read key head 1" in figure.locator("output").inner_text()
     assert "256 MiB" in figure.locator("output").inner_text()
+def test_cache_steps_make_what_the_layer_makes(visit):
+    "By the slider, played, and with and without a cache: the counts of a layer that writes, and the oracle's weights."
+    figure = drawing(visit, "09_kv_cache.html", "cache_steps", reduced_motion="reduce")
+    given_rows = given(figure)
+    q, k, v = (numbers(given_rows[name]) for name in "qkv")
+    n, slider, layer, counted = len(q), figure.get_by_role("slider"), MultiHeadAttention(4, 2), []
+    for projection in (layer.q_proj, layer.k_proj, layer.v_proj):
+        projection.register_forward_hook(lambda module, x, made: counted.append(made.shape[1]))
+    cache, x, totals = KVCache(1, 2, n, 2), torch.randn(1, n, 4), {"with": 0, "without": 0}
+    slider.press("Home")
+    for t in range(n):
+        with torch.no_grad():
+            layer(x[:, t:t + 1], cache=cache), layer(x[:, :t + 1], causal=True)
+        made = {"with": counted[:3], "without": counted[3:]}
+        counted.clear()
+        totals = {name: totals[name] + made[name][1] for name in totals}
+        for name, button in {"without": "without", "with": "with a cache"}.items():
+            figure.get_by_role("radio", name=button, exact=True).check(force=True)
+            now = state(figure)
+            assert (now["step"], now["made"]) == (t, made[name]) and now["sofar"] == totals
+            assert now["kept"] == ([0, t, t] if name == "with" else [0, 0, 0])
+            context, weights = scaled_dot_product_attention(q[t:t + 1], k[:t + 1], v[:t + 1])
+            assert_close(numbers(now["weights"]), weights[0], **EXACT)
+            assert_close(numbers(now["context"]), context[0], **EXACT)
+        assert figure.locator("output").inner_text().startswith(f"“{given_rows['words'][t]}” makes one query")
+        slider.press("ArrowRight")
+    slider.press("Home")
+    figure.get_by_role("button", name="Play").click()
+    assert state(figure)["step"] == n - 1
