@@ -144,21 +144,24 @@ class MultiHeadAttention(nn.Module):
         mask = _for_heads(mask, (*q.shape[:-1], k.shape[-2]))
         if cache is not None:
             mask, causal = _both(mask, cache.visible(q.shape[-2])), False
-        k, v = share_heads(k, self.n_heads), share_heads(v, self.n_heads)
         dropout_p = self.dropout if self.training else 0.0
         if not need_weights:
-            return self.out_proj(merge_heads(fused_attention(q, k, v, mask, causal, dropout_p, bias=bias))), None
+            return self.out_proj(merge_heads(_fused(q, k, v, mask, causal, dropout_p, bias))), None
+        k, v = share_heads(k, self.n_heads), share_heads(v, self.n_heads)
         context, weights = _with_weights(q, k, v, mask, causal, dropout_p, bias)
         return self.out_proj(merge_heads(context)), weights
 
     def _project(self, x: Tensor, memory: Tensor, cache: Any) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
         "Queries, keys and values of every head, turned by their places, after those that the cache holds; and a bias."
+        if cache is not None and x.shape[:-2] != cache.lengths.shape:
+            raise ValueError(f"x: expected (b, n, d_model) with the batch of the cache, b = {len(cache.lengths)}; got {tuple(x.shape)}")
         q = split_heads(self.q_proj(x), self.n_heads)
         k, v = (split_heads(t, self.n_kv_heads) for t in (self.k_proj(memory), self.v_proj(memory)))
-        start = 0 if cache is None else cache.lengths[:, None, None]
-        q_places = start + torch.arange(-q.shape[-2], 0, device=q.device) + k.shape[-2]
         if self.positions is not None:
-            q, k = self.positions(q, q_places), self.positions(k, start + torch.arange(k.shape[-2], device=k.device))
+            start = 0 if cache is None else cache.lengths[:, None, None]
+            places = start + torch.arange(min(0, k.shape[-2] - q.shape[-2]), k.shape[-2], device=q.device)
+            q_places = places[..., -q.shape[-2]:]  # the last query stands at the last key
+            q, k = self.positions(q, q_places), self.positions(k, places[..., -k.shape[-2]:])
         if cache is not None:
             k, v = cache.append(k, v)
         score_bias = getattr(self.positions, "score_bias", None)
@@ -215,6 +218,17 @@ def fused_attention(
         mask = bias if mask is None else torch.where(mask, bias, float("-inf"))
     mask = mask if mask is None else torch.atleast_2d(mask)
     return F.scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal=causal, scale=scale)
+
+
+def _fused(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, dropout_p: float,
+           bias: Tensor | None = None) -> Tensor:
+    "Fused attention of heads that may share keys. Those of a single word ask as queries of one head: no key is repeated."
+    h, n_kv_heads = q.shape[-3], k.shape[-3]
+    differs = mask is not None and mask.ndim > 2 and mask.shape[-3] > 1 or bias is not None  # from head to head
+    if q.shape[-2] > 1 or h == n_kv_heads or differs:
+        return fused_attention(q, share_heads(k, h), share_heads(v, h), mask, causal, dropout_p, bias=bias)
+    groups = q.squeeze(-2).unflatten(-2, (n_kv_heads, -1))  # (..., n_kv_heads, h / n_kv_heads, d_head)
+    return fused_attention(groups, k, v, mask, dropout_p=dropout_p).flatten(-3, -2).unsqueeze(-2)
 
 # %% ../nbs/05_multi_head_attention.ipynb #torch-state-fns
 def unpack_state(

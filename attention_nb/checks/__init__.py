@@ -6,15 +6,20 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
+import torch
 import torch.nn as nn
 from torch import Tensor
 
 from .agreement import agreement_properties
 from .bugs.local_attention import Sight
+from .caches import Writer, cache_properties
 from .functions import attention_properties
+from ..kv_cache import KVCache
+from ..multi_head_attention import MultiHeadAttention
 from ..tools.guards import expect_flags, expect_groups, expect_scale, expect_sizes
 from .layers import layer_properties
 from .positions import bias_properties, rotation_properties
@@ -23,7 +28,7 @@ from ..positions import RotaryEmbedding
 from .softmax import masked_softmax_properties, softmax_properties
 
 # %% auto #0
-__all__ = ['check_attention', 'check_self_attention', 'check_multi_head', 'check_softmax', 'check_masked_softmax',
+__all__ = ['check_attention', 'check_self_attention', 'check_multi_head', 'check_softmax', 'check_masked_softmax', 'check_cache',
            'check_positions', 'check_agrees']
 
 # %% ../../nbs/checks/index.ipynb #helpers
@@ -101,6 +106,39 @@ def _run(subject: str, listed: Callable[[], Any], strict: bool = False) -> Repor
             return examine(subject, properties, recognise, strict)
     except (CheckFailed, Misused) as e:
         raise e.with_traceback(None) from None  # the way through the properties helps nobody
+
+# %% ../../nbs/checks/index.ipynb #cache-helpers
+def _step_of(module: Any, full: Any) -> Callable[[Tensor, Any], Any]:
+    "A function is called as it is; a layer gets its cache by name."
+    return module if full is not None and not isinstance(module, nn.Module) else lambda x, cache: module(x, cache=cache)
+
+
+def _full_of(module: Any) -> Callable[[Tensor], Any]:
+    "The causal pass over all words."
+    return (lambda x: module(x, causal=True)) if "causal" in (parameters_of(module) or {}) else module
+
+
+def _cache_of(module: Any) -> Callable[[int, int], Any]:
+    "What makes an empty cache for a layer."
+    if callable(own := getattr(module, "new_cache", None)):
+        return own
+    if isinstance(module, MultiHeadAttention):
+        rows, like = module.n_kv_heads, module.k_proj.weight
+        return lambda b, n_max: KVCache(b, rows, n_max, len(like) // rows, like.dtype, like.device)
+    raise TypeError(f"new_cache: expected a function of b and n_max, since {name_of(module)} has none of its own; got None")
+
+
+@contextmanager
+def _in_evaluation(module: Any) -> Iterator[None]:
+    "No dropout inside; every part of the layer is as it was afterwards."
+    modes = [(m, m.training) for m in module.modules()] if isinstance(module, nn.Module) else []
+    try:
+        for m, _ in modes:
+            m.training = False
+        yield
+    finally:
+        for m, mode in modes:
+            m.training = mode
 
 # %% ../../nbs/checks/index.ipynb #sight-helper
 def _sight(causal: bool | str, window: int | None, sinks: int, documents: int | None) -> Sight | None:
@@ -191,6 +229,25 @@ def check_masked_softmax(
     "Check any masked softmax: what is forbidden gets exactly 0, for scores up to ±10⁴."
     _callable("fn", fn, "a function of scores and mask", 2)
     return _run(f"check_masked_softmax({name_of(fn)})", lambda: masked_softmax_properties(fn))
+
+# %% ../../nbs/checks/index.ipynb #cache-fn
+def check_cache(
+    module: Any,  # a layer over x (b, n, d_model), called as module(x, cache=cache); or a function, step(x, cache)
+    d_model: int,  # width of the rows of x
+    new_cache: Callable[[int, int], Any] | None = None,  # new_cache(b, n_max) → an empty cache; default: the module's own
+    step: Callable[[Tensor, Any], Any] | None = None,  # step(x, cache): the next words; it fills the cache
+    full: Callable[[Tensor], Any] | None = None,  # full(x): all words at once, the future hidden; default module(x)
+    grows: bool = False,  # may the cache grow, and be copied, at each step?
+) -> Report:  # raises CheckFailed if a property does not hold
+    "Check any layer with a cache: however a text is cut, the same rows come out as in one causal pass."
+    expect_sizes(d_model=d_model)
+    expect_flags(grows=grows)
+    _callable("module", module, "a layer, or a function of x and cache")
+    writer = Writer(step or _step_of(module, full), full or _full_of(module), new_cache or _cache_of(module), d_model, grows)
+    for name in ("new_cache", "step", "full"):
+        _callable(name, getattr(writer, name), "a function")
+    with torch.no_grad(), _in_evaluation(module):
+        return _run(f"check_cache({name_of(module)})", lambda: cache_properties(writer))
 
 # %% ../../nbs/checks/index.ipynb #positions-fn
 def check_positions(
