@@ -8,9 +8,9 @@ __all__ = ['Vocab', 'journey', 'number_corpus', 'one_hot', 'one_hot_vectors', 's
            'softmax_jacobian', 'SelfAttention', 'attention_scores', 'scaled_dot_product_attention', 'bias_to_mask',
            'causal_mask', 'from_torch_masks', 'mask_to_bias', 'padding_mask', 'to_attn_mask', 'to_key_padding_mask',
            'MultiHeadAttention', 'fused_attention', 'merge_heads', 'split_heads', 'positions_shares',
-           'grouped_heads_shares', 'flash_attention_shares', 'kv_cache_shares', 'local_attention_shares',
-           'check_agrees', 'check_attention', 'check_masked_softmax', 'check_multi_head', 'check_self_attention',
-           'check_softmax', 'CheckFailed', 'Misused']
+           'grouped_heads_shares', 'flash_attention', 'merge_partials', 'online_softmax', 'kv_cache_shares',
+           'local_attention_shares', 'check_agrees', 'check_attention', 'check_masked_softmax', 'check_multi_head',
+           'check_self_attention', 'check_softmax', 'CheckFailed', 'Misused']
 
 # %% ../nbs/lookup/api.ipynb #imports
 from .embeddings import (
@@ -27,7 +27,7 @@ from .multi_head_attention import (
     MultiHeadAttention, fused_attention, merge_heads, split_heads)
 from .positions import positions_shares
 from .grouped_heads import grouped_heads_shares
-from .flash_attention import flash_attention_shares
+from .flash_attention import flash_attention, merge_partials, online_softmax
 from .kv_cache import kv_cache_shares
 from .local_attention import local_attention_shares
 from .checks import (
@@ -45,7 +45,7 @@ _all_ = [
     "scaled_dot_product_attention", "bias_to_mask", "causal_mask", "from_torch_masks",
     "mask_to_bias", "padding_mask", "to_attn_mask", "to_key_padding_mask", "MultiHeadAttention",
     "fused_attention", "merge_heads", "split_heads", "positions_shares", "grouped_heads_shares",
-    "flash_attention_shares", "kv_cache_shares", "local_attention_shares", "check_agrees",
-    "check_attention", "check_masked_softmax", "check_multi_head", "check_self_attention",
-    "check_softmax", "CheckFailed", "Misused",
+    "flash_attention", "merge_partials", "online_softmax", "kv_cache_shares",
+    "local_attention_shares", "check_agrees", "check_attention", "check_masked_softmax",
+    "check_multi_head", "check_self_attention", "check_softmax", "CheckFailed", "Misused",
 ]

@@ -29,5 +29,8 @@ QUESTIONS = {
     "split heads view transpose": "05_multi_head_attention.html#split-or-replicate",
     "why several heads": "05_multi_head_attention.html#what-one-head-does-badly",
     "MultiHeadAttention": "05_multi_head_attention.html#attention_nb.multi_head_attention.MultiHeadAttention",
+    "flash attention": "08_flash_attention.html",
+    "online softmax": "08_flash_attention.html#one-row-two-numbers",
+    "memory of attention": "08_flash_attention.html#no-matrix-ever",
     "check my own attention": "checks/index.html",
 }

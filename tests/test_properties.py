@@ -437,7 +437,56 @@ def only_torch(layer):
     return layer_facts(layer)
 
 
+def right_online(scores, block_size=1):
+    whole(block_size)
+    refuse(isinstance(scores, Tensor) and scores.is_floating_point() and scores.ndim > 0)
+    return scores.amax(-1), (scores - scores.amax(-1, keepdim=True)).exp().sum(-1)
+
+
+@st.composite
+def partials(draw):
+    shape = draw(st.lists(sizes, min_size=2, max_size=4))
+    return {"parts": [(draw(floats(shape)), draw(floats(shape[:-1]))) for _ in range(draw(sizes))]}
+
+
+def right_merged(parts):
+    refuse(len(parts) > 0)
+    contexts, lses = (torch.stack([part[i].double() for part in parts]) for i in (0, 1))
+    refuse(contexts.shape[:-1] == lses.shape and all(t.is_floating_point() for part in parts for t in part))
+    return (lses.softmax(0)[..., None] * contexts).sum(0), lses.logsumexp(0)
+
+
 sizes_or_none = st.none() | sizes
+
+
+@st.composite
+def flash_calls(draw):
+    call = draw(qkv(scale=scales, causal=st.booleans(), block_size=sizes, window=sizes_or_none))
+    lead = call["q"].shape[:-1]
+    bias = draw(st.none() | floats((*lead, call["k"].shape[-2]), torch.float32))
+    return call | {"bias": bias}
+
+
+def right_flash(q, k, v, mask=None, causal=False, bias=None, window=None, scale=None, block_size=256, return_lse=False):
+    whole(block_size, 1 if window is None else window)
+    refuse(isinstance(causal, bool) and return_lse is False and q.dtype == k.dtype == v.dtype == torch.float64)
+    if q.ndim > 2 and k.shape[-3] != q.shape[-3]:
+        refuse(q.shape[-3] % k.shape[-3] == 0)
+        k, v = (t.repeat_interleave(q.shape[-3] // t.shape[-3], -3) for t in (k, v))
+    n_q, n_k = q.shape[-2], k.shape[-2]
+    place = torch.tensor([[j - n_k - (i - n_q) for j in range(n_k)] for i in range(n_q)])
+    seen = torch.ones(n_q, n_k, dtype=torch.bool) if not (causal or window) else place <= 0
+    seen = seen if window is None else seen & (place > -window)
+    refuse(mask is None or mask.dtype == torch.bool)
+    seen = seen if mask is None else seen & mask
+    scale = 1 / math.sqrt(q.shape[-1]) if scale is None else number_in(scale)
+    s = torch.einsum("...id,...jd->...ij", q, k) * scale
+    if bias is not None:
+        refuse(bias.is_floating_point() and (s + bias).shape == s.shape)
+        s = s + bias
+    return torch.einsum("...ij,...jd->...id", right_softmax(s, -1, seen.expand(s.shape)), v)
+
+
 CASES = {
     "tokenize": Case(nb.tokenize, args(text=st.lists(letters, min_size=1, max_size=6).map(", ".join)),
                      lambda text: text.split(", ")),
@@ -513,8 +562,11 @@ CASES = {
                           lambda x: F.normalize(x, p=1, dim=-1), "x", finite=True),
     "grouped_heads_shares": Case(nb.grouped_heads_shares, args(x=dtypes.flatmap(lambda t: floats((2, 3), t))),
                           lambda x: F.normalize(x, p=1, dim=-1), "x", finite=True),
-    "flash_attention_shares": Case(nb.flash_attention_shares, args(x=dtypes.flatmap(lambda t: floats((2, 3), t))),
-                          lambda x: F.normalize(x, p=1, dim=-1), "x", finite=True),
+    "online_softmax": Case(nb.online_softmax, scores(dim=False, spread=(1.0, 0.0, 1e4)).map(renamed(x="scores")).flatmap(
+        lambda a: sizes.map(lambda n: a | {"block_size": n})), right_online, also={"scores": "x"}, like="scores", finite=True),
+    "merge_partials": Case(nb.merge_partials, partials(), right_merged, finite=True),
+    "flash_attention": Case(nb.flash_attention, flash_calls(), right_flash, "q", finite=True, widens=True, also={
+        "q": "n_heads|n_kv_heads", "k": "n_heads|n_kv_heads"}),
     "kv_cache_shares": Case(nb.kv_cache_shares, args(x=dtypes.flatmap(lambda t: floats((2, 3), t))),
                           lambda x: F.normalize(x, p=1, dim=-1), "x", finite=True),
     "local_attention_shares": Case(nb.local_attention_shares, args(x=dtypes.flatmap(lambda t: floats((2, 3), t))),
