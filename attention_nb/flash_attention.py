@@ -38,16 +38,16 @@ def _expect_pieces(scores: Tensor, block_size: int) -> None:
 def online_softmax(
     scores: Tensor,  # (..., n)
     block_size: int = 1,  # how many of a row are looked at together
-) -> tuple[Tensor, Tensor]:  # largest score and sum of exp(score - largest), each (...)
+) -> tuple[Tensor, Tensor]:  # largest score and sum of exp(score - largest), each (...), in the type of `scores`
     "Go once over rows of scores, piece by piece, and keep two numbers for each. Milakov and Gimelshein 2018."
     _expect_pieces(scores, block_size)
-    scores = at_least_float32(scores)
-    top, total = scores.new_full(scores.shape[:-1], -math.inf), scores.new_zeros(scores.shape[:-1])
-    for piece in scores.split(block_size, dim=-1):
-        new = torch.maximum(top, piece.amax(-1))
+    z = at_least_float32(scores)
+    top, total = z.new_full(z.shape[:-1], -math.inf), z.new_zeros(z.shape[:-1])
+    for piece in z.split(block_size, dim=-1):
+        new = torch.maximum(top, piece.detach().amax(-1))  # a unit: no gradient goes through it
         total = total * _exp_below(top, new) + _exp_below(piece, new[..., None]).sum(-1)
         top = new
-    return top, total
+    return top.to(scores.dtype), total.to(scores.dtype)
 
 # %% ../nbs/08_flash_attention.ipynb #merge-help
 def _expect_parts(parts: Any) -> None:
