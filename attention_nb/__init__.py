@@ -9,8 +9,8 @@ __all__ = ['Vocab', 'journey', 'number_corpus', 'one_hot', 'one_hot_vectors', 's
            'causal_mask', 'from_torch_masks', 'mask_to_bias', 'padding_mask', 'to_attn_mask', 'to_key_padding_mask',
            'MultiHeadAttention', 'fused_attention', 'merge_heads', 'split_heads', 'positions_shares',
            'grouped_heads_shares', 'flash_attention', 'merge_partials', 'online_softmax', 'kv_cache_shares',
-           'local_attention_shares', 'check_agrees', 'check_attention', 'check_masked_softmax', 'check_multi_head',
-           'check_self_attention', 'check_softmax', 'CheckFailed', 'Misused']
+           'local_attention_shares', 'check_agrees', 'check_attention', 'check_flash', 'check_masked_softmax',
+           'check_multi_head', 'check_self_attention', 'check_softmax', 'CheckFailed', 'Misused']
 
 # %% ../nbs/lookup/api.ipynb #imports
 from .embeddings import (
@@ -31,7 +31,7 @@ from .flash_attention import flash_attention, merge_partials, online_softmax
 from .kv_cache import kv_cache_shares
 from .local_attention import local_attention_shares
 from .checks import (
-    check_agrees, check_attention, check_masked_softmax, check_multi_head, check_self_attention, check_softmax)
+    check_agrees, check_attention, check_flash, check_masked_softmax, check_multi_head, check_self_attention, check_softmax)
 from .checks.reports import CheckFailed, Misused
 
 __version__ = "0.1.0"
@@ -46,6 +46,7 @@ _all_ = [
     "mask_to_bias", "padding_mask", "to_attn_mask", "to_key_padding_mask", "MultiHeadAttention",
     "fused_attention", "merge_heads", "split_heads", "positions_shares", "grouped_heads_shares",
     "flash_attention", "merge_partials", "online_softmax", "kv_cache_shares",
-    "local_attention_shares", "check_agrees", "check_attention", "check_masked_softmax",
-    "check_multi_head", "check_self_attention", "check_softmax", "CheckFailed", "Misused",
+    "local_attention_shares", "check_agrees", "check_attention", "check_flash",
+    "check_masked_softmax", "check_multi_head", "check_self_attention", "check_softmax",
+    "CheckFailed", "Misused",
 ]

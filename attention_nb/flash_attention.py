@@ -286,12 +286,14 @@ class _Flash(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, g: Tensor, g_lse: Tensor) -> Any:
-        dq, dk, dv, db = _Gradients.apply(g, g_lse, *ctx.saved_tensors, *ctx.how)
+        apply: Any = _Gradients.apply
+        dq, dk, dv, db = apply(g, g_lse, *ctx.saved_tensors, *ctx.how)
         return dq, dk, dv, None, None if ctx.saved_tensors[4] is None else db, None, None, None, None
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
-        return _Flash.apply(*_batched(info.batch_size, in_dims, args, q_at=0)), (0, 0)
+        apply: Any = _Flash.apply
+        return apply(*_batched(info.batch_size, in_dims, args, q_at=0)), (0, 0)
 
 # %% ../nbs/08_flash_attention.ipynb #operator-fns
 _HOW = "Tensor? mask, Tensor? bias"
@@ -363,6 +365,6 @@ def flash_attention(
     expect_scale(scale)
     if isinstance(scale, Tensor):  # it may want a gradient
         q, scale = (q * scale).to(q.dtype), 1.0
-    attend = _operator if torch.compiler.is_compiling() else _Flash.apply
+    attend: Any = _operator if torch.compiler.is_compiling() else _Flash.apply
     context, lse = attend(q, k, v, mask, bias, causal, window, float(scale), block_size)
     return (context, lse) if return_lse else context

@@ -13,8 +13,8 @@ import torch
 
 from attention_nb.checks.bugs import CATALOGUE
 
-CHECKS = ("attention", "self_attention", "multi_head", "softmax", "masked_softmax")
-PACKAGE = ("softmax", "naive_attention", "masks", "self_attention", "multi_head_attention")  # what may be edited
+CHECKS = ("attention", "flash", "self_attention", "multi_head", "softmax", "masked_softmax")
+PACKAGE = ("softmax", "naive_attention", "masks", "self_attention", "multi_head_attention", "flash_attention")  # what may be edited
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,6 @@ QUESTIONS = {
     "MultiHeadAttention": "05_multi_head_attention.html#attention_nb.multi_head_attention.MultiHeadAttention",
     "flash attention": "08_flash_attention.html",
     "online softmax": "08_flash_attention.html#one-row-two-numbers",
-    "memory of attention": "08_flash_attention.html#no-matrix-ever",
+    "merge partials": "08_flash_attention.html#two-parts-become-one",
     "check my own attention": "checks/index.html",
 }

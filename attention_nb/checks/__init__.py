@@ -13,6 +13,7 @@ import torch.nn as nn
 from torch import Tensor
 
 from .agreement import agreement_properties
+from .flash import flash_properties
 from .functions import attention_properties
 from ..tools.guards import expect_flags, expect_scale, expect_sizes
 from .layers import layer_properties
@@ -20,7 +21,8 @@ from .reports import CheckFailed, Misused, Report, examine, fixed_chance, name_o
 from .softmax import masked_softmax_properties, softmax_properties
 
 # %% auto #0
-__all__ = ['check_attention', 'check_self_attention', 'check_multi_head', 'check_softmax', 'check_masked_softmax', 'check_agrees']
+__all__ = ['check_attention', 'check_flash', 'check_self_attention', 'check_multi_head', 'check_softmax', 'check_masked_softmax',
+           'check_agrees']
 
 # %% ../../nbs/checks/index.ipynb #helpers
 _Call = Callable[[Any, Tensor], Any]
@@ -106,6 +108,18 @@ def check_attention(
     _options(causal, mask, scale)
     properties = lambda: attention_properties(fn, causal, mask, scale)
     return _run(f"check_attention({name_of(fn)})", properties)
+
+# %% ../../nbs/checks/index.ipynb #flash-fn
+def check_flash(
+    fn: Callable[..., Any],  # fn(q, k, v) or fn(q, k, v, mask), over (b, h, n, d) → context, or (context, log-sum-exp)
+    causal: bool | str = False,  # hides the future? if n_q ≠ n_k: "lower-right", "upper-left"
+    mask: str | bool | None = None,  # "allowed" (True = may attend), "blocked", "bias"; False: none
+    scale: float | None = None,  # what it multiplies scores with; default 1 / √d_k
+) -> Report:  # raises CheckFailed if a property does not hold
+    "Check attention in tiles: what every attention must do, without its matrix."
+    _callable("fn", fn, "a function of q, k and v", 3, more=0)
+    _options(causal, mask, scale)
+    return _run(f"check_flash({name_of(fn)})", lambda: flash_properties(fn, causal, mask, scale))
 
 # %% ../../nbs/checks/index.ipynb #layer-fns
 def check_self_attention(

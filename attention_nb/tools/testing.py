@@ -106,7 +106,7 @@ class _Watch(TorchDispatchMode):
     "Count the bytes of every tensor that an operation makes, until it is freed."
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.known: set[int] = set()
         self.live = self.peak = self.largest = 0
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from .code import CODE_SIGNS
-from .flash_attention import BLOCK_SIGNS, blocks
+from .flash_attention import BLOCK_SIGNS, FLASH_SIGNS, blocks
 from .layers import LAYER_ALL
 from .masks import APPLIED, BIAS, MASK_SIGNS, UNASKED, WRONG
 from .multi_head_attention import HEADS
@@ -24,7 +24,7 @@ CATALOGUE: dict[str, Bug] = {
     bug.code: bug
     for bug in [
         *ATTENTION, *NORMS, *BIAS, *PLAIN, OTHER_DIM, EPSILON, ROUNDED, *blocks(2),
-        *SOFTMAX_SIGNS, *MASK_SIGNS, *BLOCK_SIGNS, *ATTENTION_SIGNS, *CODE_SIGNS, *RESULT_SIGNS, *LAYER_ALL,
+        *SOFTMAX_SIGNS, *MASK_SIGNS, *BLOCK_SIGNS, *FLASH_SIGNS, *ATTENTION_SIGNS, *CODE_SIGNS, *RESULT_SIGNS, *LAYER_ALL,
     ]
 }
 
