@@ -171,7 +171,7 @@ bug(THREE, "no scale", [("s = q @ k.mT * q.shape[-1] ** -0.5", "s = q @ k.mT"), 
 bug(THREE, "the context is not rescaled", ("acc = acc * fix + p", "acc = acc + p"), "blocks.context")
 bug(THREE, "the sum is not rescaled", ("total = total * fix + p.sum", "total = total + p.sum"), "blocks.sum")
 bug(THREE, "no running maximum", ("torch.maximum(top, s.amax(-1, keepdim=True))", "s.amax(-1, keepdim=True)"), "blocks.no_running_maximum")
-bug(THREE, "the last keys are forgotten", ("starts = range(0, n_k, tile)", "starts = range(0, n_k - tile + 1, tile)"), "blocks.tail")
+bug(THREE, "the last keys are forgotten", ("starts = range(0, n_k, tile)", "starts = range(0, n_k - tile + 1, tile)"), "mask.drops_last_key")
 bug(TILED, "the last keys are forgotten", ("starts = range(0, n_k, tile)", "starts = range(0, max(n_k - tile + 1, 1), tile)"), "blocks.cut_tail")
 bug(TILED, "the row's sum is missing in the backward", (PULL, "-grad_lse[..., None]"), "grad.wrong")
 bug(TILED, "no scale in the backward", ("- pull[..., a, :]) * scale", "- pull[..., a, :])"), "grad.wrong")
@@ -189,8 +189,6 @@ misuse(TILED, "everything in one tile", "flash.matrix", build=correct.tile_by_ti
 misuse(TILED, "autograd keeps the tiles", "flash.matrix_backward",
        build=lambda c: lambda q, k, v: c.forward(SimpleNamespace(save_for_backward=lambda *kept: None), q, k, v, False, 16))
 bug(TILED_CAUSAL, "the future is computed and thrown away", ("if not causal or j <= i + tile - 1 + n_k - n_q", "if True"), "flash.not_skipped")
-bug(TILED_CAUSAL, "the triangle begins at the first query", ("s = TileByTile.scores(qi, k[..., j:j + tile, :], i + n_k - n_q, j, causal)",
-    "s = TileByTile.scores(qi, k[..., j:j + tile, :], i, j, causal)"), "mask.last_row")
 misuse("package: flash_attention", "in one tile", "flash.matrix", build=lambda f: partial(f, block_size=10**6))
 
 bug("a fourth argument that is no mask", "dropout cannot be switched off", ("F.dropout(torch.softmax(q @ k.mT * scale, -1), dropout_p)",

@@ -20,7 +20,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from .bugs import known
 from .bugs.flash_attention import LSE
 from .functions import attention_properties
-from .relations import Properties, Relation, listed
+from .relations import Properties, Relation, listed, outcome
 from .reports import Broken, NotChecked, attempt, first_difference, first_line, nearly
 from .stages import Bug
 from ..masks import causal_mask
@@ -56,11 +56,21 @@ class _Tiled:
         return torch.autograd.grad(context.sum(), leaves, allow_unused=True) if context.requires_grad else None
 
     @cached_property
-    def too_slow(self) -> str:
-        "Why it cannot be watched with many words; empty if it can."
+    def operations(self) -> int:
+        "How many it takes for 96 words: many, where tiles are small."
         with _Operations() as seen:
             self(*_drawn(96))
-        return "it goes score by score, which takes too long with many words" if seen.count > 96 * 96 / 4 else ""
+        return seen.count
+
+    @property
+    def lengths(self) -> tuple[int, int]:
+        "Words of two trials: few are enough for small tiles, and quick."
+        return (600, 1200) if self.operations < 100 else (100, 200)
+
+    @property
+    def too_slow(self) -> str:
+        "Why it cannot be watched; empty if it can."
+        return "its tiles are so small that many words take too long" if self.operations > 96 * 96 / 4 else ""
 
     @cached_property
     def lse(self) -> Tensor | None:
@@ -87,35 +97,28 @@ def _drawn(n: int, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
 _GROWTH = 3.3  # a tile of 1024 × 1024 grows by 2.9 from 600 to 1200 words, a matrix by 4
 
 
-def _must_stay_linear(call: Callable[..., Any], code: str) -> None:
+def _must_stay_linear(t: _Tiled, call: Callable[..., Any], code: str) -> None:
     "Raise Broken if memory grows as the square of the length."
-    short, long = (allocated(call, *_drawn(n)).peak for n in (600, 1200))
+    short, long = (allocated(call, *_drawn(n)).peak for n in t.lengths)
     if long > _GROWTH * short:
-        raise Broken(f"600 words take {short} bytes, 1200 words {long}: {long / short:.1f} times as many", known(code))
+        few, many = t.lengths
+        raise Broken(f"{few} words take {short} bytes, {many} words {long}: {long / short:.1f} times as many", known(code))
 
 
 def _linear(t: _Tiled) -> None:
-    _must_stay_linear(lambda *qkv: t(*qkv), "flash.matrix")
+    _must_stay_linear(t, t.__call__, "flash.matrix")
 
 
 def _linear_backward(t: _Tiled) -> None:
     if t.step(*_drawn(7)) is None:
         raise NotChecked("it has no gradient")
-    if attempt(lambda: _linear(t)) is None and _grows(t):
+    if outcome(lambda: _linear(t)):
         raise NotChecked("its forward already holds the matrix")
-    _must_stay_linear(t.step, "flash.matrix_backward")
-
-
-def _grows(t: _Tiled) -> bool:
-    try:
-        _linear(t)
-    except Broken:
-        return True
-    return False
+    _must_stay_linear(t, t.step, "flash.matrix_backward")
 
 
 def _skips(t: _Tiled) -> None:
-    n = 2400
+    n = 2 * t.lengths[1]
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         t(*_drawn(n))
     counts = counter.get_flop_counts().get("Global", {})
@@ -163,13 +166,7 @@ def _no_lse(t: _Tiled) -> str:
 
 def _no_right_lse(t: _Tiled) -> str:
     "Why its gradient cannot be judged."
-    if _no_lse(t):
-        return _no_lse(t)
-    try:
-        _right_lse(t)
-    except Broken:
-        return "the log-sum-exp itself is wrong"
-    return ""
+    return _no_lse(t) or ("the log-sum-exp itself is wrong" if outcome(lambda: _right_lse(t)) else "")
 
 # %% ../../nbs/checks/flash.ipynb #table
 _RELATIONS = (
