@@ -58,7 +58,7 @@ class _Tiled:
     @cached_property
     def operations(self) -> int:
         "How many it takes for 96 words: many, where tiles are small."
-        with _Operations() as seen:
+        with _Operations() as seen:  # type: ignore[no-untyped-call]
             self(*_drawn(96))
         return seen.count
 
