@@ -15,7 +15,7 @@ from ..stages import Bug, Work, bugs_of, signs
 from ...softmax import masked_softmax
 
 # %% auto #0
-__all__ = ['LSE', 'FLASH_SIGNS', 'blocks']
+__all__ = ['blocks']
 
 # %% ../../../nbs/checks/bugs/flash_attention.ipynb #blocks-fns
 def _finite(w: Work) -> Tensor:
