@@ -391,6 +391,78 @@ class Flash(torch.autograd.Function):
         return ds @ k, ds.mT @ q, p.mT @ grad
 
 
+def tile_by_tile(causal=False, tile=16):
+    "What `check_flash` is given: with its log-sum-exp, its own backward, and no tile in the future."
+    def build(c):
+        return lambda q, k, v: c.apply(q, k, v, causal, tile)
+    return build
+
+
+@right("flash", "tile by tile", build=tile_by_tile())
+@right("flash", "tile by tile, causal", build=tile_by_tile(causal=True), causal="lower-right")
+@right("flash", "tile by tile, in large tiles", build=tile_by_tile(tile=1024))
+@right("flash", "tile by tile, in tiles of three", build=tile_by_tile(tile=3))
+class TileByTile(torch.autograd.Function):
+    @staticmethod
+    def scores(q, k, first, start, causal):
+        s = q @ k.mT * q.shape[-1] ** -0.5
+        if causal:
+            rows, cols = first + torch.arange(s.shape[-2]), start + torch.arange(s.shape[-1])
+            s = s.masked_fill(cols > rows[:, None], float("-inf"))
+        return s
+
+    @staticmethod
+    def tiles(n_q, n_k, causal, tile):
+        for i in range(0, n_q, tile):
+            starts = range(0, n_k, tile)
+            yield i, [j for j in starts if not causal or j <= i + tile - 1 + n_k - n_q]
+
+    @staticmethod
+    def forward(ctx, q, k, v, causal, tile):
+        kind, (q, k, v) = q.dtype, (t.to(torch.promote_types(t.dtype, torch.float32)) for t in (q, k, v))
+        n_q, n_k = q.shape[-2], k.shape[-2]
+        out, lse = q.new_zeros(*q.shape[:-1], v.shape[-1]), q.new_full(q.shape[:-1], float("-inf"))
+        for i, starts in TileByTile.tiles(n_q, n_k, causal, tile):
+            qi = q[..., i:i + tile, :]
+            top = q.new_full((*qi.shape[:-1], 1), -1e30)
+            total, acc = torch.zeros_like(top), q.new_zeros(*qi.shape[:-1], v.shape[-1])
+            for j in starts:
+                s = TileByTile.scores(qi, k[..., j:j + tile, :], i + n_k - n_q, j, causal)
+                new_top = torch.maximum(top, s.amax(-1, keepdim=True))
+                p, fix = (s - new_top).exp(), (top - new_top).exp()
+                total = total * fix + p.sum(-1, keepdim=True)
+                acc = acc * fix + p @ v[..., j:j + tile, :]
+                top = new_top
+            out[..., i:i + tile, :] = acc / total.masked_fill(total == 0, 1)
+            lse[..., i:i + tile] = (top + total.log()).squeeze(-1)
+        ctx.save_for_backward(q, k, v, out, lse)
+        ctx.how = causal, tile, kind
+        return out.to(kind), lse
+
+    @staticmethod
+    def backward(ctx, grad, grad_lse):
+        (q, k, v, out, lse), (causal, tile, kind) = ctx.saved_tensors, ctx.how
+        grad, scale = grad.to(q.dtype), q.shape[-1] ** -0.5
+        dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        pull = (grad * out).sum(-1, keepdim=True) - grad_lse[..., None]
+        norm = lse.masked_fill(lse == float("-inf"), float("inf"))[..., None]
+        for i, starts in TileByTile.tiles(q.shape[-2], k.shape[-2], causal, tile):
+            for j in starts:
+                a, b = slice(i, i + tile), slice(j, j + tile)
+                s = TileByTile.scores(q[..., a, :], k[..., b, :], i + k.shape[-2] - q.shape[-2], j, causal)
+                p = (s - norm[..., a, :]).exp()
+                ds = p * (grad[..., a, :] @ v[..., b, :].mT - pull[..., a, :]) * scale
+                dq[..., a, :] += ds @ k[..., b, :]
+                dk[..., b, :] += ds.mT @ q[..., a, :]
+                dv[..., b, :] += p.mT @ grad[..., a, :]
+        return dq.to(kind), dk.to(kind), dv.to(kind), None, None
+
+
+right("flash", "package: flash_attention")("flash_attention.flash_attention")
+right("flash", "package: flash_attention with its log-sum-exp, causal", build=lambda f: partial(f, causal=True, return_lse=True, block_size=64), causal="lower-right")("flash_attention.flash_attention")
+right("flash", "PyTorch's fused kernel", mask=False)(lambda q, k, v: F.scaled_dot_product_attention(q, k, v))
+
+
 @right("attention")
 def mask_by_keyword_only(q, k, v, *, mask=None):
     s = torch.einsum("bhid,bhjd->bhij", q, k) / q.shape[-1] ** 0.5

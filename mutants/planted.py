@@ -1,4 +1,7 @@
 """Classic bugs, each the smallest edit of something correct, and the code that a check should name it by."""
+from functools import partial
+from types import SimpleNamespace
+
 from mutants import correct
 from mutants.zoo import Register, bred_from
 
@@ -159,6 +162,35 @@ bug(T, "weights made of .data", (LAST, "torch.softmax(scores.data, dim=-1)"), "g
 bug("package: scaled_dot_product_attention", "the values are detached", ("F.dropout(weights, dropout_p) @ v", "F.dropout(weights, dropout_p) @ v.detach()"), "grad.unreached")
 bug("flash with its own backward", "the scale is missing in the backward", ("(grad * out).sum(-1, keepdim=True)) * scale", "(grad * out).sum(-1, keepdim=True))"), "grad.wrong")
 bug("flash with its own backward", "the sum is missing in the backward", (" - (grad * out).sum(-1, keepdim=True)", ""), "grad.wrong")
+
+# Attention in tiles, with its log-sum-exp
+THREE, TILED, TILED_CAUSAL = "tile by tile, in tiles of three", "tile by tile", "tile by tile, causal"
+PULL, LSE = "(grad * out).sum(-1, keepdim=True) - grad_lse[..., None]", "return out.to(kind), lse"
+bug(THREE, "no scale", [("s = q @ k.mT * q.shape[-1] ** -0.5", "s = q @ k.mT"), ("grad.to(q.dtype), q.shape[-1] ** -0.5", "grad.to(q.dtype), 1.0")],
+    "scale.missing")
+bug(THREE, "the context is not rescaled", ("acc = acc * fix + p", "acc = acc + p"), "blocks.context")
+bug(THREE, "the sum is not rescaled", ("total = total * fix + p.sum", "total = total + p.sum"), "blocks.sum")
+bug(THREE, "no running maximum", ("torch.maximum(top, s.amax(-1, keepdim=True))", "s.amax(-1, keepdim=True)"), "blocks.no_running_maximum")
+bug(THREE, "the last keys are forgotten", ("starts = range(0, n_k, tile)", "starts = range(0, n_k - tile + 1, tile)"), "mask.drops_last_key")
+bug(TILED, "the last keys are forgotten", ("starts = range(0, n_k, tile)", "starts = range(0, max(n_k - tile + 1, 1), tile)"), "blocks.cut_tail")
+bug(TILED, "the row's sum is missing in the backward", (PULL, "-grad_lse[..., None]"), "grad.wrong")
+bug(TILED, "no scale in the backward", ("- pull[..., a, :]) * scale", "- pull[..., a, :])"), "grad.wrong")
+bug(TILED, "weights of the backward are not divided by their sum", ("s - norm[..., a, :]", "s - s.amax(-1, keepdim=True)"), "grad.wrong")
+bug(TILED, "the log-sum-exp's gradient is forgotten", (PULL, "(grad * out).sum(-1, keepdim=True)"), "lse.gradient")
+bug(TILED, "the log-sum-exp's gradient is added", (PULL, PULL.replace(" - ", " + ")), "lse.gradient")
+bug(TILED, "the log-sum-exp to base 2", (LSE, "return out.to(kind), lse / math.log(2)"), "lse.base_two")
+bug(TILED, "the sum in place of its logarithm", (LSE, "return out.to(kind), lse.exp()"), "lse.no_log")
+bug(TILED, "minus the log-sum-exp", (LSE, "return out.to(kind), -lse"), "lse.sign")
+bug(TILED, "the log-mean-exp", (LSE, "return out.to(kind), lse - math.log(n_k)"), "lse.mean")
+bug(TILED, "the log-sum-exp without scale", (LSE, "return out.to(kind), (q @ k.mT).logsumexp(-1)"), "lse.unscaled")
+bug(TILED, "the log-sum-exp without its maximum", (LSE, "return out.to(kind), lse - (q @ k.mT * q.shape[-1] ** -0.5).amax(-1)"), "lse.no_maximum")
+bug(TILED, "the largest score for the log-sum-exp", (LSE, "return out.to(kind), (q @ k.mT * q.shape[-1] ** -0.5).amax(-1)"), "lse.maximum")
+misuse(TILED, "everything in one tile", "flash.matrix", build=correct.tile_by_tile(tile=10**6))
+misuse(TILED, "autograd keeps the tiles", "flash.matrix_backward",
+       build=lambda c: lambda q, k, v: c.forward(SimpleNamespace(save_for_backward=lambda *kept: None), q, k, v, False, 16))
+bug(TILED_CAUSAL, "the future is computed and thrown away", ("if not causal or j <= i + tile - 1 + n_k - n_q", "if True"), "flash.not_skipped")
+misuse("package: flash_attention", "in one tile", "flash.matrix", build=lambda f: partial(f, block_size=10**6))
+
 bug("a fourth argument that is no mask", "dropout cannot be switched off", ("F.dropout(torch.softmax(q @ k.mT * scale, -1), dropout_p)",
     "F.dropout(torch.softmax(q @ k.mT * scale, -1), 0.1)"), "state.chance")
 bug("module with dropout, in eval", "dropout stays on in eval", ("self.dropout(self.attention_weights)", "F.dropout(self.attention_weights, 0.3)"),

@@ -13,9 +13,9 @@ import torch
 
 from attention_nb.checks.bugs import CATALOGUE
 
-CHECKS = ("attention", "self_attention", "multi_head", "softmax", "masked_softmax", "positions", "cache")
+CHECKS = ("attention", "flash", "self_attention", "multi_head", "softmax", "masked_softmax", "positions", "cache")
 PACKAGE = ("softmax", "naive_attention", "masks", "self_attention", "multi_head_attention", "positions", "grouped_heads",
-           "kv_cache", "local_attention")  # what may be edited
+           "flash_attention", "kv_cache", "local_attention")  # what may be edited
 
 
 @dataclass(frozen=True)

@@ -41,5 +41,8 @@ QUESTIONS = {
     "rows of different lengths": "09_kv_cache.html#rows-of-different-lengths",
     "how many bytes": "09_kv_cache.html#how-many-bytes",
     "PagedCache": "09_kv_cache.html#attention_nb.kv_cache.PagedCache",
+    "flash attention": "08_flash_attention.html",
+    "online softmax": "08_flash_attention.html#one-row-two-numbers",
+    "merge partials": "08_flash_attention.html#two-parts-become-one",
     "check my own attention": "checks/index.html",
 }

@@ -4,6 +4,7 @@ import torch
 from attention_nb.embeddings import Vocab, one_hot
 from attention_nb.figures.attend import small_world
 from attention_nb.local_attention import block_mask, document_mask, sink_mask, window_mask
+from attention_nb.flash_attention import online_softmax
 from attention_nb.masks import causal_mask, padding_mask
 from attention_nb.multi_head_attention import share_heads, split_heads
 from attention_nb.kv_cache import KVCache
@@ -456,3 +457,53 @@ def test_cache_steps_make_what_the_layer_makes(visit):
     slider.press("Home")
     figure.get_by_role("button", name="Play").click()
     assert state(figure)["step"] == n - 1
+def test_tiles_keep_what_online_softmax_keeps(visit):
+    "Every row after every tile, of every size, with the future and without it; by the slider's keys, by buttons, by Play."
+    figure = drawing(visit, "figures/tiles.html", "tiles", reduced_motion="reduce")
+    scores = torch.tensor([
+        [1.0, 0, 0, 0, 1, 0, 0, 0], [0, 2, 1, 0, 0, 1, 0, 3], [0, 2, 1, 0, 0, 4, 0, 1], [0, 0, 1, 1, 0, 2, 0, 0],
+        [1, 0, 0, 0, 1, 2, 0, 0], [0, 1, 3, 2, 1, 1, 0, 0], [0, 0, 2, 0, 0, 0, 1, 2], [0, 5, 1, 0, 0, 1, 0, 2]])
+    values = torch.tensor([0.0, 8, 2, 0, 0, 4, 0, 6])
+    tile, row = (figure.get_by_role("slider", name=name) for name in ("Tile", "Row"))
+
+    def check() -> dict:
+        now = state(figure)
+        i, size = now["row"], now["size"]
+        done = [b for a, b in now["tiles"][: now["step"]] if a <= i < a + size]
+        keys = [j for b in done for j in range(b, min(b + size, 8)) if not now["causal"] or j <= i]
+        if keys:
+            top, total = online_softmax(scores[i, keys], size)
+            assert_close(numbers([now["top"], now["total"]]), torch.stack([top, total]), **EXACT)
+            assert_close(numbers([now["context"]])[0], scores[i, keys].softmax(-1) @ values[keys], **EXACT)
+        return now
+
+    assert check()["tiles"][:2] == [[0, 0], [0, 2]] and state(figure)["row"] == 2
+    for number, size in enumerate([1, 2, 4]):
+        figure.get_by_role("radiogroup", name="Tile of").get_by_role("radio").nth(number).check(force=True)
+        assert state(figure)["size"] == size and state(figure)["step"] == 0
+        for causal in (False, True):
+            if causal:
+                figure.get_by_role("button", name="no future").press("Enter")
+            count = 8 // size
+            assert len(state(figure)["tiles"]) == (count * (count + 1) // 2 if causal else count**2)
+            assert len(state(figure)["tiles"]) + state(figure)["skipped"] == count**2
+            for step in range(1, min(len(state(figure)["tiles"]), 16) + 1):
+                tile.press("ArrowRight")
+                assert check()["step"] == step
+            tile.press("End")
+            for _ in range(3):
+                row.press("ArrowRight")
+                check()
+            assert "Done" in figure.locator("output").inner_text()
+            row.press("Home")
+        figure.get_by_role("button", name="no future").press("Enter")
+    row.press("ArrowRight")
+    row.press("ArrowRight")
+    tile.press("Home")
+    for _ in range(2):
+        tile.press("ArrowRight")
+    assert "multiplied by 0.14" in figure.locator("output").inner_text()
+    assert_close(numbers([state(figure)["total"]])[0], online_softmax(scores[2])[1], **EXACT)
+    figure.get_by_role("button", name="Play").click()
+    figure.page.wait_for_function("() => { const now = document.querySelector('[data-drawing=tiles]').state(); return now.step === now.tiles.length }")
+    check()

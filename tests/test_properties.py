@@ -1116,6 +1116,41 @@ def right_read(self, seqs):
 def right_bytes(numbers, n_layers, n=1, bits=16, window=None):
     whole(numbers, n_layers, n, bits, *([] if window is None else [window]))
     return math.ceil(numbers * n_layers * min(n, n if window is None else window) * bits / 8)
+def right_online(scores, block_size=1):
+    whole(block_size)
+    refuse(isinstance(scores, Tensor) and scores.is_floating_point() and scores.ndim > 0)
+    top = scores.detach().amax(-1)
+    return top, (scores - top[..., None]).exp().sum(-1)
+
+
+@st.composite
+def partials(draw):
+    shape = draw(st.lists(sizes, min_size=2, max_size=4))
+    return {"parts": [(draw(floats(shape)), draw(floats(shape[:-1]))) for _ in range(draw(sizes))]}
+
+
+def right_merged(parts):
+    refuse(len(parts) > 0)
+    contexts, lses = (torch.stack([part[i].double() for part in parts]) for i in (0, 1))
+    refuse(contexts.shape[:-1] == lses.shape and all(t.is_floating_point() for part in parts for t in part))
+    return (lses.softmax(0)[..., None] * contexts).sum(0), lses.logsumexp(0)
+
+
+def right_flash(q, k, v, mask=None, causal=False, window=None, scale=None, block_size=256):
+    whole(block_size, 1 if window is None else window)
+    refuse(isinstance(causal, bool) and q.dtype == k.dtype == v.dtype == torch.float64)
+    if q.ndim > 2 and k.shape[-3] != q.shape[-3]:
+        refuse(q.shape[-3] % k.shape[-3] == 0)
+        k, v = (t.repeat_interleave(q.shape[-3] // t.shape[-3], -3) for t in (k, v))
+    n_q, n_k = q.shape[-2], k.shape[-2]
+    place = torch.tensor([[j - n_k - (i - n_q) for j in range(n_k)] for i in range(n_q)])
+    seen = torch.ones(n_q, n_k, dtype=torch.bool) if not (causal or window) else place <= 0
+    seen = seen if window is None else seen & (place > -window)
+    refuse(mask is None or mask.dtype == torch.bool)
+    seen = seen if mask is None else seen & mask
+    scale = 1 / math.sqrt(q.shape[-1]) if scale is None else number_in(scale)
+    s = torch.einsum("...id,...jd->...ij", q, k) * scale
+    return torch.einsum("...ij,...jd->...id", right_softmax(s, -1, seen.expand(s.shape)), v)
 
 
 sizes_or_none = st.none() | sizes
@@ -1236,6 +1271,11 @@ CASES = {
                                               deepseek_layers(), right_deepseek),
     "flash_attention_shares": Case(nb.flash_attention_shares, args(x=dtypes.flatmap(lambda t: floats((2, 3), t))),
                           lambda x: F.normalize(x, p=1, dim=-1), "x", finite=True),
+    "online_softmax": Case(nb.online_softmax, scores(dim=False, spread=(1.0, 0.0, 1e4)).map(renamed(x="scores")).flatmap(
+        lambda a: sizes.map(lambda n: a | {"block_size": n})), right_online, "scores", finite=True, widens=True),
+    "merge_partials": Case(nb.merge_partials, partials(), right_merged, finite=True),
+    "flash_attention": Case(nb.flash_attention, qkv(scale=scales, causal=st.booleans(), block_size=sizes, window=sizes_or_none), right_flash, "q", finite=True, widens=True, also={
+        "q": "n_heads|n_kv_heads", "k": "n_heads|n_kv_heads"}),
     "kv_cache_shares": Case(nb.kv_cache_shares, args(x=dtypes.flatmap(lambda t: floats((2, 3), t))),
                           lambda x: F.normalize(x, p=1, dim=-1), "x", finite=True),
     "window_mask": Case(nb.window_mask, args(n_q=sizes, n_k=sizes, window=sizes, device=st.sampled_from([None, "cpu"])),
@@ -1393,6 +1433,8 @@ def test_sixteen_bits_are_widened(name, dtype):
     x, q, k, v = (torch.randn(shape, generator=rng).mul(3).to(dtype) for shape in ((2, 37, 41), (2, 37, 11), (2, 41, 11), (2, 41, 13)))
     a = {"x": x, "scores": x, "q": q, "k": k, "v": v, "scale": 0.3, "dim": -1, "mask": x > -3, "cap": 5.0,
          "sinks": torch.tensor([0.3, -1.0]).to(dtype)}
+    x, q, k, v = (torch.randn(shape, generator=rng).mul(3).to(dtype) for shape in ((37, 41), (37, 11), (41, 11), (41, 13)))
+    a = {"x": x, "scores": x, "q": q, "k": k, "v": v, "scale": 0.3, "dim": -1, "mask": x > -3, "block_size": 16}
     a = {n: value for n, value in a.items() if n in parameters(name)}
     same(CASES[name].fn(**a), CASES[name].want(**{n: in_double(value) for n, value in a.items()}), dtype, CASES[name])
 

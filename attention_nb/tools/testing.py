@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
+from weakref import finalize
 
 import torch
 from torch import Tensor
 from torch.testing import assert_close
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 # %% auto #0
-__all__ = ['as_lists', 'assert_printed', 'assert_raises', 'assert_same_grads', 'random_qkv']
+__all__ = ['as_lists', 'assert_printed', 'assert_raises', 'assert_same_grads', 'random_qkv', 'Allocated', 'allocated']
 
 # %% ../../nbs/tools/testing.ipynb #printed-fn
 def as_lists(
@@ -90,3 +93,51 @@ def random_qkv(
     shapes = (b, h, n_q, d_k), (b, h, n_k, d_k), (b, h, n_k, d_v)
     q, k, v = (torch.randn(s, generator=rng).to(dtype) for s in shapes)
     return q, k, v
+
+# %% ../../nbs/tools/testing.ipynb #allocations-class
+class Allocated(NamedTuple):
+    "Memory that a call took beside its inputs."
+
+    peak: int  # bytes, all that was held at once, at the highest
+    largest: int  # numbers of the largest tensor that was made
+
+
+class _Watch(TorchDispatchMode):
+    "Count the bytes of every tensor that an operation makes, until it is freed."
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.known: set[int] = set()
+        self.live = self.peak = self.largest = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        for t in tree_leaves((args, kwargs)):
+            self.see(t, given=True)
+        out = func(*args, **(kwargs or {}))
+        for t in tree_leaves(out):
+            self.see(t)
+        return out
+
+    def see(self, t: Any, given: bool = False) -> None:
+        "A tensor, or anything else; views of what is known take no memory."
+        if not isinstance(t, Tensor) or (storage := t.untyped_storage())._cdata in self.known:
+            return
+        size = 0 if given else storage.nbytes()
+        self.known.add(storage._cdata)
+        self.live += size
+        self.peak, self.largest = max(self.peak, self.live), max(self.largest, size // t.element_size())
+        finalize(storage, self.freed, storage._cdata, size).atexit = False
+
+    def freed(self, key: int, size: int) -> None:
+        self.known.discard(key)
+        self.live -= size
+
+
+def allocated(
+    f: Callable[..., Any],  # what to call
+    *inputs: Any,  # its arguments; their memory is not counted
+) -> Allocated:  # the same numbers on every machine: nothing is measured by a clock or by the system
+    "Call a function, and tell what memory its operations took."
+    with _Watch() as watch:
+        f(*inputs)
+    return Allocated(watch.peak, watch.largest)

@@ -113,3 +113,38 @@ BLOCK_SIGNS: list[Bug] = signs({
         "with many keys the mask is wrong: blocks of keys do not get their own columns of it, or it has a fixed"
         " length: in blocks of {size}, each takes the mask's first columns, not its own"),
 })
+
+# %% ../../../nbs/checks/bugs/flash_attention.ipynb #lse-table
+LSE: dict[str, tuple[str, Callable[[Tensor, float], Tensor]]] = {  # code → sentence, and what scores and their scale give
+    "lse.no_maximum": (
+        "the log-sum-exp is only the logarithm of the running sum: add the running maximum, which was subtracted",
+        lambda s, scale: s.logsumexp(-1) - s.amax(-1)),
+    "lse.maximum": ("in the place of the log-sum-exp it returns the largest score", lambda s, scale: s.amax(-1)),
+    "lse.total": (
+        "in the place of the log-sum-exp it returns the running sum", lambda s, scale: (s - s.amax(-1, True)).exp().sum(-1)),
+    "lse.no_log": (
+        "in the place of the log-sum-exp it returns the sum of exponentials: take the logarithm",
+        lambda s, scale: s.exp().sum(-1)),
+    "lse.base_two": (
+        "the log-sum-exp is a logarithm to base 2, as exp2 leaves it: multiply it by ln 2",
+        lambda s, scale: s.logsumexp(-1) / 0.6931471805599453),
+    "lse.unscaled": (
+        "the log-sum-exp is that of scores which are not scaled", lambda s, scale: (s / scale).logsumexp(-1)),
+    "lse.sign": ("the log-sum-exp has the wrong sign", lambda s, scale: -s.logsumexp(-1)),
+    "lse.mean": (
+        "the logarithm is of the mean of exponentials, not of their sum",
+        lambda s, scale: s.logsumexp(-1) - s.isfinite().sum(-1).log()),
+}
+FLASH_SIGNS: list[Bug] = signs({code: says for code, (says, _) in LSE.items()} | {
+    "lse.unknown": "the log-sum-exp that it returns is wrong, in no way that is known",
+    "lse.gradient": (
+        "the gradient that arrives at the log-sum-exp is lost or wrong: in the backward it is taken off the row's sum,"
+        " gradient · context - gradient of the log-sum-exp"),
+    "flash.matrix": (
+        "it holds something as large as the matrix of scores: a full softmax in disguise, or a mask of n × n"),
+    "flash.matrix_backward": (
+        "the gradient needs memory as large as the matrix of scores: autograd keeps every tile, where a backward of"
+        " its own would work tiles out again"),
+    "flash.not_skipped": (
+        "tiles that lie wholly in the future are computed and thrown away: half of the work"),
+})
