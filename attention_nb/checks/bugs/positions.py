@@ -16,7 +16,7 @@ from ..stages import Bug, Step, bugs_of, signs
 from ...positions import alibi_slopes, rotary_angles
 
 # %% auto #0
-__all__ = ['WAYS', 'BASE', 'MIXED', 'ALIBI', 'BIAS_SIGNS', 'turn_pairs', 'mixed', 'rotary_bugs']
+__all__ = ['turn_pairs', 'mixed', 'rotary_bugs']
 
 # %% ../../../nbs/checks/bugs/positions.ipynb #angles-table
 _Right = Callable[[Tensor], Tensor]
@@ -100,7 +100,7 @@ WAYS: dict[str, tuple[Callable[[Tensor], _Pair], Callable[[Tensor, Tensor], Tens
     "neighbours, laid out as halves": (_neighbours, _joined),
 }
 
-
+# %% ../../../nbs/checks/bugs/positions.ipynb #turn-pairs
 def turn_pairs(
     way: str,  # one of WAYS
     f: Callable[[Tensor, Tensor, Tensor, Tensor], Any] = lambda a, b, c, s: (a * c - b * s, a * s + b * c),  # numbers of a pair, cosine, sine → the two turned
@@ -124,12 +124,12 @@ def mixed(
 
     return step
 
-# %% ../../../nbs/checks/bugs/positions.ipynb #rotary-bugs
+# %% ../../../nbs/checks/bugs/positions.ipynb #rotary-consts
 BASE = Bug("rotary.base", "its angles are made with the base {found}, not {base}")
 MIXED = Bug("rotary.mixed", "pairs are taken one way, and their angles are repeated for the other (repeat_interleave and cat)")
 _BASES = (100.0, 500.0, 1000.0, 10_000.0, 50_000.0, 100_000.0, 500_000.0, 1_000_000.0)
 
-
+# %% ../../../nbs/checks/bugs/positions.ipynb #rotary-bugs
 def rotary_bugs(
     d_head: int,  # width of the rows
     base: float = 10000.0,  # the right one
