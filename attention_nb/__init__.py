@@ -10,11 +10,11 @@ __all__ = ['Vocab', 'journey', 'number_corpus', 'one_hot', 'one_hot_vectors', 's
            'MultiHeadAttention', 'fused_attention', 'merge_heads', 'share_heads', 'split_heads', 'AlibiPositions',
            'LearnedPositions', 'RelativePositions', 'RotaryEmbedding', 'alibi_bias', 'alibi_slopes', 'convert_pairing',
            'relative_buckets', 'rotary_angles', 'rotate', 'sinusoidal_positions', 'LatentAttention', 'capped_attention',
-           'rms_norm', 'sink_attention', 'sink_softmax', 'soft_cap', 'to_grouped', 'flash_attention_shares', 'KVCache',
-           'PagedCache', 'RollingCache', 'cache_bytes', 'block_mask', 'document_mask', 'feature_map',
-           'linear_attention', 'local_attention', 'recurrent_attention', 'sink_mask', 'window_mask', 'check_agrees',
-           'check_attention', 'check_cache', 'check_masked_softmax', 'check_multi_head', 'check_positions',
-           'check_self_attention', 'check_softmax', 'CheckFailed', 'Misused']
+           'rms_norm', 'sink_attention', 'sink_softmax', 'soft_cap', 'to_grouped', 'flash_attention', 'merge_partials',
+           'online_softmax', 'KVCache', 'PagedCache', 'RollingCache', 'cache_bytes', 'block_mask', 'document_mask',
+           'feature_map', 'linear_attention', 'local_attention', 'recurrent_attention', 'sink_mask', 'window_mask',
+           'check_agrees', 'check_attention', 'check_cache', 'check_flash', 'check_masked_softmax', 'check_multi_head',
+           'check_positions', 'check_self_attention', 'check_softmax', 'CheckFailed', 'Misused']
 
 # %% ../nbs/lookup/api.ipynb #imports
 from .embeddings import (
@@ -34,14 +34,14 @@ from .positions import (
     relative_buckets, rotary_angles, rotate, sinusoidal_positions)
 from .grouped_heads import (
     LatentAttention, capped_attention, rms_norm, sink_attention, sink_softmax, soft_cap, to_grouped)
-from .flash_attention import flash_attention_shares
+from .flash_attention import flash_attention, merge_partials, online_softmax
 from .kv_cache import KVCache, PagedCache, RollingCache, cache_bytes
 from attention_nb.local_attention import (
     block_mask, document_mask, feature_map, linear_attention, local_attention, recurrent_attention,
     sink_mask, window_mask)
-from attention_nb.checks import (
-    check_agrees, check_attention, check_cache, check_masked_softmax, check_multi_head, check_positions, check_self_attention,
-    check_softmax)
+from .checks import (
+    check_agrees, check_attention, check_cache, check_flash, check_masked_softmax, check_multi_head, check_positions,
+    check_self_attention, check_softmax)
 from .checks.reports import CheckFailed, Misused
 
 __version__ = "0.1.0"
@@ -58,9 +58,9 @@ _all_ = [
     "LearnedPositions", "RelativePositions", "RotaryEmbedding", "alibi_bias", "alibi_slopes",
     "convert_pairing", "relative_buckets", "rotary_angles", "rotate", "sinusoidal_positions",
     "LatentAttention", "capped_attention", "rms_norm", "sink_attention", "sink_softmax", "soft_cap",
-    "to_grouped", "flash_attention_shares", "KVCache", "PagedCache", "RollingCache", "cache_bytes",
-    "block_mask", "document_mask", "feature_map", "linear_attention", "local_attention",
-    "recurrent_attention", "sink_mask", "window_mask", "check_agrees", "check_attention",
-    "check_cache", "check_masked_softmax", "check_multi_head", "check_positions",
-    "check_self_attention", "check_softmax", "CheckFailed", "Misused",
+    "to_grouped", "flash_attention", "merge_partials", "online_softmax", "KVCache", "PagedCache",
+    "RollingCache", "cache_bytes", "block_mask", "document_mask", "feature_map", "linear_attention",
+    "local_attention", "recurrent_attention", "sink_mask", "window_mask", "check_agrees",
+    "check_attention", "check_cache", "check_flash", "check_masked_softmax", "check_multi_head",
+    "check_positions", "check_self_attention", "check_softmax", "CheckFailed", "Misused",
 ]

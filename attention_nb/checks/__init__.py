@@ -17,6 +17,7 @@ from torch import Tensor
 from .agreement import agreement_properties
 from .bugs.local_attention import Sight
 from .caches import Writer, cache_properties
+from .flash import flash_properties
 from .functions import attention_properties
 from ..kv_cache import KVCache
 from ..multi_head_attention import MultiHeadAttention
@@ -28,8 +29,8 @@ from ..positions import RotaryEmbedding
 from .softmax import masked_softmax_properties, softmax_properties
 
 # %% auto #0
-__all__ = ['check_attention', 'check_self_attention', 'check_multi_head', 'check_softmax', 'check_masked_softmax', 'check_cache',
-           'check_positions', 'check_agrees']
+__all__ = ['check_attention', 'check_flash', 'check_self_attention', 'check_multi_head', 'check_softmax', 'check_masked_softmax',
+           'check_cache', 'check_positions', 'check_agrees']
 
 # %% ../../nbs/checks/index.ipynb #helpers
 _Call = Callable[[Any, Tensor], Any]
@@ -171,6 +172,18 @@ def check_attention(
     sight = _sight(causal, window, sinks, documents)
     properties = lambda: attention_properties(fn, causal, mask, scale, sight)
     return _run(f"check_attention({name_of(fn)})", properties)
+
+# %% ../../nbs/checks/index.ipynb #flash-fn
+def check_flash(
+    fn: Callable[..., Any],  # fn(q, k, v) or fn(q, k, v, mask), over (b, h, n, d) → context, or (context, log-sum-exp)
+    causal: bool | str = False,  # hides the future? if n_q ≠ n_k: "lower-right", "upper-left"
+    mask: str | bool | None = None,  # "allowed" (True = may attend), "blocked", "bias"; False: none
+    scale: float | None = None,  # what it multiplies scores with; default 1 / √d_k
+) -> Report:  # raises CheckFailed if a property does not hold
+    "Check attention in tiles: what every attention must do, without its matrix."
+    _callable("fn", fn, "a function of q, k and v", 3, more=0)
+    _options(causal, mask, scale)
+    return _run(f"check_flash({name_of(fn)})", lambda: flash_properties(fn, causal, mask, scale))
 
 # %% ../../nbs/checks/index.ipynb #layer-fns
 def check_self_attention(

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from .code import CODE_SIGNS
-from .flash_attention import BLOCK_SIGNS, blocks
+from .flash_attention import BLOCK_SIGNS, FLASH_SIGNS, blocks
 from .grouped_heads import GROUPED_ALL
 from .kv_cache import CACHE_SIGNS
 from .layers import LAYER_ALL
@@ -28,8 +28,8 @@ CATALOGUE: dict[str, Bug] = {
     bug.code: bug
     for bug in [
         *ATTENTION, *NORMS, *BIAS, *PLAIN, OTHER_DIM, EPSILON, ROUNDED, *blocks(2),
-        *sight_bugs(Sight(3, 2, 4)), *SOFTMAX_SIGNS, *MASK_SIGNS, *BLOCK_SIGNS, *ATTENTION_SIGNS, *CODE_SIGNS, *RESULT_SIGNS, *LAYER_ALL,
-        *GROUPED_ALL, *CACHE_SIGNS,
+        *sight_bugs(Sight(3, 2, 4)), *SOFTMAX_SIGNS, *MASK_SIGNS, *BLOCK_SIGNS, *FLASH_SIGNS, *ATTENTION_SIGNS, *CODE_SIGNS,
+        *RESULT_SIGNS, *LAYER_ALL, *GROUPED_ALL, *CACHE_SIGNS,
         *rotary_bugs(8), BASE, *ROTARY_SIGNS, *ALIBI, *BIAS_SIGNS,
     ]
 }
