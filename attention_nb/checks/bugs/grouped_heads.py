@@ -17,7 +17,7 @@ from ...grouped_heads import sink_softmax, soft_cap
 from ...softmax import masked_softmax
 
 # %% auto #0
-__all__ = ['AFTER_SPLIT', 'AFTER_SCORE', 'GROUPED_ALL', 'norming', 'capping', 'sinking']
+__all__ = ['norming', 'capping', 'sinking']
 
 # %% ../../../nbs/checks/bugs/grouped_heads.ipynb #groups-table
 def _taken(which: Callable[[int, int, int], int]) -> Callable[[Tensor, int], Tensor]:
@@ -66,7 +66,7 @@ def _with_sum(w: Work, more: Tensor) -> Tensor:
     e = w.scores.exp() * w.allowed
     return e / (e.sum(-1, keepdim=True) + more)
 
-
+# %% ../../../nbs/checks/bugs/grouped_heads.ipynb #own-makers
 def norming(
     norm_q: Callable[[Tensor], Tensor],  # what brings queries to one length
     norm_k: Callable[[Tensor], Tensor],  # and keys
@@ -95,6 +95,6 @@ def sinking(
 
     return step(lambda w, sinks: sink_softmax(w.scores, sinks, w.allowed)), bugs_of("weigh", step, _SINKS)
 
-
+# %% ../../../nbs/checks/bugs/grouped_heads.ipynb #own-all
 _SAME: Any = torch.nn.Identity()
 GROUPED_ALL: list[Bug] = [*GROUPS, *norming(_SAME, _SAME)[1], *capping(1.0)[1], *sinking(torch.zeros(1))[1]]
