@@ -1,0 +1,80 @@
+(() => {
+// A text written word by word: what each step makes, what it reads from the cache, and whom the newest word looks at.
+function draw({ view, data, el, set, dot, softmax, mix, number, said, say, choices, button, slider, tween, expose }) {
+  const { words, q, k, v } = data, n = words.length, all = [...words.keys()];
+  const kinds = [["query", "var(--q)"], ["key", "var(--k)"], ["value", "var(--v)"]];
+  let t = Math.min(3, n - 1), cached = true, run = 0;
+
+  // ---- What a step does: for each word and kind "made", "kept" or nothing ----
+  const does = (i, kind, with_) => i > t ? "" : !with_ || i === t ? "made" : kind === "query" ? "" : "kept";
+  function look() {
+    const scores = k.slice(0, t + 1).map((key) => dot(q[t], key) / Math.sqrt(key.length));
+    const weights = softmax(scores);
+    return { weights, context: mix(weights, v.slice(0, t + 1)) };
+  }
+  const sofar = () => ({ with: t + 1, without: (t + 1) * (t + 2) / 2 });
+
+  // ---- The table ----
+  const narrow = "padding: 0; font-size: 13px; text-align: center";
+  const tops = all.map((i) => el("th", { scope: "col", style: narrow }, words[i]));
+  const cells = kinds.map(() => all.map(() => el("td", { style: "padding: 2px" })));
+  const looks = all.map(() => el("td", { style: "padding: 2px; vertical-align: bottom; height: 62px" }));
+  const side = (text) => el("th", { scope: "row", style: "padding: 0 4px 0 0; font-size: 13px; text-align: left" }, text);
+  const board = el("table", { "aria-label": "Each column is a word; made in this step, or kept from before", style: "margin: 0; width: 100%; max-width: 620px; table-layout: fixed" },
+    el("thead", {}, el("tr", {}, el("td", { style: "width: 50px; padding: 0" }), ...tops)),
+    el("tbody", {}, ...kinds.map(([name], r) => el("tr", {}, side(name), ...cells[r])), el("tr", {}, side("look"), ...looks)));
+  const box = (state, colour) => `height: 26px; line-height: 24px; box-sizing: border-box; border-radius: 4px; text-align: center; font-size: 13px; `
+    + (state === "made" ? `border: 2px solid ${colour}; background: color-mix(in srgb, ${colour} 35%, transparent); font-weight: 600`
+      : state === "kept" ? `border: 2px dashed ${colour}` : "border: 2px solid transparent");
+
+  // ---- How much was made so far ----
+  const most = n * (n + 1) / 2;
+  const tally = ["with", "without"].map((name) => ({ name, bar: el("span", { class: "moves" }), text: el("span", { style: "min-width: 1.6rem; font-weight: 600" }) }));
+  const total = el("div", { style: "display: grid; grid-template-columns: 6.6rem 1fr; gap: 3px 8px; align-items: center; max-width: 620px; margin-top: 0.4rem; font-size: 13px" },
+    el("span", { style: "grid-column: 1 / -1" }, "keys made so far"),
+    ...tally.flatMap(({ name, bar, text }) => [el("span", {}, `${name} a cache`), el("span", { style: "display: flex; align-items: center; gap: 6px" }, bar, text)]));
+
+  function show() {
+    const { weights } = look(), made = sofar();
+    all.forEach((i) => {
+      set(tops[i], { style: `${narrow}; ${i === t ? "font-weight: 700; box-shadow: inset 0 -3px 0 var(--q)" : i > t ? "opacity: 0.55; font-weight: 400" : "font-weight: 400"}` });
+      kinds.forEach(([name, colour], r) => {
+        const state = does(i, name, cached);
+        set(cells[r][i], {}, el("div", { style: box(state, colour) }, state === "made" ? "new" : state));
+      });
+      const share = i <= t ? weights[i] : 0;
+      set(looks[i], {}, ...(i > t ? [] : [el("div", { style: "font-size: 13px; text-align: center; line-height: 1.2" }, number(share)),
+        el("div", { style: `height: ${(40 * share).toFixed(1)}px; background: var(--w); border-radius: 2px` })]));
+    });
+    tally.forEach(({ name, bar, text }) => {
+      set(bar, { style: `display: inline-block; height: 12px; border-radius: 2px; background: var(--k); width: ${(85 * made[name] / most).toFixed(2)}%` });
+      text.textContent = made[name];
+    });
+    say(cached ? `“${words[t]}” makes one query, one key, one value, and reads ${t} old key${t === 1 ? "" : "s"} and value${t === 1 ? "" : "s"}.`
+      : `“${words[t]}” comes, and queries, keys and values of all ${t + 1} words are made${t ? " again" : ""}.`);
+  }
+
+  const pick = (step) => { t = step; run++; show(); };
+  const range = slider("Words written", { min: 1, max: n, step: 1, value: t + 1, input: (x) => pick(x - 1), text: (x) => number(x, 0) });
+  async function play() {
+    const mine = ++run, knob = range.querySelector("input");
+    for (t = 0; t < n; t++) {
+      knob.value = t + 1;
+      set(knob, { "aria-valuetext": String(t + 1) });
+      range.lastChild.textContent = t + 1;
+      show();
+      if (t === n - 1) return;
+      await tween(800, () => {});
+      if (mine !== run) return;  // somebody chose something meanwhile
+    }
+  }
+  set(said, { style: "min-height: 2.8em" });
+  view.append(
+    el("div", { class: "row", style: "margin-top: 0" }, button("Play", play), range, choices("Cache", ["with a cache", "without"], 0, (i) => { cached = i === 0; show(); })),
+    board, total, said);
+  show();
+  expose(() => ({ step: t, cached, made: kinds.map(([name]) => all.filter((i) => does(i, name, cached) === "made").length),
+    kept: kinds.map(([name]) => all.filter((i) => does(i, name, cached) === "kept").length), sofar: sofar(), ...look() }));
+}
+for (const figure of document.querySelectorAll("figure[data-drawing=cache_steps]")) draw(stage(figure));
+})();

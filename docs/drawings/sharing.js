@@ -1,0 +1,83 @@
+(() => {
+// Heads of queries above, heads of keys below, a line from each query to the keys it reads; and the bytes of a cache.
+function draw({ view, data, svg, set, el, said, say, slider, toggle, tween, expose, keep }) {
+  const { heads, options, bytes: perHead, full: most, what } = data, wide = view.clientWidth >= 600;
+  const width = wide ? 640 : 346, side = wide ? 40 : 30, top = 24, bottom = 150, gap = width / heads;
+  let n = data.kept, wrong = false, chosen = 0, run = 0;
+  const root = svg("svg", { width, height: 250, viewBox: `0 0 ${width} 250`, role: "group", style: "height: auto",
+    "aria-label": "Query heads, the key heads that they read, and the size of the cache" });
+  const text = (x, y, says, more = {}) => svg("text", { x, y, "text-anchor": "middle", "aria-hidden": true, ...more }, says);
+  const queryAt = (i) => gap * (i + 0.5), keyAt = (j, of = n) => (width / of) * (j + 0.5);
+  const right = (i, of = n) => Math.floor(i / (heads / of)), inTurn = (i, of = n) => i % of;
+  const reads = () => [...Array(heads).keys()].map((i) => (wrong ? inTurn : right)(i));
+  const lost = () => reads().map((j, i) => j !== right(i));
+
+  root.append(text(0, 14, "query heads", { "text-anchor": "start", style: "font-weight: 600" }));
+  const queries = [...Array(heads).keys()].map((i) => {
+    const x = queryAt(i), part = {
+      line: svg("path", { stroke: "var(--soft)", fill: "none" }),
+      box: svg("rect", { x: x - side / 2, y: top, width: side, height: side, rx: 5, fill: "var(--q)", "fill-opacity": 0.25, stroke: "var(--q)" }),
+      name: text(x, top + side / 2 + 5, i),
+      cross: svg("path", { d: `M${x - side / 2} ${top}l${side} ${side}m0 ${-side}l${-side} ${side}`, stroke: "currentColor", "stroke-width": 1.5, opacity: 0.8 }),
+    };
+    const node = svg("g", { class: "handle", style: "cursor: pointer", tabindex: 0, role: "button", "aria-label": `query head ${i}`, ...keep }, part.box, part.name, part.cross);
+    const choose = () => { chosen = i; show(); };
+    for (const event of ["click", "focus", "pointerenter"]) node.addEventListener(event, choose);
+    node.addEventListener("keydown", (e) => {
+      const by = { ArrowLeft: -1, ArrowRight: 1 }[e.key];
+      if (by) { e.preventDefault(); e.stopPropagation(); queries[Math.min(heads - 1, Math.max(0, i + by))].node.focus(); }
+    });
+    return { ...part, node, at: 0 };
+  });
+  const keys = [...Array(heads).keys()].map(() => ({ box: svg("rect", { y: bottom, width: side, height: side, rx: 5, fill: "var(--k)", stroke: "var(--k)" }), name: text(0, bottom + side / 2 + 5, "") }));
+  root.append(...queries.map((q) => q.line), ...keys.flatMap((k) => [k.box, k.name]), ...queries.map((q) => q.node));
+  const caption = text(0, bottom + side + 17, "", { "text-anchor": "start", style: "font-weight: 600" });
+  const bar = { y: 222, height: 18 };
+  const kept = svg("rect", { x: 0, ...bar, fill: "var(--k)", "fill-opacity": 0.75 });
+  root.append(caption, svg("rect", { x: 0.5, ...bar, width: width - 1, fill: "none", stroke: "var(--soft)" }), kept);
+
+  const size = (b) => (b >= 2 ** 30 ? `${b / 2 ** 30} GiB` : `${b / 2 ** 20} MiB`);
+  const names = (list) => (list.length === 1 ? `Query head ${list[0]} reads` : `Query heads ${list.slice(0, -1).join(", ")} and ${list.at(-1)} read`);
+  function lines() {
+    queries.forEach((q, i) => set(q.line, { d: `M${queryAt(i)} ${top + side}L${q.at} ${bottom}` }));
+  }
+  function show() {
+    const now = reads(), off = lost(), mine = now[chosen];
+    queries.forEach((q, i) => {
+      const lit = now[i] === mine;
+      set(q.line, { stroke: lit ? "var(--q)" : "var(--soft)", "stroke-width": i === chosen ? 4 : lit ? 2.5 : 1.2, "stroke-dasharray": off[i] ? "5 4" : null });
+      set(q.box, { "fill-opacity": lit ? 0.55 : 0.15, "stroke-width": i === chosen ? 3 : 1 });
+      set(q.node, { "aria-label": `query head ${i}, reads key head ${now[i]}${off[i] ? ", not its own" : ""}` });
+      set(q.cross, { visibility: off[i] ? "visible" : "hidden" });
+    });
+    keys.forEach((k, j) => {
+      const there = j < n ? "visible" : "hidden";
+      set(k.box, { x: keyAt(j) - side / 2, visibility: there, "fill-opacity": j === mine ? 0.6 : 0.2, "stroke-width": j === mine ? 3 : 1 });
+      set(k.name, { x: keyAt(j), visibility: there });
+      k.name.textContent = j;
+    });
+    set(kept, { width: (width * n) / heads });
+    caption.textContent = `keys and values kept: ${size(n * perHead)} of ${size(most)}`;
+    const group = now.flatMap((j, i) => (j === mine ? [i] : [])), count = off.filter(Boolean).length;
+    say(`${names(group)} key head ${mine}. ` + (wrong
+      ? count ? `In the wrong order ${count} of ${heads} query heads read what they were not trained with.` : "With so many, both orders are the same: nobody would notice."
+      : `${what} take ${size(n * perHead)}.`));
+  }
+  function move() {
+    const mine = ++run, from = queries.map((q) => q.at), to = reads().map((j) => keyAt(j));
+    show();
+    tween(400, (t) => { if (mine !== run) return; queries.forEach((q, i) => { q.at = from[i] + (to[i] - from[i]) * t; }); lines(); });
+  }
+
+  set(said, { style: `min-height: ${wide ? 2.8 : 4.2}em` });
+  view.append(root, said,
+    slider("heads of keys and values", { min: 0, max: options.length - 1, step: 1, value: options.indexOf(n), text: (i) => String(options[i]),
+      input: (i) => { n = options[i]; move(); } }),
+    el("div", { class: "row" }, toggle("repeat them in the wrong order", false, (on) => { wrong = on; move(); })));
+  queries.forEach((q, i) => { q.at = keyAt(reads()[i]); });
+  lines();
+  show();
+  expose(() => ({ kept: n, wrong, chosen, reads: reads(), lost: lost(), bytes: n * perHead }));
+}
+for (const figure of document.querySelectorAll("figure[data-drawing=sharing]")) draw(stage(figure));
+})();

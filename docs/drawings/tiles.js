@@ -1,0 +1,111 @@
+(() => {
+// Attention in tiles: only the lit one is in memory, and each row keeps its largest score, its sum and its mixture.
+function draw({ view, data, el, svg, set, number, said, say, choices, button, toggle, slider, tween, expose }) {
+  const { words, scores, values, sizes } = data, n = words.length, all = [...words.keys()];
+  let size = sizes[data.chosen], causal = false, step = 0, row = data.row, run = 0;
+
+  // ---- What is computed ----
+  const hidden = (i, j) => causal && j > i;
+  function order() {  // blocks of queries, each with its blocks of keys; those that lie in the future are left out
+    const tiles = [], skipped = [];
+    for (let i = 0; i < n; i += size) for (let j = 0; j < n; j += size) (causal && j > Math.min(i + size, n) - 1 ? skipped : tiles).push([i, j]);
+    return { tiles, skipped };
+  }
+  const within = (start, k) => k >= start && k < start + size;
+  function history(i) {  // one entry for each tile of the row until now
+    let [top, total, context] = [-Infinity, 0, 0];
+    return order().tiles.slice(0, step).filter(([a]) => within(a, i)).map(([, b]) => {
+      const keys = all.filter((j) => within(b, j)), seen = keys.map((j) => (hidden(i, j) ? -Infinity : scores[i][j]));
+      const next = Math.max(top, ...seen), shrink = top === -Infinity ? 0 : Math.exp(top - next);
+      const e = seen.map((s) => Math.exp(s - next));
+      total = total * shrink + e.reduce((x, y) => x + y, 0);
+      context = context * shrink + e.reduce((x, y, m) => x + y * values[keys[m]], 0);
+      top = next;
+      return { keys, seen, shrink, top, total, context: context / total };
+    });
+  }
+
+  // ---- The grid: a square for each pair, with numbers in the lit tile only ----
+  const unit = 32, left = 56, high = 58;
+  const root = svg("svg", { width: left + n * unit + 4, height: high + n * unit + 4, viewBox: `0 0 ${left + n * unit + 4} ${high + n * unit + 4}`,
+    role: "img", "aria-label": "A grid of queries and keys; one tile of it is lit" });
+  const names = all.map((i) => svg("text", { x: left - 8, y: high + i * unit + 21, "text-anchor": "end", style: "font-size: 13px" }, words[i]));
+  const tops = all.map((j) => svg("text", { transform: `translate(${left + j * unit + 20} ${high - 7}) rotate(-90)`, style: "font-size: 13px" }, words[j]));
+  const cells = all.map((i) => all.map((j) => svg("g", {},
+    svg("rect", { x: left + j * unit, y: high + i * unit, width: unit, height: unit, stroke: "var(--faint)", fill: "none" }),
+    svg("path", { d: `M${left + j * unit + 7} ${high + i * unit + 7}l18 18m0 -18l-18 18`, stroke: "var(--soft)", visibility: "hidden" }),
+    svg("text", { x: left + j * unit + unit / 2, y: high + i * unit + 21, "text-anchor": "middle", style: "font-size: 13px" }))));
+  const watched = svg("rect", { x: 2, width: left + n * unit, height: unit, fill: "none", stroke: "var(--q)", "stroke-width": 2, rx: 3 });
+  const lit = svg("rect", { fill: "none", stroke: "var(--w)", "stroke-width": 4, rx: 2 });
+  root.append(...names, ...tops, ...cells.flat(), watched, lit);
+
+  // ---- Beside it: the row's two numbers, tile by tile ----
+  const body = el("tbody", {});
+  const table = el("table", { style: "width: 100%; margin: 0" }, el("thead", {}, el("tr", {},
+    ...["block", "scores", "largest", "shrink by", "sum", "mixture"].map((text) => el("th", { scope: "col", style: "padding: 0.1rem 0.3rem; font-size: 13px" }, text)))), body);
+  const td = (text, style = "") => el("td", { style: `padding: 0.1rem 0.3rem; font-size: 13px; ${style}` }, text);
+  const plain = (x) => (x === -Infinity ? "×" : String(x).replace("-", "−"));
+  const head = el("div", { style: "font-weight: 600" });
+
+  // ---- Controls ----
+  const steps = el("div", {});
+  function room() {  // the slider is as long as there are tiles
+    const last = order().tiles.length;
+    step = Math.min(step, last);
+    steps.replaceChildren(slider("Tile", { min: 0, max: last, step: 1, value: step, input: go, text: (x) => `${number(x, 0)} of ${last}` }));
+  }
+  function go(to) { run += 1; step = to; show(); }
+  async function play() {
+    const mine = ++run, last = order().tiles.length;
+    for (step = 0; step <= last; step += 1) {
+      room(); show();
+      if (step === last) return;
+      await tween(last > 20 ? 250 : 700, () => {});
+      if (mine !== run) return;
+    }
+  }
+
+  function show() {
+    const { tiles, skipped } = order(), now = step ? tiles[step - 1] : null, past = history(row), last = past[past.length - 1];
+    all.forEach((i) => all.forEach((j) => {
+      const [square, cross, text] = cells[i][j].children, here = now && within(now[0], i) && within(now[1], j);
+      const done = tiles.slice(0, step).some(([a, b]) => within(a, i) && within(b, j)), off = hidden(i, j) && (here || skipped.some(([a, b]) => within(a, i) && within(b, j)));
+      const own = here && !off ? history(i) : null, e = own ? Math.exp(scores[i][j] - own[own.length - 1].top) : 0;
+      set(square, { fill: here ? `color-mix(in srgb, var(--w) ${(55 * e).toFixed(1)}%, transparent)` : done ? "var(--faint)" : "none" });
+      set(cross, { visibility: off ? "visible" : "hidden" });
+      text.textContent = here && !off ? plain(scores[i][j]) : "";
+    }));
+    set(watched, { y: high + row * unit });
+    names.forEach((name, i) => set(name, { style: `font-size: 13px; font-weight: ${i === row ? 700 : 400}` }));
+    set(lit, { visibility: now ? "visible" : "hidden", x: left + (now?.[1] ?? 0) * unit, y: high + (now?.[0] ?? 0) * unit,
+      width: unit * Math.min(size, n - (now?.[1] ?? 0)), height: unit * Math.min(size, n - (now?.[0] ?? 0)) });
+    head.textContent = `Row of “${words[row]}”: what is kept`;
+    const rows = past.map((p) => el("tr", {}, td(`${p.keys[0] + 1}${p.keys.length > 1 ? `–${p.keys[p.keys.length - 1] + 1}` : ""}`),
+      td(p.seen.map(plain).join(" "), "color: var(--soft)"), td(plain(p.top)), td(p.shrink ? number(p.shrink) : "", p.shrink && p.shrink < 1 ? "font-weight: 700" : ""),
+      td(number(p.total)), td(number(p.context), "font-weight: 600")));
+    body.replaceChildren(...rows);
+    const moved = last && last.shrink && last.shrink < 1 && now && within(now[0], row);
+    say(!step ? `${tiles.length} tiles to do${skipped.length ? `, ${skipped.length} skipped` : ""}. Nothing is kept yet.`
+      : !last ? `“${words[row]}” waits: its block of queries has not begun.`
+      : step === tiles.length ? `Done. ${tiles.length} tiles were computed${skipped.length ? `, ${skipped.length} skipped` : ""}; never more than ${size * size} scores at once, of ${n * n}.`
+      : !within(now[0], row) ? `“${words[row]}” is done: its mixture is ${number(last.context)}.`
+      : moved ? `A larger score, ${plain(last.top)}: all that was kept is multiplied by ${number(last.shrink)}. Now the sum is ${number(last.total)}.`
+      : `The largest score is ${plain(last.top)}, the sum ${number(last.total)}.`);
+  }
+
+  const panel = el("div", { style: "flex: 1 1 300px; min-width: 0" },
+    el("div", { class: "row", style: "margin-top: 0" }, button("Play", play), steps),
+    slider("Row", { min: 0, max: n - 1, step: 1, value: row, input: (i) => { row = i; show(); }, text: (i) => words[i] }),
+    el("div", { class: "row" }, el("span", {}, "Tile of"), choices("Tile of", sizes.map(String), data.chosen, (i) => { run += 1; size = sizes[i]; step = 0; room(); show(); }),
+      toggle("no future", false, (on) => { run += 1; causal = on; step = 0; room(); show(); })),
+    head, set(said, { style: "min-height: 2.8em" }), table);
+  view.append(el("div", { class: "row", style: "gap: 0.5rem 1.5rem; align-items: flex-start; margin: 0" }, root, panel));
+  room();
+  show();
+  expose(() => {
+    const past = history(row), last = past[past.length - 1], { tiles, skipped } = order();
+    return { step, size, causal, row, tiles, skipped: skipped.length, top: last?.top ?? null, total: last?.total ?? 0, context: last?.context ?? 0 };
+  });
+}
+for (const figure of document.querySelectorAll("figure[data-drawing=tiles]")) draw(stage(figure));
+})();
