@@ -1356,6 +1356,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                          'attention_nb/figures/charts.py'),
                                              'attention_nb.figures.charts._labels': ( 'figures/charts.html#_labels',
                                                                                       'attention_nb/figures/charts.py'),
+                                             'attention_nb.figures.charts._laid_over': ( 'figures/charts.html#_laid_over',
+                                                                                         'attention_nb/figures/charts.py'),
                                              'attention_nb.figures.charts._layered': ( 'figures/charts.html#_layered',
                                                                                        'attention_nb/figures/charts.py'),
                                              'attention_nb.figures.charts._layers': ( 'figures/charts.html#_layers',

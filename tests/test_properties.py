@@ -1250,10 +1250,6 @@ CASES = {
         sized_buckets, also={"n_buckets": "max_distance|n_buckets"}),
     "RelativePositions.score_bias": Case(nb.RelativePositions.score_bias, two_places(learned_distances), right_score_bias,
                                          also={"q_places": "k_places", "k_places": "q_places"}, fixed=("self",)),
-    "grouped_heads_shares": Case(nb.grouped_heads_shares, args(x=dtypes.flatmap(lambda t: floats((2, 3), t))),
-                          lambda x: F.normalize(x, p=1, dim=-1), "x", finite=True),
-    "positions_shares": Case(nb.positions_shares, args(x=dtypes.flatmap(lambda t: floats((2, 3), t))),
-                          lambda x: F.normalize(x, p=1, dim=-1), "x", finite=True),
     "share_heads": Case(nb.share_heads, shared_heads(), right_sharing, "x", also={"x": "n_heads"}, exact=True),
     "to_grouped": Case(lambda **a: grouped_facts(nb.to_grouped(**a)), grouped_layers(), right_pooling,
                        also={"n_kv_heads": "n_heads"}),
@@ -1269,15 +1265,11 @@ CASES = {
     "LatentAttention.forward": Case(nb.LatentAttention.forward, latent_calls(), right_latent, "x", fixed=("self",), finite=True),
     "LatentAttention.from_transformers": Case(lambda layer: shapes_and_sums(nb.LatentAttention.from_transformers(layer)),
                                               deepseek_layers(), right_deepseek),
-    "flash_attention_shares": Case(nb.flash_attention_shares, args(x=dtypes.flatmap(lambda t: floats((2, 3), t))),
-                          lambda x: F.normalize(x, p=1, dim=-1), "x", finite=True),
     "online_softmax": Case(nb.online_softmax, scores(dim=False, spread=(1.0, 0.0, 1e4)).map(renamed(x="scores")).flatmap(
         lambda a: sizes.map(lambda n: a | {"block_size": n})), right_online, "scores", finite=True, widens=True),
     "merge_partials": Case(nb.merge_partials, partials(), right_merged, finite=True),
     "flash_attention": Case(nb.flash_attention, qkv(scale=scales, causal=st.booleans(), block_size=sizes, window=sizes_or_none), right_flash, "q", finite=True, widens=True, also={
         "q": "n_heads|n_kv_heads", "k": "n_heads|n_kv_heads"}),
-    "kv_cache_shares": Case(nb.kv_cache_shares, args(x=dtypes.flatmap(lambda t: floats((2, 3), t))),
-                          lambda x: F.normalize(x, p=1, dim=-1), "x", finite=True),
     "window_mask": Case(nb.window_mask, args(n_q=sizes, n_k=sizes, window=sizes, device=st.sampled_from([None, "cpu"])),
                         right_window),
     "sink_mask": Case(nb.sink_mask, args(n_q=sizes, n_k=sizes, n_sinks=sizes, device=st.sampled_from([None, "cpu"])),
@@ -1319,8 +1311,6 @@ CASES = {
     "PagedCache.rows": Case(lambda self, seqs: self.rows(seqs).lengths, paged(seqs=st.sampled_from([[0], [1], [0, 1], [1, 0]])),
                             lambda self, seqs: torch.tensor([self.words[seq] for seq in real_seqs(self, seqs)]), fixed=("self",)),
     "cache_bytes": Case(nb.cache_bytes, args(numbers=sizes, n_layers=sizes, n=sizes, bits=sizes, window=st.none() | sizes), right_bytes),
-    "local_attention_shares": Case(nb.local_attention_shares, args(x=dtypes.flatmap(lambda t: floats((2, 3), t))),
-                          lambda x: F.normalize(x, p=1, dim=-1), "x", finite=True),
 }
 each_case = pytest.mark.parametrize("name", CASES)
 

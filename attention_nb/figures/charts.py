@@ -320,6 +320,23 @@ def _by_kind(kinds: Sequence[str]) -> alt.Color:
                      legend=alt.Legend(orient="bottom", symbolType="square"))
 
 
+def _laid_over(base: alt.Chart, limit: float, tallest: float) -> list[alt.Chart]:
+    "A histogram of the scores, bars of the mean weights, and a gauge of the gradient, each kind in its hue."
+    alt = _altair()
+    axis = dict(tickCount=3, grid=False, minExtent=30, maxExtent=30, titlePadding=2)
+    at: Any = lambda name: base.properties(data=alt.NamedData(name))
+    ends = alt.X("start:Q", bin="binned", title="score", axis=alt.Axis(values=[-limit, 0, limit], grid=False),
+                 scale=alt.Scale(domain=[-limit, limit], nice=False))
+    share = alt.Y("share:Q", stack=None, title="share", scale=alt.Scale(domain=[0, tallest]), axis=alt.Axis(format=".0%", **axis))
+    weight = alt.Y("weight:Q", title="mean weight", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(**axis))
+    rank = alt.X("rank:O", title="key, best first", axis=alt.Axis(labelAngle=0))
+    passes = alt.X("passes:Q", title="gradient that passes", scale=alt.Scale(domain=[0, 1]),
+                   axis=alt.Axis(format=".0%", tickCount=3, grid=False))
+    return [at("scores").mark_bar(binSpacing=0, opacity=0.6).encode(x=ends, x2="end:Q", y=share),
+            at("weights").mark_bar().encode(x=rank, y=weight, xOffset=alt.XOffset("kind:N", sort=None)),
+            at("spread").mark_bar().encode(x=passes, y=alt.Y("kind:N", sort=None, axis=None)).properties(height=40)]
+
+
 def _scale_data(widths: Sequence[int], scores: Mapping[str, Tensor], weights: Mapping[str, Tensor],
                 passes: Mapping[str, Tensor], limit: float) -> dict[str, list[dict[str, Any]]]:
     "The records of `scale_slider`: for each width and kind the spread, a histogram, mean weights, what passes."
@@ -354,20 +371,8 @@ def scale_slider(
     limit = 20 * math.ceil(3 * max(x[-1].std().item() for x in scores.values()) / 20)
     data, chosen = _scale_data(widths, scores, weights, passes, limit), "datum.step === step"
     tallest = max(bar["share"] for bar in data["scores"])  # one axis for every width, so that the spread is seen
-    axis = dict(tickCount=3, grid=False, minExtent=30, maxExtent=30, titlePadding=2)
-    ends = alt.X("start:Q", bin="binned", title="score", axis=alt.Axis(values=[-limit, 0, limit], grid=False),
-                 scale=alt.Scale(domain=[-limit, limit], nice=False))
     base = alt.Chart().encode(color=_by_kind(list(scores))).transform_filter(chosen).properties(width=230, height=110)
-    histogram = base.properties(data=alt.NamedData("scores")).mark_bar(binSpacing=0, opacity=0.6).encode(
-        x=ends, x2="end:Q",
-        y=alt.Y("share:Q", stack=None, title="share", scale=alt.Scale(domain=[0, tallest]), axis=alt.Axis(format=".0%", **axis)))
-    bars = base.properties(data=alt.NamedData("weights")).mark_bar().encode(
-        x=alt.X("rank:O", title="key, best first", axis=alt.Axis(labelAngle=0)), xOffset=alt.XOffset("kind:N", sort=None),
-        y=alt.Y("weight:Q", title="mean weight", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(**axis)))
-    gauge = base.properties(data=alt.NamedData("spread"), height=40).mark_bar().encode(
-        y=alt.Y("kind:N", sort=None, axis=None),
-        x=alt.X("passes:Q", title="gradient that passes", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format=".0%", tickCount=3, grid=False)))
-    body = alt.concat(histogram, bars, gauge, columns=2, spacing=24)
+    body = alt.concat(*_laid_over(base, limit, tallest), columns=2, spacing=24)
     tables = [dict(data=["spread"], columns=["kind", "width", "spread", "best", "passes"]),
               dict(data=["weights"], by=["kind"], row="width", col="rank", value="weight")]
     return _respond(body, [chosen], title, "a histogram of scores, mean weights of keys, and the gradient that passes, with and without the scale.", tables,
