@@ -76,6 +76,7 @@ def page(text: str) -> str:
 def test_what_other_pages_take_is_built_anew(tmp_path, name, text, anew):
     "Titles, terms and names; what stands on a page alone is not."
     files = {"src/a.ipynb": page("# A\n\nWords."), "src/lookup/glossary.ipynb": page("# G\n\nWords."),
+             "src/lookup/references.ipynb": page("# R\n\nWords."),
              "package/m.py": "def f():\n    return 1\n", "extra/a.bib": ""}
     for content in (files, files | {name: text}):
         shutil.rmtree(tmp_path / "new", ignore_errors=True)

@@ -313,37 +313,22 @@ def _histogram(x: Tensor, limit: float, bins: int = 50) -> list[dict[str, float]
             for i, s in enumerate(shares) if s]
 
 
-def _by_kind(kinds: Sequence[str]) -> alt.Color:
-    "One hue for what goes wrong, one for what is right."
+def _per_kind(base: Any, data: str, kinds: Sequence[str], chosen: str) -> alt.HConcatChart:
+    "The same chart for each kind, side by side."
     alt = _altair()
-    return alt.Color("kind:N", sort=None, title=None, scale=alt.Scale(domain=list(kinds), range=[ORANGE, PURPLE]),
-                     legend=alt.Legend(orient="bottom", symbolType="square"))
-
-
-def _laid_over(base: alt.Chart, limit: float, tallest: float) -> list[alt.Chart]:
-    "A histogram of the scores, bars of the mean weights, and a gauge of the gradient, each kind in its hue."
-    alt = _altair()
-    axis = dict(tickCount=3, grid=False, minExtent=30, maxExtent=30, titlePadding=2)
-    at: Any = lambda name: base.properties(data=alt.NamedData(name))
-    ends = alt.X("start:Q", bin="binned", title="score", axis=alt.Axis(values=[-limit, 0, limit], grid=False),
-                 scale=alt.Scale(domain=[-limit, limit], nice=False))
-    share = alt.Y("share:Q", stack=None, title="share", scale=alt.Scale(domain=[0, tallest]), axis=alt.Axis(format=".0%", **axis))
-    weight = alt.Y("weight:Q", title="mean weight", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(**axis))
-    rank = alt.X("rank:O", title="key, best first", axis=alt.Axis(labelAngle=0))
-    passes = alt.X("passes:Q", title="gradient that passes", scale=alt.Scale(domain=[0, 1]),
-                   axis=alt.Axis(format=".0%", tickCount=3, grid=False))
-    return [at("scores").mark_bar(binSpacing=0, opacity=0.6).encode(x=ends, x2="end:Q", y=share),
-            at("weights").mark_bar().encode(x=rank, y=weight, xOffset=alt.XOffset("kind:N", sort=None)),
-            at("spread").mark_bar().encode(x=passes, y=alt.Y("kind:N", sort=None, axis=None)).properties(height=40)]
+    base = base.transform_filter(chosen).properties(width=108, height=110)
+    return alt.hconcat(*(base.transform_filter(alt.datum.kind == kind).properties(
+        title=alt.Title(kind, frame="group")) for kind in kinds),
+                       data=alt.NamedData(data), spacing=12)
 
 
 def _scale_data(widths: Sequence[int], scores: Mapping[str, Tensor], weights: Mapping[str, Tensor],
-                passes: Mapping[str, Tensor], limit: float) -> dict[str, list[dict[str, Any]]]:
-    "The records of `scale_slider`: for each width and kind the spread, a histogram, mean weights, what passes."
+                limit: float) -> dict[str, list[dict[str, Any]]]:
+    "The records of `scale_slider`: for each width and kind the spread, a histogram and mean weights."
     at = [(kind, i, dict(step=i, width=w, kind=kind)) for kind in scores for i, w in enumerate(widths)]
-    spread = [dict(a, spread=_rounded(scores[kind][i].std(), 2), best=_rounded(weights[kind][i, 0], 2),
-                   passes=_rounded(passes[kind][i], 2)) for kind, i, a in at]
-    says = [[f"{s['kind']}: spread {s['spread']:.1f}, best key {s['best']:.2f}, gradient {s['passes']:.2f}" for s in spread if s["step"] == i]
+    spread = [dict(a, spread=_rounded(scores[kind][i].std(), 2), best=_rounded(weights[kind][i, 0], 2))
+              for kind, i, a in at]
+    says = [[f"{s['kind']}: spread {s['spread']:.1f}, best key {s['best']:.2f}" for s in spread if s["step"] == i]
             for i in range(len(widths))]
     return dict(
         spread=spread,
@@ -357,25 +342,32 @@ def scale_slider(
     widths: Sequence[int],  # the positions of the slider
     scores: Mapping[str, Tensor],  # by kind, with the scale and without: many scores at each width, (len(widths), m)
     weights: Mapping[str, Tensor],  # by kind: mean weights at each width, the best key first, (len(widths), n_k)
-    passes: Mapping[str, Tensor],  # by kind: the share of the gradient that passes at each width, (len(widths),)
     title: str = "Scores spread as they widen",  # printed above the figure
     start: int = -1,  # the position shown first
 ) -> alt.VConcatChart:  # shows itself when it is the last value of a cell
     "Draw how scores spread and weights harden with the width, under a slider."
     alt = _altair()
-    for name, by_kind in (("scores", scores), ("weights", weights), ("passes", passes)):
-        if by_kind.keys() != scores.keys():
-            raise ValueError(f"{name}: expected the kinds of the scores, {list(scores)}; got {list(by_kind)}")
+    if scores.keys() != weights.keys():
+        raise ValueError(f"weights: expected the kinds of the scores, {list(scores)}; got {list(weights)}")
+    for name, by_kind in (("scores", scores), ("weights", weights)):
         for kind, x in by_kind.items():
-            _check_shape(f"{name}[{kind!r}]", x, len(widths), *x.shape[1:])
+            _check_shape(f"{name}[{kind!r}]", x, len(widths), x.shape[-1])
     limit = 20 * math.ceil(3 * max(x[-1].std().item() for x in scores.values()) / 20)
-    data, chosen = _scale_data(widths, scores, weights, passes, limit), "datum.step === step"
+    data, chosen = _scale_data(widths, scores, weights, limit), "datum.step === step"
     tallest = max(bar["share"] for bar in data["scores"])  # one axis for every width, so that the spread is seen
-    base = alt.Chart().encode(color=_by_kind(list(scores))).transform_filter(chosen).properties(width=230, height=110)
-    body = alt.concat(*_laid_over(base, limit, tallest), columns=2, spacing=24)
-    tables = [dict(data=["spread"], columns=["kind", "width", "spread", "best", "passes"]),
+    axis = dict(tickCount=3, grid=False, minExtent=30, maxExtent=30, titlePadding=2)
+    ends = alt.X("start:Q", bin="binned", title="score", axis=alt.Axis(values=[-limit, 0, limit], grid=False),
+                 scale=alt.Scale(domain=[-limit, limit], nice=False))
+    histogram = alt.Chart().mark_bar(color=BLUE, binSpacing=0).encode(
+        x=ends, x2="end:Q", y=alt.Y("share:Q", title="share", scale=alt.Scale(domain=[0, tallest]), axis=alt.Axis(format=".0%", **axis)))
+    bars = alt.Chart().mark_bar(color=PURPLE).encode(
+        x=alt.X("rank:O", title="key, best first", axis=alt.Axis(labelAngle=0)),
+        y=alt.Y("weight:Q", title="mean weight", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(**axis)))
+    body = alt.concat(_per_kind(histogram, "scores", list(scores), chosen),
+                      _per_kind(bars, "weights", list(scores), chosen), columns=2, spacing=24)
+    tables = [dict(data=["spread"], columns=["kind", "width", "spread", "best"]),
               dict(data=["weights"], by=["kind"], row="width", col="rank", value="weight")]
-    return _respond(body, [chosen], title, "a histogram of scores, mean weights of keys, and the gradient that passes, with and without the scale.", tables,
+    return _respond(body, [chosen], title, "histograms of scores, and bars of the mean weights of keys.", tables,
                     data, _slider("step", "width", len(widths), start))
 
 # %% ../../nbs/figures/charts.ipynb #attention-explorer-fn
