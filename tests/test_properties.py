@@ -593,7 +593,7 @@ def right_rotation(x, angles, interleaved=False):
     refuse(x.ndim >= 1 and 0 not in x.shape and x.shape[-1] % 2 == 0 and angles.ndim and angles.shape[-1] == x.shape[-1] // 2)
     angles = angles.expand(*x.shape[:-1], x.shape[-1] // 2)
     pairs = x.unflatten(-1, (-1, 2)) if interleaved else x.unflatten(-1, (2, -1)).mT
-    turned = torch.view_as_real(torch.view_as_complex(pairs.contiguous()) * torch.polar(torch.ones_like(angles), angles))
+    turned = torch.view_as_real(torch.view_as_complex(pairs.clone(memory_format=torch.contiguous_format)) * torch.polar(torch.ones_like(angles), angles))
     return (turned if interleaved else turned.mT).flatten(-2)
 
 
@@ -888,7 +888,7 @@ def right_turn(x, places, interleaved):
     "Each pair as a complex number, times one of length 1."
     pairs = x.unflatten(-1, (-1, 2)) if interleaved else torch.stack(x.chunk(2, -1), -1)
     angles = places[:, None] * 10000.0 ** (-torch.arange(0, x.shape[-1], 2).double() / x.shape[-1])
-    turned = torch.view_as_real(torch.view_as_complex(pairs.contiguous()) * torch.polar(torch.ones_like(angles), angles))
+    turned = torch.view_as_real(torch.view_as_complex(pairs.clone(memory_format=torch.contiguous_format)) * torch.polar(torch.ones_like(angles), angles))
     return turned.flatten(-2) if interleaved else torch.cat(turned.unbind(-1), -1)
 
 
@@ -1379,7 +1379,9 @@ def type_of_result(case: Case, a: dict[str, Any]) -> torch.dtype:
     if not isinstance(like, Tensor):
         return like if isinstance(like, torch.dtype) else torch.float32
     dtype = like.dtype
-    for other in a.values():
+    for name, other in a.items():
+        if name in ("positions", "angles"):  # they turn rows, and leave their type
+            continue
         if isinstance(other, Tensor) and other.dtype in TOLERANCE:  # where types differ, the wider one is right
             dtype = torch.result_type(like.to(dtype), other)
     return dtype

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from .charts import BLUE, PRINT, _altair, _shown
+from .charts import BLUE, INK, PRINT, _altair, _shown
 
 if TYPE_CHECKING:
     import altair as alt
@@ -41,6 +41,6 @@ def ratios(
     dot = base.mark_point(size=70, color=BLUE).encode(
         x="median:Q", fill=alt.condition(alt.datum.ours, alt.value(BLUE), alt.value("transparent")))
     text = base.mark_text(align="left", dx=8, dy=-8, **PRINT).encode(x="median:Q", text=alt.Text("median:Q", format=".2f"))
-    one = alt.Chart(alt.Data(values=[dict(at=1)])).mark_rule(strokeDash=[3, 3]).encode(x="at:Q")
+    one = alt.Chart(alt.Data(values=[dict(at=1)])).mark_rule(strokeDash=[3, 3], color=INK).encode(x="at:Q")
     chart = alt.layer(spread, dot, text, one).properties(width=220, height=alt.Step(30))
     return _shown(chart, title, f"{len(rows)} medians with the middle half of their rounds.")
