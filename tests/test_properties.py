@@ -593,7 +593,8 @@ def right_rotation(x, angles, interleaved=False):
     refuse(x.ndim >= 1 and 0 not in x.shape and x.shape[-1] % 2 == 0 and angles.ndim and angles.shape[-1] == x.shape[-1] // 2)
     angles = angles.expand(*x.shape[:-1], x.shape[-1] // 2)
     pairs = x.unflatten(-1, (-1, 2)) if interleaved else x.unflatten(-1, (2, -1)).mT
-    turned = torch.view_as_real(torch.view_as_complex(pairs.clone(memory_format=torch.contiguous_format)) * torch.polar(torch.ones_like(angles), angles))
+    z = torch.complex(*pairs.unbind(-1)) * torch.polar(torch.ones_like(angles), angles)
+    turned = torch.stack([z.real, z.imag], -1)
     return (turned if interleaved else turned.mT).flatten(-2)
 
 
@@ -888,7 +889,8 @@ def right_turn(x, places, interleaved):
     "Each pair as a complex number, times one of length 1."
     pairs = x.unflatten(-1, (-1, 2)) if interleaved else torch.stack(x.chunk(2, -1), -1)
     angles = places[:, None] * 10000.0 ** (-torch.arange(0, x.shape[-1], 2).double() / x.shape[-1])
-    turned = torch.view_as_real(torch.view_as_complex(pairs.clone(memory_format=torch.contiguous_format)) * torch.polar(torch.ones_like(angles), angles))
+    z = torch.complex(*pairs.unbind(-1)) * torch.polar(torch.ones_like(angles), angles)
+    turned = torch.stack([z.real, z.imag], -1)
     return turned.flatten(-2) if interleaved else torch.cat(turned.unbind(-1), -1)
 
 
