@@ -23,15 +23,18 @@ def wheel(tmp_path_factory) -> Path:
     return next((tmp / "dist").glob("*.whl"))
 
 
+PLUGIN = "pytest_attention_nb.py"  # pytest loads it without the package
+
+
 def metadata(wheel: Path) -> PathDistribution:
     "What the wheel says of itself."
     return PathDistribution(next(p for p in ZipPath(wheel).iterdir() if p.name.endswith(".dist-info")))
 
 
 def test_contents(wheel):
-    "The package with its py.typed, the licence, and nothing else."
+    "The package with its py.typed, the plugin for pytest, the licence, and nothing else."
     names = {str(f) for f in metadata(wheel).files if ".dist-info/" not in str(f)}
-    package = {f"attention_nb/{name}" for name in tree(ROOT / "attention_nb")}
+    package = {f"attention_nb/{name}" for name in tree(ROOT / "attention_nb")} | {PLUGIN}
     found = [f"left out: {name}" for name in sorted(package - names)]
     found += [f"too much: {name}" for name in sorted(names - package)]
     found += [f"left out: {name}" for name in ["LICENSE"] if not any(f.name == name for f in metadata(wheel).files)]
@@ -44,7 +47,7 @@ def test_source_distribution(wheel):
         names = {file.name.partition("/")[2] for file in archive if file.isfile()}
     made = {name for name in names if ".egg-info/" in name} | {"PKG-INFO", "setup.cfg"}
     package = {f"attention_nb/{name}" for name in tree(ROOT / "attention_nb")}
-    beside = {"CHANGELOG.md", "CITATION.cff", "LICENSE", "MANIFEST.in", "README.md", "pyproject.toml", "settings.ini", "setup.py"}
+    beside = {PLUGIN, "CHANGELOG.md", "CITATION.cff", "LICENSE", "MANIFEST.in", "README.md", "pyproject.toml", "settings.ini", "setup.py"}
     assert names - made == package | beside
 
 
