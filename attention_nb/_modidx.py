@@ -1695,6 +1695,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                      'attention_nb/multi_head_attention.py'),
                                                    'attention_nb.multi_head_attention._fused': ( 'multi_head_attention.html#_fused',
                                                                                                  'attention_nb/multi_head_attention.py'),
+                                                   'attention_nb.multi_head_attention._places': ( 'multi_head_attention.html#_places',
+                                                                                                  'attention_nb/multi_head_attention.py'),
                                                    'attention_nb.multi_head_attention._with_weights': ( 'multi_head_attention.html#_with_weights',
                                                                                                         'attention_nb/multi_head_attention.py'),
                                                    'attention_nb.multi_head_attention.fused_attention': ( 'multi_head_attention.html#fused_attention',

@@ -17,10 +17,10 @@ from .tools.guards import (
     expect_dim, expect_flags, expect_floats, expect_groups, expect_heads, expect_inputs, expect_mask, expect_qkv,
     expect_scale, expect_share, expect_sizes)
 from .multi_head_attention import (
-    MultiHeadAttention, _and_causal, _both, _for_heads, fused_attention, merge_heads, split_heads)
+    MultiHeadAttention, _both, _for_heads, _places, _with_weights, fused_attention, merge_heads, split_heads)
 from .naive_attention import at_least_float32
 from .positions import RotaryEmbedding
-from .self_attention import attention_scores, scaled_dot_product_attention
+from .self_attention import attention_scores
 from .softmax import masked_softmax
 
 # %% auto #0
@@ -82,9 +82,11 @@ def rms_norm(
 ) -> Tensor:  # the shape and type of `x`
     "Divide each row by the root of its mean square. Zhang and Sennrich 2019, equation 4."
     expect_dim(x, -1)
+    if not x.ndim:
+        raise ValueError(f"x: expected rows, (..., d); got a single number, {x}")
     _expect_above_zero(eps=eps)
     if weight is not None:
-        _expect_one_each("weight", x, weight, "number of a row of x", x.shape[-1] if x.ndim else 1)
+        _expect_one_each("weight", x, weight, "number of a row of x", x.shape[-1])
     rows = at_least_float32(x)
     rows = rows * (rows.square().mean(-1, keepdim=True) + eps).rsqrt()
     return (rows if weight is None else rows * weight).to(x.dtype)
@@ -162,9 +164,8 @@ class LatentAttention(nn.Module):
         q = split_heads(self.q_proj(queries), self.n_heads)
         rows = self.kv_down(memory).unsqueeze(-3)
         rows = torch.cat([self._norm(rows[..., :self.d_latent], self.kv_norm), rows[..., self.d_latent:]], dim=-1)
-        start = 0 if cache is None else cache.lengths[:, None, None]
-        q = self._turn(q, self.d_head, start + torch.arange(-q.shape[-2], 0, device=q.device) + rows.shape[-2])
-        rows = self._turn(rows, self.d_latent, start + torch.arange(rows.shape[-2], device=q.device))
+        q_places, k_places = _places(q, rows, cache)
+        q, rows = self._turn(q, self.d_head, q_places), self._turn(rows, self.d_latent, k_places)
         return q, rows if cache is None else torch.cat(cache.append(*rows.chunk(2, dim=-1)), dim=-1)
 
     def _norm(self, x: Tensor, weight: Tensor | None) -> Tensor:
@@ -193,8 +194,7 @@ class LatentAttention(nn.Module):
         dropout_p = self.dropout if self.training else 0.0
         if not need_weights:
             return fused_attention(q, k, v, mask, causal, dropout_p, self.scale), None
-        mask = _and_causal(mask, q, k) if causal else mask
-        return scaled_dot_product_attention(q, k, v, mask, dropout_p, self.scale)
+        return _with_weights(q, k, v, mask, causal, dropout_p, scale=self.scale)
 
     if TYPE_CHECKING:
         __call__ = forward  # so that `layer(x)` is typed as `forward` is

@@ -149,7 +149,7 @@ class KVCache:
 
 # %% ../nbs/09_kv_cache.ipynb #rolling-class
 class RollingCache(KVCache):
-    "The last `window` words and, for ever, the first `n_sinks`. Xiao et al. 2023."
+    "The last `window` words and, for ever, the first `n_sinks`. Xiao et al. 2024."
 
     def __init__(
         self,

@@ -18,7 +18,7 @@ from .tools.guards import (
     expect_sizes, expect_tensors)
 from .masks import causal_mask
 from .naive_attention import at_least_float32
-from .self_attention import add_bias
+from .self_attention import add_bias, attention_scores
 
 # %% auto #0
 __all__ = ['split_heads', 'merge_heads', 'share_heads', 'MultiHeadAttention', 'fused_attention', 'unpack_state', 'pack_state']
@@ -66,6 +66,12 @@ def _and_causal(mask: Tensor | None, q: Tensor, k: Tensor) -> Tensor:
     triangle = causal_mask(q.shape[-2], k.shape[-2], q.device)
     return triangle if mask is None else triangle & mask
 
+
+def _places(q: Tensor, k: Tensor, cache: Any) -> tuple[Tensor, Tensor]:
+    "Places of queries and of new keys, behind the words that a cache holds; the last query stands at the last key."
+    start, n_k = 0 if cache is None else cache.lengths[:, None, None], k.shape[-2]
+    return start + torch.arange(n_k - q.shape[-2], n_k, device=q.device), start + torch.arange(n_k, device=q.device)
+
 # %% ../nbs/05_multi_head_attention.ipynb #share-fn
 def share_heads(
     x: Tensor,  # keys or values, (..., n_kv_heads, n, d_head)
@@ -80,12 +86,13 @@ def share_heads(
 
 # %% ../nbs/05_multi_head_attention.ipynb #kept-fn
 def _with_weights(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, dropout_p: float, bias: Tensor | None = None
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, dropout_p: float,
+    bias: Tensor | None = None, scale: float | None = None,
 ) -> tuple[Tensor, Tensor]:
     "Context and weights as `scaled_dot_product_attention` gives them."
     allowed = _and_causal(mask, q, k) if causal else mask
     dtype, (q, k, v) = q.dtype, (at_least_float32(t) for t in (q, k, v))
-    scores, allowed = add_bias(at_least_float32((q * q.shape[-1] ** -0.5) @ k.mT), bias, allowed)
+    scores, allowed = add_bias(at_least_float32(attention_scores(q, k, scale)), bias, allowed)
     empty = None
     if allowed is not None:
         if mask is not None or bias is not None or q.shape[-2] > k.shape[-2]:  # a causal mask alone leaves every query its own word
@@ -158,10 +165,8 @@ class MultiHeadAttention(nn.Module):
         q = split_heads(self.q_proj(x), self.n_heads)
         k, v = (split_heads(t, self.n_kv_heads) for t in (self.k_proj(memory), self.v_proj(memory)))
         if self.positions is not None:
-            start = 0 if cache is None else cache.lengths[:, None, None]
-            places = start + torch.arange(min(0, k.shape[-2] - q.shape[-2]), k.shape[-2], device=q.device)
-            q_places = places[..., -q.shape[-2]:]  # the last query stands at the last key
-            q, k = self.positions(q, q_places), self.positions(k, places[..., -k.shape[-2]:])
+            q_places, k_places = _places(q, k, cache)
+            q, k = self.positions(q, q_places), self.positions(k, k_places)
         if cache is not None:
             k, v = cache.append(k, v)
         score_bias = getattr(self.positions, "score_bias", None)

@@ -1,13 +1,13 @@
 """Decoding per token with what is kept: this book's layer and cache beside a layer of transformers with its own.
 
-    .venv/bin/python benchmarks/decoding.py
+    .venv/bin/python -m benchmarks.decoding
 
 Same widths, rotary places, weights of the same shapes; one process, one after the other in turn, medians of paired
 ratios with the middle half. A ratio below 1: ours is faster. Nothing here is a test.
 """
 import argparse
-import statistics
 import time
+from functools import partial
 
 import torch
 from transformers import DynamicCache, LlamaConfig, StaticCache
@@ -15,6 +15,7 @@ from transformers.models.llama.modeling_llama import LlamaAttention, LlamaRotary
 
 from attention_nb import KVCache, MultiHeadAttention
 from attention_nb.positions import RotaryEmbedding
+from benchmarks.measure import ratios, rounds
 
 STEPS = 8  # tokens in one measurement
 
@@ -48,30 +49,24 @@ def theirs(d_model, h, h_kv, kept, static):
     return steps
 
 
-def seconds(f, row):
-    begun = time.perf_counter()
-    inside = f(row)
-    return (inside or time.perf_counter() - begun) / STEPS
-
-
 @torch.no_grad()
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    rounds, threads = vars(parser.parse_args()).values()
+    n_rounds, threads = vars(parser.parse_args()).values()
     torch.set_num_threads(threads)
-    print(f"torch {torch.__version__}, {threads} threads, {rounds} rounds; microseconds per token, and ratios to transformers")
+    print(f"torch {torch.__version__}, {threads} threads, {n_rounds} rounds; microseconds per token, and ratios to transformers")
     for d_model, h, h_kv in ((512, 8, 8), (1024, 16, 4)):
         row = torch.randn(1, 1, d_model)
         for kept in (128, 1024, 4096):
-            runs = [ours(d_model, h, h_kv, kept), theirs(d_model, h, h_kv, kept, False), theirs(d_model, h, h_kv, kept, True)]
-            times = [[seconds(f, row) for f in runs] for _ in range(rounds + 3)][3:]
-            medians = [1e6 * statistics.median(t) for t in zip(*times)]
-            said = [f"d_model {d_model}, {h} heads, {h_kv} of keys, {kept:>4} kept: ours {medians[0]:6.0f}"]
-            for i, name in ((1, "growing"), (2, "static")):
-                low, middle, high = statistics.quantiles([t[0] / t[i] for t in times], n=4)
-                said.append(f"{name} {medians[i]:6.0f}, ratio {middle:.2f} ({low:.2f}–{high:.2f})")
+            sizes = d_model, h, h_kv, kept
+            layers = {"ours": ours(*sizes), "growing": theirs(*sizes, False), "static": theirs(*sizes, True)}
+            timed = list(rounds({name: partial(steps, row) for name, steps in layers.items()}, n_rounds))
+            said = [f"d_model {d_model}, {h} heads, {h_kv} of keys, {kept:>4} kept"]
+            for name in layers:
+                took, ratio = ratios(timed, name)[name].seconds, ratios(timed, name)["ours"]
+                said.append(f"{name} {1e6 * took / STEPS:6.0f}, ratio {ratio.median:.2f} ({ratio.low:.2f}–{ratio.high:.2f})")
             print("; ".join(said), flush=True)
 
 

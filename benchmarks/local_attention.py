@@ -1,16 +1,16 @@
 """How many times faster is a window's work alone than all of attention?
 
-    .venv/bin/python benchmarks/local_attention.py [--n 16384] [--window 256] [--heads 1] [--width 64] [--threads 1]
+    .venv/bin/python -m benchmarks.local_attention [--n 16384] [--window 256] [--heads 1] [--width 64] [--threads 1]
 
 Ratios, measured in one process, one after the other in turns: a machine that slows down slows all of them.
 """
 import argparse
-import time
 from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
 from attention_nb import local_attention, window_mask
+from benchmarks.measure import ratios, rounds
 
 
 def subjects(n: int, window: int, heads: int, width: int) -> dict[str, Callable[[], torch.Tensor]]:
@@ -26,12 +26,6 @@ def subjects(n: int, window: int, heads: int, width: int) -> dict[str, Callable[
     return subjects | {"PyTorch, window_mask": lambda: F.scaled_dot_product_attention(q, k, v, mask)}
 
 
-def seconds(f: Callable[[], torch.Tensor]) -> float:
-    begun = time.perf_counter()
-    f()
-    return time.perf_counter() - begun
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description="local_attention against all of attention")
     for name, default in (("n", 16384), ("window", 256), ("heads", 1), ("width", 64), ("threads", 1), ("rounds", 5)):
@@ -39,13 +33,10 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     measured = subjects(args.n, args.window, args.heads, args.width)
-    for f in measured.values():
-        f()  # the first call is slower
-    rounds = [{name: seconds(f) for name, f in measured.items()} for _ in range(args.rounds)]
+    timed = list(rounds(measured, args.rounds))
     print(f"n = {args.n}, window = {args.window}, {args.heads} heads of {args.width}, {args.threads} threads")
-    for name in measured:
-        ratios = sorted(each[name] / each["local_attention"] for each in rounds)
-        print(f"{name:<22} {ratios[len(ratios) // 2]:6.1f} times as long as local_attention ({ratios[0]:.1f} to {ratios[-1]:.1f})")
+    for name, ratio in ratios(timed, "local_attention").items():
+        print(f"{name:<22} {ratio.median:6.1f} times as long as local_attention ({ratio.low:.1f} to {ratio.high:.1f})")
 
 
 if __name__ == "__main__":

@@ -504,12 +504,12 @@ bug(P, "values are the keys", ("self.v_proj(memory))", "self.k_proj(memory))"), 
 bug(P + ", causal", "leaks where no weights are wanted", ("_fused(q, k, v, mask, causal, dropout_p, bias)", "_fused(q, k, v, mask, False, dropout_p, bias)"), "mask.ignored")
 bug(P + ", causal", "dropout on in eval", ("self.dropout if self.training else 0.0", "self.dropout"), "dropout.in_evaluation")
 bug(P + ", weights", "leaks where weights are wanted", ("allowed = _and_causal(mask, q, k) if causal else mask", "allowed = mask"), "mask.ignored")
-bug(P + ", weights", "half the scale", ("(q * q.shape[-1] ** -0.5)", "(q * q.shape[-1] ** -0.25)"), "scale.one_side")
+bug(P + ", weights", "half the scale", ("q.shape[-1] ** -0.5", "q.shape[-1] ** -0.25"), "scale.one_side", inside="self_attention")
 PG, PL = P + ", grouped", "package: LatentAttention, absorbed"
 bug(PG, "heads take turns", ("x.repeat_interleave(n_heads // x.shape[-3], dim=-3)", "x.repeat(*[1] * (x.ndim - 3), n_heads // x.shape[-3], 1, 1)"), "split.groups")
 bug(PG, "keys in groups, values in turns", ("k, v = share_heads(k, self.n_heads), share_heads(v, self.n_heads)",
     "k, v = share_heads(k, self.n_heads), v.repeat(*[1] * (v.ndim - 3), self.n_heads // self.n_kv_heads, 1, 1)"), "split.groups_of_values")
-bug(PL, "leaks where weights are wanted", ("mask = _and_causal(mask, q, k) if causal else mask\n        return", "return"), "mask.leaks")
+bug(PL, "leaks where weights are wanted", ("_with_weights(q, k, v, mask, causal,", "_with_weights(q, k, v, mask, False,"), "mask.leaks")
 bug(PL, "dropout on in eval", ("self.dropout if self.training else 0.0", "self.dropout"), "dropout.in_evaluation")
 misuse("nn.MultiheadAttention", "batch_first forgotten", "batch.axes", build=lambda c: c(24, 3))
 misuse("nn.MultiheadAttention, causal by attn_mask", "True taken for may attend", "mask.inverted_last",

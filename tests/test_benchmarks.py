@@ -5,7 +5,7 @@ import pytest
 import torch
 from attention_nb.tools.testing import assert_close
 from benchmarks import layers
-from benchmarks.measure import ratios, rounds
+from benchmarks.measure import ratios, rounds, seconds
 from benchmarks.run import main, made
 
 
@@ -28,6 +28,12 @@ def test_ratios_are_of_one_round():
     for name, cost in costs.items():
         assert found[name][:3] == pytest.approx([cost / 2] * 3)
     assert found["twice"].seconds == pytest.approx(4.0 * 100)
+
+
+def test_a_run_may_say_itself_how_long_it_took():
+    "What it prepared before does not count."
+    assert seconds(lambda: 0.25, clock=iter([0.0, 9.0]).__next__) == 0.25
+    assert seconds(lambda: torch.ones(1), clock=iter([0.0, 9.0]).__next__) == 9.0
 
 
 @pytest.mark.parametrize("weights", [False, True])

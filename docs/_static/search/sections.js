@@ -268,7 +268,7 @@ const SECTIONS = [
 {"id": 266, "url": "09_kv_cache.html#attention_nb.kv_cache.KVCache.visible", "title": "visible", "page": "Caches", "kind": "name", "text": "Hide from each word what comes after it, and the places that a shorter row does not use."},
 {"id": 267, "url": "09_kv_cache.html#attention_nb.kv_cache.KVCache.truncate", "title": "truncate", "page": "Caches", "kind": "name", "text": "Keep at most the first n words of each row."},
 {"id": 268, "url": "09_kv_cache.html#attention_nb.kv_cache.KVCache.reorder", "title": "reorder", "page": "Caches", "kind": "name", "text": "Let row i go on from what was row rows[i], as a search with beams wants it."},
-{"id": 269, "url": "09_kv_cache.html#attention_nb.kv_cache.RollingCache", "title": "RollingCache", "page": "Caches", "kind": "name", "text": "The last window words and, for ever, the first n_sinks. Xiao et al. 2023."},
+{"id": 269, "url": "09_kv_cache.html#attention_nb.kv_cache.RollingCache", "title": "RollingCache", "page": "Caches", "kind": "name", "text": "The last window words and, for ever, the first n_sinks. Xiao et al. 2024."},
 {"id": 270, "url": "09_kv_cache.html#attention_nb.kv_cache.RollingCache.append", "title": "append", "page": "Caches", "kind": "name", "text": "Write each new word where the oldest stood that no later word will see."},
 {"id": 271, "url": "09_kv_cache.html#attention_nb.kv_cache.RollingCache.visible", "title": "visible", "page": "Caches", "kind": "name", "text": "Show each word the sinks and its own window."},
 {"id": 272, "url": "09_kv_cache.html#attention_nb.kv_cache.RollingCache.truncate", "title": "truncate", "page": "Caches", "kind": "name", "text": "Keep at most the first n words; ValueError if some of them have rolled out."},
