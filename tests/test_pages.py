@@ -43,10 +43,9 @@ def test_the_home_page_shows_the_book(soups):
     opening = home.select_one(".opening")
     assert opening.select_one("figure.drawing")
     assert re.findall(r"^make \w+", opening.select_one(".highlight-sh").get_text(), re.M) == ["make docs", "make test"]
-    cards = home.select("#the-map > ol > li")
-    listed = [card.a["href"] for card in cards]
-    assert listed == [f"{c}.html" for c in CHAPTERS], "the map in nbs/index.ipynb lists each chapter, in order"
-    assert home.select_one("#the-map > ol")["start"] == "0" and [int(c[:2]) for c in CHAPTERS] == list(range(len(cards)))
+    lists = [(int(ol["start"]), ol.find_all("li", recursive=False)) for ol in home.select("#the-map > ol")]
+    listed = [(start + i, card.a["href"]) for start, cards in lists for i, card in enumerate(cards)]
+    assert listed == [(int(c[:2]), f"{c}.html") for c in CHAPTERS], "the map in nbs/index.ipynb lists each chapter, in order"
 
 
 def test_every_chapter_leads_to_the_legend(soups):

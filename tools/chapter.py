@@ -17,7 +17,8 @@ from places import NBS, ROOT
 TEMPLATE = Path(__file__).with_suffix(".ipynb")
 USAGE = "Say which chapter to begin, such as: make chapter N=06 NAME=positions"
 
-MAP = "{i}. [{title}]({stem}.ipynb)\\\n{indent}What it is about, in a line."
+ENTRY = re.compile(r"^(\d+)\. \[.*\\\n +.*$", re.M)  # of the map
+GAP = "\n<!-- a list of its own: in one list Markdown counts on -->\n\n"
 IMPORT = "from attention_nb.{name} import {name}_shares\n"
 PROPERTY = """\
     "{name}_shares": Case(nb.{name}_shares, args(x=dtypes.flatmap(lambda t: floats((2, 3), t))),
@@ -32,13 +33,12 @@ class Refused(Exception):
 def check(number: str, name: str) -> None:
     "Raise Refused unless this can be the next chapter."
     taken = {path.stem[:2]: path.stem for path in NBS.glob("[0-9][0-9]_*.ipynb")}
-    free = f"{len(taken):02}"
+    free = f"{int(max(taken)) + 1:02}"
     public = names.imported(names.source("imports"))
     refusals = {
         USAGE: not (number and name),
         f"N: expected two digits, such as {free}; got {number!r}": not re.fullmatch(r"\d\d", number),
         f"N: {number} is taken by {taken.get(number)}; the next free number is {free}": number in taken,
-        f"N: chapters follow each other, so the next is {free}; got {number}": number != free,
         f"NAME: expected words in small letters, such as positions or local_attention; got {name!r}":
             not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or keyword.iskeyword(name),
         f"NAME: {name} is taken by another notebook or folder": name in {path.stem[3:] if path.suffix else path.name for path in NBS.glob("[!.]*")},
@@ -67,13 +67,24 @@ def in_cell(ident: str, edit: Callable[[str], str]) -> Callable[[str], str]:
     return edit_file
 
 
+def mapped(number: int, title: str, stem: str) -> Callable[[str], str]:
+    "An edit: the chapter in its place among the entries of the map, with a gap where numbers are missing."
+    entry = f"{number}. [{title}]({stem}.ipynb)\\\n{' ' * (len(str(number)) + 2)}What it is about, in a line."
+
+    def edit(source: str) -> str:
+        found = list(ENTRY.finditer(source))
+        entries = {int(m[1]): m[0] for m in found} | {number: entry}
+        lines = [(GAP if i > min(entries) and i - 1 not in entries else "") + entries[i] for i in sorted(entries)]
+        return source[:found[0].start()] + "\n".join(lines) + source[found[-1].end():]
+    return edit
+
+
 def begin(number: str, name: str) -> list[Path]:
     "Write the chapter and what names it, all or nothing; the files."
     check(number, name)
     stem, title = f"{number}_{name}", name.replace("_", " ").capitalize()
-    line = MAP.format(i=int(number), title=title, stem=stem, indent=" " * (len(str(int(number))) + 2))
     edits = {
-        NBS / "index.ipynb": in_cell("map", before("\n\nEach chapter uses", f"\n{line}")),
+        NBS / "index.ipynb": in_cell("map", mapped(int(number), title, stem)),
         names.API: in_cell("imports", before("from attention_nb.checks import", IMPORT.format(name=name))),
         ROOT / "tests/test_properties.py": before("}\neach_case = ", PROPERTY.format(name=name)),
     }
