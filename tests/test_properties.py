@@ -1313,6 +1313,10 @@ CASES = {
     "PagedCache.rows": Case(lambda self, seqs: self.rows(seqs).lengths, paged(seqs=st.sampled_from([[0], [1], [0, 1], [1, 0]])),
                             lambda self, seqs: torch.tensor([self.words[seq] for seq in real_seqs(self, seqs)]), fixed=("self",)),
     "cache_bytes": Case(nb.cache_bytes, args(numbers=sizes, n_layers=sizes, n=sizes, bits=sizes, window=st.none() | sizes), right_bytes),
+    "cost_shares": Case(nb.cost_shares, args(x=dtypes.flatmap(lambda t: floats((2, 3), t))),
+                          lambda x: F.normalize(x, p=1, dim=-1), "x", finite=True),
+    "gpu_kernels_shares": Case(nb.gpu_kernels_shares, args(x=dtypes.flatmap(lambda t: floats((2, 3), t))),
+                          lambda x: F.normalize(x, p=1, dim=-1), "x", finite=True),
 }
 each_case = pytest.mark.parametrize("name", CASES)
 
