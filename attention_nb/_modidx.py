@@ -1632,6 +1632,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                      'attention_nb/kv_cache.py'),
                                        'attention_nb.kv_cache.RollingCache.append': ( 'kv_cache.html#rollingcache.append',
                                                                                       'attention_nb/kv_cache.py'),
+                                       'attention_nb.kv_cache.RollingCache.key_places': ( 'kv_cache.html#rollingcache.key_places',
+                                                                                          'attention_nb/kv_cache.py'),
                                        'attention_nb.kv_cache.RollingCache.truncate': ( 'kv_cache.html#rollingcache.truncate',
                                                                                         'attention_nb/kv_cache.py'),
                                        'attention_nb.kv_cache.RollingCache.visible': ( 'kv_cache.html#rollingcache.visible',

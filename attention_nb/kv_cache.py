@@ -191,6 +191,12 @@ class RollingCache(KVCache):
         "Where a word is kept: a sink at its own place, all others in turn behind the sinks."
         return place if place < self.n_sinks else self.n_sinks + (place - self.n_sinks) % self.window
 
+    @property
+    def key_places(self) -> Tensor:
+        "Where the words stand whose keys `append` returned last, (n_k,)."
+        places = self.seen if self.newest > 1 else self.places[: self.longest]
+        return torch.tensor(places, device=self.keys.device)
+
     def visible(
         self,
         n_q: int,  # how many of the words that were appended last ask
@@ -201,7 +207,7 @@ class RollingCache(KVCache):
             raise ValueError(f"n_q: expected at most the {self.newest} words that were appended last; got {n_q}")
         if self.newest == 1:
             return None
-        keys = torch.tensor(self.seen, device=self.keys.device)
+        keys = self.key_places
         queries = torch.arange(self.longest - n_q, self.longest, device=keys.device)[:, None]
         seen = (keys <= queries) & ((keys > queries - self.window) | (keys < self.n_sinks))
         return seen.expand(len(self.keys), 1, -1, -1)

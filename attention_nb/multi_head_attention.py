@@ -170,7 +170,10 @@ class MultiHeadAttention(nn.Module):
         if cache is not None:
             k, v = cache.append(k, v)
         score_bias = getattr(self.positions, "score_bias", None)
-        return q, k, v, score_bias and score_bias(q_places, torch.arange(k.shape[-2], device=k.device))
+        if score_bias is None:
+            return q, k, v, None
+        kept = getattr(cache, "key_places", None)  # of a cache that does not keep words in their order
+        return q, k, v, score_bias(q_places, torch.arange(k.shape[-2], device=k.device) if kept is None else kept)
 
     if TYPE_CHECKING:
         __call__ = forward  # so that `layer(x)` is typed as `forward` is

@@ -48,7 +48,7 @@ def _expect_base(base: float) -> None:
 
 def _expect_fit(name: str, t: Tensor, shape: tuple[int, ...]) -> None:
     "Raise ValueError unless `t` broadcasts to `shape`, and has its last width."
-    fits = t.ndim <= len(shape) and all(a in (1, b) for a, b in zip(reversed(t.shape), reversed(shape)))
+    fits = t.ndim <= len(shape) and all(a == 1 or a == b for a, b in zip(reversed(t.shape), reversed(shape)))
     if not t.ndim or t.shape[-1] != shape[-1] or not fits:
         raise ValueError(f"{name}: expected a shape that broadcasts to {shape}; got {tuple(t.shape)}")
 

@@ -281,7 +281,7 @@ def expect_mask(
         raise TypeError(f"{name}: expected a boolean tensor, True = may attend; got {_kind(mask)}")
     if shape is None:
         return
-    fits = all(m in (1, s) for m, s in zip(reversed(mask.shape), reversed(shape)))
+    fits = all(m == 1 or m == s for m, s in zip(reversed(mask.shape), reversed(shape)))
     if mask.ndim > len(shape) or not fits:
         raise ValueError(f"{name}: expected a shape that broadcasts to that of the scores, {tuple(shape)}; "
                          f"got {tuple(mask.shape)}")
