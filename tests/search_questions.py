@@ -39,4 +39,9 @@ QUESTIONS = {
     "PagedCache": "09_kv_cache.html#attention_nb.kv_cache.PagedCache",
     "flash attention": "08_flash_attention.html",
     "check my own attention": "checks/index.html",
+    "online softmax": "08_flash_attention.html#attention_nb.flash_attention.online_softmax",
+    "merge partials": "08_flash_attention.html#attention_nb.flash_attention.merge_partials",
+    "latent attention": "lookup/glossary.html#latent-attention",
+    "attention sink": "07_grouped_heads.html#a-sink",
+    "convert to grouped heads": "07_grouped_heads.html",
 }
