@@ -31,6 +31,9 @@ LOOK = {
     "title": {"color": INK, "subtitleColor": INK},
     "view": {"stroke": None},
 }
+COLUMN = 700  # pixels that a chart without parts fills on a wide page; elsewhere it takes the room that there is
+WIDE_PRINT, NARROW_PRINT = 13, 11  # pixels; six words of a heatmap fit a phone
+WIDER = 1.2  # cells of a heatmap, for their larger print
 AT_MOST = 50  # rows and columns of a table; a longer axis is thinned out
 Record = dict[str, Any]
 
@@ -178,6 +181,27 @@ def stacked(spec: Any) -> Any:
             **({"datasets": spec["datasets"]} if "datasets" in spec else {})}
 
 
+def larger(spec: Any) -> Any:
+    "The chart for a wide page: larger print, in cells with room for it."
+    if isinstance(spec, list):
+        return [larger(part) for part in spec]
+    if not isinstance(spec, dict):
+        return spec
+    sizes = {"fontSize": lambda n: max(n, WIDE_PRINT), "step": lambda n: round(WIDER * n)}
+    return {k: sizes[k](v) if k in sizes and isinstance(v, (int, float)) else v if k in ("datasets", "values") else larger(v)
+            for k, v in spec.items()}
+
+
+def fills(spec: Record) -> bool:
+    "Whether the chart is one plot with a width of its own, which can as well take the width of its place."
+    return isinstance(spec.get("width"), (int, float)) and not {"concat", "hconcat", "vconcat", "facet"} & spec.keys()
+
+
+def fitted(spec: Record) -> Record:
+    "A chart that fills its place, axes and all."
+    return {**spec, "width": COLUMN, "autosize": {"type": "fit-x", "contains": "padding"}} if fills(spec) else spec
+
+
 def height(vega: Record) -> int:
     "How many pixels to keep free for the chart: asked of Vega itself, and a little more, since fonts differ."
     svg = vl_convert.vega_to_svg(vega)
@@ -192,9 +216,11 @@ def controls(spec: Record) -> Iterator[Record]:
             yield from [bind] if "input" in bind else bind.values()
 
 
-def in_vega(spec: Record) -> Record:
+def in_vega(spec: Record, letters: int) -> Record:
     "The chart in Vega, so that the browser needs no compiler of Vega-Lite."
-    return vl_convert.vegalite_to_vega(spec, vl_version=VEGA_LITE, config=LOOK)
+    sizes = {"labelFontSize": letters, "titleFontSize": letters}
+    look = LOOK | {part: LOOK[part] | sizes for part in ("axis", "legend", "header")}
+    return vl_convert.vegalite_to_vega(fitted(spec), vl_version=VEGA_LITE, config=look)
 
 
 def for_any_width(wide: Record, tall: Record) -> Record:
@@ -210,7 +236,10 @@ def either(wide: Any, tall: Any) -> Any:
     if wide == tall:
         return wide
     if isinstance(wide, dict):
-        return {k: either(wide[k], tall[k]) for k in wide}
+        both = {k: either(wide[k], tall[k]) for k in wide}
+        if both.get("value") != wide.get("value"):  # an expression gives it: that of a signal, or of something drawn
+            both["init" if "name" in both else "signal"] = both.pop("value")["signal"]
+        return both
     if isinstance(wide, list):
         return [either(*pair) for pair in zip(wide, tall, strict=True)]
     return {"signal": f"narrow ? {tall} : {wide}"}
@@ -230,12 +259,13 @@ def figure(spec: Record, ident: str) -> str:
     spec = {"description": caption, **{k: v for k, v in spec.items() if k not in ("title", "$schema")}}
     found = "\n".join(tables(spec))
     spec.pop("usermeta", None)
-    wide = tall = in_vega(spec)
-    if (narrow := stacked(spec)) != spec:
-        tall = in_vega(narrow)
-    source = json.dumps(for_any_width(wide, tall), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    wide, tall = in_vega(larger(spec), WIDE_PRINT), in_vega(stacked(spec), NARROW_PRINT)
+    drawn = for_any_width(wide, tall)
+    if fills(spec):
+        drawn["signals"] = [{"name": "width", "init": f"containerSize()[0] || {drawn.pop('width')}"}, *drawn.get("signals", [])]
+    source = json.dumps(drawn, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     source = source.replace("</", "<\\/")
-    room = f"--wide:{(high := height(wide))}px;--narrow:{high if tall is wide else height(tall)}px"
+    room = f"--wide:{height(wide)}px;--narrow:{height(tall)}px"
     kinds = [bind["input"] for bind in controls(spec)]
     room += f";--controls:{len(kinds)};--groups:{kinds.count('radio')}" if kinds else ""
     form = f'\n<form class="chart-controls" aria-label="{escape(caption)}"></form>' if kinds else ""

@@ -566,7 +566,8 @@ def mask_chooser(
     def panel(field: str, low: float, high: float, *sums: str) -> Any:
         shown = _layers(low, high, step=39, legend=field)
         place = shown.layer[0].encoding
-        blank = alt.Chart().mark_text(text="×", opacity=0.7, **PRINT).encode(x=place.x, y=place.y)
+        blank = alt.Chart().mark_text(text="×", **PRINT).encode(
+            x=place.x, y=place.y, opacity=alt.condition("datum.allowed", alt.value(0), alt.value(0.7)))
         both = (blank + shown.transform_filter("datum.allowed")).transform_calculate(value=f"datum.{field}")
         return _layered(both, chosen, *sums).properties(title=field + "s")
 
