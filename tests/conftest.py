@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: the workers, and what they start, share the cores
+
 import pytest
 from browser import DOCS, browsers, chromium, site, visit  # noqa: F401 (fixtures)
 from bs4 import BeautifulSoup

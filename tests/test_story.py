@@ -79,6 +79,7 @@ def test_a_reader_predicts(path):
         answers = re.findall(r"<details( class=\"right\")?><summary>(.+?)</summary>\n\n(.+?)\n\n</details>", text, re.S)
         if not (text.startswith('<div class="predict">') and 2 <= len(answers) <= 4 and text.count("<summary>") == len(answers)):
             wrong.append(f"{name}: two to four answers, each a <details> with a reason")
+        wrong += [f"{name}: Markdown is not read in a <summary>: {answer}" for _, answer, _ in answers if re.search(r"[$`*]", answer)]
         if sum(bool(right) for right, *_ in answers) != 1:
             wrong.append(f"{name}: one answer is right")
         if f"{name}-test" not in code:
