@@ -402,6 +402,22 @@ def test_mouse(drawn, name):
             expect(figure.get_by_role("radio").nth(head)).to_be_checked()
 
 
+SIZES = """() => [...document.querySelectorAll("figure.chart")].map((figure) => {
+  const view = figure.querySelector(".chart-view"), svg = view.querySelector("svg");
+  const print = [...svg.querySelectorAll("text")].filter((text) => text.textContent).map((text) => parseFloat(getComputedStyle(text).fontSize));
+  return { line: Boolean(svg.querySelector(".mark-line")), svg: svg.clientWidth, place: view.clientWidth, print: Math.min(...print) };
+})"""
+
+
+@pytest.mark.parametrize("width, print", [(1280, 13), (390, 11)])
+def test_charts_fill_their_place(visit, width, print):
+    "A chart of lines is as wide as the column, and on a phone no wider; its print can be read."
+    sizes = visit("06_positions.html", width=width).see_all().page.evaluate(SIZES)
+    assert sum(size["line"] for size in sizes) >= 3
+    for size in sizes:
+        assert size["print"] >= print and (size["svg"] == size["place"] or not size["line"]), size
+
+
 # In JupyterLab ------------------------------------------------------------------------------------------------
 
 def marks(group: dict) -> list[dict]:

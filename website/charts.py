@@ -22,10 +22,9 @@ LOOK = {
     "background": "transparent",
     "font": "-apple-system, BlinkMacSystemFont, Segoe UI, Helvetica, Arial, sans-serif",
     "axis": {"domainColor": INK, "domainOpacity": 0.4, "tickColor": INK, "tickOpacity": 0.4, "gridColor": INK,
-             "gridOpacity": 0.12, "labelColor": INK, "titleColor": INK, "titleFontWeight": "normal"},
+             "gridOpacity": 0.12, "labelColor": INK, "titleColor": INK, "titleFontWeight": "normal", "labelLimit": 240},
     "header": {"labelColor": INK, "titleColor": INK},
     "legend": {"labelColor": INK, "titleColor": INK},
-    "style": {"guide-label": {"fill": INK}, "guide-title": {"fill": INK}},
     "text": {"color": INK},
     "rule": {"color": INK},
     "title": {"color": INK, "subtitleColor": INK},
@@ -198,8 +197,12 @@ def fills(spec: Record) -> bool:
 
 
 def fitted(spec: Record) -> Record:
-    "A chart that fills its place, axes and all."
-    return {**spec, "width": COLUMN, "autosize": {"type": "fit-x", "contains": "padding"}} if fills(spec) else spec
+    "A chart that fills its place, axes and all; numbers printed beside bars need room behind the longest."
+    if not fills(spec):
+        return spec
+    printed = any(layer["mark"]["type"] == "text" for layer in spec.get("layer", []))
+    return {**spec, "width": COLUMN, "autosize": {"type": "fit-x", "contains": "padding"},
+            "padding": {"left": 5, "top": 5, "bottom": 5, "right": 50 if printed else 5}}
 
 
 def height(vega: Record) -> int:
@@ -216,10 +219,12 @@ def controls(spec: Record) -> Iterator[Record]:
             yield from [bind] if "input" in bind else bind.values()
 
 
-def in_vega(spec: Record, letters: int) -> Record:
-    "The chart in Vega, so that the browser needs no compiler of Vega-Lite."
+def in_vega(spec: Record, letters: int, names: int) -> Record:
+    "The chart in Vega, so that the browser needs no compiler of Vega-Lite; so many names stand in a line of its legend."
     sizes = {"labelFontSize": letters, "titleFontSize": letters}
     look = LOOK | {part: LOOK[part] | sizes for part in ("axis", "legend", "header")}
+    look["legend"] = look["legend"] | {"columns": names}
+    look["style"] = {"guide-label": {"fill": INK, "fontSize": letters}, "guide-title": {"fill": INK, "fontSize": letters}}
     return vl_convert.vegalite_to_vega(fitted(spec), vl_version=VEGA_LITE, config=look)
 
 
@@ -259,7 +264,7 @@ def figure(spec: Record, ident: str) -> str:
     spec = {"description": caption, **{k: v for k, v in spec.items() if k not in ("title", "$schema")}}
     found = "\n".join(tables(spec))
     spec.pop("usermeta", None)
-    wide, tall = in_vega(larger(spec), WIDE_PRINT), in_vega(stacked(spec), NARROW_PRINT)
+    wide, tall = in_vega(larger(spec), WIDE_PRINT, names=5), in_vega(stacked(spec), NARROW_PRINT, names=2)
     drawn = for_any_width(wide, tall)
     if fills(spec):
         drawn["signals"] = [{"name": "width", "init": f"containerSize()[0] || {drawn.pop('width')}"}, *drawn.get("signals", [])]
