@@ -22,7 +22,7 @@ function draw({ view, data, el, svg, set, number, said, say, choices, button, to
   const doing = (now, p) => (moment > now.starts[p] && moment <= now.starts[p] + now.tiles[p].length ? moment - now.starts[p] - 1 : -1);
 
   // ---- The grid ----
-  const unit = 32, left = 66, high = 58;
+  const unit = 32, left = 70, high = 58;
   const [w, h] = [left + n * unit + 4, high + n * unit + 4];
   const root = svg("svg", { width: w, height: h, viewBox: `0 0 ${w} ${h}`, role: "img", "aria-label": "A grid of queries and keys; each program has a band of rows" });
   const small = "font-size: 13px";

@@ -28,4 +28,4 @@ def programs(
     table = number_table("Tiles of each program", rows, ["all keys", "no future"])
     notice = "Press Play, or move the slider by its arrow keys. The lit tiles are worked out in the same moment. Then press “no future”, and watch which program is late."
     data = {"words": list(words), "sizes": list(sizes), "size": 1, "rooms": list(rooms), "room": 2}
-    return Drawing("programs", "One program, one block of queries", notice, data, table, (420, 700))
+    return Drawing("programs", "One program, one block of queries", notice, data, table, (345, 620))
