@@ -8,9 +8,9 @@ from __future__ import annotations
 import importlib.util
 import math
 import os
-from collections.abc import Callable
 from functools import cache
 from importlib import import_module
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -21,6 +21,8 @@ from .tools.guards import expect_flags, expect_scale, expect_sizes
 
 if TYPE_CHECKING:
     import triton.language as tl
+else:
+    tl = SimpleNamespace(constexpr=Any)  # until a kernel is first launched
 
 # %% auto #0
 __all__ = ['program_tiles', 'gpu_attention']
