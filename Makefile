@@ -79,6 +79,12 @@ mutants-full: mutants  ## and that the notebooks' own checks do, mutant by mutan
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --requirement $<
 	@touch $@
 
+# Triton, for the chapter on GPU kernels: a large download, and for Linux alone. Without it that chapter is passed over.
+# PyTorch for CUDA brings its own, which stays.
+.venv/.gpu: benchmarks/gpu.txt $(READY)
+	$(BIN)/python -c "import triton" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement $<
+	@touch $@
+
 bench: $(READY) .venv/.bench  ## measure our layers beside those of other packages, in one run (minutes)
 	$(BIN)/python -m benchmarks.run $(BENCH)
 

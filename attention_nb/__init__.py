@@ -13,9 +13,9 @@ __all__ = ['Vocab', 'journey', 'number_corpus', 'one_hot', 'one_hot_vectors', 's
            'rms_norm', 'sink_attention', 'sink_softmax', 'soft_cap', 'to_grouped', 'flash_attention', 'merge_partials',
            'online_softmax', 'KVCache', 'PagedCache', 'RollingCache', 'cache_bytes', 'block_mask', 'document_mask',
            'feature_map', 'linear_attention', 'local_attention', 'recurrent_attention', 'sink_mask', 'window_mask',
-           'cost_shares', 'gpu_kernels_shares', 'check_agrees', 'check_attention', 'check_cache', 'check_flash',
-           'check_masked_softmax', 'check_multi_head', 'check_positions', 'check_self_attention', 'check_softmax',
-           'CheckFailed', 'Misused']
+           'cost_shares', 'gpu_attention', 'program_tiles', 'check_agrees', 'check_attention', 'check_cache',
+           'check_flash', 'check_masked_softmax', 'check_multi_head', 'check_positions', 'check_self_attention',
+           'check_softmax', 'CheckFailed', 'Misused']
 
 # %% ../nbs/lookup/api.ipynb #imports
 from .embeddings import (
@@ -41,7 +41,7 @@ from attention_nb.local_attention import (
     block_mask, document_mask, feature_map, linear_attention, local_attention, recurrent_attention,
     sink_mask, window_mask)
 from .cost import cost_shares
-from .gpu_kernels import gpu_kernels_shares
+from .gpu_kernels import gpu_attention, program_tiles
 from .checks import (
     check_agrees, check_attention, check_cache, check_flash, check_masked_softmax, check_multi_head, check_positions,
     check_self_attention, check_softmax)
@@ -64,7 +64,7 @@ _all_ = [
     "to_grouped", "flash_attention", "merge_partials", "online_softmax", "KVCache", "PagedCache",
     "RollingCache", "cache_bytes", "block_mask", "document_mask", "feature_map", "linear_attention",
     "local_attention", "recurrent_attention", "sink_mask", "window_mask", "cost_shares",
-    "gpu_kernels_shares", "check_agrees", "check_attention", "check_cache", "check_flash",
-    "check_masked_softmax", "check_multi_head", "check_positions", "check_self_attention",
-    "check_softmax", "CheckFailed", "Misused",
+    "gpu_attention", "program_tiles", "check_agrees", "check_attention", "check_cache",
+    "check_flash", "check_masked_softmax", "check_multi_head", "check_positions",
+    "check_self_attention", "check_softmax", "CheckFailed", "Misused",
 ]

@@ -252,7 +252,7 @@ class _Gradients(torch.autograd.Function):
 
     @staticmethod
     def forward(*args: Any) -> tuple[Tensor, ...]:
-        return _backward(*args)
+        return (_gradients if args[0].is_cuda else _backward)(*args)  # an operator may have a kernel for a device
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -277,7 +277,7 @@ class _Flash(torch.autograd.Function):
 
     @staticmethod
     def forward(*args: Any) -> tuple[Tensor, Tensor]:
-        return _forward(*args)
+        return (_operator if args[0].is_cuda else _forward)(*args)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:

@@ -38,6 +38,8 @@ QUESTIONS = {
     "how many bytes": "09_kv_cache.html#how-many-bytes",
     "PagedCache": "09_kv_cache.html#attention_nb.kv_cache.PagedCache",
     "flash attention": "08_flash_attention.html",
+    "one program one query": "17_gpu_kernels.html#one-program-one-query",
+    "causal skipping time": "17_gpu_kernels.html#who-is-late",
     "check my own attention": "checks/index.html",
     "online softmax": "08_flash_attention.html#attention_nb.flash_attention.online_softmax",
     "merge partials": "08_flash_attention.html#attention_nb.flash_attention.merge_partials",

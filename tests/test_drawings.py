@@ -5,6 +5,7 @@ from attention_nb.embeddings import Vocab, one_hot
 from attention_nb.figures.attend import small_world
 from attention_nb.local_attention import block_mask, document_mask, sink_mask, window_mask
 from attention_nb.flash_attention import online_softmax
+from attention_nb.gpu_kernels import program_tiles
 from attention_nb.masks import causal_mask, padding_mask
 from attention_nb.multi_head_attention import share_heads, split_heads
 from attention_nb.kv_cache import KVCache
@@ -507,3 +508,45 @@ def test_tiles_keep_what_online_softmax_keeps(visit):
     figure.get_by_role("button", name="Play").click()
     figure.page.wait_for_function("() => { const now = document.querySelector('[data-drawing=tiles]').state(); return now.step === now.tiles.length }")
     check()
+
+
+def test_programs_share_the_tiles(visit):
+    "Which tiles each computes, as the package says; and when each runs, as a plain count of moments does."
+    figure = drawing(visit, "figures/programs.html", "programs", reduced_motion="reduce")
+    moment = figure.get_by_role("slider", name="Moment")
+
+    def check() -> None:
+        now = state(figure)
+        assert now["tiles"] == program_tiles(8, 8, now["size"], now["size"], now["causal"])
+        waiting, at_work, t = list(range(len(now["tiles"])))[::-1 if now["longest"] else 1], {}, 0
+        while waiting or at_work:
+            assert now["moment"] != t or now["busy"] == sorted(at_work) or t == 0
+            at_work = {p: left - 1 for p, left in at_work.items() if left > 1}
+            while waiting and len(at_work) < now["room"]:
+                p = waiting.pop(0)
+                assert now["starts"][p] == t
+                at_work[p] = len(now["tiles"][p])
+            t += 1
+        assert now["last"] == t - 1 and now["count"] == sum(map(len, now["tiles"]))
+
+    assert state(figure)["last"] == 4
+    for mode in ("all keys", "no future", "last block first"):
+        if mode != "all keys":
+            figure.get_by_role("button", name=mode).press("Enter")
+        for size in range(3):
+            figure.get_by_role("radiogroup", name="Queries of a program").get_by_role("radio").nth(size).check(force=True)
+            for room in range(4):
+                figure.get_by_role("radiogroup", name="Programs at once").get_by_role("radio").nth(room).check(force=True)
+                check()
+                for _ in range(2):
+                    moment.press("ArrowRight")
+                    check()
+                moment.press("End")
+                assert f"Done after {state(figure)['last']} moments" in figure.locator("output").inner_text()
+    figure.get_by_role("radiogroup", name="Queries of a program").get_by_role("radio").nth(1).check(force=True)
+    figure.get_by_role("radiogroup", name="Programs at once").get_by_role("radio").nth(1).check(force=True)
+    assert state(figure)["last"] == 5
+    figure.get_by_role("button", name="last block first").press("Enter")
+    assert state(figure)["last"] == 6
+    figure.get_by_role("button", name="Play").click()
+    figure.page.wait_for_function("() => { const now = document.querySelector('[data-drawing=programs]').state(); return now.moment === now.last }")

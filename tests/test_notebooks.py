@@ -47,6 +47,8 @@ def assert_refused_in_words(stub):
 @each_notebook
 def test_cells_pass_and_saved_outputs_are_fresh(notebook, unit, monkeypatch):
     "The asserts in the cells, in a fresh kernel; and what they print is what is saved, however the machine rounds."
+    if why := outputs.passed_over(notebook):
+        pytest.skip(why)
     for name, value in UNITS[unit].items():
         monkeypatch.setenv(name, value)  # kernels inherit it
     if unit == next(iter(UNITS)):  # once is enough

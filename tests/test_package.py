@@ -14,7 +14,7 @@ from places import imported_by
 
 LONGEST = 25  # lines of code; aim at 15
 HEAVY = {"altair", "vl_convert", "matplotlib", "pandas", "IPython", "ipykernel", "nbdev", "execnb", "nbclient",
-         "nbformat", "sphinx", "myst_nb"}
+         "nbformat", "sphinx", "myst_nb", "triton"}
 
 
 def test_no_name_that_only_the_notebook_defines():

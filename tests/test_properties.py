@@ -1155,6 +1155,33 @@ def right_flash(q, k, v, mask=None, causal=False, window=None, scale=None, block
     return torch.einsum("...ij,...jd->...id", right_softmax(s, -1, seen.expand(s.shape)), v)
 
 
+@st.composite
+def unmasked_qkv(draw):
+    "Of 32 or 16 bits, which the kernels know."
+    a = draw(qkv(scale=scales, causal=st.booleans()).filter(lambda a: a["q"].dtype != torch.float64))
+    return {name: value for name, value in a.items() if name != "mask"}
+
+
+def where_it_runs(**a):
+    "On a GPU, if there is one. Elsewhere it refuses last of all, and chapter 8's answer stands in for its own."
+    gpu = torch.cuda.is_available()
+    a = {name: value.cuda() if gpu and isinstance(value, Tensor) else value for name, value in a.items()}
+    try:
+        return nb.gpu_attention(**a).cpu()
+    except ValueError as error:
+        if not str(error).startswith("q: expected a tensor on a GPU"):
+            raise
+        return nb.flash_attention(**a)
+
+
+def right_programs(n_q, n_k, rows, cols, causal=False):
+    whole(n_q, n_k, rows, cols)
+    refuse(isinstance(causal, bool))
+    seen = [{j for j in range(n_k) if not causal or j <= i + n_k - n_q} for i in range(n_q)]
+    blocks = [set().union(*seen[first:first + rows]) for first in range(0, n_q, rows)]
+    return [[j for j in range(0, n_k, cols) if any(key >= j for key in block)] for block in blocks]
+
+
 sizes_or_none = st.none() | sizes
 CASES = {
     "tokenize": Case(nb.tokenize, args(text=st.lists(letters, min_size=1, max_size=6).map(", ".join)),
@@ -1315,8 +1342,9 @@ CASES = {
     "cache_bytes": Case(nb.cache_bytes, args(numbers=sizes, n_layers=sizes, n=sizes, bits=sizes, window=st.none() | sizes), right_bytes),
     "cost_shares": Case(nb.cost_shares, args(x=dtypes.flatmap(lambda t: floats((2, 3), t))),
                           lambda x: F.normalize(x, p=1, dim=-1), "x", finite=True),
-    "gpu_kernels_shares": Case(nb.gpu_kernels_shares, args(x=dtypes.flatmap(lambda t: floats((2, 3), t))),
-                          lambda x: F.normalize(x, p=1, dim=-1), "x", finite=True),
+    "gpu_attention": Case(where_it_runs, unmasked_qkv(), right_flash, "q", finite=True, also={
+        "q": "n_heads|n_kv_heads", "k": "n_heads|n_kv_heads"}),
+    "program_tiles": Case(nb.program_tiles, args(n_q=sizes, n_k=sizes, rows=sizes, cols=sizes, causal=st.booleans()), right_programs),
 }
 each_case = pytest.mark.parametrize("name", CASES)
 

@@ -33,7 +33,7 @@ from nbformat import NotebookNode
 
 import fresh
 from folds import collapse
-from places import ROOT, notebooks
+from places import ROOT, lacks, notebooks
 
 IN_PARALLEL = 2
 CELL_SECONDS = 300  # a cell that runs longer hangs
@@ -291,6 +291,15 @@ async def renew(path: Path) -> str:
     return said
 
 
+def passed_over(path: Path) -> str:
+    "Why a notebook is not run here, and its saved outputs stay as they are; nothing if it is."
+    try:
+        package = lacks(path)
+    except ValueError:  # no notebook: whoever runs it says so
+        return ""
+    return f"passed over: {package} is not installed" if package else ""
+
+
 async def each(do: Callable[[Path], Any], paths: list[Path]) -> int:
     "Apply `do` to the notebooks, two at a time, telling how it goes; the number of failures."
     free, done, failures = asyncio.Semaphore(IN_PARALLEL), 0, []
@@ -300,7 +309,7 @@ async def each(do: Callable[[Path], Any], paths: list[Path]) -> int:
         async with free:
             began = time.perf_counter()
             try:
-                said = await do(path)
+                said = passed_over(path) or await do(path)
             except Failure as e:
                 failures.append(e)
                 said = "FAILED"

@@ -1,6 +1,7 @@
 """Which notebook makes which module, and which module imports which."""
 import ast
 import importlib.util
+import json
 import re
 from pathlib import Path
 
@@ -16,6 +17,14 @@ def notebooks() -> list[Path]:
 def place(notebook: Path) -> str:
     "Where a notebook stands in the book, and its page on the site: `04_masks`, `checks/layers`."
     return notebook.relative_to(NBS).with_suffix("").as_posix()
+
+
+def lacks(notebook: Path) -> str:
+    "The package that a notebook says it needs, by a line `#| needs triton`, if it is not installed here; else nothing."
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    sources = ("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    needed = [name for source in sources for name in re.findall(r"(?m)^#\| needs (\w+)$", source)]
+    return next((name for name in needed if importlib.util.find_spec(name) is None), "")
 
 
 def notebook_of(module: Path) -> Path:

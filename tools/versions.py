@@ -7,11 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from places import ROOT, notebooks
+from places import ROOT, lacks, notebooks
 
 RESOLUTION = {"oldest": "lowest-direct", "newest": "highest"}
 # nbdev, which one of them asks for its configuration, works with fewer versions of fastcore than the package.
-NOTEBOOKS = [path for path in notebooks() if "import get_config" not in path.read_text("utf-8")]
+NOTEBOOKS = [path for path in notebooks() if "import get_config" not in path.read_text("utf-8") and not lacks(path)]
 TRIALS = [["tests/smoke.py"],
           ["-m", "pytest", "tests/test_properties.py"],
           ["-m", "jupyter", "execute", "--timeout=600", *NOTEBOOKS]]  # as Run All does; writes nothing

@@ -31,7 +31,7 @@ PARTS = {  # of the table of contents; a page stands in the first part that it f
 }
 WITHIN = {"How the checks work": "checks/about/proof.ipynb", "Figures and tools": "lookup/api.ipynb"}  # below a page: not for readers
 LONG = 30  # lines; what prints more is folded, and so is a check that has more
-DIRECTIVES = {"default_exp", "hide", "export", "exporti", "exports", "notest", "fold", "check",
+DIRECTIVES = {"default_exp", "needs", "hide", "export", "exporti", "exports", "notest", "fold", "check",
               "echo:", "output:", "eval:", "code-fold:", "code-summary:"}
 
 

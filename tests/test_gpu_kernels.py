@@ -1,0 +1,51 @@
+"""The chapter on GPU kernels beyond its notebook: all of `check_flash`, and that the kernels compile for GPUs that are not here."""
+import os
+
+import outputs
+import pytest
+from conftest import NBS, python
+
+NOTEBOOK = NBS / "17_gpu_kernels.ipynb"
+CHECK = """
+from functools import partial
+from attention_nb import check_flash, gpu_attention
+print(check_flash(partial(gpu_attention, causal=True, return_lse=True, tile=(128, 128)), causal="lower-right"))
+"""
+COMPILE = """
+from attention_nb import gpu_kernels
+from triton.backends.compiler import GPUTarget
+from triton import compile
+from triton.compiler import ASTSource
+gpu_kernels._triton()
+POINTERS = {"_forward_kernel": 5, "_queries_kernel": 7, "_keys_kernel": 8}
+for kind, sides, capability in (("bf16", (64, 64), 90), ("bf16", (64, 64), 80), ("fp32", (32, 32), 80)):
+    for name, count in POINTERS.items():
+        kernel = getattr(gpu_kernels, name)
+        fixed = dict(CAUSAL=True, WIDE=64, WIDE_V=64, LENGTH=1024, ROWS=sides[0], COLS=sides[1])
+        pointers = {arg: "*fp32" if arg in ("lse", "pull") else f"*{kind}" for arg in kernel.arg_names[:count]}
+        numbers = {arg: "constexpr" if arg in fixed else "fp32" if arg == "scale" else "i32" for arg in kernel.arg_names[count:]}
+        made = compile(ASTSource(kernel, pointers | numbers, constexprs=fixed), target=GPUTarget("cuda", capability, 32),
+                       options={"num_warps": 4, "num_stages": 3})
+        print(name, kind, capability, made.metadata.shared)
+        assert "mma" in made.asm["ptx"] or kind == "fp32"
+        assert made.metadata.shared <= 99 * 1024
+"""
+
+
+@pytest.fixture
+def env():
+    "For processes that import Triton anew, with no GPU."
+    if why := outputs.passed_over(NOTEBOOK):
+        pytest.skip(why)
+    return os.environ | outputs.KERNEL_ENV | {"TRITON_DEFAULT_FP_FUSION": "1"}
+
+
+def test_check_flash_holds(env):
+    "In Triton's interpreter: half a minute, which a reader of the chapter need not wait for."
+    assert "check_flash(partial): 20 of 20 properties hold" in python("-c", CHECK, env=env | {"TRITON_INTERPRET": "1"})
+
+
+def test_kernels_compile_for_gpus(env, tmp_path):
+    "What the interpreter runs, Triton's compiler takes too; on small tiles any GPU has room for it."
+    said = python("-c", COMPILE, env=env | {"TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(tmp_path)})
+    assert said.count("_kernel ") == 9
