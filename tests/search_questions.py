@@ -38,5 +38,8 @@ QUESTIONS = {
     "how many bytes": "09_kv_cache.html#how-many-bytes",
     "PagedCache": "09_kv_cache.html#attention_nb.kv_cache.PagedCache",
     "flash attention": "08_flash_attention.html",
+    "roofline": "12_cost.html#under-a-real-roof",
+    "why is decoding slow": "12_cost.html#reading-and-writing",
+    "arithmetic intensity": "12_cost.html",
     "check my own attention": "checks/index.html",
 }
