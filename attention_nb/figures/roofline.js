@@ -37,10 +37,10 @@ function draw({ view, data, el, svg, set, number, say, said, slider, choices, tw
   // ---- The roof: both axes count doublings ----
   const wide = Math.min(620, view.clientWidth || 350), high = 230, left = 42, low = -2, top = 12, kink = peak / bandwidth;
   const x = (intensity) => left + ((wide - left - 12) * (Math.log2(intensity) - low)) / (top - low);
-  const ceiling = Math.log2(peak) + 0.8, floor = ceiling - 8.4;
+  const ceiling = Math.log2(peak) + 0.6, floor = Math.log2(2 ** low * bandwidth) - 2.6;
   const y = (rate) => ((high - 6) * (ceiling - Math.log2(rate))) / (ceiling - floor);
   const write = (at, up, text, anchor = "middle", style = "") => svg("text", { x: at, y: up, "text-anchor": anchor, style: `font-size: 13px; ${style}` }, text);
-  const marks = [0.25, 1, 4, 16, 64, 256, 1024, 4096];
+  const marks = [0.25, 1, 4, 16, 64, 256, 1024, 4096].filter((mark) => wide > 420 || mark !== 1024);
   const chart = svg("svg", { width: wide, height: high + 42, viewBox: `0 0 ${wide} ${high + 42}`, "aria-hidden": true },
     svg("path", { d: `M${x(kink)} ${y(peak)}H${wide - 12}V${high}H${x(kink)}Z`, fill: "var(--faint)", opacity: 0.6 }),
     ...marks.map((mark) => svg("path", { d: `M${x(mark)} ${high}v-5`, stroke: "var(--soft)" })),
