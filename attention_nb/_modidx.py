@@ -1299,6 +1299,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                    'attention_nb.cost._bytes': ('cost.html#_bytes', 'attention_nb/cost.py'),
                                    'attention_nb.cost._expect_call': ('cost.html#_expect_call', 'attention_nb/cost.py'),
                                    'attention_nb.cost._expect_passes': ('cost.html#_expect_passes', 'attention_nb/cost.py'),
+                                   'attention_nb.cost._expect_spread': ('cost.html#_expect_spread', 'attention_nb/cost.py'),
                                    'attention_nb.cost._fused_backward': ('cost.html#_fused_backward', 'attention_nb/cost.py'),
                                    'attention_nb.cost._fused_forward': ('cost.html#_fused_forward', 'attention_nb/cost.py'),
                                    'attention_nb.cost._logarithms': ('cost.html#_logarithms', 'attention_nb/cost.py'),

@@ -100,11 +100,8 @@ def exponent(
 ) -> float:  # 1: it doubles with the size; 2: it becomes four times as much
     "Fit a power to counts: the slope of the straight line through their logarithms."
     x, y = _logarithms("sizes", sizes), _logarithms("counts", counts)
-    if len(x) != len(y):
-        raise ValueError(f"counts: expected one for each of {len(x)} sizes; got {len(y)}")
+    _expect_spread(x, y)
     x = x - x.mean()
-    if not x.square().sum() > 1e-12:
-        raise ValueError(f"sizes: expected at least two that differ; got {list(sizes)}")
     return float(x @ (y - y.mean()) / (x @ x))
 
 # %% ../nbs/12_cost.ipynb #exponent-help
@@ -114,6 +111,14 @@ def _logarithms(name: str, numbers: Sequence[float]) -> Tensor:
     if not len(row) or not (row > 0).all() or not row.isfinite().all():
         raise ValueError(f"{name}: expected positive numbers; got {row.tolist()[:8]}")
     return row.log()
+
+
+def _expect_spread(x: Tensor, y: Tensor) -> None:
+    "Raise ValueError unless there are as many sizes as counts, and not all of them are equal."
+    if len(x) != len(y):
+        raise ValueError(f"counts: expected one for each of {len(x)} sizes; got {len(y)}")
+    if x.max() - x.min() < 1e-6:
+        raise ValueError(f"sizes: expected at least two that differ; got {x.exp().tolist()[:8]}")
 
 
 def peak_bytes(
