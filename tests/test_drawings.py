@@ -533,11 +533,10 @@ def test_parts_of_a_layer_cost_what_the_package_foresees(visit):
             if cost is None:
                 assert shown is None
                 continue
-            assert (shown["operations"], shown["moved"]) == cost, letter
             seconds = least_seconds(*cost, now["peak"], now["bandwidth"])
-            expected = [cost.intensity, seconds, cost.operations / seconds / 1e9]
-            got = [shown["intensity"], shown["seconds"], shown["rate"] / 1e9]
-            assert_close(torch.tensor(got, dtype=torch.float64), torch.tensor(expected, dtype=torch.float64), atol=1e-5, rtol=1e-9)
+            expected = {"operations": cost.operations, "moved": cost.moved, "intensity": cost.intensity, "seconds": seconds,
+                        "rate": cost.operations / seconds}
+            assert shown == pytest.approx(expected, rel=1e-9, abs=1e-5), letter
         return now
 
     reading = agrees()

@@ -110,7 +110,7 @@ function draw({ view, data, el, svg, set, number, say, said, slider, choices, tw
     el("div", { class: "row", style: "margin-top: 0" }, choices("What the layer does", ["read a text", "write the next word"], 0, (i) => { writes = !!i; show(); })),
     el("div", { style: "display: flex; flex-wrap: wrap; gap: 0 1.6rem" },
       turned("Words", 17, n, (to) => { n = to; }), turned("Heads of keys", 5, kv, (to) => { kv = to; }), turned("Texts at once", 8, b, (to) => { b = to; })),
-    chart, el("div", { style: "min-height: 2.8em" }, said), list);
+    chart, el("div", { style: `min-height: ${wide > 420 ? 2.8 : 5.6}em` }, said), list);
   show();
   expose(() => ({ n, kv, b, writes, peak, bandwidth, kink, ways: Object.fromEntries(ways.map((way, i) => [way.letter, found()[i]])) }));
 }

@@ -40,7 +40,7 @@ def roofline(
               "Which dots climb it, and by what?")
     data = {"machine": machine, "peak": peak, "bandwidth": bandwidth, "n": n, "kv": n_kv_heads, "heads": 32, "width": 128,
             "model": 4096, "latent": [512, 64], "window": 1024, "bits": 32}
-    return Drawing("roofline", "Under the roof", notice, data, table, (640, 840))
+    return Drawing("roofline", "Under the roof", notice, data, table, (672, 840))
 
 
 def _expect_machine(peak: float, bandwidth: float) -> None:
