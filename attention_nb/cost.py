@@ -164,8 +164,12 @@ def count_looks(
     elif not causal:
         return n_q * n_k
     w = n_k if window is None else min(window, n_k)
-    first = lambda m: m * (m + 1) // 2 if m <= w else w * (w + 1) // 2 + (m - w) * w  # of m queries at the first m keys
-    return first(n_k) - first(max(0, n_k - n_q))
+    return _first_looks(n_k, w) - _first_looks(max(0, n_k - n_q), w)
+
+
+def _first_looks(m: int, w: int) -> int:
+    "Looks of the first `m` words: 1, 2, 3, ..., and never more than `w`."
+    return m * (m + 1) // 2 if m <= w else w * (w + 1) // 2 + (m - w) * w
 
 # %% ../nbs/12_cost.ipynb #cost-guards
 def _width(d_model: int, n_heads: int, d_head: int | None) -> int:

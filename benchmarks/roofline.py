@@ -87,14 +87,14 @@ def best(found: dict[str, Any], path: Path) -> dict[str, Any]:
 @torch.no_grad()
 def main(argv: list[str] | None = None) -> Path:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.roofline", description=__doc__.splitlines()[0])
-    for name, default in (("words", 2048), ("cached", 8192), ("heads", 16), ("width", 128), ("tries", 9), ("fresh", 2**29), ("memory", 2**27)):
+    for name, default in (("words", 2048), ("cached", 8192), ("heads", 16), ("width", 128), ("tries", 9), ("fresh", 2**29), ("memory", 2**27), ("product", 1536)):
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--name", help="name of the file (default: the processor)")
     parser.add_argument("--to", type=Path, default=RESULTS, help="folder to write to")
     asked = parser.parse_args(argv)
     rows, ceilings, bandwidths = [], [], []
     for name, way in ways(asked.words, asked.cached, asked.heads, asked.width).items():
-        ceilings.append(machine.ceiling(tries=30))  # again and again: something else may be running
+        ceilings.append(machine.ceiling(asked.product, 3 * asked.tries))  # again and again: something else may be running
         bandwidths.append(bandwidth(asked.memory, asked.tries))
         rows.append({"name": name} | clocked(way, asked.tries, asked.fresh))
         row = rows[-1]

@@ -43,6 +43,11 @@ def roofline(
     return Drawing("roofline", "Under the roof", notice, data, table, (672, 840))
 
 
+def _shown_number(x: float) -> float:
+    "Three digits."
+    return float(f"{x:.3g}")
+
+
 def _expect_machine(peak: float, bandwidth: float) -> None:
     "Raise ValueError unless both numbers are positive and finite."
     for name, number in dict(peak=peak, bandwidth=bandwidth).items():
@@ -62,11 +67,10 @@ def under_the_roof(
     for name, numbers in measured.items():
         if len(numbers) != 2:
             raise ValueError(f"measured[{name!r}]: expected (operations for each byte, operations a second); got {tuple(numbers)}")
-    number = lambda x: float(f"{x:.3g}")
-    rows = [dict(x=number(x), y=number(y / 1e9), way=name) for name, (x, y) in measured.items()]
+    rows = [dict(x=_shown_number(x), y=_shown_number(y / 1e9), way=name) for name, (x, y) in measured.items()]
     right = 2 * max([peak / bandwidth, *(x for x, _ in measured.values())])
     left = min([peak / bandwidth, *(x for x, _ in measured.values())]) / 2
-    roof = [dict(x=number(x), y=number(min(peak, x * bandwidth) / 1e9)) for x in (left, peak / bandwidth, right)]
+    roof = [dict(x=_shown_number(x), y=_shown_number(min(peak, x * bandwidth) / 1e9)) for x in (left, peak / bandwidth, right)]
     log = alt.Scale(type="log", nice=False)
     x = alt.X("x:Q", title="operations for each byte", scale=log, axis=alt.Axis(labelSeparation=8))
     y = alt.Y("y:Q", title="thousand million operations a second", scale=log, axis=alt.Axis(labelSeparation=8))
