@@ -59,7 +59,7 @@ function draw({ view, data, el, svg, set, number, say, said, slider, choices, tw
   function place(dot, [cx, cy], step) {  // letters of dots that stand close are stacked
     dot.at = [cx, cy];
     set(dot.circle, { cx, cy });
-    set(dot.stem, { d: `M${cx} ${cy}V${cy + 10 + 15 * step}` });
+    set(dot.stem, { d: `M${cx} ${cy}V${cy + 9}` });
     set(dot.text, { x: cx, y: cy + 22 + 15 * step });
   }
 
