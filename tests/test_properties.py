@@ -1363,9 +1363,9 @@ CASES = {
     "exponent": Case(lambda **a: round(nb.exponent(**a), 3), args(sizes=st.sampled_from([[1, 2, 4], [3.0, 5.0, 50.0]]),
                      counts=st.sampled_from([[1, 2, 3], [9.0, 4.0, 1.0]])), right_exponent),
     "least_seconds": Case(nb.least_seconds, args(operations=st.integers(0, 9), moved=st.floats(0, 9), peak=sizes, bandwidth=st.floats(0.5, 9)), right_seconds),
-    "count_cost": Case(lambda f: tuple(nb.count_cost(f, torch.ones(2, 3))), args(f=st.just(torch.exp)), lambda f: (0, 48), fixed=("f",)),
-    "peak_bytes": Case(lambda f: nb.peak_bytes(f, torch.ones(2, 3)), args(f=st.just(torch.exp)), lambda f: 24, fixed=("f",)),
-    "saved_bytes": Case(lambda f: nb.saved_bytes(f, torch.ones(2, 3)), args(f=st.just(torch.exp)), lambda f: 24, fixed=("f",)),
+    "count_cost": Case(lambda f: tuple(nb.count_cost(f, torch.ones(2, 3))), args(f=st.just(torch.exp)), lambda f: (0, 48), fixed=("f", "args")),
+    "peak_bytes": Case(lambda f: nb.peak_bytes(f, torch.ones(2, 3)), args(f=st.just(torch.exp)), lambda f: 24, fixed=("f", "args")),
+    "saved_bytes": Case(lambda f: nb.saved_bytes(f, torch.ones(2, 3)), args(f=st.just(torch.exp)), lambda f: 24, fixed=("f", "args")),
     "gpu_kernels_shares": Case(nb.gpu_kernels_shares, args(x=dtypes.flatmap(lambda t: floats((2, 3), t))),
                           lambda x: F.normalize(x, p=1, dim=-1), "x", finite=True),
 }
