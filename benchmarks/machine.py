@@ -1,6 +1,7 @@
 """What a measurement was made on, and how fast that machine can be at best."""
 import datetime
 import importlib.metadata
+import json
 import os
 import platform
 import re
@@ -41,3 +42,16 @@ def described() -> dict[str, object]:
     return {"processor": processor(), "cores": os.cpu_count(), "threads": torch.get_num_threads(),
             "system": platform.system(), "python": platform.python_version(), "versions": versions(),
             "date": datetime.date.today().isoformat()}
+
+
+def file(folder: Path, name: str) -> Path:
+    "Where what was found on a machine of that name is kept."
+    return folder / f"{re.sub('[^a-z0-9]+', '-', name.lower()).strip('-')}.json"
+
+
+def keep(found: dict[str, object], folder: Path, name: str) -> Path:
+    "Write what was found into a file of that name, beside the results of other machines."
+    path = file(folder, name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    return path

@@ -1,7 +1,5 @@
 """`make bench`: measure, side by side, and keep what was found beside the machine it was found on."""
 import argparse
-import json
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -62,9 +60,7 @@ def main(argv: list[str] | None = None) -> Path:
     about = machine.described() | {"ceiling": machine.ceiling()}
     print(f"{about['processor']}, {about['threads']} threads, matrices at {about['ceiling'] / 1e9:.0f} GFLOP/s", file=sys.stderr)
     rows = list(measured(asked.shape or list(layers.SHAPES), asked.rounds))
-    path = asked.to / f"{re.sub('[^a-z0-9]+', '-', (asked.name or str(about['processor'])).lower()).strip('-')}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"machine": about, "layers": rows}, indent=1) + "\n", encoding="utf-8")
+    path = machine.keep({"machine": about, "layers": rows}, asked.to, asked.name or str(about["processor"]))
     print(f"{path}: {len(rows)} rows", file=sys.stderr)
     return path
 

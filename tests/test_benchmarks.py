@@ -4,7 +4,7 @@ import json
 import pytest
 import torch
 from attention_nb.tools.testing import assert_close
-from benchmarks import layers
+from benchmarks import layers, roofline
 from benchmarks.measure import ratios, rounds, seconds
 from benchmarks.run import main, made
 
@@ -71,3 +71,17 @@ def test_make_bench_writes_what_the_page_reads(tmp_path, capsys):
     for row in found["layers"]:
         assert row["shape"] == [1, 5, 12, 3] and row["low"] <= row["median"] <= row["high"]
     assert "GFLOP/s" in capsys.readouterr().err
+
+
+def test_the_roof_is_written_for_the_page_and_a_second_run_keeps_the_best(tmp_path):
+    "Of small sizes; operations and bytes are counted, so they are the same in every run."
+    asked = [f"--{name}={number}" for name, number in dict(words=16, cached=32, heads=8, width=8, tries=2, fresh=1, memory=1024, product=64).items()]
+    path = roofline.main([*asked, "--to", str(tmp_path), "--name", "Mine"])
+    first = json.loads(path.read_text(encoding="utf-8"))
+    assert {"processor", "threads", "versions", "date", "ceiling", "bandwidth"} <= set(first["machine"])
+    again = json.loads(roofline.main([*asked, "--to", str(tmp_path), "--name", "Mine"]).read_text(encoding="utf-8"))
+    assert again["machine"]["ceiling"] >= first["machine"]["ceiling"] and len(first["ways"]) == len(again["ways"]) == 9
+    for old, new in zip(first["ways"], again["ways"]):
+        assert old["name"] == new["name"] and new["seconds"] <= old["seconds"]
+        assert (old["operations"], old["moved"]) == (new["operations"], new["moved"])
+    assert first["ways"][1]["operations"] == 4 * 16 * 16 * 8 * 8

@@ -1,16 +1,15 @@
 """The figures that compute in the page: what their scripts work out is what the package gives, whatever a reader does."""
 import pytest
 import torch
+from attention_nb.cost import attention_cost, least_seconds, projection_cost
 from attention_nb.embeddings import Vocab, one_hot
 from attention_nb.figures.attend import small_world
-from attention_nb.local_attention import block_mask, document_mask, sink_mask, window_mask
 from attention_nb.flash_attention import online_softmax
 from attention_nb.gpu_kernels import program_tiles
-from attention_nb.masks import causal_mask, padding_mask
-from attention_nb.multi_head_attention import share_heads, split_heads
 from attention_nb.kv_cache import KVCache
+from attention_nb.local_attention import block_mask, document_mask, sink_mask, window_mask
 from attention_nb.masks import causal_mask, padding_mask
-from attention_nb.multi_head_attention import MultiHeadAttention, split_heads
+from attention_nb.multi_head_attention import MultiHeadAttention, share_heads, split_heads
 from attention_nb.naive_attention import naive_attention
 from attention_nb.positions import RotaryEmbedding
 from attention_nb.self_attention import attention_scores, scaled_dot_product_attention
@@ -508,6 +507,54 @@ def test_tiles_keep_what_online_softmax_keeps(visit):
     figure.get_by_role("button", name="Play").click()
     figure.page.wait_for_function("() => { const now = document.querySelector('[data-drawing=tiles]').state(); return now.step === now.tiles.length }")
     check()
+
+
+def foreseen(now: dict) -> dict[str, tuple[int, int] | None]:
+    "Operations and bytes of each part of the layer, by the package."
+    n_q, n, kv = 1 if now["writes"] else now["n"], now["n"], now["kv"]
+    attention = dict(b=now["b"], bits=32)
+    shared = attention | dict(kept=2 * kv * 128, causal=True)
+    return {"P": projection_cost(n_q, 4096, 32, 128, kv, now["b"], 32),
+            "M": attention_cost(n_q, n, 32, 128, **attention, passes=4), "A": attention_cost(n_q, n, 32, 128, **attention, causal=True),
+            "G": attention_cost(n_q, n, 32, 128, **shared), "W": attention_cost(n_q, n, 32, 128, **shared, window=1024),
+            "L": attention_cost(1, n, 32, 576, 512, kept=576, **attention) if now["writes"] else None}
+
+
+def test_parts_of_a_layer_cost_what_the_package_foresees(visit):
+    "Reading and writing, every slider, by keys; the dots stand on the roof."
+    figure = drawing(visit, "12_cost.html", "roofline", reduced_motion="reduce")
+    words, keys, texts = (figure.get_by_role("slider", name=name) for name in ("Words", "Heads of keys", "Texts at once"))
+
+    def agrees() -> dict:
+        now = state(figure)
+        for letter, cost in foreseen(now).items():
+            shown = now["ways"][letter]
+            if cost is None:
+                assert shown is None
+                continue
+            seconds = least_seconds(*cost, now["peak"], now["bandwidth"])
+            expected = {"operations": cost.operations, "moved": cost.moved, "intensity": cost.intensity, "seconds": seconds,
+                        "rate": cost.operations / seconds}
+            assert shown == pytest.approx(expected, rel=1e-9, abs=1e-5), letter
+        return now
+
+    reading = agrees()
+    assert not reading["writes"] and (reading["n"], reading["kv"], reading["b"]) == (4096, 8, 1)
+    figure.get_by_role("radio", name="write the next word").check(force=True)
+    writing = agrees()
+    assert writing["writes"] and "waits for memory" in figure.locator("output").inner_text()
+    for slider, key in ((words, "ArrowRight"), (keys, "ArrowLeft"), (texts, "ArrowRight"), (words, "Home"), (keys, "End"), (texts, "End"),
+                        (words, "End"), (keys, "Home")):
+        slider.press(key)
+        agrees()
+    many = agrees()
+    assert (many["n"], many["kv"], many["b"]) == (2**17, 1, 256)
+    assert many["ways"]["P"]["intensity"] > 50 * writing["ways"]["P"]["intensity"]
+    assert abs(many["ways"]["A"]["intensity"] - writing["ways"]["A"]["intensity"]) < 1e-3
+    figure.get_by_role("radio", name="read a text").check(force=True)
+    agrees()
+    words.press("Home")
+    agrees()
 
 
 def test_programs_share_the_tiles(visit):
