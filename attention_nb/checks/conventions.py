@@ -35,7 +35,8 @@ def role_of(
     parts = [p for p in path.split(".") if not p.isdigit() and p not in ("weight", "bias")]
     word = parts[-1].lower().replace("_", "") if parts else ""
     bare = word if word in _WORDS else re.sub(rf"^(?:{_AFFIX})+|(?:{_AFFIX})+$", "", word)
-    return _WORDS.get(bare) if word else None
+    outer = role_of(".".join(parts[:-1])) if word and not bare else None  # query.linear: what stands around it tells
+    return outer if outer in ("q", "k", "v", "kv") else _WORDS.get(bare) if word else None
 
 
 def biased_role(

@@ -30,7 +30,7 @@ from attention_nb.checks.projections import (
     Trace, agrees_with_rotation, compare_with_own_weights, guess_roles, name_by_probes, name_other_scale, name_rotation_bug,
     trace_layer,
 )
-from .relations import Properties, Relation, gradients_of, listed, must_leave_alone, must_not_mind_strides
+from .relations import Properties, Relation, Widening, gradients_of, listed, must_leave_alone, must_not_mind_strides
 from attention_nb.checks.reports import (
     Broken, Misused, NeedsMore, NotChecked, attempt, first_difference, first_line, must_be_tensor, must_keep_dtype, must_trace,
     nearly, parameters_of,
@@ -187,8 +187,10 @@ class _Layer:
             return (known("window.by_accident", says=sentence(found or ())),)
         if found == () or self.positions is False or self.order_free:
             return found
-        if agrees_with_rotation(self.trace, self.n_heads, self.causal):
+        if agrees_with_rotation(self.trace, self.n_heads, self.causal, (1,)):
             return ()
+        if agrees_with_rotation(self.trace, self.n_heads, self.causal, (-1,)):
+            return (known("rotation.backwards"),) if self.positions else ()
         return found or (name_rotation_bug(self.trace, self.n_heads, self.causal) if self.positions or self.places else None)
 
 
@@ -512,8 +514,9 @@ def _why_it_raises(a: _Layer, e: Exception) -> Bug:
     h = a.n_heads or a.n  # nobody knows: then what was tried anyway
     sizes = (1, a.n), (a.n, a.n), (_B, a.d_model), (_B, h), (h, h), (_B, 1)
     codes = "one_sentence", "sentences_words", "words_width", "words_heads", "all_equal", "one_word"
-    if code := next((code for code, (b, n) in zip(codes, sizes) if _fits(a, b, n)), ""):
-        return known(f"shape.{code}")
+    fit = [code for code, (b, n) in zip(codes, sizes) if _fits(a, b, n)]
+    if fit and not {"sentences_words", "words_width"} <= set(fit):  # of two that fit equally none is told
+        return known(f"shape.{fit[0]}")
     if n := next((n for n in _LIKELY if _fits(a, _B, n)), 0):
         return known("shape.only_length", n=n)
     if len(needed := _needed(a.module)) > 1:
@@ -950,10 +953,10 @@ def _must_know_places(a: _Layer, free: bool) -> None:
         raise NotChecked("it knows positions")
     zero = next((n for n, p in a.module.named_parameters() if not p.any()), "") if isinstance(a.module, nn.Module) else ""
     far = _part_only(a, _LONG[0])
-    if zero or far or not a.places:
-        why = f"; does {zero or far} explain it?" if zero or far else ""
-        raise NotChecked(f"positions=True was said, but order makes no difference{why}")
-    raise Broken("words reordered: the outputs are the same, in another order", known("order.never", told=a.places))
+    if zero or far:
+        raise NotChecked(f"positions=True was said, but order makes no difference; does {zero or far} explain it?")
+    told = a.places or "what tells it"
+    raise Broken("words reordered: the outputs are the same, in another order", known("order.never", told=told))
 
 # %% ../../nbs/checks/layers.ipynb #modes
 def _drops(module: nn.Module) -> list[tuple[dict[str, Any], str, float]]:
@@ -1080,7 +1083,7 @@ def _parameters(a: _Layer) -> None:
             code = "mask" if _is_mask(p) else "silent"
             raise Broken(f"the gradient of {name} is zero", known(f"parameter.{code}", name=name))
         table = isinstance(dict(a.module.named_modules()).get(name.rpartition(".")[0]), nn.Embedding)  # not all of it is read
-        if role_of(name) in _PROJECTIONS and not table and (zero := _zero_part(g)):
+        if role_of(name) in _PROJECTIONS and a.d_model in p.shape and not table and (zero := _zero_part(g)):
             raise Broken(f"the gradient of {name} is zero {zero}", known("parameter.part", name=name))
 
 
@@ -1302,11 +1305,15 @@ def _half(a: _Layer) -> str | None:
 
 def _sixteen(a: _Layer, x: Tensor, dtype: torch.dtype) -> Tensor:
     "The output in sixteen bits, with an error read for what it tells. Layers made for autocast are right too."
+    watch = Widening()
     try:
-        return a.first(_deepcopy(a.module).to(dtype), x.to(dtype)).detach()
+        with watch:
+            return a.first(_deepcopy(a.module).to(dtype), x.to(dtype)).detach()
     except Exception as e:
         if isinstance(e, RuntimeError) and "overflow" in str(e):
             raise Broken(f"{dtype}: it raised {first_line(e)}", known("dtype.no_infinity")) from None
+        if watch.to_blame:
+            raise Broken(f"{dtype}: it raised {first_line(e)}", known("dtype.widens")) from None
         why, mixed = f"{dtype} raises {first_line(e, 90)}", "dtype" in str(e) or "scalar type" in str(e)
         with torch.autocast("cpu", torch.bfloat16):
             helps = "under torch.autocast it runs" if _fits(a, _B, a.n) else "torch.autocast does not help"
@@ -1326,6 +1333,8 @@ def _returned(a: _Layer) -> None:
     found = [t.detach() for t in rest if t.is_floating_point() and t.ndim in (3, 4) and t.shape[-2:] == (a.n, a.n) and len(t) == _B]
     if not found:
         raise NotChecked("it returns no weights")
+    if "weigh" in (attempt(lambda: a.trace.own) or ()):
+        raise NotChecked("a sink takes a share of each row")
     w, total, columns = found[0], found[0].sum(-1), found[0].sum(-2)
     one = torch.ones_like(total)
     if (w >= 0).all() and nearly(columns, one) and not nearly(total, one, 1e-3):

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, permutations, product
@@ -84,16 +85,39 @@ class Trace(NamedTuple):
 _QUIET = (nn.Dropout, nn.Identity, nn.ModuleList, nn.ModuleDict, nn.Sequential, nn.Softmax, nn.Flatten)
 
 
-def _leaves(layer: nn.Module) -> dict[str, nn.Module]:
-    "The modules that compute, by name: those without children and with weights."
-    found = {name: m for name, m in layer.named_modules() if name and not list(m.children())}
-    return {name: m for name, m in found.items() if any(True for _ in m.parameters(recurse=False))}
+def _leaves(layer: nn.Module, wraps: Iterable[str] = ()) -> dict[str, nn.Module]:
+    "The modules that compute, by name: matrices, others with weights and without children, and some that wrap one."
+    found: dict[str, nn.Module] = {}
+    for name, m in layer.named_modules():
+        computes = any(True for _ in m.parameters(recurse=False)) and not list(m.children())
+        if name and not _within(name, found) and (computes or isinstance(m, nn.Linear) or name in wraps):
+            found[name] = m
+    return found
+
+
+def _within(name: str, outer: Iterable[str]) -> bool:
+    "Whether something is one of some modules, or a part of one."
+    return any(name == each or name.startswith(f"{each}.") for each in outer)
+
+
+def _wraps(layer: nn.Module, call: Callable[[], Tensor]) -> list[str]:
+    "Modules with parts of their own that are called as one projection, such as one with an adapter."
+    lists = (nn.ModuleList, nn.ModuleDict)
+    found = {name: m for name, m in layer.named_modules() if name and list(m.children()) and not isinstance(m, lists)}
+    found = {name: m for name, m in found.items() if role_of(name) in ("q", "k", "v", "kv") and _alone(name, m)}
+    return list(_watch(found, call)[1]) if found else []
+
+
+def _alone(name: str, m: nn.Module) -> bool:
+    "Whether no part of a module tells another role than the module."
+    roles = {role_of(f"{name}.{part}") for part, inner in m.named_modules() if part and not list(inner.children())}
+    return roles <= {None, "out", role_of(name)}
 
 
 def _of_one_word(m: nn.Module) -> bool:
     "Whether it maps each word by itself: a matrix, or a convolution of width 1."
     narrow = isinstance(m, (nn.Conv1d, nn.Conv2d)) and set(m.kernel_size) == {1}
-    return narrow or getattr(m, "weight", torch.empty(0)).ndim == 2
+    return narrow or bool(list(m.children())) or getattr(m, "weight", torch.empty(0)).ndim == 2
 
 
 def _roles(leaves: dict[str, nn.Module]) -> dict[str, str | None]:
@@ -133,7 +157,7 @@ def _bare(layer: nn.Module, leaves: dict[str, nn.Module]) -> dict[str, tuple[str
     for name, p, role in own:
         if role == "out" and not told and (p.ndim == 2 and 3 * min(p.shape) == max(p.shape) or p.ndim == 3 == len(p)):
             role = "qkv"  # its shape says more than its name
-        if role and p.ndim in (2, 3) and name.rpartition(".")[0] not in leaves:
+        if role and p.ndim in (2, 3) and not _within(name, leaves):
             found[name] = (role, p)
     return found
 
@@ -141,9 +165,9 @@ def _bare(layer: nn.Module, leaves: dict[str, nn.Module]) -> dict[str, tuple[str
 def _strangers(layer: nn.Module, told: set[str], read: list[str]) -> list[str]:
     "What has weights or does something, and is no projection; and whose weight is read without a call."
     modules = [n for n, m in layer.named_modules() if n and not list(m.children()) and not isinstance(m, _QUIET)]
-    parameters = [n for n, _ in layer.named_parameters() if n.rpartition(".")[0] not in told]
-    buffers = [n for n, t in layer.named_buffers() if t.numel() > 1 and not (t.ndim >= 2 and t.shape[-1] == t.shape[-2])]
-    found = [n for n in modules + parameters if n not in told and not biased_role(n)]
+    parameters = [n for n, _ in layer.named_parameters() if not _within(n, told)]
+    buffers = [n for n, t in layer.named_buffers() if t.numel() > 1 and not _within(n, told) and not (t.ndim >= 2 and t.shape[-1] == t.shape[-2])]
+    found = [n for n in modules + parameters if not _within(n, told) and not biased_role(n)]
     return found + buffers + [f"{name}, whose weight is read without a call" for name in read]
 
 
@@ -166,7 +190,7 @@ def trace_layer(
     contract: Contract = Contract(),  # what was declared of it
 ) -> Trace:  # what its projections did
     "Call a layer once and write down what goes in and out of its projections."
-    leaves = _leaves(layer)
+    leaves = _leaves(layer, _wraps(layer, lambda: call(layer, x)))
     bare = _bare(layer, leaves)
     names = _nearest(roles or _roles(leaves), [name for name, (role, _) in bare.items() if role != "out"])
     out, ins, outs = _watch({name: leaves[name] for name in names}, lambda: call(layer, x))
@@ -611,21 +635,21 @@ def _other_scale(scale: float, right: float) -> Bug:
     return known("scale.head_constant", found=f"{scale:.4g}", right=f"{right:.4g}")
 
 # %% ../../nbs/checks/projections.ipynb #turn-fns
-def _turns(t: Trace, d: int) -> Iterator[tuple[Step, list[Bug]]]:
+def _turns(t: Trace, d: int, signs: tuple[int, ...]) -> Iterator[tuple[Step, list[Bug]]]:
     "Ways to rotate rows of d features by their places: with its own frequencies or usual ones, all of a row or a part."
     places = torch.arange(t.x.shape[1])[:, None]
     for size in (s for s in dict.fromkeys((d, d // 2, d // 4)) if s > 1 and s % 2 == 0):
         usual = [base ** -(torch.arange(0, size, 2) / size) for base in (1e4, 5e5, 1e6, 100.0)]
         for table in [*(f for f in t.tables if len(f) == size // 2), *usual]:
-            for halves, sign in product((True, False), (1, -1)):
+            for halves, sign in product((True, False), signs):
                 yield turning(sign * places * table, halves)
 
 
-def _turned_starts(t: Trace, heads: list[int], causal: bool, few: int) -> Iterator[tuple[int, _Start]]:
+def _turned_starts(t: Trace, heads: list[int], causal: bool, few: int, signs: tuple[int, ...] = (1, -1)) -> Iterator[tuple[int, _Start]]:
     "The first right starts with every rotation, and the number of the rotation."
     mask = causal_mask(t.x.shape[1]) if causal else None
     for start in (s for h in heads for s in islice((s for s in _starts_of(t, h, mask) if not s.bugs), few)):
-        for i, (right, bugs) in enumerate(_turns(t, start.case.work.q.shape[-1])):
+        for i, (right, bugs) in enumerate(_turns(t, start.case.work.q.shape[-1], signs)):
             case = start.case._replace(stages={**start.case.stages, "turn": right})
             yield i, start._replace(case=case, more=(*bugs, *start.more))
 
@@ -634,9 +658,10 @@ def agrees_with_rotation(
     t: Trace,  # from `trace_layer`
     n_heads: int | None,  # if known
     causal: bool,  # is the future hidden?
+    signs: tuple[int, ...] = (1, -1),  # the directions that count: 1 as usual, -1 backwards
 ) -> bool:  # True if it does
     "Say whether a layer is attention with queries and keys rotated by their places (RoPE)."
-    starts = _turned_starts(t, _numbers_of_heads(t, n_heads), causal, 4)
+    starts = _turned_starts(t, _numbers_of_heads(t, n_heads), causal, 4, signs)
     return any(explain([start.case], [], 0) is not None for _, start in starts)
 
 
@@ -709,7 +734,7 @@ class _Probe:
     def context(self, rows: Tensor) -> Tensor:
         "What the output projection gets, (b, n, inner), if the others give `rows`, (b, n, width)."
         x = self.t.x if len(rows) == len(self.t.x) else self.t.x[:1].expand(len(rows), -1, -1)
-        leaves, seen = _leaves(self.layer), []
+        leaves, seen = dict(self.layer.named_modules()), []
 
         def instead(new: Tensor) -> Callable[..., Tensor]:
             def give(_: nn.Module, __: Any, usual: Tensor) -> Tensor:
@@ -718,15 +743,12 @@ class _Probe:
 
             return give
 
-        handles = [leaves[name].register_forward_hook(instead(part)) for name, part in zip(self.role, rows.split(self.widths, -1))]
-        for name in self.t.names.get("out", []):
-            handles.append(leaves[name].register_forward_pre_hook(lambda _, args: seen.append(args[0].clone())))
-        try:
-            with torch.no_grad():
-                seen.append(self.call(self.layer, x))
-        finally:
-            for handle in handles:
-                handle.remove()
+        with ExitStack() as hooks, torch.no_grad():
+            for name, part in zip(self.role, rows.split(self.widths, -1)):
+                hooks.callback(leaves[name].register_forward_hook(instead(part)).remove)
+            for name in self.t.names.get("out", []):
+                hooks.callback(leaves[name].register_forward_pre_hook(lambda _, args: seen.append(args[0].clone())).remove)
+            seen.append(self.call(self.layer, x))
         found = _rows(seen[0], x)
         assert found is not None
         return found
@@ -764,7 +786,8 @@ def name_by_probes(
 
 def _can_be_probed(t: Trace, layer: nn.Module, learned: list[str]) -> bool:
     "Whether each projection is called once, and nothing learned may touch values or contexts."
-    once = all(t.calls.get(n) == 1 for names in t.names.values() for n in names)
+    modules = dict(layer.named_modules())
+    once = all(t.calls.get(n) == 1 and n in modules for names in t.names.values() for n in names)
     small = t.width(*t.rows) < 2000  # each feature is a sentence
     turned = any(isinstance(m, (nn.Conv1d, nn.Conv2d)) for m in layer.modules())  # its rows lie the other way round
     plain = not turned and len(t.names.get("out", [])) <= 1 and not t.matrices and t.width("v") <= t.inner  # no gate

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
 
 from .bugs import known
 from attention_nb.checks.reports import (
@@ -21,7 +22,7 @@ from .stages import Bug
 
 # %% auto #0
 __all__ = ['Relation', 'listed', 'outcome', 'must_agree', 'must_have_gradients', 'gradients_of', 'must_be_finite',
-           'must_not_mind_strides', 'must_leave_alone', 'must_hold_in_half']
+           'must_not_mind_strides', 'must_leave_alone', 'must_hold_in_half', 'Widening']
 
 # %% ../../nbs/checks/relations.ipynb #row-class
 class Relation(NamedTuple):
@@ -221,25 +222,36 @@ def must_hold_in_half(
 
 def _sixteen(f: _Call, inputs: Sequence[Tensor], dtype: torch.dtype) -> Tensor:
     "The output in sixteen bits, with an error read for what it tells."
-    with _Widening() as watch:
+    with Widening() as watch:
         try:
             return f(*inputs)
         except RuntimeError as e:
             shown = f"{dtype}: it raised {first_line(e)}"
             if "overflow" in str(e):
                 raise Broken(shown, known("dtype.no_infinity")) from None
-            if watch.found and "dtype" in str(e).replace("scalar type", "dtype"):
+            if watch.to_blame:
                 raise Broken(shown, known("dtype.widens")) from None
             raise NotChecked(f"{dtype} raises {first_line(e, 100)}") from None
 
 
-class _Widening(TorchFunctionMode):
-    "Watch for what makes float32 of 16 bits alone, such as .float(), not by meeting float32."
+class Widening(TorchFunctionMode):
+    "Watch what comes of numbers of 16 bits that were made float32 alone, as by .float(), and not by meeting float32."
 
-    found = False
+    to_blame = False  # did it then meet 16 bits, which raised?
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        out, kinds = func(*args, **(kwargs or {})), {t.dtype for t in args if isinstance(t, Tensor)}
-        wide = isinstance(out, Tensor) and out.dtype == torch.float32
-        self.found |= wide and len(kinds) == 1 and kinds <= {torch.float16, torch.bfloat16}
+        given = [t for t in tree_leaves((args, kwargs)) if isinstance(t, Tensor)]
+        try:
+            out = func(*args, **(kwargs or {}))
+        except RuntimeError as e:
+            wide, said = [t for t in given if hasattr(t, "_widened")], str(e).replace("scalar type", "dtype")
+            self.to_blame = bool(wide) and "dtype" in said and any(t.dtype in _SIXTEEN for t in given)
+            raise
+        kinds = {t.dtype for t in given if t.is_floating_point()}
+        alone = kinds and (kinds <= set(_SIXTEEN) or all(hasattr(t, "_widened") for t in given if t.is_floating_point()))
+        if alone and isinstance(out, Tensor) and out.dtype == torch.float32:
+            out._widened = True  # type: ignore[attr-defined]
         return out
+
+
+_SIXTEEN = (torch.float16, torch.bfloat16)

@@ -94,6 +94,8 @@ class Report:
     def __str__(self) -> str:
         n, untried = len(self.passed) + len(self.failed), len(self.notes)
         lines = [f"{self.subject}: {len(self.passed)} of {n} properties hold" + f", {untried} not tried" * bool(untried) + self._compared()]
+        raised = self.failed[0].example.partition("it raised ")[2] if self.failed and not self.passed else ""
+        lines += [f"  raised {raised}"] * bool(raised)  # its own words before our guess
         lines += [f"  {said}" for said in dict.fromkeys(_blamed(f) for f in self.failed if f.bug)] + [f"  note: {remark}" for remark in self.remarks]
         for name, example, *_ in self.failed:
             lines += [f"  ✗ {name}", *(f"      {line}" for line in example.splitlines())]

@@ -29,7 +29,7 @@ _MEANT = {  # what a design may choose, and the argument that declares it
     "scale.usual_unasked": "scale={found}", "mask.empty_nan": 'empty="nan"', "mask.empty_mean": 'empty="any"',
     "mask.empty_something": 'empty="any"', "dropout.before_softmax": 'dropout="scores"', "shape.only_length": "lengths={n}",
     "order.matters": "positions=True", "mask.causal_unsaid": "causal=True", "heads.layout": 'layout="bnhd"',
-    "batch.axes": 'layout="nbd"',
+    "batch.axes": 'layout="nbd"', "rotation.backwards": 'skip=["rotation.backwards"]',
 }
 CATALOGUE: dict[str, Bug] = {
     bug.code: bug._replace(declare=_MEANT.get(bug.code, bug.declare))

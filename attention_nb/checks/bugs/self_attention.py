@@ -25,6 +25,7 @@ def _h(w: Work) -> int:
 
 
 _HOW: dict[str, tuple[str, Callable[[Work], float]]] = {
+    "scale.usual": ("divided by √d_k", lambda w: _d(w) ** -0.5),  # wrong if another scale was asked for
     "scale.missing": ("not scaled at all", lambda w: 1.0),
     "scale.by_width": ("divided by d_k, not √d_k (scaled twice?)", lambda w: 1 / _d(w)),
     "scale.multiplied": ("multiplied by √d_k, not divided by it", lambda w: _d(w) ** 0.5),
@@ -48,7 +49,6 @@ _HOW: dict[str, tuple[str, Callable[[Work], float]]] = {
     "scale.double_width": ("divided by √(2 d_k), not √d_k", lambda w: (2 * _d(w)) ** -0.5),
     "scale.rounded_root": ("divided by a constant, √d_k rounded down", lambda w: 1 / int(_d(w) ** 0.5)),
     "scale.halved": ("divided by 2 √d_k", lambda w: _d(w) ** -0.5 / 2),
-    "scale.usual": ("divided by √d_k", lambda w: _d(w) ** -0.5),  # wrong if another scale was asked for
     "scale.all_heads": (
         "divided by the root of the width of all heads together, not of one head's width d_k",
         lambda w: (_h(w) * _d(w)) ** -0.5),
