@@ -1974,6 +1974,38 @@ def only_float16(q, k, v):
     return F.scaled_dot_product_attention(q, k, v)
 
 
+@right("multi_head", build=lambda c: c(24, 4), d_model=24, n_heads=4)
+class TakesPadding(Attends):
+    "True where there is no word, as in PyTorch."
+    def forward(self, x, key_padding_mask=None):
+        q, k, v = (heads_of_rows(p(x), self.n_heads) for p in (self.q_proj, self.k_proj, self.v_proj))
+        scores = q @ k.mT * self.scale(q.shape[-1])
+        if key_padding_mask is not None:
+            hidden = key_padding_mask[:, None, None]
+            scores = scores.masked_fill(hidden, torch.finfo(scores.dtype).min)
+        return self.out_proj((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
+@right("multi_head", build=lambda c: c(24, 4), d_model=24, n_heads=4)
+class TakesAnExtendedMask(Attends):
+    "Numbers to add, (b, 1, 1, n), as in BERT."
+    def forward(self, hidden_states, attention_mask=None):
+        q, k, v = (heads_of_rows(p(hidden_states), self.n_heads) for p in (self.q_proj, self.k_proj, self.v_proj))
+        scores = q @ k.mT * self.scale(q.shape[-1])
+        scores = scores if attention_mask is None else scores + attention_mask
+        return self.out_proj((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
+@right("multi_head", build=lambda c: c(24, 4), d_model=24, n_heads=4)
+class TakesBoth(Attends):
+    "A mask for pairs and one for words."
+    def forward(self, x, mask=None, padding_mask=None):
+        q, k, v = (heads_of_rows(p(x), self.n_heads) for p in (self.q_proj, self.k_proj, self.v_proj))
+        allowed = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool) if mask is None else mask
+        allowed = allowed if padding_mask is None else allowed & padding_mask[:, None, None]
+        return self.out_proj(F.scaled_dot_product_attention(q, k, v, allowed).transpose(1, 2).flatten(2))
+
+
 # Wrappers, hooks, parametrisations, quantised weights
 
 class Wrap(nn.Module):

@@ -928,3 +928,10 @@ bug(A, "cos and sin exchanged", (), "rotation.backwards",
 bug(A, "a rotation without its minus", (), "rotation.sign",
     build=turned_wrongly(partial(backwards, sin=lambda a: a.sin(), sign=1)), **rotated)
 bug(A, "turned over heads", (), "order.never", build=turned_wrongly(partial(backwards, sin=lambda a: a.sin(), axis=-3)), **rotated)
+
+PADDING, EXTENDED = "TakesPadding", "TakesAnExtendedMask"
+bug(PADDING, "the mask is lost", ("if key_padding_mask is not None:", "if False:"), "mask.ignored")
+bug(PADDING, "applied after the softmax", [
+    ("            scores = scores.masked_fill(hidden, torch.finfo(scores.dtype).min)\n", "            v = v.masked_fill(hidden.mT, 0)\n")], "mask.padding")
+bug(PADDING, "the mask is turned in place", ("hidden = key_padding_mask[:, None, None]", "hidden = ~key_padding_mask.logical_not_()[:, None, None]"), "input.mask_modified")
+bug(EXTENDED, "cut off in place", ("else scores + attention_mask", "else scores + attention_mask.clamp_(min=-1e4)"), "input.mask_modified")

@@ -901,6 +901,79 @@ def _unseen(allowed: Tensor, reach: Tensor) -> Bug | None:
     widest = int((i - j).abs().max())
     return known("window.narrow", widest=widest) if widest < n - 5 else None
 
+# %% ../../nbs/checks/layers.ipynb #padding-fns
+_MASKS = ("key_padding_mask", "src_key_padding_mask", "padding_mask", "attention_mask", "attn_mask", "mask")
+_SHAPES: dict[str, Callable[[Tensor], Tensor]] = {  # of which words are there, (b, n)
+    "(b, n)": lambda m: m,
+    "(b, 1, 1, n)": lambda m: m[:, None, None],
+    "(b, n, n)": lambda m: m[:, None].expand(-1, m.shape[1], -1),
+    "(b, 1, n, n)": lambda m: m[:, None, None].expand(-1, -1, m.shape[1], -1),
+    "(n, n)": lambda m: m[1:2].expand(m.shape[1], -1),  # one for all sentences: the second one's
+}
+_MEANS: dict[str, Callable[[Tensor], Tensor]] = {
+    "True = may attend": lambda m: m,
+    "True = hidden": lambda m: ~m,
+    "added to the scores": lambda m: torch.zeros(m.shape).masked_fill(~m, -math.inf),
+    "1 = may attend": lambda m: m.float(),
+}
+
+
+def _masks(a: _Layer) -> str | None:
+    names = [name for name in parameters_of(a.module) or {} if name in _MASKS]
+    if a.said_call or a.causal or not names:
+        raise NotChecked("call= says how it is called" if a.said_call else "it takes no mask" if not names else "later words are hidden anyway")
+    return "; ".join(filter(None, (_padded(a, name) for name in names))) or None
+
+
+def _padded(a: _Layer, name: str) -> str:
+    "How one of its masks is meant; raises Broken if it does not hide what it should."
+    x, kept = _draw(a), torch.arange(a.n) < (a.n - torch.arange(_B))[:, None]
+    plain, ran, error = a(x), [], ""
+    for (shape, lay), (meaning, means) in product(_SHAPES.items(), _MEANS.items()):
+        there = kept[1:2].expand(_B, -1) if shape == "(n, n)" else kept
+        try:
+            got = _under(a, name, x, means(lay(kept)))
+        except Exception as e:
+            error = error or first_line(e, 80)
+            continue
+        ran.append(got)
+        other = torch.where(there[..., None], x, 3 - 2 * x)
+        if got.shape == plain.shape and nearly(_under(a, name, other, means(lay(kept)))[there], got[there]):
+            _must_be_as_alone(a, name, x, there, got)
+            must_leave_alone(lambda x, mask: _under(a, name, x, mask, False), {"x": x, "mask": means(lay(kept)).clone()})
+            return f"{name} was given as {shape}, {meaning}"
+    if not ran:
+        raise NotChecked(f"{name}: no mask that was tried will do; {error}")
+    if all(nearly(got, plain) for got in ran):
+        raise Broken(f"{name}: whatever it hides, the output is the same", known("mask.ignored"))
+    if "key_padding" in name:  # what it is for leaves no doubt
+        raise Broken(f"{name}: no shape and no meaning that was tried hides the last words", known("mask.padding"))
+    raise NotChecked(f"{name}: no mask that was tried hides padding")
+
+
+def _under(a: _Layer, name: str, x: Tensor, mask: Tensor, copied: bool = True) -> Tensor:
+    "The output under a mask."
+    mask = mask.clone() if copied else mask
+
+    def call(m: Any, x: Tensor) -> Any:
+        if _as_torch(m):
+            t = x if m.batch_first else x.transpose(0, 1)
+            out = m(t, t, t, **{name: mask})[0]
+            return out if m.batch_first else out.transpose(0, 1)
+        values = {n: None if MASK.search(n) else x for n in _needed(m)[1:]}
+        return m(x, **values | {name: a.contract.there(mask)})
+
+    with torch.no_grad():
+        return _first_tensor(_carried(call, a.contract)(a.module, x.clone()))[0]
+
+
+def _must_be_as_alone(a: _Layer, name: str, x: Tensor, kept: Tensor, got: Tensor) -> None:
+    "Raise Broken if a sentence with padding that is hidden does not come out as it does without."
+    for i, n in enumerate(kept.sum(1).tolist()):
+        if a.contract.takes(n) and not nearly(got[i : i + 1, :n], alone := a(x[i : i + 1, :n]).detach()):
+            shown = f"{name} hides {a.n - n} of {a.n} words: {first_difference(got[i:i + 1, :n], alone)}, as without them"
+            raise Broken(shown, known("mask.padding"), symptom=True)
+
 # %% ../../nbs/checks/layers.ipynb #order
 def _ordered(a: _Layer) -> None:
     _equivariant(a)
@@ -1364,6 +1437,7 @@ _RELATIONS = (
     Relation("every word reaches itself and what comes after it", _reaches),
     Relation("every word reaches every output", _reaches),
     Relation("longer sentences are treated as short ones", _longer),
+    Relation("what its own masks hide has no influence", _masks, _no_module),
     Relation("the order of the past does not matter to the last word", _ordered),
     Relation("reordering the words only reorders the outputs", _ordered),
     Relation("training and evaluation agree when dropout is 0", _modes, _no_module),
