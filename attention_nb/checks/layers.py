@@ -30,7 +30,7 @@ from attention_nb.checks.projections import (
     Trace, agrees_with_rotation, compare_with_own_weights, guess_roles, name_by_probes, name_other_scale, name_rotation_bug,
     trace_layer,
 )
-from .relations import Properties, Relation, Widening, gradients_of, listed, must_leave_alone, must_not_mind_strides
+from .relations import Properties, Relation, Widening, gradients_of, listed, reenters, must_leave_alone, must_not_mind_strides
 from attention_nb.checks.reports import (
     Broken, Misused, NeedsMore, NotChecked, attempt, first_difference, first_line, must_be_tensor, must_keep_dtype, must_trace,
     nearly, parameters_of,
@@ -827,7 +827,8 @@ def _reach(a: _Layer) -> Tensor:
 
 def _as_set(a: _Layer, reach: Tensor, window: int) -> bool:
     "Whether every word reaches just as far as a window of this size says; both ways there are several customs."
-    back = torch.arange(a.n)[:, None] - torch.arange(a.n)
+    n = len(reach)
+    back = torch.arange(n)[:, None] - torch.arange(n)
     if a.causal:
         return reach.equal((back >= 0) & (back < window))
     return any(reach.equal(back.abs() <= side) for side in (window // 2, window - 1, window))
@@ -1145,7 +1146,7 @@ def _parameters(a: _Layer) -> None:
     if not wanted:
         raise NotChecked("it is frozen: no parameter asks for a gradient" if parameters else "it has no parameters")
     # where scores are large, a softmax is flat: what has no gradient there must have none for small inputs either
-    both = [_gradients_of(a(x.requires_grad_()), wanted) for x in (_draw(a), _draw(a) / 30)]
+    both = [_gradients_of(_traceable(a, x), wanted) for x in (_draw(a), _draw(a) / 30)]
     for name, p in wanted.items():
         if both[0][name] is None:
             code = "mask" if _is_mask(p) else "unused"
@@ -1158,6 +1159,12 @@ def _parameters(a: _Layer) -> None:
         table = isinstance(dict(a.module.named_modules()).get(name.rpartition(".")[0]), nn.Embedding)  # not all of it is read
         if role_of(name) in _PROJECTIONS and a.d_model in p.shape and not table and (zero := _zero_part(g)):
             raise Broken(f"the gradient of {name} is zero {zero}", known("parameter.part", name=name))
+
+
+def _traceable(a: _Layer, x: Tensor) -> Tensor:
+    "The output, for rows that want a gradient if a checkpoint has none without."
+    y = a(x)
+    return other if not y.requires_grad and reenters(other := a(x.requires_grad_())) else y
 
 
 def _gradients_of(y: Tensor, wanted: dict[str, nn.Parameter]) -> dict[str, Tensor | None]:

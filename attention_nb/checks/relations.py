@@ -21,7 +21,7 @@ from attention_nb.checks.reports import (
 from .stages import Bug
 
 # %% auto #0
-__all__ = ['Relation', 'listed', 'outcome', 'must_agree', 'must_have_gradients', 'gradients_of', 'must_be_finite',
+__all__ = ['Relation', 'listed', 'outcome', 'must_agree', 'must_have_gradients', 'gradients_of', 'reenters', 'must_be_finite',
            'must_not_mind_strides', 'must_leave_alone', 'must_hold_in_half', 'Widening']
 
 # %% ../../nbs/checks/relations.ipynb #row-class
@@ -103,7 +103,7 @@ def gradients_of(
     up: Tensor | None = None,  # the gradient of `out`; None: of a single number
 ) -> tuple[Tensor | None, ...]:  # one for each, None where nothing depends on it
     "Differentiate, also what only `backward()` can, as reentrant checkpoints."
-    if not _reenters(out):
+    if not reenters(out):
         return torch.autograd.grad(out, leaves, up, allow_unused=True)
     kept = [t.grad for t in leaves]
     try:
@@ -116,8 +116,10 @@ def gradients_of(
             t.grad = grad
 
 
-def _reenters(out: Tensor) -> bool:
-    "Whether a checkpoint lies on the way back whose inside is hidden until then."
+def reenters(
+    out: Tensor,  # what was computed
+) -> bool:  # True: only `backward()` reaches what lies inside
+    "Say whether a checkpoint lies on the way back whose inside is hidden until then."
     seen, steps = set(), [out.grad_fn]
     while steps:
         step = steps.pop()
