@@ -863,3 +863,75 @@ bug(KV, "always on the even path", ("self.even = bool((lengths == self.longest).
 bug(KV, "the future of a chunk", ("<= queries[..., None])[:, None]", "<= queries[:, -1:, None])[:, None].expand(-1, -1, n_q, -1)"), "cache.chunk_future")
 bug(KV, "lengths stay when rows move", ("self._end_at(self.lengths[chosen])", "self._end_at(self.lengths)"), "cache.reorder")
 bug(KV, "truncate keeps at least n", ("torch.minimum(self.lengths", "torch.maximum(self.lengths"), "cache.truncate")
+
+
+# What a design may choose, and does not say; projections in wrappers, pictures, norms, rotations ------------------
+
+A, WRAPPED, PICTURES = "Attends", "Attends, projections in wrappers", "OverPictures"
+ON_AXIS = (".softmax(-1)", ".softmax(-2)")
+NO_SCALE = ("return d ** -0.5", "return 1.0")
+bug(WRAPPED, "softmax over the queries", ON_AXIS, "softmax.over_queries")
+bug(WRAPPED, "no scale", NO_SCALE, "scale.missing")
+bug(PICTURES, "no scale", (" * q.shape[-1] ** -0.5", ""), "scale.missing")
+bug(PICTURES, "softmax over the queries", ("softmax(dim=-1)", "softmax(dim=-2)"), "softmax.over_queries")
+bug("OverGrids", "no scale", (), "scale.missing", build=lambda c: unscaled(c(24, 4)))
+bug("Attends, with adapters", "no scale", NO_SCALE, "scale.missing")
+bug("Attends, a parametrisation", "no scale", NO_SCALE, "scale.missing")
+bug("Attends, quantised", "no scale", NO_SCALE, "scale.missing")
+bug("wrapped forward", "no scale", NO_SCALE, "scale.missing")
+bug("Checkpointed, reentrant", "no scale", (), "scale.missing", build=lambda c: unscaled(c(24, 4, True)))
+bug(A, "widened, and not cast back", (".mT * self.scale(q.shape[-1])).softmax(-1)", ".mT * self.scale(q.shape[-1])).float().softmax(-1)"), "dtype.widens")
+misuse("Unscaled", "believed to be scaled", "scale.missing", args={"d_model": 24, "n_heads": 4})
+misuse("ByTheWidth", "believed to be scaled as usual", "scale.by_width", args={"d_model": 24, "n_heads": 4})
+misuse(A, "believed to be unscaled", "scale.usual", args=with_args(A, scale=1.0))
+misuse("SharesInTurns", "believed to share in blocks", "split.groups", args={"d_model": 24, "n_heads": 4, "n_kv_heads": 2})
+misuse("OneLength", "believed to take any length", "shape.only_length", args={"d_model": 24, "n_heads": 4})
+misuse("DropsScores", "believed to drop weights", "dropout.before_softmax", args={"d_model": 24, "n_heads": 4})
+misuse("LengthFirst", "believed to take sentences first", "batch.axes", args={"d_model": 24, "n_heads": 4})
+bug("MultiplesOfFour, nothing said", "a block forgets the last key", ("attention(block, k, v)", "attention(block, k[..., :-1, :], v[..., :-1, :])"),
+    "mask.drops_last_key")
+bug("Yarn", "no scale", (), "scale.missing", build=lambda c: unscaled(c(24, 4, 1.0)))
+
+
+def unscaled(layer):
+    "A layer whose scale is 1."
+    layer.scale = lambda d: 1.0
+    return layer
+
+
+def turned_wrongly(how):
+    "A layer whose queries and keys are turned in a wrong way."
+    def build(c):
+        layer = c(24, 4)
+        layer.rotated = lambda q, k: (how(q), how(k))
+        return layer
+    return build
+
+
+def _angles(x, axis=-2):
+    half = x.shape[-1] // 2
+    angle = correct.torch.arange(x.shape[axis])[:, None] * 10000.0 ** (-correct.torch.arange(half) / half)
+    return angle[:, None] if axis == -3 else angle
+
+
+def backwards(x, cos=lambda a: a.cos(), sin=lambda a: -a.sin(), sign=-1, axis=-2):
+    "A rotation, wrong in what is said."
+    (a, b), angle = x.chunk(2, -1), _angles(x, axis)
+    c, s = cos(angle).to(x), sin(angle).to(x)
+    return correct.torch.cat([a * c + sign * b * s, a * s + b * c], -1)
+
+
+rotated = {"args": {"d_model": 24, "n_heads": 4, "positions": True}, "check": "self_attention"}
+bug(A, "rotated backwards", (), "rotation.backwards", build=turned_wrongly(backwards), **rotated)
+bug(A, "cos and sin exchanged", (), "rotation.backwards",
+    build=turned_wrongly(partial(backwards, cos=lambda a: a.sin(), sin=lambda a: a.cos())), **rotated)
+bug(A, "a rotation without its minus", (), "rotation.sign",
+    build=turned_wrongly(partial(backwards, sin=lambda a: a.sin(), sign=1)), **rotated)
+bug(A, "turned over heads", (), "order.never", build=turned_wrongly(partial(backwards, sin=lambda a: a.sin(), axis=-3)), **rotated)
+
+PADDING, EXTENDED = "TakesPadding", "TakesAnExtendedMask"
+bug(PADDING, "the mask is lost", ("if key_padding_mask is not None:", "if False:"), "mask.ignored")
+bug(PADDING, "applied after the softmax", [
+    ("            scores = scores.masked_fill(hidden, torch.finfo(scores.dtype).min)\n", "            v = v.masked_fill(hidden.mT, 0)\n")], "mask.padding")
+bug(PADDING, "the mask is turned in place", ("hidden = key_padding_mask[:, None, None]", "hidden = ~key_padding_mask.logical_not_()[:, None, None]"), "input.mask_modified")
+bug(EXTENDED, "cut off in place", ("else scores + attention_mask", "else scores + attention_mask.clamp_(min=-1e4)"), "input.mask_modified")

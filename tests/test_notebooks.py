@@ -39,7 +39,7 @@ def assert_refused_in_words(stub):
     "A check that lets an empty stub pass would let anything pass; and a learner who runs it first must read why."
     said = [f"{out.ename}: {out.evalue}" for out in stub.outputs if out.output_type == "error"]
     assert len(said) == 1 and said[0].startswith("CheckFailed: "), f"{stub.id}: {said or stub.outputs}"
-    bugs = re.findall(r"^  likely bug(?: \[.*?\])?: (.*)", said[0], re.M)
+    bugs = re.findall(r"^  (?:undeclared choice, or )?likely bug(?: \[.*?\])?: (.*)", said[0], re.M)
     assert len(bugs) == 1 and bugs[0].startswith("it returns nothing: is a return missing"), f"{stub.id}: {said[0]}"
 
 

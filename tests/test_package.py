@@ -80,7 +80,8 @@ def functions(name: str, value: object) -> list[tuple[str, object]]:
         return []
     members = {k: getattr(v, "__func__", getattr(v, "fget", v)) for k, v in vars(value).items()}
     return [(f"{name}.{k}", f) for k, f in members.items()
-            if inspect.isfunction(f) and f.__module__ == value.__module__ and (k == "__init__" or not k.startswith("_"))]
+            if inspect.isfunction(f) and f.__module__ == value.__module__ and (k == "__init__" or not k.startswith("_"))
+            and f.__code__.co_filename != "<string>"]  # not what a dataclass makes for itself
 
 
 def n_lines(f: object) -> int:

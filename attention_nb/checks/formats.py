@@ -55,7 +55,7 @@ def _plain(finding: Finding) -> dict[str, Any]:
     return {
         "subject": report.subject, "ok": report.ok, "file": finding.file, "line": finding.line,
         "codes": report.codes, "bugs": [{"code": code, "sentence": bug} for code, bug in report.named],
-        "failed": [{"property": f.property, "example": f.example, "codes": list(f.codes)} for f in report.failed],
+        "failed": [{"property": f.property, "example": f.example, "codes": list(f.codes), "declare": f.declare} for f in report.failed],
         "not_tried": [{"property": name, "why": why} for name, why in report.notes],
         "passed": report.passed, "notes": report.remarks}
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, permutations, product
@@ -22,15 +23,17 @@ from torch import Tensor
 from .bugs import ATTENTION, known
 from .bugs.grouped_heads import AFTER_SCORE, AFTER_SPLIT, GROUPS, capping, norming, sinking
 from attention_nb.checks.bugs.layers import (
-    FUSED, LAYER, MERGES, NEVER, ORDERS, REPEATED, SPLITS, fused_orders, merging, splitting, turning, untransposed,
+    FUSED, LAYER, MERGES, NEVER, ORDERS, REPEATED, SHARES, SPLITS, fused_orders, merging, splitting, turning, untransposed,
 )
 from .bugs.self_attention import SCALE
 from .bugs.softmax import weighing
+from .contract import Contract
 from .conventions import biased_role, only_on_scores, role_of, settings_of
+from .relations import gradients_of
 from .reports import nearly
 from .stages import STAGES, Bug, Case, Step, Work, explain, run, work_of
 from ..masks import causal_mask
-from ..multi_head_attention import merge_heads
+from ..multi_head_attention import merge_heads, split_heads
 
 # %% auto #0
 __all__ = ['Trace', 'trace_layer', 'guess_roles', 'compare_with_own_weights', 'name_other_scale', 'agrees_with_rotation',
@@ -58,6 +61,7 @@ class Trace(NamedTuple):
     others: list[tuple[tuple[Bug, ...], _Rows]]  # rows if weights are used the other way round, and the bug, if it is one
     tables: list[Tensor]  # rows of numbers that it keeps, which may be the frequencies of a rotation, (d,)
     own: Mapping[str, tuple[Step, list[Bug]]]  # stages of its own, such as a soft cap, and what goes wrong with them
+    contract: Contract = Contract()  # what was declared of it
 
     def width(self, *roles: str) -> int:  # 0 if there are none
         "Give the width of all projections of some roles together."
@@ -81,15 +85,39 @@ class Trace(NamedTuple):
 _QUIET = (nn.Dropout, nn.Identity, nn.ModuleList, nn.ModuleDict, nn.Sequential, nn.Softmax, nn.Flatten)
 
 
-def _leaves(layer: nn.Module) -> dict[str, nn.Module]:
-    "The modules that compute, by name: those without children and with weights."
-    found = {name: m for name, m in layer.named_modules() if name and not list(m.children())}
-    return {name: m for name, m in found.items() if any(True for _ in m.parameters(recurse=False))}
+def _leaves(layer: nn.Module, wraps: Iterable[str] = ()) -> dict[str, nn.Module]:
+    "The modules that compute, by name: matrices, others with weights and without children, and some that wrap one."
+    found: dict[str, nn.Module] = {}
+    for name, m in layer.named_modules():
+        computes = any(True for _ in m.parameters(recurse=False)) and not list(m.children())
+        if name and not _within(name, found) and (computes or isinstance(m, nn.Linear) or name in wraps):
+            found[name] = m
+    return found
+
+
+def _within(name: str, outer: Iterable[str]) -> bool:
+    "Whether something is one of some modules, or a part of one."
+    return any(name == each or name.startswith(f"{each}.") for each in outer)
+
+
+def _wraps(layer: nn.Module, call: Callable[[], Tensor]) -> list[str]:
+    "Modules with parts of their own that are called as one projection, such as one with an adapter."
+    lists = (nn.ModuleList, nn.ModuleDict)
+    found = {name: m for name, m in layer.named_modules() if name and list(m.children()) and not isinstance(m, lists)}
+    found = {name: m for name, m in found.items() if role_of(name) in ("q", "k", "v", "kv") and _alone(name, m)}
+    return list(_watch(found, call)[1]) if found else []
+
+
+def _alone(name: str, m: nn.Module) -> bool:
+    "Whether no part of a module tells another role than the module."
+    roles = {role_of(f"{name}.{part}") for part, inner in m.named_modules() if part and not list(inner.children())}
+    return roles <= {None, "out", role_of(name)}
 
 
 def _of_one_word(m: nn.Module) -> bool:
     "Whether it maps each word by itself: a matrix, or a convolution of width 1."
-    return getattr(m, "weight", torch.empty(0)).ndim == 2 or isinstance(m, nn.Conv1d) and m.kernel_size == (1,)
+    narrow = isinstance(m, (nn.Conv1d, nn.Conv2d)) and set(m.kernel_size) == {1}
+    return narrow or bool(list(m.children())) or getattr(m, "weight", torch.empty(0)).ndim == 2
 
 
 def _roles(leaves: dict[str, nn.Module]) -> dict[str, str | None]:
@@ -129,7 +157,7 @@ def _bare(layer: nn.Module, leaves: dict[str, nn.Module]) -> dict[str, tuple[str
     for name, p, role in own:
         if role == "out" and not told and (p.ndim == 2 and 3 * min(p.shape) == max(p.shape) or p.ndim == 3 == len(p)):
             role = "qkv"  # its shape says more than its name
-        if role and p.ndim in (2, 3) and name.rpartition(".")[0] not in leaves:
+        if role and p.ndim in (2, 3) and not _within(name, leaves):
             found[name] = (role, p)
     return found
 
@@ -137,9 +165,9 @@ def _bare(layer: nn.Module, leaves: dict[str, nn.Module]) -> dict[str, tuple[str
 def _strangers(layer: nn.Module, told: set[str], read: list[str]) -> list[str]:
     "What has weights or does something, and is no projection; and whose weight is read without a call."
     modules = [n for n, m in layer.named_modules() if n and not list(m.children()) and not isinstance(m, _QUIET)]
-    parameters = [n for n, _ in layer.named_parameters() if n.rpartition(".")[0] not in told]
-    buffers = [n for n, t in layer.named_buffers() if t.numel() > 1 and not (t.ndim >= 2 and t.shape[-1] == t.shape[-2])]
-    found = [n for n in modules + parameters if n not in told and not biased_role(n)]
+    parameters = [n for n, _ in layer.named_parameters() if not _within(n, told)]
+    buffers = [n for n, t in layer.named_buffers() if t.numel() > 1 and not _within(n, told) and not (t.ndim >= 2 and t.shape[-1] == t.shape[-2])]
+    found = [n for n in modules + parameters if not _within(n, told) and not biased_role(n)]
     return found + buffers + [f"{name}, whose weight is read without a call" for name in read]
 
 
@@ -159,9 +187,10 @@ def trace_layer(
     x: Tensor,  # its input, (b, n, d_model)
     call: Callable[[nn.Module, Tensor], Tensor],  # how to call it; returns the output alone
     roles: Mapping[str, str | None] | None = None,  # name → role; default: what the names tell
+    contract: Contract = Contract(),  # what was declared of it
 ) -> Trace:  # what its projections did
     "Call a layer once and write down what goes in and out of its projections."
-    leaves = _leaves(layer)
+    leaves = _leaves(layer, _wraps(layer, lambda: call(layer, x)))
     bare = _bare(layer, leaves)
     names = _nearest(roles or _roles(leaves), [name for name, (role, _) in bare.items() if role != "out"])
     out, ins, outs = _watch({name: leaves[name] for name in names}, lambda: call(layer, x))
@@ -177,9 +206,9 @@ def trace_layer(
     lasts = [name for name in named.get("out", []) if name in ins][-1:]  # of output projections, the one that was called
     context, projected = (_rows(kept[lasts[0]][0], x) if lasts else None for kept in (ins, outs))
     unfired = {n: leaves[n] for n in named.get("out", []) if n in leaves and n not in ins}
-    matrices = {n: p.detach() for n, (role, p) in bare.items() if role == "out"}
+    matrices = {n: _plain(p) for n, (role, p) in bare.items() if role == "out"}
     return Trace(x, out, ways[0][1], context, unfired, matrices, _bias(layer, "out"), projected, calls, named,
-                 _strangers(layer, {*names, *bare}, read), ways[1:], _tables(layer), _own_stages(layer))
+                 _strangers(layer, {*names, *bare}, read), ways[1:], _tables(layer), _own_stages(layer, contract), contract)
 
 
 _Kept = dict[str, list[Any]]  # what went into each module that was called, or came out, at each call
@@ -212,7 +241,15 @@ def _watch(modules: Mapping[str, nn.Module], call: Callable[[], Tensor]) -> tupl
 
 def _kept(t: Any, m: nn.Module) -> Any:
     "A copy, since what comes after may change it in place; features last."
-    return t if not isinstance(t, Tensor) else (t.mT if isinstance(m, nn.Conv1d) else t).clone()
+    if not isinstance(t, Tensor):
+        return t
+    t = t.mT if isinstance(m, nn.Conv1d) else t.movedim(1, -1) if isinstance(m, nn.Conv2d) else t
+    return _plain(t).clone()
+
+
+def _plain(t: Any) -> Any:
+    "A tensor of real numbers in float32 on the CPU; anything else as it is."
+    return t.detach().float().cpu() if isinstance(t, Tensor) and t.is_floating_point() else t
 
 
 def _used(layer: nn.Module, weights: dict[str, Any], x: Tensor, call: _Call) -> list[str]:
@@ -223,7 +260,7 @@ def _used(layer: nn.Module, weights: dict[str, Any], x: Tensor, call: _Call) -> 
         out = call(layer, x) if asked else x
         if not out.requires_grad:
             return [name for name in weights if name in dict(layer.named_parameters())]
-        grads = torch.autograd.grad(out.sum(), list(asked.values()), allow_unused=True)
+        grads = gradients_of(out.sum(), list(asked.values()))
     unused = {name for name, g in zip(asked, grads) if g is None}
     return [name for name in weights if name not in unused]
 
@@ -238,7 +275,7 @@ def _called(x: Tensor, m: nn.Module, name: str, got: Any) -> _Options:
 def _uncalled(x: Tensor, m: nn.Module, name: str) -> _Options:
     "What a projection gives if its weight is read: rightly, and, if it is square, the other way round."
     with torch.no_grad():
-        w, b = m.get_parameter("weight"), getattr(m, "bias", None)
+        w, b = _plain(getattr(m, "weight", None)), _plain(getattr(m, "bias", None))
         if not isinstance(m, nn.Linear) or w.shape[1] != x.shape[-1]:
             return []
         biases = () if w.shape[0] != w.shape[1] else (None,) if b is None else (b, None)
@@ -247,10 +284,10 @@ def _uncalled(x: Tensor, m: nn.Module, name: str) -> _Options:
 
 def _times(x: Tensor, p: Tensor, layer: nn.Module, name: str, bias: Tensor | None) -> _Options:
     "The input times a bare parameter; a square one may be meant as x @ W or as x @ W.T, and either is right."
-    d, products = x.shape[-1], []
+    d, products, p = x.shape[-1], [], _plain(p)
     with torch.no_grad():
         if name.endswith("in_proj_weight"):
-            return [("", F.linear(x, p, dict(layer.named_parameters()).get(name.replace("weight", "bias"))))]
+            return [("", F.linear(x, p, _plain(dict(layer.named_parameters()).get(name.replace("weight", "bias")))))]
         if p.ndim == 3 and d in p.shape[:2]:  # one matrix per head, (h, d_model, d_head) or (d_model, h, d_head)
             products = [torch.einsum("bnd,hde->bnhe" if p.shape[1] == d else "bnd,dhe->bnhe", x, p).flatten(2)]
         if p.ndim == 2:
@@ -279,7 +316,7 @@ def _by_role(roles: list[tuple[str, str]]) -> dict[str, list[str]]:
 
 def _bias(layer: nn.Module, role: str) -> Tensor | None:
     "A bare parameter that is added to what a bare projection of this role gives."
-    return next((p.detach() for name, p in layer.named_parameters() if biased_role(name) == role), None)
+    return next((_plain(p) for name, p in layer.named_parameters() if biased_role(name) == role), None)
 
 
 def _rows(t: Any, x: Tensor) -> Tensor | None:
@@ -288,26 +325,42 @@ def _rows(t: Any, x: Tensor) -> Tensor | None:
         return None
     if t.ndim == 3 and t.shape[:2] == (x.shape[1], x.shape[0]):  # (n, b, width)
         return t.transpose(0, 1)
+    if t.ndim == 4 and len(t) == len(x) and t.shape[1] * t.shape[2] == x.shape[1]:  # a picture, (b, height, width, d)
+        return t.flatten(1, 2)
     return t.reshape(*x.shape[:2], -1) if t.ndim == 2 or t.shape[:2] == x.shape[:2] else None
 
 # %% ../../nbs/checks/projections.ipynb #own-stages-fns
-_NORM = re.compile(r"(?:^|[._])(q|k|query|key)_?(?:ln|norm|layer_?norm|rms_?norm)$", re.I)
+_NORM = re.compile(r"(?:^|[._])(?:(q|k|query|key)_?(?:ln|norm|layer_?norm|rms_?norm)|(?:ln|norm|layer_?norm|rms_?norm)_?(q|k|query|key))$", re.I)
 _Own = dict[str, tuple[Step, list[Bug]]]  # stage → what the layer does there, and what may go wrong with it
 
 
-def _own_stages(layer: nn.Module) -> _Own:
+def _own_stages(layer: nn.Module, contract: Contract) -> _Own:
     "What a layer does on purpose beside the plain stages."
-    norms = {found[1][0].lower(): m for name, m in layer.named_modules() if (found := _NORM.search(name))}
+    found = [(_NORM.search(name), m) for name, m in layer.named_modules()]
+    norms = {(said[1] or said[2])[0].lower(): m for said, m in found if said}
     caps = [v for name, v in settings_of(layer, "cap") if re.search("soft|logit", name) and not isinstance(v, bool)]
     sinks = [p.detach() for name, p in layer.named_parameters() if name.rpartition(".")[2].startswith("sink") and p.ndim == 1]
     own: _Own = {}
     if len(norms) == 2:
-        own[AFTER_SPLIT] = norming(norms["q"], norms["k"])
+        own[AFTER_SPLIT] = norming(*(_over_rows(norms[role], contract) for role in "qk"))
     if len(caps) == 1:
         own[AFTER_SCORE] = capping(caps[0])
     if len(sinks) == 1:
         own["weigh"] = sinking(sinks[0])
     return own
+
+
+def _over_rows(norm: nn.Module, contract: Contract) -> Callable[[Tensor], Tensor]:
+    "A norm of heads, or of all heads together if it is as wide."
+    width = next((p.numel() for p in norm.parameters()), 0)
+
+    def normed(t: Tensor) -> Tensor:
+        h, d = t.shape[-3], t.shape[-1]
+        whole = width == h * d != d
+        out = contract.here(norm(contract.there(merge_heads(t) if whole else t)))
+        return split_heads(out, h) if whole else out
+
+    return normed
 
 
 def _with_own(stages: Mapping[str, Step], own: _Own) -> dict[str, Step]:
@@ -424,8 +477,9 @@ def _starts_of(t: Trace, h: int, mask: Tensor | None, bugs: tuple[Bug, ...] = ()
     mine = tuple(bug for _, wrong in t.own.values() for bug in wrong)
     for seen, project, ends in _ends(t):
         for wrong, (q, k, v), order in _readings(t, h):
-            stages = _with_own({"split": splitting(), **STAGES, "merge": ORDERS[order][1], "project": project}, dict(t.own))
-            work = work_of(q, k, v, mask, d_model=t.x.shape[-1])
+            share = SHARES[t.contract.group_order or "blocks"]
+            stages = _with_own({"split": splitting(share_k=share, share_v=share), **STAGES, "merge": ORDERS[order][1], "project": project}, dict(t.own))
+            work = work_of(q, k, v, mask, t.contract.scale_of(q.shape[-1]), t.x.shape[-1])
             yield _Start(Case(work, seen, stages=stages), bugs + wrong, fused + ends + mine)
 
 
@@ -435,7 +489,7 @@ def _ends(t: Trace) -> Iterator[tuple[Tensor, Step, tuple[Bug, ...]]]:
         yield t.out if t.context is None else t.context, lambda w: w, ()
         return
     for name, m in t.unfired.items():
-        w, b, never = m.get_parameter("weight"), getattr(m, "bias", None), _never(name, 0)
+        w, b, never = _plain(m.weight), _plain(getattr(m, "bias", None)), _never(name, 0)
         turned = untransposed([name], {"project": _projecting(w.T, b)})
         yield t.out, _projecting(w, b), (never, turned) if len(w) == w.shape[1] else (never,)
     for name, matrix in t.matrices.items():
@@ -581,21 +635,21 @@ def _other_scale(scale: float, right: float) -> Bug:
     return known("scale.head_constant", found=f"{scale:.4g}", right=f"{right:.4g}")
 
 # %% ../../nbs/checks/projections.ipynb #turn-fns
-def _turns(t: Trace, d: int) -> Iterator[tuple[Step, list[Bug]]]:
+def _turns(t: Trace, d: int, signs: tuple[int, ...]) -> Iterator[tuple[Step, list[Bug]]]:
     "Ways to rotate rows of d features by their places: with its own frequencies or usual ones, all of a row or a part."
     places = torch.arange(t.x.shape[1])[:, None]
     for size in (s for s in dict.fromkeys((d, d // 2, d // 4)) if s > 1 and s % 2 == 0):
         usual = [base ** -(torch.arange(0, size, 2) / size) for base in (1e4, 5e5, 1e6, 100.0)]
         for table in [*(f for f in t.tables if len(f) == size // 2), *usual]:
-            for halves, sign in product((True, False), (1, -1)):
+            for halves, sign in product((True, False), signs):
                 yield turning(sign * places * table, halves)
 
 
-def _turned_starts(t: Trace, heads: list[int], causal: bool, few: int) -> Iterator[tuple[int, _Start]]:
+def _turned_starts(t: Trace, heads: list[int], causal: bool, few: int, signs: tuple[int, ...] = (1, -1)) -> Iterator[tuple[int, _Start]]:
     "The first right starts with every rotation, and the number of the rotation."
     mask = causal_mask(t.x.shape[1]) if causal else None
     for start in (s for h in heads for s in islice((s for s in _starts_of(t, h, mask) if not s.bugs), few)):
-        for i, (right, bugs) in enumerate(_turns(t, start.case.work.q.shape[-1])):
+        for i, (right, bugs) in enumerate(_turns(t, start.case.work.q.shape[-1], signs)):
             case = start.case._replace(stages={**start.case.stages, "turn": right})
             yield i, start._replace(case=case, more=(*bugs, *start.more))
 
@@ -604,9 +658,10 @@ def agrees_with_rotation(
     t: Trace,  # from `trace_layer`
     n_heads: int | None,  # if known
     causal: bool,  # is the future hidden?
+    signs: tuple[int, ...] = (1, -1),  # the directions that count: 1 as usual, -1 backwards
 ) -> bool:  # True if it does
     "Say whether a layer is attention with queries and keys rotated by their places (RoPE)."
-    starts = _turned_starts(t, _numbers_of_heads(t, n_heads), causal, 4)
+    starts = _turned_starts(t, _numbers_of_heads(t, n_heads), causal, 4, signs)
     return any(explain([start.case], [], 0) is not None for _, start in starts)
 
 
@@ -679,7 +734,7 @@ class _Probe:
     def context(self, rows: Tensor) -> Tensor:
         "What the output projection gets, (b, n, inner), if the others give `rows`, (b, n, width)."
         x = self.t.x if len(rows) == len(self.t.x) else self.t.x[:1].expand(len(rows), -1, -1)
-        leaves, seen = _leaves(self.layer), []
+        leaves, seen = dict(self.layer.named_modules()), []
 
         def instead(new: Tensor) -> Callable[..., Tensor]:
             def give(_: nn.Module, __: Any, usual: Tensor) -> Tensor:
@@ -688,15 +743,12 @@ class _Probe:
 
             return give
 
-        handles = [leaves[name].register_forward_hook(instead(part)) for name, part in zip(self.role, rows.split(self.widths, -1))]
-        for name in self.t.names.get("out", []):
-            handles.append(leaves[name].register_forward_pre_hook(lambda _, args: seen.append(args[0].clone())))
-        try:
-            with torch.no_grad():
-                seen.append(self.call(self.layer, x))
-        finally:
-            for handle in handles:
-                handle.remove()
+        with ExitStack() as hooks, torch.no_grad():
+            for name, part in zip(self.role, rows.split(self.widths, -1)):
+                hooks.callback(leaves[name].register_forward_hook(instead(part)).remove)
+            for name in self.t.names.get("out", []):
+                hooks.callback(leaves[name].register_forward_pre_hook(lambda _, args: seen.append(args[0].clone())).remove)
+            seen.append(self.call(self.layer, x))
         found = _rows(seen[0], x)
         assert found is not None
         return found
@@ -734,9 +786,10 @@ def name_by_probes(
 
 def _can_be_probed(t: Trace, layer: nn.Module, learned: list[str]) -> bool:
     "Whether each projection is called once, and nothing learned may touch values or contexts."
-    once = all(t.calls.get(n) == 1 for names in t.names.values() for n in names)
+    modules = dict(layer.named_modules())
+    once = all(t.calls.get(n) == 1 and n in modules for names in t.names.values() for n in names)
     small = t.width(*t.rows) < 2000  # each feature is a sentence
-    turned = any(isinstance(m, nn.Conv1d) for m in layer.modules())  # its rows lie the other way round
+    turned = any(isinstance(m, (nn.Conv1d, nn.Conv2d)) for m in layer.modules())  # its rows lie the other way round
     plain = not turned and len(t.names.get("out", [])) <= 1 and not t.matrices and t.width("v") <= t.inner  # no gate
     return once and small and plain and bool({"v", "kv", "qkv"} & t.rows.keys()) and all(map(only_on_scores, learned))
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
 
 from .bugs import known
 from attention_nb.checks.reports import (
@@ -20,8 +21,8 @@ from attention_nb.checks.reports import (
 from .stages import Bug
 
 # %% auto #0
-__all__ = ['Relation', 'listed', 'outcome', 'must_agree', 'must_have_gradients', 'must_be_finite', 'must_not_mind_strides',
-           'must_leave_alone', 'must_hold_in_half']
+__all__ = ['Relation', 'listed', 'outcome', 'must_agree', 'must_have_gradients', 'gradients_of', 'reenters', 'must_be_finite',
+           'must_not_mind_strides', 'must_leave_alone', 'must_hold_in_half', 'Widening']
 
 # %% ../../nbs/checks/relations.ipynb #row-class
 class Relation(NamedTuple):
@@ -96,6 +97,41 @@ def must_have_gradients(
             raise Broken(f"gradient of {name}: {first_difference(got, want, atol)}", known("grad.wrong"))
 
 
+def gradients_of(
+    out: Tensor,  # what was computed
+    leaves: Sequence[Tensor],  # from what
+    up: Tensor | None = None,  # the gradient of `out`; None: of a single number
+) -> tuple[Tensor | None, ...]:  # one for each, None where nothing depends on it
+    "Differentiate, also what only `backward()` can, as reentrant checkpoints."
+    if not reenters(out):
+        return torch.autograd.grad(out, leaves, up, allow_unused=True)
+    kept = [t.grad for t in leaves]
+    try:
+        for t in leaves:
+            t.grad = None
+        out.backward(up)
+        return tuple(t.grad for t in leaves)
+    finally:
+        for t, grad in zip(leaves, kept):
+            t.grad = grad
+
+
+def reenters(
+    out: Tensor,  # what was computed
+) -> bool:  # True: only `backward()` reaches what lies inside
+    "Say whether a checkpoint lies on the way back whose inside is hidden until then."
+    seen, steps = set(), [out.grad_fn]
+    while steps:
+        step = steps.pop()
+        if step is None or step in seen:
+            continue
+        if step.name() == "CheckpointFunctionBackward":
+            return True
+        seen.add(step)
+        steps += [before for before, _ in step.next_functions]
+    return False
+
+
 def _gradients(f: _Call, inputs: Mapping[str, Tensor]) -> tuple[Tensor | None, ...]:
     "The gradients of a mixture of all outputs."
     leaves = [t.clone().requires_grad_() for t in inputs.values()]
@@ -103,7 +139,7 @@ def _gradients(f: _Call, inputs: Mapping[str, Tensor]) -> tuple[Tensor | None, .
     if not out.requires_grad:
         raise Broken("the output does not require a gradient", known("grad.none"))
     upstream = torch.randn(out.shape, generator=torch.Generator().manual_seed(4))
-    return torch.autograd.grad(out, leaves, upstream.to(out), allow_unused=True)
+    return gradients_of(out, leaves, upstream.to(out))
 
 
 def must_be_finite(
@@ -118,7 +154,7 @@ def must_be_finite(
     if not out.isfinite().all():
         raise Broken(f"{shown}: the output is NaN or infinite", bug())
     if out.requires_grad:
-        grads = torch.autograd.grad(out.sum() + out.square().sum(), leaves, allow_unused=True)
+        grads = gradients_of(out.sum() + out.square().sum(), leaves)
         for name, g in zip(inputs, grads):
             if g is not None and not g.isfinite().all():
                 raise Broken(f"{shown}: the gradient of {name} is NaN or infinite", known("grad.infinite"))
@@ -188,25 +224,36 @@ def must_hold_in_half(
 
 def _sixteen(f: _Call, inputs: Sequence[Tensor], dtype: torch.dtype) -> Tensor:
     "The output in sixteen bits, with an error read for what it tells."
-    with _Widening() as watch:
+    with Widening() as watch:
         try:
             return f(*inputs)
         except RuntimeError as e:
             shown = f"{dtype}: it raised {first_line(e)}"
             if "overflow" in str(e):
                 raise Broken(shown, known("dtype.no_infinity")) from None
-            if watch.found and "dtype" in str(e).replace("scalar type", "dtype"):
+            if watch.to_blame:
                 raise Broken(shown, known("dtype.widens")) from None
             raise NotChecked(f"{dtype} raises {first_line(e, 100)}") from None
 
 
-class _Widening(TorchFunctionMode):
-    "Watch for what makes float32 of 16 bits alone, such as .float(), not by meeting float32."
+class Widening(TorchFunctionMode):
+    "Watch what comes of numbers of 16 bits that were made float32 alone, as by .float(), and not by meeting float32."
 
-    found = False
+    to_blame = False  # did it then meet 16 bits, which raised?
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        out, kinds = func(*args, **(kwargs or {})), {t.dtype for t in args if isinstance(t, Tensor)}
-        wide = isinstance(out, Tensor) and out.dtype == torch.float32
-        self.found |= wide and len(kinds) == 1 and kinds <= {torch.float16, torch.bfloat16}
+        given = [t for t in tree_leaves((args, kwargs)) if isinstance(t, Tensor)]
+        try:
+            out = func(*args, **(kwargs or {}))
+        except RuntimeError as e:
+            wide, said = [t for t in given if hasattr(t, "_widened")], str(e).replace("scalar type", "dtype")
+            self.to_blame = bool(wide) and "dtype" in said and any(t.dtype in _SIXTEEN for t in given)
+            raise
+        kinds = {t.dtype for t in given if t.is_floating_point()}
+        alone = kinds and (kinds <= set(_SIXTEEN) or all(hasattr(t, "_widened") for t in given if t.is_floating_point()))
+        if alone and isinstance(out, Tensor) and out.dtype == torch.float32:
+            out._widened = True  # type: ignore[attr-defined]
         return out
+
+
+_SIXTEEN = (torch.float16, torch.bfloat16)

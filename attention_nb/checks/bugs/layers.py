@@ -19,7 +19,8 @@ from ...multi_head_attention import merge_heads, split_heads
 from ...softmax import softmax
 
 # %% auto #0
-__all__ = ['cut_last', 'laid_last', 'merging', 'splitting', 'fused_orders', 'turned', 'turning', 'untransposed']
+__all__ = ['SHARES', 'cut_last', 'laid_last', 'merging', 'splitting', 'fused_orders', 'turned', 'mirrored', 'turning',
+           'untransposed']
 
 # %% ../../../nbs/checks/bugs/layers.ipynb #cut-fns
 def cut_last(
@@ -59,6 +60,9 @@ def _in_groups(t: Tensor, h: int) -> Tensor:
 
 def _in_turn(t: Tensor, h: int) -> Tensor:
     return t.repeat(1, h // t.shape[-3], 1, 1)
+
+
+SHARES: dict[str, _Share] = {"blocks": _in_groups, "turns": _in_turn}
 
 
 def splitting(
@@ -107,7 +111,7 @@ SPLITS: list[Bug] = bugs_of("split", splitting, {
         "queries and keys are split into heads in different orders: keys features first", _only("k", _last)),
     "split.keys_apart_last": (
         "queries and keys are split into heads in different orders: keys heads first", _only("k", _first)),
-}) + [Bug(f"split.{code}", says, {"split": splitting(share_k=share_k, share_v=share_v)}) for code, says, share_k, share_v in (
+}) + [Bug(f"split.{code}", says, {"split": splitting(share_k=share_k, share_v=share_v)}, declare='group_order="turns"' * (code == "groups")) for code, says, share_k, share_v in (
     ("groups", _GROUPED.format("keys and values"), _in_turn, _in_turn),
     ("groups_of_keys", _GROUPED.format("keys") + "; values are repeated rightly", _in_turn, _in_groups),
     ("groups_of_values", _GROUPED.format("values"), _in_groups, _in_turn),
@@ -228,6 +232,19 @@ def _torn(x: Tensor, angles: Tensor, halves: bool) -> Tensor:
     return torch.cat([x[..., :size] * table.cos() + quarter[..., :size] * table.sin(), x[..., size:]], -1)
 
 
+def mirrored(
+    x: Tensor,  # (..., n, d)
+    angles: Tensor,  # of each pair at each place, (n, pairs)
+    halves: bool,  # pairs of one from each half, or neighbours?
+) -> Tensor:  # as x; what is beyond the angles stays
+    "Do what becomes of a rotation whose minus sign is forgotten."
+    size, swapped = 2 * angles.shape[-1], turned(x, torch.full_like(angles, torch.pi / 2), halves)
+    first = torch.arange(size) < size // 2 if halves else torch.arange(size) % 2 == 0
+    partner = torch.where(first, -swapped[..., :size], swapped[..., :size])
+    table = torch.cat([angles, angles], -1) if halves else angles.repeat_interleave(2, -1)
+    return torch.cat([x[..., :size] * table.cos() + partner * table.sin(), x[..., size:]], -1)
+
+
 _Turn = Callable[[Tensor, Tensor, Tensor, Tensor, bool], _Heads]
 _FURTHER = "keys are rotated one place {} than queries (RoPE): one of them counts from 1"
 _TURNS: dict[str, tuple[str, _Turn]] = {
@@ -237,6 +254,9 @@ _TURNS: dict[str, tuple[str, _Turn]] = {
     "rotation.keys_only": (
         "places are rotated into the keys only (RoPE): rotate the queries too",
         lambda q, k, v, a, halves: (q, turned(k, a, halves), v)),
+    "rotation.sign": (
+        "the minus sign of the rotation is missing (RoPE): a pair (a, b) becomes (a cos + b sin, b cos + a sin)",
+        lambda q, k, v, a, halves: (mirrored(q, a, halves), mirrored(k, a, halves), v)),
     "rotation.opposite": (
         "queries and keys are rotated in opposite directions (RoPE)",
         lambda q, k, v, a, halves: (turned(q, a, halves), turned(k, -a, halves), v)),
@@ -287,6 +307,8 @@ _UNREGISTERED = "its parameters are not registered, so no optimizer trains them 
 _SAY_HOW = "say how, call=lambda module, x: …"
 LAYER_SIGNS: list[Bug] = signs({
     "shape.weights_and_output": "it returns (weights, output), where (output, weights) is expected",
+    "rotation.backwards": (
+        "queries and keys are rotated backwards (RoPE): the sine has the wrong sign, or cosine and sine are exchanged"),
     "shape.rows": "heads, words or sentences end up in the wrong place of the output",
     "shape.call": f"it cannot be called as module(x): {_SAY_HOW}",
     "shape.maximum": (
