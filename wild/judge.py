@@ -27,15 +27,15 @@ class TimedOut(BaseException):
 
 @contextmanager
 def limited(seconds: int) -> Iterator[None]:
-    "Raise TimedOut inside after some seconds."
+    "Raise TimedOut inside after some seconds of the processor."
     def stop(*_: object) -> None:
         raise TimedOut
-    signal.signal(signal.SIGALRM, stop)
-    signal.alarm(seconds)
+    signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def found(subject: Subject) -> Report:
