@@ -5,11 +5,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+import torch.utils.checkpoint
 
 from mutants.zoo import Animal, Register
 
@@ -1681,6 +1683,363 @@ class RotatesNeighbours(nn.Module):
         q, k, v = (t.unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for t in self.qkv(x).chunk(3, -1))
         scores = self.rotate(q) @ self.rotate(k).mT * q.shape[-1] ** -0.5
         return self.proj((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
+# What a design chooses, and the ten causes of false alarms --------------------------------------------------------
+
+def heads_of_rows(x, h):
+    return x.unflatten(-1, (h, -1)).transpose(1, 2)
+
+
+@right("multi_head", build=lambda c: c(24, 4), d_model=24, n_heads=4)
+class Attends(nn.Module):
+    "Four projections and one line for everything that a design may choose, so that a subclass changes just that."
+    def __init__(self, d_model, n_heads, n_kv_heads=None):
+        super().__init__()
+        self.n_heads, self.n_kv_heads = n_heads, n_kv_heads or n_heads
+        width = d_model // n_heads * self.n_kv_heads
+        self.q_proj, self.k_proj = nn.Linear(d_model, d_model), nn.Linear(d_model, width)
+        self.v_proj, self.out_proj = nn.Linear(d_model, width), nn.Linear(d_model, d_model)
+
+    def shared(self, t):
+        return t.repeat_interleave(self.n_heads // self.n_kv_heads, 1)
+
+    def rotated(self, q, k):
+        return q, k
+
+    def scale(self, d):
+        return d ** -0.5
+
+    def dropped(self, weights):
+        return weights
+
+    def forward(self, x):
+        q, k = self.rotated(heads_of_rows(self.q_proj(x), self.n_heads), heads_of_rows(self.k_proj(x), self.n_kv_heads))
+        k, v = self.shared(k), self.shared(heads_of_rows(self.v_proj(x), self.n_kv_heads))
+        weights = self.dropped((q @ k.mT * self.scale(q.shape[-1])).softmax(-1))
+        return self.out_proj((weights @ v).transpose(1, 2).flatten(2))
+
+
+@right("multi_head", build=lambda c: c(24, 4), d_model=24, n_heads=4)
+class ConfigWithDropout(Attends):
+    "The model's config holds shares for other layers."
+    def __init__(self, d_model, n_heads):
+        super().__init__(d_model, n_heads)
+        self.config = SimpleNamespace(hidden_dropout_prob=0.1, classifier_dropout=0.2, num_attention_heads=n_heads)
+
+
+@right("multi_head", build=lambda c: c(24, 4), d_model=24, n_heads=4, scale=1.0)
+class Unscaled(Attends):
+    "T5 does not scale."
+    def scale(self, d):
+        return 1.0
+
+
+@right("multi_head", build=lambda c: c(24, 4), d_model=24, n_heads=4, scale=lambda d: 1 / d)
+class ByTheWidth(Attends):
+    "µP divides by d."
+    def scale(self, d):
+        return 1 / d
+
+
+@right("multi_head", build=lambda c: c(24, 4), d_model=24, n_heads=4)
+class ScaledByItsConfig(Attends):
+    "Granite's config holds a multiplier."
+    def __init__(self, d_model, n_heads):
+        super().__init__(d_model, n_heads)
+        self.config = SimpleNamespace(attention_multiplier=0.7)
+
+    def scale(self, d):
+        return self.config.attention_multiplier
+
+
+@right("attention", scale=lambda d: 1 / d)
+def by_the_width(q, k, v):
+    return (q @ k.mT / q.shape[-1]).softmax(-1) @ v
+
+
+@right("self_attention", build=lambda c: c(24, 4), d_model=24, n_heads=4, positions=True)
+class Yarn(Attends):
+    "Cosines and sines of a rotation carry YaRN's factor, so that scores carry its square."
+    def __init__(self, d_model, n_heads, attention_scaling=1.2):
+        super().__init__(d_model, n_heads)
+        self.attention_scaling = attention_scaling
+
+    def rotated(self, q, k):
+        return self.attention_scaling * rotate(q), self.attention_scaling * rotate(k)
+
+
+@right("self_attention", build=lambda c: c(24, 4), d_model=24, n_heads=4, positions=True, scale=1.44 * 6 ** -0.5)
+class YarnUntold(Yarn):
+    "The same, with the factor in a table."
+    def __init__(self, d_model, n_heads):
+        super().__init__(d_model, n_heads)
+        self.told, self.attention_scaling = None, torch.tensor(1.2)
+
+
+@right("multi_head", build=lambda c: c(24, 4), d_model=24, n_heads=4)
+class TrainsSilently(Attends):
+    def __init__(self, d_model, n_heads):
+        super().__init__(d_model, n_heads)
+        self.drop = nn.Dropout(0.2)
+
+    def train(self, mode=True):
+        super().train(mode)
+
+    def eval(self):
+        self.train(False)
+
+    def dropped(self, weights):
+        return self.drop(weights)
+
+
+@right("multi_head", "Checkpointed, reentrant", build=lambda c: c(24, 4, True), d_model=24, n_heads=4)
+@right("multi_head", build=lambda c: c(24, 4, False), d_model=24, n_heads=4)
+class Checkpointed(Attends):
+    "The reentrant kind has gradients by backward() alone."
+    def __init__(self, d_model, n_heads, reentrant):
+        super().__init__(d_model, n_heads)
+        self.reentrant = reentrant
+
+    def forward(self, x):
+        return torch.utils.checkpoint.checkpoint(super().forward, x, use_reentrant=self.reentrant)
+
+
+@right("multi_head", build=lambda c: c(24, 4), d_model=24, n_heads=4)
+class ClosesOverItself(Attends):
+    "Functions made in the constructor hold the module itself, which a copy still calls."
+    def __init__(self, d_model, n_heads):
+        super().__init__(d_model, n_heads)
+        self.drop = nn.Dropout(0.2)
+        plain = super().forward
+        self.projected = lambda x: plain(x)
+        self.passes = {"rows": lambda x: self.projected(x)}
+
+    def dropped(self, weights):
+        return self.drop(weights)
+
+    def forward(self, x):
+        return self.passes["rows"](x)
+
+
+def wrapped_forward(layer):
+    "As libraries do that move weights before each call."
+    inner = layer.forward
+
+    def forward(*args, **kwargs):
+        return inner(*args, **kwargs)
+
+    layer.forward = forward
+    return layer
+
+
+right("multi_head", "wrapped forward", build=lambda c: wrapped_forward(c(24, 4)), d_model=24, n_heads=4)(Attends)
+right("multi_head", "wrapped forward, with dropout", build=lambda c: wrapped_forward(c(24, 4)), d_model=24, n_heads=4)(TrainsSilently)
+
+
+@right("self_attention", build=lambda c: c(24, 4), d_model=24, n_heads=4, causal=True, skip=["memory.contiguous"])
+class ViewsItsRows(Attends):
+    "It takes contiguous rows alone, which is said in its documentation."
+    def forward(self, x):
+        b, n, d = x.shape
+        rows = x.view(b * n, d)
+        q, k, v = (heads_of_rows(p(rows).view(b, n, -1), 4) for p in (self.q_proj, self.k_proj, self.v_proj))
+        return self.out_proj(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(b, n, -1))
+
+
+@right("multi_head", build=lambda c: c(24, 4, 9), d_model=24, n_heads=4, lengths=9)
+class OneLength(Attends):
+    "A picture of so many patches, no more and no less."
+    def __init__(self, d_model, n_heads, length):
+        super().__init__(d_model, n_heads)
+        self.length = length
+
+    def forward(self, x):
+        assert x.shape[1] == self.length, f"expected {self.length} patches, got {x.shape[1]}"
+        return super().forward(x)
+
+
+@right("multi_head", build=lambda c: c(24, 4), d_model=24, n_heads=4, lengths=range(4, 33, 4))
+@right("multi_head", "MultiplesOfFour, nothing said", build=lambda c: c(24, 4), d_model=24, n_heads=4)
+class MultiplesOfFour(Attends):
+    "Queries in blocks of four; 24, its width, happens to be a multiple, too."
+    def forward(self, x):
+        q, k, v = (heads_of_rows(p(x), self.n_heads) for p in (self.q_proj, self.k_proj, self.v_proj))
+        blocks = q.view(*q.shape[:2], x.shape[1] // 4, 4, -1)
+        context = torch.cat([F.scaled_dot_product_attention(block, k, v) for block in blocks.unbind(2)], 2)
+        return self.out_proj(context.transpose(1, 2).flatten(2))
+
+
+class NoBackward(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v):
+        return F.scaled_dot_product_attention(q, k, v)
+
+    @staticmethod
+    def backward(ctx, grad):
+        raise RuntimeError("the backward kernel is not implemented for 'CPU'")
+
+
+@right("attention")
+def no_backward_on_the_cpu(q, k, v):
+    return NoBackward.apply(q, k, v)
+
+
+@right("multi_head", build=lambda c: c(24, 4), d_model=24, n_heads=4)
+class NoBackwardOnTheCpu(Attends):
+    def forward(self, x):
+        q, k, v = (heads_of_rows(p(x), self.n_heads) for p in (self.q_proj, self.k_proj, self.v_proj))
+        return self.out_proj(NoBackward.apply(q, k, v).transpose(1, 2).flatten(2))
+
+
+@right("multi_head", build=lambda c: c(24, 4, 2), d_model=24, n_heads=4, n_kv_heads=2, group_order="turns")
+class SharesInTurns(Attends):
+    "Heads share keys as 0 1 0 1; trained so, it is right."
+    def shared(self, t):
+        return t.repeat(1, self.n_heads // self.n_kv_heads, 1, 1)
+
+
+@right("self_attention", build=lambda c: c(24, 4), d_model=24, n_heads=4, dropout="scores")
+class DropsScores(Attends):
+    "Scores that are dropped become 0, as a kind of noise."
+    def forward(self, x):
+        q, k, v = (heads_of_rows(p(x), self.n_heads) for p in (self.q_proj, self.k_proj, self.v_proj))
+        scores = F.dropout(q @ k.mT * q.shape[-1] ** -0.5, 0.3, self.training)
+        return self.out_proj((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
+@right("attention", empty="nan")
+def empty_rows_are_nan(q, k, v, mask=None):
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    return (scores if mask is None else scores.masked_fill(~mask, -math.inf)).softmax(-1) @ v
+
+
+@right("attention", empty="any")
+def empty_rows_are_means(q, k, v, mask=None):
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    return (scores if mask is None else scores.masked_fill(~mask, torch.finfo(scores.dtype).min)).softmax(-1) @ v
+
+
+@right("attention", layout="bnhd")
+def words_before_heads(q, k, v, causal=False):
+    weights = torch.einsum("bihd,bjhd->bhij", q, k).mul(q.shape[-1] ** -0.5).softmax(-1)
+    return torch.einsum("bhij,bjhd->bihd", weights, v)
+
+
+@right("multi_head", build=lambda c: c(24, 4), d_model=24, n_heads=4, layout="nbd")
+class LengthFirst(Attends):
+    def forward(self, x):
+        return super().forward(x.transpose(0, 1)).transpose(0, 1)
+
+
+@right("multi_head", build=lambda c: c(24, 4), d_model=24, n_heads=4, layout="bdhw")
+class OverPictures(nn.Module):
+    "1 × 1 convolutions over (b, d, height, width)."
+    def __init__(self, dim, heads):
+        super().__init__()
+        self.heads = heads
+        self.to_qkv, self.to_out = nn.Conv2d(dim, 3 * dim, 1, bias=False), nn.Conv2d(dim, dim, 1)
+
+    def forward(self, x):
+        b, _, h, w = x.shape
+        q, k, v = (t.flatten(2).unflatten(1, (self.heads, -1)).mT for t in self.to_qkv(x).chunk(3, dim=1))
+        weights = (q @ k.mT * q.shape[-1] ** -0.5).softmax(dim=-1)
+        return self.to_out((weights @ v).mT.reshape(b, -1, h, w))
+
+
+@right("multi_head", build=lambda c: c(24, 4), d_model=24, n_heads=4, layout="bhwd")
+class OverGrids(Attends):
+    "Rows of a picture, (b, height, width, d)."
+    def forward(self, x):
+        return super().forward(x.flatten(1, 2)).view(x.shape)
+
+
+@right("self_attention", build=lambda c: c(24, 4), d_model=24, n_heads=4, dtype="bfloat16")
+@right("self_attention", "HalfAlone, float64", build=lambda c: c(24, 4, torch.float64), d_model=24, n_heads=4, dtype="float64")
+class HalfAlone(Attends):
+    "It runs in one type alone, as some kernels do."
+    def __init__(self, d_model, n_heads, dtype=torch.bfloat16):
+        super().__init__(d_model, n_heads)
+        self.to(dtype)
+        self.dtype = dtype
+
+    def forward(self, x):
+        assert x.dtype == self.q_proj.weight.dtype == self.dtype, f"expected {self.dtype}, got {x.dtype}"
+        return super().forward(x)
+
+
+@right("attention", dtype="float16")
+def only_float16(q, k, v):
+    assert q.dtype == torch.float16
+    return F.scaled_dot_product_attention(q, k, v)
+
+
+# Wrappers, hooks, parametrisations, quantised weights
+
+class Wrap(nn.Module):
+    "A projection in a module of its own."
+    def __init__(self, linear):
+        super().__init__()
+        self.linear = linear
+
+    def forward(self, x):
+        return self.linear(x)
+
+
+class Adapted(nn.Module):
+    "A frozen projection, and a trained difference beside it."
+    def __init__(self, linear, rank=2):
+        super().__init__()
+        self.base_layer = linear.requires_grad_(False)
+        self.lora_A, self.lora_B = nn.Linear(linear.in_features, rank, bias=False), nn.Linear(rank, linear.out_features, bias=False)
+
+    def forward(self, x):
+        return self.base_layer(x) + self.lora_B(self.lora_A(x))
+
+
+def each(layer, make, names=("q_proj", "k_proj", "v_proj", "out_proj")):
+    for name in names:
+        setattr(layer, name, make(getattr(layer, name)))
+    return layer
+
+
+def hooked(layer):
+    "Hooks that watch, and one that changes nothing."
+    layer.seen = []
+    layer.q_proj.register_forward_hook(lambda m, args, out: layer.seen.append(tuple(out.shape)))
+    layer.register_forward_pre_hook(lambda m, args: (args[0] * 1,))
+    layer.register_full_backward_hook(lambda m, grads, outs: None)
+    return layer
+
+
+def doubled(layer):
+    "A weight that is twice its parameter."
+    class Twice(nn.Module):
+        def forward(self, w):
+            return 2 * w
+    nn.utils.parametrize.register_parametrization(layer.q_proj, "weight", Twice())
+    return layer
+
+
+def quantised(layer):
+    return torch.ao.quantization.quantize_dynamic(layer.eval(), {nn.Linear}, dtype=torch.qint8)
+
+
+WRAPPED = {
+    "projections in wrappers": lambda c: each(c(24, 4), Wrap),
+    "with adapters": lambda c: each(c(24, 4), Adapted, ("q_proj", "v_proj")),
+    "weight norm": lambda c: each(c(24, 4), nn.utils.parametrizations.weight_norm),
+    "weight norm, the old one": lambda c: each(c(24, 4), nn.utils.weight_norm),
+    "spectral norm": lambda c: each(c(24, 4), nn.utils.parametrizations.spectral_norm),
+    "orthogonal": lambda c: each(c(24, 4), nn.utils.parametrizations.orthogonal, ("q_proj", "k_proj")),
+    "a parametrisation": lambda c: doubled(c(24, 4)),
+    "hooks": lambda c: hooked(c(24, 4)),
+    "in a wrapper": lambda c: Wrap(c(24, 4)),
+    "compiled": lambda c: torch.compile(c(24, 4), backend="eager"),
+    "quantised": lambda c: quantised(c(24, 4)),
+}
+for _name, _build in WRAPPED.items():
+    right("multi_head", f"Attends, {_name}", build=_build, d_model=24, n_heads=4)(Attends)
 
 
 # Layouts that once were refused ----------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from torch import Tensor
 from .agreement import agreement_properties
 from .bugs.local_attention import Sight
 from .caches import Writer, cache_properties
+from .contract import Contract, declared
 from .flash import flash_properties
 from .functions import attention_properties
 from ..kv_cache import KVCache
@@ -71,9 +72,9 @@ def _takes(name: str, fn: Any, what: str, n: int, more: int) -> None:
         raise TypeError(f"{name}: expected {what}; got {name_of(fn)}, which also needs {needed[0]}: {how}")
 
 
-def _options(causal: bool | str, mask: str | bool | None, scale: float | None) -> None:
+def _options(causal: bool | str, mask: str | bool | None, scale: Any = None) -> None:
     "Raise TypeError or ValueError for what `check_attention` cannot be told."
-    if scale is not None:
+    if scale is not None and not callable(scale):
         expect_scale(scale)
     if not isinstance(causal, (bool, str)) or causal not in (True, False, "lower-right", "upper-left"):
         raise ValueError(f'causal: expected True, False, "lower-right" or "upper-left"; got {causal!r}')
@@ -98,13 +99,13 @@ def _layer(
         raise TypeError("module: expected parameters with numbers; got some on the device meta, which holds none")
 
 
-def _run(subject: str, listed: Callable[[], Any], strict: bool = False) -> Report:
+def _run(subject: str, listed: Callable[[], Any], strict: bool = False, contract: Contract = Contract()) -> Report:
     "List the properties and try them, always with the same random numbers."
     expect_flags(strict=strict)
     try:
-        with fixed_chance():
+        with fixed_chance(), contract.in_force():
             properties, recognise = (*listed(), None)[:2]
-            return examine(subject, properties, recognise, strict)
+            return examine(subject, properties, recognise, strict, contract.skip)
     except (CheckFailed, Misused) as e:
         raise e.with_traceback(None) from None  # the way through the properties helps nobody
 
@@ -158,10 +159,12 @@ def check_attention(
     fn: Callable[..., Any],  # fn(q, k, v) or fn(q, k, v, mask), over (b, h, n, d)
     causal: bool | str = False,  # hides the future? if n_q ≠ n_k: "lower-right", "upper-left"
     mask: str | bool | None = None,  # "allowed" (True = may attend), "blocked", "bias"; False: none
-    scale: float | None = None,  # what it multiplies scores with; default 1 / √d_k
+    scale: float | Callable[[int], float] | None = None,  # what scores are multiplied with, or a function of d_k; default 1 / √d_k
     window: int | None = None,  # a query sees itself and the `window` - 1 before it; it is causal then
     sinks: int = 0,  # keys at the beginning that are seen besides the window
     documents: int | None = None,  # words of each text, if several are packed into one row
+    strict: bool = False,  # is it a failure, too, if its numbers are compared with nothing?
+    **choices: Any,  # what else a design may choose: lengths, empty, layout, device, dtype, tolerance, skip, as in `Contract`
 ) -> Report:  # raises CheckFailed if a property does not hold
     "Check any attention function against what every attention must do."
     named = any("mask" in name or "bias" in name for name in parameters_of(fn) or {})
@@ -170,8 +173,9 @@ def check_attention(
     _options(causal, mask, scale)
     causal = causal or window is not None
     sight = _sight(causal, window, sinks, documents)
-    properties = lambda: attention_properties(fn, causal, mask, scale, sight)
-    return _run(f"check_attention({name_of(fn)})", properties)
+    contract = declared(scale=scale, **choices)
+    properties = lambda: attention_properties(fn, causal, mask, None, sight, contract)
+    return _run(f"check_attention({name_of(fn)})", properties, strict, contract)
 
 # %% ../../nbs/checks/index.ipynb #flash-fn
 def check_flash(
@@ -196,14 +200,15 @@ def check_self_attention(
     strict: bool = False,  # is it a failure, too, if its projections are not recognised?
     window: int | None = None,  # a word sees itself and the `window` - 1 before it; it is causal then
     n_kv_heads: int | None = None,  # how many heads of keys and values; default: what their widths tell
+    **choices: Any,  # what else a design may choose: scale, lengths, group_order, dropout, layout, …, as in `Contract`
 ) -> Report:  # raises CheckFailed if a property does not hold
     "Check any self-attention layer, with its own weights where its projections are recognised."
     _layer(module, d_model, causal, n_heads, positions, call, n_kv_heads)
-    causal = causal or _sight(True, window, 0, None) is not None
+    causal, contract = causal or _sight(True, window, 0, None) is not None, declared(**choices)
     return _run(
         f"check_self_attention({name_of(module)})",
-        lambda: layer_properties(module, d_model, causal, n_heads, positions, call, window=window, n_kv_heads=n_kv_heads),
-        strict,
+        lambda: layer_properties(module, d_model, causal, n_heads, positions, call, window=window, n_kv_heads=n_kv_heads, contract=contract),
+        strict, contract,
     )
 
 
@@ -216,15 +221,16 @@ def check_multi_head(
     strict: bool = False,  # is it a failure, too, if its projections are not recognised?
     window: int | None = None,  # a word sees itself and the `window` - 1 before it; it is causal then
     n_kv_heads: int | None = None,  # how many heads of keys and values; default: what their widths tell
+    **choices: Any,  # what else a design may choose: scale, lengths, group_order, dropout, layout, …, as in `Contract`
 ) -> Report:  # raises CheckFailed if a property does not hold
     "Check any multi-head layer: as `check_self_attention`, with this number of heads."
     expect_sizes(n_heads=n_heads)  # here it must be said
     _layer(module, d_model, causal, n_heads, None, call, n_kv_heads)
-    causal = causal or _sight(True, window, 0, None) is not None
+    causal, contract = causal or _sight(True, window, 0, None) is not None, declared(**choices)
     return _run(
         f"check_multi_head({name_of(module)})",
-        lambda: layer_properties(module, d_model, causal, n_heads, None, call, alone=True, window=window, n_kv_heads=n_kv_heads),
-        strict,
+        lambda: layer_properties(module, d_model, causal, n_heads, None, call, alone=True, window=window, n_kv_heads=n_kv_heads, contract=contract),
+        strict, contract,
     )
 
 # %% ../../nbs/checks/index.ipynb #softmax-fns

@@ -21,6 +21,7 @@ import torch.nn as nn
 
 import attention_nb
 from . import check_attention, check_masked_softmax, check_self_attention, check_softmax
+from .contract import contract_options
 from .conventions import CAUSAL, HEADS, KV_HEADS, LENGTHS, WIDTHS, is_share
 from .formats import FORMATS, Finding, written_at
 from .reports import CheckFailed, NeedsMore, Report, first_line, name_of, parameters_of
@@ -192,13 +193,22 @@ def _check(args: argparse.Namespace) -> Report:
     if _makes(thing, args):
         thing = _make(thing, args)
     kind = _kind(thing, args)
-    if kind != "attention" and (args.scale is not None or args.mask):
-        raise _Unusable(f"--scale and --mask are for functions of q, k and v; {name_of(thing)} is a {kind}")
+    if kind != "attention" and args.mask:
+        raise _Unusable(f"--mask is for functions of q, k and v; {name_of(thing)} is a {kind}")
     if kind == "layer":
         return _check_layer(thing, args)
     if kind == "attention":
-        return check_attention(thing, args.causal, args.mask, args.scale)
+        return check_attention(
+            thing, args.causal, args.mask, window=args.window, sinks=args.sinks, documents=args.documents,
+            strict=args.strict, **_choices(args))
+    if _choices(args):
+        raise _Unusable(f"--{next(iter(_choices(args))).replace('_', '-')} is for attention; {name_of(thing)} is a {kind}")
     return {"softmax": check_softmax, "masked-softmax": check_masked_softmax}[kind](thing)
+
+
+def _choices(args: argparse.Namespace) -> dict[str, Any]:
+    "What was declared, by name."
+    return {name: value for name in contract_options() if (value := getattr(args, name)) is not None}
 
 
 def _check_layer(layer: Any, args: argparse.Namespace) -> Report:
@@ -206,15 +216,17 @@ def _check_layer(layer: Any, args: argparse.Namespace) -> Report:
     if args.d_model is None:
         raise _Unusable("a layer needs --d-model, the width of its rows")
     try:
-        return check_self_attention(layer, args.d_model, args.causal, args.n_heads, args.positions or None, n_kv_heads=args.n_kv_heads, strict=args.strict)
+        return check_self_attention(
+            layer, args.d_model, args.causal, args.n_heads, args.positions or None, _load(args.call) if args.call else None,
+            args.strict, args.window, args.n_kv_heads, **_choices(args))
     except CheckFailed as e:
         if not {"shape.call", "shape.arguments"} & set(e.report.codes):
             raise
     except NeedsMore:
         pass
     raise _Unusable(
-        f"{name_of(layer)} cannot be called with rows alone, it needs {', '.join(_needed(layer))}: name a module of"
-        " yours that calls it"
+        f"{name_of(layer)} cannot be called with rows alone, it needs {', '.join(_needed(layer))}: name a"
+        " function of yours that calls it, --call module:function"
     )
 
 
@@ -260,9 +272,12 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     check.add_argument("--causal", action="store_true", help="it hides the future")
     check.add_argument("--positions", action="store_true", help="it knows the order of words (RoPE, ALiBi, …)")
     check.add_argument("--mask", choices=["allowed", "blocked", "bias"], help="what the mask of a function means")
-    check.add_argument(
-        "--scale", type=float, metavar="NUMBER", help="what a function multiplies scores with (default: 1/√d_k)"
-    )
+    check.add_argument("--window", type=int, metavar="NUMBER", help="how many words a word sees, itself included")
+    check.add_argument("--sinks", type=int, default=0, metavar="NUMBER", help="of a function: first keys that are seen besides")
+    check.add_argument("--documents", type=int, metavar="NUMBER", help="of a function: words of each text in a packed row")
+    check.add_argument("--call", metavar="TARGET", help="package.module:function of layer and rows that calls it")
+    for name, option in contract_options().items():
+        check.add_argument(f"--{name.replace('_', '-')}", **option)
     check.add_argument("--as", dest="kind", choices=_KINDS, help="what it is (default: find out)")
     check.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", help="an argument of the class; may be repeated"

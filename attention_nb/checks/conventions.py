@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch.nn as nn
 
 # %% auto #0
-__all__ = ['role_of', 'biased_role', 'heads_of', 'settings_of', 'tells_places', 'only_on_scores', 'is_share']
+__all__ = ['role_of', 'biased_role', 'heads_of', 'settings_of', 'told_scales', 'tells_places', 'only_on_scores', 'is_share']
 
 # %% ../../nbs/checks/conventions.ipynb #roles
 _AFFIX = "to|w|fc|lin(?:ear)?s?|proj(?:ection|ections)?|layers?|weights?|matrix|mat|net|transform|dense|func|fn"
@@ -55,6 +56,13 @@ _SETTINGS = {
     "part": re.compile("window|local|chunk|block|band|span|radius|neighbo|bucket|segment|dilat|stride|sparse"),
     "cap": re.compile(r"^cap$|soft_?cap|logits?_(soft_?)?cap|attn_?cap|add_zero_attn"),
 }
+_SCALES: dict[str, Callable[[float, int], float]] = {  # what a config says, and the width of a head → the scale
+    "attention_multiplier": lambda v, d: v,  # Granite
+    "query_pre_attn_scalar": lambda v, d: v**-0.5,  # Gemma
+    "attention_scaling": lambda v, d: v * v * d**-0.5,  # YaRN: the factor of a rotation
+    "attention_factor": lambda v, d: v * v * d**-0.5,
+    "mscale": lambda v, d: v * v * d**-0.5,
+}
 _PLACES = re.compile(
     r"(?:^|[._])(?:pos|positions?|positional|pe|freqs?|inv_freq|rel|sin|cos|slopes?)(?:$|[._])"
     r"|rope|rotary|alibi|posit|freqs|relative", re.I)
@@ -82,6 +90,20 @@ def settings_of(
         for name, v in vars(m).items():
             if isinstance(v, (int, float)) and v > 0 and _SETTINGS[kind].search(name):
                 yield name, v
+
+
+def told_scales(
+    module: object,  # any layer; a function has none
+) -> list[tuple[str, Callable[[int], float]]]:  # name and value, and the scale of scores that it tells for a width of heads
+    "List settings that a model's config gives scores a scale by, of a layer, or of a config that it keeps."
+    found: list[tuple[str, Callable[[int], float]]] = []
+    for m in module.modules() if isinstance(module, nn.Module) else ():
+        owned = [v for n, v in vars(m).items() if n[:1] != "_" and hasattr(v, "__dict__") and not isinstance(v, type)]
+        for kept in (vars(m), *map(vars, owned)):
+            for name, v in kept.items():
+                if name in _SCALES and isinstance(v, (int, float)) and not isinstance(v, bool) and v > 0:
+                    found.append((f"{name} = {v:g}", partial(_SCALES[name], v)))
+    return found
 
 
 def tells_places(

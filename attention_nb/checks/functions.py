@@ -20,9 +20,11 @@ from .bugs.local_attention import Sight, sight_bugs
 from .bugs.masks import BIAS
 from .bugs.self_attention import NORMS
 from .bugs.softmax import name_added, name_rounded
+from .contract import Contract
 from attention_nb.checks.relations import (
     Properties,
     Relation,
+    gradients_of,
     listed,
     must_agree,
     must_be_finite,
@@ -48,7 +50,7 @@ from attention_nb.checks.reports import (
     sizes_of,
     some_mask,
 )
-from .stages import Bug, Case, alike, explain, rightly, work_of
+from .stages import Bug, Case, alike, explain, rightly, slack, work_of
 from ..masks import causal_mask
 from ..naive_attention import naive_attention
 from ..self_attention import attention_scores
@@ -97,6 +99,7 @@ class _Manner(NamedTuple):
     numbers: bool = False  # give it 1 and 0 for True and False
     flat: bool = False  # it takes (b, n, d) only
     refuses: str = ""  # what it raises at any mask
+    as_is: bool = False  # its inputs keep their layout in memory
 
 
 _OF_KEYS = "(b, n_k)"
@@ -117,7 +120,7 @@ class _Attention:
     fn: Callable[..., Any]
     causal: bool | str = False
     mask: str | bool | None = None  # what the caller says of masks
-    scale: float | None = None
+    contract: Contract = Contract()
     sight: Sight | None = None  # how far a query sees; None: everywhere, or all of the past
     manner: _Manner = _Manner()
 
@@ -126,17 +129,22 @@ class _Attention:
         if mask is None and self.manner.needs_mask:
             mask = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool)
         mask = None if mask is None else self.as_taken(mask, q)
-        q, k, v = (t.clone() if t.is_contiguous() else t for t in (q, k, v))
+        if not self.manner.as_is or q.is_contiguous():
+            q, k, v = (t.clone(memory_format=torch.contiguous_format) for t in (q, k, v))
         return self.bare(q, k, v, mask)
 
     def bare(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Any]:
         "The same with these very tensors, the mask in the form that it takes."
-        m = self.manner
-        q, k, v = (t.flatten(0, 1) if m.flat else t for t in (q, k, v))
-        named = {m.parameter: mask} if m.parameter and mask is not None else {}
-        out = self.fn(q, k, v, **named) if named or mask is None else self.fn(q, k, v, mask)
-        rest = tuple(out[1:]) if isinstance(out, (tuple, list)) else ()
-        return (out[0] if isinstance(out, (tuple, list)) else out), rest
+        m, there, here = self.manner, self.contract.there, self.contract.here
+        q, k, v = (there(self.laid(t.flatten(0, 1) if m.flat else t)) for t in (q, k, v))
+        named = {m.parameter: there(mask)} if m.parameter and mask is not None else {}
+        out = self.fn(q, k, v, **named) if named or mask is None else self.fn(q, k, v, there(mask))
+        rest = tuple(map(here, out[1:])) if isinstance(out, (tuple, list)) else ()
+        return self.laid(here(out[0] if isinstance(out, (tuple, list)) else out)), rest
+
+    def laid(self, t: Any) -> Any:
+        "Heads and words exchanged, if it wants (b, n, h, d) and gives it."
+        return t.transpose(1, 2) if self.contract.layout == "bnhd" and isinstance(t, Tensor) and t.ndim == 4 else t
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
         "The context, (b, h, n_q, d_v)."
@@ -183,11 +191,11 @@ class _Attention:
     def swift(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
         "The same without loops, which take long where there are many keys."
         allowed = self.allowed(q, k, mask)
-        return masked_softmax(attention_scores(q, k, self.scale), torch.tensor(True) if allowed is None else allowed) @ v
+        return masked_softmax(attention_scores(q, k, self.right_scale(q)), torch.tensor(True) if allowed is None else allowed) @ v
 
     def right_scale(self, q: Tensor) -> float:
         "What scores should be multiplied by."
-        return q.shape[-1] ** -0.5 if self.scale is None else self.scale
+        return self.contract.scale_of(q.shape[-1])
 
     @property
     def usual(self) -> _Sizes:
@@ -195,6 +203,9 @@ class _Attention:
         if self.sight:
             n = 3 * max(self.sight.window, self.sight.documents) + self.sight.sinks + 2
             return _Sizes(n_q=n if self.causal is True else n - 2, n_k=n)
+        if self.contract.lengths is not None:
+            n = self.contract.usual(5)
+            return _Sizes(n_q=n, n_k=n)
         return _SQUARE if self.causal is True else _Sizes()
 
     @cached_property
@@ -257,10 +268,13 @@ def attention_properties(
     mask: str | bool | None = None,  # "allowed" (True = may attend), "blocked" or "bias"; False: none; None: look
     scale: float | None = None,  # what it multiplies scores with; default 1 / √d_k
     sight: Sight | None = None,  # how far a query sees; default all, or all of the past
+    contract: Contract = Contract(),  # what else was declared
 ) -> tuple[Properties, Callable[[], tuple[Bug, ...] | None]]:  # the properties, and what names the bug if one fails
     "List what every attention function must do, in the order of trying."
-    a = _Attention(fn, causal, mask, scale, sight)
-    left_out = [_equivariant] * bool(causal or sight) + [_no_future] * (not causal)
+    a = _Attention(fn, causal, mask, contract if scale is None else replace(contract, scale=scale), sight)
+    left_out = [_equivariant] * bool(causal or sight) + [_no_future] * (not causal) + [_empty_rows] * (contract.empty == "any")
+    left_out += [_long, _rectangular, _mask_shapes, _padding] * (contract.lengths is not None)
+    left_out += [_half] * (contract.dtype is not None)
     rows = [row for row in _RELATIONS if row.holds not in left_out]
     return listed(rows, lambda: a.settled), lambda: _recognise(a.settled)
 
@@ -473,7 +487,7 @@ def _case(a: _Attention, sizes: _Sizes, mask: Tensor | None) -> Case:
     got = a(q, k, v, mask).detach()
     if got.shape != (*q.shape[:-1], v.shape[-1]):
         raise ValueError("another shape")
-    return Case(work_of(q, k, v, a.allowed(q, k, mask), a.scale), got)
+    return Case(work_of(q, k, v, a.allowed(q, k, mask), a.right_scale(q)), got)
 
 
 def _one_bug(a: _Attention) -> tuple[Bug, ...] | None:
@@ -491,7 +505,7 @@ def _two_bugs(a: _Attention) -> tuple[Bug, ...] | None:
 def _added(a: _Attention) -> tuple[Bug, ...] | None:
     "The number that is added to the softmax's sum, if there is one."
     q, k, _ = _draw(a.usual)
-    scores = attention_scores(q, k, a.scale)
+    scores = attention_scores(q, k, a.right_scale(q))
     for mask in (None, a.some_mask(*a.usual[2:4])) if not _no_mask_at_all(a) else (None,):
         full, w = a.allowed(q, k, mask), _used_weights(a, q, k, mask)
         forbidden = torch.zeros_like(scores, dtype=torch.bool) if full is None else ~full.expand(scores.shape)
@@ -506,7 +520,7 @@ def _added(a: _Attention) -> tuple[Bug, ...] | None:
 def _rounded(a: _Attention) -> Bug | None:
     "The narrower type that it computes in."
     q, k, _ = _draw(a.usual)
-    return name_rounded(_used_weights(a, q, k))
+    return None if a.contract.dtype else name_rounded(_used_weights(a, q, k))
 
 
 def _wrong_scale(a: _Attention) -> Bug | None:
@@ -524,7 +538,7 @@ def _wrong_scale(a: _Attention) -> Bug | None:
     if math.isclose(scale, -right, rel_tol=1e-3):
         return known("scale.sign", **facts)
     usual = math.isclose(scale, q.shape[-1] ** -0.5, rel_tol=1e-3)
-    return known("scale.constant" if a.scale is None else "scale.usual_unasked" if usual else "scale.other", **facts)
+    return known("scale.constant" if a.contract.scale is None else "scale.usual_unasked" if usual else "scale.other", **facts)
 
 
 def _repeats(a: _Attention) -> None:
@@ -557,7 +571,7 @@ def _weights(a: _Attention) -> None:
     if (w < -1e-5).any():
         raise Broken(f"the smallest weight is {w.min():.4g}", known("weights.negative"))
     total = w.sum(-1)
-    if (total - 1).abs().max() > (2e-5 if w.dtype == torch.float32 else 1e-3):
+    if (total - 1).abs().max() > (2e-5 * slack() if w.dtype == torch.float32 else 1e-3):
         columns = (w.sum(-2) - 1).abs().max() < 1e-3
         shown = f"rows sum to {total.min():.6g} … {total.max():.6g}{', columns to 1' * bool(columns)}"
         raise Broken(shown, known("weights.columns" if columns else "weights.sums"))
@@ -589,7 +603,7 @@ def _hull(a: _Attention) -> None:
 
 # %% ../../nbs/checks/functions.ipynb #order
 def _no_future(a: _Attention) -> None:
-    q, k, v = _draw(a.usual if a.causal is True else _SQUARE)
+    q, k, v = _draw(a.usual if a.causal is True or a.contract.lengths is not None else _SQUARE)
     n = q.shape[-2]
     for grad in (False, True):
         with torch.set_grad_enabled(grad):
@@ -656,7 +670,7 @@ _ONES = [_Sizes(b, h, n_q, n_k, *widths) for b, h, n_q, n_k, *widths in (
 
 def _single(a: _Attention) -> None:
     rank = min((t.ndim for t in a.raw(*_draw(a.usual))[1] if isinstance(t, Tensor)), default=0)
-    for sizes in _ONES:
+    for sizes in (s for s in _ONES if a.contract.takes(s.n_q)):
         q, k, v = _draw(sizes)
         shown, want = sizes_of(q=q, k=k, v=v), (*q.shape[:-1], v.shape[-1])
         try:
@@ -689,7 +703,10 @@ def _size_bug(a: _Attention, sizes: _Sizes) -> Bug:
 
 
 def _lengths(a: _Attention) -> None:
-    for n in (-2, 2):
+    others = [n - a.usual.n_q for n in a.contract.allowed[:4] if n != a.usual.n_q]
+    if a.contract.lengths is not None and not others:
+        raise NotChecked("one length was declared")
+    for n in others or (-2, 2):
         q, k, v = _draw(a.usual.longer(n))
         shown = f"{sizes_of(q=q, k=k, v=v)}, after other sizes"
         try:
@@ -748,7 +765,7 @@ def _must_be_undecided(a: _Attention, q: Tensor, k: Tensor, v: Tensor, got: Tens
 
 
 def _strided(a: _Attention) -> None:
-    must_not_mind_strides(a, *_draw(a.usual))
+    must_not_mind_strides(lambda *t: replace(a, manner=a.manner._replace(as_is=True))(*t), *_draw(a.usual))
 
 
 def _untouched(a: _Attention) -> None:
@@ -827,8 +844,8 @@ def _wants(a: _Attention, q: Tensor, k: Tensor, v: Tensor, n: int = _LONG) -> Te
 
 def _fits_lengths(a: _Attention) -> bool:
     "Whether lengths a little above and below the usual ones give right numbers."
-    sizes = [*_ONES, a.usual.longer(-2), a.usual.longer(2)]
-    return all(attempt(lambda: nearly(a(*_draw(s)), a.oracle(*_draw(s)))) is not False for s in sizes)
+    sizes = [] if a.contract.lengths is not None else [*_ONES, a.usual.longer(-2), a.usual.longer(2)]
+    return a.contract.lengths is None and all(attempt(lambda: nearly(a(*_draw(s)), a.oracle(*_draw(s)))) is not False for s in sizes)
 
 
 def _many_keys(a: _Attention, n: int = _LONG) -> bool:
@@ -861,7 +878,7 @@ def _long(a: _Attention) -> None:
 def _long_bug(a: _Attention, got: Tensor, q: Tensor, k: Tensor, v: Tensor) -> tuple[Bug, ...]:
     "What goes wrong with many keys."
     got, n = got.detach(), k.shape[-2]
-    case = Case(work_of(q, k, v, a.allowed(q, k), a.scale), got, 1e-3)
+    case = Case(work_of(q, k, v, a.allowed(q, k), a.right_scale(q)), got, 1e-3)
     if a.sight and (found := explain([case], a.bugs, 1)):
         return found
     if any(alike(_wants(a, q, k, v, seen), got, 1e-3) for seen in range(1, n)):
@@ -944,7 +961,7 @@ def _biased(a: _Attention) -> None:
         q, k, v = _draw(sizes)
         bias = torch.randn(sizes.n_q, sizes.n_k, generator=torch.Generator().manual_seed(7))
         bias = bias[:1].expand(bias.shape) if a.manner.form == _OF_KEYS else bias
-        work = work_of(q, k, v, a.allowed(q, k), a.scale)._replace(bias=bias)
+        work = work_of(q, k, v, a.allowed(q, k), a.right_scale(q))._replace(bias=bias)
         got = a(q, k, v, bias).detach()
         if (found := explain([Case(work, got)], BIAS, 1)) != ():
             numbers = numbers_of(q=q, k=k, v=v, bias=bias) if sizes.b == 1 else f"{sizes_of(q=q, k=k, v=v)}, with a bias"
@@ -1020,13 +1037,15 @@ def _empty_rows(a: _Attention) -> None:
     mask[1] = False
     out = a(q, k, v, mask)
     row = out[..., 1, :].detach()
+    if a.contract.empty == "nan" and row.isnan().all():
+        return
     if not row.isfinite().all() or (row != 0).any():
         expected = ", expected 0" * bool(row.isfinite().all())
         shown = f"query 1 may attend to nothing: its context is {row.flatten()[0].item():.4g}{expected}"
         bugs = _empty_bugs(a, row)
         sure = bugs[0].code in ("mask.empty_mean", "mask.empty_nan", "mask.nan") or a.sound and a.mask_sound
         raise Broken(shown, bugs, symptom=not sure)
-    grads = torch.autograd.grad(out.square().sum(), (q, k, v), allow_unused=True) if out.requires_grad else ()
+    grads = gradients_of(out.square().sum(), (q, k, v)) if out.requires_grad else ()
     for name, g in zip("qkv", grads):
         if g is not None and not g.isfinite().all():
             raise Broken(f"query 1 may attend to nothing: the gradient of {name} is NaN", known("mask.empty_gradient"))

@@ -9,9 +9,10 @@ import copy
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
+from types import CellType, FunctionType, MethodType
 from typing import Any
 
 import torch
@@ -21,14 +22,15 @@ from torch.overrides import TorchFunctionMode
 
 from .bugs import known
 from .bugs.grouped_heads import AFTER_SCORE
+from .contract import Contract
 from attention_nb.checks.conventions import (
-    CAUSAL, MASK, OUTPUT, PLACE_ARGUMENT, heads_of, is_share, role_of, settings_of, tells_places,
+    CAUSAL, MASK, OUTPUT, PLACE_ARGUMENT, heads_of, is_share, role_of, settings_of, tells_places, told_scales,
 )
 from attention_nb.checks.projections import (
     Trace, agrees_with_rotation, compare_with_own_weights, guess_roles, name_by_probes, name_other_scale, name_rotation_bug,
     trace_layer,
 )
-from .relations import Properties, Relation, listed, must_leave_alone, must_not_mind_strides
+from .relations import Properties, Relation, gradients_of, listed, must_leave_alone, must_not_mind_strides
 from attention_nb.checks.reports import (
     Broken, Misused, NeedsMore, NotChecked, attempt, first_difference, first_line, must_be_tensor, must_keep_dtype, must_trace,
     nearly, parameters_of,
@@ -41,6 +43,7 @@ __all__ = ['layer_properties']
 # %% ../../nbs/checks/layers.ipynb #constants
 _Call = Callable[[Any, Tensor], Any]
 _B, _N = 3, 5  # sentences and words of the usual trial; few, for layers with a small maximum
+_LIKELY = (2, 3, 4, 6, 8, 9, 10, 12, 16, 25, 32, 36, 49, 50, 64, 77, 81, 100, 128, 144, 196, 197, 256)  # fixed lengths
 _LONG = (37, 23, 16, 11, 8)  # words of the long trial: the first number that it takes
 
 # %% ../../nbs/checks/layers.ipynb #adapter
@@ -57,6 +60,8 @@ class _Layer:
     alone: bool = False  # True: it should be multi-head attention and nothing else
     said_window: int | None = None  # how many words a word sees, itself included, if somebody said so
     said_kv_heads: int | None = None  # how many heads of keys and values, if somebody said so
+    contract: Contract = Contract()  # what else was declared
+    found_out: tuple[str, ...] = ()  # what was not declared, and is plain
 
     def __call__(self, x: Tensor) -> Tensor:
         "The output, (b, n, d_out)."
@@ -64,21 +69,35 @@ class _Layer:
 
     def all(self, x: Tensor) -> tuple[Tensor, tuple[Any, ...]]:
         "The output and whatever else is returned."
-        return _first_tensor(self.call(self.module, x.clone() if x.is_contiguous() else x))
+        return _first_tensor(self.call(self.module, x.clone(memory_format=torch.contiguous_format)))
 
     def first(self, m: Any, x: Tensor) -> Tensor:
         "The output alone, of any module of its kind."
         return _first_tensor(self.call(m, x))[0]
 
+    @property
+    def n(self) -> int:
+        "How many words it is tried with."
+        return self.contract.usual(_N)
+
+    def lengths(self, *several: int) -> list[int]:
+        "Of some numbers of words, those that it promises to take."
+        return [n for n in several if n > 0 and self.contract.takes(n)]
+
+    @cached_property
+    def settled(self) -> _Layer:
+        "The same, with what is plain and was not declared."
+        return _settle(self)
+
     @cached_property
     def call(self) -> _Call:
         "How it is called."
-        return self.said_call or _how_to_call(self.given, self.causal)
+        return _carried(self.said_call or _how_to_call(self.given, self.causal), self.contract)
 
     @cached_property
     def module(self) -> Any:
         "A copy; one that finds its widths at the first call has been called."
-        module = _copy(self.given)
+        module = _copy(self.given, self.contract)
         if isinstance(module, nn.Module) and any(map(nn.parameter.is_lazy, module.parameters())):
             with torch.no_grad(), suppress(Exception):  # what it raises is told by the first property
                 self.call(module, _draw(self))
@@ -88,7 +107,7 @@ class _Layer:
     def fresh(self) -> Any:
         "One that was never called."
         lazy = isinstance(self.given, nn.Module) and any(map(nn.parameter.is_lazy, self.given.parameters()))
-        return _copy(self.module if lazy else self.given)
+        return _copy(self.module if lazy else self.given, self.contract)
 
     @cached_property
     def n_heads(self) -> int | None:
@@ -104,12 +123,12 @@ class _Layer:
     def words(self) -> int:
         "How many words it is traced with: not as many as heads, or features of a head, which tells √n from their roots."
         h = self.n_heads or 1
-        return next((n for n in (_N, _N - 1, _N + 1) if n not in (h, self.d_model // h) and _fits(self, _B, n)), _N)
+        return next((n for n in (self.n, self.n - 1, self.n + 1) if n not in (h, self.d_model // h) and _fits(self, _B, n)), self.n)
 
     @cached_property
     def named(self) -> Trace:
         "What its projections did in the usual call, so far as their names tell what they are for."
-        return trace_layer(self.module, _draw(self, _B, self.words), self.first)
+        return trace_layer(self.module, _draw(self, _B, self.words), self.first, contract=self.contract)
 
     @cached_property
     def roles(self) -> dict[str, str] | None:
@@ -123,7 +142,7 @@ class _Layer:
 
     def traced(self, x: Tensor) -> Trace:
         "What they do in another call."
-        return trace_layer(self.module, x, self.first, self.roles)
+        return trace_layer(self.module, x, self.first, self.roles, self.contract)
 
     @cached_property
     def window(self) -> tuple[str, int] | None:
@@ -158,7 +177,7 @@ class _Layer:
     @cached_property
     def unrotated(self) -> tuple[Bug, ...] | None:
         "What is wrong by its own weights, if places are not rotated: nothing, some bugs; None if that fits nothing known."
-        return _with_window(self) if self.causal and self.window and self.window[1] < _N else _compared(self)
+        return _with_window(self) if self.causal and self.window and self.window[1] < self.n else _compared(self)
 
     @cached_property
     def verdict(self) -> tuple[Bug, ...] | None:
@@ -178,8 +197,8 @@ def _no_module(a: _Layer) -> str:
     return "" if isinstance(a.given, nn.Module) else "it is a function, not a module"
 
 
-def _draw(a: _Layer, b: int = _B, n: int = _N, seed: int = 0) -> Tensor:
-    return torch.randn(b, n, a.d_model, generator=torch.Generator().manual_seed(seed))
+def _draw(a: _Layer, b: int = _B, n: int = 0, seed: int = 0) -> Tensor:
+    return torch.randn(b, n or a.n, a.d_model, generator=torch.Generator().manual_seed(seed))
 
 
 def _fits(a: _Layer, b: int, n: int) -> bool:
@@ -187,9 +206,15 @@ def _fits(a: _Layer, b: int, n: int) -> bool:
     return attempt(lambda: (a(_draw(a, b, n)),)) is not None
 
 # %% ../../nbs/checks/layers.ipynb #copies
-def _copy(module: Any) -> Any:
-    "A copy in float32 on the CPU, so that the caller's layer is not touched."
-    return _awake(_deepcopy(module).float().cpu()).eval() if isinstance(module, nn.Module) else module
+def _copy(module: Any, contract: Contract = Contract()) -> Any:
+    "A copy in float32 on the CPU, or as was declared, so that the caller's layer is not touched."
+    if not isinstance(module, nn.Module):
+        return module
+    copied = _awake(_dequantised(_deepcopy(module)).float().cpu())
+    if contract.dtype or contract.device:
+        copied.to(device=contract.as_device, dtype=contract.as_dtype)
+    copied.eval()  # some return nothing
+    return copied
 
 
 def _awake(module: nn.Module) -> nn.Module:
@@ -233,7 +258,46 @@ def _zero_weights(module: nn.Module) -> list[tuple[str, nn.Parameter]]:
 def _deepcopy(module: nn.Module) -> nn.Module:
     "A copy, also of a layer that keeps tensors of its last call, which cannot be copied with their history."
     kept = [t for m in module.modules() for t in _tensors_in(vars(m)) if not t.is_leaf]
-    return copy.deepcopy(module, {id(t): t.detach().clone() for t in kept})
+    memo: dict[int, Any] = {id(t): t.detach().clone() for t in kept}
+    copied = copy.deepcopy(module, memo)
+    for m in copied.modules():
+        for holder in (vars(m), *(v for v in vars(m).values() if isinstance(v, dict))):
+            for name, value in list(holder.items()):
+                if (new := _rebound(value, memo)) is not value:
+                    holder[name] = new
+    return copied
+
+
+def _rebound(value: Any, memo: dict[int, Any]) -> Any:
+    "A function or method that holds what was copied, holding the copy; anything else as it is."
+    if isinstance(value, MethodType):
+        owner = memo.get(id(value.__self__), value.__self__)
+        return value if owner is value.__self__ else MethodType(value.__func__, owner)
+    if not isinstance(value, FunctionType) or not value.__closure__:
+        return memo.get(id(value), value) if isinstance(value, nn.Module) else value
+    try:
+        held = [cell.cell_contents for cell in value.__closure__]
+    except ValueError:  # a name that is not yet bound
+        return value
+    new = [_rebound(v, memo) for v in held]
+    if all(a is b for a, b in zip(held, new)):
+        return value
+    made = FunctionType(value.__code__, value.__globals__, value.__name__, value.__defaults__, tuple(map(CellType, new)))
+    made.__kwdefaults__, made.__dict__ = value.__kwdefaults__, dict(value.__dict__)
+    return made
+
+
+def _dequantised(module: nn.Module) -> nn.Module:
+    "The same with ordinary projections where weights are kept in few bits, which have no gradients, and round by the batch."
+    for name, m in module.named_children():
+        weight, bias = (f() if callable(f := getattr(m, what, None)) else None for what in ("weight", "bias"))
+        if weight is None or not weight.is_quantized:
+            _dequantised(m)
+            continue
+        linear = nn.Linear(weight.shape[1], weight.shape[0], bias is not None)
+        linear.load_state_dict({"weight": weight.dequantize(), **({} if bias is None else {"bias": bias.detach()})})
+        setattr(module, name, linear)
+    return module
 
 
 def _tensors_in(value: Any) -> Iterator[Tensor]:
@@ -263,6 +327,33 @@ def _first_tensor(result: Any) -> tuple[Tensor, tuple[Any, ...]]:
     if isinstance(result, (tuple, list)) and result:
         return result[0], tuple(result[1:])
     return next((t for f in OUTPUT if isinstance(t := getattr(result, f, None), Tensor)), result), ()
+
+
+_LAID: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]] = {  # rows (b, n, d), there and back
+    "nbd": (lambda x: x.transpose(0, 1), lambda y: y.transpose(0, 1)),
+    "bhwd": (lambda x: x.unflatten(1, _picture(x.shape[1])), lambda y: y.flatten(1, 2)),
+    "bdhw": (lambda x: x.mT.unflatten(2, _picture(x.shape[1])), lambda y: y.flatten(2).mT),
+}
+
+
+def _picture(n: int) -> tuple[int, int]:
+    "Height and width of a picture of n points, as square as can be."
+    height = next(h for h in range(math.isqrt(n), 0, -1) if n % h == 0)
+    return height, n // height
+
+
+def _carried(call: _Call, contract: Contract) -> _Call:
+    "The same, in the layout, on the device and in the type that were declared."
+    to, back = _LAID.get(contract.layout or "", (lambda x: x, lambda y: y))
+    if not (contract.layout or contract.device or contract.dtype):
+        return call
+
+    def carried(m: Any, x: Tensor) -> Any:
+        out, rest = _first_tensor(call(m, contract.there(to(x))))
+        fits = isinstance(out, Tensor) and out.ndim == to(x).ndim
+        return (back(contract.here(out)) if fits else out, *map(contract.here, rest))
+
+    return carried
 
 
 def _how_to_call(module: Any, causal: bool) -> _Call:
@@ -310,12 +401,14 @@ def layer_properties(
     alone: bool = False,  # should it be multi-head attention and nothing else, without a residual?
     window: int | None = None,  # how many words a word sees, itself included; None: look for a setting that says
     n_kv_heads: int | None = None,  # how many heads of keys and values; default: what their widths tell
+    contract: Contract = Contract(),  # what else was declared
 ) -> tuple[Properties, Callable[[], tuple[Bug, ...] | None]]:  # properties; what names the bug
     "List what every self-attention layer must do, in the order of trying."
-    a = _Layer(module, d_model, causal, n_heads, positions, call, alone, window, n_kv_heads)
+    a = _Layer(module, d_model, causal, n_heads, positions, call, alone, window, n_kv_heads, contract)
     a.call  # TypeError now, if nobody can know how
     rows = [row for row in _RELATIONS if row.name not in _ONLY[not causal] and (n_kv_heads or row.holds is not _shares)]
-    return listed(rows, lambda: a), lambda: a.verdict
+    rows = [row for row in rows if not (contract.dtype and row.holds is _half)]
+    return listed(rows, lambda: a.settled), lambda: a.settled.verdict
 
 # %% ../../nbs/checks/layers.ipynb #runs
 def _runs(a: _Layer) -> str | None:
@@ -326,11 +419,11 @@ def _runs(a: _Layer) -> str | None:
         _must_fit(a, e)
         raise Broken(f"x {tuple(x.shape)}: it raised {first_line(e)}", _why_it_raises(a, e)) from None
     must_be_tensor(y)
-    if y.shape[-1] == _N != a.d_model and any(isinstance(t, Tensor) and t.shape == x.shape for t in rest[:1]):
+    if y.shape[-1] == a.n != a.d_model and any(isinstance(t, Tensor) and t.shape == x.shape for t in rest[:1]):
         shapes = f"{tuple(y.shape)} and {tuple(rest[0].shape)}"
         raise Broken(f"x {tuple(x.shape)}: it gives shapes {shapes}", known("shape.weights_and_output"))
     if y.ndim != 3 or y.shape[:2] != x.shape[:2]:
-        shown = f"x {tuple(x.shape)}: it gives shape {tuple(y.shape)}, expected ({_B}, {_N}, d_out)"
+        shown = f"x {tuple(x.shape)}: it gives shape {tuple(y.shape)}, expected ({_B}, {a.n}, d_out)"
         raise Broken(shown, known("shape.rows"))
     _must_be_finite(a, x, y)
     return _remark(a)
@@ -344,6 +437,7 @@ def _remark(a: _Layer) -> str | None:
                  " over the batch"]
     elif not a.said_call and len(needed := _needed(a.given)) > 1 and any(map(MASK.search, needed)):
         said += [f"forward was called with {', '.join(f'{n}=None' if MASK.search(n) else f'{n}=x' for n in needed[1:])}"]
+    said += a.found_out
     said += [f"{a.zeros[0]} is all zero: the copy that was tried got small numbers"] if a.zeros else []
     return "; ".join(said) or None
 
@@ -353,7 +447,7 @@ def _must_be_finite(a: _Layer, x: Tensor, y: Tensor, mode: str = "") -> None:
     if y.shape[:2] != x.shape[:2]:
         raise Broken(f"x {tuple(x.shape)}{mode}: it gives shape {tuple(y.shape)}", known("length.words"))
     if not y.isfinite().all():
-        where, bug = _not_finite(a, y) if y.shape[1] == _N else ("", known("values.nan_row"))
+        where, bug = _not_finite(a, y) if y.shape[1] == a.n else ("", known("values.nan_row"))
         raise Broken(f"x {tuple(x.shape)}{mode}: NaN or infinity{where}", bug)
 
 
@@ -378,8 +472,34 @@ def _must_fit(a: _Layer, e: Exception) -> None:
     linears = [m for m in a.module.modules() if isinstance(m, nn.Linear)] if isinstance(a.module, nn.Module) else []
     widths = [getattr(a.module, "embed_dim", None), *(m.in_features for m in linears)]
     for width in dict.fromkeys(w for w in widths if isinstance(w, int) and w != a.d_model):
-        if attempt(lambda: (a(torch.randn(_B, _N, width)),)):
+        if attempt(lambda: (a(torch.randn(_B, a.n, width)),)):
             raise Misused(f"d_model: expected {width}, the width of the rows that it takes; got {a.d_model}")
+
+
+def _settle(a: _Layer) -> _Layer:
+    "Find out what was not declared and leaves no doubt: lengths in steps, and a scale that a setting tells."
+    if a.contract.lengths is None and not _fits(a, _B, _N) and (step := _step(a)):
+        said = f"it takes multiples of {step} words only, so lengths=range({step}, 65, {step}) was taken as declared"
+        return _settle(_telling(a, said, lengths=range(step, 65, step)))
+    told = told_scales(a.module) if a.contract.scale is None else []
+    others = [_telling(a, f"its scale was taken from {name}", scale=scale) for name, scale in told]
+    if others and attempt(lambda: a.verdict) != ():
+        return next((b for b in others if attempt(lambda: b.verdict) == ()), a)
+    return a
+
+
+def _telling(a: _Layer, said: str, **choice: Any) -> _Layer:
+    "The same layer, with a choice that was found out."
+    return replace(a, contract=replace(a.contract, **choice), found_out=(*a.found_out, said))
+
+
+def _step(a: _Layer) -> int:
+    "The number whose multiples it takes, and no other lengths; 0 if it is not so."
+    if not any(_fits(a, _B, n) for n in (4, 6, 8, 12, 14, 16)):
+        return 0
+    taken = [n for n in range(2, 33) if _fits(a, _B, n)]
+    step = taken[0] if taken else 0
+    return step if len(taken) > 1 and taken == list(range(step, 33, step)) else 0
 
 
 def _why_it_raises(a: _Layer, e: Exception) -> Bug:
@@ -387,14 +507,14 @@ def _why_it_raises(a: _Layer, e: Exception) -> Bug:
     called = getattr(a.module.forward if isinstance(a.module, nn.Module) else a.module, "__qualname__", "")
     if isinstance(e, TypeError) and "argument" in str(e) and called in str(e):
         return known("shape.call")
-    if (longest := next((n - 1 for n in range(1, _N) if not _fits(a, _B, n)), _N - 1)) > 1:
-        return known("shape.maximum", longest=longest, least=_N + 1)
-    h = a.n_heads or _N  # nobody knows: then what was tried anyway
-    sizes = (1, _N), (_N, _N), (_B, a.d_model), (_B, h), (h, h), (_B, 1)
+    if (longest := next((n - 1 for n in range(1, a.n) if not _fits(a, _B, n)), a.n - 1)) > 1 and a.contract.lengths is None:
+        return known("shape.maximum", longest=longest, least=a.n + 1)
+    h = a.n_heads or a.n  # nobody knows: then what was tried anyway
+    sizes = (1, a.n), (a.n, a.n), (_B, a.d_model), (_B, h), (h, h), (_B, 1)
     codes = "one_sentence", "sentences_words", "words_width", "words_heads", "all_equal", "one_word"
     if code := next((code for code, (b, n) in zip(codes, sizes) if _fits(a, b, n)), ""):
         return known(f"shape.{code}")
-    if n := next((n for n in (2, 3, 4, 6, 8, 10, 12, 16, 32) if _fits(a, _B, n)), 0):
+    if n := next((n for n in _LIKELY if _fits(a, _B, n)), 0):
         return known("shape.only_length", n=n)
     if len(needed := _needed(a.module)) > 1:
         return known("shape.arguments", needed=", ".join(needed))
@@ -424,7 +544,7 @@ def _with_window(a: _Layer) -> tuple[Bug, ...] | None:
 def _best_roles(a: _Layer) -> dict[str, str] | None:
     "Of all orders of projections without telling names, that which explains the output best."
     x, guesses = a.named.x, guess_roles(a.module, a.named.x, a.first)
-    traces = [trace_layer(a.module, x, a.first, roles) for roles in guesses]
+    traces = [trace_layer(a.module, x, a.first, roles, a.contract) for roles in guesses]
     for most in (0, 1):
         found = [compare_with_own_weights(t, a.n_heads, a.causal, most=most) for t in traces]
         said = [(_odd(bugs), roles) for bugs, roles in zip(found, guesses) if bugs is not None]
@@ -458,7 +578,7 @@ def _own_weights(a: _Layer) -> None:
         raise Misused(f"n_heads: expected a divisor of the width of its queries, {width}; got {a.n_heads}")
     if (found := _reference(lambda: a.verdict if AFTER_SCORE in t.own or not a.cap else None)) == ():
         return _after_projection(a, t)
-    if t.own and any(bug.code.startswith("scale.") for bug in found or ()):
+    if t.own and a.contract.scale is None and any(bug.code.startswith("scale.") for bug in found or ()):
         found = None  # where rows are normed or scores capped, any scale may be meant
     if a.cap and not found:
         raise NotChecked(f"its scores are not plain ({a.cap})")
@@ -568,13 +688,14 @@ def _stateless(a: _Layer) -> None:
     x = _draw(a)
     first = a(x)
     _short_then_long(a, x, first)
-    for b, n in ((_B, _N - 2), (_B - 1, _N), (_B, _N + 1), (_B, _N - 1)):
+    others = a.lengths(a.n - 2, a.n, a.n + 1, a.n - 1) if a.contract.lengths is None else a.contract.allowed[:4]
+    for b, n in ((_B - (n == a.n), n) for n in others):
         try:
             a(_draw(a, b, n, seed=n))
         except Exception as e:
-            if n > _N:
+            if n > a.n:
                 continue  # a layer may have a maximum
-            shown = f"after a call with n = {_N}, one with b = {b}, n = {n} raised {first_line(e)}"
+            shown = f"after a call with n = {a.n}, one with b = {b}, n = {n} raised {first_line(e)}"
             raise Broken(shown, known("length.only")) from None
     if not nearly(a(x), first, 1e-5):
         raise Broken("called again after other inputs, it gives another answer", known("state.kept"))
@@ -584,8 +705,9 @@ def _short_then_long(a: _Layer, x: Tensor, want: Tensor) -> None:
     "A layer that has seen a short sentence first must do as well on a longer one."
     if not isinstance(a.fresh, nn.Module):
         return
-    fresh, shown = _deepcopy(a.fresh), f"first n = {_N - 3}, then n = {_N}: "
-    a.call(fresh, _draw(a, _B, _N - 3, seed=7))
+    short = next(iter(a.lengths(a.n - 3) or a.contract.allowed), a.n)
+    fresh, shown = _deepcopy(a.fresh), f"first n = {short}, then n = {a.n}: "
+    a.call(fresh, _draw(a, _B, short, seed=7))
     try:
         got = a.first(fresh, x)
     except Exception as e:
@@ -618,9 +740,9 @@ def _no_future(a: _Layer) -> None:
     for training, grad, size in product((False, True), (False, True), (1.0, 300.0)):
         _must_hide(a, _draw(a) * size, training, grad)  # large scores find a stand-in for minus infinity that is too small
     whole = a(x := _draw(a))
-    for n in (_N - 2, _N - 1):
+    for n in a.lengths(a.n - 2, a.n - 1):
         if not nearly(shorter := a(x[:, :n]), whole[:, :n]):
-            shown = f"the first {n} of {_N} words alone: {first_difference(shorter, whole[:, :n])}"
+            shown = f"the first {n} of {a.n} words alone: {first_difference(shorter, whole[:, :n])}"
             raise Broken(shown, known("length.counted"))
 
 
@@ -631,7 +753,7 @@ def _must_hide(a: _Layer, x: Tensor, training: bool, grad: bool) -> None:
     if usual:
         _must_be_finite(a, x, before, f", {mode}")
     atol = 1e-4 * max(1.0, before.abs().nan_to_num().max().item())
-    for j, factor in product(range(_N - 1, 0, -1), (1.0, 100.0)):
+    for j, factor in product(range(a.n - 1, 0, -1), (1.0, 100.0)):
         other = x.clone()
         other[:, j] = -factor * other[:, j] + 1
         moved = ((_run(a, other, training, grad) - before).abs().amax((0, 2)).nan_to_num(nan=math.inf) > atol)[:j]
@@ -662,11 +784,11 @@ def _normalises_batch(module: Any) -> bool:
 # %% ../../nbs/checks/layers.ipynb #reach
 def _reaches(a: _Layer) -> None:
     reach = _reach(a)
-    expected = torch.ones(_N, _N, dtype=torch.bool)
+    expected = torch.ones(a.n, a.n, dtype=torch.bool)
     expected = expected.tril() if a.causal else expected
     missing = expected & ~reach
     if not missing.any():
-        if a.said_window and a.said_window < _N:
+        if a.said_window and a.said_window < a.n:
             raise Broken("every word reaches all that come after it", known("window.ignored"))
         return
     if a.window and (a.positions and not a.said_window or _as_set(a, reach, a.window[1])):
@@ -693,33 +815,34 @@ def _reach(a: _Layer) -> Tensor:
     "Which output is moved by which word, (n, n)."
     x, moved = _draw(a), []
     before = a(x)
-    for j in range(_N):
+    for j in range(a.n):
         other = x.clone()
         other[:, j] = -other[:, j] + 1
         moved.append((a(other) - before).abs().amax((0, 2)) > 1e-6)
-    return torch.stack(moved, -1) | _moved(a, _N, _calm(a.module))[1]  # a peaked softmax hides words, a flat one none
+    return torch.stack(moved, -1) | _moved(a, a.n, _calm(a.module))[1]  # a peaked softmax hides words, a flat one none
 
 
 def _as_set(a: _Layer, reach: Tensor, window: int) -> bool:
     "Whether every word reaches just as far as a window of this size says; both ways there are several customs."
-    back = torch.arange(_N)[:, None] - torch.arange(_N)
+    back = torch.arange(a.n)[:, None] - torch.arange(a.n)
     if a.causal:
         return reach.equal((back >= 0) & (back < window))
     return any(reach.equal(back.abs() <= side) for side in (window // 2, window - 1, window))
 
 # %% ../../nbs/checks/layers.ipynb #longer
 def _longer(a: _Layer) -> str | None:
-    for n in range(1, _N + 3):
+    for n in a.lengths(*range(1, a.n + 3)):
         if (y := attempt(lambda: a(_draw(a, 2, n)))) is not None:
             _must_be_finite(a, _draw(a, 2, n), y)
-    n = next((n for n in _LONG if _fits(a, 2, n)), 0)
+    long = _LONG if a.contract.lengths is None else [n for n in a.contract.allowed[::-1] if a.n < n <= 64]
+    n = next((n for n in long if _fits(a, 2, n)), 0)
     if not n:
-        raise NotChecked(f"it takes fewer than {_LONG[-1]} words")
+        raise NotChecked(f"it takes fewer than {_LONG[-1]} words" if a.contract.lengths is None else "no longer ones were declared")
     _must_be_finite(a, x := _draw(a, 2, n), a(x))
     allowed = torch.ones(n, n, dtype=torch.bool)
     allowed = allowed.tril() if a.causal else allowed
     surely, reach = _moved(a, n, a.module)
-    if (surely & ~allowed)[:_N, :_N].any():
+    if (surely & ~allowed)[:a.n, :a.n].any():
         raise NotChecked("in short ones the future leaks already")
     if (leaks := surely & ~allowed).any():
         i, j = (int(at) for at in leaks.nonzero()[0])
@@ -727,7 +850,7 @@ def _longer(a: _Layer) -> str | None:
     if name := _part_only(a, n):
         raise NotChecked(f"it may attend to a part of them ({name})")
     _must_see_all(a, n, allowed, reach)
-    return f"the longest sentence had {n} words: it takes no {_LONG[0]}" if n != _LONG[0] else None
+    return f"the longest sentence had {n} words: it takes no {_LONG[0]}" if n != _LONG[0] and a.contract.lengths is None else None
 
 
 def _must_see_all(a: _Layer, n: int, allowed: Tensor, reach: Tensor) -> None:
@@ -740,7 +863,7 @@ def _must_see_all(a: _Layer, n: int, allowed: Tensor, reach: Tensor) -> None:
         if any(compare_with_own_weights(t, a.n_heads, a.causal, most=0) == () for t in traces):
             return
         shown = f"{n} words: the context is not softmax(q kᵀ / √d_head) v of its own q, k and v"
-        raise Broken(shown, unseen or known("length.long", few=_N, many=n))
+        raise Broken(shown, unseen or known("length.long", few=a.n, many=n))
     if unseen and (unseen := _unseen(allowed, _moved(a, n, _calm(a.module))[1])):
         raise Broken(f"{n} words: many do not move outputs that they should", unseen)
 
@@ -783,7 +906,7 @@ def _ordered(a: _Layer) -> None:
 
 
 def _equivariant(a: _Layer) -> None:
-    x, p = _draw(a), torch.tensor([3, 0, 2, 1, 4] if a.causal else [2, 0, 4, 1, 3])
+    x, p = _draw(a), _reordering(a)
     want, got = a(x), a(x[:, p])
     free = nearly(got[:, -1], want[:, -1]) if a.causal else nearly(got, want[:, p])
     if a.positions:
@@ -793,6 +916,14 @@ def _equivariant(a: _Layer) -> None:
     if a.positions is None:
         _may_know_places(a, x, p)
     raise Broken(f"words reordered as {p.tolist()}: the outputs are not the same in another order", known("order.matters"))
+
+
+def _reordering(a: _Layer) -> Tensor:
+    "Another order of the words; the last one stays the last if the future is hidden."
+    if a.n == _N:
+        return torch.tensor([3, 0, 2, 1, 4] if a.causal else [2, 0, 4, 1, 3])
+    p = torch.randperm(a.n - a.causal, generator=torch.Generator().manual_seed(1))
+    return torch.cat([p, torch.arange(a.n - a.causal, a.n)])
 
 
 def _may_know_places(a: _Layer, x: Tensor, p: Tensor) -> None:
@@ -886,7 +1017,7 @@ def _modes(a: _Layer) -> None:
 
 def _dropout(a: _Layer) -> None:
     said, share = _said_share(a)
-    if not said:
+    if not said or a.contract.dropout == "none":
         raise NotChecked("it has no dropout")
     linear = (nn.Linear, nn.Dropout, nn.Identity, nn.ModuleList, nn.ModuleDict, nn.Sequential, nn.Softmax, nn.MultiheadAttention)
     leaves = [m for m in a.module.modules() if not list(m.children()) and m is not a.module]
@@ -901,6 +1032,8 @@ def _dropout(a: _Layer) -> None:
         raise Broken(f"{said}: NaN or infinity in training", known("dropout.nan"))
     if (got.std(0) == 0).all():
         raise Broken(f"{said}: all training runs are equal", known("dropout.never"))
+    if a.contract.dropout == "scores":
+        return  # the mean is not kept
     off, error = (got.mean(0) - want[0]).abs(), got.std(0) / copies**0.5
     if (off / (error + 1e-6)).max() > 8 and off.max() > 1e-3:
         ratio = float((got.mean(0) * want[0]).sum() / want[0].square().sum())
@@ -912,7 +1045,8 @@ def _said_share(a: _Layer) -> tuple[str, float]:
     x, drops = _draw(a), _drops(a.module)
     with _without_dropout(a) as watch:
         chance = not nearly(_run(a, x, True), _run(a, x, True, seed=1), equal_nan=True)
-    if drops:
+    own = [vars(m) for m in a.module.modules()]
+    if drops and (chance or watch.shares or any(drops[0][0] is kept for kept in own)):  # a config's may be of other layers
         return f"{drops[0][1]} = {drops[0][2]}", drops[0][2]
     return (f"a share of {watch.shares[0]}", watch.shares[0]) if watch.shares else ("chance" * chance, 0.1)
 
@@ -935,7 +1069,7 @@ def _parameters(a: _Layer) -> None:
     if not wanted:
         raise NotChecked("it is frozen: no parameter asks for a gradient" if parameters else "it has no parameters")
     # where scores are large, a softmax is flat: what has no gradient there must have none for small inputs either
-    both = [_gradients_of(a(x), wanted) for x in (_draw(a), _draw(a) / 30)]
+    both = [_gradients_of(a(x.requires_grad_()), wanted) for x in (_draw(a), _draw(a) / 30)]
     for name, p in wanted.items():
         if both[0][name] is None:
             code = "mask" if _is_mask(p) else "unused"
@@ -955,7 +1089,7 @@ def _gradients_of(y: Tensor, wanted: dict[str, nn.Parameter]) -> dict[str, Tenso
     if not y.requires_grad:
         raise Broken("the output does not require a gradient", known("grad.none"))
     up = torch.randn(y.shape, generator=torch.Generator().manual_seed(4))
-    return dict(zip(wanted, torch.autograd.grad(y, list(wanted.values()), up, allow_unused=True)))
+    return dict(zip(wanted, gradients_of(y, list(wanted.values()), up)))
 
 
 def _must_be_registered(a: _Layer) -> None:
@@ -1020,7 +1154,7 @@ def _plain_weights(a: _Layer) -> str | None:
     y = attempt(lambda: a.first(module, _draw(a))) if held else None
     if y is None or not y.requires_grad:
         return None
-    grads = torch.autograd.grad(y.square().sum(), tensors, allow_unused=True)
+    grads = gradients_of(y.square().sum(), tensors)
     return next((n for (n, _), g in zip(held, grads) if g is not None and not _zero_part(g, len(g) * g.shape[-1])), None)
 
 
@@ -1034,6 +1168,8 @@ def _weights_in_buffers(a: _Layer) -> str | None:
 
 # %% ../../nbs/checks/layers.ipynb #gradients
 def _gradients(a: _Layer) -> None:
+    if a.contract.dtype:
+        raise NotChecked("it runs in the declared type alone, in which steps are too coarse or not to be taken")
     try:
         _parameters(a) if isinstance(a.module, nn.Module) else None
     except Broken:
@@ -1071,7 +1207,8 @@ def _rates(a: _Layer, what: str, dtype: torch.dtype, step: float) -> tuple[float
     if not y.requires_grad:
         raise Broken("the output does not require a gradient", known("grad.none"))
     up, *moves = (torch.randn(t.shape, generator=rng, dtype=torch.float64).to(t.dtype) for t in (y, *tensors))
-    grads = torch.autograd.grad(y, tensors, up, materialize_grads=True) if tensors else ()
+    found = gradients_of(y, tensors, up) if tensors else ()
+    grads = [torch.zeros_like(t) if g is None else g for t, g in zip(tensors, found)]
     parts = torch.cat([torch.zeros(1).double(), *((g * m).double().flatten() for g, m in zip(grads, moves))])
     sums = []
     with torch.no_grad():
@@ -1112,7 +1249,9 @@ def _state(a: _Layer) -> None:
 
 # %% ../../nbs/checks/layers.ipynb #edges
 def _single(a: _Layer) -> None:
-    for b, n in ((1, _N), (_B, 1), (1, 1), (_B, 2)):
+    for b, n in ((1, a.n), (_B, 1), (1, 1), (_B, 2)):
+        if not a.contract.takes(n):
+            continue
         x = _draw(a, b, n)
         bug = known("length.breaks", what="one word" if n == 1 else "one sentence" if b == 1 else "two words")
         try:
@@ -1130,13 +1269,17 @@ def _untouched(a: _Layer) -> None:
     must_not_mind_strides(lambda x: a.first(a.module, x), _draw(a))
 
 
+def _finite(gradient: Tensor | None) -> bool:
+    return gradient is None or bool(gradient.isfinite().all())
+
+
 def _large(a: _Layer) -> None:
     for factor in (30.0, 300.0):
         x = (_draw(a) * factor).requires_grad_()
         y, shown = a(x), f"inputs {factor:g} times as large: the "
         if not y.isfinite().all():
             raise Broken(f"{shown}output is NaN or infinite", known("softmax.overflows"))
-        if y.requires_grad and not torch.autograd.grad(y.sum(), x, materialize_grads=True)[0].isfinite().all():
+        if y.requires_grad and not _finite(gradients_of(y.sum(), [x])[0]):
             raise Broken(f"{shown}gradient is NaN or infinite", known("softmax.overflows"))
 
 
@@ -1166,7 +1309,7 @@ def _sixteen(a: _Layer, x: Tensor, dtype: torch.dtype) -> Tensor:
             raise Broken(f"{dtype}: it raised {first_line(e)}", known("dtype.no_infinity")) from None
         why, mixed = f"{dtype} raises {first_line(e, 90)}", "dtype" in str(e) or "scalar type" in str(e)
         with torch.autocast("cpu", torch.bfloat16):
-            helps = "under torch.autocast it runs" if _fits(a, _B, _N) else "torch.autocast does not help"
+            helps = "under torch.autocast it runs" if _fits(a, _B, a.n) else "torch.autocast does not help"
         raise NotChecked(why + f": something in forward stays float32, such as a mask or a table; {helps}" * mixed) from None
 
 
@@ -1180,7 +1323,7 @@ def _close_if_calm(a: _Layer, x: Tensor, dtype: torch.dtype, tolerance: float) -
 
 def _returned(a: _Layer) -> None:
     rest, shown = [t for t in a.all(_draw(a))[1] if isinstance(t, Tensor)], "what it returns beside the output "
-    found = [t.detach() for t in rest if t.is_floating_point() and t.ndim in (3, 4) and t.shape[-2:] == (_N, _N) and len(t) == _B]
+    found = [t.detach() for t in rest if t.is_floating_point() and t.ndim in (3, 4) and t.shape[-2:] == (a.n, a.n) and len(t) == _B]
     if not found:
         raise NotChecked("it returns no weights")
     w, total, columns = found[0], found[0].sum(-1), found[0].sum(-2)
@@ -1198,7 +1341,7 @@ def _returned(a: _Layer) -> None:
 
 
 def _traced(a: _Layer) -> None:
-    must_trace(lambda t: a.first(a.module, t), _draw(a, 2, 3))
+    must_trace(lambda t: a.first(a.module, t), _draw(a, 2, a.contract.usual(3)))
 
 # %% ../../nbs/checks/layers.ipynb #relations
 _RELATIONS = (

@@ -22,15 +22,17 @@ from torch import Tensor
 from .bugs import ATTENTION, known
 from .bugs.grouped_heads import AFTER_SCORE, AFTER_SPLIT, GROUPS, capping, norming, sinking
 from attention_nb.checks.bugs.layers import (
-    FUSED, LAYER, MERGES, NEVER, ORDERS, REPEATED, SPLITS, fused_orders, merging, splitting, turning, untransposed,
+    FUSED, LAYER, MERGES, NEVER, ORDERS, REPEATED, SHARES, SPLITS, fused_orders, merging, splitting, turning, untransposed,
 )
 from .bugs.self_attention import SCALE
 from .bugs.softmax import weighing
+from .contract import Contract
 from .conventions import biased_role, only_on_scores, role_of, settings_of
+from .relations import gradients_of
 from .reports import nearly
 from .stages import STAGES, Bug, Case, Step, Work, explain, run, work_of
 from ..masks import causal_mask
-from ..multi_head_attention import merge_heads
+from ..multi_head_attention import merge_heads, split_heads
 
 # %% auto #0
 __all__ = ['Trace', 'trace_layer', 'guess_roles', 'compare_with_own_weights', 'name_other_scale', 'agrees_with_rotation',
@@ -58,6 +60,7 @@ class Trace(NamedTuple):
     others: list[tuple[tuple[Bug, ...], _Rows]]  # rows if weights are used the other way round, and the bug, if it is one
     tables: list[Tensor]  # rows of numbers that it keeps, which may be the frequencies of a rotation, (d,)
     own: Mapping[str, tuple[Step, list[Bug]]]  # stages of its own, such as a soft cap, and what goes wrong with them
+    contract: Contract = Contract()  # what was declared of it
 
     def width(self, *roles: str) -> int:  # 0 if there are none
         "Give the width of all projections of some roles together."
@@ -89,7 +92,8 @@ def _leaves(layer: nn.Module) -> dict[str, nn.Module]:
 
 def _of_one_word(m: nn.Module) -> bool:
     "Whether it maps each word by itself: a matrix, or a convolution of width 1."
-    return getattr(m, "weight", torch.empty(0)).ndim == 2 or isinstance(m, nn.Conv1d) and m.kernel_size == (1,)
+    narrow = isinstance(m, (nn.Conv1d, nn.Conv2d)) and set(m.kernel_size) == {1}
+    return narrow or getattr(m, "weight", torch.empty(0)).ndim == 2
 
 
 def _roles(leaves: dict[str, nn.Module]) -> dict[str, str | None]:
@@ -159,6 +163,7 @@ def trace_layer(
     x: Tensor,  # its input, (b, n, d_model)
     call: Callable[[nn.Module, Tensor], Tensor],  # how to call it; returns the output alone
     roles: Mapping[str, str | None] | None = None,  # name → role; default: what the names tell
+    contract: Contract = Contract(),  # what was declared of it
 ) -> Trace:  # what its projections did
     "Call a layer once and write down what goes in and out of its projections."
     leaves = _leaves(layer)
@@ -177,9 +182,9 @@ def trace_layer(
     lasts = [name for name in named.get("out", []) if name in ins][-1:]  # of output projections, the one that was called
     context, projected = (_rows(kept[lasts[0]][0], x) if lasts else None for kept in (ins, outs))
     unfired = {n: leaves[n] for n in named.get("out", []) if n in leaves and n not in ins}
-    matrices = {n: p.detach() for n, (role, p) in bare.items() if role == "out"}
+    matrices = {n: _plain(p) for n, (role, p) in bare.items() if role == "out"}
     return Trace(x, out, ways[0][1], context, unfired, matrices, _bias(layer, "out"), projected, calls, named,
-                 _strangers(layer, {*names, *bare}, read), ways[1:], _tables(layer), _own_stages(layer))
+                 _strangers(layer, {*names, *bare}, read), ways[1:], _tables(layer), _own_stages(layer, contract), contract)
 
 
 _Kept = dict[str, list[Any]]  # what went into each module that was called, or came out, at each call
@@ -212,7 +217,15 @@ def _watch(modules: Mapping[str, nn.Module], call: Callable[[], Tensor]) -> tupl
 
 def _kept(t: Any, m: nn.Module) -> Any:
     "A copy, since what comes after may change it in place; features last."
-    return t if not isinstance(t, Tensor) else (t.mT if isinstance(m, nn.Conv1d) else t).clone()
+    if not isinstance(t, Tensor):
+        return t
+    t = t.mT if isinstance(m, nn.Conv1d) else t.movedim(1, -1) if isinstance(m, nn.Conv2d) else t
+    return _plain(t).clone()
+
+
+def _plain(t: Any) -> Any:
+    "A tensor of real numbers in float32 on the CPU; anything else as it is."
+    return t.detach().float().cpu() if isinstance(t, Tensor) and t.is_floating_point() else t
 
 
 def _used(layer: nn.Module, weights: dict[str, Any], x: Tensor, call: _Call) -> list[str]:
@@ -223,7 +236,7 @@ def _used(layer: nn.Module, weights: dict[str, Any], x: Tensor, call: _Call) -> 
         out = call(layer, x) if asked else x
         if not out.requires_grad:
             return [name for name in weights if name in dict(layer.named_parameters())]
-        grads = torch.autograd.grad(out.sum(), list(asked.values()), allow_unused=True)
+        grads = gradients_of(out.sum(), list(asked.values()))
     unused = {name for name, g in zip(asked, grads) if g is None}
     return [name for name in weights if name not in unused]
 
@@ -238,7 +251,7 @@ def _called(x: Tensor, m: nn.Module, name: str, got: Any) -> _Options:
 def _uncalled(x: Tensor, m: nn.Module, name: str) -> _Options:
     "What a projection gives if its weight is read: rightly, and, if it is square, the other way round."
     with torch.no_grad():
-        w, b = m.get_parameter("weight"), getattr(m, "bias", None)
+        w, b = _plain(getattr(m, "weight", None)), _plain(getattr(m, "bias", None))
         if not isinstance(m, nn.Linear) or w.shape[1] != x.shape[-1]:
             return []
         biases = () if w.shape[0] != w.shape[1] else (None,) if b is None else (b, None)
@@ -247,10 +260,10 @@ def _uncalled(x: Tensor, m: nn.Module, name: str) -> _Options:
 
 def _times(x: Tensor, p: Tensor, layer: nn.Module, name: str, bias: Tensor | None) -> _Options:
     "The input times a bare parameter; a square one may be meant as x @ W or as x @ W.T, and either is right."
-    d, products = x.shape[-1], []
+    d, products, p = x.shape[-1], [], _plain(p)
     with torch.no_grad():
         if name.endswith("in_proj_weight"):
-            return [("", F.linear(x, p, dict(layer.named_parameters()).get(name.replace("weight", "bias"))))]
+            return [("", F.linear(x, p, _plain(dict(layer.named_parameters()).get(name.replace("weight", "bias")))))]
         if p.ndim == 3 and d in p.shape[:2]:  # one matrix per head, (h, d_model, d_head) or (d_model, h, d_head)
             products = [torch.einsum("bnd,hde->bnhe" if p.shape[1] == d else "bnd,dhe->bnhe", x, p).flatten(2)]
         if p.ndim == 2:
@@ -279,7 +292,7 @@ def _by_role(roles: list[tuple[str, str]]) -> dict[str, list[str]]:
 
 def _bias(layer: nn.Module, role: str) -> Tensor | None:
     "A bare parameter that is added to what a bare projection of this role gives."
-    return next((p.detach() for name, p in layer.named_parameters() if biased_role(name) == role), None)
+    return next((_plain(p) for name, p in layer.named_parameters() if biased_role(name) == role), None)
 
 
 def _rows(t: Any, x: Tensor) -> Tensor | None:
@@ -288,26 +301,42 @@ def _rows(t: Any, x: Tensor) -> Tensor | None:
         return None
     if t.ndim == 3 and t.shape[:2] == (x.shape[1], x.shape[0]):  # (n, b, width)
         return t.transpose(0, 1)
+    if t.ndim == 4 and len(t) == len(x) and t.shape[1] * t.shape[2] == x.shape[1]:  # a picture, (b, height, width, d)
+        return t.flatten(1, 2)
     return t.reshape(*x.shape[:2], -1) if t.ndim == 2 or t.shape[:2] == x.shape[:2] else None
 
 # %% ../../nbs/checks/projections.ipynb #own-stages-fns
-_NORM = re.compile(r"(?:^|[._])(q|k|query|key)_?(?:ln|norm|layer_?norm|rms_?norm)$", re.I)
+_NORM = re.compile(r"(?:^|[._])(?:(q|k|query|key)_?(?:ln|norm|layer_?norm|rms_?norm)|(?:ln|norm|layer_?norm|rms_?norm)_?(q|k|query|key))$", re.I)
 _Own = dict[str, tuple[Step, list[Bug]]]  # stage → what the layer does there, and what may go wrong with it
 
 
-def _own_stages(layer: nn.Module) -> _Own:
+def _own_stages(layer: nn.Module, contract: Contract) -> _Own:
     "What a layer does on purpose beside the plain stages."
-    norms = {found[1][0].lower(): m for name, m in layer.named_modules() if (found := _NORM.search(name))}
+    found = [(_NORM.search(name), m) for name, m in layer.named_modules()]
+    norms = {(said[1] or said[2])[0].lower(): m for said, m in found if said}
     caps = [v for name, v in settings_of(layer, "cap") if re.search("soft|logit", name) and not isinstance(v, bool)]
     sinks = [p.detach() for name, p in layer.named_parameters() if name.rpartition(".")[2].startswith("sink") and p.ndim == 1]
     own: _Own = {}
     if len(norms) == 2:
-        own[AFTER_SPLIT] = norming(norms["q"], norms["k"])
+        own[AFTER_SPLIT] = norming(*(_over_rows(norms[role], contract) for role in "qk"))
     if len(caps) == 1:
         own[AFTER_SCORE] = capping(caps[0])
     if len(sinks) == 1:
         own["weigh"] = sinking(sinks[0])
     return own
+
+
+def _over_rows(norm: nn.Module, contract: Contract) -> Callable[[Tensor], Tensor]:
+    "A norm of heads, or of all heads together if it is as wide."
+    width = next((p.numel() for p in norm.parameters()), 0)
+
+    def normed(t: Tensor) -> Tensor:
+        h, d = t.shape[-3], t.shape[-1]
+        whole = width == h * d != d
+        out = contract.here(norm(contract.there(merge_heads(t) if whole else t)))
+        return split_heads(out, h) if whole else out
+
+    return normed
 
 
 def _with_own(stages: Mapping[str, Step], own: _Own) -> dict[str, Step]:
@@ -424,8 +453,9 @@ def _starts_of(t: Trace, h: int, mask: Tensor | None, bugs: tuple[Bug, ...] = ()
     mine = tuple(bug for _, wrong in t.own.values() for bug in wrong)
     for seen, project, ends in _ends(t):
         for wrong, (q, k, v), order in _readings(t, h):
-            stages = _with_own({"split": splitting(), **STAGES, "merge": ORDERS[order][1], "project": project}, dict(t.own))
-            work = work_of(q, k, v, mask, d_model=t.x.shape[-1])
+            share = SHARES[t.contract.group_order or "blocks"]
+            stages = _with_own({"split": splitting(share_k=share, share_v=share), **STAGES, "merge": ORDERS[order][1], "project": project}, dict(t.own))
+            work = work_of(q, k, v, mask, t.contract.scale_of(q.shape[-1]), t.x.shape[-1])
             yield _Start(Case(work, seen, stages=stages), bugs + wrong, fused + ends + mine)
 
 
@@ -435,7 +465,7 @@ def _ends(t: Trace) -> Iterator[tuple[Tensor, Step, tuple[Bug, ...]]]:
         yield t.out if t.context is None else t.context, lambda w: w, ()
         return
     for name, m in t.unfired.items():
-        w, b, never = m.get_parameter("weight"), getattr(m, "bias", None), _never(name, 0)
+        w, b, never = _plain(m.weight), _plain(getattr(m, "bias", None)), _never(name, 0)
         turned = untransposed([name], {"project": _projecting(w.T, b)})
         yield t.out, _projecting(w, b), (never, turned) if len(w) == w.shape[1] else (never,)
     for name, matrix in t.matrices.items():
@@ -736,7 +766,7 @@ def _can_be_probed(t: Trace, layer: nn.Module, learned: list[str]) -> bool:
     "Whether each projection is called once, and nothing learned may touch values or contexts."
     once = all(t.calls.get(n) == 1 for names in t.names.values() for n in names)
     small = t.width(*t.rows) < 2000  # each feature is a sentence
-    turned = any(isinstance(m, nn.Conv1d) for m in layer.modules())  # its rows lie the other way round
+    turned = any(isinstance(m, (nn.Conv1d, nn.Conv2d)) for m in layer.modules())  # its rows lie the other way round
     plain = not turned and len(t.names.get("out", [])) <= 1 and not t.matrices and t.width("v") <= t.inner  # no gate
     return once and small and plain and bool({"v", "kv", "qkv"} & t.rows.keys()) and all(map(only_on_scores, learned))
 

@@ -20,8 +20,8 @@ from attention_nb.checks.reports import (
 from .stages import Bug
 
 # %% auto #0
-__all__ = ['Relation', 'listed', 'outcome', 'must_agree', 'must_have_gradients', 'must_be_finite', 'must_not_mind_strides',
-           'must_leave_alone', 'must_hold_in_half']
+__all__ = ['Relation', 'listed', 'outcome', 'must_agree', 'must_have_gradients', 'gradients_of', 'must_be_finite',
+           'must_not_mind_strides', 'must_leave_alone', 'must_hold_in_half']
 
 # %% ../../nbs/checks/relations.ipynb #row-class
 class Relation(NamedTuple):
@@ -96,6 +96,39 @@ def must_have_gradients(
             raise Broken(f"gradient of {name}: {first_difference(got, want, atol)}", known("grad.wrong"))
 
 
+def gradients_of(
+    out: Tensor,  # what was computed
+    leaves: Sequence[Tensor],  # from what
+    up: Tensor | None = None,  # the gradient of `out`; None: of a single number
+) -> tuple[Tensor | None, ...]:  # one for each, None where nothing depends on it
+    "Differentiate, also what only `backward()` can, as reentrant checkpoints."
+    if not _reenters(out):
+        return torch.autograd.grad(out, leaves, up, allow_unused=True)
+    kept = [t.grad for t in leaves]
+    try:
+        for t in leaves:
+            t.grad = None
+        out.backward(up)
+        return tuple(t.grad for t in leaves)
+    finally:
+        for t, grad in zip(leaves, kept):
+            t.grad = grad
+
+
+def _reenters(out: Tensor) -> bool:
+    "Whether a checkpoint lies on the way back whose inside is hidden until then."
+    seen, steps = set(), [out.grad_fn]
+    while steps:
+        step = steps.pop()
+        if step is None or step in seen:
+            continue
+        if step.name() == "CheckpointFunctionBackward":
+            return True
+        seen.add(step)
+        steps += [before for before, _ in step.next_functions]
+    return False
+
+
 def _gradients(f: _Call, inputs: Mapping[str, Tensor]) -> tuple[Tensor | None, ...]:
     "The gradients of a mixture of all outputs."
     leaves = [t.clone().requires_grad_() for t in inputs.values()]
@@ -103,7 +136,7 @@ def _gradients(f: _Call, inputs: Mapping[str, Tensor]) -> tuple[Tensor | None, .
     if not out.requires_grad:
         raise Broken("the output does not require a gradient", known("grad.none"))
     upstream = torch.randn(out.shape, generator=torch.Generator().manual_seed(4))
-    return torch.autograd.grad(out, leaves, upstream.to(out), allow_unused=True)
+    return gradients_of(out, leaves, upstream.to(out))
 
 
 def must_be_finite(
@@ -118,7 +151,7 @@ def must_be_finite(
     if not out.isfinite().all():
         raise Broken(f"{shown}: the output is NaN or infinite", bug())
     if out.requires_grad:
-        grads = torch.autograd.grad(out.sum() + out.square().sum(), leaves, allow_unused=True)
+        grads = gradients_of(out.sum() + out.square().sum(), leaves)
         for name, g in zip(inputs, grads):
             if g is not None and not g.isfinite().all():
                 raise Broken(f"{shown}: the gradient of {name} is NaN or infinite", known("grad.infinite"))

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -16,7 +18,8 @@ from torch import Tensor
 from ..softmax import masked_softmax
 
 # %% auto #0
-__all__ = ['Work', 'work_of', 'Bug', 'signs', 'bugs_of', 'sentence', 'Case', 'run', 'rightly', 'suspects', 'explain', 'alike']
+__all__ = ['Work', 'work_of', 'slack', 'tolerating', 'Bug', 'signs', 'bugs_of', 'sentence', 'Case', 'run', 'rightly', 'suspects',
+           'explain', 'alike']
 
 # %% ../../nbs/checks/stages.ipynb #work-class
 class Work(NamedTuple):
@@ -66,6 +69,26 @@ STAGES: dict[str, Step] = {  # in their order, each as it should be
     "project": lambda w: w,
 }
 
+# %% ../../nbs/checks/stages.ipynb #slack-fns
+_SLACK: ContextVar[float] = ContextVar("slack", default=1.0)
+
+
+def slack() -> float:  # 1: the usual tolerances
+    "Give how many times as far apart as usually numbers may be and count as the same."
+    return _SLACK.get()
+
+
+@contextmanager
+def tolerating(
+    times: float,  # how many times as far apart as usually
+) -> Iterator[None]:
+    "Let numbers inside count as the same though they are further apart, as in sixteen bits."
+    token = _SLACK.set(times)
+    try:
+        yield
+    finally:
+        _SLACK.reset(token)
+
 # %% ../../nbs/checks/stages.ipynb #bug-class
 class Bug(NamedTuple):
     "One known mistake."
@@ -76,13 +99,14 @@ class Bug(NamedTuple):
     needs: str = ""  # "mask": it shows only where one is given
     factor: Callable[[Work], float] | None = None  # what stands in the place of the scale
     guess: bool = False  # only a symptom: it gives way to a bug that the numbers tell
+    declare: str = ""  # the argument that declares it, if it may be meant; braces as in `says`
 
     def about(
         self,
         **facts: object,  # what stands in its sentence's braces
     ) -> Bug:
         "Fill in what was found out."
-        return self._replace(says=self.says.format(**facts))
+        return self._replace(says=self.says.format(**facts), declare=self.declare.format(**facts))
 
     def fits(
         self,
@@ -196,7 +220,7 @@ def explain(
             if best is not None and len(best) <= len(some):
                 return best
             for i in _agree(wide if len(some) < 2 else plain, some):
-                found = (scales[i - 1].about(scale=_in_words(start)), *some) if i else some
+                found = (_scaled(scales[i - 1], start), *some) if i else some
                 best = found if best is None or len(found) < len(best) else best
     return best
 
@@ -209,6 +233,11 @@ def _tries(cases: list[Case], scales: list[Bug]) -> list[tuple[Case, _Kept]]:
         scale = torch.tensor(factors).to(case.work.q).view(-1, 1, 1, 1, 1)
         tries.append((case._replace(work=case.work._replace(scale=scale)), {}))
     return tries
+
+
+def _scaled(bug: Bug, work: Work) -> Bug:
+    "A wrong scale, in words."
+    return bug.about(scale=_in_words(work), found=f"{bug.factor(work):.4g}" if bug.factor else "")
 
 
 def _in_words(work: Work) -> str:
@@ -241,10 +270,10 @@ def alike(
     want, flat, first = seen.flatten(), several.flatten(1), float(seen.flatten()[0])
     if math.isnan(first) and seen.isnan().all():
         return []  # NaN everywhere is nobody's fingerprint
-    near = [i for i, x in enumerate(flat[:, 0].tolist()) if _near(x, first, atol)]  # one number tells most apart
-    return [i for i in near if torch.allclose(flat[i].to(want), want, rtol=1e-3, atol=atol, equal_nan=True)]
+    near = [i for i, x in enumerate(flat[:, 0].tolist()) if _near(x, first, slack() * atol)]  # one number tells most apart
+    return [i for i in near if torch.allclose(flat[i].to(want), want, rtol=1e-3 * slack(), atol=slack() * atol, equal_nan=True)]
 
 
 def _near(x: float, y: float, atol: float) -> bool:
     "Nearly the same number, as `allclose` has it."
-    return abs(x - y) <= atol + 1e-3 * abs(y) or x != x and y != y or x == y
+    return abs(x - y) <= atol + 1e-3 * slack() * abs(y) or x != x and y != y or x == y

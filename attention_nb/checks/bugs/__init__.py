@@ -24,8 +24,15 @@ __all__ = ['known']
 
 # %% ../../../nbs/checks/bugs/index.ipynb #tables
 ATTENTION: list[Bug] = [*SCALE, *WEIGHTS, *UNASKED, *WRONG, *APPLIED, *ROUTES, *HEADS, *CONTEXT]  # in every attention
+_MEANT = {  # what a design may choose, and the argument that declares it
+    "scale.constant": "scale={found}", "scale.head_constant": "scale={found}", "scale.other": "scale={found}",
+    "scale.usual_unasked": "scale={found}", "mask.empty_nan": 'empty="nan"', "mask.empty_mean": 'empty="any"',
+    "mask.empty_something": 'empty="any"', "dropout.before_softmax": 'dropout="scores"', "shape.only_length": "lengths={n}",
+    "order.matters": "positions=True", "mask.causal_unsaid": "causal=True", "heads.layout": 'layout="bnhd"',
+    "batch.axes": 'layout="nbd"',
+}
 CATALOGUE: dict[str, Bug] = {
-    bug.code: bug
+    bug.code: bug._replace(declare=_MEANT.get(bug.code, bug.declare))
     for bug in [
         *ATTENTION, *NORMS, *BIAS, *PLAIN, OTHER_DIM, EPSILON, ROUNDED, *blocks(2),
         *sight_bugs(Sight(3, 2, 4)), *SOFTMAX_SIGNS, *MASK_SIGNS, *BLOCK_SIGNS, *FLASH_SIGNS, *ATTENTION_SIGNS, *CODE_SIGNS,

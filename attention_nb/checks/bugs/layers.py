@@ -19,7 +19,7 @@ from ...multi_head_attention import merge_heads, split_heads
 from ...softmax import softmax
 
 # %% auto #0
-__all__ = ['cut_last', 'laid_last', 'merging', 'splitting', 'fused_orders', 'turned', 'turning', 'untransposed']
+__all__ = ['SHARES', 'cut_last', 'laid_last', 'merging', 'splitting', 'fused_orders', 'turned', 'turning', 'untransposed']
 
 # %% ../../../nbs/checks/bugs/layers.ipynb #cut-fns
 def cut_last(
@@ -59,6 +59,9 @@ def _in_groups(t: Tensor, h: int) -> Tensor:
 
 def _in_turn(t: Tensor, h: int) -> Tensor:
     return t.repeat(1, h // t.shape[-3], 1, 1)
+
+
+SHARES: dict[str, _Share] = {"blocks": _in_groups, "turns": _in_turn}
 
 
 def splitting(
@@ -107,7 +110,7 @@ SPLITS: list[Bug] = bugs_of("split", splitting, {
         "queries and keys are split into heads in different orders: keys features first", _only("k", _last)),
     "split.keys_apart_last": (
         "queries and keys are split into heads in different orders: keys heads first", _only("k", _first)),
-}) + [Bug(f"split.{code}", says, {"split": splitting(share_k=share_k, share_v=share_v)}) for code, says, share_k, share_v in (
+}) + [Bug(f"split.{code}", says, {"split": splitting(share_k=share_k, share_v=share_v)}, declare='group_order="turns"' * (code == "groups")) for code, says, share_k, share_v in (
     ("groups", _GROUPED.format("keys and values"), _in_turn, _in_turn),
     ("groups_of_keys", _GROUPED.format("keys") + "; values are repeated rightly", _in_turn, _in_groups),
     ("groups_of_values", _GROUPED.format("values"), _in_groups, _in_turn),

@@ -53,8 +53,10 @@ _HOW: dict[str, tuple[str, Callable[[Work], float]]] = {
         "divided by the root of the width of all heads together, not of one head's width d_k",
         lambda w: (_h(w) * _d(w)) ** -0.5),
 }
+_MEANT = ("scale.missing", "scale.by_width")  # T5 does not scale; µP divides by d
 SCALE: list[Bug] = [
-    Bug(code, f"the scores are {how}: wrong scale, multiply them by {{scale}}", factor=factor)
+    Bug(code, f"the scores are {how}: wrong scale, multiply them by {{scale}}", factor=factor,
+        declare="scale={found}" * (code in _MEANT))
     for code, (how, factor) in _HOW.items()
 ]
 
@@ -142,7 +144,7 @@ CONTEXT: list[Bug] = bugs_of("mix", mixing, {
 # %% ../../../nbs/checks/bugs/self_attention.ipynb #signs-table
 _CONSTANT = "wrong scale: the scores are multiplied by {found}"
 ATTENTION_SIGNS: list[Bug] = signs({
-    "scale.constant": f"{_CONSTANT}, not by {{right}}, which is 1/√d_k (if that is meant, pass scale={{found}})",
+    "scale.constant": f"{_CONSTANT}, not by {{right}}, which is 1/√d_k",
     "scale.other": f"{_CONSTANT}, not by {{right}}, as you said",
     "scale.usual_unasked": f"{_CONSTANT}, which is 1/√d_k, not by {{right}}, as you said",
     "scale.sign": "the scores have the wrong sign: they are multiplied by {found}, not by {right}",
