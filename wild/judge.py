@@ -1,7 +1,6 @@
 """`python -m wild.judge PACKAGES.TXT PACKAGE CLASS…`: try some subjects of a package, and print a line of JSON for each."""
 from __future__ import annotations
 
-import inspect
 import json
 import signal
 import sys
@@ -41,9 +40,7 @@ def limited(seconds: int) -> Iterator[None]:
 def found(subject: Subject) -> Report:
     "The report of the check, whether it passes or not."
     check = getattr(checks, subject.check)
-    known = inspect.signature(check).parameters
-    options = {name: value for name, value in subject.declared.items() if name in known}
-    options |= {"call": subject.call} if subject.call else {}
+    options = {**subject.declared, **({"call": subject.call} if subject.call else {})}
     torch.manual_seed(0)
     thing = subject.make(subject.found())
     try:

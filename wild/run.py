@@ -43,7 +43,7 @@ def installed(package: Package, cache: Path) -> list[Path]:
 
 
 def checks_digest() -> str:
-    "What the checks are: rows of other checks are tried again."
+    "What the checks are: each row says which tried it."
     files = sorted((ROOT / "attention_nb").rglob("*.py"))
     return hashlib.sha256(b"".join(f.read_bytes() for f in files)).hexdigest()[:12]
 
@@ -85,7 +85,7 @@ def judged(package: Package, folders: list[Path], paths: list[str]) -> Iterator[
 
 
 def kept(log: Path) -> dict[tuple[str, ...], Row]:
-    "Rows of earlier runs, by package, version, class and checks; the last one counts."
+    "Rows of earlier runs, by package, version and class; the last one counts."
     lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
     rows = [json.loads(line) for line in lines]
     return {key(row): row for row in rows}
@@ -93,7 +93,7 @@ def kept(log: Path) -> dict[tuple[str, ...], Row]:
 
 def key(row: Row) -> tuple[str, ...]:
     "What makes a row another row."
-    return tuple(row[name] for name in ("package", "version", "class", "checks"))
+    return tuple(row[name] for name in ("package", "version", "class"))
 
 
 def tried(package: Package, pattern: str, cache: Path, digest: str) -> list[Row]:
@@ -129,11 +129,11 @@ def count(rows: list[Row], verdict: str) -> int:
 def summary(rows: list[Row]) -> dict[str, Any]:
     "Numbers of the table that need no reading."
     ok = [row for row in rows if row["verdict"] == "ok"]
-    seconds = [row["seconds"] for row in rows if row["verdict"] in ("ok", "refused")] or [0.0]
-    return {"tried": len(seconds) if rows else 0, "packages": len({row["package"] for row in rows}), "ok": len(ok),
+    seconds = [row["seconds"] for row in rows if row["verdict"] in ("ok", "refused")]
+    return {"tried": len(seconds), "packages": len({row["package"] for row in rows}), "ok": len(ok),
             "refused": count(rows, "refused"), "untried": len(rows) - len(ok) - count(rows, "refused"),
             "own_weights": sum(row["compared"] == "own weights" for row in ok),
-            "median_seconds": round(median(seconds), 2), "most_seconds": max(seconds)}
+            "median_seconds": round(median(seconds or [0.0]), 2), "most_seconds": max(seconds, default=0.0)}
 
 
 def written(rows: list[Row], to: Path, digest: str) -> None:

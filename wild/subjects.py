@@ -18,7 +18,7 @@ LIBRARIES: dict[str, torch.library.Library] = {}  # a name holds as long as its 
 class Subject:
     "One thing to try. `make` gets it, and gives what is checked; `call`, as in `check_self_attention`, calls that."
 
-    path: str  # module and name, with dots
+    path: str  # module and name, with dots; then a colon and a word, where there is more than one of them
     make: Callable[[Any], Any]
     call: Callable[..., Any] | None = None
     check: str = "check_self_attention"
@@ -26,7 +26,7 @@ class Subject:
 
     def found(self) -> Any:
         "The class or function itself."
-        module, _, name = self.path.rpartition(".")
+        module, _, name = self.path.partition(":")[0].rpartition(".")
         return getattr(importlib.import_module(module), name)
 
     def written(self) -> tuple[str, int]:

@@ -101,7 +101,7 @@ def subject(line: str) -> Subject:
     "Model and class, then what is declared of it."
     name, *said = line.split()
     model, cls = name.split(".")
-    declared = {word: True for word in said}
+    declared = {name: float(value) if value else True for name, _, value in (word.partition("=") for word in said)}
     path = f"transformers.models.{model}.modeling_{model}.{cls}"
     return layer(path, made, causal_call if "causal" in said else call, d_model=D, n_heads=H, **declared)
 
@@ -140,19 +140,18 @@ cohere2.Cohere2Attention causal positions
 cohere2_moe.Cohere2MoeAttention causal positions
 cohere_compass.CohereCompassAttention causal
 conditional_detr.ConditionalDetrSelfAttention
-convbert.ConvBertSelfAttention
+convbert.ConvBertSelfAttention positions
 ctrl.MultiHeadAttention causal
 cwm.CwmAttention causal positions
 deepseek_v2.DeepseekV2Attention causal positions
 deepseek_v32.DeepseekV32Attention causal positions
-dia.DiaSelfAttention positions
+dia.DiaSelfAttention positions scale=1
 diffllama.DiffLlamaAttention causal positions
 distilbert.DistilBertSelfAttention
 dpt.DPTSelfAttention
 esm.EsmSelfAttention
 exaone4.Exaone4Attention causal positions
 falcon_h1.FalconH1Attention causal positions
-fsmt.Attention
 gemma.GemmaAttention causal positions
 gemma2.Gemma2Attention causal positions
 git.GitSelfAttention
@@ -164,16 +163,15 @@ gpt_neox.GPTNeoXAttention causal positions
 gpt_neox_japanese.GPTNeoXJapaneseAttention positions
 gpt_oss.GptOssAttention causal positions
 gptj.GPTJAttention causal
-granite.GraniteAttention causal positions
-granitemoe.GraniteMoeAttention causal positions
+granite.GraniteAttention causal positions scale=1
+granitemoe.GraniteMoeAttention causal positions scale=1
 grounding_dino.GroundingDinoMultiheadAttention
 helium.HeliumAttention causal positions
 hubert.HubertAttention
 idefics2.Idefics2VisionAttention
-imagegpt.ImageGPTAttention
+imagegpt.ImageGPTAttention causal
 instructblip.InstructBlipQFormerAttention
 jamba.JambaAttention causal
-jetmoe.JetMoeAttention causal positions
 kosmos2.Kosmos2VisionAttention
 led.LEDDecoderAttention
 lfm2.Lfm2Attention causal positions
@@ -194,7 +192,7 @@ musicgen.MusicgenAttention
 nanochat.NanoChatAttention causal positions
 nllb_moe.NllbMoeAttention
 nomic_bert.NomicBertAttention positions
-nystromformer.NystromformerSelfAttention
+nystromformer.NystromformerSelfAttention positions
 olmo.OlmoAttention causal positions
 olmo2.Olmo2Attention causal positions
 opt.OPTAttention causal

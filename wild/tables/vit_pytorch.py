@@ -1,7 +1,12 @@
 """Attention of vit-pytorch's models; of classes whose source is the same, one."""
-from wild.families import listed
+from wild.families import D, HEAD, H, listed
+from wild.subjects import function, layer
 
-SUBJECTS = listed("""
+# With use_flash=False, the other of their two ways.
+PLAIN = [function(f"vit_pytorch.{name}.Attend:plain", lambda cls: cls(use_flash=False)) for name in ("simple_flash_attn_vit", "simple_flash_attn_vit_3d")]
+GATED = layer("vit_pytorch.simple_vit_with_sparse_gating.Attention",
+              lambda cls: cls(D, heads=H, dim_head=HEAD, num_register_tokens=0), d_model=D, n_heads=H)
+SUBJECTS = [*PLAIN, GATED] + listed("""
 vit_pytorch.ats_vit.Attention
 vit_pytorch.cait.Attention
 vit_pytorch.cct.Attention
@@ -27,7 +32,6 @@ vit_pytorch.simple_flash_attn_vit_3d.Attention
 vit_pytorch.simple_vit.Attention
 vit_pytorch.simple_vit_attn_residual.Attention
 vit_pytorch.simple_vit_with_qk_norm.Attention
-vit_pytorch.simple_vit_with_sparse_gating.Attention
 vit_pytorch.simple_vit_with_value_residual.Attention
 vit_pytorch.vat.Attention
 vit_pytorch.vat_siglip.Attention
