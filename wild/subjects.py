@@ -36,8 +36,9 @@ class Subject:
             file, line = inspect.getsourcefile(found), inspect.getsourcelines(found)[1]
         except (OSError, TypeError):
             return "", 0
-        parts = Path(file or "").parts
-        return "/".join(parts[len(parts) - 1 - parts[::-1].index(self.path.partition(".")[0]):]), line
+        parts, top = Path(file or "").parts, self.path.partition(".")[0]
+        here = max((i for i, part in enumerate(parts) if part.partition(".")[0] == top), default=0)
+        return "/".join(parts[here:]), line
 
 
 def layer(path: str, make: Callable[[Any], Any], call: Callable[..., Any] | None = None, **declared: Any) -> Subject:
