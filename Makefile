@@ -9,7 +9,7 @@ READY := .venv/.ready
 .DEFAULT_GOAL := help
 # The steps of `docs` follow each other, also under `make -j`.
 .NOTPARALLEL:
-.PHONY: help docs page test book lab serve chapter prepare export outputs pages card hooks constraints oldest newest mutants mutants-full bench clean
+.PHONY: help docs page test book lab serve chapter prepare export outputs pages card hooks constraints oldest newest mutants mutants-full bench wild clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z -]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -93,6 +93,9 @@ bench: $(READY) .venv/.bench  ## measure our layers beside those of other packag
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --requirement $<
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llms-from-scratch==1.0.19
 	@touch $@
+
+wild: $(READY)  ## hold released packages against the checks, each installed apart (an hour, gigabytes; resumes)
+	$(BIN)/python -m wild.run $(WILD)
 
 clean:  ## remove the environment and scratch files
 	rm -rf .venv _proc _build build dist *.egg-info

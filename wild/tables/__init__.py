@@ -1,0 +1,1 @@
+"""A table for each package: which classes and functions are tried, how they are made, called and declared."""

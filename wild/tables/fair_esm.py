@@ -1,0 +1,26 @@
+"""Attention of the ESM models; words come first in its rows (n, b, d)."""
+from wild.families import D, H
+from wild.subjects import layer
+
+
+def first(m, x):
+    "Words first."
+    x = x.transpose(0, 1)
+    return m(x, x, x, need_weights=False)[0].transpose(0, 1)
+
+
+def rows(m, x):
+    "One aligned sequence: (rows, n, b, d)."
+    return m(x.transpose(0, 1)[None])[0][0].transpose(0, 1)
+
+
+def columns(m, x):
+    "Words as aligned sequences of one column."
+    return m(x.transpose(0, 1)[:, None])[0][:, 0].transpose(0, 1)
+
+
+SUBJECTS = [
+    layer("esm.multihead_attention.MultiheadAttention", lambda cls: cls(D, H), first, d_model=D, n_heads=H),
+    layer("esm.axial_attention.RowSelfAttention", lambda cls: cls(D, H), rows, d_model=D, n_heads=H),
+    layer("esm.axial_attention.ColumnSelfAttention", lambda cls: cls(D, H), columns, d_model=D, n_heads=H),
+]

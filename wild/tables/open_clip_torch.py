@@ -1,0 +1,6 @@
+"""Attention of OpenCLIP."""
+from wild.families import listed
+
+SUBJECTS = listed("""
+open_clip.transformer.Attention
+""")
