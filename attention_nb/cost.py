@@ -14,7 +14,6 @@ import torch.nn as nn
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-from torch.utils.flop_counter import FlopCounterMode
 
 from .kv_cache import cache_bytes
 from .tools.guards import expect_flags, expect_groups, expect_heads, expect_sizes, real_row
@@ -88,6 +87,7 @@ def count_cost(
     *args: Any,  # its arguments
 ) -> Cost:  # the same on every machine: no clock is asked
     "Call a function, and count the operations of its matrix products and the bytes that all its operations move."
+    from torch.utils.flop_counter import FlopCounterMode  # it imports Triton where that is installed
     _expect_call(f)
     with FlopCounterMode(display=False, custom_mapping=_KERNELS) as counter, _Traffic() as traffic:
         f(*args)
