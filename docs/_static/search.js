@@ -12,16 +12,17 @@
     dim: "dimension", axis: "dimension", token: "word", tokens: "words", encoder: "layer", padding: "padding", pad: "padding",
     mha: "multi-head", multihead: "multi-head", qkv: "queries keys values", context: "mixture", logits: "scores", lse: "log-sum-exp", logsumexp: "log-sum-exp",
     cross: "cross-attention memory", onehot: "one-hot", oov: "unknown", loss: "learns gradient", backprop: "gradient", test: "check", tests: "checks",
-    verify: "check", terminal: "command", cli: "command terminal", cost: "costs", flops: "costs", complexity: "costs", memory: "memory costs" };
+    online: "pieces running largest", verify: "check", terminal: "command", cli: "command terminal", cost: "costs", flops: "costs", complexity: "costs", memory: "memory costs" };
   const SILENT = new Set("a an and are as at be been by can do does for from get has have how i if in is it its me my not of on or our should so than that the their then there this to was we what when where which who why will with you your".split(" "));
-  const WORTH = { chapter: 2.5, lookup: 1, name: 1.3, checks: 1, home: 0.8, tools: 0.6 };
+  const WORTH = { chapter: 2.5, lookup: 1, name: 1.3, checks: 1, home: 0.8, tools: 0.45 };
 
   const clean = (text) => text.toLowerCase().replace(/√(\w+)/g, " √d sqrt ").replace(/q k[ᵀt]/g, "qk").replace(/[“”"‘’]/g, "");
   const tokens = (text) => clean(text).split(/[^\p{L}\p{N}_√]+/u).filter(Boolean);
+  const apart = (text) => tokens(text).flatMap((word) => [word, ...(word.includes("_") ? word.split("_").filter(Boolean) : [])]);  // merge_partials is found by its words, too
   const stem = (word) => word.length > 4 ? word.replace(/(?<=[^s])s$/, "") : word;
   const engine = new MiniSearch({
-    fields: ["title", "page", "text"], storeFields: ["url", "title", "page", "kind", "text"], tokenize: tokens, processTerm: stem,
-    searchOptions: { boost: { title: 5, page: 2 }, prefix: (term) => term.length > 3, fuzzy: (term) => term.length > 5 ? 0.15 : false,
+    fields: ["title", "page", "text"], storeFields: ["url", "title", "page", "kind", "text"], tokenize: apart, processTerm: stem,
+    searchOptions: { tokenize: tokens, boost: { title: 5, page: 2 }, prefix: (term) => term.length > 3, fuzzy: (term) => term.length > 5 ? 0.15 : false,
       boostDocument: (id, term, record) => WORTH[record.kind], combineWith: "OR" },
   });
   engine.addAll(SECTIONS);

@@ -19,8 +19,7 @@ from ...multi_head_attention import merge_heads, split_heads
 from ...softmax import softmax
 
 # %% auto #0
-__all__ = ['SHARES', 'cut_last', 'laid_last', 'merging', 'splitting', 'fused_orders', 'turned', 'mirrored', 'turning',
-           'untransposed']
+__all__ = ['cut_last', 'laid_last', 'merging', 'splitting', 'fused_orders', 'turned', 'mirrored', 'turning', 'untransposed']
 
 # %% ../../../nbs/checks/bugs/layers.ipynb #cut-fns
 def cut_last(
@@ -64,7 +63,7 @@ def _in_turn(t: Tensor, h: int) -> Tensor:
 
 SHARES: dict[str, _Share] = {"blocks": _in_groups, "turns": _in_turn}
 
-
+# %% ../../../nbs/checks/bugs/layers.ipynb #split-fn
 def splitting(
     f: Callable[[Tensor, Tensor, Tensor], _Heads] = lambda q, k, v: (q, k, v),  # what is done to heads cut rightly
     share_k: _Share = _in_groups,  # how heads of keys are shared by groups of queries

@@ -1,0 +1,119 @@
+(() => {
+// What a machine can do at most, and where the parts of a layer stand below it when it reads a text and when it writes a word.
+function draw({ view, data, el, svg, set, number, say, said, slider, choices, tween, expose }) {
+  const { machine, peak, bandwidth, heads, width, model, latent, window, bits } = data;
+  let { n, kv } = data, b = 1, writes = false;
+
+  // ---- What is computed, as attention_nb.cost does ----
+  const looks = (nq, nk, causal, near) => {
+    if (!causal && near == null) return nq * nk;
+    const w = Math.min(near ?? nk, nk), first = (m) => (m <= w ? (m * (m + 1)) / 2 : (w * (w + 1)) / 2 + (m - w) * w);
+    return first(nk) - first(Math.max(0, nk - nq));
+  };
+  function attention({ dk = width, dv = dk, kept = heads * (dk + dv), causal = true, near = null, passes = 0 }) {
+    const nq = writes ? 1 : n, reach = near == null ? n : Math.min(n, nq + near - 1);
+    const rows = heads * nq * (dk + dv + passes * n);
+    return { operations: 2 * b * heads * looks(nq, n, causal, near) * (dk + dv), moved: (b * (kept * reach + rows) * bits) / 8 };
+  }
+  function projections() {
+    const words = writes ? 1 : n, widths = 2 * (heads + kv) * width, parameters = model * widths;
+    return { operations: 2 * b * words * parameters, moved: ((parameters + b * words * (4 * model + widths)) * bits) / 8 };
+  }
+  const least = ({ operations, moved }) => Math.max(operations / peak, moved / bandwidth);
+  const keys = (count) => (count === 1 ? "one head of keys" : `${count} heads of keys`);
+  const ways = [
+    { letter: "P", name: () => "projections", cost: projections, colour: "var(--q)" },
+    { letter: "M", name: () => "attention that writes its matrix", cost: () => attention({ causal: false, passes: 4 }), colour: "var(--soft)" },
+    { letter: "A", name: () => "attention, 32 heads of keys", cost: () => attention({}), colour: "var(--k)" },
+    { letter: "G", name: () => `attention, ${keys(kv)}`, cost: () => attention({ kept: 2 * kv * width }), colour: "var(--w)" },
+    { letter: "W", name: () => `the same, a window of ${window}`, cost: () => attention({ kept: 2 * kv * width, near: window }), colour: "var(--w)" },
+    { letter: "L", name: () => "one narrow row for all heads", colour: "var(--v)",
+      cost: () => (writes ? attention({ dk: latent[0] + latent[1], dv: latent[0], kept: latent[0] + latent[1] }) : null) },
+  ];
+  const found = () => ways.map((way) => {
+    const cost = way.cost();
+    return cost && { ...cost, intensity: cost.operations / cost.moved, seconds: least(cost), rate: cost.operations / least(cost) };
+  });
+
+  // ---- The roof: both axes count doublings ----
+  const wide = Math.min(620, view.clientWidth || 350), high = 230, left = 42, low = -2, top = 12, kink = peak / bandwidth;
+  const x = (intensity) => left + ((wide - left - 12) * (Math.log2(intensity) - low)) / (top - low);
+  const ceiling = Math.log2(peak) + 0.6, floor = Math.log2(2 ** low * bandwidth) - 2.6;
+  const y = (rate) => ((high - 6) * (ceiling - Math.log2(rate))) / (ceiling - floor);
+  const write = (at, up, text, anchor = "middle", style = "") => svg("text", { x: at, y: up, "text-anchor": anchor, style: `font-size: 13px; ${style}` }, text);
+  const marks = [0.25, 1, 4, 16, 64, 256, 1024, 4096].filter((mark) => wide > 420 || mark !== 1024);
+  const chart = svg("svg", { width: wide, height: high + 42, viewBox: `0 0 ${wide} ${high + 42}`, "aria-hidden": true },
+    svg("path", { d: `M${x(kink)} ${y(peak)}H${wide - 12}V${high}H${x(kink)}Z`, fill: "var(--faint)", opacity: 0.6 }),
+    ...marks.map((mark) => svg("path", { d: `M${x(mark)} ${high}v-5`, stroke: "var(--soft)" })),
+    ...marks.map((mark, i) => write(x(mark), high + 17, mark < 1 ? "¼" : `${mark}`, i === marks.length - 1 ? "end" : "middle")),
+    svg("path", { d: `M${left} ${high}H${wide - 12}`, stroke: "var(--soft)" }),
+    svg("path", { d: `M${x(2 ** low)} ${y(2 ** low * bandwidth)}L${x(kink)} ${y(peak)}H${wide - 12}`, stroke: "currentColor", "stroke-width": 2.5, fill: "none", "stroke-linejoin": "round" }),
+    write((left + wide - 12) / 2, high + 37, "operations for each byte"),
+    write(x(kink) + 8, high - 10, "computes", "start"), write(x(kink) - 8, high - 10, "waits for memory", "end"));
+  const dots = ways.map(({ letter, colour }) => {
+    const circle = svg("circle", { r: 6, fill: colour }), stem = svg("path", { stroke: colour, "stroke-width": 1.5 });
+    const text = write(0, 0, letter, "middle", "font-weight: 700");
+    const node = svg("g", {}, stem, circle, text);
+    chart.append(node);
+    return { node, circle, stem, text, at: null };
+  });
+  function place(dot, [cx, cy], step) {  // letters of dots that stand close are stacked
+    dot.at = [cx, cy];
+    set(dot.circle, { cx, cy });
+    set(dot.stem, { d: `M${cx} ${cy}V${cy + 9}` });
+    set(dot.text, { x: cx, y: cy + 22 + 15 * step });
+  }
+
+  // ---- The same in numbers ----
+  const time = (s) => (s >= 1 ? `${number(s, 1)} s` : s >= 1e-3 ? `${number(s * 1e3, 1)} ms` : `${number(s * 1e6, 0)} µs`);
+  const size = (i) => number(i, i < 10 ? 1 : 0);
+  const cell = (style = "") => el("span", { style });
+  const lines = ways.map(({ letter, colour }) => {
+    const line = { name: cell(), intensity: cell("text-align: right"), time: cell("text-align: right") };
+    line.all = [el("b", { style: `border-bottom: 3px solid ${colour}; text-align: center` }, letter), line.name, line.intensity, line.time];
+    return line;
+  });
+  const right = "text-align: right";
+  const list = el("div", { style: "display: grid; grid-template-columns: 1.4rem auto auto auto; gap: 0.15rem 0.9rem; width: fit-content; align-items: end; font-variant-numeric: tabular-nums; font-size: 14px" },
+    cell(), cell(), el("span", { style: right }, "a byte"), el("span", { style: right }, "at least"), ...lines.flatMap((line) => line.all));
+
+  let turn = 0;
+  function show() {
+    const now = found(), mine = ++turn, close = [];
+    const order = [...ways.keys()].filter((i) => now[i]).sort((i, j) => now[i].intensity - now[j].intensity);
+    const steps = Object.fromEntries(order.map((i) => {
+      const at = x(now[i].intensity), taken = close.filter((c) => Math.abs(c.at - at) < 14).map((c) => c.step);
+      const step = [0, 1, 2, 3, 4, 5].find((s) => !taken.includes(s));
+      close.push({ at, step });
+      return [i, step];
+    }));
+    const from = dots.map((dot) => dot.at);
+    tween(350, (f) => {
+      if (mine !== turn) return;
+      dots.forEach((dot, i) => {
+        set(dot.node, { visibility: now[i] ? "visible" : "hidden" });
+        if (!now[i]) { dot.at = null; return; }
+        const to = [x(now[i].intensity), y(now[i].rate)], start = from[i] ?? to;
+        place(dot, to.map((end, k) => start[k] + (end - start[k]) * f), steps[i]);
+      });
+    });
+    lines.forEach((line, i) => {
+      line.name.textContent = ways[i].name();
+      line.intensity.textContent = now[i] ? size(now[i].intensity) : "–";
+      line.time.textContent = now[i] ? time(now[i].seconds) : "only to write";
+    });
+    const shared = now[3], who = shared.operations / peak < shared.moved / bandwidth ? "waits for memory" : "computes all the time";
+    say(`${writes ? "Writing one word after" : "Reading"} ${n.toLocaleString("en").replaceAll(",", " ")} words${b > 1 ? `, ${b} texts at once` : ""}: attention with ${keys(kv)} does ${size(shared.intensity)} operations for each byte, and ${who}.`);
+  }
+  const power = (log) => (2 ** log).toLocaleString("en").replaceAll(",", " ");
+  const turned = (name, max, value, input) => slider(name, { min: 0, max, step: 1, value: Math.log2(value), text: power, input: (log) => { input(2 ** log); show(); } });
+  view.append(
+    el("div", { class: "row", style: "margin-top: 0" }, choices("What the layer does", ["read a text", "write the next word"], 0, (i) => { writes = !!i; show(); })),
+    el("div", { style: "display: flex; flex-wrap: wrap; gap: 0 1.6rem" },
+      turned("Words", 17, n, (to) => { n = to; }), turned("Heads of keys", 5, kv, (to) => { kv = to; }), turned("Texts at once", 8, b, (to) => { b = to; })),
+    chart, el("div", { style: `min-height: ${wide > 420 ? 2.8 : 5.6}em` }, said), list);
+  show();
+  expose(() => ({ n, kv, b, writes, peak, bandwidth, kink, ways: Object.fromEntries(ways.map((way, i) => [way.letter, found()[i]])) }));
+}
+for (const figure of document.querySelectorAll("figure[data-drawing=roofline]")) draw(stage(figure));
+})();
