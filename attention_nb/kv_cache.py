@@ -195,7 +195,7 @@ class RollingCache(KVCache):
     def key_places(self) -> Tensor:
         "Where the words stand whose keys `append` returned last, (n_k,)."
         places = self.seen if self.newest > 1 else self.places[: self.longest]
-        return torch.tensor(places, device=self.keys.device)
+        return torch.tensor(places, dtype=torch.long, device=self.keys.device)
 
     def visible(
         self,

@@ -1042,6 +1042,12 @@ def right_rolling(self, n_q):
                                                       for _ in self.lengths])
 
 
+def right_places(self):
+    start = self.longest - self.newest if self.newest > 1 else self.longest
+    kept = [p for p in range(start) if p < self.n_sinks or p >= start - self.window]
+    return torch.tensor([*kept, *range(start, self.longest)], dtype=torch.long)
+
+
 def lengths_after(self, n):
     own = copy.deepcopy(self)
     own.truncate(n)
@@ -1367,6 +1373,7 @@ CASES = {
     "RollingCache": Case(lambda **a: cache_facts(nb.RollingCache(**a)), args(
         b=sizes, n_kv_heads=sizes, window=sizes, d_head=sizes, n_sinks=st.integers(0, 3), **places), sized_rolling),
     "RollingCache.append": Case(rolled, rolling(words=True), right_roll, "k", fixed=("self",)),
+    "RollingCache.key_places": Case(lambda self: self.key_places.sort().values, rolling(), right_places, fixed=("self",)),
     "RollingCache.visible": Case(nb.RollingCache.visible, rolling(n_q=st.integers(1, 3)).filter(lambda a: a["n_q"] <= a["self"].newest), right_rolling, fixed=("self",)),
     "RollingCache.truncate": Case(lambda self, n: lengths_after(self, n), rolling(n=st.integers(0, 9)).filter(
         lambda a: a["self"].longest <= max(a["n"], a["self"].keys.shape[2])), right_cut, fixed=("self",)),
@@ -1415,11 +1422,11 @@ def test_every_public_function_has_its_properties():
 
 
 def parameters(name: str) -> list[str]:
-    "The arguments of a function, method or class."
+    "The arguments of a function, method, property or class."
     value = nb
     for part in name.split("."):
         value = getattr(value, part)
-    return list(inspect.signature(value).parameters)
+    return list(inspect.signature(getattr(value, "fget", value)).parameters)
 
 
 # Comparing

@@ -180,14 +180,14 @@ def stacked(spec: Any) -> Any:
             **({"datasets": spec["datasets"]} if "datasets" in spec else {})}
 
 
-def larger(spec: Any) -> Any:
+def larger(spec: Any, wider: float) -> Any:
     "The chart for a wide page: larger print, in cells with room for it."
     if isinstance(spec, list):
-        return [larger(part) for part in spec]
+        return [larger(part, wider) for part in spec]
     if not isinstance(spec, dict):
         return spec
-    sizes = {"fontSize": lambda n: max(n, WIDE_PRINT), "step": lambda n: round(WIDER * n)}
-    return {k: sizes[k](v) if k in sizes and isinstance(v, (int, float)) else v if k in ("datasets", "values") else larger(v)
+    sizes = {"fontSize": lambda n: max(n, WIDE_PRINT), "step": lambda n: round(wider * n)}
+    return {k: sizes[k](v) if k in sizes and isinstance(v, (int, float)) else v if k in ("datasets", "values") else larger(v, wider)
             for k, v in spec.items()}
 
 
@@ -205,10 +205,20 @@ def fitted(spec: Record) -> Record:
             "padding": {"left": 5, "top": 5, "bottom": 5, "right": 50 if printed else 5}}
 
 
+def size(vega: Record, side: str) -> float:
+    "How many pixels wide or high the chart is: asked of Vega itself."
+    return float(re.findall(rf'<svg[^>]* {side}="([\d.]+)"', vl_convert.vega_to_svg(vega))[0])
+
+
 def height(vega: Record) -> int:
-    "How many pixels to keep free for the chart: asked of Vega itself, and a little more, since fonts differ."
-    svg = vl_convert.vega_to_svg(vega)
-    return 10 * math.ceil((float(re.findall(r'<svg[^>]* height="([\d.]+)"', svg)[0]) + 5) / 10)
+    "How many pixels to keep free for the chart: a little more than it takes, since fonts differ."
+    return 10 * math.ceil((size(vega, "height") + 5) / 10)
+
+
+def for_wide_page(spec: Record) -> Record:
+    "The chart in Vega, with the larger cells if it fits the column with them."
+    wide = in_vega(larger(spec, WIDER), WIDE_PRINT, names=5)
+    return wide if size(wide, "width") <= COLUMN + 20 else in_vega(larger(spec, 1), WIDE_PRINT, names=5)
 
 
 def controls(spec: Record) -> Iterator[Record]:
@@ -264,7 +274,7 @@ def figure(spec: Record, ident: str) -> str:
     spec = {"description": caption, **{k: v for k, v in spec.items() if k not in ("title", "$schema")}}
     found = "\n".join(tables(spec))
     spec.pop("usermeta", None)
-    wide, tall = in_vega(larger(spec), WIDE_PRINT, names=5), in_vega(stacked(spec), NARROW_PRINT, names=2)
+    wide, tall = for_wide_page(spec), in_vega(stacked(spec), NARROW_PRINT, names=2)
     drawn = for_any_width(wide, tall)
     if fills(spec):
         drawn["signals"] = [{"name": "width", "init": f"containerSize()[0] || {drawn.pop('width')}"}, *drawn.get("signals", [])]

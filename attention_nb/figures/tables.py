@@ -28,5 +28,5 @@ def table(
 
 
 def _line(tag: str, cells: Sequence[Any], more: str = "") -> str:
-    "One row, all its cells of one kind."
-    return "<tr>" + "".join(f"<{tag}{more}>{escape(str(cell))}</{tag}>" for cell in cells) + "</tr>"
+    "One row, all its cells of one kind; an empty one heads nothing."
+    return "<tr>" + "".join(f"<{tag}{more}>{escape(str(c))}</{tag}>" if c != "" else "<td></td>" for c in cells) + "</tr>"
