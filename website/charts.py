@@ -180,14 +180,14 @@ def stacked(spec: Any) -> Any:
             **({"datasets": spec["datasets"]} if "datasets" in spec else {})}
 
 
-def larger(spec: Any, wider: float) -> Any:
+def larger(spec: Any) -> Any:
     "The chart for a wide page: larger print, in cells with room for it."
     if isinstance(spec, list):
-        return [larger(part, wider) for part in spec]
+        return [larger(part) for part in spec]
     if not isinstance(spec, dict):
         return spec
-    sizes = {"fontSize": lambda n: max(n, WIDE_PRINT), "step": lambda n: round(wider * n)}
-    return {k: sizes[k](v) if k in sizes and isinstance(v, (int, float)) else v if k in ("datasets", "values") else larger(v, wider)
+    sizes = {"fontSize": lambda n: max(n, WIDE_PRINT), "step": lambda n: round(WIDER * n)}
+    return {k: sizes[k](v) if k in sizes and isinstance(v, (int, float)) else v if k in ("datasets", "values") else larger(v)
             for k, v in spec.items()}
 
 
@@ -216,9 +216,9 @@ def height(vega: Record) -> int:
 
 
 def for_wide_page(spec: Record) -> Record:
-    "The chart in Vega, with the larger cells if it fits the column with them."
-    wide = in_vega(larger(spec, WIDER), WIDE_PRINT, names=5)
-    return wide if size(wide, "width") <= COLUMN + 20 else in_vega(larger(spec, 1), WIDE_PRINT, names=5)
+    "The chart in Vega, with larger print and cells if it fits the column with them."
+    wide = in_vega(larger(spec), WIDE_PRINT, names=5)
+    return wide if size(wide, "width") <= COLUMN + 20 else in_vega(spec, NARROW_PRINT, names=5)
 
 
 def controls(spec: Record) -> Iterator[Record]:
