@@ -12,9 +12,9 @@
     dim: "dimension", axis: "dimension", token: "word", tokens: "words", encoder: "layer", padding: "padding", pad: "padding",
     mha: "multi-head", multihead: "multi-head", qkv: "queries keys values", context: "mixture", logits: "scores", lse: "log-sum-exp", logsumexp: "log-sum-exp",
     cross: "cross-attention memory", onehot: "one-hot", oov: "unknown", loss: "learns gradient", backprop: "gradient", test: "check", tests: "checks",
-    online: "pieces running largest", verify: "check", terminal: "command", cli: "command terminal", cost: "costs", flops: "costs", complexity: "costs", memory: "memory costs" };
+    online: "pieces running largest", slow: "slower reading writing waits", verify: "check", terminal: "command", cli: "command terminal", cost: "costs", flops: "costs", complexity: "costs", memory: "memory costs" };
   const SILENT = new Set("a an and are as at be been by can do does for from get has have how i if in is it its me my not of on or our should so than that the their then there this to was we what when where which who why will with you your".split(" "));
-  const WORTH = { chapter: 2.5, lookup: 1, name: 1.3, checks: 1, home: 0.8, tools: 0.45 };
+  const WORTH = { chapter: 2.7, lookup: 1, name: 1.3, checks: 1, home: 0.8, tools: 0.45 };
 
   const clean = (text) => text.toLowerCase().replace(/√(\w+)/g, " √d sqrt ").replace(/q k[ᵀt]/g, "qk").replace(/[“”"‘’]/g, "");
   const tokens = (text) => clean(text).split(/[^\p{L}\p{N}_√]+/u).filter(Boolean);
