@@ -70,15 +70,21 @@ def _scores(asked, keys, rows, cols, n_q, n_k, scale, CAUSAL: tl.constexpr):
         seen = seen & (cols[None, :] <= rows[:, None] + (n_k - n_q))  # the last query stands at the last key
     return tl.where(seen, scores, -float("inf"))
 
+# %% ../nbs/17_gpu_kernels.ipynb #block-fn
+@_kernel
+def _block(CAUSAL: tl.constexpr, ROWS: tl.constexpr):
+    "The head of a program, and the first of its queries."
+    place = tl.program_id(0)
+    if CAUSAL:
+        place = tl.num_programs(0) - 1 - place  # the last block has the longest way, so it starts first
+    return tl.program_id(1).to(tl.int64), place * ROWS
+
 # %% ../nbs/17_gpu_kernels.ipynb #forward-fn
 @_kernel
 def _forward_kernel(q, k, v, context, lse, scale, n_q, n_k, d_k, d_v, groups, CAUSAL: tl.constexpr, WIDE: tl.constexpr,
                     WIDE_V: tl.constexpr, LENGTH: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr):
     "One program: a block of queries of one head goes through its tiles."
-    head, place = tl.program_id(1).to(tl.int64), tl.program_id(0)
-    if CAUSAL:
-        place = tl.num_programs(0) - 1 - place  # the last block has the longest way, so it starts first
-    first = place * ROWS
+    head, first = _block(CAUSAL, ROWS)
     rows, wide, wide_v = first + tl.arange(0, ROWS), tl.arange(0, WIDE), tl.arange(0, WIDE_V)
     asked = _load(q, head, rows, n_q, wide, d_k)
     top, total = tl.full((ROWS,), -float("inf"), tl.float32), tl.zeros((ROWS,), tl.float32)
@@ -132,10 +138,7 @@ def _weights(asked, keys, arriving, values, lse, pull, head, rows, cols, n_q, n_
 def _queries_kernel(q, k, v, g, lse, pull, dq, scale, n_q, n_k, d_k, d_v, groups, CAUSAL: tl.constexpr, WIDE: tl.constexpr,
                     WIDE_V: tl.constexpr, LENGTH: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr):
     "One program: the gradient of a block of queries, from the tiles that the forward went through."
-    head, place = tl.program_id(1).to(tl.int64), tl.program_id(0)
-    if CAUSAL:
-        place = tl.num_programs(0) - 1 - place  # the last block has the longest way, so it starts first
-    first = place * ROWS
+    head, first = _block(CAUSAL, ROWS)
     rows, wide, wide_v = first + tl.arange(0, ROWS), tl.arange(0, WIDE), tl.arange(0, WIDE_V)
     asked, arriving = _load(q, head, rows, n_q, wide, d_k), _load(g, head, rows, n_q, wide_v, d_v)
     back = tl.zeros((ROWS, WIDE), tl.float32)

@@ -1042,7 +1042,7 @@ def right_rolling(self, n_q):
                                                       for _ in self.lengths])
 
 
-def right_places(self):
+def right_held_places(self):
     start = self.longest - self.newest if self.newest > 1 else self.longest
     kept = [p for p in range(start) if p < self.n_sinks or p >= start - self.window]
     return torch.tensor([*kept, *range(start, self.longest)], dtype=torch.long)
@@ -1373,7 +1373,7 @@ CASES = {
     "RollingCache": Case(lambda **a: cache_facts(nb.RollingCache(**a)), args(
         b=sizes, n_kv_heads=sizes, window=sizes, d_head=sizes, n_sinks=st.integers(0, 3), **places), sized_rolling),
     "RollingCache.append": Case(rolled, rolling(words=True), right_roll, "k", fixed=("self",)),
-    "RollingCache.key_places": Case(lambda self: self.key_places.sort().values, rolling(), right_places, fixed=("self",)),
+    "RollingCache.key_places": Case(lambda self: self.key_places.sort().values, rolling(), right_held_places, fixed=("self",)),
     "RollingCache.visible": Case(nb.RollingCache.visible, rolling(n_q=st.integers(1, 3)).filter(lambda a: a["n_q"] <= a["self"].newest), right_rolling, fixed=("self",)),
     "RollingCache.truncate": Case(lambda self, n: lengths_after(self, n), rolling(n=st.integers(0, 9)).filter(
         lambda a: a["self"].longest <= max(a["n"], a["self"].keys.shape[2])), right_cut, fixed=("self",)),

@@ -4,6 +4,7 @@ The table stands in the chart's place until the chart is drawn, and then folds u
 without JavaScript, and a person who cannot see the chart has its numbers. A chart with controls holds the numbers of
 all its states, and says itself (`usermeta`) how they are best read: one table for each position of its controls.
 """
+import functools
 import json
 import math
 import re
@@ -205,9 +206,15 @@ def fitted(spec: Record) -> Record:
             "padding": {"left": 5, "top": 5, "bottom": 5, "right": 50 if printed else 5}}
 
 
+@functools.lru_cache(maxsize=2)  # its height is asked for after its width
+def drawn(vega: str) -> str:
+    "The chart as a picture."
+    return vl_convert.vega_to_svg(vega)
+
+
 def size(vega: Record, side: str) -> float:
     "How many pixels wide or high the chart is: asked of Vega itself."
-    return float(re.findall(rf'<svg[^>]* {side}="([\d.]+)"', vl_convert.vega_to_svg(vega))[0])
+    return float(re.findall(rf'<svg[^>]* {side}="([\d.]+)"', drawn(json.dumps(vega)))[0])
 
 
 def height(vega: Record) -> int:
@@ -275,10 +282,10 @@ def figure(spec: Record, ident: str) -> str:
     found = "\n".join(tables(spec))
     spec.pop("usermeta", None)
     wide, tall = for_wide_page(spec), in_vega(stacked(spec), NARROW_PRINT, names=2)
-    drawn = for_any_width(wide, tall)
+    both = for_any_width(wide, tall)
     if fills(spec):
-        drawn["signals"] = [{"name": "width", "init": f"containerSize()[0] || {drawn.pop('width')}"}, *drawn.get("signals", [])]
-    source = json.dumps(drawn, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        both["signals"] = [{"name": "width", "init": f"containerSize()[0] || {both.pop('width')}"}, *both.get("signals", [])]
+    source = json.dumps(both, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     source = source.replace("</", "<\\/")
     room = f"--wide:{height(wide)}px;--narrow:{height(tall)}px"
     kinds = [bind["input"] for bind in controls(spec)]

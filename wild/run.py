@@ -96,11 +96,22 @@ def key(row: Row) -> tuple[str, ...]:
     return tuple(row[name] for name in ("package", "version", "class"))
 
 
+def meant(package: str, path: str, pattern: str) -> bool:
+    "Whether a subject is asked for."
+    return fnmatch(f"{package}:{path}", f"*{pattern}*")
+
+
+def forget(log: Path, pattern: str) -> None:
+    "Drop the rows that are asked for, and no others."
+    rows = [row for row in kept(log).values() if not meant(row["package"], row["class"], pattern)]
+    log.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+
+
 def tried(package: Package, pattern: str, cache: Path, digest: str) -> list[Row]:
     "The rows of one package: those that are kept, and the rest, each kept at once."
     log, about = cache / "rows.jsonl", {"package": package.name, "version": package.version, "checks": digest}
     have, folders = kept(log), installed(package, cache)
-    paths = [path for path in listed(package, folders) if fnmatch(f"{package.name}:{path}", f"*{pattern}*")]
+    paths = [path for path in listed(package, folders) if meant(package.name, path, pattern)]
     left = [path for path in paths if key({**about, "class": path}) not in have]
     for row in judged(package, folders, left):
         row = {**about, **row}
@@ -162,7 +173,7 @@ def main(argv: list[str] | None = None) -> None:
     asked = parser.parse_args(argv)
     asked.cache.mkdir(parents=True, exist_ok=True)
     if asked.fresh:
-        (asked.cache / "rows.jsonl").unlink(missing_ok=True)
+        forget(asked.cache / "rows.jsonl", asked.only)
     digest = checks_digest()
     chosen = [p for p in packages(asked.packages) if ":" not in asked.only or fnmatch(f"{p.name}:", f"*{asked.only.partition(':')[0]}:")]
     with ThreadPoolExecutor(asked.jobs) as pool:

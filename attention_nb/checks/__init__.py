@@ -170,7 +170,7 @@ def check_attention(
     named = any("mask" in name or "bias" in name for name in parameters_of(fn) or {})
     fourth = isinstance(mask, str) and not named  # the mask, whatever it is called
     _callable("fn", fn, "a function of q, k, v and mask" if fourth else "a function of q, k and v", 3 + fourth, more=0)
-    _options(causal, mask, scale)
+    _options(causal, mask)
     causal = causal or window is not None
     sight = _sight(causal, window, sinks, documents)
     contract = declared(scale=scale, **choices)

@@ -21,7 +21,7 @@ import torch.nn as nn
 
 import attention_nb
 from . import check_attention, check_masked_softmax, check_self_attention, check_softmax
-from .contract import contract_options
+from .contract import choices_of, contract_options
 from .conventions import CAUSAL, HEADS, KV_HEADS, LENGTHS, WIDTHS, is_share
 from .formats import FORMATS, Finding, written_at
 from .reports import CheckFailed, NeedsMore, Report, first_line, name_of, parameters_of
@@ -200,15 +200,10 @@ def _check(args: argparse.Namespace) -> Report:
     if kind == "attention":
         return check_attention(
             thing, args.causal, args.mask, window=args.window, sinks=args.sinks, documents=args.documents,
-            strict=args.strict, **_choices(args))
-    if _choices(args):
-        raise _Unusable(f"--{next(iter(_choices(args))).replace('_', '-')} is for attention; {name_of(thing)} is a {kind}")
+            strict=args.strict, **choices_of(args))
+    if choices_of(args):
+        raise _Unusable(f"--{next(iter(choices_of(args))).replace('_', '-')} is for attention; {name_of(thing)} is a {kind}")
     return {"softmax": check_softmax, "masked-softmax": check_masked_softmax}[kind](thing)
-
-
-def _choices(args: argparse.Namespace) -> dict[str, Any]:
-    "What was declared, by name."
-    return {name: value for name in contract_options() if (value := getattr(args, name)) is not None}
 
 
 def _check_layer(layer: Any, args: argparse.Namespace) -> Report:
@@ -218,7 +213,7 @@ def _check_layer(layer: Any, args: argparse.Namespace) -> Report:
     try:
         return check_self_attention(
             layer, args.d_model, args.causal, args.n_heads, args.positions or None, _load(args.call) if args.call else None,
-            args.strict, args.window, args.n_kv_heads, **_choices(args))
+            args.strict, args.window, args.n_kv_heads, **choices_of(args))
     except CheckFailed as e:
         if not {"shape.call", "shape.arguments"} & set(e.report.codes):
             raise

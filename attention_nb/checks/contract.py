@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -19,7 +19,7 @@ from .stages import tolerating
 from ..tools.guards import expect_scale, expect_sizes
 
 # %% auto #0
-__all__ = ['dtype_of', 'Contract', 'declared', 'contract_options', 'contract_of']
+__all__ = ['dtype_of', 'Contract', 'declared', 'contract_options', 'choices_of']
 
 # %% ../../nbs/checks/contract.ipynb #guards
 Expect = Callable[[str, Any], None]  # name and value; raises TypeError or ValueError
@@ -184,11 +184,9 @@ class Contract:
         t = t.cpu() if t.device.type != "cpu" else t
         return t.float() if self.dtype and t.dtype == self.as_dtype else t
 
-    @contextmanager
-    def in_force(self) -> Iterator[None]:
-        "Numbers count as equal inside if they are as near as was declared."
-        with tolerating(self.apart):
-            yield
+    def in_force(self) -> AbstractContextManager[None]:
+        "Let numbers inside count as equal if they are as near as was declared."
+        return tolerating(self.apart)
 
 # %% ../../nbs/checks/contract.ipynb #declared
 def declared(
@@ -206,9 +204,8 @@ def contract_options() -> dict[str, dict[str, Any]]:  # name → what argparse i
     return {row.name: {"help": row.metadata["says"], "default": None, **row.metadata["option"]} for row in fields(Contract)}
 
 
-def contract_of(
+def choices_of(
     said: Any,  # with an attribute for each choice; None: not said
-) -> Contract:  # TypeError or ValueError for what no contract holds
-    "Make a contract of what a command says."
-    found = {row.name: value for row in fields(Contract) if (value := getattr(said, row.name, None)) is not None}
-    return declared(**found)
+) -> dict[str, Any]:  # name → value, as `declared` takes them
+    "List what was said to a command."
+    return {name: value for name in contract_options() if (value := getattr(said, name, None)) is not None}

@@ -224,11 +224,16 @@ def turned(
     return torch.cat([torch.cat(pair, -1) if halves else torch.stack(pair, -1).flatten(-2), x[..., size:]], -1)
 
 
+def _by_table(x: Tensor, partner: Tensor, table: Tensor) -> Tensor:
+    "Rows turned by a table of angles, as long as what turns: cosines for the row, sines for its partner."
+    size = table.shape[-1]
+    return torch.cat([x[..., :size] * table.cos() + partner[..., :size] * table.sin(), x[..., size:]], -1)
+
+
 def _torn(x: Tensor, angles: Tensor, halves: bool) -> Tensor:
     "Turned by a table of angles that suits the other kind of pairs."
-    size, quarter = 2 * angles.shape[-1], turned(x, torch.full_like(angles, torch.pi / 2), halves)
-    table = angles.repeat_interleave(2, -1) if halves else torch.cat([angles, angles], -1)
-    return torch.cat([x[..., :size] * table.cos() + quarter[..., :size] * table.sin(), x[..., size:]], -1)
+    quarter = turned(x, torch.full_like(angles, torch.pi / 2), halves)
+    return _by_table(x, quarter, angles.repeat_interleave(2, -1) if halves else torch.cat([angles, angles], -1))
 
 
 def mirrored(
@@ -240,8 +245,7 @@ def mirrored(
     size, swapped = 2 * angles.shape[-1], turned(x, torch.full_like(angles, torch.pi / 2), halves)
     first = torch.arange(size) < size // 2 if halves else torch.arange(size) % 2 == 0
     partner = torch.where(first, -swapped[..., :size], swapped[..., :size])
-    table = torch.cat([angles, angles], -1) if halves else angles.repeat_interleave(2, -1)
-    return torch.cat([x[..., :size] * table.cos() + partner * table.sin(), x[..., size:]], -1)
+    return _by_table(x, partner, torch.cat([angles, angles], -1) if halves else angles.repeat_interleave(2, -1))
 
 
 _Turn = Callable[[Tensor, Tensor, Tensor, Tensor, bool], _Heads]
