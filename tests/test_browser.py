@@ -11,11 +11,11 @@ from playwright.sync_api import Page
 
 FORMS = {1280: WIDE, 390: NARROW}  # width of the window, font
 # One page of each kind, read in all forms. The others are read wide and light, and then narrowed: does something stick out?
-# Pages of source code are all made alike, by Sphinx alone, so one is enough.
 KINDS = ["index.html", "02_softmax.html", "05_multi_head_attention.html", "checks/about/proof.html", "lookup/notation.html",
-         "lookup/glossary.html", "CONTRIBUTING.html", "genindex.html", "search.html", "404.html",
-         "_modules/attention_nb/softmax.html"]
-VISITS = [*((path, 1280) for path in PAGES if path in KINDS or not path.startswith("_modules/")), *product(KINDS, [390])]
+         "lookup/glossary.html", "CONTRIBUTING.html", "genindex.html", "search.html", "404.html"]
+# Rooms of the checks and figures are for few and made as the others are: they are looked at quickly.
+ROOMS = [path for path in PAGES if re.match(r"checks/(?!index|command_line|bugs/|about/)|figures/|tools/", path)]
+VISITS = [*((path, 1280) for path in PAGES if path not in ROOMS), *product(KINDS, [390])]
 FIGURES = [path for path in PAGES if 'class="chart"' in (DOCS / path).read_text(encoding="utf-8")]
 LIBRARY = "vega.min.js"
 NOT_THE_PAGE = (LIBRARY, "search/sections.js")  # and the words of the whole book, of `search.html` alone
@@ -86,16 +86,31 @@ def too_wide(page: Page, *widths: int) -> list[str]:
     return found
 
 
+def elsewhere(visited: Visit, site: str) -> list[str]:
+    "What was asked of another host."
+    return [f"not of this site: {r.url}" for r in visited.requests if not r.url.startswith((site, "data:"))]
+
+
+def not_drawn(page: Page) -> list[str]:
+    "The charts that are not there once one has gone past them."
+    return [f"not drawn, or without a description: {figure}" for figure in page.evaluate(BAD_FIGURES)]
+
+
+@pytest.mark.parametrize("path", ROOMS)
+def test_room(visit, site, path):
+    "Nothing fails, sticks out or comes from elsewhere."
+    visited = visit(path).see_all()
+    fail_if(elsewhere(visited, site) + not_drawn(visited.page) + too_wide(visited.page, *FORMS) + visited.said, f"{path}:")
+
+
 @pytest.mark.parametrize("path, width", VISITS)
 def test_page(visit, site, path, width):
     "Read to its end: nothing fails, moves, sticks out, comes from elsewhere or shuts anyone out."
     visited = visit(path, width, font=FORMS[width], slowly=True).see_all()
-    page, found = visited.page, []
-    found += [f"not of this site: {r.url}" for r in visited.requests if not r.url.startswith((site, "data:"))]
+    page, found = visited.page, elsewhere(visited, site)
     found += [f"{n} bytes {what}; at most {MOST[what]}" for what, n in weights(visited).items() if n > MOST[what]]
     found += [f"layout shift {shift:.3f}" for shift in [sum(page.evaluate(SHIFTS))] if shift >= MOST_SHIFT]
-    found += [f"not drawn, or without a description: {figure}" for figure in page.evaluate(BAD_FIGURES)]
-    found += too_wide(page, *FORMS, width)
+    found += not_drawn(page) + too_wide(page, *FORMS, width)
     page.evaluate(Axe().axe_script)
     page.evaluate(ONE_OF_EACH, CODE)
     found += violations(page, RULES)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from conftest import CHAPTERS, NBS, NOT_SOURCE, PACKAGE, ROOT, differences, fail_if, place, python, sh, tree
+from conftest import CHAPTERS, NBS, NOT_SOURCE, ROOT, differences, fail_if, place, python, sh, tree
 
 sys.path.insert(0, str(ROOT / "website"))
 import kept
@@ -34,14 +34,12 @@ def first_entry(page: str, mark: str) -> str:
 
 
 def say_more(book: Path, chapter: Path) -> None:
-    "Let the chapter use a new word, a term and a source, and its module hold one more comment."
+    "Let the chapter use a new word, a term and a source."
     source = first_entry("references", "### ")
     nb = nbformat.read(chapter, as_version=4)
     cell = next(c for c in nb.cells if c.cell_type == "markdown" and not c.source.startswith("#"))
     cell.source += f"\n\nXylophone; {first_entry('glossary', '## ')}; [this](lookup/references.ipynb#{source.replace(' ', '-')})."
     nbformat.write(nb, book / chapter.relative_to(ROOT))
-    with open(book / f"{PACKAGE.name}/{chapter.stem[3:]}.py", "a", encoding="utf-8") as module:
-        module.write("# Xylophone\n")
 
 
 def test_site_and_readme_come_from_the_notebooks(tmp_path):
@@ -55,9 +53,8 @@ def test_site_and_readme_come_from_the_notebooks(tmp_path):
     python("website/build.py", cwd=book)
     pages = {path.relative_to(book / "docs").as_posix() for path in (book / "docs").rglob("*.html")
              if "ylophone" in path.read_text(encoding="utf-8")}
-    assert pages == {f"{place(chapter)}.html", f"_modules/{PACKAGE.name}/{chapter.stem[3:]}.html"}
-    for path in (chapter, PACKAGE / f"{chapter.stem[3:]}.py"):
-        shutil.copy(path, book / path.relative_to(ROOT))
+    assert pages == {f"{place(chapter)}.html"}
+    shutil.copy(chapter, book / chapter.relative_to(ROOT))
     python("website/build.py", cwd=book)
     committed, built = (tree(root / "docs") | {"../README.md": (root / "README.md").read_bytes()} for root in (ROOT, book))
     fail_if(differences(committed, built), STALE)

@@ -9,7 +9,7 @@ from collections import Counter
 import outputs
 import pytest
 import torch
-from conftest import NBS, NOTEBOOKS, ROOT, differences, each_notebook, fail_if, sh, tree
+from conftest import CHAPTERS, NBS, NOTEBOOKS, ROOT, differences, fail_if, place, sh, tree
 
 BIN = os.path.dirname(sys.executable)
 
@@ -18,7 +18,10 @@ BIN = os.path.dirname(sys.executable)
 SMALLEST = {"ATEN_CPU_CAPABILITY": "default", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2", "ONEDNN_MAX_CPU_ISA": "SSE41"}
 OWN = torch.backends.cpu.get_cpu_capability().lower()
 UNITS = ({"default": SMALLEST} if OWN in ("avx2", "avx512") else {}) | {OWN: {}}  # of other kinds of processors none is smaller
-each_unit = pytest.mark.parametrize("unit", UNITS)
+# The chapters print and draw numbers, so they are run on both. The others are run on the smallest alone: what their cells
+# hold on this machine's own, `test_mutants.py` and the exercises of the chapters show.
+RUNS = [(path, unit) for path in NOTEBOOKS for unit in UNITS if path in CHAPTERS or unit == next(iter(UNITS))]
+each_run = pytest.mark.parametrize("notebook, unit", RUNS, ids=[f"{place(path)}-{unit}" for path, unit in RUNS])
 
 
 def with_stubs(attempt):
@@ -43,8 +46,7 @@ def assert_refused_in_words(stub):
     assert len(bugs) == 1 and bugs[0].startswith("it returns nothing: is a return missing"), f"{stub.id}: {said[0]}"
 
 
-@each_unit
-@each_notebook
+@each_run
 def test_cells_pass_and_saved_outputs_are_fresh(notebook, unit, monkeypatch):
     "The asserts in the cells, in a fresh kernel; and what they print is what is saved, however the machine rounds."
     if why := outputs.passed_over(notebook):

@@ -16,6 +16,7 @@ from sphinx.util import logging
 from sphinx.writers.html5 import HTML5Translator
 
 from notebooks import settings
+from source import linkcode_resolve  # noqa: F401 (sphinx.ext.linkcode calls it)
 
 logger = logging.getLogger("book")
 book = settings(SITE.parent)
@@ -30,7 +31,7 @@ language = "en"
 # `build.py --epub` sets the tag: one file for readers of books, or a site.
 one_file = "epub" in tags  # noqa: F821 (Sphinx gives it)
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinxcontrib.katex", "reference", "glossary"]
-extensions += ["epub"] if one_file else ["sphinx.ext.viewcode", "sphinx_copybutton", "source", "head", "codes", "symbols", "sections", "lean", "kept"]
+extensions += ["epub"] if one_file else ["sphinx.ext.linkcode", "sphinx_copybutton", "source", "head", "codes", "symbols", "sections", "lean", "kept"]
 templates_path = [] if one_file else ["templates"]
 smartquotes = False  # the text says what it means, also in `--option`
 

@@ -109,6 +109,6 @@ def not_found(app: Sphinx) -> list[tuple[str, dict[str, Any], str]]:
 def setup(app: Sphinx) -> dict[str, bool]:
     "Called by Sphinx."
     app.connect("html-collect-pages", not_found)
-    app.connect("html-page-context", add_tags, priority=600)  # after source.py
+    app.connect("html-page-context", add_tags, priority=600)
     app.connect("build-finished", finish)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

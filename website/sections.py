@@ -37,9 +37,8 @@ def prose(node: nodes.Node) -> Iterator[str]:
                 yield " "
 
 
-def sections(app: Sphinx, page: str) -> Iterator[Record]:
+def sections(app: Sphinx, page: str, doctree: nodes.document) -> Iterator[Record]:
     "The sections of a page; the first has the page's own address."
-    doctree = app.env.get_doctree(page)
     about = app.env.titles[page].astext()
     for i, section in enumerate(doctree.findall(nodes.section)):
         title = next(section.findall(nodes.title)).astext()
@@ -48,9 +47,9 @@ def sections(app: Sphinx, page: str) -> Iterator[Record]:
                "kind": "tools" if title in LAST else kind(page), "text": " ".join("".join(prose(section)).split())}
 
 
-def names(app: Sphinx, page: str) -> Iterator[Record]:
+def names(app: Sphinx, page: str, doctree: nodes.document) -> Iterator[Record]:
     "The functions, classes and methods that a page describes, with the sentence that says what each is for."
-    for desc in app.env.get_doctree(page).findall(addnodes.desc):
+    for desc in doctree.findall(addnodes.desc):
         signature, about = desc.children
         if signature["ids"] and desc["objtype"] in ("function", "class", "method"):
             yield {"url": f"{app.builder.get_target_uri(page)}#{signature['ids'][0]}", "title": signature["fullname"].rpartition(".")[2],
@@ -58,11 +57,17 @@ def names(app: Sphinx, page: str) -> Iterator[Record]:
                    "text": " ".join(first.astext() for first in about.children[:1] if isinstance(first, nodes.paragraph))}
 
 
+def records(app: Sphinx, page: str) -> list[Record]:
+    "All that can be found on a page."
+    doctree = app.env.get_doctree(page)
+    return [record for read in (sections, names) for record in read(app, page, doctree)]
+
+
 def write(app: Sphinx, failed: Exception | None) -> None:
     "The records, as a script: a page from a disk may load one."
     if failed:
         return
-    found = [record for page in sorted(app.env.found_docs) for read in (sections, names) for record in read(app, page)]
+    found = [record for page in sorted(app.env.found_docs) for record in records(app, page)]
     lines = ",\n".join(json.dumps({"id": i} | record, ensure_ascii=False) for i, record in enumerate(found))
     path = Path(app.outdir) / "_static/search/sections.js"
     path.parent.mkdir(parents=True, exist_ok=True)

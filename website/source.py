@@ -1,61 +1,45 @@
-"""A Sphinx extension: what surrounds the pages of source code that `sphinx.ext.viewcode` writes.
+"""A Sphinx extension: from the description of a name to the cell of the same page that defines it.
 
-Viewcode gives each described name a link to its source, and each definition a link back. Here the pages get a heading
-and a description like the others, and a link to the chapter that explains the code.
+`sphinx.ext.linkcode` makes the links; here is where they lead. nbdev writes above each part of a module from which cell it is.
 """
 import re
-from html import escape
-from typing import Any
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 
 from docutils import nodes
 from sphinx.application import Sphinx
 
-INDEX = "_modules/index"
-BACK = re.compile(r'(<a class="viewcode-back" href="[^"#]*#([^"]*))">\[docs\]</a>\n')
+CELL = re.compile(r"^# %% \S+ #(\S+)\n", re.M)
+DEFINED = re.compile(r"^(?:class|def) (\w+)", re.M)
 
 
-def title(app: Sphinx, docname: str) -> str:
-    "The title of a page, as text."
-    return app.env.titles[docname].astext()
+def anchor(cell: str) -> str:
+    "The place of a cell's code on its page."
+    return f"code-{cell}"
 
 
-def link(app: Sphinx, page: str, to: str, text: str) -> str:
-    "A link from one page to another."
-    return f'<a href="{app.builder.get_relative_uri(page, to)}">{escape(text)}</a>'
+@cache
+def cells(module: str) -> dict[str, str]:
+    "The functions and classes of a module, each with its cell."
+    _, *parts = CELL.split(Path(find_spec(module).origin).read_text(encoding="utf-8"))
+    return {name: cell for cell, code in zip(parts[::2], parts[1::2]) for name in DEFINED.findall(code)}
 
 
-def index(app: Sphinx) -> dict[str, str]:
-    "The list of the source pages, in the order of the book."
-    shown = getattr(app.env, "_viewcode_modules", {})  # a module of tables alone has no page of source
-    modules = sorted(((name, m) for name, m in app.env.domains["py"].modules.items() if shown.get(name)),
-                     key=lambda item: item[1].docname)
-    lines = [f"<li>{link(app, INDEX, '_modules/' + name.replace('.', '/'), name)}: {escape(title(app, m.docname))}</li>"
-             for name, m in modules]
-    return {"title": "Source", "about": "The source of every module of the package.",
-            "body": "<h1>Source</h1>\n<p>The package, module by module, as it is installed.</p>\n"
-                    f"<ul>\n{chr(10).join(lines)}\n</ul>"}
+def linkcode_resolve(domain: str, info: dict[str, str]) -> str | None:
+    "The link to the source of a name; a method's is that of its class."
+    cell = cells(info["module"]).get(info["fullname"].partition(".")[0])
+    return cell and f"#{anchor(cell)}"
 
 
-def module(app: Sphinx, page: str, body: str) -> dict[str, str]:
-    "The source of one module."
-    name = page.removeprefix("_modules/").replace("/", ".")
-    chapter = app.env.domains["py"].modules[name].docname
-    start, code, end = re.split(r"(?<=<pre>)|(?=</pre>)", body.partition("</h1>")[2])
-    code = BACK.sub(r'\1" aria-label="docs of \2">docs</a>', code)
-    code = code.replace("<div class=", "<span class=").replace("</div>", "</span>")  # a <pre> may hold no <div>
-    return {"title": f"Source of {name}", "about": f"The source of {name}, from the chapter {title(app, chapter)}.",
-            "body": f"<h1>Source of {escape(name).replace('.', '.<wbr>')}</h1>\n"
-                    f"<p>What the chapter {link(app, page, chapter, title(app, chapter))} exports, as it is installed. "
-                    f"{link(app, page, INDEX, 'All modules')}</p>\n{start}{code}{end}"}
-
-
-def surround(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: nodes.document) -> None:
-    "Give a page of viewcode's its heading, description and links."
-    if pagename.startswith("_modules/"):
-        context.update(index(app) if pagename == INDEX else module(app, pagename, context["body"]))
+def mark(app: Sphinx, doctree: nodes.document) -> None:
+    "Give the code of each exported cell its anchor: inside a fold, which browsers then open."
+    for cell in doctree.findall(nodes.container):
+        if exported := cell.get("cell_metadata", {}).get("exported"):
+            cell[0]["ids"].append(anchor(exported))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     "Called by Sphinx."
-    app.connect("html-page-context", surround)
+    app.connect("doctree-read", mark)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -267,10 +267,11 @@ def alike(
     several = several[None] if several.ndim == seen.ndim else several
     if several.shape[1:] != seen.shape or not seen.numel():
         return []
-    want, flat, first = seen.flatten(), several.flatten(1), float(seen.flatten()[0])
-    if math.isnan(first) and seen.isnan().all():
+    want, flat = seen.flatten(), several.flatten(1)
+    last = float(want[-1])  # what the last word sees: the first sees only itself where the future is hidden, whatever the bug
+    if math.isnan(last) and seen.isnan().all():
         return []  # NaN everywhere is nobody's fingerprint
-    near = [i for i, x in enumerate(flat[:, 0].tolist()) if _near(x, first, slack() * atol)]  # one number tells most apart
+    near = [i for i, x in enumerate(flat[:, -1].tolist()) if _near(x, last, slack() * atol)]  # one number tells most apart
     return [i for i in near if torch.allclose(flat[i].to(want), want, rtol=1e-3 * slack(), atol=slack() * atol, equal_nan=True)]
 
 
