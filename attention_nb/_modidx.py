@@ -1068,6 +1068,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                    'attention_nb/checks/projections.py'),
                                                  'attention_nb.checks.projections._over_rows': ( 'checks/projections.html#_over_rows',
                                                                                                  'attention_nb/checks/projections.py'),
+                                                 'attention_nb.checks.projections._own_bias': ( 'checks/projections.html#_own_bias',
+                                                                                                'attention_nb/checks/projections.py'),
                                                  'attention_nb.checks.projections._own_stages': ( 'checks/projections.html#_own_stages',
                                                                                                   'attention_nb/checks/projections.py'),
                                                  'attention_nb.checks.projections._plain': ( 'checks/projections.html#_plain',

@@ -1417,6 +1417,7 @@ class CappedScores(nn.Module):
 
 
 @right("self_attention", build=lambda c: c(24, 3), d_model=24, positions=True)
+@right("self_attention", "RelativeBias, declared", build=lambda c: c(24, 3), d_model=24, positions=True, scale=1.0, strict=True)
 class RelativeBias(nn.Module):
     "A learned bias for every distance, and no scale, as in T5."
     def __init__(self, d_model, n_heads):
@@ -2166,7 +2167,8 @@ class Published(nn.Module):
         angles = angles if self.half else torch.cat([angles, angles], dim=-1)
         future = torch.ones(n, n, dtype=torch.bool, device=x.device).triu(1)
         mask = torch.zeros(1, 1, n, n, dtype=x.dtype, device=x.device).masked_fill(future, float("-inf"))
-        return self.self_attn(x, (angles.cos().to(x.dtype), angles.sin().to(x.dtype)), mask)[0]
+        turns = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+        return self.self_attn(x, position_embeddings=turns, attention_mask=mask)[0]
 
 
 def _published(name, d_turned=8, **settings):
@@ -2196,6 +2198,25 @@ for _name, _settings in {
 right("self_attention", "transformers: DeepseekV3", d_model=24, n_heads=3, causal=True, positions=True,
       build=_published("DeepseekV3", 4, num_attention_heads=3, num_key_value_heads=3, kv_lora_rank=10, q_lora_rank=9,
                        qk_rope_head_dim=4, v_head_dim=8, qk_nope_head_dim=8))(Published)
+right("self_attention", "transformers: GPTNeoX", d_model=24, n_heads=3, causal=True, positions=True, strict=True,
+      build=_published("GPTNeoX", 2, num_attention_heads=3))(Published)  # it turns a quarter of each head
+
+
+def _t5(has_table):
+    "Build the first layer of a small T5, which has the table of biases, or one of those behind it."
+    def build(_):
+        config = library("transformers").T5Config(d_model=24, d_kv=8, num_heads=3, attn_implementation="eager")
+        layer = import_module("transformers.models.t5.modeling_t5").T5Attention(config, has_relative_attention_bias=has_table)
+        for p in layer.parameters():
+            nn.init.normal_(p, std=0.3)
+        return layer
+    return build
+
+
+right("self_attention", "transformers: T5", build=_t5(True), d_model=24, n_heads=3, scale=1.0, positions=True, strict=True)(_Layers)
+right("self_attention", "transformers: T5, nothing said", build=_t5(True), d_model=24)(_Layers)
+right("self_attention", "transformers: T5, without the table", build=_t5(False), d_model=24, scale=1.0, strict=True)(_Layers)
+right("multi_head", "transformers: T5, several heads", build=_t5(True), d_model=24, n_heads=3, scale=1.0, strict=True)(_Layers)
 right("multi_head", "x-transformers: Attention", build=_x_attention(), d_model=24, n_heads=3)(_Layers)
 right("self_attention", "x-transformers: Attention, causal", build=_x_attention(causal=True), d_model=24, n_heads=3, causal=True)(_Layers)
 right("self_attention", "x-transformers: Attention, flash", build=_x_attention(causal=True, flash=True), d_model=24, causal=True)(_Layers)

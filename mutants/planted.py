@@ -574,6 +574,13 @@ bug(LB, "softmax over the queries", (LSDPA, "((q @ k.mT * q.shape[-1] ** -0.5 + 
 bug(LB, "masked after softmax", (LSDPA, "((q @ k.mT * q.shape[-1] ** -0.5 - 0.1 * distance.abs()).softmax(-1).tril() @ v)"), "mask.after_softmax")
 bug("RelativeBias", "softmax over the queries", ("softmax(-1)", "softmax(-2)"), "softmax.over_queries")
 bug("RelativeBias", "merged without transpose", ("@ v).transpose(1, 2).flatten(2)", "@ v).reshape(x.shape)"), "merge.viewed")
+RBD = "RelativeBias, declared"
+bug(RBD, "scaled, though none was said", ("q @ k.mT + bias", "q @ k.mT * q.shape[-1] ** -0.5 + bias"), "scale.usual")
+bug(RBD, "the bias is subtracted", ("q @ k.mT + bias", "q @ k.mT - bias"), "bias.subtracted")
+bug(RBD, "the bias is multiplied", ("q @ k.mT + bias", "q @ k.mT * bias"), "bias.multiplied")
+bug(RBD, "the bias comes after the softmax", ("(q @ k.mT + bias).softmax(-1)", "((q @ k.mT).softmax(-1) + bias)"), "bias.after_softmax")
+bug(RBD, "the bias is computed, and not added", ("q @ k.mT + bias", "q @ k.mT + 0 * bias"), "bias.ignored")
+bug(RBD, "softmax over the queries", ("softmax(-1)", "softmax(-2)"), "softmax.over_queries")
 
 # More bugs of layers ----------------------------------------------------------------------------------------------
 

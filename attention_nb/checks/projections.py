@@ -25,6 +25,7 @@ from .bugs.grouped_heads import AFTER_SCORE, AFTER_SPLIT, GROUPS, capping, normi
 from attention_nb.checks.bugs.layers import (
     FUSED, LAYER, MERGES, NEVER, ORDERS, REPEATED, SHARES, SPLITS, fused_orders, merging, splitting, turning, untransposed,
 )
+from .bugs.masks import BIAS
 from .bugs.self_attention import SCALE
 from .bugs.softmax import weighing
 from .contract import Contract
@@ -208,7 +209,7 @@ def trace_layer(
     unfired = {n: leaves[n] for n in named.get("out", []) if n in leaves and n not in ins}
     matrices = {n: _plain(p) for n, (role, p) in bare.items() if role == "out"}
     return Trace(x, out, ways[0][1], context, unfired, matrices, _bias(layer, "out"), projected, calls, named,
-                 _strangers(layer, {*names, *bare}, read), ways[1:], _tables(layer), _own_stages(layer, contract), contract)
+                 _strangers(layer, {*names, *bare}, read), ways[1:], _tables(layer), _own_stages(layer, contract) | _own_bias(layer, x, call), contract)
 
 
 _Kept = dict[str, list[Any]]  # what went into each module that was called, or came out, at each call
@@ -348,6 +349,16 @@ def _own_stages(layer: nn.Module, contract: Contract) -> _Own:
     if len(sinks) == 1:
         own["weigh"] = sinking(sinks[0])
     return own
+
+
+def _own_bias(layer: nn.Module, x: Tensor, call: _Call) -> _Own:
+    "What a table of the layer's own adds to the scores, if it was read once for every query and key."
+    tables = {name: m for name, m in layer.named_modules() if isinstance(m, nn.Embedding) and "bias" in name}
+    read = [t for found in _watch(tables, lambda: call(layer, x))[2].values() for t in found] if tables else []
+    if len(read) != 1 or read[0].shape[:-1] != (x.shape[1], x.shape[1]):
+        return {}
+    bias = read[0].movedim(-1, 0)  # (h, n, n)
+    return {"route, its own": (lambda w: w._replace(bias=w.bias + bias), BIAS)}
 
 
 def _over_rows(norm: nn.Module, contract: Contract) -> Callable[[Tensor], Tensor]:
