@@ -131,21 +131,27 @@ def test_data_of_dim():
 def test_data_of_width():
     rng, data = torch.Generator().manual_seed(11), sets("width")
     q, k = torch.randn(512, 1, 1024, generator=rng), torch.randn(512, 8, 1024, generator=rng)
+    upstream, first = torch.randn(512, 1, 8, generator=rng)[:, 0].double(), None
     lines = [[cell.text for cell in line.find_all("td")] for line in element("width").table.tbody.find_all("tr")]
-    spread = {(kind, int(d)): float(s) for kind, d, s, _ in lines}
+    spread = {(kind, int(d)): float(s) for kind, d, s, *_ in lines}
     for step, d in enumerate(2**i for i in range(11)):
         plain = (q[..., :d].double() * k[..., :d].double()).sum(-1)
         says = [f"d_k = {d}"]
         for kind, scores in {"q · k": plain, "q · k / √d_k": plain / math.sqrt(d)}.items():
             mine = {name: [r for r in data[name] if (r["kind"], r["step"]) == (kind, step)] for name in data if name != "notes"}
-            ranked = torch.softmax(scores, -1).sort(descending=True).values.mean(0)
+            weights = torch.softmax(scores, -1)
+            ranked = weights.sort(descending=True).values.mean(0)
+            arrived = weights * (upstream - (weights * upstream).sum(-1, keepdim=True))  # through a softmax, by hand
+            left = arrived.norm(dim=-1).mean()
+            first = left if first is None else first
             assert [w["rank"] for w in mine["weights"]] == [*range(1, 9)] and {w["width"] for w in mine["weights"]} == {d}
             assert_close(column(mine["weights"], "weight", 8), ranked, **EXACT)
             counted = [((scores >= b["start"]) & (scores < b["end"])).double().mean() for b in mine["scores"]]
             assert_close(column(mine["scores"], "share", -1), torch.stack(counted), atol=5e-4, rtol=0)  # at an edge one may round
             assert abs(sum(b["share"] for b in mine["scores"]) - (scores.abs() <= 100).double().mean()) < 5e-3
             assert spread[kind, d] == pytest.approx(scores.std().item(), abs=6e-3)
-            says.append(f"{kind}: spread {scores.std():.1f}, best key {ranked[0]:.2f}")
+            says.append(f"{kind}: spread {scores.std():.1f}, best key {ranked[0]:.2f}, gradient {left / first:.2f}")
+            assert_close(column([r for r in data["spread"] if (r["kind"], r["step"]) == (kind, step)], "gradient", 1), (left / first)[None], atol=6e-3, rtol=0)
         shown = notes("width")[step]
         assert re.sub(r"\d\.\d+|\d+\.\d+", "", "\n".join(shown)) == re.sub(r"\d\.\d+|\d+\.\d+", "", "\n".join(says))
         assert all(abs(a - b) < 0.011 or a == pytest.approx(b, abs=0.11) and b > 1 for a, b in zip(numbers(shown), numbers(says), strict=True))
@@ -274,7 +280,7 @@ def expected(name: str, at: tuple[int, ...]) -> list[str]:
         weights = [w for w in data["weights"] if w["step"] == at[0]]
         return [minus(s["score"]) for s in data["scores"]] + [minus(w["weight"]) for w in weights]
     if name == "width":
-        return []
+        return [minus(r["gradient"]) for r in data["spread"] if r["step"] == at[0]]
     if name == "steps":
         sentence = list(dict.fromkeys(n["sentence"] for n in data["notes"]))[at[0]]
         mine = [s for s in data["steps"] if s["sentence"] == sentence]
@@ -314,13 +320,16 @@ def assert_shows(figure: Locator, name: str, at: tuple[int, ...]) -> None:
 
 
 def assert_bars(figure: Locator, step: int) -> None:
-    "The picture of the widths is all bars; their heights are the numbers."
-    data, groups = sets("width"), figure.locator(".mark-rect.role-mark").all()
-    for kind, histogram, bars in zip(("q · k", "q · k / √d_k"), groups[:2], groups[2:]):
-        mine = lambda name: [r for r in data[name] if (r["kind"], r["step"]) == (kind, step)]
-        assert histogram.locator("path").count() == len(mine("scores"))
-        heights = bars.locator("path").evaluate_all("bars => bars.map(bar => bar.getBBox().height / 110)")
-        assert heights == pytest.approx([w["weight"] for w in mine("weights")], abs=0.01)
+    "The picture of the widths is all bars; their heights are the numbers, and the gauge's lengths."
+    data = sets("width")
+    mine = {name: [r for r in data[name] if r["step"] == step] for name in ("scores", "weights", "spread")}
+    histogram, bars, frames, gauge = figure.locator(".mark-rect.role-mark").all()
+    assert histogram.locator("path").count() == len(mine["scores"])
+    heights = bars.locator("path").evaluate_all("bars => bars.map(bar => bar.getBBox().height / 110)")
+    assert heights == pytest.approx([w["weight"] for w in mine["weights"]], abs=0.01)
+    full, top = frames.locator("path").first.evaluate("frame => frame.getBBox().width"), max(1, *(r["gradient"] for r in data["spread"]))
+    lengths = gauge.locator("path").evaluate_all("bars => bars.map(bar => bar.getBBox().width)")
+    assert lengths == pytest.approx([full * r["gradient"] / top for r in mine["spread"]], abs=0.6)
 
 
 @pytest.fixture

@@ -49,6 +49,11 @@ def sphinx(kind: str, scratch: Path, into: Path, static: list[Path], *more: str)
         "-D", f"html_static_path={','.join(map(str, static))}", *more, str(scratch / "src"), str(into)])
 
 
+def styles() -> list[Path]:
+    "The styles of figures, which lie in the package."
+    return sorted((ROOT / settings(ROOT)["lib_path"] / "figures").glob("*.css"))
+
+
 def explain(out: Path) -> None:
     "What to make of Sphinx's messages."
     print(f"Nothing was built; {out} is as it was. The messages above say why.\n"
@@ -81,8 +86,7 @@ def build_site(scratch: Path, out: Path, readme_file: Path) -> int:
     home = readme(ROOT)
     key = prepare(scratch)
     extra = ["-D", f"html_extra_path={scratch / 'extra'}"]
-    style = ROOT / settings(ROOT)["lib_path"] / "figures/drawing.css"
-    if status := sphinx("html", scratch, scratch / "html", [SITE / "static", style], *extra):
+    if status := sphinx("html", scratch, scratch / "html", [SITE / "static", *styles()], *extra):
         explain(out)
         return status
     kept.end(scratch, key)
@@ -99,7 +103,7 @@ def build_epub(scratch: Path, out: Path) -> int:
     # The date in the file is the year of the edition, not the hour of the build, unless somebody says another.
     os.environ.setdefault("SOURCE_DATE_EPOCH", str(timegm((int(settings(ROOT)["copyright"][:4]), 1, 1, 0, 0, 0))))
     name = ["-D", "epub_basename=book"]
-    if status := sphinx("epub", scratch, scratch / "epub", [SITE / "epub_static"], *name):
+    if status := sphinx("epub", scratch, scratch / "epub", [SITE / "epub_static", *styles()], *name):
         explain(out)
         return status
     out.parent.mkdir(parents=True, exist_ok=True)

@@ -82,7 +82,7 @@ if katex.katex_version not in (SITE / "static" / katex_css_path).read_text(encod
 html_theme = "furo"
 html_title = project
 html_favicon = str(SITE / "static" / "icon.svg")
-html_css_files = ["book.css", "drawing.css"]
+html_css_files = ["book.css", "drawing.css", "pair.css"]
 html_js_files = ["book.js"]
 html_copy_source = html_show_sourcelink = False
 html_additional_pages = {} if one_file else {"search": "search.html"}

@@ -21,7 +21,7 @@ from sphinx.util import logging
 
 
 logger = logging.getLogger("book")
-STYLES = ("pygments.css", "reading.css")
+STYLES = ("pygments.css", "reading.css", "pair.css")
 FIGURE = re.compile(r'<figure class="chart" id="([^"]+)".*?<figcaption[^>]*>(.*?)</figcaption>(.*?)'
                     r'<script type="application/json">(.*?)</script>\s*</figure>', re.S)
 LIVE = re.compile(r"<script.*?</script>|<style.*?</style>|<div class=\"view\".*?</div>", re.S)  # of a drawing; its table stays

@@ -9,7 +9,7 @@ from sphinx.application import Sphinx
 
 NEEDED = {  # a file is left out of pages that do not contain this
     "katex.min.css": 'class="katex', "katex-math.css": 'class="katex',
-    "drawing.css": 'class="drawing"', "copybutton.css": 'class="highlight-', "copybutton.js": 'class="highlight-', "clipboard.min.js": 'class="highlight-',
+    "drawing.css": 'class="drawing"', "pair.css": 'class="pair"', "copybutton.css": 'class="highlight-', "copybutton.js": 'class="highlight-', "clipboard.min.js": 'class="highlight-',
     "furo-extensions.js": None}  # it is empty
 LOADERS = {".html", ".css", ".js"}
 EMBEDDED = ("KaTeX_Main-Regular", "KaTeX_Math-Italic")  # no formula does without these fonts

@@ -17,7 +17,7 @@ from traitlets.config import Config
 import citations
 from charts import figure, first_state, text, views
 
-CHART, DRAWING = "application/vnd.vegalite.v5+json", '<figure class="drawing"'
+CHART, DRAWING, PAIR = "application/vnd.vegalite.v5+json", '<figure class="drawing"', '<figure class="pair"'
 ALONE = re.compile(r"<style>.*?</style>\s*<script>\(\(\) =>.*?</script>", re.S)  # what a drawing needs away from the site
 HOME = "index.ipynb"
 NOTATION = "lookup/notation.html"
@@ -71,9 +71,14 @@ def is_drawing(out: NotebookNode) -> bool:
     return DRAWING in out.get("data", {}).get("text/html", "")
 
 
+def is_pair(out: NotebookNode) -> bool:
+    "Whether an output is two matrices side by side."
+    return PAIR in out.get("data", {}).get("text/html", "")
+
+
 def shows_figure(cell: NotebookNode) -> bool:
     "Whether a cell shows something to look at: then its code is not the point."
-    return any(CHART in out.get("data", {}) or is_drawing(out) for out in cell.get("outputs", []))
+    return any(CHART in out.get("data", {}) or is_drawing(out) or is_pair(out) for out in cell.get("outputs", []))
 
 
 def fold(cell: NotebookNode, said: dict[str, str], text: str) -> tuple[set[str], str]:
@@ -149,6 +154,8 @@ def draw(cell: NotebookNode, up: str, loaded: set[str]) -> None:
     "Put HTML figures in place of the charts among the outputs; `up` leads to the root of the site."
     for out in filter(is_drawing, cell.get("outputs", [])):
         out.data["text/html"] = lighten(out.data["text/html"], up, loaded)
+    for out in filter(is_pair, cell.get("outputs", [])):
+        out.data["text/html"] = re.sub(r"<style>.*?</style>\s*", "", out.data["text/html"], flags=re.S)  # it lies in the site
     for i, out in enumerate(o for o in cell.get("outputs", []) if CHART in o.get("data", {})):
         try:
             out.data = {"text/html": figure(out.data[CHART], f"fig-{cell.id}" + (f"-{i}" if i else ""))}

@@ -16,7 +16,7 @@ from torch import Tensor
 if TYPE_CHECKING:
     import altair as alt
 else:  # whoever evaluates annotations while the program runs, as nbdev does, needs the names but not the library
-    alt = SimpleNamespace(Chart=Any, FacetChart=Any, HConcatChart=Any, LayerChart=Any, VConcatChart=Any)
+    alt = SimpleNamespace(Chart=Any, ConcatChart=Any, FacetChart=Any, HConcatChart=Any, LayerChart=Any, VConcatChart=Any)
 
 # %% auto #0
 __all__ = ['heatmap', 'bars', 'head_grid', 'lines', 'softmax_slider', 'scale_slider', 'attention_explorer', 'dim_chooser',
@@ -26,7 +26,7 @@ __all__ = ['heatmap', 'bars', 'head_grid', 'lines', 'softmax_slider', 'scale_sli
 BLUE = "#4c78a8"  # readable on white and on near-black
 PURPLE = "#8e5bd0"  # the hue of weights, as in the drawings
 ORANGE = "#f58518"  # what is chosen, and negative numbers
-SHADES = dict(linear=[0.03, 0.65], sqrt=[0.03, 0.5])  # print is readable on them, in light and dark
+SHADES = dict(linear=[0, 0.65], sqrt=[0, 0.5])  # zero is the colour of paper; print is readable on all, in light and dark
 # Print in the colour of the axis labels, whatever the theme: a fill given by Vega-Lite would be black in all.
 PRINT = dict(style="guide-label", filled=False, stroke="transparent")
 # A chart does not know the page that shows it: what is no data takes the colour of the text around it, and changes with
@@ -313,22 +313,23 @@ def _histogram(x: Tensor, limit: float, bins: int = 50) -> list[dict[str, float]
             for i, s in enumerate(shares) if s]
 
 
-def _per_kind(base: Any, data: str, kinds: Sequence[str], chosen: str) -> alt.HConcatChart:
-    "The same chart for each kind, side by side."
+def _gauge(base: Any, top: float, axis: Any) -> alt.LayerChart:
+    "How much of the gradient is left, for each kind: a bar in a frame that is full at `top`."
     alt = _altair()
-    base = base.transform_filter(chosen).properties(width=108, height=110)
-    return alt.hconcat(*(base.transform_filter(alt.datum.kind == kind).properties(
-        title=alt.Title(kind, frame="group")) for kind in kinds),
-                       data=alt.NamedData(data), spacing=12)
+    place = dict(x=alt.X("gradient:Q", title="gradient left", scale=alt.Scale(domain=[0, top], nice=False), axis=axis))
+    frame = base.mark_bar(height=14, fill=None, stroke=INK, strokeOpacity=0.4).encode(x=alt.value(0), x2=alt.value("width"))
+    bar = base.mark_bar(height=14).encode(**place)
+    return alt.layer(frame, bar, _print(base, "gradient", align="left", dx=4).encode(x=alt.value("width")))
 
 
 def _scale_data(widths: Sequence[int], scores: Mapping[str, Tensor], weights: Mapping[str, Tensor],
-                limit: float) -> dict[str, list[dict[str, Any]]]:
-    "The records of `scale_slider`: for each width and kind the spread, a histogram and mean weights."
+                gradients: Mapping[str, Tensor], limit: float) -> dict[str, list[dict[str, Any]]]:
+    "The records of `scale_slider`: for each width and kind the spread, the gradient, a histogram and mean weights."
     at = [(kind, i, dict(step=i, width=w, kind=kind)) for kind in scores for i, w in enumerate(widths)]
-    spread = [dict(a, spread=_rounded(scores[kind][i].std(), 2), best=_rounded(weights[kind][i, 0], 2))
+    spread = [dict(a, spread=_rounded(scores[kind][i].std(), 2), best=_rounded(weights[kind][i, 0], 2),
+                   gradient=_rounded(gradients[kind][i], 2))
               for kind, i, a in at]
-    says = [[f"{s['kind']}: spread {s['spread']:.1f}, best key {s['best']:.2f}" for s in spread if s["step"] == i]
+    says = [[f"{s['kind']}: spread {s['spread']:.1f}, best key {s['best']:.2f}, gradient {s['gradient']:.2f}" for s in spread if s["step"] == i]
             for i in range(len(widths))]
     return dict(
         spread=spread,
@@ -337,37 +338,48 @@ def _scale_data(widths: Sequence[int], scores: Mapping[str, Tensor], weights: Ma
         notes=[dict(step=i, text="\n".join([f"d_k = {w}", *lines]))
                for i, (w, lines) in enumerate(zip(widths, says))])
 
+# %% ../../nbs/figures/charts.ipynb #scale-slider-body
+def _scale_body(data: Mapping[str, list[dict[str, Any]]], kinds: list[str], limit: float, chosen: str) -> alt.ConcatChart:
+    "The histograms over each other, and beside them the weights above the gauge; no axis moves."
+    alt = _altair()
+    here: Any = lambda name: alt.Chart(alt.NamedData(name)).transform_filter(chosen).encode(color=alt.Color(
+        "kind:N", title=None, scale=alt.Scale(domain=kinds, range=[ORANGE, BLUE]), legend=alt.Legend(orient="bottom")))
+    tallest = max(bar["share"] for bar in data["scores"])  # at any width, so that the spread is seen
+    axis = dict(tickCount=3, grid=False, minExtent=30, maxExtent=30, titlePadding=2)
+    histogram = here("scores").mark_bar(binSpacing=0, opacity=0.6).encode(
+        x=alt.X("start:Q", bin="binned", title="score", axis=alt.Axis(values=[-limit, 0, limit], grid=False),
+                scale=alt.Scale(domain=[-limit, limit], nice=False)), x2="end:Q",
+        y=alt.Y("share:Q", title="share", stack=None, scale=alt.Scale(domain=[0, tallest]), axis=alt.Axis(format=".0%", **axis)))
+    bars = here("weights").mark_bar().encode(
+        x=alt.X("rank:O", title="key, best first", axis=alt.Axis(labelAngle=0)), xOffset=alt.XOffset("kind:N", sort=kinds),
+        y=alt.Y("weight:Q", title="mean weight", stack=None, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(**axis)))
+    lines = here("spread").encode(y=alt.Y("kind:N", sort=kinds, title=None, axis=None))
+    top = max(1, *(line["gradient"] for line in data["spread"]))
+    gauge = _gauge(lines, top, alt.Axis(values=[0, 0.5, 1], grid=False)).properties(width=220, height=alt.Step(20))
+    right = alt.vconcat(bars.properties(width=220, height=110), gauge, spacing=10)
+    return alt.concat(histogram.properties(width=270, height=190), right, columns=2, spacing=24)
+
 # %% ../../nbs/figures/charts.ipynb #scale-slider-export
 def scale_slider(
     widths: Sequence[int],  # the positions of the slider
     scores: Mapping[str, Tensor],  # by kind, with the scale and without: many scores at each width, (len(widths), m)
     weights: Mapping[str, Tensor],  # by kind: mean weights at each width, the best key first, (len(widths), n_k)
+    gradients: Mapping[str, Tensor],  # by kind: what is left of the gradient at each width, (len(widths),)
     title: str = "Scores spread as they widen",  # printed above the figure
     start: int = -1,  # the position shown first
 ) -> alt.VConcatChart:  # shows itself when it is the last value of a cell
-    "Draw how scores spread and weights harden with the width, under a slider."
-    alt = _altair()
-    if scores.keys() != weights.keys():
-        raise ValueError(f"weights: expected the kinds of the scores, {list(scores)}; got {list(weights)}")
-    for name, by_kind in (("scores", scores), ("weights", weights)):
+    "Draw how scores spread, weights harden and the gradient dies with the width, under a slider."
+    for name, by_kind in (("scores", scores), ("weights", weights), ("gradients", gradients)):
+        if by_kind.keys() != scores.keys():
+            raise ValueError(f"{name}: expected the kinds of the scores, {list(scores)}; got {list(by_kind)}")
         for kind, x in by_kind.items():
-            _check_shape(f"{name}[{kind!r}]", x, len(widths), x.shape[-1])
+            _check_shape(f"{name}[{kind!r}]", x, len(widths), *x.shape[1:])
     limit = 20 * math.ceil(3 * max(x[-1].std().item() for x in scores.values()) / 20)
-    data, chosen = _scale_data(widths, scores, weights, limit), "datum.step === step"
-    tallest = max(bar["share"] for bar in data["scores"])  # one axis for every width, so that the spread is seen
-    axis = dict(tickCount=3, grid=False, minExtent=30, maxExtent=30, titlePadding=2)
-    ends = alt.X("start:Q", bin="binned", title="score", axis=alt.Axis(values=[-limit, 0, limit], grid=False),
-                 scale=alt.Scale(domain=[-limit, limit], nice=False))
-    histogram = alt.Chart().mark_bar(color=BLUE, binSpacing=0).encode(
-        x=ends, x2="end:Q", y=alt.Y("share:Q", title="share", scale=alt.Scale(domain=[0, tallest]), axis=alt.Axis(format=".0%", **axis)))
-    bars = alt.Chart().mark_bar(color=PURPLE).encode(
-        x=alt.X("rank:O", title="key, best first", axis=alt.Axis(labelAngle=0)),
-        y=alt.Y("weight:Q", title="mean weight", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(**axis)))
-    body = alt.concat(_per_kind(histogram, "scores", list(scores), chosen),
-                      _per_kind(bars, "weights", list(scores), chosen), columns=2, spacing=24)
-    tables = [dict(data=["spread"], columns=["kind", "width", "spread", "best"]),
+    data, chosen = _scale_data(widths, scores, weights, gradients, limit), "datum.step === step"
+    tables = [dict(data=["spread"], columns=["kind", "width", "spread", "best", "gradient"]),
               dict(data=["weights"], by=["kind"], row="width", col="rank", value="weight")]
-    return _respond(body, [chosen], title, "histograms of scores, and bars of the mean weights of keys.", tables,
+    return _respond(_scale_body(data, list(scores), limit, chosen), [chosen], title,
+                    "histograms of scores, bars of the mean weights of keys, and a gauge of the gradient.", tables,
                     data, _slider("step", "width", len(widths), start))
 
 # %% ../../nbs/figures/charts.ipynb #attention-explorer-fn
