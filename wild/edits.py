@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
-from wild.run import CACHE, Row, checks_digest, installed, judged, kept
+from wild.run import CACHE, RESULTS as PUBLISHED, Row, checks_digest, installed, judged, kept
 from wild.subjects import PACKAGES, Package, packages
 
 FOLDER = Path(__file__).parent / "edits"
@@ -63,27 +62,32 @@ def _read(patch: Path) -> Iterator[Edit]:
         yield Edit(f"{patch.stem}: {words}", package, version, path, expect, file, int(line), old, new)
 
 
-def judgement(edit: Edit, row: Row) -> Row:
-    "What is kept of an edit: whether it is caught, and named by its code."
-    caught = row["verdict"] == "refused"
+def judgement(edit: Edit, row: Row, before: set[str]) -> Row:
+    "What is kept of an edit: whether it is caught, by more than the published class is refused for, and named by its code."
+    caught = row["verdict"] == "refused" and bool(set(row["codes"]) - before)
     named = caught and bool(set(edit.expect.split("|")) & set(row["codes"]))
-    return {"edit": edit.name, "key": edit.key, "expect": edit.expect, "differs": row.get("differs", []), "caught": caught, "named": named,
-            **{name: row[name] for name in ("verdict", "codes", "said", "seconds")}}
+    return {"edit": edit.name, "expect": edit.expect, "differs": row.get("differs", []), "caught": caught, "named": named,
+            **{name: row[name] for name in ("verdict", "codes", "said", "seconds", "checks")}}
+
+
+def refused() -> dict[str, set[str]]:
+    "The codes that published classes are refused for as they are, by path."
+    rows = json.loads(PUBLISHED.read_text(encoding="utf-8"))["rows"]
+    return {row["class"]: set(row["codes"]) for row in rows if row["codes"]}
 
 
 def tried(package: Package, some: list[Edit], cache: Path, digest: str) -> Iterator[Row]:
     "The rows of one package's edits: those that are kept, and the rest, each kept at once."
-    log = cache / "edits.jsonl"
+    log, before = cache / "edits.jsonl", refused()
     have = kept(log, ("key", "checks"))
-    left = [edit for edit in some if (edit.key, digest) not in have]
-    by_name = {edit.name: edit for edit in left}
-    for row in judged(package, installed(package, cache) if left else [], list(by_name), "wild.planted"):
-        found = {**judgement(by_name[row["class"]], row), "checks": digest}
+    left = {edit.name: edit for edit in some if (edit.key, digest) not in have}
+    for row in judged(package, installed(package, cache) if left else [], list(left), "wild.planted"):
+        edit = left[row["class"]]
+        have[edit.key, digest] = row = {**row, "key": edit.key, "checks": digest}
         with log.open("a", encoding="utf-8") as out:
-            out.write(json.dumps(found, ensure_ascii=False) + "\n")
-        have[found["key"], digest] = found
-        print(said(found), file=sys.stderr, flush=True)
-    yield from (have[edit.key, digest] for edit in some)
+            out.write(json.dumps(row, ensure_ascii=False) + "\n")
+        print(said(judgement(edit, row, before.get(edit.path, set()))), file=sys.stderr, flush=True)
+    yield from (judgement(edit, have[edit.key, digest], before.get(edit.path, set())) for edit in some)
 
 
 def said(row: Row) -> str:
@@ -98,12 +102,12 @@ def summary(rows: list[Row]) -> dict[str, int]:
             "equivalent": sum(not row["differs"] for row in rows)}
 
 
-def written(rows: list[Row], to: Path, digest: str) -> None:
+def written(rows: list[Row], to: Path) -> None:
     "The table; rows that were not asked for now are kept."
     old = json.loads(to.read_text(encoding="utf-8"))["rows"] if to.exists() else []
     by_name = {row["edit"]: row for row in old} | {row["edit"]: row for row in rows}
     rows = [by_name[edit.name] for edit in edits() if edit.name in by_name]
-    about = {"date": datetime.date.today().isoformat(), "checks": digest}
+    about = {"date": datetime.date.today().isoformat(), "checks": sorted({row["checks"] for row in rows})}
     to.write_text(json.dumps({"about": about, "summary": summary(rows), "rows": rows}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(json.dumps(summary(rows)), file=sys.stderr)
 
@@ -118,10 +122,10 @@ def main(argv: list[str] | None = None) -> None:
     asked.cache.mkdir(parents=True, exist_ok=True)
     digest, by_name = checks_digest(), {(p.name, p.version): p for p in packages(PACKAGES)}
     chosen = sorted((edit for edit in edits() if fnmatch(edit.name, f"*{asked.only}*")), key=_of)
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for each, some in groupby(chosen, _of):
         rows += tried(by_name[each], list(some), asked.cache, digest)
-    written(rows, asked.to, digest)
+    written(rows, asked.to)
 
 
 def _of(edit: Edit) -> tuple[str, str]:
