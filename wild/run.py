@@ -24,6 +24,7 @@ ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results.json"
 CACHE = ROOT / "build" / "wild"  # ignored by git: what was installed, and every row as soon as there is one
 Row = dict[str, Any]
+KEY = ("package", "version", "class")
 NO_ROW: Row = {"file": "", "line": 0, "check": "", "declared": {}, "called": False, "seconds": 0.0, "codes": [], "compared": "",
                "verdict": "untried"}
 
@@ -67,11 +68,11 @@ def environment(folders: list[Path]) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [*folders, ROOT])), "HF_HUB_OFFLINE": "1"}
 
 
-def judged(package: Package, folders: list[Path], paths: list[str]) -> Iterator[Row]:
+def judged(package: Package, folders: list[Path], paths: list[str], by: str = "wild.judge") -> Iterator[Row]:
     "A row for each, as soon as there is one; where the process ends too soon, one for what it was at, and the rest in a new one."
     while paths:
         with tempfile.TemporaryFile("w+") as errors:
-            child = subprocess.Popen([sys.executable, "-m", "wild.judge", *named(package), *paths], env=environment(folders), text=True,
+            child = subprocess.Popen([sys.executable, "-m", by, *named(package), *paths], env=environment(folders), text=True,
                                      stdout=subprocess.PIPE, stderr=errors)
             for line in child.stdout or ():
                 paths = paths[1:]
@@ -84,16 +85,16 @@ def judged(package: Package, folders: list[Path], paths: list[str]) -> Iterator[
             paths = paths[1:]
 
 
-def kept(log: Path) -> dict[tuple[str, ...], Row]:
-    "Rows of earlier runs, by package, version and class; the last one counts."
+def kept(log: Path, names: tuple[str, ...] = KEY) -> dict[tuple[str, ...], Row]:
+    "Rows of earlier runs, by package, version and class, or by what is named; the last one counts."
     lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
     rows = [json.loads(line) for line in lines]
-    return {key(row): row for row in rows}
+    return {key(row, names): row for row in rows}
 
 
-def key(row: Row) -> tuple[str, ...]:
+def key(row: Row, names: tuple[str, ...] = KEY) -> tuple[str, ...]:
     "What makes a row another row."
-    return tuple(row[name] for name in ("package", "version", "class"))
+    return tuple(row[name] for name in names)
 
 
 def meant(package: str, path: str, pattern: str) -> bool:

@@ -19,9 +19,10 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
 
 from .bugs import known
-from .bugs.grouped_heads import AFTER_SCORE
+from .bugs.grouped_heads import AFTER_SCORE, AFTER_SPLIT
 from .contract import Contract
 from attention_nb.checks.conventions import (
     CAUSAL, MASK, OUTPUT, PLACE_ARGUMENT, heads_of, is_share, role_of, settings_of, tells_places, told_scales,
@@ -35,7 +36,7 @@ from attention_nb.checks.reports import (
     Broken, Misused, NeedsMore, NotChecked, attempt, first_difference, first_line, must_be_tensor, must_keep_dtype, must_trace,
     nearly, parameters_of,
 )
-from .stages import Bug, sentence
+from .stages import Bug, Work, sentence
 
 # %% auto #0
 __all__ = ['layer_properties']
@@ -581,7 +582,7 @@ def _own_weights(a: _Layer) -> None:
         raise Misused(f"n_heads: expected a divisor of the width of its queries, {width}; got {a.n_heads}")
     if (found := _reference(lambda: a.verdict if AFTER_SCORE in t.own or not a.cap else None)) == ():
         return _after_projection(a, t)
-    if t.own and a.contract.scale is None and any(bug.code.startswith("scale.") for bug in found or ()):
+    if t.own and a.contract.scale is None and any(bug.code.startswith("scale.") for bug in found or ()) and not _sharpened(a, t, found or ()):
         found = None  # where rows are normed or scores capped, any scale may be meant
     if a.cap and not found:
         raise NotChecked(f"its scores are not plain ({a.cap})")
@@ -596,6 +597,16 @@ def _own_weights(a: _Layer) -> None:
             raise Broken(f"{heads}: tried with values and keys of our own", bugs)
         raise NotChecked(f"no reference could be built: {why}")
     raise Broken(where, name_other_scale(t, a.n_heads, a.causal) or known("layer.unknown"))
+
+
+def _sharpened(a: _Layer, t: Trace, found: tuple[Bug, ...]) -> bool:
+    "Whether normed rows that are longer than 1 are multiplied by more than 1: nobody means scores beyond d_head."
+    large = any(bug.code in ("scale.multiplied", "scale.multiplied_by_width") for bug in found)
+    if not large or AFTER_SPLIT not in t.own or AFTER_SCORE in t.own:
+        return False
+    rows = torch.randn(1, a.n_heads or 1, 8, t.inner // (a.n_heads or 1), generator=torch.Generator().manual_seed(3))
+    normed = t.own[AFTER_SPLIT][0](Work(q=rows, k=rows))
+    return float(normed.q.norm(dim=-1).mean() * normed.k.norm(dim=-1).mean()) > 2
 
 
 def _all_used(a: _Layer, t: Trace) -> None:
@@ -1096,6 +1107,8 @@ def _dropout(a: _Layer) -> None:
     said, share = _said_share(a)
     if not said or a.contract.dropout == "none":
         raise NotChecked("it has no dropout")
+    if a.contract.dropout != "scores" and _drops_scores(a):
+        raise Broken(f"{said}: some scores are dropped, and then go into the softmax", known("dropout.before_softmax"))
     linear = (nn.Linear, nn.Dropout, nn.Identity, nn.ModuleList, nn.ModuleDict, nn.Sequential, nn.Softmax, nn.MultiheadAttention)
     leaves = [m for m in a.module.modules() if not list(m.children()) and m is not a.module]
     if strange := [type(m).__name__ for m in leaves if not isinstance(m, linear)]:
@@ -1117,14 +1130,41 @@ def _dropout(a: _Layer) -> None:
         raise Broken(f"the mean of {copies} training runs is {ratio:.3f} times the evaluation output", _biased(a, ratio, share))
 
 
+class _Dropped(TorchFunctionMode):
+    "Mark what dropout gave, and what is made of it number by number."
+
+    of_scores = False  # did that go into a softmax?
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name, given = getattr(func, "__name__", ""), [t for t in tree_leaves((args, kwargs)) if isinstance(t, Tensor)]
+        out = func(*args, **(kwargs or {}))
+        marked = [t for t in given if hasattr(t, "_was_dropped")]
+        if name == "softmax":
+            self.of_scores |= bool(marked)
+        elif isinstance(out, Tensor):
+            drops = "dropout" in name and out.shape == given[0].shape and not torch.equal(out, given[0])
+            if drops or any(t.shape == out.shape for t in marked):
+                out._was_dropped = True  # type: ignore[attr-defined]
+        return out
+
+
+def _drops_scores(a: _Layer) -> bool:
+    "Whether dropout comes before the softmax, in training."
+    with torch.no_grad(), _training(a.module), _Dropped() as watch:
+        a(_draw(a))
+    return watch.of_scores
+
+
 def _said_share(a: _Layer) -> tuple[str, float]:
     "What share is dropped, in words and as a number: one that it keeps, or one written in its code."
     x, drops = _draw(a), _drops(a.module)
     with _without_dropout(a) as watch:
         chance = not nearly(_run(a, x, True), _run(a, x, True, seed=1), equal_nan=True)
     own = [vars(m) for m in a.module.modules()]
-    if drops and (chance or watch.shares or any(drops[0][0] is kept for kept in own)):  # a config's may be of other layers
-        return f"{drops[0][1]} = {drops[0][2]}", drops[0][2]
+    mine = [drop for drop in drops if any(drop[0] is kept for kept in own)]
+    if drops and (chance or watch.shares or mine):  # a config's may be of other layers
+        _, name, share = (mine or drops)[0]
+        return f"{name} = {share}", share
     return (f"a share of {watch.shares[0]}", watch.shares[0]) if watch.shares else ("chance" * chance, 0.1)
 
 

@@ -338,7 +338,7 @@ _Own = dict[str, tuple[Step, list[Bug]]]  # stage → what the layer does there,
 def _own_stages(layer: nn.Module, contract: Contract) -> _Own:
     "What a layer does on purpose beside the plain stages."
     found = [(_NORM.search(name), m) for name, m in layer.named_modules()]
-    norms = {(said[1] or said[2])[0].lower(): m for said, m in found if said}
+    norms = {(said[1] or said[2])[0].lower(): m for said, m in found if said and not isinstance(m, nn.Identity)}
     caps = [v for name, v in settings_of(layer, "cap") if re.search("soft|logit", name) and not isinstance(v, bool)]
     sinks = [p.detach() for name, p in layer.named_parameters() if name.rpartition(".")[2].startswith("sink") and p.ndim == 1]
     own: _Own = {}
@@ -548,7 +548,7 @@ def _named(starts: list[_Start], heads: list[int], most: int) -> tuple[Bug, ...]
     simple = (explain([s.case], SCALE, 0) for s in starts if not s.bugs)
     if bugs := next(filter(None, simple), ()) or next(filter(None, (_added(start.case) for start in right)), ()):
         return bugs
-    found = _fewest(right + [start for start in starts if start.bugs][:4])
+    found = _fewest(right + [start for start in starts if start.bugs][:4]) or _fewest([_filled(start) for start in right if start.case.work.masked])
     if found is not None or most == 1:
         return found
     return _fewest([_gone_wrong(start, bug) for start in right[:1] for bug in (*start.more, *_FREQUENT)])
@@ -558,6 +558,12 @@ def _fewest(starts: list[_Start]) -> tuple[Bug, ...] | None:
     "Of what explains the numbers from some start, by one bug and a wrong scale, that with the fewest bugs."
     found = [(start, explain([start.case], [*start.more, *LAYER, *GROUPS, *ATTENTION], 1)) for start in starts]
     return min(((*bugs, *start.bugs) for start, bugs in found if bugs is not None), key=len, default=None)
+
+
+def _filled(start: _Start) -> _Start:
+    "The same with a finite number for minus infinity: it tells where all that a softmax sums over is forbidden."
+    fill: Step = lambda w: w._replace(scores=w.scores.masked_fill(~w.allowed, torch.finfo(w.scores.dtype).min), allowed=torch.ones_like(w.allowed))
+    return start._replace(case=start.case._replace(stages=_with_own(start.case.stages, {"mask, its own": (fill, [])})))
 
 
 def _gone_wrong(start: _Start, bug: Bug) -> _Start:
@@ -682,8 +688,9 @@ def name_rotation_bug(
     causal: bool,  # is the future hidden?
 ) -> tuple[Bug, ...] | None:  # the bugs; None if none fit
     "Find the bug of a layer that rotates queries and keys by their places."
-    found, starts = [], _turned_starts(t, _numbers_of_heads(t, n_heads)[:1], causal, 2)
-    for i, start in starts:
+    found, starts = [], list(_turned_starts(t, _numbers_of_heads(t, n_heads)[:1], causal, 2))
+    late = [(i, _filled(start)) for i, start in starts if causal and i < 4]
+    for i, start in starts + late:
         bugs = explain([start.case], [*start.more, *SCALE, *([*LAYER, *GROUPS, *ATTENTION] if i < 4 else [])], 1)
         if bugs and len(bugs) == 1:
             return bugs

@@ -26,6 +26,9 @@ def small(cls: Any) -> Any:
     own = cls().to_dict()
     config = cls(**{name: size for name, size in SIZES.items() if isinstance(own.get(name), int)})
     config._attn_implementation = "eager"
+    rope = getattr(config, "rope_parameters", None)
+    if isinstance(rope, dict) and rope.get("partial_rotary_factor") == 0.25:
+        rope["partial_rotary_factor"] = 0.5  # a quarter of 12 numbers makes no pairs
     return config
 
 
@@ -162,7 +165,7 @@ gpt_bigcode.GPTBigCodeAttention causal
 gpt_neox.GPTNeoXAttention causal positions
 gpt_neox_japanese.GPTNeoXJapaneseAttention positions
 gpt_oss.GptOssAttention causal positions
-gptj.GPTJAttention causal
+gptj.GPTJAttention causal positions
 granite.GraniteAttention causal positions scale=1
 granitemoe.GraniteMoeAttention causal positions scale=1
 grounding_dino.GroundingDinoMultiheadAttention
