@@ -132,7 +132,7 @@ class MultiHeadAttention(nn.Module):
         dropout: float = 0.0,  # share of the weights to drop in training
         n_kv_heads: int | None = None,  # heads of keys and values, a divisor of n_heads; default n_heads
         d_head: int | None = None,  # width of a head; default d_model / n_heads
-        positions: Callable[[Tensor, Tensor], Tensor] | None = None,  # turns rows (..., h, n, d_head) by their places (..., n); may have a `score_bias`, or a `turn_both`
+        positions: Callable[[Tensor, Tensor], Tensor] | None = None,  # turns rows (..., h, n, d_head) by their places (..., n); may have a `score_bias`
     ):
         super().__init__()
         if d_head is None:
@@ -192,8 +192,8 @@ class MultiHeadAttention(nn.Module):
         return q, k, v, score_bias(q_places, torch.arange(k.shape[-2], device=k.device) if kept is None else kept)
 
     def _turn(self, q: Tensor, k: Tensor, q_places: Tensor, k_places: Tensor) -> tuple[Tensor, Tensor]:
-        "Queries and keys, turned by their places; in one go where an object can do that, and places are the same."
-        turn_both = getattr(self.positions, "turn_both", None) if q_places is k_places else None
+        "Queries and keys, turned by their places; in one go where an object can do that, and the places are the same."
+        turn_both = getattr(self.positions, "_turn_both", None) if q_places is k_places else None
         return (self.positions(q, q_places), self.positions(k, k_places)) if turn_both is None else turn_both(q, k, k_places)
 
     if TYPE_CHECKING:

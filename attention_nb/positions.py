@@ -223,12 +223,7 @@ class RotaryEmbedding(nn.Module):
         turned = _turned(x, angles, self.interleaved)
         return turned if self.factor == 1 else turned * self.factor
 
-    def turn_both(
-        self,
-        q: Tensor,  # queries, (..., h, n, d_head)
-        k: Tensor,  # keys of the same words, (..., n_kv_heads, n, d_head)
-        positions: Tensor,  # places of both
-    ) -> tuple[Tensor, Tensor]:  # both turned
+    def _turn_both(self, q: Tensor, k: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
         "Turn queries and keys of the same words in one go: all heads have the same angles."
         turned_q, turned_k = self(torch.cat([q, k], dim=-3), positions).split([q.shape[-3], k.shape[-3]], dim=-3)
         return turned_q, turned_k
