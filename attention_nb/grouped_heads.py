@@ -17,7 +17,7 @@ from .tools.guards import (
     expect_dim, expect_flags, expect_floats, expect_groups, expect_heads, expect_inputs, expect_mask, expect_qkv,
     expect_scale, expect_share, expect_sizes)
 from .multi_head_attention import (
-    MultiHeadAttention, _both, _for_heads, _places, _with_weights, fused_attention, merge_heads, split_heads)
+    MultiHeadAttention, _both, _expect_cache, _for_heads, _places, _with_weights, fused_attention, merge_heads, split_heads)
 from .naive_attention import at_least_float32
 from .positions import RotaryEmbedding
 from .self_attention import attention_scores
@@ -160,6 +160,8 @@ class LatentAttention(nn.Module):
 
     def _project(self, x: Tensor, memory: Tensor, cache: Any) -> tuple[Tensor, Tensor]:
         "Queries (b, h, n_q, d_head + d_rope), and all narrow rows (b, 1, n_k, d_latent + d_rope); their ends are turned."
+        if cache is not None:
+            _expect_cache(cache, x)
         queries = x if self.q_down is None else self._norm(self.q_down(x), self.q_norm)
         q = split_heads(self.q_proj(queries), self.n_heads)
         rows = self.kv_down(memory).unsqueeze(-3)

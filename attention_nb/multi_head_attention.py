@@ -33,6 +33,11 @@ def split_heads(
     if x.ndim < 2:
         raise ValueError(f"x: expected shape (..., n, d_model); got {tuple(x.shape)}")
     expect_heads(x.shape[-1], n_heads)
+    return _split(x, n_heads)
+
+
+def _split(x: Tensor, n_heads: int) -> Tensor:
+    "The same for who knows that the heads fit."
     return x.unflatten(-1, (n_heads, -1)).transpose(-3, -2)
 
 # %% ../nbs/05_multi_head_attention.ipynb #merge-fn
@@ -67,10 +72,20 @@ def _and_causal(mask: Tensor | None, q: Tensor, k: Tensor) -> Tensor:
     return triangle if mask is None else triangle & mask
 
 
+def _expect_cache(cache: Any, x: Tensor) -> None:
+    "Raise TypeError unless `cache` is one, ValueError unless it has the batch of the rows `x`."
+    if not (hasattr(cache, "visible") and hasattr(cache, "lengths")):
+        raise TypeError(f"cache: expected a KVCache, or what has its lengths, append and visible; got {type(cache).__name__}")
+    if x.shape[:-2] != cache.lengths.shape:
+        raise ValueError(f"x: expected (b, n, d_model) with the batch of the cache, b = {len(cache.lengths)}; got {tuple(x.shape)}")
+
+
 def _places(q: Tensor, k: Tensor, cache: Any) -> tuple[Tensor, Tensor]:
     "Places of queries and of new keys, behind the words that a cache holds; the last query stands at the last key."
-    start, n_k = 0 if cache is None else cache.lengths[:, None, None], k.shape[-2]
-    return start + torch.arange(n_k - q.shape[-2], n_k, device=q.device), start + torch.arange(n_k, device=q.device)
+    n_k = k.shape[-2]
+    places = torch.arange(n_k, device=q.device)
+    places = places if cache is None else cache.lengths[:, None, None] + places
+    return places if q.shape[-2] == n_k else places[..., -1:] + torch.arange(1 - q.shape[-2], 1, device=q.device), places
 
 # %% ../nbs/05_multi_head_attention.ipynb #share-fn
 def share_heads(
@@ -128,6 +143,8 @@ class MultiHeadAttention(nn.Module):
         expect_groups(n_heads, n_kv_heads)
         expect_share(dropout=dropout)
         expect_flags(bias=bias)
+        if positions is not None and not callable(positions):
+            raise TypeError(f"positions: expected an object that turns rows by their places, such as RotaryEmbedding(d_head); got {positions!r:.40}")
         self.n_heads, self.n_kv_heads, self.dropout, self.positions = n_heads, n_kv_heads, dropout, positions
         self.q_proj = nn.Linear(d_model, n_heads * d_head, bias=bias)
         self.k_proj = nn.Linear(d_model, n_kv_heads * d_head, bias=bias)
@@ -160,13 +177,12 @@ class MultiHeadAttention(nn.Module):
 
     def _project(self, x: Tensor, memory: Tensor, cache: Any) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
         "Queries, keys and values of every head, turned by their places, after those that the cache holds; and a bias."
-        if cache is not None and x.shape[:-2] != cache.lengths.shape:
-            raise ValueError(f"x: expected (b, n, d_model) with the batch of the cache, b = {len(cache.lengths)}; got {tuple(x.shape)}")
-        q = split_heads(self.q_proj(x), self.n_heads)
-        k, v = (split_heads(t, self.n_kv_heads) for t in (self.k_proj(memory), self.v_proj(memory)))
+        if cache is not None:
+            _expect_cache(cache, x)
+        q, k, v = _split(self.q_proj(x), self.n_heads), _split(self.k_proj(memory), self.n_kv_heads), _split(self.v_proj(memory), self.n_kv_heads)
         if self.positions is not None:
             q_places, k_places = _places(q, k, cache)
-            q, k = self.positions(q, q_places), self.positions(k, k_places)
+            q, k = self._turn(q, k, q_places, k_places)
         if cache is not None:
             k, v = cache.append(k, v)
         score_bias = getattr(self.positions, "score_bias", None)
@@ -174,6 +190,11 @@ class MultiHeadAttention(nn.Module):
             return q, k, v, None
         kept = getattr(cache, "key_places", None)  # of a cache that does not keep words in their order
         return q, k, v, score_bias(q_places, torch.arange(k.shape[-2], device=k.device) if kept is None else kept)
+
+    def _turn(self, q: Tensor, k: Tensor, q_places: Tensor, k_places: Tensor) -> tuple[Tensor, Tensor]:
+        "Queries and keys, turned by their places; in one go where an object can do that, and the places are the same."
+        turn_both = getattr(self.positions, "_turn_both", None) if q_places is k_places else None
+        return (self.positions(q, q_places), self.positions(k, k_places)) if turn_both is None else turn_both(q, k, k_places)
 
     if TYPE_CHECKING:
         __call__ = forward  # so that `layer(x)` is typed as `forward` is
@@ -231,9 +252,13 @@ def fused_attention(
 def _fused(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, dropout_p: float,
            bias: Tensor | None = None) -> Tensor:
     "Fused attention of heads that may share keys. Those of a single word ask as queries of one head: no key is repeated."
-    h, n_kv_heads = q.shape[-3], k.shape[-3]
+    h, n_kv_heads, n_q = q.shape[-3], k.shape[-3], q.shape[-2]
+    free = mask is None and bias is None and not (causal and n_q != k.shape[-2])  # with a mask, PyTorch may take a slower kernel for groups
+    if free and (n_q > 1 or h == n_kv_heads):
+        expect_qkv(q[..., :n_kv_heads, :, :], k, v)
+        return F.scaled_dot_product_attention(q, k, v, None, dropout_p, is_causal=causal, enable_gqa=h > n_kv_heads)
     differs = mask is not None and mask.ndim > 2 and mask.shape[-3] > 1 or bias is not None  # from head to head
-    if q.shape[-2] > 1 or h == n_kv_heads or differs:
+    if n_q > 1 or h == n_kv_heads or differs:
         return fused_attention(q, share_heads(k, h), share_heads(v, h), mask, causal, dropout_p, bias=bias)
     groups = q.squeeze(-2).unflatten(-2, (n_kv_heads, -1))  # (..., n_kv_heads, h / n_kv_heads, d_head)
     return fused_attention(groups, k, v, mask, dropout_p=dropout_p).flatten(-3, -2).unsqueeze(-2)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -111,7 +112,12 @@ def rotate(
 ) -> Tensor:  # x with each pair turned, its shape and type
     "Turn each pair of numbers by its angle. Su et al. 2021, equation 34."
     _expect_turns(x, angles, interleaved)
-    cos, sin = at_least_float32(angles).cos(), at_least_float32(angles).sin()
+    return _turned(x, at_least_float32(angles), interleaved)
+
+
+def _turned(x: Tensor, angles: Tensor, interleaved: bool) -> Tensor:
+    "The same for who has made sure that they fit."
+    cos, sin = angles.cos(), angles.sin()
     a, b = x.unflatten(-1, (-1, 2)).unbind(-1) if interleaved else x.chunk(2, dim=-1)
     turned = a * cos - b * sin, a * sin + b * cos
     return (torch.stack(turned, dim=-1).flatten(-2) if interleaved else torch.cat(turned, dim=-1)).to(x.dtype)
@@ -135,7 +141,7 @@ def rotary_angles(
     "Turn places into angles: pair i turns by base^(-2i / d_head) a step. Su et al. 2021, section 3.2.2."
     _expect_places(positions)
     _expect_even(d_head=d_head)
-    return positions.float()[..., None] * _frequencies(d_head, base, scaling, positions)
+    return positions.float().unsqueeze(-1) * _frequencies(d_head, base, scaling, positions)
 
 # %% ../nbs/06_positions.ipynb #frequencies-fn
 def _frequencies(d_head: int, base: float, scaling: Mapping[str, Any] | None, positions: Tensor) -> Tensor:
@@ -143,8 +149,19 @@ def _frequencies(d_head: int, base: float, scaling: Mapping[str, Any] | None, po
     way, s = _read_scaling(scaling)
     base = s.get("rope_theta", base)
     _expect_base(base)
-    exponents = torch.arange(0, d_head, 2, dtype=torch.float32, device=positions.device) / d_head
-    return way.rescale(1.0 / base**exponents, base, s, positions)
+    plain = type(positions) is Tensor and positions.device.type == "cpu" and not torch.compiler.is_compiling()
+    powers = _kept_powers(d_head, base) if plain else _powers(d_head, base, positions.device)
+    return way.rescale(powers, base, s, positions)
+
+
+def _powers(d_head: int, base: float, device: torch.device) -> Tensor:
+    "base^(-2i / d_head) for each pair i."
+    return 1.0 / base ** (torch.arange(0, d_head, 2, dtype=torch.float32, device=device) / d_head)
+
+
+@lru_cache(maxsize=64)  # for a single word they cost as much as the turning
+def _kept_powers(d_head: int, base: float) -> Tensor:
+    return _powers(d_head, base, torch.device("cpu"))
 
 # %% ../nbs/06_positions.ipynb #scaling-guard
 class _Scaling(NamedTuple):
@@ -202,15 +219,21 @@ class RotaryEmbedding(nn.Module):
     ) -> Tensor:  # turned, and times the attention factor of YaRN; the shape and type of `x`
         "Turn each row by its place."
         positions = _places_of(x, self.d_head, positions)
-        turned = rotate(x, rotary_angles(positions, self.d_head, self.base, self.scaling), self.interleaved)
+        angles = positions.float().unsqueeze(-1) * _frequencies(self.d_head, self.base, self.scaling, positions)
+        turned = _turned(x, angles, self.interleaved)
         return turned if self.factor == 1 else turned * self.factor
+
+    def _turn_both(self, q: Tensor, k: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
+        "Turn queries and keys of the same words in one go: all heads have the same angles."
+        turned_q, turned_k = self(torch.cat([q, k], dim=-3), positions).split([q.shape[-3], k.shape[-3]], dim=-3)
+        return turned_q, turned_k
 
 # %% ../nbs/06_positions.ipynb #rows-guard
 def _places_of(x: Tensor, d_head: int, positions: Tensor | None) -> Tensor:
     "The places of the rows `x`; TypeError or ValueError unless rows and places fit."
     expect_floats(x=x)
-    if x.ndim < 2 or x.shape[-1] != d_head:
-        raise ValueError(f"x: expected shape (..., n, {d_head}); got {tuple(x.shape)}")
+    if x.ndim < 2 or x.shape[-1] != d_head or 0 in x.shape:
+        raise ValueError(f"x: expected shape (..., n, {d_head}), none 0; got {tuple(x.shape)}")
     if positions is None:
         return torch.arange(x.shape[-2], device=x.device)
     _expect_places(positions)

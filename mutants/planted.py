@@ -500,15 +500,17 @@ bug("InTwoParts", "values are the keys", ("(self.query, self.key, self.value))\n
 P = "package: MultiHeadAttention"
 bug(P, "split without transpose", ("x.unflatten(-1, (n_heads, -1)).transpose(-3, -2)", "x.reshape(*x.shape[:-2], n_heads, x.shape[-2], -1)"), "split.viewed")
 bug(P, "merged without transpose", ("x.transpose(-3, -2).flatten(-2)", "x.reshape(*x.shape[:-3], x.shape[-2], -1)"), "merge.viewed")
-bug(P, "values are the keys", ("self.v_proj(memory))", "self.k_proj(memory))"), "project.unused")
+bug(P, "values are the keys", ("_split(self.v_proj(memory)", "_split(self.k_proj(memory)"), "project.unused")
 bug(P + ", causal", "leaks where no weights are wanted", ("_fused(q, k, v, mask, causal, dropout_p, bias)", "_fused(q, k, v, mask, False, dropout_p, bias)"), "mask.ignored")
 bug(P + ", causal", "dropout on in eval", ("self.dropout if self.training else 0.0", "self.dropout"), "dropout.in_evaluation")
 bug(P + ", weights", "leaks where weights are wanted", ("allowed = _and_causal(mask, q, k) if causal else mask", "allowed = mask"), "mask.ignored")
 bug(P + ", weights", "half the scale", ("q.shape[-1] ** -0.5", "q.shape[-1] ** -0.25"), "scale.one_side", inside="self_attention")
 PG, PL = P + ", grouped", "package: LatentAttention, absorbed"
-bug(PG, "heads take turns", ("x.repeat_interleave(n_heads // x.shape[-3], dim=-3)", "x.repeat(*[1] * (x.ndim - 3), n_heads // x.shape[-3], 1, 1)"), "split.groups")
-bug(PG, "keys in groups, values in turns", ("k, v = share_heads(k, self.n_heads), share_heads(v, self.n_heads)",
-    "k, v = share_heads(k, self.n_heads), v.repeat(*[1] * (v.ndim - 3), self.n_heads // self.n_kv_heads, 1, 1)"), "split.groups_of_values")
+ITS_GROUPS = "F.scaled_dot_product_attention(q, k, v, None, dropout_p, is_causal=causal, enable_gqa=h > n_kv_heads)"
+IN_TURNS = "{0}.repeat(*[1] * ({0}.ndim - 3), h // n_kv_heads, 1, 1)"
+bug(PG, "heads take turns", (ITS_GROUPS, f"fused_attention(q, {IN_TURNS.format('k')}, {IN_TURNS.format('v')}, None, causal, dropout_p)"), "split.groups")
+bug(PG, "keys in groups, values in turns", (ITS_GROUPS, f"fused_attention(q, share_heads(k, h), {IN_TURNS.format('v')}, None, causal, dropout_p)"),
+    "split.groups_of_values")
 bug(PL, "leaks where weights are wanted", ("_with_weights(q, k, v, mask, causal,", "_with_weights(q, k, v, mask, False,"), "mask.leaks")
 bug(PL, "dropout on in eval", ("self.dropout if self.training else 0.0", "self.dropout"), "dropout.in_evaluation")
 misuse("nn.MultiheadAttention", "batch_first forgotten", "batch.axes", build=lambda c: c(24, 3))

@@ -54,7 +54,7 @@ def expect_sizes(
 ) -> None:
     "Raise TypeError or ValueError unless every size is a whole number of at least 1."
     for name, size in sizes.items():
-        if not isinstance(size, (Integral, torch.SymInt)) or isinstance(size, bool):
+        if type(size) is not int and (not isinstance(size, (Integral, torch.SymInt)) or isinstance(size, bool)):
             raise TypeError(f"{name}: expected a whole number (int); got {_short(size)}")
         if size < 1:
             raise ValueError(f"{name}: expected at least 1; got {size}")
