@@ -271,6 +271,25 @@ def test_epub_needs_no_browser(epub):
     fail_if(found, "In the EPUB:")
 
 
+def test_epub_draws_what_a_script_draws(epub):
+    "In its first state: shapes or painted cells in colours that any reader knows, nothing to press, and the table below."
+    found, names = [], []
+    for name, page in xhtml(epub).items():
+        for figure in page.iter(f"{XHTML}figure"):
+            if figure.get("class") != "drawing":
+                continue
+            view, names = figure.find(f"{XHTML}div[@class='view']"), [*names, name]
+            shapes = view.findall(".//{http://www.w3.org/2000/svg}path") + view.findall(f".//{XHTML}td")
+            if len(shapes) < 3 or len("".join(view.itertext())) < 20:
+                found.append(f"{name}: nothing is drawn")
+            source = ElementTree.tostring(view, encoding="unicode")
+            found += [f"{name}: {word}" for word in ("var(", "color-mix", "<input", "<button", "NaN", "undefined") if word in source]
+            found += [f"{name}: no table"] * (figure.find(f"{XHTML}details//{XHTML}table") is None)
+    fail_if(found, "Drawings in the EPUB:")
+    assert len(names) == sum('<figure class=\\"drawing\\"' in line for path in NOTEBOOKS for line in path.read_text(encoding="utf-8").splitlines()
+                             if line.lstrip().startswith('"<figure'))
+
+
 def test_epub_tables_stand_by_charts_with_controls(epub):
     "A picture shows one state of what can be moved; the table has the others."
     for name, page in xhtml(epub).items():

@@ -227,6 +227,19 @@ def test_a_verb_finds_its_subject(visit):
     assert check()["W_q"] == [[0, 1.5], [1, 0]] and "finds “bark”" in figure.locator("output").inner_text()
 
 
+def played(figure: Locator, place: str) -> dict:
+    "What the figure holds when its button has played to the end; pressed meanwhile, it stops where it stands."
+    button = figure.get_by_role("button", name="Play")
+    button.click()
+    figure.get_by_role("button", name="Stop").click()
+    here = figure.evaluate(f"figure => ({place})(figure.state())")
+    figure.page.wait_for_timeout(1000)
+    assert figure.evaluate(f"figure => ({place})(figure.state())") == here
+    button.click()
+    expect(figure.get_by_role("button", name="Stop")).to_be_hidden(timeout=20_000)
+    return state(figure)
+
+
 def given(figure: Locator) -> dict:
     "The numbers that a script was given."
     return figure.evaluate("figure => JSON.parse(figure.querySelector('script[type=\"application/json\"]').textContent)")
@@ -455,8 +468,7 @@ def test_cache_steps_make_what_the_layer_makes(visit):
         assert figure.locator("output").inner_text().startswith(f"“{given_rows['words'][t]}” makes one query")
         slider.press("ArrowRight")
     slider.press("Home")
-    figure.get_by_role("button", name="Play").click()
-    assert state(figure)["step"] == n - 1
+    assert played(figure, "now => now.step")["step"] == n - 1
 def test_tiles_keep_what_online_softmax_keeps(visit):
     "Every row after every tile, of every size, with the future and without it; by the slider's keys, by buttons, by Play."
     figure = drawing(visit, "figures/tiles.html", "tiles", reduced_motion="reduce")

@@ -136,7 +136,7 @@ def test_data_of_width():
     spread = {(kind, int(d)): float(s) for kind, d, s, *_ in lines}
     for step, d in enumerate(2**i for i in range(11)):
         plain = (q[..., :d].double() * k[..., :d].double()).sum(-1)
-        says = [f"d_k = {d}"]
+        says, lefts = [f"d_k = {d}"], []
         for kind, scores in {"q · k": plain, "q · k / √d_k": plain / math.sqrt(d)}.items():
             mine = {name: [r for r in data[name] if (r["kind"], r["step"]) == (kind, step)] for name in data if name != "notes"}
             weights = torch.softmax(scores, -1)
@@ -150,8 +150,10 @@ def test_data_of_width():
             assert_close(column(mine["scores"], "share", -1), torch.stack(counted), atol=5e-4, rtol=0)  # at an edge one may round
             assert abs(sum(b["share"] for b in mine["scores"]) - (scores.abs() <= 100).double().mean()) < 5e-3
             assert spread[kind, d] == pytest.approx(scores.std().item(), abs=6e-3)
-            says.append(f"{kind}: spread {scores.std():.1f}, best key {ranked[0]:.2f}, gradient {left / first:.2f}")
+            says.append(f"{kind}: spread {scores.std():.1f}, best key {ranked[0]:.2f}")
+            lefts.append(left / first)
             assert_close(column([r for r in data["spread"] if (r["kind"], r["step"]) == (kind, step)], "gradient", 1), (left / first)[None], atol=6e-3, rtol=0)
+        says.append("gradient left: " + " and ".join(f"{x:.2f}" for x in lefts))
         shown = notes("width")[step]
         assert re.sub(r"\d\.\d+|\d+\.\d+", "", "\n".join(shown)) == re.sub(r"\d\.\d+|\d+\.\d+", "", "\n".join(says))
         assert all(abs(a - b) < 0.011 or a == pytest.approx(b, abs=0.11) and b > 1 for a, b in zip(numbers(shown), numbers(says), strict=True))

@@ -289,6 +289,16 @@ def test_sentences_are_wrapped_and_columns_are_not():
     assert "columns" in tags_of("scores   0.1  0.2\nweights  0.3  0.4")
 
 
+def test_every_exhibit_shows_wrong_beside_right(soups):
+    "Two tables of one size that differ, where zero has no paint."
+    rooms = [s for s in soups["checks/about/museum.html"].select("section") if re.match(r"\d+\. ", s.find(["h2", "h3"]).get_text())]
+    assert len(rooms) >= 16
+    for room in rooms:
+        wrong, right = ([(cell.get_text(), cell.get("style")) for cell in table.select("td")] for table in room.select("figure.pair table"))
+        assert len(wrong) == len(right) and wrong != right, room["id"]
+        assert not [cell for cell in wrong + right if cell[0] in ("0", "0.00", "×") and cell[1]], room["id"]
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=place)
 def test_what_is_folded_on_the_site_is_collapsed_in_jupyterlab(path):
     "By `make outputs`, so that one directive serves both."

@@ -126,6 +126,16 @@ def test_a_figure_that_responds_stands_on_the_first_two_screens(visit, path, wid
     assert box["y"] + min(box["height"] / 2, 300) < 2 * high, box
 
 
+# ---- On paper ----
+
+def test_a_chapter_on_paper_is_drawn_and_short(visit):
+    "Nobody has scrolled: all charts are drawn all the same. Of a story, code and solutions stay folded: 20 pages at most."
+    page = visit("03_self_attention.html").page
+    pages = re.findall(rb"/Type\s*/Page\b", page.pdf(prefer_css_page_size=True, format="A4"))
+    assert page.locator("figure.chart").count() == page.locator("figure.chart.drawn").count() > 5
+    assert 10 < len(pages) <= 20
+
+
 # ---- One hue for each symbol ----
 
 def test_a_symbol_lights_up_wherever_it_stands(visit):

@@ -1,10 +1,11 @@
 """A Sphinx extension: the whole book as one EPUB file, for reading without a browser.
 
-Nothing in it runs. Charts are pictures, in the state in which they start, and those with controls keep their table;
-math is MathML; code is coloured as on the site. The same notebooks give the same bytes.
+Nothing in it runs. Charts and drawings are pictures, in the state in which they start, and what can be moved keeps its
+table; math is MathML; code is coloured as on the site. The same notebooks give the same bytes.
 """
 import json
 import re
+import subprocess
 from collections.abc import Iterator
 from html import escape, unescape
 from pathlib import Path
@@ -19,12 +20,17 @@ from sphinx.application import Sphinx
 from sphinx.builders.epub3 import Epub3Builder
 from sphinx.util import logging
 
+from notebooks import settings
+
 
 logger = logging.getLogger("book")
 STYLES = ("pygments.css", "reading.css", "pair.css")
 FIGURE = re.compile(r'<figure class="chart" id="([^"]+)".*?<figcaption[^>]*>(.*?)</figcaption>(.*?)'
                     r'<script type="application/json">(.*?)</script>\s*</figure>', re.S)
-LIVE = re.compile(r"<script.*?</script>|<style.*?</style>|<div class=\"view\".*?</div>", re.S)  # of a drawing; its table stays
+DRAWING = re.compile(r'<figure class="drawing" data-drawing="(\w+)">(.*?)<div class="view"[^>]*></div>(.*?)'
+                     r'<script type="application/json">(.*?)</script>.*?</figure>', re.S)
+SITE = Path(__file__).resolve().parent
+FIGURES = SITE.parent / settings(SITE.parent)["lib_path"] / "figures"
 APPLIED = re.compile(r"<mi\b[^>]*>(?:(?!</?mi\b).)*</mi>\s*<mo>(?:\u2061|&#x2061;)</mo>")  # the name of a function, applied
 
 
@@ -59,6 +65,16 @@ def still(found: re.Match, folder: Path, up: str) -> str:
             f'<img src="{up}{folder.name}/{ident}.svg" alt="{alt}"/>\n{fold}</figure>')
 
 
+def drawn(found: re.Match, folder: Path) -> str:
+    "A drawing in its first state, by its own script in `folder`; its table stays."
+    name, caption, table, data = found.groups()
+    ran = subprocess.run([katex.NODEJS_BINARY, str(SITE / "still.js"), str(folder), name], input=data,
+                         capture_output=True, encoding="utf-8")
+    if ran.returncode:
+        logger.warning("%s could not be drawn: %s", name, ran.stderr)
+    return f'<figure class="drawing">{caption}<div class="view">{ran.stdout}</div>{table}</figure>'
+
+
 def settle(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     "Take out of a page what needs a browser or the site."
     up = "../" * docname.count("/")
@@ -67,7 +83,10 @@ def settle(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         if 'class="notebook-links"' in text:
             raw.parent.remove(raw)  # to files that are not in the book
         elif 'class="drawing"' in text:
-            raw.replace_self(nodes.raw("", LIVE.sub("", text), format="html"))
+            made, count = DRAWING.subn(lambda m: drawn(m, FIGURES), text)
+            if count != text.count('class="drawing"'):
+                logger.warning("a drawing has another form than epub.py knows", location=raw)
+            raw.replace_self(nodes.raw("", made, format="html"))
         elif 'class="chart"' in text:
             made, count = FIGURE.subn(lambda m: still(m, Path(app.outdir) / "charts", up), text)
             if count != text.count('class="chart"'):
@@ -90,8 +109,8 @@ def declare(line: str, folder: Path, cover: str) -> str:
     if not found:
         return line
     name, kind = found.groups()
-    math = kind == "application/xhtml+xml" and "<math" in (folder / name).read_text(encoding="utf-8")
-    said = "cover-image" if name == cover else "mathml" if math else ""
+    text = (folder / name).read_text(encoding="utf-8") if kind == "application/xhtml+xml" else ""
+    said = "cover-image" if name == cover else " ".join(what for what, tag in (("mathml", "<math"), ("svg", "<svg")) if tag in text)
     return line.replace(" />", f' properties="{said}" />') if said else line
 
 

@@ -329,8 +329,9 @@ def _scale_data(widths: Sequence[int], scores: Mapping[str, Tensor], weights: Ma
     spread = [dict(a, spread=_rounded(scores[kind][i].std(), 2), best=_rounded(weights[kind][i, 0], 2),
                    gradient=_rounded(gradients[kind][i], 2))
               for kind, i, a in at]
-    says = [[f"{s['kind']}: spread {s['spread']:.1f}, best key {s['best']:.2f}, gradient {s['gradient']:.2f}" for s in spread if s["step"] == i]
-            for i in range(len(widths))]
+    here = [[s for s in spread if s["step"] == i] for i in range(len(widths))]
+    says = [[*(f"{s['kind']}: spread {s['spread']:.1f}, best key {s['best']:.2f}" for s in each),
+             "gradient left: " + " and ".join(f"{s['gradient']:.2f}" for s in each)] for each in here]
     return dict(
         spread=spread,
         scores=[dict(a, **bar) for kind, i, a in at for bar in _histogram(scores[kind][i], limit)],
