@@ -1242,7 +1242,7 @@ class HalfTheScaleEach(nn.Module):
         self.query, self.value, self.out = (nn.Linear(n_state, n_state) for _ in range(3))
         self.key = nn.Linear(n_state, n_state, bias=False)
 
-    def forward(self, x, xa=None, mask=None, kv_cache=None):
+    def forward(self, x, xa=None):
         xa = x if xa is None else xa
         scale = (x.shape[-1] // self.n_head) ** -0.25
         q = self.query(x).unflatten(-1, (self.n_head, -1)).permute(0, 2, 1, 3) * scale

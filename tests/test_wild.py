@@ -1,10 +1,12 @@
-"""`make wild` on a package made here: its rows, what is kept, and that every refusal has been read."""
+"""`make wild` on a package made here: its rows, what is kept, and that every refusal has been read; and the bugs planted in published classes."""
 import json
+import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
-from wild import run
+from wild import edits, planted, run
+from attention_nb.checks.bugs import CATALOGUE
 from wild.judge import TimedOut, limited
 from wild.subjects import packages
 
@@ -104,3 +106,45 @@ def test_the_table_is_of_the_packages_that_are_listed():
     listed = {(p.name, p.version) for p in packages()}
     assert {(row["package"], row["version"]) for row in rows} <= listed
     assert max(Counter((row["package"], row["class"]) for row in rows).values()) == 1
+
+
+def test_planted_edits_are_a_hundred_lines_with_codes():
+    "One line each, another than it was; each has a name of its own, and codes that the catalogue knows; each is of a class that is tried."
+    every, tried = edits.edits(), json.loads((WILD / "results.json").read_text(encoding="utf-8"))["rows"]
+    assert len(every) == len({edit.name for edit in every}) == len({(edit.file, edit.line, edit.new) for edit in every}) == 100
+    classes = {(row["package"], row["version"], row["class"]) for row in tried}
+    for edit in every:
+        assert edit.old != edit.new and edit.new.count("\n") <= 1 == edit.old.count("\n"), edit.name
+        assert set(edit.expect.split("|")) <= CATALOGUE.keys(), edit.name
+        assert (edit.package, edit.version, edit.path) in classes, edit.name
+
+
+@pytest.mark.parametrize("name", ["first", "results"])
+def test_the_table_of_planted_edits_is_of_the_patches(name):
+    "Every edit has its row, with what was expected; each differs from the published class; the figures are those of the rows."
+    table, every = json.loads((edits.FOLDER / f"{name}.json").read_text(encoding="utf-8")), edits.edits()
+    assert [(row["edit"], row["expect"]) for row in table["rows"]] == [(edit.name, edit.expect) for edit in every]
+    assert table["summary"] == edits.summary(table["rows"])
+    for row in table["rows"]:
+        assert row["differs"], f"{row['edit']}: it changes nothing"
+        assert row["caught"] >= row["named"] == (row["caught"] and bool(set(row["expect"].split("|")) & set(row["codes"]))), row["edit"]
+
+
+def test_an_edit_is_planted_and_judged(fake, tmp_path, monkeypatch):
+    "A line of the package made here is changed: its class is another, its file is not; another line than is meant is refused."
+    line = next(i for i, text in enumerate(ATTENTION.splitlines(), 1) if "d ** -0.5" in text)
+    patch = tmp_path / "fake.patch"
+    patch.write_text("Package: fake==1.0\nClass: fake.Right\n\nEdit: no scale\nExpect: scale.missing\n--- a/fake.py\n+++ b/fake.py\n"
+                     f"@@ -{line} +{line} @@\n-        return d ** -0.5\n+        return 1\n")
+    [edit] = edits.edits(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path / "cache" / "fake-1.0"))
+    monkeypatch.delitem(sys.modules, "fake", raising=False)
+    package = packages(tmp_path / "packages.txt")[0]
+    subject = next(s for s in package.subjects() if s.path == "fake.Right")
+    row = planted.judged(subject, edit)
+    assert row["differs"] == ["evaluation", "training", "bfloat16"] and row["codes"] == ["scale.missing"]
+    judged = edits.judgement(edit, {**row, "checks": ""}, set())
+    assert judged["caught"] and judged["named"] and not edits.judgement(edit, {**row, "checks": ""}, {"scale.missing"})["caught"]
+    assert "return 1" not in (tmp_path / "cache/fake-1.0/fake.py").read_text().partition("class Unscaled")[0]
+    with pytest.raises(ValueError, match="line 1 of fake.py"):
+        edits.Edit("", "", "", "", "", "fake.py", 1, "another line\n", "").apply(ATTENTION)

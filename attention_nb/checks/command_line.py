@@ -187,14 +187,19 @@ def _kind(thing: Any, args: argparse.Namespace) -> str:
     return "masked-softmax" if any("mask" in name for name in list(parameters_of(thing) or ())[:2]) else "softmax"
 
 # %% ../../nbs/checks/command_line.ipynb #check-fns
+_KIND = {"attention": "functions of q, k and v", "layer": "layers"}  # in words
+_FOR = {"mask": ["attention"], "sinks": ["attention"], "documents": ["attention"], "call": ["layer"], "window": ["attention", "layer"]}
+
+
 def _check(args: argparse.Namespace) -> Report:
     "Load, make and check what the command line names."
     thing = _load(args.target)
     if _makes(thing, args):
         thing = _make(thing, args)
     kind = _kind(thing, args)
-    if kind != "attention" and args.mask:
-        raise _Unusable(f"--mask is for functions of q, k and v; {name_of(thing)} is a {kind}")
+    if unfit := next((option for option, kinds in _FOR.items() if getattr(args, option) and kind not in kinds), None):
+        said = " and ".join(_KIND[each] for each in _FOR[unfit])
+        raise _Unusable(f"--{unfit} is for {said}; {name_of(thing)} is {'a function' if kind == 'attention' else f'a {kind}'}")
     if kind == "layer":
         return _check_layer(thing, args)
     if kind == "attention":

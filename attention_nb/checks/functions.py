@@ -237,6 +237,11 @@ class _Attention:
         return self.mismatch is None
 
     @cached_property
+    def finite(self) -> bool:
+        "Whether ordinary numbers give finite ones; if not, what else shows is a symptom."
+        return attempt(lambda: bool(self(*_draw(self.usual)).isfinite().all())) is not False
+
+    @cached_property
     def lengths(self) -> bool:
         "Whether they are right for lengths a little above and below the usual ones, too."
         return self.sound and _fits_lengths(self)
@@ -467,7 +472,7 @@ def _recognise(a: _Attention) -> tuple[Bug, ...] | None:
     for look in (_added, _rounded, _one_bug, _wrong_scale, _two_bugs):
         if found := attempt(lambda: look(a)):
             return (found,) if isinstance(found, Bug) else found
-    return None
+    return None if a.finite else (known("values.nan"),)
 
 
 def _wrong_cases(a: _Attention) -> Iterator[list[Case]]:
@@ -586,6 +591,8 @@ def _returned(a: _Attention) -> None:
     w = found[0].unflatten(0, q.shape[:2]) if a.manner.flat and found[0].ndim == 3 else found[0]
     if w.shape != (*q.shape[:-1], k.shape[-2]):
         raise NotChecked(f"what it returns beside the context has shape {tuple(w.shape)}")
+    if a.finite and not w.isfinite().all():
+        raise Broken("returned weights are NaN or infinite, and the context is not", known("weights.returned_nan"))
     if not nearly(w @ v, a(q, k, v), equal_nan=True):
         sums = w.sum(-1)
         kind = "scores" if not nearly(sums, torch.ones_like(sums)) else "other"
@@ -999,9 +1006,9 @@ def _mask_shapes(a: _Attention) -> None:
         try:
             got = a(q, k, v, mask)
         except Exception as e:
-            shown = f"a mask of shape {shape} for scores {(s.b, s.h, s.n_q, s.n_k)}: it raised {type(e).__name__}:"
+            shown = f"a mask of shape {shape} for scores {(s.b, s.h, s.n_q, s.n_k)}: it raised {first_line(e, 100)}"
             bug = a.hiding.bugs if a.hiding else known("mask.broadcast")
-            raise Broken(f"{shown} {str(e)[:100]}", bug, symptom=not a.mask_sound) from None
+            raise Broken(shown, bug, symptom=not a.mask_sound) from None
         want = a.oracle(q, k, v, mask)
         sound = nearly(got, want) if shape == (s.n_q, s.n_k) else sound
         if sound and not nearly(got, want):
@@ -1074,16 +1081,16 @@ _RELATIONS = (
     Relation("the same inputs give the same answer", _repeats),
     Relation("it agrees with the oracle: softmax(q kᵀ · scale) v", must_agree, compares="the oracle"),
     Relation("weights are not negative, and each row sums to 1", _weights),
-    Relation("the weights that it returns are those that it used", _returned),
+    Relation("the weights that it returns are those that it used", _returned, after=("finite",)),
     Relation("contexts lie between the smallest and the largest value", _hull),
-    Relation("the future cannot reach the past", _no_future),
-    Relation("the order of keys does not matter, and that of queries is kept", _equivariant),
-    Relation("sentences and heads do not mix", _independent),
+    Relation("the future cannot reach the past", _no_future, after=("finite",)),
+    Relation("the order of keys does not matter, and that of queries is kept", _equivariant, after=("finite",)),
+    Relation("sentences and heads do not mix", _independent, after=("finite",)),
     Relation("gradients are those of the oracle", _gradients),
-    Relation("one query and one key: the context is the value", _single),
-    Relation("shorter and longer inputs work", _lengths),
+    Relation("one query and one key: the context is the value", _single, after=("finite",)),
+    Relation("shorter and longer inputs work", _lengths, after=("finite",)),
     Relation("so do 131 keys: blocks fit together, and nothing is cut off", _long),
-    Relation("queries and keys may differ in number", _rectangular),
+    Relation("queries and keys may differ in number", _rectangular, after=("finite",)),
     Relation("inputs need not be contiguous", _strided),
     Relation("inputs are not modified", _untouched),
     Relation("scores of ±10⁴ give finite values and gradients", _large),

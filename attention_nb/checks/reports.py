@@ -94,15 +94,23 @@ class Report:
     def __str__(self) -> str:
         n, untried = len(self.passed) + len(self.failed), len(self.notes)
         lines = [f"{self.subject}: {len(self.passed)} of {n} properties hold" + f", {untried} not tried" * bool(untried) + self._compared()]
-        raised = self.failed[0].example.partition("it raised ")[2] if self.failed and not self.passed else ""
-        lines += [f"  raised {raised}"] * bool(raised)  # its own words before our guess
-        lines += [f"  {said}" for said in dict.fromkeys(_blamed(f) for f in self.failed if f.bug)] + [f"  note: {remark}" for remark in self.remarks]
+        lines += [*self._told(), *(f"  note: {remark}" for remark in self.remarks)]
         for name, example, *_ in self.failed:
             lines += [f"  ✗ {name}", *(f"      {line}" for line in example.splitlines())]
         lines += [f"  · {name}: {why}" for name, why in self.notes]  # before what holds, so that nobody misses them
         return "\n".join(lines + [f"  ✓ {name}" for name in self.passed])
 
     __repr__ = __str__
+
+    def _told(self) -> Iterator[str]:
+        "The likely bugs, each behind the exception that it explains, in its own words."
+        first: dict[str, str] = {}
+        for failure in self.failed:
+            if failure.bug:
+                first.setdefault(_blamed(failure), failure.example.partition("it raised ")[2])
+        for guess, raised in first.items():
+            yield from [f"  raised {raised}"] * bool(raised)
+            yield f"  {guess}"
 
     def _compared(self) -> str:
         "Whether what holds was more than properties."

@@ -145,8 +145,9 @@ def _runs(s: _Softmax) -> None:
 
 def _agrees(s: _Softmax) -> None:
     for shape, dim in s.dims:
-        if not nearly(s(_row(*shape), dim), torch.softmax(_row(*shape), dim), 1e-5):
-            raise Broken(_smallest(s, shape, dim), known("softmax.unknown"))
+        if not nearly(got := s(_row(*shape), dim), torch.softmax(_row(*shape), dim), 1e-5):
+            finite = bool(got.isfinite().all())  # if not, whatever else would be said is a guess
+            raise Broken(_smallest(s, shape, dim), known("softmax.unknown" if finite else "values.nan"), symptom=None if finite else True, last=not finite)
 
 
 def _smallest(s: _Softmax, shape: tuple[int, ...], dim: int) -> str:
@@ -178,7 +179,7 @@ def _sums(s: _Softmax) -> None:
         if (w < 0).any():
             raise Broken(f"shape {shape}: the smallest weight is {w.min():.4g}", known("weights.negative"))
         total = w.sum(dim)
-        if (total - 1).abs().max() > 5e-6:  # float32 gives 1e-6; an epsilon of 1e-5 shows
+        if not (total - 1).abs().max() <= 5e-6:  # float32 gives 1e-6; an epsilon of 1e-5 shows
             shown = f"shape {shape}, dim={dim}: sums are {total.min():.6g} … {total.max():.6g}"
             raise Broken(shown, known("weights.sums"))
 
@@ -317,7 +318,8 @@ def _agrees_masked(m: _MaskedSoftmax) -> None:
         shown = f"scores {tuple(scores.shape)}: {first_difference(got, want, 1e-5)}"
         if small is not None:
             shown = f"scores [1, 2], mask [True, False]: it gives {_shown(small[0])}, expected [1, 0]"
-        raise Broken(shown, known("mask.unknown"))
+        finite = bool(got.isfinite().all())
+        raise Broken(shown, known("mask.unknown" if finite else "values.nan"), symptom=None if finite else True, last=not finite)
 
 
 def _masked_bug(m: _MaskedSoftmax) -> tuple[Bug, ...] | None:

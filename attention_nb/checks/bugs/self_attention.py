@@ -149,6 +149,7 @@ ATTENTION_SIGNS: list[Bug] = signs({
     "scale.usual_unasked": f"{_CONSTANT}, which is 1/√d_k, not by {{right}}, as you said",
     "scale.sign": "the scores have the wrong sign: they are multiplied by {found}, not by {right}",
     "weights.returned_scores": "it returns scores before the softmax, not the weights that made the context",
+    "weights.returned_nan": "it returns weights that are NaN or infinite, though its context is not made with them",
     "weights.returned_other": "it returns other weights, not the weights that made the context",
     "shape.weights_first": "it returns (weights, context), where (context, weights) is expected",
     "shape.keys_wide": (
