@@ -447,10 +447,10 @@ bug("WidthsOfItsOwn", "merged without transpose", ("(weights @ values).transpose
 bug("WidthsOfItsOwn", "the fused call without its mask", ("        scores.masked_fill_(self.mask.bool()[:n, :n], -torch.inf)\n", ""), "mask.ignored")
 bug("HeadsInTheBatch", "unfolded as heads first", ("output.reshape(-1, self.num_heads, *output.shape[1:]).permute(0, 2, 1, 3)",
     "output.reshape(self.num_heads, -1, *output.shape[1:]).permute(1, 2, 0, 3)"), "batch.mixes")
-bug("HeadsInTheBatch", "folded without transpose", ("self.num_heads, -1).permute(0, 2, 1, 3)", "self.num_heads, -1)"), "shape.words_width")
+bug("HeadsInTheBatch", "folded without transpose", ("self.num_heads, -1).permute(0, 2, 1, 3)", "self.num_heads, -1)"), "shape.rows")
 bug("FourLinears", "the last projection is the first", ("self.linears[-1]", "self.linears[0]"), "parameter.unused")
 bug("FourLinears", "key and value from one layer", ("zip(self.linears, (query, key, value))", "zip([self.linears[0], self.linears[1], self.linears[1]], (query, key, value))"), "project.unused")
-bug("FourLinears, causal", "the mask is turned round", ("mask.unsqueeze(1) == 0", "mask.unsqueeze(1)"), "mask.leaks")
+bug("FourLinears, causal", "the mask is turned round", ("mask.unsqueeze(1) == 0", "mask.unsqueeze(1)"), "mask.inverted")
 bug("FourLinears, causal", "-1e9 in float16", ("torch.finfo(scores.dtype).min", "-1e9"), "dtype.no_infinity")
 bug("StackOfHeads", "heads in a Python list", ("nn.ModuleList(OneHead(d_model, d_model // n_heads, causal) for _ in range(n_heads))", "[OneHead(d_model, d_model // n_heads, causal) for _ in range(n_heads)]"), "parameter.unregistered")
 bug("StackOfHeads", "one head, repeated", ("nn.ModuleList(OneHead(d_model, d_model // n_heads, causal) for _ in range(n_heads))", "nn.ModuleList([OneHead(d_model, d_model // n_heads, causal)] * n_heads)"), "heads.one_repeated")

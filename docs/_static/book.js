@@ -79,43 +79,69 @@
 
   const here = document.currentScript.src;
   let loading;
+  const address = new URL("vega/vega.min.js", here);
   const library = () => (loading ??= new Promise((resolve, reject) => {
     const script = document.createElement("script");
-    script.src = new URL("vega/vega.min.js", here);  // a script, not a module: those do not load from file://
+    script.src = address;  // a script, not a module: those do not load from file://
     script.onload = resolve;
     script.onerror = () => reject(new Error("vega.min.js did not load; the tables remain"));
     document.head.append(script);
   }));
 
   async function draw(figure) {
+    try {
+      await library();
+      await paint(figure);
+    } catch (error) {
+      console.error(error);
+    }
+  }
+
+  // All but the words beside the controls is done at once: a printer does not wait.
+  async function paint(figure) {
+    if (figure.classList.contains("drawn")) return;
     const place = figure.querySelector(".chart-view");
     const form = figure.querySelector(".chart-controls");
     const data = place.firstElementChild;
     try {
-      await library();
       const spec = JSON.parse(figure.querySelector("script").textContent);
       const chart = document.createElement("div");
       place.replaceChildren(chart);  // of the height that CSS has kept free, so that nothing on the page moves
       const view = new vega.View(vega.parse(spec), { renderer: "svg" }).initialize(chart, form).hover();
-      await view.runAsync();
+      view.run();
       const picture = chart.querySelector("svg");  // one picture with a description, not hundreds of nameless marks
       picture.setAttribute("role", "img");
       picture.setAttribute("aria-label", spec.description);
       for (const part of picture.children) part.setAttribute("aria-hidden", "true");
       for (const name of ["role", "aria-label", "aria-roledescription"]) chart.removeAttribute(name);
-      if (form) await respond(figure, form, view);
       const fold = document.createElement("details");
       fold.innerHTML = "<summary>The data as a table</summary>";
       fold.append(data);
       place.after(fold);
       figure.classList.add("drawn");
       reach(place);
+      if (form) await respond(figure, form, view);
     } catch (error) {
       form?.replaceChildren();
       place.replaceChildren(data);
-      console.error(error);
+      throw error;
     }
   }
+
+  // On paper every chart is a picture, come near or not. The library may not be here yet; then it is asked for while the
+  // printer stands still. A page that was opened from a disk may not do that, so it has loaded the library when it was idle.
+  addEventListener("beforeprint", () => {
+    const left = document.querySelectorAll("figure.chart:not(.drawn)");
+    try {
+      if (left.length && !window.vega) {
+        const request = new XMLHttpRequest();
+        request.open("GET", address, false);
+        request.send();
+        document.head.append(Object.assign(document.createElement("script"), { textContent: request.responseText }));
+      }
+      for (const figure of left) paint(figure).catch(console.error);
+    } catch { }
+  });
 
   // A chart with controls says its state in words. For those who only hear the page, the first line is the position of
   // the slider, which would else be a bare number; the others are read out after each change.
@@ -146,6 +172,7 @@
     }
   }, { rootMargin: "600px 0px" });
   for (const figure of document.querySelectorAll("figure.chart")) near.observe(figure);
+  if (location.protocol === "file:" && document.querySelector("figure.chart")) setTimeout(() => library().catch(console.error), 1000);
 
   // ---- Keyboard ----
 

@@ -22,7 +22,7 @@ function draw({ view, data, el, svg, set, dot, number, said, say, plane, expose 
     say(Math.abs(product) < 0.005 ? "A right angle: neither like nor unlike." :
       product > 0 ? "They point the same way: alike." : "They point apart: unlike, and the product is negative.");
   }
-  view.append(el("div", { class: "row", style: "gap: 1.5rem; align-items: center" }, root, el("div", { style: "min-width: 15rem" }, sum, said)));
+  view.append(el("div", { class: "beside", style: "gap: 1.5rem; align-items: center" }, root, el("div", { style: "min-width: 15rem" }, sum, said)));
   drag("arrow a", a, (to) => { [a[0], a[1]] = to; show(); });
   drag("arrow b", b, (to) => { [b[0], b[1]] = to; show(); });
   expose(() => ({ arrows: [a, b], product: dot(a, b) }));

@@ -1,23 +1,23 @@
 (() => {
 // A sentence, the shares of one of its words, and the five steps that make them.
-function draw({ view, data, still, el, svg, set, dot, matmul, softmax, mix, number, said, say, choices, button, tween, plane, expose, keep }) {
+function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, said, say, choices, button, player, tween, plane, expose, keep }) {
   const { table, axes, sentences, at_most: atMost } = data;
   const steps = ["The words", "q · k", "÷ √d", "softmax", "weights · v", "its new row"];
-  let words = sentences[0].split(" "), chosen = data.chosen, step = 0, work, playing, turn = 0;
+  let words = sentences[0].split(" "), chosen = data.chosen, step = 0, work, turn = 0;
 
   // ---- What a reader sees: the sentence under its arcs, the steps, then arrows beside numbers ----
   const arcs = svg("svg", { style: "position: absolute; inset: 0; width: 100%; height: 100%; pointer-events: none", "aria-hidden": true });
-  const line = el("div", { class: "row", role: "group", "aria-label": "The words of the sentence", style: "position: relative; justify-content: center; gap: 0.5rem 0.4rem; margin: 0" });
+  const line = el("div", { class: "beside", role: "group", "aria-label": "The words of the sentence", style: "position: relative; justify-content: center; gap: 0.5rem 0.4rem; margin: 0" });
   const sky = el("div", { style: "position: relative; padding-top: 78px" }, arcs, line);
   const own = el("input", { type: "text", size: 24, maxlength: 60, placeholder: "or type a sentence", "aria-label": "A sentence of your own", ...keep });
   const form = el("form", { class: "row", onsubmit: (e) => { e.preventDefault(); read(own.value); } }, own, el("button", { type: "submit", ...keep }, "Use it"));
   const picker = choices("Sentence", sentences, 0, (i) => read(sentences[i]));
-  const marks = steps.map((name, i) => button(name, () => { stop(); go(i); }));
-  const play = button("▶ Play", () => playing ? stop() : start());
+  const marks = steps.map((name, i) => button(name, () => { play.stop(); go(i); }));
+  const play = player({ at: () => step, last: () => steps.length - 1, go, ms: () => 2200 });
   const planes = { keys: plane(230, 3, -0.3), values: plane(230, 1.15, -0.15, 0.5) };
   const stage = el("div", { style: "position: relative; width: 230px; height: 276px" });
   const list = el("div", { style: "flex: 1; min-width: 15rem; font-variant-numeric: tabular-nums" });
-  view.append(picker, form, sky, el("div", { class: "row", style: "gap: 0.4rem 0.5rem" }, play, ...marks), el("div", { class: "row", style: "align-items: flex-start; gap: 1rem 1.5rem" }, stage, list), said);
+  view.append(picker, form, sky, el("div", { class: "row", style: "gap: 0.4rem 0.5rem" }, play.node, ...marks), el("div", { class: "beside", style: "align-items: flex-start; gap: 1rem 1.5rem" }, stage, list), said);
 
   // ---- The numbers ----
   function compute() {
@@ -61,6 +61,7 @@ function draw({ view, data, still, el, svg, set, dot, matmul, softmax, mix, numb
 
   function bend() {  // arcs from the chosen word to all, as wide as their weights
     const box = sky.getBoundingClientRect();
+    if (!box.width) return;  // nothing is laid out
     const tops = [...line.children].map((chip) => { const b = chip.getBoundingClientRect(); return [b.left + b.width / 2 - box.left, b.top - box.top]; });
     const [x0, y0] = tops[chosen], mine = ++turn;
     const paths = tops.map(([x, y], i) => {
@@ -153,12 +154,6 @@ function draw({ view, data, still, el, svg, set, dot, matmul, softmax, mix, numb
     [rowsOfWords, arrowsOfKeys, arrowsOfKeys, arrowsOfKeys, () => tipToTail(false), () => tipToTail(true)][step]();
     tell();
   }
-  function start() {
-    play.textContent = "■ Stop";
-    go(step === steps.length - 1 ? 0 : step + 1);
-    playing = setInterval(() => step < steps.length - 1 ? go(step + 1) : stop(), still ? 3000 : 2200);
-  }
-  function stop() { clearInterval(playing); playing = 0; play.textContent = "▶ Play"; }
 
   lay();
   new ResizeObserver(() => bend()).observe(sky);

@@ -1,9 +1,9 @@
 (() => {
 // A text written word by word: what each step makes, what it reads from the cache, and whom the newest word looks at.
-function draw({ view, data, el, set, dot, softmax, mix, number, said, say, choices, button, slider, tween, expose }) {
+function draw({ view, data, el, set, dot, softmax, mix, number, said, say, choices, slider, player, expose }) {
   const { words, q, k, v } = data, n = words.length, all = [...words.keys()];
   const kinds = [["query", "var(--q)"], ["key", "var(--k)"], ["value", "var(--v)"]];
-  let t = Math.min(3, n - 1), cached = true, run = 0;
+  let t = Math.min(3, n - 1), cached = true;
 
   // ---- What a step does: for each word and kind "made", "kept" or nothing ----
   const does = (i, kind, with_) => i > t ? "" : !with_ || i === t ? "made" : kind === "query" ? "" : "kept";
@@ -54,23 +54,12 @@ function draw({ view, data, el, set, dot, softmax, mix, number, said, say, choic
       : `“${words[t]}” comes, and queries, keys and values of all ${t + 1} words are made${t ? " again" : ""}.`);
   }
 
-  const pick = (step) => { t = step; run++; show(); };
-  const range = slider("Words written", { min: 1, max: n, step: 1, value: t + 1, input: (x) => pick(x - 1), text: (x) => number(x, 0) });
-  async function play() {
-    const mine = ++run, knob = range.querySelector("input");
-    for (t = 0; t < n; t++) {
-      knob.value = t + 1;
-      set(knob, { "aria-valuetext": String(t + 1) });
-      range.lastChild.textContent = t + 1;
-      show();
-      if (t === n - 1) return;
-      await tween(800, () => {});
-      if (mine !== run) return;  // somebody chose something meanwhile
-    }
-  }
+  const range = slider("Words written", { min: 1, max: n, step: 1, value: t + 1, text: (x) => number(x, 0),
+    input: (x) => { play.stop(); t = x - 1; show(); } });
+  const play = player({ at: () => t, last: () => n - 1, go: (i) => { t = i; range.move(t + 1); show(); } });
   set(said, { style: "min-height: 2.8em" });
   view.append(
-    el("div", { class: "row", style: "margin-top: 0" }, button("Play", play), range, choices("Cache", ["with a cache", "without"], 0, (i) => { cached = i === 0; show(); })),
+    el("div", { class: "row", style: "margin-top: 0" }, play.node, range, choices("Cache", ["with a cache", "without"], 0, (i) => { cached = i === 0; show(); })),
     board, total, said);
   show();
   expose(() => ({ step: t, cached, made: kinds.map(([name]) => all.filter((i) => does(i, name, cached) === "made").length),

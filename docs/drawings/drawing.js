@@ -44,7 +44,9 @@ function stage(figure) {
     const shown = el("span", {}, text(value));
     const range = el("input", { type: "range", min, max, step, value, "aria-label": name, "aria-valuetext": text(value), ...keep,
       oninput: () => { set(range, { "aria-valuetext": text(+range.value) }); shown.textContent = text(+range.value); input(+range.value); } });
-    return el("label", { class: "row" }, el("span", {}, name), range, shown);
+    const node = el("label", { class: "row" }, el("span", {}, name), range, shown);
+    node.move = (to) => { range.value = to; set(range, { "aria-valuetext": text(to) }); shown.textContent = text(to); };
+    return node;
   }
   function choices(name, options, chosen, input) {  // radio buttons that look like buttons
     const group = `${name}-${Math.random()}`;
@@ -56,6 +58,24 @@ function stage(figure) {
   function toggle(text, on, input) {
     const node = button(text, () => { on = !on; set(node, { "aria-pressed": String(on) }); input(on); });
     return set(node, { "aria-pressed": String(on) });
+  }
+  // A button that goes on step by step, from the end anew: `at()` is the step that is shown, `go(i)` shows another. What a
+  // reader chooses meanwhile calls `stop()`.
+  function player({ at, last, go, ms = () => 750 }) {
+    let timer = null;
+    const node = set(button("", () => (timer === null ? next() : stop())), { style: "min-width: 5.5rem" });
+    function wait(more) {
+      timer = more ? setTimeout(next, ms()) : null;
+      node.textContent = more ? "■ Stop" : "▶ Play";
+    }
+    function next() {
+      const to = at() < last() ? at() + 1 : 0;
+      wait(to < last());
+      go(to);
+    }
+    function stop() { clearTimeout(timer); wait(false); }
+    stop();
+    return { node, stop, playing: () => timer !== null };
   }
 
   // ---- Motion: f is called with 0 → 1; at once where motion is not wanted ----
@@ -127,5 +147,5 @@ function stage(figure) {
   // `state` is what the figure has computed, for the tests that hold it against the package.
   const expose = (state) => { figure.state = state; };
   return { figure, view, data, still, el, svg, set, dot, matmul, softmax, mix, number, said, say, slider, choices, button, toggle,
-    tween, plane, expose, keep };
+    player, tween, plane, expose, keep };
 }

@@ -1,8 +1,8 @@
 (() => {
 // Where the heads of a layer look, at some steps of its training.
-function draw({ view, data, still, el, set, number, said, say, slider, button, expose }) {
+function draw({ view, data, el, set, number, said, say, slider, player, expose }) {
   const { weights, steps, losses } = data, h = weights[0].length, n = weights[0][0].length;
-  let frame = 0, timer = null;
+  let frame = 0;
   const mean = (list) => list.reduce((a, b) => a + b, 0) / list.length;
   const looks = (w) => [mean(w.slice(2).map((row) => row[0])), mean(w.slice(2).map((row, i) => row[i + 1]))];
 
@@ -29,37 +29,20 @@ function draw({ view, data, still, el, set, number, said, say, slider, button, e
       }));
     });
     loss.textContent = `loss ${number(losses[frame], 3)}`;
-    if (timer === null) say(`Step ${steps[frame]}: ${weights[frame].map((w, k) => {
+    if (!play.playing()) say(`Step ${steps[frame]}: ${weights[frame].map((w, k) => {
       const [first, before] = looks(w);
       return `head ${k} ${Math.max(first, before) < 0.5 ? "has no favourite yet" : first > before ? "looks at the first word" : "looks at the word before"}`;
     }).join(", ")}.`);
   }
   const time = slider("step of training", { min: 0, max: steps.length - 1, step: 1, value: 0, text: (i) => `${steps[i]}`,
-    input: (i) => { stop(); frame = i; show(); } });
-  const range = time.querySelector("input");
-  const play = button("▶ play", () => (timer === null ? start() : stop()));
-  set(play, { style: "min-width: 5.5rem" });
-  function stop() { clearInterval(timer); timer = null; play.textContent = "▶ play"; }
-  function start() {
-    if (frame === steps.length - 1) frame = -1;
-    timer = setInterval(step, still ? 1200 : 600);
-    play.textContent = "❚❚ pause";
-    step();
-  }
-  function step() {
-    frame += 1;
-    if (frame === steps.length - 1) stop();
-    range.value = frame;
-    set(range, { "aria-valuetext": `${steps[frame]}` });
-    range.nextSibling.textContent = steps[frame];
-    show();
-  }
+    input: (i) => { play.stop(); frame = i; show(); } });
+  const play = player({ at: () => frame, last: () => steps.length - 1, ms: () => 600, go: (i) => { frame = i; time.move(i); show(); } });
   view.append(
-    el("div", { class: "row", style: "margin-top: 0" }, play, time, loss),
+    el("div", { class: "row", style: "margin-top: 0" }, play.node, time, loss),
     el("div", { style: "display: flex; flex-wrap: wrap; gap: 0.4rem 2rem" }, ...heads.map((k) => k.node)),
     el("div", { style: "min-height: 2.8em; margin-top: 0.5rem" }, said));
   show();
-  expose(() => ({ step: steps[frame], loss: losses[frame], weights: weights[frame], looks: weights[frame].map(looks), playing: timer !== null }));
+  expose(() => ({ step: steps[frame], loss: losses[frame], weights: weights[frame], looks: weights[frame].map(looks), playing: play.playing() }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=head_film]")) draw(stage(figure));
 })();

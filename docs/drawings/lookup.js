@@ -1,6 +1,6 @@
 (() => {
 // A word is looked up: its id picks a row of the table. Or: a row of zeros and a single one is multiplied with the table.
-function draw({ view, data, el, svg, set, mix, number, said, say, choices, button, tween, still, expose }) {
+function draw({ view, data, el, svg, set, mix, number, said, say, choices, player, tween, expose }) {
   const { words, ids, known, table } = data;
   const wide = table[0].length, cell = 31, high = 28, gap = 4;
   const from = 95, to = 356 - wide * cell - 1, line = (i) => 30 + i * (high + gap);
@@ -62,23 +62,16 @@ function draw({ view, data, el, svg, set, mix, number, said, say, choices, butto
     filled[place] = true;
     if (mine === run) { set(copy.node, { visibility: "hidden" }); show(); }
   }
-  const picks = choices("Word of the sentence", words, chosen, (i) => { chosen = i; look(); });
-  const ways = choices("How", ["look up", "multiply"], way, (i) => { way = i; look(); });
-  async function all() {
-    filled.fill(false);
-    let mine = run;
-    for (let i = 0; i < words.length; i++) {
-      if (mine !== run) return;  // somebody chose something meanwhile
-      chosen = i; picks.querySelectorAll("input")[i].checked = true;
-      const looked = look();
-      mine = run;
-      await looked;
-      await tween(250, () => {});
-    }
-  }
+  const picks = choices("Word of the sentence", words, chosen, (i) => { all.stop(); chosen = i; look(); });
+  const ways = choices("How", ["look up", "multiply"], way, (i) => { all.stop(); way = i; look(); });
+  const all = player({ at: () => (all.playing() ? chosen : words.length), last: () => words.length - 1, ms: () => 900, go: (i) => {  // from the first word
+    if (!i) filled.fill(false);
+    chosen = i; picks.querySelectorAll("input")[i].checked = true;
+    look();
+  } });
   set(said, { style: "min-height: 2.8em" });
-  view.append(el("div", { class: "row", style: "margin-top: 0" }, picks), el("div", { class: "row" }, ways, button("All in turn", all)),
-    el("div", { class: "row", style: "gap: 0.4rem 2rem; margin: 0" }, root, el("div", { style: "flex: 1 1 14rem" }, rule, said)));
+  view.append(el("div", { class: "row", style: "margin-top: 0" }, picks), el("div", { class: "row" }, ways, all.node),
+    el("div", { class: "beside", style: "gap: 0.4rem 2rem; margin: 0" }, root, el("div", { style: "flex: 1 1 14rem" }, rule, said)));
   look();
   expose(() => ({ word: words[chosen], filled: [...filled], ...now() }));
 }

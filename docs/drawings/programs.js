@@ -1,8 +1,8 @@
 (() => {
 // The programs of a grid: each takes a block of queries through its tiles, as many at once as the chip has room for.
-function draw({ view, data, el, svg, set, number, said, say, choices, button, toggle, slider, tween, expose }) {
+function draw({ view, data, el, svg, set, number, said, say, choices, toggle, slider, player, expose }) {
   const { words, sizes, rooms } = data, n = words.length, all = [...words.keys()];
-  let size = sizes[data.size], room = rooms[data.room], causal = false, longest = false, moment = 0, run = 0;
+  let size = sizes[data.size], room = rooms[data.room], causal = false, longest = false, moment = 0;
 
   // ---- What is computed ----
   const within = (start, k) => k >= start && k < start + size;
@@ -40,18 +40,11 @@ function draw({ view, data, el, svg, set, number, said, say, choices, button, to
   function span() {  // the slider is as long as the work lasts
     const { last } = plan();
     moment = Math.min(moment, last);
-    steps.replaceChildren(slider("Moment", { min: 0, max: last, step: 1, value: moment, input: (to) => { run += 1; moment = to; show(); }, text: (x) => `${number(x, 0)} of ${last}` }));
+    steps.replaceChildren(slider("Moment", { min: 0, max: last, step: 1, value: moment, input: (to) => { play.stop(); moment = to; show(); }, text: (x) => `${number(x, 0)} of ${last}` }));
   }
-  function again(change) { run += 1; change(); moment = 0; span(); show(); }
-  async function play() {
-    const mine = ++run, { last } = plan();
-    for (moment = 0; moment <= last; moment += 1) {
-      span(); show();
-      if (moment === last) return;
-      await tween(last > 12 ? 250 : 650, () => {});
-      if (mine !== run) return;
-    }
-  }
+  function again(change) { play.stop(); change(); moment = 0; span(); show(); }
+  const play = player({ at: () => moment, last: () => plan().last, ms: () => (plan().last > 12 ? 250 : 650),
+    go: (to) => { moment = to; steps.firstChild.move(to); show(); } });
 
   function show() {
     const now = plan(), total = Math.ceil(n / size) ** 2;
@@ -81,12 +74,12 @@ function draw({ view, data, el, svg, set, number, said, say, choices, button, to
   }
 
   const panel = el("div", { style: "flex: 1 1 300px; min-width: 0" },
-    el("div", { class: "row", style: "margin-top: 0" }, button("Play", play), steps),
+    el("div", { class: "row", style: "margin-top: 0" }, play.node, steps),
     el("div", { class: "row" }, el("span", {}, "Queries of a program"), choices("Queries of a program", sizes.map(String), data.size, (i) => again(() => { size = sizes[i]; }))),
     el("div", { class: "row" }, el("span", {}, "Programs at once"), choices("Programs at once", rooms.map(String), data.room, (i) => again(() => { room = rooms[i]; }))),
     el("div", { class: "row" }, toggle("no future", false, (on) => again(() => { causal = on; })), toggle("last block first", false, (on) => again(() => { longest = on; }))),
     set(said, { style: "min-height: 4.2em" }));
-  view.append(el("div", { class: "row", style: "gap: 0.5rem 1.5rem; align-items: flex-start; margin: 0" }, root, panel));
+  view.append(el("div", { class: "beside", style: "gap: 0.5rem 1.5rem; align-items: flex-start; margin: 0" }, root, panel));
   span();
   show();
   expose(() => ({ ...plan(), size, room, causal, longest, moment, busy: plan().tiles.map((_, p) => p).filter((p) => doing(plan(), p) >= 0) }));

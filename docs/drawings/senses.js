@@ -1,6 +1,6 @@
 (() => {
 // A word between two senses: its neighbours are scored, the scores become shares, and its row moves to the mixture.
-function draw({ view, data, el, svg, set, dot, softmax, mix, number, said, say, choices, button, toggle, tween, plane, expose }) {
+function draw({ view, data, el, svg, set, dot, softmax, mix, number, said, say, choices, toggle, player, tween, plane, expose }) {
   const { words, rows, asks, axes } = data;
   const me = words.indexOf(asks), old = rows[me];
   const here = words.map((word, i) => i === me || data.beside.includes(word));
@@ -29,7 +29,7 @@ function draw({ view, data, el, svg, set, dot, softmax, mix, number, said, say, 
   const cell = (style) => el("span", { style });
   const cells = words.map((word, i) => ({
     name: i === me ? el("b", { style: "justify-self: start; margin-left: 0.7rem; border-bottom: 3px solid var(--q)" }, word)
-      : set(toggle(word, here[i], (on) => { here[i] = on; move(); }), { "aria-label": `${word}, beside ${asks}` }),
+      : set(toggle(word, here[i], (on) => { play.stop(); here[i] = on; move(); }), { "aria-label": `${word}, beside ${asks}` }),
     row: el("span", {}, pair(rows[i], plain)), score: cell("text-align: right"),
     share: cell("text-align: right; font-weight: 600"), bar: cell("height: 14px; border-radius: 2px; background: var(--w)"),
   }));
@@ -37,7 +37,7 @@ function draw({ view, data, el, svg, set, dot, softmax, mix, number, said, say, 
   const grid = el("div", { style: "display: grid; grid-template-columns: 5.2rem 3rem 3.4rem 3rem 1fr; gap: 4px 8px; align-items: center; font-variant-numeric: tabular-nums" },
     head("neighbours"), head("row"), head(`“${asks}” · word`, "text-align: right"), head("share", "text-align: right"), head(""),
     ...cells.flatMap((c) => [c.name, c.row, c.score, c.share, c.bar]));
-  const steps = choices("Step", ["1 scores", "2 shares", "3 mixture"], step, (i) => { step = i; move(); });
+  const steps = choices("Step", ["1 scores", "2 shares", "3 mixture"], step, (i) => { play.stop(); step = i; move(); });
   const news = el("div", { style: "margin-top: 0.5rem; font-weight: 600; min-height: 1.5em" });
 
   // ---- The numbers ----
@@ -60,7 +60,7 @@ function draw({ view, data, el, svg, set, dot, softmax, mix, number, said, say, 
     after.point(tip);
     set(after.node, { visibility: step === 2 ? "visible" : "hidden" });
   }
-  async function move() {
+  function move() {
     const mine = ++run, { scores, shares, mixture } = now(), from = tip, to = step === 2 ? mixture : old;
     const beside = words.filter((_, i) => here[i] && i !== me), most = shares.indexOf(Math.max(...shares));
     news.replaceChildren(...(step === 2 ? [el("span", { style: "border-bottom: 3px solid var(--v)" }, `new row of “${asks}”`), ` ${pair(mixture)}`] : []));
@@ -69,24 +69,13 @@ function draw({ view, data, el, svg, set, dot, softmax, mix, number, said, say, 
       : step === 0 ? `Each neighbour is scored: ${beside.map((w) => `${w} ${plain(scores[words.indexOf(w)])}`).join(", ")}.`
       : step === 1 ? `The scores become shares. The largest, ${number(shares[most])}, goes to “${words[most]}”.`
       : `“${asks}” moves from ${pair(old, plain)} to ${pair(mixture)}: ${sense}.`);
-    await tween(700, (t) => { if (mine !== run) return; tip = from.map((x, i) => x + (to[i] - x) * t); show(); });
+    tween(700, (t) => { if (mine !== run) return; tip = from.map((x, i) => x + (to[i] - x) * t); show(); });
   }
-  async function play() {
-    const radios = [...steps.querySelectorAll("input")];
-    let mine;
-    tip = old;
-    for (const i of [0, 1, 2]) {
-      if (i && mine !== run) return;  // somebody chose something meanwhile
-      step = i; radios[i].checked = true;
-      const moved = move();
-      mine = run;
-      await moved;
-      if (i < 2) await tween(900, () => {});
-    }
-  }
-  const panel = el("div", { style: "flex: 1 1 300px; min-width: 0" }, el("div", { class: "row", style: "margin-top: 0" }, button("Play", play), steps), grid, news, said);
+  const play = player({ at: () => step, last: () => 2, ms: () => 1600,
+    go: (i) => { step = i; steps.querySelectorAll("input")[i].checked = true; move(); } });
+  const panel = el("div", { style: "flex: 1 1 300px; min-width: 0" }, el("div", { class: "row", style: "margin-top: 0" }, play.node, steps), grid, news, said);
   set(said, { style: "min-height: 4.2em" });
-  view.append(el("div", { class: "row", style: "gap: 0.5rem 1.5rem; align-items: flex-start; margin: 0" }, root, panel));
+  view.append(el("div", { class: "beside", style: "gap: 0.5rem 1.5rem; align-items: flex-start; margin: 0" }, root, panel));
   tip = now().mixture;
   move();
   expose(() => ({ here: words.filter((_, i) => here[i]), ...now(), step, tip }));

@@ -67,8 +67,8 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
   }
   view.append(
     choices("Who asks", words, asks, (i) => { asks = i; show(); }),
-    el("div", { class: "row", style: "gap: 0.5rem 1.5rem; align-items: flex-start" }, root, el("div", {}, table, working, said)),
-    el("div", { class: "row", style: `gap: 0 ${wide ? 3 : 0.6}rem; align-items: flex-start` }, matrix("W_q", "looks for"), matrix("W_k", "is found as")),
+    el("div", { class: "beside", style: "gap: 0.5rem 1.5rem; align-items: flex-start" }, root, el("div", {}, table, working, said)),
+    el("div", { class: "beside", style: `gap: 0 ${wide ? 3 : 0.6}rem; align-items: flex-start` }, matrix("W_q", "looks for"), matrix("W_k", "is found as")),
     el("div", { class: "row" }, preset("hand-made matrices"), preset("the identity for both", eye)));
   set(said, { style: "min-height: 2.8em; max-width: 22rem" });
   show();

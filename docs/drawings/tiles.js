@@ -1,8 +1,8 @@
 (() => {
 // Attention in tiles: only the lit one is in memory, and each row keeps its largest score, its sum and its mixture.
-function draw({ view, data, el, svg, set, number, said, say, choices, button, toggle, slider, tween, expose }) {
+function draw({ view, data, el, svg, set, number, said, say, choices, toggle, slider, player, expose }) {
   const { words, scores, values, sizes } = data, n = words.length, all = [...words.keys()];
-  let size = sizes[data.chosen], causal = false, step = 0, row = data.row, run = 0;
+  let size = sizes[data.chosen], causal = false, step = 0, row = data.row;
 
   // ---- What is computed ----
   const hidden = (i, j) => causal && j > i;
@@ -54,16 +54,10 @@ function draw({ view, data, el, svg, set, number, said, say, choices, button, to
     step = Math.min(step, last);
     steps.replaceChildren(slider("Tile", { min: 0, max: last, step: 1, value: step, input: go, text: (x) => `${number(x, 0)} of ${last}` }));
   }
-  function go(to) { run += 1; step = to; show(); }
-  async function play() {
-    const mine = ++run, last = order().tiles.length;
-    for (step = 0; step <= last; step += 1) {
-      room(); show();
-      if (step === last) return;
-      await tween(last > 20 ? 250 : 700, () => {});
-      if (mine !== run) return;
-    }
-  }
+  function go(to) { play.stop(); step = to; show(); }
+  const many = () => order().tiles.length;
+  const play = player({ at: () => step, last: many, ms: () => (many() > 20 ? 250 : 700),
+    go: (to) => { step = to; steps.firstChild.move(to); show(); } });
 
   function show() {
     const { tiles, skipped } = order(), now = step ? tiles[step - 1] : null, past = history(row), last = past[past.length - 1];
@@ -94,12 +88,12 @@ function draw({ view, data, el, svg, set, number, said, say, choices, button, to
   }
 
   const panel = el("div", { style: "flex: 1 1 300px; min-width: 0" },
-    el("div", { class: "row", style: "margin-top: 0" }, button("Play", play), steps),
+    el("div", { class: "row", style: "margin-top: 0" }, play.node, steps),
     slider("Row", { min: 0, max: n - 1, step: 1, value: row, input: (i) => { row = i; show(); }, text: (i) => words[i] }),
-    el("div", { class: "row" }, el("span", {}, "Tile of"), choices("Tile of", sizes.map(String), data.chosen, (i) => { run += 1; size = sizes[i]; step = 0; room(); show(); }),
-      toggle("no future", false, (on) => { run += 1; causal = on; step = 0; room(); show(); })),
+    el("div", { class: "row" }, el("span", {}, "Tile of"), choices("Tile of", sizes.map(String), data.chosen, (i) => { play.stop(); size = sizes[i]; step = 0; room(); show(); }),
+      toggle("no future", false, (on) => { play.stop(); causal = on; step = 0; room(); show(); })),
     head, set(said, { style: "min-height: 2.8em" }), table);
-  view.append(el("div", { class: "row", style: "gap: 0.5rem 1.5rem; align-items: flex-start; margin: 0" }, root, panel));
+  view.append(el("div", { class: "beside", style: "gap: 0.5rem 1.5rem; align-items: flex-start; margin: 0" }, root, panel));
   room();
   show();
   expose(() => {

@@ -71,7 +71,7 @@ function draw({ view, data, el, svg, set, dot, number, said, say, slider, choice
   }
   const whole = (n) => number(n, 0), tens = (n) => Math.round(10 ** n).toLocaleString("en").replaceAll(",", " ");
   view.append(
-    el("div", { class: "row", style: "min-height: 2em; margin-top: 0; white-space: pre-wrap" }, sum),
+    el("div", { class: "beside", style: "min-height: 2em; margin-top: 0; white-space: pre-wrap" }, sum),
     el("div", { style: "display: flex; gap: 8px; justify-content: space-between; max-width: 620px" }, ...dials.map((dial) => dial.node)),
     chart,
     slider("Shift both", { min: 0, max: 32, step: 1, value: place, text: whole, input: (to) => { place = to; show(true); } }),
