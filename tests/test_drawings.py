@@ -61,9 +61,9 @@ def test_arrows_give_their_dot_product(visit):
         knob.press(key)
     now = state(figure)
     assert_close(numbers(now["arrows"][0]), torch.tensor([0.7, 1.0]), **EXACT)
-    box = figure.locator("svg").bounding_box()
     knob.hover()
     figure.page.mouse.down()
+    box = figure.locator("svg").bounding_box()  # now: what is drawn above may have moved it
     figure.page.mouse.move(box["x"] + 50, box["y"] + 200)
     figure.page.mouse.up()
     a, b = numbers(state(figure)["arrows"])
