@@ -193,8 +193,9 @@ class MultiHeadAttention(nn.Module):
 
     def _turn(self, q: Tensor, k: Tensor, q_places: Tensor, k_places: Tensor) -> tuple[Tensor, Tensor]:
         "Queries and keys, turned by their places; in one go where an object can do that, and the places are the same."
-        turn_both = getattr(self.positions, "_turn_both", None) if q_places is k_places else None
-        return (self.positions(q, q_places), self.positions(k, k_places)) if turn_both is None else turn_both(q, k, k_places)
+        turn: Any = self.positions
+        both = getattr(turn, "_turn_both", None) if q_places is k_places else None
+        return (turn(q, q_places), turn(k, k_places)) if both is None else both(q, k, k_places)
 
     if TYPE_CHECKING:
         __call__ = forward  # so that `layer(x)` is typed as `forward` is
