@@ -37,6 +37,7 @@ from places import ROOT, lacks, notebooks
 
 IN_PARALLEL = 2
 CELL_SECONDS = 300  # a cell that runs longer hangs
+START_SECONDS = 40  # so does a kernel that says nothing for longer
 
 # One thread, one hash seed, no GPU: what can be the same everywhere is. A book that reads the network would one
 # day print something else, so the kernels are pointed at a proxy that is not there.
@@ -191,6 +192,24 @@ def is_run(cell: NotebookNode) -> bool:
     return extract_directives(cell, remove=False).get("eval:", [""])[0].lower() != "false"
 
 
+async def in_kernel(nb: NotebookNode, cwd: Path, start: Callable[..., None]) -> None:
+    "Run the cells in a kernel of their own. One that never answers is given up for another: its port may have been taken."
+    for more in (2, 1, 0):
+        client = NotebookClient(
+            nb, kernel_name="python3", extra_arguments=["--log-level=CRITICAL"], timeout=CELL_SECONDS, on_cell_start=start,
+            startup_timeout=START_SECONDS, allow_errors=True, coalesce_streams=True, record_timing=False,
+            resources={"metadata": {"path": str(cwd)}})
+        with TemporaryDirectory() as ipython:  # start-up files of the person's own IPython must not reach the book
+            try:
+                await client.async_execute(env=os.environ | KERNEL_ENV | {"IPYTHONDIR": ipython})
+                return
+            except DeadKernelError:
+                raise
+            except RuntimeError:
+                if not more:
+                    raise
+
+
 async def attempt(nb: NotebookNode, name: str, cwd: Path) -> list[str]:
     "Run all cells of `nb` in a fresh kernel and leave their outputs in it; what is wrong with them."
     now = None  # the cell that runs, so that a failure can name it
@@ -203,14 +222,10 @@ async def attempt(nb: NotebookNode, name: str, cwd: Path) -> list[str]:
         cell.outputs = []
         if not is_run(cell):
             cell.metadata.tags = ["skip-execution"]  # nbclient's own word for it
-    client = NotebookClient(
-        nb, kernel_name="python3", extra_arguments=["--log-level=CRITICAL"], timeout=CELL_SECONDS, on_cell_start=start,
-        allow_errors=True, coalesce_streams=True, record_timing=False, resources={"metadata": {"path": str(cwd)}})
-    with TemporaryDirectory() as ipython:  # start-up files of the person's own IPython must not reach the book
-        try:
-            await client.async_execute(env=os.environ | KERNEL_ENV | {"IPYTHONDIR": ipython})
-        except (CellTimeoutError, DeadKernelError) as e:  # the cells below were not run
-            raise Failure("\n".join([*errors(nb, name), f"{name}, cell {now.id}: {type(e).__name__}\n{plain(str(e))}"])) from None
+    try:
+        await in_kernel(nb, cwd, start)
+    except (CellTimeoutError, DeadKernelError) as e:  # the cells below were not run
+        raise Failure("\n".join([*errors(nb, name), f"{name}, cell {now.id}: {type(e).__name__}\n{plain(str(e))}"])) from None
     code = [cell for cell in nb.cells if cell.cell_type == "code"]
     return errors(nb, name) + [f"{name}, cell {cell.id}: {fault}" for cell in code for fault in faults(cell.outputs)]
 
