@@ -1374,6 +1374,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                          'attention_nb/checks/softmax.py'),
                                              'attention_nb.checks.softmax._untouched_masked': ( 'checks/softmax.html#_untouched_masked',
                                                                                                 'attention_nb/checks/softmax.py'),
+                                             'attention_nb.checks.softmax._wrong': ( 'checks/softmax.html#_wrong',
+                                                                                     'attention_nb/checks/softmax.py'),
                                              'attention_nb.checks.softmax._zero': ( 'checks/softmax.html#_zero',
                                                                                     'attention_nb/checks/softmax.py'),
                                              'attention_nb.checks.softmax.masked_softmax_properties': ( 'checks/softmax.html#masked_softmax_properties',

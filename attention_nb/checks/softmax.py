@@ -146,8 +146,14 @@ def _runs(s: _Softmax) -> None:
 def _agrees(s: _Softmax) -> None:
     for shape, dim in s.dims:
         if not nearly(got := s(_row(*shape), dim), torch.softmax(_row(*shape), dim), 1e-5):
-            finite = bool(got.isfinite().all())  # if not, whatever else would be said is a guess
-            raise Broken(_smallest(s, shape, dim), known("softmax.unknown" if finite else "values.nan"), symptom=None if finite else True, last=not finite)
+            raise _wrong(got, _smallest(s, shape, dim), "softmax.unknown")
+
+
+def _wrong(got: Tensor, shown: str, code: str) -> Broken:
+    "Numbers that are not the expected ones, by their code; of those that are not finite only that: all else would be a guess."
+    if got.isfinite().all():
+        return Broken(shown, known(code))
+    return Broken(shown, known("values.nan"), symptom=True, last=True)
 
 
 def _smallest(s: _Softmax, shape: tuple[int, ...], dim: int) -> str:
@@ -318,8 +324,7 @@ def _agrees_masked(m: _MaskedSoftmax) -> None:
         shown = f"scores {tuple(scores.shape)}: {first_difference(got, want, 1e-5)}"
         if small is not None:
             shown = f"scores [1, 2], mask [True, False]: it gives {_shown(small[0])}, expected [1, 0]"
-        finite = bool(got.isfinite().all())
-        raise Broken(shown, known("mask.unknown" if finite else "values.nan"), symptom=None if finite else True, last=not finite)
+        raise _wrong(got, shown, "mask.unknown")
 
 
 def _masked_bug(m: _MaskedSoftmax) -> tuple[Bug, ...] | None:
