@@ -24,7 +24,7 @@ CHAPTERS = [path for path in NOTEBOOKS if place(path)[0].isdigit()]
 each_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=place)
 
 # How many examples a property is tried on. In continuous integration they are the same each time.
-settings.register_profile("quick", max_examples=40, deadline=None, derandomize=os.environ.get("CI") == "true",
+settings.register_profile("quick", max_examples=60, deadline=None, derandomize=os.environ.get("CI") == "true",
                           print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("thorough", settings.get_profile("quick"), max_examples=2000, derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
