@@ -127,6 +127,41 @@ def test_refresh_goes_on_after_a_failure(tmp_path, capfd):
 
 
 @pytest.fixture
+def silent(monkeypatch):
+    "Makes the next kernels, as many as asked for, never answer; the list says which ran the cells."
+    execute, ran = outputs.NotebookClient.async_execute, []
+
+    def plant(kernels):
+        async def planted(client, **options):
+            ran.append(len(ran) >= kernels)
+            if not ran[-1]:
+                raise RuntimeError("Kernel didn't respond in 60 seconds")  # as jupyter_client says it
+            return await execute(client, **options)
+
+        monkeypatch.setattr(outputs.NotebookClient, "async_execute", planted)
+        return ran
+    return plant
+
+
+@pytest.mark.parametrize("kernels", [1, 2])
+def test_a_kernel_that_never_answers_is_given_up_for_another(tmp_path, silent, kernels):
+    "The notebook is run all the same, once."
+    path = with_sources(written(tmp_path / "f.ipynb", "1"), "2")
+    ran = silent(kernels)
+    assert asyncio.run(outputs.refresh(path)) == "1 cells have new outputs"
+    assert ran == [False] * kernels + [True] and '"2"' in path.read_text(encoding="utf-8")
+
+
+def test_where_no_kernel_answers_that_is_said(tmp_path, silent):
+    "After the third; the file is left as it was."
+    path = with_sources(written(tmp_path / "g.ipynb", "1"), "2")
+    ran, before = silent(9), path.read_bytes()
+    with pytest.raises(RuntimeError, match="didn't respond"):
+        asyncio.run(outputs.refresh(path))
+    assert ran == [False] * 3 and path.read_bytes() == before
+
+
+@pytest.fixture
 def keys(tmp_path, monkeypatch):
     "A place of their own for the keys of good runs."
     monkeypatch.setattr(fresh, "KEYS", tmp_path / "keys")

@@ -37,7 +37,6 @@ from places import ROOT, lacks, notebooks
 
 IN_PARALLEL = 2
 CELL_SECONDS = 300  # a cell that runs longer hangs
-START_SECONDS = 40  # so does a kernel that says nothing for longer
 
 # One thread, one hash seed, no GPU: what can be the same everywhere is. A book that reads the network would one
 # day print something else, so the kernels are pointed at a proxy that is not there.
@@ -197,8 +196,7 @@ async def in_kernel(nb: NotebookNode, cwd: Path, start: Callable[..., None]) -> 
     for more in (2, 1, 0):
         client = NotebookClient(
             nb, kernel_name="python3", extra_arguments=["--log-level=CRITICAL"], timeout=CELL_SECONDS, on_cell_start=start,
-            startup_timeout=START_SECONDS, allow_errors=True, coalesce_streams=True, record_timing=False,
-            resources={"metadata": {"path": str(cwd)}})
+            allow_errors=True, coalesce_streams=True, record_timing=False, resources={"metadata": {"path": str(cwd)}})
         with TemporaryDirectory() as ipython:  # start-up files of the person's own IPython must not reach the book
             try:
                 await client.async_execute(env=os.environ | KERNEL_ENV | {"IPYTHONDIR": ipython})
