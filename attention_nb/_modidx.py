@@ -1982,6 +1982,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                      'attention_nb/positions.py'),
                                         'attention_nb.positions._ScoredPositions.forward': ( 'positions.html#_scoredpositions.forward',
                                                                                              'attention_nb/positions.py'),
+                                        'attention_nb.positions._angles': ('positions.html#_angles', 'attention_nb/positions.py'),
                                         'attention_nb.positions._blend': ('positions.html#_blend', 'attention_nb/positions.py'),
                                         'attention_nb.positions._bucket_sizes': ( 'positions.html#_bucket_sizes',
                                                                                   'attention_nb/positions.py'),

@@ -141,6 +141,11 @@ def rotary_angles(
     "Turn places into angles: pair i turns by base^(-2i / d_head) a step. Su et al. 2021, section 3.2.2."
     _expect_places(positions)
     _expect_even(d_head=d_head)
+    return _angles(positions, d_head, base, scaling)
+
+
+def _angles(positions: Tensor, d_head: int, base: float, scaling: Mapping[str, Any] | None) -> Tensor:
+    "The same for who has made sure that they fit."
     return positions.float().unsqueeze(-1) * _frequencies(d_head, base, scaling, positions)
 
 # %% ../nbs/06_positions.ipynb #frequencies-fn
@@ -219,8 +224,7 @@ class RotaryEmbedding(nn.Module):
     ) -> Tensor:  # turned, and times the attention factor of YaRN; the shape and type of `x`
         "Turn each row by its place."
         positions = _places_of(x, self.d_head, positions)
-        angles = positions.float().unsqueeze(-1) * _frequencies(self.d_head, self.base, self.scaling, positions)
-        turned = _turned(x, angles, self.interleaved)
+        turned = _turned(x, _angles(positions, self.d_head, self.base, self.scaling), self.interleaved)
         return turned if self.factor == 1 else turned * self.factor
 
     def _turn_both(self, q: Tensor, k: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
