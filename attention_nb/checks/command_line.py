@@ -206,8 +206,8 @@ def _check(args: argparse.Namespace) -> Report:
         return check_attention(
             thing, args.causal, args.mask, window=args.window, sinks=args.sinks, documents=args.documents,
             strict=args.strict, **choices_of(args))
-    if choices_of(args):
-        raise _Unusable(f"--{next(iter(choices_of(args))).replace('_', '-')} is for attention; {name_of(thing)} is a {kind}")
+    if choices := choices_of(args):
+        raise _Unusable(f"--{next(iter(choices)).replace('_', '-')} is for attention; {name_of(thing)} is a {kind}")
     return {"softmax": check_softmax, "masked-softmax": check_masked_softmax}[kind](thing)
 
 
