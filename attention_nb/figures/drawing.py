@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -28,10 +28,14 @@ def number_table(
     for name, row in rows.items():
         if tuple(row.shape) != (len(columns),):
             raise ValueError(f"rows[{name!r}]: expected shape ({len(columns)},), a number for each column; got {tuple(row.shape)}")
+    cells = {name: "".join(f"<td>{x:.{digits}f}</td>" for x in row.tolist()) for name, row in rows.items()}
+    return _table(caption, columns, cells.items())
+
+
+def _table(caption: str, columns: Sequence[str], rows: Iterable[tuple[str, str]]) -> str:
+    "A table with a header for each column and row; the cells of a row are HTML already."
     head = "".join(f'<th scope="col">{escape(c)}</th>' for c in columns)
-    body = "".join(
-        f'<tr><th scope="row">{escape(name)}</th>' + "".join(f"<td>{x:.{digits}f}</td>" for x in row.tolist()) + "</tr>"
-        for name, row in rows.items())
+    body = "".join(f'<tr><th scope="row">{escape(name)}</th>{cells}</tr>' for name, cells in rows)
     return f"<table><caption>{escape(caption)}</caption><thead><tr><td></td>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 # %% ../../nbs/figures/drawing.ipynb #drawing-class

@@ -12,14 +12,17 @@ from typing import Any
 
 from torch import Tensor
 
-from .drawing import _beside
+from .charts import ORANGE, PURPLE, SHADES
+from .drawing import _beside, _table
 
 # %% auto #0
 __all__ = ['Pair']
 
 # %% ../../nbs/figures/pair.ipynb #pair-fns
-PURPLE, ORANGE = "142 91 208", "245 133 24"  # the hues of weights and of what is negative, as in the charts
-DARKEST = 0.65  # print is readable on it, in light and dark
+def _paint(hue: str, share: float) -> str:
+    "A hue of the charts as the background of a cell, as strong as its share of the largest number."
+    red, green, blue = bytes.fromhex(hue.removeprefix("#"))
+    return f' style="background: rgb({red} {green} {blue} / {SHADES["linear"][1] * share:.2f})"'
 
 
 def _written(x: float, digits: int) -> str:
@@ -37,18 +40,14 @@ def _cell(x: Any, top: float, digits: int) -> str:
         x = round(x, digits) + 0.0 if math.isfinite(x) else x  # + 0.0 turns -0.0 into 0.0
         text = _written(x, digits)
     share = min(abs(x) / top, 1) if not math.isnan(x) else 1
-    paint = f' style="background: rgb({PURPLE if x >= 0 else ORANGE} / {DARKEST * share:.2f})"' if share else ""
-    return f"<td{paint}>{text}</td>"
+    return f"<td{_paint(PURPLE if x >= 0 else ORANGE, share) if share else ''}>{text}</td>"
 
 
 def _painted(name: str, x: Tensor, rows: Sequence[str], cols: Sequence[str], top: float, digits: int, sums: bool) -> str:
     "A matrix as a table; its sums, if they are wanted, in a column of their own."
-    heads = [*cols, *["sum"] * sums]
-    head = "".join(f'<th scope="col">{escape(c)}</th>' for c in heads)
-    lines = zip(rows, x.tolist(), x.float().sum(-1).tolist())
-    body = "".join(f'<tr><th scope="row">{escape(row)}</th>' + "".join(_cell(v, top, digits) for v in line)
-                   + f'<td class="sum">{_written(total, digits)}</td>' * sums + "</tr>" for row, line, total in lines)
-    return f"<table><caption>{escape(name)}</caption><thead><tr><td></td>{head}</tr></thead><tbody>{body}</tbody></table>"
+    cells = ("".join(_cell(v, top, digits) for v in line) + f'<td class="sum">{_written(total, digits)}</td>' * sums
+             for line, total in zip(x.tolist(), x.float().sum(-1).tolist()))
+    return _table(name, [*cols, *["sum"] * sums], zip(rows, cells))
 
 
 def _largest(x: Tensor) -> float:
