@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))  # the reference describes the package of this che
 from sphinx.cmd.build import build_main
 
 import kept
-from notebooks import WITHIN, BadNotebook, book, readme, settings
+from notebooks import WITHIN, BadNotebook, book, figures, readme, settings
 
 
 def stored(inventory: bytes) -> bytes:
@@ -51,7 +51,7 @@ def sphinx(kind: str, scratch: Path, into: Path, static: list[Path], *more: str)
 
 def styles() -> list[Path]:
     "The styles of figures, which lie in the package."
-    return sorted((ROOT / settings(ROOT)["lib_path"] / "figures").glob("*.css"))
+    return sorted(figures(ROOT).glob("*.css"))
 
 
 def explain(out: Path) -> None:

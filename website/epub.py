@@ -20,7 +20,7 @@ from sphinx.application import Sphinx
 from sphinx.builders.epub3 import Epub3Builder
 from sphinx.util import logging
 
-from notebooks import settings
+from notebooks import figures
 
 
 logger = logging.getLogger("book")
@@ -30,7 +30,6 @@ FIGURE = re.compile(r'<figure class="chart" id="([^"]+)".*?<figcaption[^>]*>(.*?
 DRAWING = re.compile(r'<figure class="drawing" data-drawing="(\w+)">(.*?)<div class="view"[^>]*></div>(.*?)'
                      r'<script type="application/json">(.*?)</script>.*?</figure>', re.S)
 SITE = Path(__file__).resolve().parent
-FIGURES = SITE.parent / settings(SITE.parent)["lib_path"] / "figures"
 APPLIED = re.compile(r"<mi\b[^>]*>(?:(?!</?mi\b).)*</mi>\s*<mo>(?:\u2061|&#x2061;)</mo>")  # the name of a function, applied
 
 
@@ -83,7 +82,7 @@ def settle(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         if 'class="notebook-links"' in text:
             raw.parent.remove(raw)  # to files that are not in the book
         elif 'class="drawing"' in text:
-            made, count = DRAWING.subn(lambda m: drawn(m, FIGURES), text)
+            made, count = DRAWING.subn(lambda m: drawn(m, figures(SITE.parent)), text)
             if count != text.count('class="drawing"'):
                 logger.warning("a drawing has another form than epub.py knows", location=raw)
             raw.replace_self(nodes.raw("", made, format="html"))

@@ -18,7 +18,7 @@ import citations
 from charts import figure, first_state, text, views
 
 CHART, DRAWING, PAIR = "application/vnd.vegalite.v5+json", '<figure class="drawing"', '<figure class="pair"'
-ALONE = re.compile(r"<style>.*?</style>\s*<script>\(\(\) =>.*?</script>", re.S)  # what a drawing needs away from the site
+ALONE = re.compile(r"<style>.*?</style>\s*(<script>\(\(\) =>.*?</script>)?", re.S)  # what a drawing or a pair needs away from the site
 HOME = "index.ipynb"
 NOTATION = "lookup/notation.html"
 DEPTH = '<button class="depth" type="button" hidden>Open every fold</button>'  # book.js makes it work
@@ -66,19 +66,14 @@ def printed(cell: NotebookNode) -> str:
     return "\n".join(said or shown.get("text/plain", "") for said, shown in outs if said or len(shown) == 1)
 
 
-def is_drawing(out: NotebookNode) -> bool:
-    "Whether an output is a figure that a script of ours draws."
-    return DRAWING in out.get("data", {}).get("text/html", "")
-
-
-def is_pair(out: NotebookNode) -> bool:
-    "Whether an output is two matrices side by side."
-    return PAIR in out.get("data", {}).get("text/html", "")
+def holds(out: NotebookNode, *marks: str) -> bool:
+    "Whether an output holds a figure that begins with one of these marks."
+    return any(mark in out.get("data", {}).get("text/html", "") for mark in marks)
 
 
 def shows_figure(cell: NotebookNode) -> bool:
     "Whether a cell shows something to look at: then its code is not the point."
-    return any(CHART in out.get("data", {}) or is_drawing(out) or is_pair(out) for out in cell.get("outputs", []))
+    return any(CHART in out.get("data", {}) or holds(out, DRAWING, PAIR) for out in cell.get("outputs", []))
 
 
 def fold(cell: NotebookNode, said: dict[str, str], text: str) -> tuple[set[str], str]:
@@ -116,7 +111,7 @@ def prepare(cell: NotebookNode) -> dict[str, str]:
             "check": cell.id.endswith("-test"), "stub": cell.id.endswith("-stub"),
             "columns": "tensor(" in text or bool(re.search(r"\S {2,}\S", text))}  # must not be wrapped, as sentences are
     cell.metadata = NotebookNode(
-        tags=[tag for tag, holds in tags.items() if holds] + sorted(tucked),
+        tags=[tag for tag, fits in tags.items() if fits] + sorted(tucked),
         exported=cell.id if "export" in said and not tags["remove-input"] else "",  # source.py leads there
         mystnb={"code_prompt_show": prompt, "code_prompt_hide": prompt})
     return said
@@ -136,26 +131,30 @@ def load(path: Path, name: str) -> NotebookNode:
 
 # One page -----------------------------------------------------------------------------------------------------
 
-def scripts(package: Path) -> dict[str, str]:
+def figures(root: Path) -> Path:
+    "The folder of the package where the scripts and styles of figures lie."
+    return root / settings(root)["lib_path"] / "figures"
+
+
+def scripts(folder: Path) -> dict[str, str]:
     "The scripts of the drawings as files of the site: each finds its figures on a page."
     start = 'for (const figure of document.querySelectorAll("figure[data-drawing={}]")) draw(stage(figure));'
-    found = {path.stem: path.read_text(encoding="utf-8") for path in sorted((package / "figures").glob("*.js"))}
+    found = {path.stem: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.js"))}
     return {name: text if name == "drawing" else f"(() => {{\n{text}{start.format(name)}\n}})();\n" for name, text in found.items()}
 
 
 def lighten(html: str, up: str, loaded: set[str]) -> str:
-    "A drawing without its style and scripts, which lie in the site; those not yet `loaded` are loaded when the page is read."
-    wanted = [one for one in ("drawing", re.search(r'data-drawing="(\w+)"', html)[1]) if one not in loaded]
+    "A figure without its style and scripts, which lie in the site; scripts not yet `loaded` are loaded when the page is read."
+    drawing = re.search(r'data-drawing="(\w+)"', html)
+    wanted = [one for one in ("drawing", drawing[1]) if one not in loaded] if drawing else []
     loaded.update(wanted)
     return ALONE.sub(lambda _: "".join(f'<script defer src="{up}drawings/{one}.js"></script>' for one in wanted), html)
 
 
 def draw(cell: NotebookNode, up: str, loaded: set[str]) -> None:
     "Put HTML figures in place of the charts among the outputs; `up` leads to the root of the site."
-    for out in filter(is_drawing, cell.get("outputs", [])):
+    for out in (o for o in cell.get("outputs", []) if holds(o, DRAWING, PAIR)):
         out.data["text/html"] = lighten(out.data["text/html"], up, loaded)
-    for out in filter(is_pair, cell.get("outputs", [])):
-        out.data["text/html"] = re.sub(r"<style>.*?</style>\s*", "", out.data["text/html"], flags=re.S)  # it lies in the site
     for i, out in enumerate(o for o in cell.get("outputs", []) if CHART in o.get("data", {})):
         try:
             out.data = {"text/html": figure(out.data[CHART], f"fig-{cell.id}" + (f"-{i}" if i else ""))}
@@ -296,7 +295,7 @@ def book(root: Path, src: Path, extra: Path, within: dict[str, str]) -> list[str
         raise BadNotebook(str(e)) from None
     (extra / "references.bib").write_text(bib, encoding="utf-8", newline="\n")
     (extra / "drawings").mkdir()
-    for name, script in scripts(root / conf["lib_path"]).items():
+    for name, script in scripts(figures(root)).items():
         (extra / f"drawings/{name}.js").write_text(script, encoding="utf-8", newline="\n")
 
     names = [nb.metadata.book.name.removesuffix(".ipynb") for nb in nbs]
@@ -347,7 +346,7 @@ def readme(root: Path) -> str:
         for out in cell.get("outputs", []):
             if CHART in out.get("data", {}):
                 out.data = {"text/markdown": in_words(out.data[CHART], site)}
-            elif is_drawing(out):
+            elif holds(out, DRAWING):
                 title = out.data["text/plain"].partition("\n")[0]
                 out.data = {"text/markdown": f"*The figure “{title}” responds in [the rendered book]({site}).*"}
     tags = {"remove_cell_tags": ["remove-cell"], "remove_input_tags": ["remove-input"],
