@@ -13,7 +13,7 @@ from fnmatch import fnmatch
 from itertools import groupby
 from pathlib import Path
 
-from wild.run import CACHE, RESULTS as PUBLISHED, Row, checks_digest, installed, judged, kept
+from wild.run import CACHE, RESULTS as PUBLISHED, Row, checks_digest, installed, judged, keep, kept
 from wild.subjects import PACKAGES, Package, packages
 
 FOLDER = Path(__file__).parent / "edits"
@@ -84,8 +84,7 @@ def tried(package: Package, some: list[Edit], cache: Path, digest: str) -> Itera
     for row in judged(package, installed(package, cache) if left else [], list(left), "wild.planted"):
         edit = left[row["class"]]
         have[edit.key, digest] = row = {**row, "key": edit.key, "checks": digest}
-        with log.open("a", encoding="utf-8") as out:
-            out.write(json.dumps(row, ensure_ascii=False) + "\n")
+        keep(log, row)
         print(said(judgement(edit, row, before.get(edit.path, set()))), file=sys.stderr, flush=True)
     yield from (judgement(edit, have[edit.key, digest], before.get(edit.path, set())) for edit in some)
 

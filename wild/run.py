@@ -92,6 +92,17 @@ def kept(log: Path, names: tuple[str, ...] = KEY) -> dict[tuple[str, ...], Row]:
     return {key(row, names): row for row in rows}
 
 
+def keep(log: Path, row: Row) -> None:
+    "Add a row to those of earlier runs."
+    with log.open("a", encoding="utf-8") as out:
+        out.write(as_line(row))
+
+
+def as_line(row: Row) -> str:
+    "A row as it is kept."
+    return json.dumps(row, ensure_ascii=False) + "\n"
+
+
 def key(row: Row, names: tuple[str, ...] = KEY) -> tuple[str, ...]:
     "What makes a row another row."
     return tuple(row[name] for name in names)
@@ -105,7 +116,7 @@ def meant(package: str, path: str, pattern: str) -> bool:
 def forget(log: Path, pattern: str) -> None:
     "Drop the rows that are asked for, and no others."
     rows = [row for row in kept(log).values() if not meant(row["package"], row["class"], pattern)]
-    log.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    log.write_text("".join(map(as_line, rows)), encoding="utf-8")
 
 
 def tried(package: Package, pattern: str, cache: Path, digest: str) -> list[Row]:
@@ -116,8 +127,7 @@ def tried(package: Package, pattern: str, cache: Path, digest: str) -> list[Row]
     left = [path for path in paths if key({**about, "class": path}) not in have]
     for row in judged(package, folders, left):
         row = {**about, **row}
-        with log.open("a", encoding="utf-8") as out:
-            out.write(json.dumps(row, ensure_ascii=False) + "\n")
+        keep(log, row)
         have[key(row)] = row
     rows = [have[key({**about, "class": path})] for path in paths]
     print(f"{package.name} {package.version}: {len(rows)} tried, {count(rows, 'ok')} ok, {count(rows, 'refused')} refused", file=sys.stderr, flush=True)
