@@ -39,6 +39,7 @@ QUESTIONS = {
     "PagedCache": "09_kv_cache.html#attention_nb.kv_cache.PagedCache",
     "flash attention": "08_flash_attention.html",
     "roofline": "lookup/glossary.html#roofline",
+    "why is decoding slow": "12_cost.html#reading-and-writing",
     "why is writing slower than reading": "12_cost.html#reading-and-writing",
     "arithmetic intensity": "lookup/glossary.html#arithmetic-intensity",
     "one program one query": "17_gpu_kernels.html#one-program-one-query",
