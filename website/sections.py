@@ -11,11 +11,12 @@ from typing import Any
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 
 from notebooks import is_chapter
 
 NO_PROSE = (nodes.math, nodes.math_block, nodes.literal_block, nodes.raw, nodes.comment, nodes.title, nodes.section,
-            addnodes.desc, addnodes.toctree, nodes.table)
+            nodes.system_message, addnodes.desc, addnodes.toctree, nodes.table)
 KINDS = {"lookup": "lookup", "checks": "checks", "index": "home"}  # how a page's name begins
 LAST = {"Recap", "Exercises", "Solutions", "What comes next"}  # they repeat what a section before them says
 Record = dict[str, str]
@@ -57,17 +58,29 @@ def names(app: Sphinx, page: str, doctree: nodes.document) -> Iterator[Record]:
                    "text": " ".join(first.astext() for first in about.children[:1] if isinstance(first, nodes.paragraph))}
 
 
-def records(app: Sphinx, page: str) -> list[Record]:
-    "All that can be found on a page."
-    doctree = app.env.get_doctree(page)
-    return [record for read in (sections, names) for record in read(app, page, doctree)]
+def read(app: Sphinx, doctree: nodes.document) -> None:
+    "Keep what can be found on a page, as soon as it is read."
+    page = app.env.docname
+    kept(app.env)[page] = [record for found in (sections, names) for record in found(app, page, doctree)]
+
+
+def kept(env: BuildEnvironment) -> dict[str, list[Record]]:
+    "The records of all pages, which the next build finds again."
+    if not hasattr(env, "book_records"):
+        env.book_records = {}
+    return env.book_records
+
+
+def forget(app: Sphinx, env: BuildEnvironment, page: str) -> None:
+    "Drop what was on a page that is read anew, or is no more."
+    kept(env).pop(page, None)
 
 
 def write(app: Sphinx, failed: Exception | None) -> None:
     "The records, as a script: a page from a disk may load one."
     if failed:
         return
-    found = [record for page in sorted(app.env.found_docs) for record in records(app, page)]
+    found = [record for page in sorted(app.env.found_docs) for record in kept(app.env)[page]]
     lines = ",\n".join(json.dumps({"id": i} | record, ensure_ascii=False) for i, record in enumerate(found))
     path = Path(app.outdir) / "_static/search/sections.js"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -82,5 +95,7 @@ def without_index(app: Sphinx) -> None:
 def setup(app: Sphinx) -> dict[str, Any]:
     "Called by Sphinx."
     app.connect("builder-inited", without_index)
+    app.connect("doctree-read", read, priority=900)  # when its title is known
+    app.connect("env-purge-doc", forget)
     app.connect("build-finished", write)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    return {"parallel_read_safe": False, "parallel_write_safe": True}
