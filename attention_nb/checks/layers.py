@@ -31,7 +31,7 @@ from attention_nb.checks.projections import (
     Trace, agrees_with_rotation, compare_with_own_weights, guess_roles, misread, name_by_probes, name_other_scale,
     name_rotation_bug, trace_layer,
 )
-from .relations import Properties, Relation, Widening, gradients_of, listed, reenters, must_leave_alone, must_not_mind_strides
+from .relations import Properties, Relation, Widening, gradients_of, listed, outcome, reenters, must_leave_alone, must_not_mind_strides
 from attention_nb.checks.reports import (
     Broken, Misused, NeedsMore, NotChecked, attempt, first_difference, first_line, must_be_tensor, must_keep_dtype, must_trace,
     nearly, parameters_of,
@@ -1635,14 +1635,10 @@ def _must_hear(t: _Layer, n: int, reach: Tensor) -> None:
     if reach.all():
         return
     i, j = (~reach).nonzero()[0].tolist()
-    heard, n_q = reach.any(0), len(reach)
-    cut = int(heard.sum())
-    if not cut:
-        bug = known("route.memory_unused")
-    elif any(reach.equal(torch.ones_like(reach).tril(corner)) for corner in (0, n - n_q)):
-        bug = known("mask.causal_unasked")
-    else:
-        bug = known("length.cut", first=cut) if reach[:, :cut].all() else known("mask.narrow")
+    cut, triangles = int(reach.any(0).sum()), [torch.ones_like(reach).tril(corner) for corner in (0, n - len(reach))]
+    bug = known("mask.causal_unasked" if any(map(reach.equal, triangles)) else "mask.narrow")
+    if reach[:, :cut].all():
+        bug = known("route.memory_unused" if not cut else "mask.drops_last_key") if cut in (0, n - 1) else known("length.cut", first=cut)
     raise Broken(f"changing word {j} of the memory does not move output {i}", bug, symptom=bug.code == "mask.narrow")
 
 
@@ -1651,8 +1647,8 @@ def _any_order(a: _Layer) -> None:
     x, p = _draw(t), _reordering(t)
     if nearly(got := t(x[:, p]), want := t(x)):
         return
-    if a.places:
-        raise NotChecked(f"it seems to know positions ({a.places})")
+    if a.places or outcome(lambda: _all_heard(a)):
+        raise NotChecked(f"it seems to know positions ({a.places})" if a.places else "some of them do not arrive at all")
     raise Broken(f"words of the memory reordered: {first_difference(got, want)}", known("order.keys"))
 
 
@@ -1664,7 +1660,7 @@ def _any_memory(a: _Layer) -> None:
         except Exception as e:
             raise Broken(f"memory {tuple(_draw(t, 2, n).shape)}: it raised {first_line(e)}", known("length.only")) from None
         _must_be_finite(t, x, y)
-        _must_hear(t, n, _moved(t, n, t.module)[1] | _moved(t, n, _calm(t.module))[1])
+        _must_hear(t, n, _reach(replace(t, said_n=n)))
         if right and _redone(a, n) != ():
             raise Broken(f"{n} words of memory: the context is not that of its own weights", known("length.long", few=a.n_k, many=n))
 
