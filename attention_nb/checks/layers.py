@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -28,8 +29,8 @@ from attention_nb.checks.conventions import (
     CAUSAL, MASK, MEMORY, MEMORY_MASKS, OUTPUT, PLACE_ARGUMENT, heads_of, is_share, role_of, settings_of, tells_places, told_scales,
 )
 from attention_nb.checks.projections import (
-    Trace, agrees_with_rotation, compare_with_own_weights, guess_roles, misread, name_by_probes, name_other_scale,
-    name_rotation_bug, trace_layer,
+    Trace, agrees_with_rotation, compare_with_own_weights, guess_roles, name_by_probes, name_other_scale, name_rotation_bug,
+    trace_layer, what_is_read,
 )
 from .relations import Properties, Relation, Widening, gradients_of, listed, outcome, reenters, must_leave_alone, must_not_mind_strides
 from attention_nb.checks.reports import (
@@ -447,17 +448,22 @@ def _how_to_call_both(module: Any, **options: Any) -> _Call:
     "module(x, memory), or as its parameters demand: all but x gets the memory, except masks."
     if _as_torch(module):
         return lambda m, x, y: _torch_cross(m, x, y, options)
-    parameters, needed = parameters_of(module) or {}, _needed(module)[1:]
-    if any(map(PLACE_ARGUMENT.search, needed)):
-        raise NeedsMore(f"module: forward needs {', '.join(needed)}; say how to call it: call=lambda module, x, memory: module(x, …)")
-    free = [n for n, p in parameters.items() if p.default is None and not MASK.search(n)]
-    told = [n for n in needed if not MASK.search(n)] or [n for n in free if MEMORY.search(n)] or free[:1]
-    if parameters and not told and not any(p.kind is p.VAR_POSITIONAL for p in parameters.values()):
-        raise NeedsMore("module: expected a forward of x and a memory; say how to call it: call=lambda module, x, memory: module(x, …)")
-    if not parameters or not told:
+    parameters, told = parameters_of(module) or {}, _for_memory(module)
+    needed = [n for n, p in parameters.items() if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)][1:]
+    if any(map(PLACE_ARGUMENT.search, needed)) or parameters and not told and all(p.kind is not p.VAR_POSITIONAL for p in parameters.values()):
+        needs = f"forward needs {', '.join(needed)}" if needed else "expected a forward of x and a memory"
+        raise NeedsMore(f"module: {needs}; say how to call it: call=lambda module, x, memory: module(x, …)")
+    if not told:
         return lambda m, x, y: m(x, y, **options)
-    empty = [n for n in needed if n not in told]
-    return lambda m, x, y: m(x, **dict.fromkeys(empty) | dict.fromkeys(told, y) | options)
+    return lambda m, x, y: m(x, **dict.fromkeys(needed) | dict.fromkeys(told, y) | options)
+
+
+def _for_memory(module: Any) -> list[str]:
+    "The names of the arguments that take the memory: what is needed beside x, or else what is called so, or may be left out."
+    names = [(n, p.default) for n, p in list((parameters_of(module) or {}).items())[1:]
+             if not MASK.search(n) and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    needed, free = ([n for n, default in names if default is what] for what in (inspect.Parameter.empty, None))
+    return needed or [n for n in free if MEMORY.search(n)] or free[:1]
 
 
 def _torch_cross(m: nn.MultiheadAttention, x: Tensor, y: Tensor, options: dict[str, Any]) -> tuple[Tensor, Any]:
@@ -511,6 +517,8 @@ def _remark(a: _Layer) -> str | None:
     if not a.said_call and _as_torch(a.given) and not a.given.batch_first:
         said += ["batch_first=False, so it takes (n, b, d_model): x was transposed for it. Handed (b, n, d_model), it attends"
                  " over the batch"]
+    elif not a.said_call and a.beside is not None and (names := _for_memory(a.given)) != list(parameters_of(a.given) or names)[1:2]:
+        said += [f"the memory was given as {' and '.join(names)}"]
     elif not a.said_call and len(needed := _needed(a.given)) > 1 and any(map(MASK.search, needed)):
         said += [f"forward was called with {', '.join(f'{n}=None' if MASK.search(n) else f'{n}=x' for n in needed[1:])}"]
     said += a.found_out
@@ -599,7 +607,7 @@ def _why_it_raises(a: _Layer, e: Exception) -> Bug:
         return known(f"shape.{fit[0]}")
     if n := next((n for n in _LIKELY if _fits(a, _B, n)), 0):
         return known("shape.only_length", n=n)
-    if len(needed := _needed(a.module)) > 1:
+    if len(needed := _needed(a.module)) > 1 and a.beside is None:
         return known("shape.arguments", needed=", ".join(needed))
     at_once = isinstance(e, (AttributeError, NameError, ImportError, TypeError, NotImplementedError))
     return known("code.error" if at_once else "shape.input", error=type(e).__name__)
@@ -1037,16 +1045,21 @@ def _padded(a: _Layer, name: str) -> str:
             _must_be_as_alone(a, name, x, there, got)
             must_leave_alone(lambda x, mask: _under(a, name, x, mask, False), {"x": x, "mask": mask.clone()})
             return f"{name} was given as {shape}, {meaning}"
+    raise _unmasked(a, name, x, ran, error)
+
+
+def _unmasked(a: _Layer, name: str, x: Tensor, ran: list[Tensor], error: str) -> Broken | NotChecked:
+    "What to raise if no mask that was tried hides anything; `ran` are the outputs under those that it takes."
     plainly = "key_padding" in name or name in MEMORY_MASKS
     if not ran and a.turned and plainly and attempt(lambda: (_under(a, name, x, torch.zeros(_B, a.outputs(a.n)).bool()),)):
-        raise Broken(f"{name}: it must have as many words as ask", known("mask.axis"))
+        return Broken(f"{name}: it must have as many words as ask", known("mask.axis"))
     if not ran:
-        raise NotChecked(f"{name}: no mask that was tried will do; {error}")
-    if all(nearly(got, plain) for got in ran):
-        raise Broken(f"{name}: whatever it hides, the output is the same", known("mask.ignored"))
+        return NotChecked(f"{name}: no mask that was tried will do; {error}")
+    if all(nearly(got, a(x)) for got in ran):
+        return Broken(f"{name}: whatever it hides, the output is the same", known("mask.ignored"))
     if plainly:  # what it is for leaves no doubt
-        raise Broken(f"{name}: no shape and no meaning that was tried hides the last words", known("mask.padding"))
-    raise NotChecked(f"{name}: no mask that was tried hides padding")
+        return Broken(f"{name}: no shape and no meaning that was tried hides the last words", known("mask.padding"))
+    return NotChecked(f"{name}: no mask that was tried hides padding")
 
 
 def _under(a: _Layer, name: str, x: Tensor, mask: Tensor, copied: bool = True) -> Tensor:
@@ -1066,6 +1079,8 @@ def _under(a: _Layer, name: str, x: Tensor, mask: Tensor, copied: bool = True) -
 def _must_be_as_alone(a: _Layer, name: str, x: Tensor, kept: Tensor, got: Tensor) -> None:
     "Raise Broken if a sentence with padding that is hidden does not come out as it does without."
     for i, n in enumerate(kept.sum(1).tolist()):
+        if a.turned and a.places:
+            break  # places may count from the memory's end
         own = got[i : i + 1, : a.outputs(n)]
         if a.contract.takes(n) and not nearly(own, alone := a(x[i : i + 1, :n]).detach()):
             shown = f"{name} hides {a.n - n} of {a.n} words: {first_difference(own, alone)}, as without them"
@@ -1596,16 +1611,22 @@ def _misrouted(a: _Layer) -> Bug | None:
     "Whether projections read the other input, or the output has as many rows as the memory."
     if a.beside is None or a.turned:
         return None
-    x, memory = _draw(a), _draw(a.over_memory)
-    wrong = misread(a.module, x, memory, a.with_memory(memory)) if isinstance(a.module, nn.Module) else {}
-    rows = attempt(lambda: a.with_memory(memory)(a.module, x).shape[1])
-    if len({role == "q" for role in wrong.values()}) == 2 or rows == a.n_k != a.n:
+    wrong = {name: role for name, role, right in _read(a) if not right}
+    if len({role == "q" for role in wrong.values()}) == 2 or attempt(lambda: a(_draw(a)).shape[1]) == a.n_k != a.n:
         return known("route.exchanged")
-    names = " and ".join(wrong)
-    return known(f"route.reads_{'memory' if 'q' in wrong.values() else 'x'}", names=names) if wrong else None
+    what = "memory" if "q" in wrong.values() else "x"
+    return known(f"route.reads_{what}", names=" and ".join(wrong)) if wrong else None
+
+
+def _read(a: _Layer) -> list[tuple[str, str, bool]]:
+    "Projections that read x or the memory, with their roles, and whether rightly."
+    x, memory = _draw(a), _draw(a.over_memory)
+    return attempt(lambda: what_is_read(a.module, x, memory, a.with_memory(memory))) or []
 
 
 def _well_read(a: _Layer) -> None:
+    if not _read(a):
+        raise NotChecked("no projection was recognised that reads one of them as it is")
     if bug := _misrouted(a):
         raise Broken("what goes into each projection was compared with both inputs", bug)
 
@@ -1706,7 +1727,7 @@ def cross_properties(
     a = _Layer(module, d_model, False, n_heads, None, call, said_kv_heads=n_kv_heads, contract=contract)
     n_k = next(n for n in _MEMORY if n not in (a.n_heads, d_model // (a.n_heads or 1)))
     a = replace(a, beside=_draw(replace(a, d_model=d_memory or d_model), 1, contract.usual(n_k), seed=9))
-    a.call  # TypeError now, if nobody can know how
+    a.plain  # TypeError now, if nobody can know how
     rows = [row for row in _RELATIONS if row.holds not in _ALONE and (n_kv_heads or row.holds is not _shares)]
     rows = [row for row in rows if not (contract.dtype and row.holds is _half)]
     return listed([*rows[:2], *_CROSS, *rows[2:]], lambda: a.settled), lambda: a.settled.verdict

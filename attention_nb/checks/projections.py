@@ -37,7 +37,7 @@ from ..masks import causal_mask
 from ..multi_head_attention import merge_heads, split_heads
 
 # %% auto #0
-__all__ = ['Trace', 'trace_layer', 'guess_roles', 'misread', 'compare_with_own_weights', 'name_other_scale',
+__all__ = ['Trace', 'trace_layer', 'guess_roles', 'what_is_read', 'compare_with_own_weights', 'name_other_scale',
            'agrees_with_rotation', 'name_rotation_bug', 'name_by_probes']
 
 # %% ../../nbs/checks/projections.ipynb #trace-class
@@ -197,6 +197,7 @@ def trace_layer(
     leaves = _leaves(layer, _wraps(layer, lambda: call(layer, x)))
     bare = _bare(layer, leaves)
     names = _nearest(roles or _roles(leaves), [name for name, (role, _) in bare.items() if role != "out"])
+    names = {n: role for n, role in names.items() if memory is None or role != "qkv"}  # called twice, cut in unknown ways
     out, ins, outs = _watch({name: leaves[name] for name in names}, lambda: call(layer, x))
     silent = {n: leaves[n].weight for n, role in names.items() if role != "out" and n not in outs and hasattr(leaves[n], "weight")}
     used = _used(layer, silent | {n: p for n, (_, p) in bare.items()}, x, call)
@@ -422,26 +423,26 @@ def guess_roles(
             if all(role in reads[name] for name, role in zip(order, "qkv"))]
 
 # %% ../../nbs/checks/projections.ipynb #sources-fn
-def misread(
+def what_is_read(
     layer: nn.Module,  # the layer, in evaluation mode
     x: Tensor,  # who asks, (b, n_q, d_model)
     memory: Tensor,  # what is attended to, (b, n_k, d_memory)
     call: Callable[[nn.Module, Tensor], Tensor],  # how to call it with both
-) -> dict[str, str]:  # name → role; empty if nothing shows it
-    "Find projections that read the other input than their role tells, even if the layer fails on the way."
-    leaves, others = _leaves(layer), _sources(memory, x)
-    wrong: dict[str, str] = {}
-    hooks = ExitStack()
-    for name, role in _roles(leaves).items():
-        def note(_: nn.Module, args: tuple[Any, ...], name: str = name, role: str = role or "") -> None:
-            rows = _rows(args[0], others[role]) if args else None
-            wrong.update({name: role} if rows is not None and torch.equal(rows, others[role]) else {})
+) -> list[tuple[str, str, bool]]:  # name, role, and whether it reads what its role tells; without those that read something else
+    "Say which projections read which of two inputs, even if the layer fails on the way."
+    leaves, right, wrong = _leaves(layer), _sources(x, memory), _sources(memory, x)
+    found: list[tuple[str, str, bool]] = []
+    with ExitStack() as hooks, torch.no_grad(), suppress(Exception):
+        for name, role in _roles(leaves).items():
+            def note(_: nn.Module, args: tuple[Any, ...], name: str = name, role: str = role or "") -> None:
+                for given, well in ((right[role], True), (wrong[role], False)):
+                    rows = _rows(args[0], given) if args else None
+                    found.extend([(name, role, well)] if rows is not None and torch.equal(rows, given) else [])
 
-        if role in ("q", "k", "v", "kv"):
-            hooks.callback(leaves[name].register_forward_pre_hook(note).remove)
-    with hooks, torch.no_grad(), suppress(Exception):
+            if role in ("q", "k", "v", "kv"):
+                hooks.callback(leaves[name].register_forward_pre_hook(note).remove)
         call(layer, x)
-    return wrong
+    return found
 
 # %% ../../nbs/checks/projections.ipynb #read-fns
 _Heads = tuple[Tensor, Tensor, Tensor]
