@@ -15,8 +15,8 @@ __all__ = ['Vocab', 'journey', 'number_corpus', 'one_hot', 'one_hot_vectors', 's
            'feature_map', 'linear_attention', 'local_attention', 'recurrent_attention', 'sink_mask', 'window_mask',
            'attention_cost', 'count_cost', 'count_looks', 'exponent', 'least_seconds', 'peak_bytes', 'projection_cost',
            'saved_bytes', 'gpu_attention', 'program_tiles', 'check_agrees', 'check_attention', 'check_cache',
-           'check_flash', 'check_masked_softmax', 'check_multi_head', 'check_positions', 'check_self_attention',
-           'check_softmax', 'CheckFailed', 'Misused']
+           'check_cross_attention', 'check_flash', 'check_masked_softmax', 'check_multi_head', 'check_positions',
+           'check_self_attention', 'check_softmax', 'CheckFailed', 'Misused']
 
 # %% ../nbs/lookup/api.ipynb #imports
 from .embeddings import (
@@ -45,8 +45,8 @@ from .cost import (
     attention_cost, count_cost, count_looks, exponent, least_seconds, peak_bytes, projection_cost, saved_bytes)
 from .gpu_kernels import gpu_attention, program_tiles
 from .checks import (
-    check_agrees, check_attention, check_cache, check_flash, check_masked_softmax, check_multi_head, check_positions,
-    check_self_attention, check_softmax)
+    check_agrees, check_attention, check_cache, check_cross_attention, check_flash, check_masked_softmax, check_multi_head,
+    check_positions, check_self_attention, check_softmax)
 from .checks.reports import CheckFailed, Misused
 
 __version__ = "0.1.0"
@@ -68,6 +68,7 @@ _all_ = [
     "local_attention", "recurrent_attention", "sink_mask", "window_mask", "attention_cost",
     "count_cost", "count_looks", "exponent", "least_seconds", "peak_bytes", "projection_cost",
     "saved_bytes", "gpu_attention", "program_tiles", "check_agrees", "check_attention",
-    "check_cache", "check_flash", "check_masked_softmax", "check_multi_head", "check_positions",
-    "check_self_attention", "check_softmax", "CheckFailed", "Misused",
+    "check_cache", "check_cross_attention", "check_flash", "check_masked_softmax",
+    "check_multi_head", "check_positions", "check_self_attention", "check_softmax", "CheckFailed",
+    "Misused",
 ]

@@ -2587,3 +2587,126 @@ REGISTER.add(Animal("package: RollingCache, as long as the text", "cache", "kv_c
                     lambda c: _cached(_book_layer(), lambda b, h, n, d: c(b, h, max(n, 12), d)), {"d_model": 24, "grows": True}))
 REGISTER.add(Animal("package: PagedCache", "cache", "kv_cache.PagedCache", lambda c: _cached(_book_layer(), lambda b, h, n, d: (
     pages := c(b * n, 3, h, d)).rows([pages.new() for _ in range(b)])), {"d_model": 24, "grows": True}))
+
+
+# Cross-attention ----------------------------------------------------------------------------------------------------
+
+@right("cross_attention", build=lambda c: c(24, 3), d_model=24, n_heads=3)
+@right("cross_attention", "Translates, another width", build=lambda c: c(24, 3, 20), d_model=24, d_memory=20)
+class Translates(nn.Module):
+    def __init__(self, d_model, n_heads, d_memory=None):
+        super().__init__()
+        self.h, self.d_k = n_heads, d_model // n_heads
+        self.query = nn.Linear(d_model, d_model)
+        self.key, self.value = (nn.Linear(d_memory or d_model, d_model) for _ in range(2))
+        self.out = nn.Linear(d_model, d_model)
+
+    def heads(self, t):
+        return t.view(len(t), -1, self.h, self.d_k).transpose(1, 2)
+
+    def forward(self, x, memory):
+        q, k, v = self.heads(self.query(x)), self.heads(self.key(memory)), self.heads(self.value(memory))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(self.d_k)
+        weights = scores.softmax(dim=-1)
+        return self.out((weights @ v).transpose(1, 2).reshape(len(x), x.shape[1], -1))
+
+
+@right("cross_attention", build=lambda c: c(24, 3), d_model=24)
+class ThreeArguments(nn.Module):
+    "As in the Annotated Transformer: four projections in a list, which of them is which only their order tells."
+    def __init__(self, d_model, h, dropout=0.1):
+        super().__init__()
+        self.d_k, self.h = d_model // h, h
+        self.linears = nn.ModuleList(nn.Linear(d_model, d_model) for _ in range(4))
+        self.dropout = nn.Dropout(p=dropout)
+
+    def forward(self, query, key, value, mask=None):
+        n = query.size(0)
+        query, key, value = (lin(x).view(n, -1, self.h, self.d_k).transpose(1, 2)
+                             for lin, x in zip(self.linears, (query, key, value)))
+        scores = torch.matmul(query, key.transpose(-2, -1)) / math.sqrt(self.d_k)
+        if mask is not None:
+            scores = scores.masked_fill(mask.unsqueeze(1) == 0, torch.finfo(scores.dtype).min)
+        x = torch.matmul(self.dropout(scores.softmax(dim=-1)), value)
+        return self.linears[-1](x.transpose(1, 2).contiguous().view(n, -1, self.h * self.d_k))
+
+
+@right("cross_attention", build=lambda c: c(24, 18, 4), d_model=24, d_memory=18)
+class Conditioned(nn.Module):
+    "As in a diffusion model: a context that may be missing, heads of their own width, no biases."
+    def __init__(self, query_dim, context_dim=None, heads=8, dim_head=5):
+        super().__init__()
+        inner, context_dim = dim_head * heads, query_dim if context_dim is None else context_dim
+        self.scale, self.heads = dim_head ** -0.5, heads
+        self.to_q = nn.Linear(query_dim, inner, bias=False)
+        self.to_k = nn.Linear(context_dim, inner, bias=False)
+        self.to_v = nn.Linear(context_dim, inner, bias=False)
+        self.to_out = nn.Sequential(nn.Linear(inner, query_dim), nn.Dropout(0.1))
+
+    def forward(self, x, context=None):
+        context = x if context is None else context
+        q, k, v = (t.unflatten(-1, (self.heads, -1)).transpose(1, 2) for t in (self.to_q(x), self.to_k(context), self.to_v(context)))
+        sim = torch.einsum("bhid,bhjd->bhij", q, k) * self.scale
+        return self.to_out(torch.einsum("bhij,bhjd->bhid", sim.softmax(dim=-1), v).transpose(1, 2).flatten(2))
+
+
+@right("cross_attention", build=lambda c: c(24, 6, 2, 30), d_model=24, d_memory=30, n_kv_heads=2, strict=True)
+@right("cross_attention", "SharesKeys, one width", build=lambda c: c(24, 6, 3, 24), d_model=24, n_heads=6)
+class SharesKeys(nn.Module):
+    "Fewer heads of keys and values, from one projection; a mask of padding; it returns weights."
+    def __init__(self, d_model, n_heads, n_kv_heads, d_memory):
+        super().__init__()
+        self.n_heads, self.n_kv_heads, d = n_heads, n_kv_heads, d_model // n_heads
+        self.q_proj, self.kv_proj = nn.Linear(d_model, d_model), nn.Linear(d_memory, 2 * n_kv_heads * d)
+        self.o_proj = nn.Linear(d_model, d_model)
+        self.drop = 0.2
+
+    def forward(self, hidden_states, encoder_hidden_states, memory_key_padding_mask=None):
+        q = self.q_proj(hidden_states).unflatten(-1, (self.n_heads, -1)).transpose(1, 2)
+        k, v = (t.unflatten(-1, (self.n_kv_heads, -1)).transpose(1, 2) for t in self.kv_proj(encoder_hidden_states).chunk(2, -1))
+        k, v = (t.repeat_interleave(self.n_heads // self.n_kv_heads, 1) for t in (k, v))
+        scores = q @ k.mT * q.shape[-1] ** -0.5
+        if memory_key_padding_mask is not None:
+            scores = scores.masked_fill(memory_key_padding_mask[:, None, None], -math.inf)
+        weights = scores.softmax(-1)
+        context = F.dropout(weights, self.drop, self.training) @ v
+        return self.o_proj(context.transpose(1, 2).flatten(2)), weights
+
+
+@right("cross_attention", build=lambda c: c(24), d_model=24, call=lambda m, x, memory: m(memory, x))
+class MemoryFirst(nn.Module):
+    "One head; the memory is the first argument."
+    def __init__(self, d):
+        super().__init__()
+        self.wq, self.wk, self.wv = (nn.Linear(d, 16) for _ in range(3))
+
+    def forward(self, encoded, decoded):
+        return F.scaled_dot_product_attention(self.wq(decoded), self.wk(encoded), self.wv(encoded))
+
+
+for _name, _module, _build in (
+    ("MultiHeadAttention", "multi_head_attention", lambda c: c(24, 6)),
+    ("MultiHeadAttention, grouped, dropout", "multi_head_attention", lambda c: c(24, 6, n_kv_heads=2, dropout=0.1)),
+    ("SelfAttention", "self_attention", lambda c: c(24, 10)),
+):
+    REGISTER.add(Animal(f"package: {_name}, with a memory", "cross_attention", f"{_module}.{_name.partition(',')[0]}", _build, {"d_model": 24}))
+right("cross_attention", "nn.MultiheadAttention, with a memory", build=lambda c: c(24, 3, batch_first=True), d_model=24, n_heads=3, strict=True)(nn.MultiheadAttention)
+right("cross_attention", "nn.MultiheadAttention, another width", d_model=24, d_memory=20, strict=True,
+      build=lambda c: c(24, 4, kdim=20, vdim=20, dropout=0.1))(nn.MultiheadAttention)
+
+
+def _t5_cross(_):
+    "The second attention of a small T5's decoder."
+    config = library("transformers").T5Config(d_model=24, d_kv=8, num_heads=3, is_decoder=True, attn_implementation="eager")
+    return import_module("transformers.models.t5.modeling_t5").T5Attention(config, has_relative_attention_bias=False)
+
+
+def _bart_cross(_):
+    "That of BART's."
+    config = library("transformers").BartConfig(d_model=24, decoder_attention_heads=3, attn_implementation="eager")
+    return import_module("transformers.models.bart.modeling_bart").BartAttention(24, 3, is_decoder=True, config=config, layer_idx=0)
+
+
+right("cross_attention", "transformers: T5, with a memory", build=_t5_cross, d_model=24, n_heads=3, scale=1.0, strict=True)(_Layers)
+right("cross_attention", "transformers: BART, with a memory", build=_bart_cross, d_model=24, strict=True)(_Layers)
+right("cross_attention", "x-transformers: Attention, with a memory", build=_x_attention(dim_context=20), d_model=24, d_memory=20)(_Layers)

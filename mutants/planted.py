@@ -874,6 +874,68 @@ bug(KV, "lengths stay when rows move", ("self._end_at(self.lengths[chosen])", "s
 bug(KV, "truncate keeps at least n", ("torch.minimum(self.lengths", "torch.maximum(self.lengths"), "cache.truncate")
 
 
+# Cross-attention ----------------------------------------------------------------------------------------------------
+
+X, WIDE, GROUPED, LISTED = "Translates", "Translates, another width", "SharesKeys", "ThreeArguments"
+bug(X, "keys from x", ("self.key(memory)", "self.key(x)"), "route.reads_x")
+bug(X, "values from x", ("self.value(memory)", "self.value(x)"), "route.reads_x")
+bug(X, "keys and values from x", [("self.key(memory)", "self.key(x)"), ("self.value(memory)", "self.value(x)")], "route.reads_x")
+bug(X, "queries from the memory", ("self.query(x)", "self.query(memory)"), "route.reads_memory")
+bug(X, "x and memory exchanged", ("def forward(self, x, memory):", "def forward(self, memory, x):"), "route.exchanged")
+bug(LISTED, "the memory is forgotten", ("(query, key, value)))", "(query, query, query)))"), "route.memory_unused")
+misuse("MemoryFirst", "called with x first", "route.exchanged", args={"d_model": 24})
+bug(X, "no scale", (" / math.sqrt(self.d_k)", ""), "scale.missing")
+bug(X, "the root of d_model", ("math.sqrt(self.d_k)", "math.sqrt(x.shape[-1])"), "scale.d_model_root")
+bug(X, "divided by d_model", ("math.sqrt(self.d_k)", "x.shape[-1]"), "scale.by_d_model")
+bug(WIDE, "the root of the memory's width", ("math.sqrt(self.d_k)", "math.sqrt(memory.shape[-1])"), "scale.head_constant")
+bug(X, "the root of the number of keys", ("math.sqrt(self.d_k)", "math.sqrt(k.shape[2])"), "scale.keys_root")
+bug(X, "softmax over the queries", ("softmax(dim=-1)", "softmax(dim=-2)"), "softmax.over_queries")
+bug(X, "softmax over the heads", ("softmax(dim=-1)", "softmax(dim=1)"), "softmax.over_heads")
+bug(X, "a causal mask left on", ("weights = scores", "scores = scores.masked_fill(torch.ones_like(scores[0, 0]).triu(1).bool(), -math.inf)\n        weights = scores"),
+    "mask.causal_unasked")
+bug(X, "a causal mask left on, square", ("weights = scores", "n = x.shape[1]\n        scores = scores.masked_fill(torch.ones(n, n).triu(1).bool(), -math.inf)\n        weights = scores"),
+    "shape.only_square")
+bug(X, "memory cut to the words that ask", ("q, k, v = self", "memory = memory[:, :x.shape[1]]\n        q, k, v = self"), "length.cut")
+bug(X, "memory cut to 16 words", ("q, k, v = self", "memory = memory[:, :16]\n        q, k, v = self"), "length.cut")
+bug(X, "the last word of the memory is forgotten", ("q, k, v = self", "memory = memory[:, :-1]\n        q, k, v = self"), "mask.drops_last_key")
+bug(X, "memory viewed with the length of x", ("return t.view(len(t), -1, self.h, self.d_k).transpose(1, 2)", "return t.view(len(t), self.n, self.h, self.d_k).transpose(1, 2)"),
+    "shape.only_square", build=lambda c: asking(c(24, 3)))
+bug(X, "memory detached", ("self.heads(self.key(memory)), self.heads(self.value(memory))", "*(self.heads(f(memory.detach())) for f in (self.key, self.value))"), "grad.unreached")
+bug(X, "keys and values of the first call kept", ("q, k, v = self.heads(self.query(x)), self.heads(self.key(memory)), self.heads(self.value(memory))",
+    "q = self.heads(self.query(x))\n        k, v = vars(self).setdefault('kept', (self.heads(self.key(memory)), self.heads(self.value(memory))))"), "state.kept")
+bug(X, "kept as long as lengths are the same", ("q, k, v = self", "memory = vars(self).setdefault('kept', {}).setdefault(memory.shape, memory)\n        q, k, v = self"), "state.kept")
+bug(X, "the first sentence's memory for all", ("q, k, v = self", "memory = memory[:1].expand(len(x), -1, -1)\n        q, k, v = self"), "batch.mixes")
+bug(X, "the first sentence's keys and values for all", ("scores = q", "k, v = (t[:1].expand(t.shape) for t in (k, v))\n        scores = q"), "batch.first_keys_values")
+bug(X, "the memories of a batch are mixed up", ("q, k, v = self", "memory = memory.roll(1, 0)\n        q, k, v = self"), "batch.mixes")
+bug(X, "view for transpose", ("t.view(len(t), -1, self.h, self.d_k).transpose(1, 2)", "t.view(len(t), self.h, -1, self.d_k)"), "split.viewed")
+bug(X, "heads of keys and values viewed", [("self.heads(self.key(memory))", "self.key(memory).view(len(x), self.h, -1, self.d_k)"),
+    ("self.heads(self.value(memory))", "self.value(memory).view(len(x), self.h, -1, self.d_k)")], "split.viewed_kv")
+bug(X, "heads merged without a transpose", ("(weights @ v).transpose(1, 2).reshape", "(weights @ v).reshape"), "merge.viewed")
+bug(X, "keys are used as values", ("weights @ v", "weights @ k"), "route.keys_as_values")
+bug(X, "the memory itself for values", ("self.heads(self.value(memory))", "self.heads(memory)"), "project.unused")
+bug(X, "the output projection is forgotten", ("self.out((weights @ v)", "((weights @ v)"), "project.never")
+bug(X, "x is added to the memory", ("q, k, v = self", "memory = memory + x.mean(1, keepdim=True)\n        q, k, v = self"), "order.queries")
+bug(X, "the memory gets places", ("q, k, v = self", "memory = memory + torch.arange(memory.shape[1])[:, None] / 5\n        q, k, v = self"), "order.keys")
+bug(X, "the batch is squeezed", ("return self.out((weights @ v).transpose(1, 2).reshape(len(x), x.shape[1], -1))",
+    "return self.out((weights @ v).transpose(1, 2).reshape(len(x), x.shape[1], -1)).squeeze(1)"), "length.breaks")
+bug("Conditioned", "x where there is a context", ("x if context is None else context", "x"), "route.reads_x")
+bug("Conditioned", "no scale", (" * self.scale", ""), "scale.missing")
+bug(GROUPED, "groups in the wrong order", ("t.repeat_interleave(self.n_heads // self.n_kv_heads, 1)", "t.repeat(1, self.n_heads // self.n_kv_heads, 1, 1)"), "split.groups")
+bug(GROUPED, "keys and values exchanged", ("k, v = (t.unflatten", "v, k = (t.unflatten"), "split.keys_values")
+bug(GROUPED, "the mask is lost", ("if memory_key_padding_mask is not None:", "if False:"), "mask.ignored")
+bug(GROUPED, "the mask on queries", ("[:, None, None], -math.inf)", "[:, None, :, None], -math.inf)"), "mask.axis")
+bug(GROUPED, "the mask after the softmax", [("            scores = scores.masked_fill(memory_key_padding_mask[:, None, None], -math.inf)\n", "            v = v.masked_fill(memory_key_padding_mask[:, None, :, None], 0)\n")], "mask.padding")
+bug(GROUPED, "dropout in evaluation", ("self.drop, self.training)", "self.drop)"), "dropout.in_evaluation")
+bug("package: MultiHeadAttention, with a memory", "values from x", ("self.v_proj(memory)", "self.v_proj(x)"), "route.reads_x")
+bug("package: SelfAttention, with a memory", "the memory is forgotten", ("memory = x if memory is None else memory", "memory = x"), "route.reads_x")
+
+
+def asking(layer):
+    "A layer that keeps how many words ask."
+    layer.query.register_forward_pre_hook(lambda _, args: setattr(layer, "n", args[0].shape[1]))
+    return layer
+
+
 # What a design may choose, and does not say; projections in wrappers, pictures, norms, rotations ------------------
 
 A, WRAPPED, PICTURES = "Attends", "Attends, projections in wrappers", "OverPictures"

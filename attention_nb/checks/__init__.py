@@ -23,15 +23,15 @@ from .functions import attention_properties
 from ..kv_cache import KVCache
 from ..multi_head_attention import MultiHeadAttention
 from ..tools.guards import expect_flags, expect_groups, expect_scale, expect_sizes
-from .layers import layer_properties
+from .layers import cross_properties, layer_properties
 from .positions import bias_properties, rotation_properties
 from .reports import CheckFailed, Misused, Report, examine, fixed_chance, name_of, parameters_of
 from ..positions import RotaryEmbedding
 from .softmax import masked_softmax_properties, softmax_properties
 
 # %% auto #0
-__all__ = ['check_attention', 'check_flash', 'check_self_attention', 'check_multi_head', 'check_softmax', 'check_masked_softmax',
-           'check_cache', 'check_positions', 'check_agrees']
+__all__ = ['check_attention', 'check_flash', 'check_self_attention', 'check_multi_head', 'check_cross_attention', 'check_softmax',
+           'check_masked_softmax', 'check_cache', 'check_positions', 'check_agrees']
 
 # %% ../../nbs/checks/index.ipynb #helpers
 _Call = Callable[[Any, Tensor], Any]
@@ -230,6 +230,29 @@ def check_multi_head(
     return _run(
         f"check_multi_head({name_of(module)})",
         lambda: layer_properties(module, d_model, causal, n_heads, None, call, alone=True, window=window, n_kv_heads=n_kv_heads, contract=contract),
+        strict, contract,
+    )
+
+# %% ../../nbs/checks/index.ipynb #cross-fn
+def check_cross_attention(
+    module: Any,  # over x (b, n_q, d_model) and memory (b, n_k, d_memory); returns the output, or a tuple that begins with it
+    d_model: int,  # width of the rows of x
+    d_memory: int | None = None,  # width of the rows of the memory; default d_model
+    n_heads: int | None = None,  # how many heads; default: look for an attribute that says
+    call: Callable[[Any, Tensor, Tensor], Any] | None = None,  # call(module, x, memory); default: module(x, memory), or what its parameters demand
+    strict: bool = False,  # is it a failure, too, if its projections are not recognised?
+    n_kv_heads: int | None = None,  # how many heads of keys and values; default: what their widths tell
+    **choices: Any,  # what else a design may choose: scale, lengths, group_order, dropout, layout, …, as in `Contract`
+) -> Report:  # raises CheckFailed if a property does not hold
+    "Check any cross-attention layer: queries from x, keys and values from a memory of another length."
+    _layer(module, d_model, False, n_heads, None, None, n_kv_heads)
+    expect_sizes(d_memory=d_model if d_memory is None else d_memory)
+    if call is not None:
+        _callable("call", call, "a function of module, x and memory", 3)
+    contract = declared(**choices)
+    return _run(
+        f"check_cross_attention({name_of(module)})",
+        lambda: cross_properties(module, d_model, d_memory, n_heads, call, n_kv_heads, contract),
         strict, contract,
     )
 

@@ -20,9 +20,9 @@ from typing import Any
 import torch.nn as nn
 
 import attention_nb
-from . import check_attention, check_masked_softmax, check_self_attention, check_softmax
+from . import check_attention, check_cross_attention, check_masked_softmax, check_self_attention, check_softmax
 from .contract import choices_of, contract_options
-from .conventions import CAUSAL, HEADS, KV_HEADS, LENGTHS, WIDTHS, is_share
+from .conventions import CAUSAL, HEADS, KV_HEADS, LENGTHS, MEMORY_WIDTHS, WIDTHS, is_share
 from .formats import FORMATS, Finding, written_at
 from .reports import CheckFailed, NeedsMore, Report, first_line, name_of, parameters_of
 
@@ -102,13 +102,13 @@ def _settings(pairs: Sequence[str]) -> dict[str, Any]:
     return found
 
 # %% ../../nbs/checks/command_line.ipynb #make-fns
-_OPTIONS = dict.fromkeys(WIDTHS, "--d-model") | dict.fromkeys(HEADS, "--n-heads") | dict.fromkeys(KV_HEADS, "--n-kv-heads")
+_OPTIONS = dict.fromkeys(WIDTHS, "--d-model") | dict.fromkeys(MEMORY_WIDTHS, "--d-memory") | dict.fromkeys(HEADS, "--n-heads") | dict.fromkeys(KV_HEADS, "--n-kv-heads")
 
 
 def _guess(name: str, args: argparse.Namespace) -> Any:
     "What an argument of this name is given; None if an option should have told."
     options = dict.fromkeys(WIDTHS, args.d_model) | dict.fromkeys(HEADS, args.n_heads) | dict.fromkeys(
-        KV_HEADS, args.n_kv_heads) | dict.fromkeys(LENGTHS, 64)
+        KV_HEADS, args.n_kv_heads) | dict.fromkeys(MEMORY_WIDTHS, args.d_memory) | dict.fromkeys(LENGTHS, 64)
     return 0.0 if is_share(name) else options.get(name)
 
 
@@ -137,7 +137,7 @@ def _arguments(maker: Callable[..., Any], args: argparse.Namespace) -> dict[str,
     for name, p in inspect.signature(maker).parameters.items():
         if name in given:
             kwargs[name] = given.pop(name)
-        elif (guess := _guess(name, args)) is not None and (p.default is p.empty or name in HEADS or name in KV_HEADS):
+        elif (guess := _guess(name, args)) is not None and (p.default is p.empty or name in (*HEADS, *KV_HEADS, *MEMORY_WIDTHS)):
             kwargs[name] = guess
         elif name in CAUSAL and args.causal:
             kwargs[name] = True
@@ -188,7 +188,7 @@ def _kind(thing: Any, args: argparse.Namespace) -> str:
 
 # %% ../../nbs/checks/command_line.ipynb #check-fns
 _KIND = {"attention": "functions of q, k and v", "layer": "layers"}  # in words
-_FOR = {"mask": ["attention"], "sinks": ["attention"], "documents": ["attention"], "call": ["layer"], "window": ["attention", "layer"]}
+_FOR = {"mask": ["attention"], "sinks": ["attention"], "documents": ["attention"], "call": ["layer"], "d_memory": ["layer"], "window": ["attention", "layer"]}
 
 
 def _check(args: argparse.Namespace) -> Report:
@@ -199,7 +199,7 @@ def _check(args: argparse.Namespace) -> Report:
     kind = _kind(thing, args)
     if unfit := next((option for option, kinds in _FOR.items() if getattr(args, option) and kind not in kinds), None):
         said = " and ".join(_KIND[each] for each in _FOR[unfit])
-        raise _Unusable(f"--{unfit} is for {said}; {name_of(thing)} is {'a function' if kind == 'attention' else f'a {kind}'}")
+        raise _Unusable(f"--{unfit.replace('_', '-')} is for {said}; {name_of(thing)} is {'a function' if kind == 'attention' else f'a {kind}'}")
     if kind == "layer":
         return _check_layer(thing, args)
     if kind == "attention":
@@ -215,10 +215,16 @@ def _check_layer(layer: Any, args: argparse.Namespace) -> Report:
     "Check a layer, as far as rows are all that it needs."
     if args.d_model is None:
         raise _Unusable("a layer needs --d-model, the width of its rows")
+    call = _load(args.call) if args.call else None
+    if args.d_memory is not None:
+        if unfit := next((option for option in ("causal", "positions", "window") if getattr(args, option)), None):
+            raise _Unusable(f"--{unfit} is for self-attention; --d-memory makes it cross-attention")
+        return check_cross_attention(
+            layer, args.d_model, args.d_memory, args.n_heads, call, args.strict, args.n_kv_heads, **choices_of(args))
     try:
         return check_self_attention(
-            layer, args.d_model, args.causal, args.n_heads, args.positions or None, _load(args.call) if args.call else None,
-            args.strict, args.window, args.n_kv_heads, **choices_of(args))
+            layer, args.d_model, args.causal, args.n_heads, args.positions or None, call, args.strict, args.window,
+            args.n_kv_heads, **choices_of(args))
     except CheckFailed as e:
         if not {"shape.call", "shape.arguments"} & set(e.report.codes):
             raise
@@ -264,6 +270,9 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     )
     check.add_argument("--d-model", type=int, metavar="WIDTH", help="width of the rows of a layer's input")
     check.add_argument(
+        "--d-memory", type=int, metavar="WIDTH", help="of a layer of x and a memory (cross-attention): width of the memory's rows"
+    )
+    check.add_argument(
         "--n-heads", type=int, metavar="NUMBER", help="number of heads (default: what the layer says)"
     )
     check.add_argument(
@@ -275,7 +284,7 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     check.add_argument("--window", type=int, metavar="NUMBER", help="how many words a word sees, itself included")
     check.add_argument("--sinks", type=int, default=0, metavar="NUMBER", help="of a function: first keys that are seen besides")
     check.add_argument("--documents", type=int, metavar="NUMBER", help="of a function: words of each text in a packed row")
-    check.add_argument("--call", metavar="TARGET", help="package.module:function of layer and rows that calls it")
+    check.add_argument("--call", metavar="TARGET", help="package.module:function of layer and rows (of cross-attention, and memory) that calls it")
     for name, option in contract_options().items():
         check.add_argument(f"--{name.replace('_', '-')}", **option)
     check.add_argument("--as", dest="kind", choices=_KINDS, help="what it is (default: find out)")

@@ -70,6 +70,13 @@ _PLACES = re.compile(
 _ON_SCORES = re.compile(r"rel|bias|pos|emb|rope|rot|alibi|slope|sink|(^|[._])(q|k|query|key|qk)_?(ln|norm)", re.I)
 CAUSAL = ("causal", "is_causal")  # options of a call, or of a class
 MASK = re.compile("mask|len|pad")  # arguments that may be None
+MEMORY = re.compile(  # arguments that take the other sequence of cross-attention
+    r"^(mem(ory)?|(cross_)?(context|ctx|cond)|(enc|encoder|kv|cross|source|src)(_?(out|output|outputs|hidden|states|hidden_states|memory|input|inputs|x|seq))?"
+    r"|key_value(_states|s)?|x_?(kv|enc|cross|2)|(k|v|key|value)s?)$", re.I)
+MEMORY_MASKS = (  # and those that hide words of it
+    "memory_key_padding_mask", "memory_padding_mask", "memory_mask", "encoder_attention_mask", "encoder_mask", "context_mask",
+    "cross_attention_mask", "kv_mask", "key_mask")
+MEMORY_WIDTHS = "d_memory memory_dim d_context context_dim cross_attention_dim d_cross d_encoder encoder_dim d_enc d_kv_in kdim vdim kv_dim".split()
 PLACE_ARGUMENT = re.compile("pos|freq|rope")  # arguments that nobody can guess
 OUTPUT = ("last_hidden_state", "out", "output")  # fields of what a call returns
 

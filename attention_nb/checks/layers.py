@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -25,13 +26,13 @@ from .bugs import known
 from .bugs.grouped_heads import AFTER_SCORE, AFTER_SPLIT
 from .contract import Contract
 from attention_nb.checks.conventions import (
-    CAUSAL, MASK, OUTPUT, PLACE_ARGUMENT, heads_of, is_share, role_of, settings_of, tells_places, told_scales,
+    CAUSAL, MASK, MEMORY, MEMORY_MASKS, OUTPUT, PLACE_ARGUMENT, heads_of, is_share, role_of, settings_of, tells_places, told_scales,
 )
 from attention_nb.checks.projections import (
     Trace, agrees_with_rotation, compare_with_own_weights, guess_roles, name_by_probes, name_other_scale, name_rotation_bug,
-    trace_layer,
+    trace_layer, what_is_read,
 )
-from .relations import Properties, Relation, Widening, gradients_of, listed, reenters, must_leave_alone, must_not_mind_strides
+from .relations import Properties, Relation, Widening, gradients_of, listed, outcome, reenters, must_leave_alone, must_not_mind_strides
 from attention_nb.checks.reports import (
     Broken, Misused, NeedsMore, NotChecked, attempt, first_difference, first_line, must_be_tensor, must_keep_dtype, must_trace,
     nearly, parameters_of,
@@ -39,12 +40,13 @@ from attention_nb.checks.reports import (
 from .stages import Bug, Work, sentence
 
 # %% auto #0
-__all__ = ['layer_properties']
+__all__ = ['layer_properties', 'cross_properties']
 
 # %% ../../nbs/checks/layers.ipynb #constants
-_Call = Callable[[Any, Tensor], Any]
+_Call = Callable[..., Any]  # of module and x; of cross-attention, and of the memory
 _B, _N = 3, 5  # sentences and words of the usual trial; few, for layers with a small maximum
 _LIKELY = (2, 3, 4, 6, 8, 9, 10, 12, 16, 25, 32, 36, 49, 50, 64, 77, 81, 100, 128, 144, 196, 197, 256)  # fixed lengths
+_MEMORY = (7, 8, 9)  # words of what is attended to, by cross-attention: never as many as ask
 _LONG = (37, 23, 16, 11, 8)  # words of the long trial: the first number that it takes
 
 # %% ../../nbs/checks/layers.ipynb #adapter
@@ -63,6 +65,9 @@ class _Layer:
     said_kv_heads: int | None = None  # how many heads of keys and values, if somebody said so
     contract: Contract = Contract()  # what else was declared
     found_out: tuple[str, ...] = ()  # what was not declared, and is plain
+    beside: Tensor | None = None  # of cross-attention the other sequence, (1, n, width), the same for all sentences
+    turned: bool = False  # is x the memory, and asks what lies beside it?
+    said_n: int = _N  # how many words it is tried with, if any length will do
 
     def __call__(self, x: Tensor) -> Tensor:
         "The output, (b, n, d_out)."
@@ -79,7 +84,20 @@ class _Layer:
     @property
     def n(self) -> int:
         "How many words it is tried with."
-        return self.contract.usual(_N)
+        return self.contract.usual(self.said_n)
+
+    @property
+    def n_k(self) -> int:
+        "How many words are attended to."
+        return self.n if self.beside is None or self.turned else self.beside.shape[1]
+
+    def rows(self, x: Tensor) -> tuple[int, int]:
+        "How many sentences and words come out."
+        return len(x), self.outputs(x.shape[1])
+
+    def outputs(self, n: int) -> int:
+        "How many words come out of so many that go in."
+        return self.beside.shape[1] if self.beside is not None and self.turned else n
 
     def lengths(self, *several: int) -> list[int]:
         "Of some numbers of words, those that it promises to take."
@@ -93,7 +111,28 @@ class _Layer:
     @cached_property
     def call(self) -> _Call:
         "How it is called."
-        return _carried(self.said_call or _how_to_call(self.given, self.causal), self.contract)
+        return self.plain if self.beside is None else self.calling(self.beside)
+
+    @cached_property
+    def plain(self) -> _Call:
+        "The same, with both sequences if there are two."
+        how = self.said_call or (_how_to_call(self.given, self.causal) if self.beside is None else _how_to_call_both(self.given))
+        return _carried(how, self.contract)
+
+    def calling(self, other: Tensor) -> _Call:
+        "How it is called with another sequence beside x."
+        def call(m: Any, x: Tensor) -> Any:
+            y = other.expand(len(x), -1, -1).to(x).clone(memory_format=torch.contiguous_format)
+            return self.plain(m, y, x) if self.turned else self.plain(m, x, y)
+
+        return call
+
+    @cached_property
+    def over_memory(self) -> _Layer:
+        "The same layer as a function of its memory."
+        assert self.beside is not None
+        n, width = self.beside.shape[1:]
+        return replace(self, d_model=width, beside=_draw(self, 1), turned=True, said_n=n)
 
     @cached_property
     def module(self) -> Any:
@@ -129,7 +168,7 @@ class _Layer:
     @cached_property
     def named(self) -> Trace:
         "What its projections did in the usual call, so far as their names tell what they are for."
-        return trace_layer(self.module, _draw(self, _B, self.words), self.first, contract=self.contract)
+        return self.watched(_draw(self, _B, self.words), None)
 
     @cached_property
     def roles(self) -> dict[str, str] | None:
@@ -143,7 +182,18 @@ class _Layer:
 
     def traced(self, x: Tensor) -> Trace:
         "What they do in another call."
-        return trace_layer(self.module, x, self.first, self.roles, self.contract)
+        return self.watched(x, self.roles)
+
+    def watched(self, x: Tensor, roles: dict[str, str] | None, n_k: int = 0) -> Trace:
+        "The same for some roles, with a memory of its own for each sentence."
+        if self.beside is None:
+            return trace_layer(self.module, x, self.first, roles, self.contract)
+        memory = _draw(self.over_memory, len(x), n_k or self.n_k, seed=8)
+        return trace_layer(self.module, x, self.with_memory(memory), roles, self.contract, memory)
+
+    def with_memory(self, memory: Tensor) -> Callable[[Any, Tensor], Tensor]:
+        "How its output alone is had with another memory."
+        return lambda m, x: _first_tensor(self.calling(memory)(m, x))[0]
 
     @cached_property
     def window(self) -> tuple[str, int] | None:
@@ -351,9 +401,9 @@ def _carried(call: _Call, contract: Contract) -> _Call:
     if not (contract.layout or contract.device or contract.dtype):
         return call
 
-    def carried(m: Any, x: Tensor) -> Any:
-        out, rest = _first_tensor(call(m, contract.there(to(x))))
-        fits = isinstance(out, Tensor) and out.ndim == to(x).ndim
+    def carried(m: Any, *given: Tensor) -> Any:
+        out, rest = _first_tensor(call(m, *(contract.there(to(t)) for t in given)))
+        fits = isinstance(out, Tensor) and out.ndim == to(given[0]).ndim
         return (back(contract.here(out)) if fits else out, *map(contract.here, rest))
 
     return carried
@@ -393,6 +443,35 @@ def _torch_mha(m: nn.MultiheadAttention, x: Tensor, causal: bool) -> tuple[Tenso
     out, weights = m(t, t, t, attn_mask=mask)
     return out if m.batch_first else out.transpose(0, 1), weights
 
+
+def _how_to_call_both(module: Any, **options: Any) -> _Call:
+    "module(x, memory), or as its parameters demand: all but x gets the memory, except masks."
+    if _as_torch(module):
+        return lambda m, x, y: _torch_cross(m, x, y, options)
+    parameters, told = parameters_of(module) or {}, _for_memory(module)
+    needed = [n for n, p in parameters.items() if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)][1:]
+    if any(map(PLACE_ARGUMENT.search, needed)) or parameters and not told and all(p.kind is not p.VAR_POSITIONAL for p in parameters.values()):
+        needs = f"forward needs {', '.join(needed)}" if needed else "expected a forward of x and a memory"
+        raise NeedsMore(f"module: {needs}; say how to call it: call=lambda module, x, memory: module(x, …)")
+    if not told:
+        return lambda m, x, y: m(x, y, **options)
+    return lambda m, x, y: m(x, **dict.fromkeys(needed) | dict.fromkeys(told, y) | options)
+
+
+def _for_memory(module: Any) -> list[str]:
+    "The names of the arguments that take the memory: what is needed beside x, or else what is called so, or may be left out."
+    names = [(n, p.default) for n, p in list((parameters_of(module) or {}).items())[1:]
+             if not MASK.search(n) and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    needed, free = ([n for n, default in names if default is what] for what in (inspect.Parameter.empty, None))
+    return needed or [n for n in free if MEMORY.search(n)] or free[:1]
+
+
+def _torch_cross(m: nn.MultiheadAttention, x: Tensor, y: Tensor, options: dict[str, Any]) -> tuple[Tensor, Any]:
+    "PyTorch's layer with a memory, whatever its layout."
+    q, kv = (x, y) if m.batch_first else (x.transpose(0, 1), y.transpose(0, 1))
+    out, weights = m(q, kv, kv, **options)
+    return out if m.batch_first else out.transpose(0, 1), weights
+
 # %% ../../nbs/checks/layers.ipynb #list
 def layer_properties(
     module: Any,  # over x (b, n, d_model); returns the output, or a tuple that begins with it
@@ -422,12 +501,12 @@ def _runs(a: _Layer) -> str | None:
         _must_fit(a, e)
         raise Broken(f"x {tuple(x.shape)}: it raised {first_line(e)}", _why_it_raises(a, e)) from None
     must_be_tensor(y)
-    if y.shape[-1] == a.n != a.d_model and any(isinstance(t, Tensor) and t.shape == x.shape for t in rest[:1]):
+    if y.shape[-1] == a.n_k != a.d_model and any(isinstance(t, Tensor) and t.shape == x.shape for t in rest[:1]):
         shapes = f"{tuple(y.shape)} and {tuple(rest[0].shape)}"
         raise Broken(f"x {tuple(x.shape)}: it gives shapes {shapes}", known("shape.weights_and_output"))
-    if y.ndim != 3 or y.shape[:2] != x.shape[:2]:
+    if y.ndim != 3 or y.shape[:2] != a.rows(x):
         shown = f"x {tuple(x.shape)}: it gives shape {tuple(y.shape)}, expected ({_B}, {a.n}, d_out)"
-        raise Broken(shown, known("shape.rows"))
+        raise Broken(shown, _misrouted(a) or known("shape.rows"))
     _must_be_finite(a, x, y)
     return _remark(a)
 
@@ -438,6 +517,8 @@ def _remark(a: _Layer) -> str | None:
     if not a.said_call and _as_torch(a.given) and not a.given.batch_first:
         said += ["batch_first=False, so it takes (n, b, d_model): x was transposed for it. Handed (b, n, d_model), it attends"
                  " over the batch"]
+    elif not a.said_call and a.beside is not None and (names := _for_memory(a.given)) != list(parameters_of(a.given) or names)[1:2]:
+        said += [f"the memory was given as {' and '.join(names)}"]
     elif not a.said_call and len(needed := _needed(a.given)) > 1 and any(map(MASK.search, needed)):
         said += [f"forward was called with {', '.join(f'{n}=None' if MASK.search(n) else f'{n}=x' for n in needed[1:])}"]
     said += a.found_out
@@ -447,7 +528,7 @@ def _remark(a: _Layer) -> str | None:
 
 def _must_be_finite(a: _Layer, x: Tensor, y: Tensor, mode: str = "") -> None:
     "Raise Broken if the output is not finite, or has another number of rows than the input."
-    if y.shape[:2] != x.shape[:2]:
+    if y.shape[:2] != a.rows(x):
         raise Broken(f"x {tuple(x.shape)}{mode}: it gives shape {tuple(y.shape)}", known("length.words"))
     if not y.isfinite().all():
         where, bug = _not_finite(a, y) if y.shape[1] == a.n else ("", known("values.nan_row"))
@@ -476,7 +557,9 @@ def _must_fit(a: _Layer, e: Exception) -> None:
     widths = [getattr(a.module, "embed_dim", None), *(m.in_features for m in linears)]
     for width in dict.fromkeys(w for w in widths if isinstance(w, int) and w != a.d_model):
         if attempt(lambda: (a(torch.randn(_B, a.n, width)),)):
-            raise Misused(f"d_model: expected {width}, the width of the rows that it takes; got {a.d_model}")
+            raise Misused(f"{'d_memory' if a.turned else 'd_model'}: expected {width}, the width of the rows that it takes; got {a.d_model}")
+    if a.beside is not None and not a.turned:
+        _must_fit(a.over_memory, e)
 
 
 def _settle(a: _Layer) -> _Layer:
@@ -510,6 +593,10 @@ def _why_it_raises(a: _Layer, e: Exception) -> Bug:
     called = getattr(a.module.forward if isinstance(a.module, nn.Module) else a.module, "__qualname__", "")
     if isinstance(e, TypeError) and "argument" in str(e) and called in str(e):
         return known("shape.call")
+    if bug := _misrouted(a):
+        return bug
+    if a.beside is not None and attempt(lambda: (a.with_memory(_draw(a.over_memory, 1, a.n))(a.module, _draw(a)),)):
+        return known("shape.only_square")
     if (longest := next((n - 1 for n in range(1, a.n) if not _fits(a, _B, n)), a.n - 1)) > 1 and a.contract.lengths is None:
         return known("shape.maximum", longest=longest, least=a.n + 1)
     h = a.n_heads or a.n  # nobody knows: then what was tried anyway
@@ -520,7 +607,7 @@ def _why_it_raises(a: _Layer, e: Exception) -> Bug:
         return known(f"shape.{fit[0]}")
     if n := next((n for n in _LIKELY if _fits(a, _B, n)), 0):
         return known("shape.only_length", n=n)
-    if len(needed := _needed(a.module)) > 1:
+    if len(needed := _needed(a.module)) > 1 and a.beside is None:
         return known("shape.arguments", needed=", ".join(needed))
     at_once = isinstance(e, (AttributeError, NameError, ImportError, TypeError, NotImplementedError))
     return known("code.error" if at_once else "shape.input", error=type(e).__name__)
@@ -547,8 +634,9 @@ def _with_window(a: _Layer) -> tuple[Bug, ...] | None:
 
 def _best_roles(a: _Layer) -> dict[str, str] | None:
     "Of all orders of projections without telling names, that which explains the output best."
-    x, guesses = a.named.x, guess_roles(a.module, a.named.x, a.first)
-    traces = [trace_layer(a.module, x, a.first, roles, a.contract) for roles in guesses]
+    x, memory = a.named.x, a.named.memory
+    guesses = guess_roles(a.module, x, a.first if memory is None else a.with_memory(memory), memory)
+    traces = [a.watched(x, roles) for roles in guesses]
     for most in (0, 1):
         found = [compare_with_own_weights(t, a.n_heads, a.causal, most=most) for t in traces]
         said = [(_odd(bugs), roles) for bugs, roles in zip(found, guesses) if bugs is not None]
@@ -826,7 +914,7 @@ def _why_unseen(a: _Layer, reach: Tensor, missing: Tensor) -> Bug:
 
 
 def _reach(a: _Layer) -> Tensor:
-    "Which output is moved by which word, (n, n)."
+    "Which output is moved by which word, (outputs, n)."
     x, moved = _draw(a), []
     before = a(x)
     for j in range(a.n):
@@ -884,8 +972,8 @@ def _must_see_all(a: _Layer, n: int, allowed: Tensor, reach: Tensor) -> None:
 
 
 def _moved(a: _Layer, n: int, module: Any) -> tuple[Tensor, Tensor]:
-    "Which output is moved by which of n words: surely, and at all, both (n, n)."
-    surely, at_all = torch.zeros(2, n, n, dtype=torch.bool)
+    "Which output is moved by which of n words: surely, and at all, both (outputs, n)."
+    surely, at_all = torch.zeros(2, a.outputs(n), n, dtype=torch.bool)
     every = torch.arange(n)
     for size, factor in ((1.0, 1.0), (0.03, 100.0)):  # small inputs too: their softmax is flat
         x = size * _draw(a, 1, n)
@@ -915,12 +1003,12 @@ def _unseen(allowed: Tensor, reach: Tensor) -> Bug | None:
 
 # %% ../../nbs/checks/layers.ipynb #padding-fns
 _MASKS = ("key_padding_mask", "src_key_padding_mask", "padding_mask", "attention_mask", "attn_mask", "mask")
-_SHAPES: dict[str, Callable[[Tensor], Tensor]] = {  # of which words are there, (b, n)
-    "(b, n)": lambda m: m,
-    "(b, 1, 1, n)": lambda m: m[:, None, None],
-    "(b, n, n)": lambda m: m[:, None].expand(-1, m.shape[1], -1),
-    "(b, 1, n, n)": lambda m: m[:, None, None].expand(-1, -1, m.shape[1], -1),
-    "(n, n)": lambda m: m[1:2].expand(m.shape[1], -1),  # one for all sentences: the second one's
+_SHAPES: dict[str, Callable[[Tensor, int], Tensor]] = {  # of which words are there, (b, n), and how many ask
+    "(b, n)": lambda m, n_q: m,
+    "(b, 1, 1, n)": lambda m, n_q: m[:, None, None],
+    "(b, n, n)": lambda m, n_q: m[:, None].expand(-1, n_q, -1),
+    "(b, 1, n, n)": lambda m, n_q: m[:, None, None].expand(-1, -1, n_q, -1),
+    "(n, n)": lambda m, n_q: m[1:2].expand(n_q, -1),  # one for all sentences: the second one's
 }
 _MEANS: dict[str, Callable[[Tensor], Tensor]] = {
     "True = may attend": lambda m: m,
@@ -931,7 +1019,8 @@ _MEANS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def _masks(a: _Layer) -> str | None:
-    names = [name for name in parameters_of(a.module) or {} if name in _MASKS]
+    taken = parameters_of(a.module) or {}
+    names = [name for name in taken if a.turned and name in MEMORY_MASKS] or [name for name in taken if name in _MASKS]
     if a.said_call or a.causal or not names:
         raise NotChecked("call= says how it is called" if a.said_call else "it takes no mask" if not names else "later words are hidden anyway")
     return "; ".join(filter(None, (_padded(a, name) for name in names))) or None
@@ -943,47 +1032,58 @@ def _padded(a: _Layer, name: str) -> str:
     plain, ran, error = a(x), [], ""
     for (shape, lay), (meaning, means) in product(_SHAPES.items(), _MEANS.items()):
         there = kept[1:2].expand(_B, -1) if shape == "(n, n)" else kept
+        mask = means(lay(kept, a.outputs(a.n)))
         try:
-            got = _under(a, name, x, means(lay(kept)))
+            got = _under(a, name, x, mask)
         except Exception as e:
             error = error or first_line(e, 80)
             continue
         ran.append(got)
         other = torch.where(there[..., None], x, 3 - 2 * x)
-        if got.shape == plain.shape and nearly(_under(a, name, other, means(lay(kept)))[there], got[there]):
+        hear = torch.ones(a.rows(x), dtype=torch.bool) if a.turned else there
+        if got.shape == plain.shape and nearly(_under(a, name, other, mask)[hear], got[hear]):
             _must_be_as_alone(a, name, x, there, got)
-            must_leave_alone(lambda x, mask: _under(a, name, x, mask, False), {"x": x, "mask": means(lay(kept)).clone()})
+            must_leave_alone(lambda x, mask: _under(a, name, x, mask, False), {"x": x, "mask": mask.clone()})
             return f"{name} was given as {shape}, {meaning}"
+    raise _unmasked(a, name, x, ran, error)
+
+
+def _unmasked(a: _Layer, name: str, x: Tensor, ran: list[Tensor], error: str) -> Broken | NotChecked:
+    "What to raise if no mask that was tried hides anything; `ran` are the outputs under those that it takes."
+    plainly = "key_padding" in name or name in MEMORY_MASKS
+    if not ran and a.turned and plainly and attempt(lambda: (_under(a, name, x, torch.zeros(_B, a.outputs(a.n)).bool()),)):
+        return Broken(f"{name}: it must have as many words as ask", known("mask.axis"))
     if not ran:
-        raise NotChecked(f"{name}: no mask that was tried will do; {error}")
-    if all(nearly(got, plain) for got in ran):
-        raise Broken(f"{name}: whatever it hides, the output is the same", known("mask.ignored"))
-    if "key_padding" in name:  # what it is for leaves no doubt
-        raise Broken(f"{name}: no shape and no meaning that was tried hides the last words", known("mask.padding"))
-    raise NotChecked(f"{name}: no mask that was tried hides padding")
+        return NotChecked(f"{name}: no mask that was tried will do; {error}")
+    if all(nearly(got, a(x)) for got in ran):
+        return Broken(f"{name}: whatever it hides, the output is the same", known("mask.ignored"))
+    if plainly:  # what it is for leaves no doubt
+        return Broken(f"{name}: no shape and no meaning that was tried hides the last words", known("mask.padding"))
+    return NotChecked(f"{name}: no mask that was tried hides padding")
 
 
 def _under(a: _Layer, name: str, x: Tensor, mask: Tensor, copied: bool = True) -> Tensor:
     "The output under a mask."
     mask = mask.clone() if copied else mask
 
-    def call(m: Any, x: Tensor) -> Any:
-        if _as_torch(m):
-            t = x if m.batch_first else x.transpose(0, 1)
-            out = m(t, t, t, **{name: mask})[0]
-            return out if m.batch_first else out.transpose(0, 1)
+    def call(m: Any, x: Tensor, y: Tensor | None = None) -> Any:
+        if y is not None or _as_torch(m):
+            return _how_to_call_both(m, **{name: a.contract.there(mask)})(m, x, x if y is None else y)
         values = {n: None if MASK.search(n) else x for n in _needed(m)[1:]}
         return m(x, **values | {name: a.contract.there(mask)})
 
     with torch.no_grad():
-        return _first_tensor(_carried(call, a.contract)(a.module, x.clone()))[0]
+        return replace(a, said_call=call).first(a.module, x.clone())
 
 
 def _must_be_as_alone(a: _Layer, name: str, x: Tensor, kept: Tensor, got: Tensor) -> None:
     "Raise Broken if a sentence with padding that is hidden does not come out as it does without."
     for i, n in enumerate(kept.sum(1).tolist()):
-        if a.contract.takes(n) and not nearly(got[i : i + 1, :n], alone := a(x[i : i + 1, :n]).detach()):
-            shown = f"{name} hides {a.n - n} of {a.n} words: {first_difference(got[i:i + 1, :n], alone)}, as without them"
+        if a.turned and a.places:
+            break  # places may count from the memory's end
+        own = got[i : i + 1, : a.outputs(n)]
+        if a.contract.takes(n) and not nearly(own, alone := a(x[i : i + 1, :n]).detach()):
+            shown = f"{name} hides {a.n - n} of {a.n} words: {first_difference(own, alone)}, as without them"
             raise Broken(shown, known("mask.padding"), symptom=True)
 
 # %% ../../nbs/checks/layers.ipynb #order
@@ -1294,12 +1394,12 @@ def _gradients(a: _Layer) -> None:
     if a.contract.dtype:
         raise NotChecked("it runs in the declared type alone, in which steps are too coarse or not to be taken")
     try:
-        _parameters(a) if isinstance(a.module, nn.Module) else None
+        _parameters(a) if isinstance(a.module, nn.Module) and not a.turned else None
     except Broken:
         raise NotChecked("some parameters receive none") from None
     except NotChecked:
         pass  # a frozen layer: its input may want one
-    for what in ("input", "parameters"):
+    for what in ("input", "parameters")[: 1 if a.turned else 2]:
         rough = _rates(a, what, torch.float32, 1e-3)
         if not _apart(*rough):
             continue
@@ -1311,6 +1411,7 @@ def _gradients(a: _Layer) -> None:
             continue
         if not measured or abs(measured - rough[0]) > 0.2 * abs(measured - promised):
             raise NotChecked("its values bend or jump, so that steps measure no gradient")
+        what = "memory" if a.turned else what
         shown = f"along one direction of the {what} the output changes at the rate {measured:.2g}; its gradient says {promised:.2g}"
         raise Broken(shown, known("grad.wrong") if promised else known("grad.unreached", name=f"the {what}"))
 
@@ -1381,14 +1482,14 @@ def _single(a: _Layer) -> None:
             y = a(x)
         except Exception as e:
             raise Broken(f"x {tuple(x.shape)}: it raised {first_line(e)}", bug) from None
-        if y.shape[:2] != x.shape[:2] or y.ndim != 3:
+        if y.shape[:2] != a.rows(x) or y.ndim != 3:
             raise Broken(f"x {tuple(x.shape)}: it gives shape {tuple(y.shape)}", bug)
         if not y.isfinite().all():
             raise Broken(f"x {tuple(x.shape)}: NaN or infinity", bug, symptom=True)
 
 
 def _untouched(a: _Layer) -> None:
-    must_leave_alone(lambda x: a.first(a.module, x), {"x": _draw(a)})
+    must_leave_alone(lambda x: a.first(a.module, x), {"memory" if a.turned else "x": _draw(a)})
     must_not_mind_strides(lambda x: a.first(a.module, x), _draw(a))
 
 
@@ -1450,14 +1551,14 @@ def _close_if_calm(a: _Layer, x: Tensor, dtype: torch.dtype, tolerance: float) -
 
 def _returned(a: _Layer) -> None:
     rest, shown = [t for t in a.all(_draw(a))[1] if isinstance(t, Tensor)], "what it returns beside the output "
-    found = [t.detach() for t in rest if t.is_floating_point() and t.ndim in (3, 4) and t.shape[-2:] == (a.n, a.n) and len(t) == _B]
+    found = [t.detach() for t in rest if t.is_floating_point() and t.ndim in (3, 4) and t.shape[-2:] == (a.n, a.n_k) and len(t) == _B]
     if not found:
         raise NotChecked("it returns no weights")
     if "weigh" in (attempt(lambda: a.trace.own) or ()):
         raise NotChecked("a sink takes a share of each row")
     w, total, columns = found[0], found[0].sum(-1), found[0].sum(-2)
     one = torch.ones_like(total)
-    if (w >= 0).all() and nearly(columns, one) and not nearly(total, one, 1e-3):
+    if (w >= 0).all() and nearly(columns, torch.ones_like(columns)) and not nearly(total, one, 1e-3):
         raise Broken(f"{shown}has columns that sum to 1, and rows that do not", known("weights.returned_transposed"))
     meant = (w >= -1e-6).all() and (total > -1e-6).all() and (total < 4).all() and 0.5 < total.mean() < 2  # no scores, no bias
     if not meant:
@@ -1504,3 +1605,129 @@ _ONLY = {causal: {row.name for row in _RELATIONS if row.name.startswith(begins)}
     True: ("the future", "every word reaches itself", "the order of the past"),
     False: ("every word reaches every", "reordering"),
 }.items()}
+
+# %% ../../nbs/checks/layers.ipynb #cross-fns
+def _misrouted(a: _Layer) -> Bug | None:
+    "Whether projections read the other input, or the output has as many rows as the memory."
+    if a.beside is None or a.turned:
+        return None
+    wrong = {name: role for name, role, right in _read(a) if not right}
+    if len({role == "q" for role in wrong.values()}) == 2 or attempt(lambda: a(_draw(a)).shape[1]) == a.n_k != a.n:
+        return known("route.exchanged")
+    what = "memory" if "q" in wrong.values() else "x"
+    return known(f"route.reads_{what}", names=" and ".join(wrong)) if wrong else None
+
+
+def _read(a: _Layer) -> list[tuple[str, str, bool]]:
+    "Projections that read x or the memory, with their roles, and whether rightly."
+    x, memory = _draw(a), _draw(a.over_memory)
+    return attempt(lambda: what_is_read(a.module, x, memory, a.with_memory(memory))) or []
+
+
+def _well_read(a: _Layer) -> None:
+    if not _read(a):
+        raise NotChecked("no projection was recognised that reads one of them as it is")
+    if bug := _misrouted(a):
+        raise Broken("what goes into each projection was compared with both inputs", bug)
+
+
+def _other_memory(a: _Layer) -> None:
+    t = a.over_memory
+    t(_draw(t))
+    got, fresh = t(other := _draw(t, seed=1)), _deepcopy(t.fresh)
+    if not nearly(got, want := t.first(fresh, other)):
+        raise Broken(f"right after another memory: {first_difference(got, want)}", known("state.kept"), last=True)
+
+
+def _each_alone(a: _Layer) -> None:
+    moves = _moved(a, a.n, a.module)[0] & ~torch.eye(a.n, dtype=torch.bool)
+    if moves.any():
+        i, j = moves.nonzero()[0].tolist()
+        raise Broken(f"changing word {j} of x moves output {i}", known("order.queries"), symptom=True)
+
+
+def _all_heard(a: _Layer) -> None:
+    t = a.over_memory
+    _must_hear(t, t.n, _reach(t))
+
+
+def _must_hear(t: _Layer, n: int, reach: Tensor) -> None:
+    "Raise Broken unless every output is moved by every word of the memory."
+    if reach.all():
+        return
+    i, j = (~reach).nonzero()[0].tolist()
+    cut, triangles = int(reach.any(0).sum()), [torch.ones_like(reach).tril(corner) for corner in (0, n - len(reach))]
+    bug = known("mask.causal_unasked" if any(map(reach.equal, triangles)) else "mask.narrow")
+    if reach[:, :cut].all():
+        bug = known("route.memory_unused" if not cut else "mask.drops_last_key") if cut in (0, n - 1) else known("length.cut", first=cut)
+    raise Broken(f"changing word {j} of the memory does not move output {i}", bug, symptom=bug.code == "mask.narrow")
+
+
+def _any_order(a: _Layer) -> None:
+    t = a.over_memory
+    x, p = _draw(t), _reordering(t)
+    if nearly(got := t(x[:, p]), want := t(x)):
+        return
+    if a.places or outcome(lambda: _all_heard(a)):
+        raise NotChecked(f"it seems to know positions ({a.places})" if a.places else "some of them do not arrive at all")
+    raise Broken(f"words of the memory reordered: {first_difference(got, want)}", known("order.keys"))
+
+
+def _any_memory(a: _Layer) -> None:
+    t, right = a.over_memory, isinstance(a.module, nn.Module) and attempt(lambda: a.unrotated) == ()
+    for n in a.lengths(a.n - 2, a.n, _LONG[0]):
+        try:
+            y = t(x := _draw(t, 2, n))
+        except Exception as e:
+            raise Broken(f"memory {tuple(_draw(t, 2, n).shape)}: it raised {first_line(e)}", known("length.only")) from None
+        _must_be_finite(t, x, y)
+        _must_hear(t, n, _reach(replace(t, said_n=n)))
+        if right and _redone(a, n) != ():
+            raise Broken(f"{n} words of memory: the context is not that of its own weights", known("length.long", few=a.n_k, many=n))
+
+
+def _redone(a: _Layer, n: int) -> tuple[Bug, ...] | None:
+    "What its own weights tell with so many words of memory."
+    return compare_with_own_weights(a.watched(_draw(a, 2), a.roles, n), a.n_heads, False, most=0)
+
+
+def _of_memory(holds: Callable[[_Layer], str | None]) -> Callable[[_Layer], str | None]:
+    "The same, tried over the memory."
+    return lambda a: holds(a.over_memory)
+
+
+_CROSS = (
+    Relation("queries are made from x, keys and values from the memory", _well_read, _no_module),
+    Relation("another memory gives its own answer", _other_memory, _no_module),
+    Relation("a word of x moves its own output alone", _each_alone),
+    Relation("every word of the memory reaches every output", _all_heard),
+    Relation("the order of the memory's words does not matter", _any_order),
+    Relation("the memory may be shorter and longer", _any_memory),
+    Relation("nothing is kept from memory to memory", _of_memory(_stateless)),
+    Relation("memories of a batch do not mix", _of_memory(_batch)),
+    Relation("what its masks hide of the memory has no influence", _of_memory(_masks), _no_module),
+    Relation("gradients reach the memory, and are those of its values", _of_memory(_gradients)),
+    Relation("one word of memory", _of_memory(_single)),
+    Relation("the memory is not modified, and need not be contiguous", _of_memory(_untouched)),
+    Relation("large memories give finite values and gradients", _of_memory(_large)),
+)
+_ALONE = (_no_future, _reaches, _longer, _masks, _ordered)  # what is tried of self-attention only
+
+# %% ../../nbs/checks/layers.ipynb #cross-properties
+def cross_properties(
+    module: Any,  # over x (b, n_q, d_model) and memory (b, n_k, d_memory); returns the output, or a tuple that begins with it
+    d_model: int,  # width of the rows of x
+    d_memory: int | None = None,  # width of the rows of the memory; default d_model
+    n_heads: int | None = None,  # how many heads; default: look for an attribute that says
+    call: _Call | None = None,  # how to call it: call(module, x, memory); default module(x, memory), or as its parameters demand
+    n_kv_heads: int | None = None,  # how many heads of keys and values; default: what their widths tell
+    contract: Contract = Contract(),  # what else was declared
+) -> tuple[Properties, Callable[[], tuple[Bug, ...] | None]]:  # properties; what names the bug
+    "List what every cross-attention layer must do, in the order of trying."
+    a = _Layer(module, d_model, False, n_heads, None, call, said_kv_heads=n_kv_heads, contract=contract)
+    n_k = next(n for n in _MEMORY if n not in (a.n_heads, d_model // (a.n_heads or 1)))
+    a = replace(a, beside=_draw(replace(a, d_model=d_memory or d_model), 1, contract.usual(n_k), seed=9))
+    a.plain  # TypeError now, if nobody can know how
+    rows = [row for row in _RELATIONS if row.holds not in _ALONE and (n_kv_heads or row.holds is not _shares)]
+    rows = [row for row in rows if not (contract.dtype and row.holds is _half)]
+    return listed([*rows[:2], *_CROSS, *rows[2:]], lambda: a.settled), lambda: a.settled.verdict

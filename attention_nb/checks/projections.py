@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, permutations, product
@@ -37,12 +37,13 @@ from ..masks import causal_mask
 from ..multi_head_attention import merge_heads, split_heads
 
 # %% auto #0
-__all__ = ['Trace', 'trace_layer', 'guess_roles', 'compare_with_own_weights', 'name_other_scale', 'agrees_with_rotation',
-           'name_rotation_bug', 'name_by_probes']
+__all__ = ['Trace', 'trace_layer', 'guess_roles', 'what_is_read', 'compare_with_own_weights', 'name_other_scale',
+           'agrees_with_rotation', 'name_rotation_bug', 'name_by_probes']
 
 # %% ../../nbs/checks/projections.ipynb #trace-class
 _Rows = dict[str, list[Tensor]]  # role → what each projection of that role gave, (b, n, width)
 _Call = Callable[[nn.Module, Tensor], Tensor]
+_ASKED = ("q", "k", "v", "kv", "qkv")
 
 
 class Trace(NamedTuple):
@@ -63,6 +64,7 @@ class Trace(NamedTuple):
     tables: list[Tensor]  # rows of numbers that it keeps, which may be the frequencies of a rotation, (d,)
     own: Mapping[str, tuple[Step, list[Bug]]]  # stages of its own, such as a soft cap, and what goes wrong with them
     contract: Contract = Contract()  # what was declared of it
+    memory: Tensor | None = None  # of cross-attention, what keys and values are made of; None: the input
 
     def width(self, *roles: str) -> int:  # 0 if there are none
         "Give the width of all projections of some roles together."
@@ -189,18 +191,21 @@ def trace_layer(
     call: Callable[[nn.Module, Tensor], Tensor],  # how to call it; returns the output alone
     roles: Mapping[str, str | None] | None = None,  # name → role; default: what the names tell
     contract: Contract = Contract(),  # what was declared of it
+    memory: Tensor | None = None,  # of cross-attention, what keys and values are made of; the call knows it
 ) -> Trace:  # what its projections did
     "Call a layer once and write down what goes in and out of its projections."
     leaves = _leaves(layer, _wraps(layer, lambda: call(layer, x)))
     bare = _bare(layer, leaves)
     names = _nearest(roles or _roles(leaves), [name for name, (role, _) in bare.items() if role != "out"])
+    names = {n: role for n, role in names.items() if memory is None or role != "qkv"}  # called twice, cut in unknown ways
     out, ins, outs = _watch({name: leaves[name] for name in names}, lambda: call(layer, x))
     silent = {n: leaves[n].weight for n, role in names.items() if role != "out" and n not in outs and hasattr(leaves[n], "weight")}
     used = _used(layer, silent | {n: p for n, (_, p) in bare.items()}, x, call)
     read = [name for name in used if name in silent]
-    found = [(role, _called(x, leaves[n], n, outs.get(n))) for n, role in names.items()]
-    found += [(role, _times(x, p, layer, n, _bias(layer, role))) for n, (role, p) in bare.items() if role != "out"]
-    found += [(names[name], _uncalled(x, leaves[name], name)) for name in read]
+    of = _sources(x, memory)
+    found = [(role, _called(of[role], leaves[n], n, outs.get(n))) for n, role in names.items()]
+    found += [rows for n, (role, p) in bare.items() if role != "out" for rows in _by_matrix(of, role, p, layer, n)]
+    found += [(names[name], _uncalled(of[names[name]], leaves[name], name)) for name in read]
     ways = _ways([(role, options) for role, options in found if role != "out" and options])
     calls = {n: len(outs.get(n, ())) for n in names} | {n: int(n in used) for n in bare} | dict.fromkeys(read, 1)
     named = _by_role([*names.items(), *((n, role) for n, (role, _) in bare.items())])
@@ -209,7 +214,12 @@ def trace_layer(
     unfired = {n: leaves[n] for n in named.get("out", []) if n in leaves and n not in ins}
     matrices = {n: _plain(p) for n, (role, p) in bare.items() if role == "out"}
     return Trace(x, out, ways[0][1], context, unfired, matrices, _bias(layer, "out"), projected, calls, named,
-                 _strangers(layer, {*names, *bare}, read), ways[1:], _tables(layer), _own_stages(layer, contract) | _own_bias(layer, x, call), contract)
+                 _strangers(layer, {*names, *bare}, read), ways[1:], _tables(layer), _own_stages(layer, contract) | _own_bias(layer, x, call), contract, memory)
+
+
+def _sources(x: Tensor, memory: Tensor | None) -> dict[str, Tensor]:
+    "What each role reads."
+    return {role: x if memory is None or role not in ("k", "v", "kv") else memory for role in (*_ASKED, "out")}
 
 
 _Kept = dict[str, list[Any]]  # what went into each module that was called, or came out, at each call
@@ -296,6 +306,13 @@ def _times(x: Tensor, p: Tensor, layer: nn.Module, name: str, bias: Tensor | Non
         return [("", t if bias is None else t + bias.flatten()) for t in products]
 
 
+def _by_matrix(of: Mapping[str, Tensor], role: str, p: Tensor, layer: nn.Module, name: str) -> list[tuple[str, _Options]]:
+    "Rows of a bare parameter; of a stack of three that reads two inputs, part by part."
+    if role != "qkv" or of["q"] is of["k"]:
+        return [(role, _times(of[role], p, layer, name, _bias(layer, role)))]
+    return [(r, [("", t.chunk(3, -1)[i]) for _, t in _times(of[r], p, layer, name, None)]) for i, r in enumerate("qkv")]
+
+
 def _ways(found: list[tuple[str, _Options]]) -> list[tuple[tuple[Bug, ...], _Rows]]:
     "Every choice of one option each, as bugs and rows by role: all first ones, then all last ones, then mixed ones."
     ways, most = [], sum(len(options) > 1 for _, options in found)
@@ -317,7 +334,9 @@ def _by_role(roles: list[tuple[str, str]]) -> dict[str, list[str]]:
 
 def _bias(layer: nn.Module, role: str) -> Tensor | None:
     "A bare parameter that is added to what a bare projection of this role gives."
-    return next((_plain(p) for name, p in layer.named_parameters() if biased_role(name) == role), None)
+    found = {said: _plain(p) for name, p in reversed(list(layer.named_parameters())) if (said := biased_role(name))}
+    parts = dict(zip("qkv", found["in"].chunk(3))) if "in" in found else {}
+    return (parts | found).get(role)
 
 
 def _rows(t: Any, x: Tensor) -> Tensor | None:
@@ -388,16 +407,42 @@ def guess_roles(
     layer: nn.Module,  # the layer, in evaluation mode
     x: Tensor,  # its input, (b, n, d_model)
     call: Callable[[nn.Module, Tensor], Tensor],  # how to call it; returns the output alone
+    memory: Tensor | None = None,  # of cross-attention, what keys and values are made of
 ) -> list[dict[str, str]]:  # name → role, in every order that is possible; none if there are more or fewer
     "Find queries, keys, values and output among projections whose names tell nothing."
     leaves = {name: m for name, m in _leaves(layer).items() if isinstance(m, nn.Linear)}
     _, ins, _ = _watch(leaves, lambda: call(layer, x))
     once = [name for name in leaves if len(ins.get(name, ())) == 1 and isinstance(ins[name][0], Tensor)]
-    reading = [name for name in once if ins[name][0].shape == x.shape and torch.equal(ins[name][0], x)]
+    of = _sources(x, memory)
+    reads = {name: [role for role in "qkv" if torch.equal(ins[name][0], of[role])] for name in once}
+    reading = [name for name, roles in reads.items() if roles]
     others = [name for name in leaves if name not in reading]
     if len(reading) != 3 or others not in ([], once[-1:]):
         return []
-    return [dict(zip(order, "qkv")) | dict.fromkeys(others, "out") for order in permutations(reading)]
+    return [dict(zip(order, "qkv")) | dict.fromkeys(others, "out") for order in permutations(reading)
+            if all(role in reads[name] for name, role in zip(order, "qkv"))]
+
+# %% ../../nbs/checks/projections.ipynb #sources-fn
+def what_is_read(
+    layer: nn.Module,  # the layer, in evaluation mode
+    x: Tensor,  # who asks, (b, n_q, d_model)
+    memory: Tensor,  # what is attended to, (b, n_k, d_memory)
+    call: Callable[[nn.Module, Tensor], Tensor],  # how to call it with both
+) -> list[tuple[str, str, bool]]:  # name, role, and whether it reads what its role tells; without those that read something else
+    "Say which projections read which of two inputs, even if the layer fails on the way."
+    leaves, right, wrong = _leaves(layer), _sources(x, memory), _sources(memory, x)
+    found: list[tuple[str, str, bool]] = []
+    with ExitStack() as hooks, torch.no_grad(), suppress(Exception):
+        for name, role in _roles(leaves).items():
+            def note(_: nn.Module, args: tuple[Any, ...], name: str = name, role: str = role or "") -> None:
+                for given, well in ((right[role], True), (wrong[role], False)):
+                    rows = _rows(args[0], given) if args else None
+                    found.extend([(name, role, well)] if rows is not None and torch.equal(rows, given) else [])
+
+            if role in ("q", "k", "v", "kv"):
+                hooks.callback(leaves[name].register_forward_pre_hook(note).remove)
+        call(layer, x)
+    return found
 
 # %% ../../nbs/checks/projections.ipynb #read-fns
 _Heads = tuple[Tensor, Tensor, Tensor]
@@ -698,9 +743,6 @@ def name_rotation_bug(
     return min(found, key=len, default=None)
 
 # %% ../../nbs/checks/projections.ipynb #probe-class
-_ASKED = ("q", "k", "v", "kv", "qkv")
-
-
 @dataclass(frozen=True)
 class _Probe:
     "A layer whose projections give other rows, and what then reaches its output projection, or comes out without one."
@@ -808,7 +850,7 @@ def _can_be_probed(t: Trace, layer: nn.Module, learned: list[str]) -> bool:
     once = all(t.calls.get(n) == 1 and n in modules for names in t.names.values() for n in names)
     small = t.width(*t.rows) < 2000  # each feature is a sentence
     turned = any(isinstance(m, (nn.Conv1d, nn.Conv2d)) for m in layer.modules())  # its rows lie the other way round
-    plain = not turned and len(t.names.get("out", [])) <= 1 and not t.matrices and t.width("v") <= t.inner  # no gate
+    plain = t.memory is None and not turned and len(t.names.get("out", [])) <= 1 and not t.matrices and t.width("v") <= t.inner  # no gate
     return once and small and plain and bool({"v", "kv", "qkv"} & t.rows.keys()) and all(map(only_on_scores, learned))
 
 

@@ -329,6 +329,9 @@ LAYER_SIGNS: list[Bug] = signs({
         "it works only when batch, words and heads are equal: axes are mixed up, as by .T on three or four dimensions"),
     "shape.one_word": "it works only for one word at a time",
     "shape.only_length": "it works only for {n} words: a length is hard-coded",
+    "route.reads_x": "{names} reads x, where keys and values should be made from the memory",
+    "route.reads_memory": "{names} reads the memory, where queries should be made from x",
+    "route.exchanged": "x and the memory are exchanged: queries are made from the memory, keys and values from x",
     "code.error": "an error of the code, whatever the sizes: it raises {error}",
     "values.linear": (
         "no attention: the output is a linear function of the words, as if no scores went through a softmax"),
@@ -432,6 +435,7 @@ LAYER_SIGNS: list[Bug] = signs({
     "length.counted": (
         "an output depends on how long the sentence is: the mask is for another length, or words are counted"),
     "mask.no_word_itself": "a word does not see itself: the causal mask is off by one (diagonal)",
+    "route.memory_unused": "the memory makes no difference: keys and values are not made from it",
     "mask.causal_unsaid": (
         "a causal mask is on, though causal=False was said: later words do not reach earlier outputs"),
     "mask.narrow": (
