@@ -17,10 +17,12 @@ __all__ = ['role_of', 'biased_role', 'heads_of', 'settings_of', 'told_scales', '
 # %% ../../nbs/checks/conventions.ipynb #roles
 _AFFIX = "to|w|fc|lin(?:ear)?s?|proj(?:ection|ections)?|layers?|weights?|matrix|mat|net|transform|dense|func|fn"
 _WORDS = {"": "out"} | {word: role for role, words in {
-    "q": "q query queries qs cq",
+    "q": "q query queries qs cq qb",
     "k": "k key keys ks ck",
     "v": "v value values vs val cv",
-    "kv": "kv keyvalue kvs keysvalues",
+    "kv": "kv keyvalue kvs keysvalues kvb",
+    "qk": "qk querykey",
+    "latent": "kva kvaprojwithmqa kvdown",
     "qkv": "qkv in cattn querykeyvalue querieskeysvalues attn kqv qvk vkq vqk kvq",
     "out": "o out output c unifyheads unify final combine merge concat mix heads",
 }.items() for word in words.split()}
@@ -30,7 +32,7 @@ _BIAS = re.compile(
 
 def role_of(
     path: str,  # the dotted name of a module or parameter, such as "attn.W_query"
-) -> str | None:  # "q", "k", "v", "kv", "qkv", "out", or None if the name does not tell
+) -> str | None:  # "q", "k", "v", "kv", "qk", "qkv", "latent" (what keys and values are made of), "out", or None if the name does not tell
     "Read from its name what a projection is for."
     parts = [p for p in path.split(".") if not p.isdigit() and p not in ("weight", "bias")]
     word = parts[-1].lower().replace("_", "") if parts else ""
@@ -68,6 +70,7 @@ _PLACES = re.compile(
     r"(?:^|[._])(?:pos|positions?|positional|pe|freqs?|inv_freq|rel|sin|cos|slopes?)(?:$|[._])"
     r"|rope|rotary|alibi|posit|freqs|relative", re.I)
 _ON_SCORES = re.compile(r"rel|bias|pos|emb|rope|rot|alibi|slope|sink|(^|[._])(q|k|query|key|qk)_?(ln|norm)", re.I)
+CHOOSER = re.compile(r"(?:^|[._])indexer[._]")  # parameters of what chooses keys, trained by a loss of its own (DeepSeek-V3.2)
 CAUSAL = ("causal", "is_causal")  # options of a call, or of a class
 MASK = re.compile("mask|len|pad")  # arguments that may be None
 MEMORY = re.compile(  # arguments that take the other sequence of cross-attention

@@ -26,7 +26,7 @@ from .bugs import known
 from .bugs.grouped_heads import AFTER_SCORE, AFTER_SPLIT
 from .contract import Contract
 from attention_nb.checks.conventions import (
-    CAUSAL, MASK, MEMORY, MEMORY_MASKS, OUTPUT, PLACE_ARGUMENT, heads_of, is_share, role_of, settings_of, tells_places, told_scales,
+    CAUSAL, CHOOSER, MASK, MEMORY, MEMORY_MASKS, OUTPUT, PLACE_ARGUMENT, heads_of, is_share, role_of, settings_of, tells_places, told_scales,
 )
 from attention_nb.checks.projections import (
     Trace, agrees_with_rotation, compare_with_own_weights, guess_roles, name_by_probes, name_other_scale, name_rotation_bug,
@@ -567,11 +567,17 @@ def _settle(a: _Layer) -> _Layer:
     if a.contract.lengths is None and not _fits(a, _B, _N) and (step := _step(a)):
         said = f"it takes multiples of {step} words only, so lengths=range({step}, 65, {step}) was taken as declared"
         return _settle(_telling(a, said, lengths=range(step, 65, step)))
-    told = told_scales(a.module) if a.contract.scale is None else []
+    told = [*told_scales(a.module), *_free_scale(a)] if a.contract.scale is None else []
     others = [_telling(a, f"its scale was taken from {name}", scale=scale) for name, scale in told]
     if others and attempt(lambda: a.verdict) != ():
         return next((b for b in others if attempt(lambda: b.verdict) == ()), a)
     return a
+
+
+def _free_scale(a: _Layer) -> list[tuple[str, Callable[[int], float]]]:
+    "No scale, where queries and keys are normed: then their norms may hold it."
+    normed = AFTER_SPLIT in (attempt(lambda: a.trace.own) or {})
+    return [("the norms of its queries and keys: scores are not scaled again", lambda d: 1.0)] if normed else []
 
 
 def _telling(a: _Layer, said: str, **choice: Any) -> _Layer:
@@ -1279,10 +1285,18 @@ def _biased(a: _Layer, ratio: float, share: float) -> Bug:
 _PROJECTIONS = ("q", "k", "v", "kv", "qkv")
 
 
-def _parameters(a: _Layer) -> None:
+def _parameters(a: _Layer) -> str | None:
     _must_be_registered(a)
     parameters = dict(a.module.named_parameters())
-    wanted = {n: p for n, p in parameters.items() if p.requires_grad}
+    asking = {n: p for n, p in parameters.items() if p.requires_grad}
+    wanted = {n: p for n, p in asking.items() if not CHOOSER.search(n)}
+    _must_be_reached(a, parameters, wanted)
+    left = next((n for n in asking if n not in wanted), "")
+    return f"{left} was left out: what chooses keys has a loss of its own" if left else None
+
+
+def _must_be_reached(a: _Layer, parameters: dict[str, nn.Parameter], wanted: dict[str, nn.Parameter]) -> None:
+    "Raise Broken for a parameter, or a part of one, that receives no gradient."
     if not wanted:
         raise NotChecked("it is frozen: no parameter asks for a gradient" if parameters else "it has no parameters")
     # where scores are large, a softmax is flat: what has no gradient there must have none for small inputs either

@@ -19,9 +19,12 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 from torch import Tensor
+from torch.utils._pytree import tree_leaves
 
 from .bugs import ATTENTION, known
-from .bugs.grouped_heads import AFTER_SCORE, AFTER_SPLIT, GROUPS, capping, norming, sinking
+from attention_nb.checks.bugs.grouped_heads import (
+    AFTER_MERGE, AFTER_SCORE, AFTER_SPLIT, GROUPS, capping, gating, norming, sinking,
+)
 from attention_nb.checks.bugs.layers import (
     FUSED, LAYER, MERGES, NEVER, ORDERS, REPEATED, SHARES, SPLITS, fused_orders, merging, splitting, turning, untransposed,
 )
@@ -43,7 +46,7 @@ __all__ = ['Trace', 'trace_layer', 'guess_roles', 'what_is_read', 'compare_with_
 # %% ../../nbs/checks/projections.ipynb #trace-class
 _Rows = dict[str, list[Tensor]]  # role → what each projection of that role gave, (b, n, width)
 _Call = Callable[[nn.Module, Tensor], Tensor]
-_ASKED = ("q", "k", "v", "kv", "qkv")
+_ASKED = ("q", "k", "v", "kv", "qk", "qkv")
 
 
 class Trace(NamedTuple):
@@ -63,6 +66,7 @@ class Trace(NamedTuple):
     others: list[tuple[tuple[Bug, ...], _Rows]]  # rows if weights are used the other way round, and the bug, if it is one
     tables: list[Tensor]  # rows of numbers that it keeps, which may be the frequencies of a rotation, (d,)
     own: Mapping[str, tuple[Step, list[Bug]]]  # stages of its own, such as a soft cap, and what goes wrong with them
+    turns: list[Tensor] = []  # complex numbers that pairs of features may be multiplied by, (n, pairs)
     contract: Contract = Contract()  # what was declared of it
     memory: Tensor | None = None  # of cross-attention, what keys and values are made of; None: the input
 
@@ -214,12 +218,12 @@ def trace_layer(
     unfired = {n: leaves[n] for n in named.get("out", []) if n in leaves and n not in ins}
     matrices = {n: _plain(p) for n, (role, p) in bare.items() if role == "out"}
     return Trace(x, out, ways[0][1], context, unfired, matrices, _bias(layer, "out"), projected, calls, named,
-                 _strangers(layer, {*names, *bare}, read), ways[1:], _tables(layer), _own_stages(layer, contract) | _own_bias(layer, x, call), contract, memory)
+                 _strangers(layer, {*names, *bare}, read), ways[1:], _tables(layer), _own_stages(layer, x, call, contract), _turns_in(layer, x, call), contract, memory)
 
 
 def _sources(x: Tensor, memory: Tensor | None) -> dict[str, Tensor]:
     "What each role reads."
-    return {role: x if memory is None or role not in ("k", "v", "kv") else memory for role in (*_ASKED, "out")}
+    return {role: x if memory is None or role not in ("k", "v", "kv", "latent") else memory for role in (*_ASKED, "latent", "out")}
 
 
 _Kept = dict[str, list[Any]]  # what went into each module that was called, or came out, at each call
@@ -328,7 +332,7 @@ def _ways(found: list[tuple[str, _Options]]) -> list[tuple[tuple[Bug, ...], _Row
 
 def _by_role(roles: list[tuple[str, str]]) -> dict[str, list[str]]:
     "Role → names, of modules and then of bare parameters."
-    named = {role: [n for n, r in roles if r == role] for role in ("q", "k", "v", "kv", "qkv", "out")}
+    named = {role: [n for n, r in roles if r == role] for role in (*_ASKED, "latent", "out")}
     return {role: found for role, found in named.items() if found}
 
 
@@ -343,18 +347,19 @@ def _rows(t: Any, x: Tensor) -> Tensor | None:
     "As (b, n, width), if it can be read so."
     if not isinstance(t, Tensor) or t.ndim < 2 or t.numel() % (x.shape[0] * x.shape[1]):
         return None
-    if t.ndim == 3 and t.shape[:2] == (x.shape[1], x.shape[0]):  # (n, b, width)
-        return t.transpose(0, 1)
+    if t.ndim > 2 and t.shape[:2] == (x.shape[1], x.shape[0]) != x.shape[:2]:  # (n, b, width), or (n, b, h, d)
+        return t.transpose(0, 1).flatten(2)
     if t.ndim == 4 and len(t) == len(x) and t.shape[1] * t.shape[2] == x.shape[1]:  # a picture, (b, height, width, d)
         return t.flatten(1, 2)
     return t.reshape(*x.shape[:2], -1) if t.ndim == 2 or t.shape[:2] == x.shape[:2] else None
 
 # %% ../../nbs/checks/projections.ipynb #own-stages-fns
 _NORM = re.compile(r"(?:^|[._])(?:(q|k|query|key)_?(?:ln|norm|layer_?norm|rms_?norm)|(?:ln|norm|layer_?norm|rms_?norm)_?(q|k|query|key))$", re.I)
+_GATE = re.compile(r"(?:^|[._])(?:to_|out_|attn_)?gates?(?:_proj)?(?:\.\d)?$", re.I)
 _Own = dict[str, tuple[Step, list[Bug]]]  # stage → what the layer does there, and what may go wrong with it
 
 
-def _own_stages(layer: nn.Module, contract: Contract) -> _Own:
+def _own_stages(layer: nn.Module, x: Tensor, call: _Call, contract: Contract) -> _Own:
     "What a layer does on purpose beside the plain stages."
     found = [(_NORM.search(name), m) for name, m in layer.named_modules()]
     norms = {(said[1] or said[2])[0].lower(): m for said, m in found if said and not isinstance(m, nn.Identity)}
@@ -367,7 +372,7 @@ def _own_stages(layer: nn.Module, contract: Contract) -> _Own:
         own[AFTER_SCORE] = capping(caps[0])
     if len(sinks) == 1:
         own["weigh"] = sinking(sinks[0])
-    return own
+    return own | _own_bias(layer, x, call) | _own_gate(layer, x, call)
 
 
 def _own_bias(layer: nn.Module, x: Tensor, call: _Call) -> _Own:
@@ -380,15 +385,22 @@ def _own_bias(layer: nn.Module, x: Tensor, call: _Call) -> _Own:
     return {"route, its own": (lambda w: w._replace(bias=w.bias + bias), BIAS)}
 
 
+def _own_gate(layer: nn.Module, x: Tensor, call: _Call) -> _Own:
+    "What a gate of the layer's own lets through, if there is one that reads each word."
+    gates = {name: m for name, m in layer.named_modules() if _GATE.search(name) and isinstance(m, nn.Linear)}
+    read = [_rows(t, x) for found in _watch(gates, lambda: call(layer, x))[2].values() for t in found] if gates else []
+    return {AFTER_MERGE: gating(read[0])} if len(read) == 1 and read[0] is not None else {}
+
+
 def _over_rows(norm: nn.Module, contract: Contract) -> Callable[[Tensor], Tensor]:
-    "A norm of heads, or of all heads together if it is as wide."
-    width = next((p.numel() for p in norm.parameters()), 0)
+    "A norm of each head; its weights tell if it is one of all heads together, or of heads behind words."
+    shape = next((tuple(p.shape) for p in norm.parameters()), ())
 
     def normed(t: Tensor) -> Tensor:
         h, d = t.shape[-3], t.shape[-1]
-        whole = width == h * d != d
-        out = contract.here(norm(contract.there(merge_heads(t) if whole else t)))
-        return split_heads(out, h) if whole else out
+        lays = {(h * d,): (merge_heads, lambda y: split_heads(y, h)), (h, d): (lambda y: y.transpose(-3, -2),) * 2}
+        lay, back = lays.get(shape if h > 1 else (), (lambda y: y,) * 2)
+        return back(contract.here(norm(contract.there(lay(t)))))
 
     return normed
 
@@ -401,6 +413,36 @@ def _with_own(stages: Mapping[str, Step], own: _Own) -> dict[str, Step]:
         if (behind := f"{name}, its own") in own:
             found[behind] = own[behind][0]
     return found
+
+
+def _turns_in(layer: nn.Module, x: Tensor, call: _Call) -> list[Tensor]:
+    "Complex numbers that turn pairs of features, (n, pairs): from cosines and sines that are handed to a layer, or made in it."
+    seen: list[list[Tensor]] = []
+
+    def keep(_: nn.Module, *what: Any) -> None:
+        seen.append([t.cpu() for t in tree_leaves(what) if isinstance(t, Tensor) and t.ndim > 1 and t.shape[-2] == x.shape[1]])
+
+    with ExitStack() as hooks, torch.no_grad():
+        for m in layer.modules():
+            hooks.callback(m.register_forward_hook(keep, with_kwargs=True).remove)
+        call(layer, x)
+    pairs = [(a, b) for some in seen for a, b in zip(some, some[1:]) if a.shape == b.shape and a.is_floating_point() and b.is_floating_point()]
+    found = [torch.complex(a.float(), b.float()) for a, b in pairs] + [t for some in seen for t in some if t.is_complex()]
+    return [_once(z.flatten(0, -3)[0] if z.ndim > 2 else z) for z in found if _turning(z)]
+
+
+def _turning(z: Tensor) -> bool:
+    "Whether complex numbers are cosines and sines, all as much longer than 1 if they are."
+    size = z.abs()
+    return bool(z.imag.any()) and float(size.min()) > 0.1 and float(size.max() - size.min()) < 1e-3
+
+
+def _once(z: Tensor) -> Tensor:
+    "One number for each pair: tables hold them twice, one half after the other, or side by side."
+    half = z.shape[-1] // 2
+    if z.shape[-1] % 2 == 0 and half:
+        return z[:, :half] if z[:, :half].equal(z[:, half:]) else z[:, ::2] if z[:, ::2].equal(z[:, 1::2]) else z
+    return z
 
 # %% ../../nbs/checks/projections.ipynb #guess-fn
 def guess_roles(
@@ -457,7 +499,7 @@ def _readings(t: Trace, h: int) -> Iterator[_Reading]:
         return
     for bugs, q, k, v in _triples(t, rows, h):
         d = q.shape[-1] // h
-        if q.shape[-1] % h or not d or k.shape[-1] % d or not k.shape[-1] or v.shape[-1] % (h_kv := k.shape[-1] // d):
+        if q.shape[-1] % h or not d or k.shape[-1] % d or not k.shape[-1] or v.shape[-1] % (h_kv := k.shape[-1] // d) or h_kv > h:
             continue
         for order, (split, _) in list(ORDERS.items())[: min(h, 2)]:
             yield bugs, (split(q, h), split(k, h_kv), split(v, h_kv)), order
@@ -465,14 +507,30 @@ def _readings(t: Trace, h: int) -> Iterator[_Reading]:
 
 def _triples(t: Trace, rows: dict[str, Tensor], h: int) -> Iterator[tuple[tuple[Bug, ...], Tensor, Tensor, Tensor]]:
     "Bugs and rows of queries, keys and values, from one projection each or cut from what gives several."
-    if {"q", "k", "v"} <= rows.keys():
+    if "latent" in rows:
+        yield from _from_latent(rows, h, t.inner // h)
+    elif {"q", "k", "v"} <= rows.keys():
         yield (), rows["q"], rows["k"], rows["v"]
     elif {"q", "kv"} <= rows.keys() and rows["kv"].shape[-1] % 2 == 0:
         first, second = rows["kv"].chunk(2, -1)
         yield (), rows["q"], first, second
         yield (known("split.keys_values"),), rows["q"], second, first
+    elif {"qk", "v"} <= rows.keys() and rows["qk"].shape[-1] % 2 == 0:
+        yield (), *rows["qk"].chunk(2, -1), rows["v"]
     elif "qkv" in rows:
         yield from _fused_groups(rows["qkv"], h, t.inner // h, t.names["qkv"][0])
+
+
+def _from_latent(rows: dict[str, Tensor], h: int, d_v: int) -> Iterator[tuple[tuple[Bug, ...], Tensor, Tensor, Tensor]]:
+    "The same where keys and values come from one narrow row, beside which lies what turns of a key (MLA). What turns is laid first."
+    if "q" not in rows or not ({"kv"} <= rows.keys() or {"k", "v"} <= rows.keys()) or any(t.shape[-1] % h for r, t in rows.items() if r != "latent"):
+        return
+    q, *kv = (rows[role].unflatten(-1, (h, -1)) for role in ("q", "kv", "k", "v") if role in rows)
+    k, v = kv if len(kv) == 2 else kv[0].tensor_split([kv[0].shape[-1] - d_v], -1)
+    d = k.shape[-1]
+    if 0 < d < q.shape[-1] <= d + rows["latent"].shape[-1]:
+        shared = rows["latent"][..., d - q.shape[-1] :].unsqueeze(-2).expand(*k.shape[:-1], -1)
+        yield (), torch.cat([q[..., d:], q[..., :d]], -1).flatten(-2), torch.cat([shared, k], -1).flatten(-2), v.flatten(-2)
 
 
 def _told(name: str) -> str:
@@ -529,6 +587,12 @@ def _starts(t: Trace, heads: list[int], mask: Tensor | None) -> list[_Start]:
 
 def _starts_of(t: Trace, h: int, mask: Tensor | None, bugs: tuple[Bug, ...] = ()) -> Iterator[_Start]:
     "The same for one way to use the rows, and for one number of heads."
+    for each in _ungated(t, h):
+        yield from _starts_read(each, h, mask, bugs)
+
+
+def _starts_read(t: Trace, h: int, mask: Tensor | None, bugs: tuple[Bug, ...]) -> Iterator[_Start]:
+    "The same once it is clear what is a gate."
     fused = tuple(fused_orders(name := t.names["qkv"][0], _told(name))) if "qkv" in t.rows and t.even else ()
     mine = tuple(bug for _, wrong in t.own.values() for bug in wrong)
     for seen, project, ends in _ends(t):
@@ -537,6 +601,14 @@ def _starts_of(t: Trace, h: int, mask: Tensor | None, bugs: tuple[Bug, ...] = ()
             stages = _with_own({"split": splitting(share_k=share, share_v=share), **STAGES, "merge": ORDERS[order][1], "project": project}, dict(t.own))
             work = work_of(q, k, v, mask, t.contract.scale_of(q.shape[-1]), t.x.shape[-1])
             yield _Start(Case(work, seen, stages=stages), bugs + wrong, fused + ends + mine)
+
+
+def _ungated(t: Trace, h: int) -> Iterator[Trace]:
+    "A trace; before it the same with a gate taken out of queries twice as wide as the context: half of each head, as in Qwen3-Next."
+    if t.context is not None and "latent" not in t.rows and t.width("q") == 2 * t.inner and len(t.rows["q"]) == 1 and t.inner % h == 0:
+        q, gate = (part.flatten(-2) for part in t.rows["q"][0].unflatten(-1, (h, -1)).chunk(2, -1))
+        yield t._replace(rows={**t.rows, "q": [q]}, own={**t.own, AFTER_MERGE: gating(gate)})
+    yield t
 
 
 def _ends(t: Trace) -> Iterator[tuple[Tensor, Step, tuple[Bug, ...]]]:
@@ -634,7 +706,7 @@ def _width(t: Trace) -> int:
     "The width of all queries together; 0 if there are none."
     if "qkv" in t.rows and not t.even:
         return t.inner
-    return t.width("q") or t.width("qkv") // 3
+    return t.width("q") or t.width("qk") // 2 or t.width("qkv") // 3
 
 
 def _numbers_of_heads(t: Trace, n_heads: int | None) -> list[int]:
@@ -697,14 +769,21 @@ def _other_scale(scale: float, right: float) -> Bug:
     return known("scale.head_constant", found=f"{scale:.4g}", right=f"{right:.4g}")
 
 # %% ../../nbs/checks/projections.ipynb #turn-fns
-def _turns(t: Trace, d: int, signs: tuple[int, ...]) -> Iterator[tuple[Step, list[Bug]]]:
-    "Ways to rotate rows of d features by their places: with its own frequencies or usual ones, all of a row or a part."
+def _angles(t: Trace, d: int) -> Iterator[tuple[Tensor, float]]:
+    "Angles for rows of d features, (n, pairs), and how much longer these become: those that were seen, then its own frequencies or usual ones, for all of a row or a part."
+    yield from ((z.angle(), float(z.abs().mean())) for z in t.turns if 2 * z.shape[-1] <= d)
     places = torch.arange(t.x.shape[1])[:, None]
-    for size in (s for s in dict.fromkeys((d, d // 2, d // 4)) if s > 1 and s % 2 == 0):
-        usual = [base ** -(torch.arange(0, size, 2) / size) for base in (1e4, 5e5, 1e6, 100.0)]
-        for table in [*(f for f in t.tables if len(f) == size // 2), *usual]:
-            for halves, sign in product((True, False), signs):
-                yield turning(sign * places * table, halves)
+    yield from ((places * table, 1.0) for table in t.tables if 2 * len(table) <= d)
+    sizes = range(2, d, 2) if "latent" in t.rows else (s for s in dict.fromkeys((d, d // 2, d // 4)) if s > 1 and s % 2 == 0)
+    for size in sizes:
+        yield from ((places * base ** -(torch.arange(0, size, 2) / size), 1.0) for base in (1e4, 5e5, 1e6, 100.0))
+
+
+def _turns(t: Trace, d: int, signs: tuple[int, ...]) -> Iterator[tuple[Step, list[Bug]]]:
+    "Ways to rotate rows of d features by their places."
+    for angles, longer in _angles(t, d):
+        for halves, sign in product((True, False), signs):
+            yield turning(sign * angles, halves, longer)
 
 
 def _turned_starts(t: Trace, heads: list[int], causal: bool, few: int, signs: tuple[int, ...] = (1, -1)) -> Iterator[tuple[int, _Start]]:

@@ -17,7 +17,7 @@ from ...grouped_heads import sink_softmax, soft_cap
 from ...softmax import masked_softmax
 
 # %% auto #0
-__all__ = ['norming', 'capping', 'sinking']
+__all__ = ['norming', 'capping', 'sinking', 'gating']
 
 # %% ../../../nbs/checks/bugs/grouped_heads.ipynb #groups-table
 def _taken(which: Callable[[int, int, int], int]) -> Callable[[Tensor, int], Tensor]:
@@ -34,7 +34,7 @@ GROUPS: list[Bug] = bugs_of("split", lambda share: splitting(share_k=share, shar
 })
 
 # %% ../../../nbs/checks/bugs/grouped_heads.ipynb #own-fns
-AFTER_SPLIT, AFTER_SCORE = "split, its own", "score, its own"  # stages behind those of every layer
+AFTER_SPLIT, AFTER_SCORE, AFTER_MERGE = "split, its own", "score, its own", "merge, its own"  # stages behind those of every layer
 _Norm = Callable[[Tensor], Tensor]
 _NORMS: dict[str, tuple[str, Callable[[Work, _Norm, _Norm], Work]]] = {
     "norm.queries_only": ("only the queries are normed: norm the keys too", lambda w, q, k: w._replace(q=q(w.q))),
@@ -58,6 +58,11 @@ _SINKS: dict[str, tuple[str, Callable[[Work, Tensor], Tensor]]] = {
     "sink.scaled": ("the sinks are scaled with the scores", lambda w, sinks: _with_sum(w, (w.scale * sinks[:, None, None]).exp())),
     "sink.no_exp": ("the sinks are added to the sum as they are, not their exponentials",
                     lambda w, sinks: _with_sum(w, sinks[:, None, None])),
+}
+
+_GATES: dict[str, tuple[str, Callable[[Tensor, Tensor], Tensor]]] = {
+    "gate.missing": ("the context is not multiplied by its gate", lambda out, rows: out),
+    "gate.no_sigmoid": ("the gate is used as it is: a sigmoid should bring it between 0 and 1", lambda out, rows: out * rows),
 }
 
 
@@ -95,6 +100,16 @@ def sinking(
 
     return step(lambda w, sinks: sink_softmax(w.scores, sinks, w.allowed)), bugs_of("weigh", step, _SINKS)
 
+
+def gating(
+    rows: Tensor,  # of each word what its context is gated by, (b, n, width); one number a head, or one a feature
+) -> tuple[Step, list[Bug]]:  # for the stage behind `merge`: what is right, and what is not
+    "Make steps of a layer's own gate."
+    def step(f: Callable[[Tensor, Tensor], Tensor]) -> Step:
+        return lambda w: w._replace(out=f(w.out, rows.repeat_interleave(w.out.shape[-1] // rows.shape[-1], -1)))
+
+    return step(lambda out, rows: out * rows.sigmoid()), bugs_of(AFTER_MERGE, step, _GATES)
+
 # %% ../../../nbs/checks/bugs/grouped_heads.ipynb #own-all
 _SAME: Any = torch.nn.Identity()
-GROUPED_ALL: list[Bug] = [*GROUPS, *norming(_SAME, _SAME)[1], *capping(1.0)[1], *sinking(torch.zeros(1))[1]]
+GROUPED_ALL: list[Bug] = [*GROUPS, *norming(_SAME, _SAME)[1], *capping(1.0)[1], *sinking(torch.zeros(1))[1], *gating(torch.zeros(1))[1]]

@@ -279,12 +279,17 @@ _TURNS: dict[str, tuple[str, _Turn]] = {
 def turning(
     angles: Tensor,  # of each pair at each place, (n, pairs)
     halves: bool,  # pairs of one from each half, or neighbours?
+    longer: float = 1.0,  # how much longer the pairs become (YaRN)
 ) -> tuple[Step, list[Bug]]:  # for the stage `turn`: what is right, and what is not
     "Make steps of one table of angles."
     form, pairs = ("0 0 1 1, for neighbours", "halves") if halves else ("0 1 0 1, for halves", "neighbours")
 
+    def stretched(x: Tensor) -> Tensor:
+        size = 2 * angles.shape[-1]
+        return x if longer == 1 else torch.cat([longer * x[..., :size], x[..., size:]], -1)
+
     def step(f: _Turn) -> Step:
-        return routing(lambda q, k, v: f(q, k, v, angles, halves))
+        return routing(lambda q, k, v: f(stretched(q), stretched(k), v, angles, halves))
 
     right = step(lambda q, k, v, a, halves: (turned(q, a, halves), turned(k, a, halves), v))
     return right, [bug.about(form=form, pairs=pairs) for bug in bugs_of("turn", step, _TURNS)]
