@@ -926,6 +926,8 @@ bug(GROUPED, "the mask is lost", ("if memory_key_padding_mask is not None:", "if
 bug(GROUPED, "the mask on queries", ("[:, None, None], -math.inf)", "[:, None, :, None], -math.inf)"), "mask.axis")
 bug(GROUPED, "the mask after the softmax", [("            scores = scores.masked_fill(memory_key_padding_mask[:, None, None], -math.inf)\n", "            v = v.masked_fill(memory_key_padding_mask[:, None, :, None], 0)\n")], "mask.padding")
 bug(GROUPED, "dropout in evaluation", ("self.drop, self.training)", "self.drop)"), "dropout.in_evaluation")
+misuse("nn.MultiheadAttention, with a memory", "it takes words first, and gets sentences", "batch.axes", build=lambda c: c(24, 3),
+       args={"d_model": 24, "call": lambda m, x, memory: m(x, memory, memory)})
 bug("package: MultiHeadAttention, with a memory", "values from x", ("self.v_proj(memory)", "self.v_proj(x)"), "route.reads_x")
 bug("package: SelfAttention, with a memory", "the memory is forgotten", ("memory = x if memory is None else memory", "memory = x"), "route.reads_x")
 

@@ -593,10 +593,8 @@ def _why_it_raises(a: _Layer, e: Exception) -> Bug:
     called = getattr(a.module.forward if isinstance(a.module, nn.Module) else a.module, "__qualname__", "")
     if isinstance(e, TypeError) and "argument" in str(e) and called in str(e):
         return known("shape.call")
-    if bug := _misrouted(a):
+    if a.beside is not None and (bug := _misrouted(a) or _why_not_together(a)):
         return bug
-    if a.beside is not None and attempt(lambda: (a.with_memory(_draw(a.over_memory, 1, a.n))(a.module, _draw(a)),)):
-        return known("shape.only_square")
     if (longest := next((n - 1 for n in range(1, a.n) if not _fits(a, _B, n)), a.n - 1)) > 1 and a.contract.lengths is None:
         return known("shape.maximum", longest=longest, least=a.n + 1)
     h = a.n_heads or a.n  # nobody knows: then what was tried anyway
@@ -1611,11 +1609,20 @@ def _misrouted(a: _Layer) -> Bug | None:
     "Whether projections read the other input, or the output has as many rows as the memory."
     if a.beside is None or a.turned:
         return None
-    wrong = {name: role for name, role, right in _read(a) if not right}
-    if len({role == "q" for role in wrong.values()}) == 2 or attempt(lambda: a(_draw(a)).shape[1]) == a.n_k != a.n:
+    read = _read(a)
+    wrong = {name: role for name, role, right in read if not right}
+    turned = not read and attempt(lambda: a(_draw(a)).shape[1]) == a.n_k != a.n  # as many rows as the memory
+    if turned or len({role == "q" for role in wrong.values()}) == 2:
         return known("route.exchanged")
     what = "memory" if "q" in wrong.values() else "x"
     return known(f"route.reads_{what}", names=" and ".join(wrong)) if wrong else None
+
+
+def _why_not_together(a: _Layer) -> Bug | None:
+    "Whether it takes words first, or as many words of both only."
+    turned = replace(a, contract=replace(a.contract, layout=a.contract.layout or "nbd"))
+    square = replace(a, beside=_draw(a.over_memory, 1, a.n))
+    return next((known(code) for code, b in (("batch.axes", turned), ("shape.only_square", square)) if _fits(b, _B, a.n)), None)
 
 
 def _read(a: _Layer) -> list[tuple[str, str, bool]]:
@@ -1681,7 +1688,8 @@ def _any_memory(a: _Layer) -> None:
         except Exception as e:
             raise Broken(f"memory {tuple(_draw(t, 2, n).shape)}: it raised {first_line(e)}", known("length.only")) from None
         _must_be_finite(t, x, y)
-        _must_hear(t, n, _reach(replace(t, said_n=n)))
+        if n > a.n_k:
+            _must_hear(t, n, _reach(replace(t, said_n=n)))
         if right and _redone(a, n) != ():
             raise Broken(f"{n} words of memory: the context is not that of its own weights", known("length.long", few=a.n_k, many=n))
 
