@@ -102,7 +102,8 @@ def _settings(pairs: Sequence[str]) -> dict[str, Any]:
     return found
 
 # %% ../../nbs/checks/command_line.ipynb #make-fns
-_OPTIONS = dict.fromkeys(WIDTHS, "--d-model") | dict.fromkeys(MEMORY_WIDTHS, "--d-memory") | dict.fromkeys(HEADS, "--n-heads") | dict.fromkeys(KV_HEADS, "--n-kv-heads")
+_OPTIONS = {name: option for option, names in {
+    "--d-model": WIDTHS, "--d-memory": MEMORY_WIDTHS, "--n-heads": HEADS, "--n-kv-heads": KV_HEADS}.items() for name in names}
 
 
 def _guess(name: str, args: argparse.Namespace) -> Any:
