@@ -976,6 +976,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                        'attention_nb/checks/layers.py'),
                                             'attention_nb.checks.layers._why_it_raises': ( 'checks/layers.html#_why_it_raises',
                                                                                            'attention_nb/checks/layers.py'),
+                                            'attention_nb.checks.layers._why_not_together': ( 'checks/layers.html#_why_not_together',
+                                                                                              'attention_nb/checks/layers.py'),
                                             'attention_nb.checks.layers._why_unseen': ( 'checks/layers.html#_why_unseen',
                                                                                         'attention_nb/checks/layers.py'),
                                             'attention_nb.checks.layers._with_window': ( 'checks/layers.html#_with_window',

@@ -925,7 +925,15 @@ bug(GROUPED, "keys and values exchanged", ("k, v = (t.unflatten", "v, k = (t.unf
 bug(GROUPED, "the mask is lost", ("if memory_key_padding_mask is not None:", "if False:"), "mask.ignored")
 bug(GROUPED, "the mask on queries", ("[:, None, None], -math.inf)", "[:, None, :, None], -math.inf)"), "mask.axis")
 bug(GROUPED, "the mask after the softmax", [("            scores = scores.masked_fill(memory_key_padding_mask[:, None, None], -math.inf)\n", "            v = v.masked_fill(memory_key_padding_mask[:, None, :, None], 0)\n")], "mask.padding")
+bug(GROUPED, "the first sentence's mask for all", ("memory_key_padding_mask[:, None, None], -math", "memory_key_padding_mask[:1, None, None], -math"), "mask.padding")
+bug("Conditioned", "values shifted by one word", ("sim.softmax(dim=-1), v)", "sim.softmax(dim=-1), v.roll(1, 2))"), "route.values_shifted")
+bug("Conditioned", "the memory is averaged", ("q, k, v = (t", "context = context.mean(1, keepdim=True)\n        q, k, v = (t"), "parameter.silent")
+bug("Conditioned", "keys detached", ("self.to_k(context)", "self.to_k(context.detach())"), "grad.wrong")
+bug(LISTED, "dropout before the softmax", ("self.dropout(scores.softmax(dim=-1))", "self.dropout(scores).softmax(dim=-1)"), "dropout.before_softmax")
+bug(X, "the words of x are asked, too", ("q, k, v = self", "memory = torch.cat([memory, x], 1)\n        q, k, v = self"), "order.queries")
 bug(GROUPED, "dropout in evaluation", ("self.drop, self.training)", "self.drop)"), "dropout.in_evaluation")
+misuse("nn.MultiheadAttention, with a memory", "it takes words first, and gets sentences", "batch.axes", build=lambda c: c(24, 3),
+       args={"d_model": 24, "call": lambda m, x, memory: m(x, memory, memory)})
 bug("package: MultiHeadAttention, with a memory", "values from x", ("self.v_proj(memory)", "self.v_proj(x)"), "route.reads_x")
 bug("package: SelfAttention, with a memory", "the memory is forgotten", ("memory = x if memory is None else memory", "memory = x"), "route.reads_x")
 

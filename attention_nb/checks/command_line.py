@@ -102,7 +102,8 @@ def _settings(pairs: Sequence[str]) -> dict[str, Any]:
     return found
 
 # %% ../../nbs/checks/command_line.ipynb #make-fns
-_OPTIONS = dict.fromkeys(WIDTHS, "--d-model") | dict.fromkeys(MEMORY_WIDTHS, "--d-memory") | dict.fromkeys(HEADS, "--n-heads") | dict.fromkeys(KV_HEADS, "--n-kv-heads")
+_OPTIONS = {name: option for option, names in {
+    "--d-model": WIDTHS, "--d-memory": MEMORY_WIDTHS, "--n-heads": HEADS, "--n-kv-heads": KV_HEADS}.items() for name in names}
 
 
 def _guess(name: str, args: argparse.Namespace) -> Any:
@@ -270,7 +271,7 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     )
     check.add_argument("--d-model", type=int, metavar="WIDTH", help="width of the rows of a layer's input")
     check.add_argument(
-        "--d-memory", type=int, metavar="WIDTH", help="of a layer of x and a memory (cross-attention): width of the memory's rows"
+        "--d-memory", type=int, metavar="WIDTH", help="width of the rows of a memory: it is called as layer(x, memory)"
     )
     check.add_argument(
         "--n-heads", type=int, metavar="NUMBER", help="number of heads (default: what the layer says)"
@@ -284,7 +285,7 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     check.add_argument("--window", type=int, metavar="NUMBER", help="how many words a word sees, itself included")
     check.add_argument("--sinks", type=int, default=0, metavar="NUMBER", help="of a function: first keys that are seen besides")
     check.add_argument("--documents", type=int, metavar="NUMBER", help="of a function: words of each text in a packed row")
-    check.add_argument("--call", metavar="TARGET", help="package.module:function of layer and rows (of cross-attention, and memory) that calls it")
+    check.add_argument("--call", metavar="TARGET", help="package.module:function of layer and rows (and memory) that calls it")
     for name, option in contract_options().items():
         check.add_argument(f"--{name.replace('_', '-')}", **option)
     check.add_argument("--as", dest="kind", choices=_KINDS, help="what it is (default: find out)")
