@@ -1222,6 +1222,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                        'attention_nb/checks/projections.py'),
                                                  'attention_nb.checks.projections.name_rotation_bug': ( 'checks/projections.html#name_rotation_bug',
                                                                                                         'attention_nb/checks/projections.py'),
+                                                 'attention_nb.checks.projections.norms_of': ( 'checks/projections.html#norms_of',
+                                                                                               'attention_nb/checks/projections.py'),
                                                  'attention_nb.checks.projections.trace_layer': ( 'checks/projections.html#trace_layer',
                                                                                                   'attention_nb/checks/projections.py'),
                                                  'attention_nb.checks.projections.what_is_read': ( 'checks/projections.html#what_is_read',

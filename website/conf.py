@@ -15,9 +15,11 @@ import sphinxcontrib.katex as katex
 from docutils import nodes
 from myst_nb.sphinx_ import HideCodeCellNode
 from sphinx.application import Sphinx
+from sphinx.highlighting import PygmentsBridge
 from sphinx.util import logging
 from sphinx.writers.html5 import HTML5Translator
 
+from lean import Code
 from notebooks import settings
 from source import linkcode_resolve  # noqa: F401 (sphinx.ext.linkcode calls it)
 
@@ -127,6 +129,7 @@ epub_tocdepth, epub_tocdup = 2, False
 if one_file:
     pygments_style = "a11y-high-contrast-light"  # the site's, by day
 
+PygmentsBridge.html_formatter = Code
 copybutton_selector = "div:not(.output) > div.highlight > pre"  # what was printed is not to be run
 
 

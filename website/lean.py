@@ -1,11 +1,16 @@
-"""A Sphinx extension: a page loads what it uses, and the site holds what a page loads."""
+"""A Sphinx extension: a page holds and loads what it uses, and the site holds what a page loads."""
 import re
 from base64 import b64encode
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from pygments.formatters import HtmlFormatter
+from pygments.token import Name, Operator, Punctuation, Text, Whitespace
 from sphinx.application import Sphinx
+
+from symbols import SYMBOLS
 
 NEEDED = {  # a file is left out of pages that do not contain this
     "katex.min.css": 'class="katex', "katex-math.css": 'class="katex',
@@ -13,6 +18,17 @@ NEEDED = {  # a file is left out of pages that do not contain this
     "furo-extensions.js": None}  # it is empty
 LOADERS = {".html", ".css", ".js"}
 EMBEDDED = ("KaTeX_Main-Regular", "KaTeX_Math-Italic")  # no formula does without these fonts
+
+
+PLAIN = {Name, Operator, Punctuation, Whitespace}  # tokens that have the colour of text; words such as `in` are none of them
+
+
+class Code(HtmlFormatter):
+    "Code without marks around what looks as text does: half of its weight. The names that stand for a symbol keep theirs."
+
+    def format(self, tokens: Iterable[tuple[Any, str]], out: Any) -> None:
+        "Write the tokens."
+        super().format(((Text if kind in PLAIN and text not in SYMBOLS else kind, text) for kind, text in tokens), out)
 
 
 def used(file: Any, body: str) -> bool:

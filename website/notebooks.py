@@ -169,10 +169,10 @@ def reference(package: str, module: str) -> str:
 
 
 def links(nb: NotebookNode, conf: dict[str, str]) -> str:
-    "A line under the title of a page: its notebook, and in chapters the way to the legend."
+    "A line under the title of a page: in chapters the notebook, and the way to the legend."
     name = nb.metadata.book.name
     up = "../" * name.count("/")
-    found = [f'<a href="{up}notebooks/{name}" download>Download the notebook</a>']
+    found = [f'<a href="notebooks/{name}" download>Download the notebook</a>'] if is_chapter(name) else []
     if "github.com/" in conf["git_url"]:
         repo = conf["git_url"].split("github.com/")[1].strip("/")
         url = f"https://colab.research.google.com/github/{repo}/blob/{conf['branch']}/{conf['nbs_path']}/{name}"
@@ -181,7 +181,7 @@ def links(nb: NotebookNode, conf: dict[str, str]) -> str:
         found += [f'<a href="{NOTATION}">Notation</a>', DEPTH]
     if name == citations.PAGE:
         found.append(f'<a href="{up}references.bib" download>Download as BibTeX</a>')
-    return f'<p class="notebook-links">{" · ".join(found)}</p>'
+    return f'<p class="notebook-links">{" · ".join(found)}</p>' if found else ""
 
 
 def is_chapter(name: str) -> bool:
@@ -307,10 +307,10 @@ def book(root: Path, src: Path, extra: Path, within: dict[str, str]) -> list[str
             page(nb, conf, contents)
         except BadNotebook as e:
             raise BadNotebook(f"{name}.ipynb: {e}") from None
-        for folder in (src, extra / "notebooks"):
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (src / name).parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(nb, src / f"{name}.ipynb")
-        shutil.copyfile(root / conf["nbs_path"] / f"{name}.ipynb", extra / "notebooks" / f"{name}.ipynb")
+        if is_chapter(name):
+            shutil.copyfile(root / conf["nbs_path"] / f"{name}.ipynb", extra / "notebooks" / f"{name}.ipynb")
     return names
 
 

@@ -29,7 +29,7 @@ from attention_nb.checks.conventions import (
     CAUSAL, CHOOSER, MASK, MEMORY, MEMORY_MASKS, OUTPUT, PLACE_ARGUMENT, heads_of, is_share, role_of, settings_of, tells_places, told_scales,
 )
 from attention_nb.checks.projections import (
-    Trace, agrees_with_rotation, compare_with_own_weights, guess_roles, name_by_probes, name_other_scale, name_rotation_bug,
+    Trace, agrees_with_rotation, compare_with_own_weights, guess_roles, name_by_probes, name_other_scale, name_rotation_bug, norms_of,
     trace_layer, what_is_read,
 )
 from .relations import Properties, Relation, Widening, gradients_of, listed, outcome, reenters, must_leave_alone, must_not_mind_strides
@@ -577,7 +577,7 @@ def _settle(a: _Layer) -> _Layer:
 
 def _free_scale(a: _Layer) -> list[tuple[str, Callable[[int], float]]]:
     "No scale, where queries and keys are normed: then their norms may hold it."
-    normed = AFTER_SPLIT in (attempt(lambda: a.trace.own) or {})
+    normed = isinstance(a.module, nn.Module) and norms_of(a.module).keys() == {"q", "k"}
     return [("the norms of its queries and keys: scores are not scaled again", lambda d: 1.0)] if normed else []
 
 

@@ -40,7 +40,7 @@ from ..masks import causal_mask
 from ..multi_head_attention import merge_heads, split_heads
 
 # %% auto #0
-__all__ = ['Trace', 'trace_layer', 'guess_roles', 'what_is_read', 'compare_with_own_weights', 'name_other_scale',
+__all__ = ['Trace', 'trace_layer', 'norms_of', 'guess_roles', 'what_is_read', 'compare_with_own_weights', 'name_other_scale',
            'agrees_with_rotation', 'name_rotation_bug', 'name_by_probes']
 
 # %% ../../nbs/checks/projections.ipynb #trace-class
@@ -359,14 +359,21 @@ _GATE = re.compile(r"(?:^|[._])(?:to_|out_|attn_)?gates?(?:_proj)?(?:\.\d)?$", r
 _Own = dict[str, tuple[Step, list[Bug]]]  # stage → what the layer does there, and what may go wrong with it
 
 
+def norms_of(
+    layer: nn.Module,  # any layer
+) -> dict[str, nn.Module]:  # role, "q" or "k", → what brings its rows to one length
+    "Find the norms of queries and keys by their names."
+    found = [(_NORM.search(name), m) for name, m in layer.named_modules()]
+    return {(said[1] or said[2])[0].lower(): m for said, m in found if said and not isinstance(m, nn.Identity)}
+
+
 def _own_stages(layer: nn.Module, x: Tensor, call: _Call, contract: Contract) -> _Own:
     "What a layer does on purpose beside the plain stages."
-    found = [(_NORM.search(name), m) for name, m in layer.named_modules()]
-    norms = {(said[1] or said[2])[0].lower(): m for said, m in found if said and not isinstance(m, nn.Identity)}
+    norms = norms_of(layer)
     caps = [v for name, v in settings_of(layer, "cap") if re.search("soft|logit", name) and not isinstance(v, bool)]
     sinks = [p.detach() for name, p in layer.named_parameters() if name.rpartition(".")[2].startswith("sink") and p.ndim == 1]
     own: _Own = {}
-    if len(norms) == 2:
+    if norms.keys() == {"q", "k"}:
         own[AFTER_SPLIT] = norming(*(_over_rows(norms[role], contract) for role in "qk"))
     if len(caps) == 1:
         own[AFTER_SCORE] = capping(caps[0])

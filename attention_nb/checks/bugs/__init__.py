@@ -30,6 +30,7 @@ _MEANT = {  # what a design may choose, and the argument that declares it
     "mask.empty_something": 'empty="any"', "dropout.before_softmax": 'dropout="scores"', "shape.only_length": "lengths={n}",
     "order.matters": "positions=True", "mask.causal_unsaid": "causal=True", "heads.layout": 'layout="bnhd"',
     "batch.axes": 'layout="nbd"', "rotation.backwards": 'skip=["rotation.backwards"]',
+    "layer.unknown": 'skip=["layer.unknown"]',  # attention without a softmax, such as linear attention
 }
 CATALOGUE: dict[str, Bug] = {
     bug.code: bug._replace(declare=_MEANT.get(bug.code, bug.declare))
