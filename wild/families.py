@@ -8,9 +8,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from wild.subjects import Subject, layer
+from wild.subjects import Subject, cross, layer
 
 D, H, HEAD = 48, 4, 12  # width, heads, width of a head
+M = 36  # width of a memory, where a class lets it be another
 SIZES: dict[str, Any] = {
     **dict.fromkeys(("dim", "d_model", "embed_dim", "hidden_size", "input_size", "n_feat", "n_embd", "in_channels", "channels", "query_dim",
                      "hidden_dim", "model_dim", "dim_in", "dim_out", "in_dim", "out_dim", "embedding_dim", "num_hiddens", "num_channels",
@@ -57,8 +58,14 @@ def listed(lines: str, heads: int | None = H, **more: Any) -> list[Subject]:
     return [_listed(*line.split(), heads=heads, more=more) for line in lines.strip().splitlines()]
 
 
-def _listed(path: str, *words: str, heads: int | None, more: dict[str, Any]) -> Subject:
+def listed_both(lines: str, **more: Any) -> list[Subject]:
+    "The same for cross-attention, which its check knows to call."
+    return [_listed(*line.split(), heads=H, more=more, kind=cross) for line in lines.strip().splitlines()]
+
+
+def _listed(path: str, *words: str, heads: int | None, more: dict[str, Any], kind: Callable[..., Subject] = layer) -> Subject:
     "One line."
     said = {name: int(value) if value else True for name, _, value in (word.partition("=") for word in words if word != "pictured")}
     declared = {"d_model": D, **({"n_heads": heads} if heads else {}), **said}
-    return layer(path, lambda cls: built(cls, **more), pictured if "pictured" in words else called, **declared)
+    call = None if kind is cross else pictured if "pictured" in words else called
+    return kind(path, lambda cls: built(cls, **more), call, **declared)

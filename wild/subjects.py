@@ -16,7 +16,7 @@ LIBRARIES: dict[str, torch.library.Library] = {}  # a name holds as long as its 
 
 @dataclass(frozen=True)
 class Subject:
-    "One thing to try. `make` gets it, and gives what is checked; `call`, as in `check_self_attention`, calls that."
+    "One thing to try. `make` gets it, and gives what is checked; `call`, as in its check, calls that."
 
     path: str  # module and name, with dots; then a colon and a word, where there is more than one of them
     make: Callable[[Any], Any]
@@ -44,6 +44,11 @@ class Subject:
 def layer(path: str, make: Callable[[Any], Any], call: Callable[..., Any] | None = None, **declared: Any) -> Subject:
     "A layer over rows (b, n, d_model)."
     return Subject(path, make, call, "check_self_attention", declared)
+
+
+def cross(path: str, make: Callable[[Any], Any], call: Callable[..., Any] | None = None, **declared: Any) -> Subject:
+    "A layer over rows x (b, n_q, d_model) and a memory (b, n_k, d_memory)."
+    return Subject(path, make, call, "check_cross_attention", declared)
 
 
 def function(path: str, make: Callable[[Any], Any] = lambda f: f, **declared: Any) -> Subject:

@@ -3,7 +3,7 @@ from typing import Any
 
 import torch
 from wild.families import D, H
-from wild.subjects import layer
+from wild.subjects import cross, layer
 
 MODULE = "espnet.nets.pytorch_backend.transformer.attention."
 OURS = {"d_model": D, "n_heads": H}
@@ -32,6 +32,8 @@ def masked(m: Any, x: Any) -> Any:
 
 
 SUBJECTS = [
+    cross(MODULE + "MultiHeadedAttention:cross", lambda cls: cls(H, D, 0.1, cross_attn=True), **OURS),
+    cross("espnet2.asr.state_spaces.attention.MultiHeadedAttention", lambda cls: cls(D, H, 0.1), **OURS),
     layer(MODULE + "MultiHeadedAttention", lambda cls: cls(H, D, 0.1), plain, **OURS),
     layer(MODULE + "RelPositionMultiHeadedAttention", lambda cls: cls(H, D, 0.1), relative, positions=True, **OURS),
     layer(MODULE + "LegacyRelPositionMultiHeadedAttention", lambda cls: cls(H, D, 0.1), legacy, positions=True, **OURS),

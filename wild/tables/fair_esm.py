@@ -1,6 +1,6 @@
 """Attention of the ESM models; words come first in its rows (n, b, d)."""
 from wild.families import D, H
-from wild.subjects import layer
+from wild.subjects import cross, layer
 
 
 def first(m, x):
@@ -19,7 +19,15 @@ def columns(m, x):
     return m(x.transpose(0, 1)[:, None])[0][:, 0].transpose(0, 1)
 
 
+def first_of_both(m, x, memory):
+    "Words first, with a memory."
+    x, memory = x.transpose(0, 1), memory.transpose(0, 1)
+    return m(x, memory, memory, need_weights=False)[0].transpose(0, 1)
+
+
 SUBJECTS = [
+    cross("esm.multihead_attention.MultiheadAttention:cross",
+          lambda cls: cls(D, H, dropout=0.1, encoder_decoder_attention=True), first_of_both, d_model=D, n_heads=H),
     layer("esm.multihead_attention.MultiheadAttention", lambda cls: cls(D, H), first, d_model=D, n_heads=H),
     layer("esm.axial_attention.RowSelfAttention", lambda cls: cls(D, H), rows, d_model=D, n_heads=H),
     layer("esm.axial_attention.ColumnSelfAttention", lambda cls: cls(D, H), columns, d_model=D, n_heads=H),

@@ -2,7 +2,7 @@
 from typing import Any
 
 from wild.families import D, H, built, called
-from wild.subjects import function, layer
+from wild.subjects import cross, function, layer
 
 
 def turned(cls: Any) -> Any:
@@ -13,6 +13,8 @@ def turned(cls: Any) -> Any:
 
 OURS = {"d_model": D, "n_heads": H}
 SUBJECTS = [
+    cross("kornia.models.sam.architecture.transformer.Attention:cross", lambda cls: cls(D, H, downsample_rate=2), **OURS),
+    function("kornia.feature.lightglue.Attention", lambda cls: cls(False)),
     *(layer(path, built, called, **OURS) for path in (
         "kornia.feature.dedode.transformer.layers.attention.Attention", "kornia.feature.dedode.transformer.layers.attention.MemEffAttention",
         "kornia.models.sam.architecture.transformer.Attention", "kornia.models.siglip2.attention.SigLip2Attention")),

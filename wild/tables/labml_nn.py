@@ -1,8 +1,8 @@
 """Attention of labml.ai's annotated papers; words come first in their rows (n, b, d)."""
 from typing import Any
 
-from wild.families import D, HEAD, H
-from wild.subjects import layer
+from wild.families import D, HEAD, H, M
+from wild.subjects import cross, layer
 
 
 def first(m: Any, x: Any) -> Any:
@@ -31,8 +31,16 @@ def filled(cls: Any) -> Any:
     return m
 
 
+def first_of_both(m: Any, x: Any, memory: Any) -> Any:
+    "Words first, with a memory."
+    x, memory = x.transpose(0, 1), memory.transpose(0, 1)
+    return m(query=x, key=memory, value=memory).transpose(0, 1)
+
+
 OURS = {"d_model": D, "n_heads": H}
 SUBJECTS = [
+    cross("labml_nn.diffusion.stable_diffusion.model.unet_attention.CrossAttention", lambda cls: cls(D, M, H, HEAD), d_memory=M, **OURS),
+    cross("labml_nn.transformers.mha.MultiHeadAttention:cross", helped, first_of_both, **OURS),
     layer("labml_nn.transformers.mha.MultiHeadAttention", made, first, **OURS),
     layer("labml_nn.transformers.rope.RotaryPEMultiHeadAttention", made, first, positions=True, **OURS),
     layer("labml_nn.transformers.xl.relative_mha.RelativeMultiHeadAttention", made, first, positions=True, **OURS),

@@ -1,10 +1,13 @@
 """Attention of MONAI's networks."""
-from wild.families import D, H, called, listed
+from wild.families import D, H, called, listed, listed_both
 from wild.subjects import layer
 
 FLASH = [layer(f"monai.networks.blocks.{name}:flash", lambda cls: cls(D, H, dropout_rate=0.1, use_flash_attention=True), called,
                d_model=D, n_heads=H) for name in ("selfattention.SABlock", "crossattention.CrossAttentionBlock")]
-SUBJECTS = FLASH + listed("""
+CROSS = listed_both("""
+monai.networks.blocks.crossattention.CrossAttentionBlock:cross
+""")
+SUBJECTS = CROSS + FLASH + listed("""
 monai.networks.blocks.crossattention.CrossAttentionBlock
 monai.networks.blocks.selfattention.SABlock
 monai.networks.nets.navit._NaViTAttention
