@@ -463,7 +463,9 @@ def _for_memory(module: Any) -> list[str]:
     names = [(n, p.default) for n, p in list((parameters_of(module) or {}).items())[1:]
              if not MASK.search(n) and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     needed, free = ([n for n, default in names if default is what] for what in (inspect.Parameter.empty, None))
-    return needed or [n for n in free if MEMORY.search(n)] or free[:1]
+    told = [n for n in free if MEMORY.search(n)]
+    pair = [n for n in told if n.rstrip("s") in ("k", "v", "key", "value")]
+    return needed or (pair if told[:1] == pair[:1] else told[:1]) or free[:1]
 
 
 def _torch_cross(m: nn.MultiheadAttention, x: Tensor, y: Tensor, options: dict[str, Any]) -> tuple[Tensor, Any]:
@@ -1643,7 +1645,7 @@ def _why_not_together(a: _Layer) -> Bug | None:
 
 def _read(a: _Layer) -> list[tuple[str, str, bool]]:
     "Projections that read x or the memory, with their roles, and whether rightly."
-    x, memory = _draw(a), _draw(a.over_memory)
+    x, memory = _draw(a), _draw(a.over_memory, seed=9)  # where lengths are equal, they must not be
     return attempt(lambda: what_is_read(a.module, x, memory, a.with_memory(memory))) or []
 
 

@@ -403,11 +403,15 @@ def _over_rows(norm: nn.Module, contract: Contract) -> Callable[[Tensor], Tensor
     "A norm of each head; its weights tell if it is one of all heads together, or of heads behind words."
     shape = next((tuple(p.shape) for p in norm.parameters()), ())
 
+    def at_once(t: Tensor) -> Tensor:
+        out: Tensor = contract.here(norm(contract.there(t)))
+        return out
+
     def normed(t: Tensor) -> Tensor:
         h, d = t.shape[-3], t.shape[-1]
-        lays = {(h * d,): (merge_heads, lambda y: split_heads(y, h)), (h, d): (lambda y: y.transpose(-3, -2),) * 2}
-        lay, back = lays.get(shape if h > 1 else (), (lambda y: y,) * 2)
-        return back(contract.here(norm(contract.there(lay(t)))))
+        if h > 1 and shape == (h * d,):
+            return split_heads(at_once(merge_heads(t)), h)
+        return at_once(t.transpose(-3, -2)).transpose(-3, -2) if h > 1 and shape == (h, d) else at_once(t)
 
     return normed
 
@@ -523,7 +527,8 @@ def _triples(t: Trace, rows: dict[str, Tensor], h: int) -> Iterator[tuple[tuple[
         yield (), rows["q"], first, second
         yield (known("split.keys_values"),), rows["q"], second, first
     elif {"qk", "v"} <= rows.keys() and rows["qk"].shape[-1] % 2 == 0:
-        yield (), *rows["qk"].chunk(2, -1), rows["v"]
+        first, second = rows["qk"].chunk(2, -1)
+        yield (), first, second, rows["v"]
     elif "qkv" in rows:
         yield from _fused_groups(rows["qkv"], h, t.inner // h, t.names["qkv"][0])
 
