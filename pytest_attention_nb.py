@@ -32,7 +32,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     "Run the checks that a test's marks name; each property that they try becomes a test."
     if "attention_property" not in metafunc.fixturenames:
         return
-    marks = [mark for mark in metafunc.definition.iter_markers("attention")]
+    marks = list(metafunc.definition.iter_markers("attention"))
     if not marks or not all(mark.args and callable(mark.args[0]) for mark in marks):
         raise pytest.UsageError(f"{metafunc.definition.name}: attention_property needs a mark, @pytest.mark.attention(check, layer, …)")
     cases = [case for mark in reversed(marks) for case in _cases(*mark.args, **mark.kwargs)]

@@ -165,7 +165,7 @@ def _keys_kernel(q, k, v, g, lse, pull, dk, dv, scale, n_q, n_k, d_k, d_v, group
     begin = 0
     if CAUSAL:
         begin = tl.maximum(0, first + n_q - n_k) // ROWS * ROWS  # the queries before see none of these keys
-    for other in range(0, groups):
+    for other in range(groups):
         for start in range(begin, n_q, ROWS):
             asker, rows = head * groups + other, start + tl.arange(0, ROWS)
             asked, arriving = _load(q, asker, rows, n_q, wide, d_k), _load(g, asker, rows, n_q, wide_v, d_v)

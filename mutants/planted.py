@@ -341,7 +341,7 @@ bug("CausalWithABuffer", "the scores are masked after softmax", [("        score
 bug("CausalWithABuffer", "the buffer cut at the wrong end", ("[:n, :n], -torch.inf", "[-n:, :n], -torch.inf"), "mask.ignored")
 bug("TinyHead", "the root of the model's width", ("self.key.out_features ** -0.5", "x.shape[-1] ** -0.5"), "scale.d_model_root")
 bug("TinyHead", "multiplied by the mask", ('wei.masked_fill(self.tril[:T, :T] == 0, float("-inf"))', "wei * self.tril[:T, :T]"), "mask.multiplied")
-bug("package: SelfAttention", "memory for the queries", ("self.q_proj(x), self.k_proj(memory)", "self.k_proj(memory), self.q_proj(x)"), "route.queries_keys") 
+bug("package: SelfAttention", "memory for the queries", ("self.q_proj(x), self.k_proj(memory)", "self.k_proj(memory), self.q_proj(x)"), "route.queries_keys")
 bug("package: SelfAttention", "no scale", ("q.shape[-1] ** -0.5 if scale is None", "1.0 if scale is None"), "scale.missing")
 bug("package: SelfAttention", "softmax over the queries", ("return softmax(scores, dim)", "return softmax(scores, -2)"), "softmax.over_queries", inside="softmax")
 bug("package: SelfAttention", "values from the queries", ("self.v_proj(memory), mask)", "self.v_proj(self.q_proj.weight.new_zeros(memory.shape)) + self.v_proj(memory).mean(-2, keepdim=True), mask)"),

@@ -136,7 +136,7 @@ def test_a_lookup_is_a_product(visit):
     table = torch.tensor([[0.2, 0.9, 0.3], [0.9, 0.3, 0.1], [0.8, 0.1, 0.9], [0.1, 0.7, 0.2], [0.1, 0.4, 0.5], [0.3, 0.8, 0.1]])
     vocab = Vocab(sorted(words))
     way = figure.get_by_role("radiogroup", name="How").get_by_role("radio")
-    for number, name in enumerate(["look up", "multiply"]):
+    for number in range(2):  # look up, multiply
         way.nth(number).check(force=True)
         for word in words:
             figure.locator("label", has_text=word).click()

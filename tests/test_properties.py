@@ -1544,7 +1544,7 @@ def spoiled(draw, value: Any):
             return None
     if isinstance(value, Mapping) and draw(st.booleans()):
         bad = draw(st.sampled_from([*PLAIN, *(torch.ones(s).to(t) for s in ((), (2,), (2, 2)) for t in TYPES)]))
-        return {k: bad for k in value}
+        return dict.fromkeys(value, bad)
     if type(value) is int and draw(st.integers(0, 2)):
         ways = [value + 1, value - 1, -value, float(value), str(value), torch.tensor(value), [value]]
         return draw(st.sampled_from(ways))

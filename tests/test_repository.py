@@ -3,7 +3,7 @@ import re
 import subprocess
 
 import pytest
-from conftest import ROOT, fail_if, sh
+from conftest import ROOT, fail_if, python, sh
 
 OF_ONE_MACHINE = re.compile(
     r"(?<![\w.~-])/(?:home|Users|root|work|opt|tmp|private)/\w[\w.-]*"  # somebody's folders
@@ -28,6 +28,11 @@ def test_no_address_of_one_machine():
             continue  # fonts and pictures
         found += [f"{name}:{text.count(chr(10), 0, m.start()) + 1}: {m[0]}" for m in OF_ONE_MACHINE.finditer(text)]
     fail_if(found, "Addresses that exist on one machine only:")
+
+
+def test_code_is_clean():
+    "Of notebooks and of what lies beside them, as the table in pyproject.toml says."
+    python("-m", "ruff", "check", "--no-cache", ".")
 
 
 def test_make_help_lists_the_commands():

@@ -3,7 +3,6 @@ import re
 
 import nbformat
 import pytest
-from browser import DOCS
 from conftest import CHAPTERS, fail_if, place
 from playwright.sync_api import expect
 from search_questions import QUESTIONS

@@ -44,7 +44,7 @@ NOWHERE = "http://127.0.0.1:9"
 KERNEL_ENV = {
     "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0", "CUDA_VISIBLE_DEVICES": "",
     "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYDEVD_DISABLE_FILE_VALIDATION": "1",
-    **{name: NOWHERE for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")},
+    **dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), NOWHERE),
     "no_proxy": "", "NO_PROXY": "", "HF_HUB_OFFLINE": "1",
 }
 

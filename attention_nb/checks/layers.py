@@ -9,7 +9,7 @@ import copy
 import inspect
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -876,7 +876,7 @@ def _must_hide(a: _Layer, x: Tensor, training: bool, grad: bool) -> None:
 def _run(a: _Layer, x: Tensor, training: bool, grad: bool = True, seed: int = 0) -> Tensor:
     "The output in some mode, always with the same dropout."
     torch.manual_seed(seed)
-    with torch.set_grad_enabled(grad), _training(a.module) if training else suppress():
+    with torch.set_grad_enabled(grad), _training(a.module) if training else nullcontext():
         return a(x.clone().requires_grad_(grad)).detach()
 
 

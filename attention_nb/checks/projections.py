@@ -355,7 +355,7 @@ def _rows(t: Any, x: Tensor) -> Tensor | None:
 
 # %% ../../nbs/checks/projections.ipynb #own-stages-fns
 _NORM = re.compile(r"(?:^|[._])(?:(q|k|query|key)_?(?:ln|norm|layer_?norm|rms_?norm)|(?:ln|norm|layer_?norm|rms_?norm)_?(q|k|query|key))$", re.I)
-_GATE = re.compile(r"(?:^|[._])(?:to_|out_|attn_)?gates?(?:_proj)?(?:\.\d)?$", re.I)
+_GATE = re.compile(r"(?:^|[._])(?:(?:to_|out_|attn_)?gates?(?:_proj)?|g_proj)(?:\.\d)?$", re.I)
 _Own = dict[str, tuple[Step, list[Bug]]]  # stage → what the layer does there, and what may go wrong with it
 
 
@@ -782,8 +782,10 @@ def _other_scale(scale: float, right: float) -> Bug:
 
 # %% ../../nbs/checks/projections.ipynb #turn-fns
 def _angles(t: Trace, d: int) -> Iterator[tuple[Tensor, float]]:
-    "Angles for rows of d features, (n, pairs), and how much longer these become: those that were seen, then its own frequencies or usual ones, for all of a row or a part."
-    yield from ((z.angle(), float(z.abs().mean())) for z in t.turns if 2 * z.shape[-1] <= d)
+    "Angles for rows of d features, (n, pairs), and how much longer these become: those that were seen, or else its own frequencies and usual ones, for all of a row or a part."
+    if seen := [(z.angle(), float(z.abs().mean())) for z in t.turns if 2 * z.shape[-1] <= d]:
+        yield from seen
+        return
     places = torch.arange(t.x.shape[1])[:, None]
     yield from ((places * table, 1.0) for table in t.tables if 2 * len(table) <= d)
     sizes = range(2, d, 2) if "latent" in t.rows else (s for s in dict.fromkeys((d, d // 2, d // 4)) if s > 1 and s % 2 == 0)
@@ -889,7 +891,7 @@ class _Probe:
 
         def instead(new: Tensor) -> Callable[..., Tensor]:
             def give(_: nn.Module, __: Any, usual: Tensor) -> Tensor:
-                turned = usual.ndim == 3 and usual.shape[:2] != x.shape[:2]  # (n, b, width)
+                turned = usual.ndim > 2 and usual.shape[:2] != x.shape[:2]  # (n, b, width), or (n, b, h, d)
                 return (new.transpose(0, 1) if turned else new).contiguous().view(usual.shape)
 
             return give
@@ -949,7 +951,7 @@ def _misrouted(probe: _Probe, heads: list[int]) -> tuple[Bug, ...]:
     "The bug, if values do not come out where they went in."
     routes, n = (probe.routes[probe.values].abs() > 1e-4).float(), probe.routes.shape[1]
     width, found = len(routes), []
-    for h, g in ((h, g) for h in heads for g in range(1, h + 1) if h % g == 0 and width % g == 0):
+    for h, g in ((of, g) for of in heads for g in range(1, of + 1) if of % g == 0 and width % g == 0):
         for split, merge in ORDERS.values():
             v = split(torch.eye(width)[:, None].expand(-1, n, -1), g)
             work = work_of(torch.zeros(width, h, n, 1), torch.zeros(width, g, n, 1), v)

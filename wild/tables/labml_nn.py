@@ -40,7 +40,6 @@ def first_of_both(m: Any, x: Any, memory: Any) -> Any:
 OURS = {"d_model": D, "n_heads": H}
 SUBJECTS = [
     cross("labml_nn.diffusion.stable_diffusion.model.unet_attention.CrossAttention", lambda cls: cls(D, M, H, HEAD), d_memory=M, **OURS),
-    cross("labml_nn.transformers.mha.MultiHeadAttention:cross", helped, first_of_both, **OURS),
     layer("labml_nn.transformers.mha.MultiHeadAttention", made, first, **OURS),
     layer("labml_nn.transformers.rope.RotaryPEMultiHeadAttention", made, first, positions=True, **OURS),
     layer("labml_nn.transformers.xl.relative_mha.RelativeMultiHeadAttention", made, first, positions=True, **OURS),
@@ -50,4 +49,5 @@ SUBJECTS = [
     *(layer(f"labml_nn.transformers.{name}:helped", helped, first, **(OURS | declared)) for name, declared in (
         ("mha.MultiHeadAttention", {}), ("rope.RotaryPEMultiHeadAttention", {"positions": True}),
         ("xl.relative_mha.RelativeMultiHeadAttention", {"positions": True}), ("primer_ez.MultiDConvHeadAttention", {"positions": True}))),
+    cross("labml_nn.transformers.mha.MultiHeadAttention:cross", helped, first_of_both, **OURS),
 ]

@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from types import SimpleNamespace
+from collections.abc import Mapping
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import torch
@@ -48,13 +49,15 @@ def common(a: str, b: str) -> str:
     return a[:n]
 
 
-def made(cls: Any, sizes: dict[str, int] = {}, **more: Any) -> Any:
+def made(cls: Any, sizes: Mapping[str, int] = MappingProxyType({}), **more: Any) -> Any:
     "The layer, from the first configuration that it can be made from; it keeps that one and what rotates."
     module, error = importlib.import_module(cls.__module__), None
     for config_class in configs(module, cls.__name__):
         try:
             config = small(config_class, **sizes)
             m = cls(**{**arguments(cls, config), **more}).eval()
+            if isinstance(getattr(m, "scaling", None), torch.nn.Parameter):  # TimesFM: else it holds what lay in memory
+                torch.nn.init.ones_(m.scaling)
             vars(m)["_turns"] = turning(module, config) if "position_embeddings" in inspect.signature(m.forward).parameters else None
             return m
         except Exception as e:
