@@ -127,6 +127,18 @@ def test_a_figure_that_responds_stands_on_the_first_two_screens(visit, path, wid
 
 # ---- On paper ----
 
+@pytest.mark.parametrize("width", [360, 412])
+def test_nothing_moves_when_the_switch_appears(visit, width):
+    "Before a script has run it is not seen, and has its room."
+    page = visit("09_kv_cache.html", width=width).page
+    switch, line = page.locator("button.depth"), page.locator(".notebook-links")
+    expect(switch).to_be_visible()
+    high = line.bounding_box()["height"]
+    switch.evaluate("button => button.removeAttribute('aria-pressed')")
+    expect(switch).not_to_be_visible()
+    assert line.bounding_box()["height"] == high
+
+
 def test_a_chapter_on_paper_is_drawn_and_short(visit):
     "Nobody has scrolled: all charts are drawn all the same. Of a story, code and solutions stay folded: 20 pages at most."
     page = visit("03_self_attention.html").page

@@ -21,7 +21,7 @@ CHART, DRAWING, PAIR = "application/vnd.vegalite.v5+json", '<figure class="drawi
 ALONE = re.compile(r"<style>.*?</style>\s*(<script>\(\(\) =>.*?</script>)?", re.S)  # what a drawing or a pair needs away from the site
 HOME = "index.ipynb"
 NOTATION = "lookup/notation.html"
-DEPTH = '<button class="depth" type="button" hidden>Open every fold</button>'  # book.js makes it work
+DEPTH = '<button class="depth" type="button">Open every fold</button>'  # book.js makes it work
 PARTS = {  # of the table of contents; a page stands in the first part that it fits
     "Chapters": ["[0-9]*"],
     "Check yours": ["checks/index", "checks/command_line", "checks/bugs/index", "checks/about/*"],

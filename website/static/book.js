@@ -18,7 +18,6 @@
       try { localStorage.setItem("depth", everything ? "everything" : "story"); } catch { }
       show(everything);
     });
-    depth.hidden = false;
     show(document.documentElement.dataset.depth === "everything");
   }
 
