@@ -858,6 +858,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                              'attention_nb/checks/layers.py'),
                                             'attention_nb.checks.layers._must_be_registered': ( 'checks/layers.html#_must_be_registered',
                                                                                                 'attention_nb/checks/layers.py'),
+                                            'attention_nb.checks.layers._must_be_whole': ( 'checks/layers.html#_must_be_whole',
+                                                                                           'attention_nb/checks/layers.py'),
                                             'attention_nb.checks.layers._must_fit': ( 'checks/layers.html#_must_fit',
                                                                                       'attention_nb/checks/layers.py'),
                                             'attention_nb.checks.layers._must_hear': ( 'checks/layers.html#_must_hear',

@@ -489,11 +489,20 @@ def layer_properties(
     contract: Contract = Contract(),  # what else was declared
 ) -> tuple[Properties, Callable[[], tuple[Bug, ...] | None]]:  # properties; what names the bug
     "List what every self-attention layer must do, in the order of trying."
+    _must_be_whole(module)
     a = _Layer(module, d_model, causal, n_heads, positions, call, alone, window, n_kv_heads, contract)
     a.call  # TypeError now, if nobody can know how
     rows = [row for row in _RELATIONS if row.name not in _ONLY[not causal] and (n_kv_heads or row.holds is not _shares)]
     rows = [row for row in rows if not (contract.dtype and row.holds is _half)]
     return listed(rows, lambda: a.settled), lambda: a.settled.verdict
+
+
+def _must_be_whole(module: Any) -> None:
+    "Raise Misused if its weights are parts on several machines: a copy on one does not run."
+    parts = [n for n, p in module.named_parameters() if hasattr(p, "full_tensor")] if isinstance(module, nn.Module) else []
+    if parts:
+        raise Misused(f"module: expected a layer with whole weights, as it is before it is sharded; got shards (DTensor) in {parts[0]}")
+
 
 # %% ../../nbs/checks/layers.ipynb #runs
 def _runs(a: _Layer) -> str | None:
@@ -1750,6 +1759,7 @@ def cross_properties(
     contract: Contract = Contract(),  # what else was declared
 ) -> tuple[Properties, Callable[[], tuple[Bug, ...] | None]]:  # properties; what names the bug
     "List what every cross-attention layer must do, in the order of trying."
+    _must_be_whole(module)
     a = _Layer(module, d_model, False, n_heads, None, call, said_kv_heads=n_kv_heads, contract=contract)
     n_k = next(n for n in _MEMORY if n not in (a.n_heads, d_model // (a.n_heads or 1)))
     a = replace(a, beside=_draw(replace(a, d_model=d_memory or d_model), 1, contract.usual(n_k), seed=9))
