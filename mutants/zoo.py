@@ -6,7 +6,7 @@ import sys
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -72,6 +72,7 @@ def bred_from(base: Animal, name: str, edits: Any, expect: str, inside: str = ""
 # Editing ------------------------------------------------------------------------------------------------------
 
 written = cache(inspect.getsource)  # the source of a module, class or function; finding one reads its whole file
+compiled = lru_cache(maxsize=64)(partial(compile, mode="exec"))  # the modules that nobody edited, above all
 
 
 def apply(source: str, edits: tuple[tuple[str, str], ...], name: str) -> str:
@@ -87,16 +88,8 @@ def run(source: str, namespace: dict[str, Any], name: str) -> dict[str, Any]:
     "Execute `source`, in such a way that tracebacks and inspect can show it."
     filename = f"<planted: {name}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-    exec(compile(source, filename, "exec"), namespace)
+    exec(compiled(source, filename), namespace)
     return namespace
-
-
-def fits(animal: Animal) -> None:
-    "Raise ValueError or SyntaxError if the edits of an animal no longer fit; nothing is run, as it is when it is made."
-    module, _, _ = animal.target.rpartition(".") if isinstance(animal.target, str) else ("", "", "")
-    of = import_module(f"attention_nb.{animal.inside or module}") if module else animal.target
-    if animal.edits:
-        compile(apply(written(of), animal.edits, animal.name), animal.name, "exec")
 
 
 def edited(target: Any, edits: tuple[tuple[str, str], ...], name: str) -> Any:
@@ -113,9 +106,11 @@ def package_with(module: str, edits: tuple[tuple[str, str], ...], name: str) -> 
     for each in PACKAGE:
         original = import_module(f"attention_nb.{each}")
         source = written(original)
-        source = apply(source, edits, name) if each == module else source
         space = types.ModuleType(original.__name__).__dict__ | {"__package__": "attention_nb"}
-        run(source, space, f"{name}, {each}.py")
+        if each == module:
+            run(apply(source, edits, name), space, f"{name}, {each}.py")
+        else:
+            exec(compiled(source, original.__file__), space)
         for key, value in list(space.items()):
             space[key] = swapped.get(id(value), value)
         own = {key for key in space if getattr(vars(original).get(key), "__module__", "") == original.__name__}

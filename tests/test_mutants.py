@@ -1,10 +1,11 @@
 """A sample of `make mutants`: the checks accept what is right and refuse what is wrong, and say why."""
+
 from dataclasses import replace
 
 import pytest
 from mutants import correct, planted
 from mutants.judge import Verdict, judge
-from mutants.zoo import CHECKS, bred_from, fits
+from mutants.zoo import CHECKS, bred_from
 
 RIGHT = ("textbook", "causal and mask", "the fused function of PyTorch, as it is", "package: SelfAttention", "CausalWithABuffer",
          "nn.MultiheadAttention", "by logsumexp", "nan to num after")
@@ -46,12 +47,7 @@ def test_only_the_whole_code_names():
 def test_every_planted_edit_still_fits():
     "An edit of text that is no longer there would plant nothing."
     for animal in planted.REGISTER.animals.values():
-        fits(animal)
-    one = planted.REGISTER.animals["textbook: no scale"]
-    with pytest.raises(ValueError, match="found it 0 times"):
-        fits(replace(one, edits=(("what nobody wrote", ""),)))
-    with pytest.raises(SyntaxError):
-        fits(replace(one, edits=((one.edits[0][0], " / ("),)))
+        animal.make()
 
 
 def test_the_zoo_is_large_enough():
