@@ -126,6 +126,28 @@ def test_refresh_goes_on_after_a_failure(tmp_path, capfd):
     assert "2 of 3 notebooks failed" in said
 
 
+def test_a_kernel_that_dies_is_told_of(tmp_path):
+    "With the cell that ran, and the file left as it was; the next kernel is there."
+    path = with_sources(written(tmp_path / "dies.ipynb", "1"), "import os; os.kill(os.getpid(), 9)")
+    before = path.read_bytes()
+    with pytest.raises(outputs.Failure, match="(?s)dies.ipynb, cell cell-0: DeadKernelError.*Kernel died"):
+        asyncio.run(outputs.refresh(path))
+    assert path.read_bytes() == before
+    assert asyncio.run(outputs.refresh(with_sources(path, "2"))) == "1 cells have new outputs"
+
+
+def test_a_kernel_is_new_though_it_is_forked(tmp_path, monkeypatch):
+    "What one leaves, the next does not find; and each has its own environment, folder and vector unit."
+    written(tmp_path / "first.ipynb", "import torch; torch.left = 1; torch.set_default_dtype(torch.float64)")
+    monkeypatch.setenv("ATEN_CPU_CAPABILITY", "default")
+    path = written(tmp_path / "second.ipynb", "import os, sys, torch; hasattr(torch, 'left'), torch.get_default_dtype()",
+                   "torch.backends.cpu.get_cpu_capability(), os.path.basename(os.getcwd()), sys.flags.hash_randomization",
+                   "sys.argv[1], [folder for folder in sys.path if folder.endswith('tools')]")
+    cells = nbformat.read(path, as_version=4).cells
+    assert [outputs.printed(out) for cell in cells for out in cell.outputs] == [
+        "(False, torch.float32)", f"('DEFAULT', '{tmp_path.name}', 0)", "('-f', [])"]
+
+
 @pytest.fixture
 def silent(monkeypatch):
     "Makes the next kernels, as many as asked for, never answer; the list says which ran the cells."

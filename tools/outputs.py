@@ -13,17 +13,21 @@ import difflib
 import json
 import os
 import re
+import socket
+import subprocess
 import symtable
 import sys
 import time
 from collections.abc import Callable
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import nbformat
 from execnb.nbio import nb2str
+from jupyter_client import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbdev.clean import clean_nb
@@ -37,6 +41,7 @@ from places import ROOT, lacks, notebooks
 
 IN_PARALLEL = 2
 CELL_SECONDS = 300  # a cell that runs longer hangs
+WARM = str(ROOT / "tools/warm.py")
 
 # One thread, one hash seed, no GPU: what can be the same everywhere is. A book that reads the network would one
 # day print something else, so the kernels are pointed at a proxy that is not there.
@@ -191,11 +196,34 @@ def is_run(cell: NotebookNode) -> bool:
     return extract_directives(cell, remove=False).get("eval:", [""])[0].lower() != "false"
 
 
+@cache
+def warm() -> tuple[str, subprocess.Popen]:
+    "A process that forks kernels, as long as this one lives, and the name that it is asked by."
+    with socket.socket(socket.AF_UNIX) as door:
+        door.bind("")  # Linux chooses a name that nobody has; there is no file
+        door.listen()
+        env = os.environ | KERNEL_ENV | {"PYTHONPATH": ""}  # a kernel brings its own; only the seed must be here before
+        server = subprocess.Popen([sys.executable, WARM, "serve", str(door.fileno())], env=env, pass_fds=[door.fileno()],
+                                  stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        return door.getsockname()[1:].decode(), server
+
+
+class WarmKernel(AsyncKernelManager):
+    "A kernel that has PyTorch in memory when it begins."
+
+    def format_kernel_cmd(self, extra_arguments: list[str] | None = None) -> list[str]:
+        "In place of `python -m ipykernel_launcher …`."
+        return [sys.executable, "-S", "-E", WARM, "ask", warm()[0], *super().format_kernel_cmd(extra_arguments)[3:]]
+
+
+KERNEL = WarmKernel if sys.platform == "linux" else AsyncKernelManager  # elsewhere a fork is not safe
+
+
 async def in_kernel(nb: NotebookNode, cwd: Path, start: Callable[..., None]) -> None:
     "Run the cells in a kernel of their own. One that never answers is given up for another: its port may have been taken."
     for more in (2, 1, 0):
         client = NotebookClient(
-            nb, kernel_name="python3", extra_arguments=["--log-level=CRITICAL"], timeout=CELL_SECONDS, on_cell_start=start,
+            nb, kernel_name="python3", kernel_manager_class=KERNEL, extra_arguments=["--log-level=CRITICAL"], timeout=CELL_SECONDS, on_cell_start=start,
             allow_errors=True, coalesce_streams=True, record_timing=False, resources={"metadata": {"path": str(cwd)}})
         with TemporaryDirectory() as ipython:  # start-up files of the person's own IPython must not reach the book
             try:

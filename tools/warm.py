@@ -1,0 +1,65 @@
+"""Kernels that need not read PyTorch again: each is forked from one process, which has imported what most notebooks import.
+
+    python tools/warm.py serve SOCKET           import, then fork a kernel for each that asks, until stdin ends
+    python tools/warm.py ask NAME -f FILE …     what Jupyter starts in a kernel's place: it lives and dies with the kernel
+
+A kernel is still a process of its own; only what importing leaves in memory is shared. Linux alone: elsewhere the
+system's libraries do not bear a fork, and kernels begin cold.
+"""
+import json
+import os
+import signal
+import socket
+import sys
+
+IMPORTED = ("ipykernel.kernelapp", "ipykernel.ipkernel", "torch", "torch._dynamo", "altair", "fastcore.all")
+
+
+def serve(number: str) -> None:
+    "Import, and fork a kernel for each that asks at the listening socket with this number."
+    import select
+    from importlib import import_module
+
+    for module in IMPORTED:
+        import_module(module)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # who asked hears when a kernel ends; nobody waits for it here
+    with socket.socket(fileno=int(number)) as door:
+        while sys.stdin not in select.select([door, sys.stdin], [], [])[0]:
+            with door.accept()[0] as link:
+                if not os.fork():
+                    door.close()
+                    become(link)
+    os._exit(0)  # at once
+
+
+def become(link: socket.socket) -> None:
+    "Be the kernel that was asked for, as long as the other end is there."
+    from threading import Thread
+
+    from ipykernel.kernelapp import launch_new_instance
+
+    wanted = json.loads(link.makefile().readline())
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.environ.clear()
+    os.environ.update(wanted["env"], JPY_PARENT_PID=str(os.getppid()))
+    os.chdir(wanted["cwd"])
+    sys.path[:1] = ["", *wanted["path"]]  # not the folder of this script
+    Thread(target=lambda: (link.recv(1), os._exit(1)), daemon=True).start()
+    sys.argv[1:] = wanted["argv"]
+    launch_new_instance()
+    os._exit(0)
+
+
+def ask(name: str, *argv: str) -> None:
+    "Ask for a kernel, and stay until it ends."
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Jupyter's first word at the end; its last is that this is killed
+    with socket.socket(socket.AF_UNIX) as link:
+        link.connect(f"\0{name}")
+        path = [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
+        wanted = {"argv": argv, "env": dict(os.environ), "cwd": os.getcwd(), "path": path}
+        link.sendall(json.dumps(wanted).encode() + b"\n")
+        link.recv(1)
+
+
+if __name__ == "__main__":
+    {"serve": serve, "ask": ask}[sys.argv[1]](*sys.argv[2:])
