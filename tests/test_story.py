@@ -125,8 +125,6 @@ def test_a_figure_that_responds_stands_on_the_first_two_screens(visit, path, wid
     assert box["y"] + min(box["height"] / 2, 300) < 2 * high, box
 
 
-# ---- On paper ----
-
 @pytest.mark.parametrize("width", [360, 412])
 def test_nothing_moves_when_the_switch_appears(visit, width):
     "Before a script has run it is not seen, and has its room."
@@ -138,6 +136,8 @@ def test_nothing_moves_when_the_switch_appears(visit, width):
     expect(switch).not_to_be_visible()
     assert line.bounding_box()["height"] == high
 
+
+# ---- On paper ----
 
 def test_a_chapter_on_paper_is_drawn_and_short(visit):
     "Nobody has scrolled: all charts are drawn all the same. Of a story, code and solutions stay folded: 20 pages at most."
