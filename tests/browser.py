@@ -128,6 +128,21 @@ class Visit:
         return self
 
 
+OUT_OF_ROOM = """() => [...document.querySelectorAll("figure.drawing")].flatMap((figure) => {
+  const view = figure.querySelector(".view"), kept = parseFloat(getComputedStyle(view).minHeight);
+  const said = (what) => [`${figure.dataset.drawing} ${what}`];
+  return [!figure.state?.() && said("is not drawn"),
+          view.scrollHeight > kept + 1 && said(`is ${view.scrollHeight} pixels high; it kept ${kept}`),
+          view.scrollWidth > view.clientWidth && said(`is ${view.scrollWidth} pixels wide in ${view.clientWidth}`)]
+    .filter(Boolean).flat();
+})"""
+
+
+def out_of_room(page: Page) -> list[str]:
+    "The drawings of a page that are not there, wider than the page, or higher than they said: what is below would move."
+    return page.evaluate(OUT_OF_ROOM)
+
+
 def open_slowly(page: Page, address: str) -> None:
     "Open a page as from a slow host: its scripts and fonts come after the first paint."
     PAINTED.clear()

@@ -15,10 +15,8 @@ from attention_nb.positions import RotaryEmbedding
 from attention_nb.self_attention import attention_scores, scaled_dot_product_attention
 from attention_nb.softmax import masked_softmax, softmax
 from attention_nb.tools.testing import assert_close
-from browser import DOCS, PAGES
 from playwright.sync_api import Locator, expect
 
-DRAWN = [page for page in PAGES if '<figure class="drawing"' in (DOCS / page).read_text(encoding="utf-8")]
 EXACT = dict(atol=1e-5, rtol=0)
 
 
@@ -35,21 +33,6 @@ def numbers(found: list) -> torch.Tensor:
 def drawing(visit, page: str, script: str, **kwargs) -> Locator:
     "The figure of a page that a script draws; a test ends by looking at `visit.said`."
     return visit(page, **kwargs).page.locator(f"figure[data-drawing={script}]").first
-
-
-@pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("page", DRAWN)
-def test_it_draws_in_the_room_that_was_kept(visit, page, width):
-    "Without a complaint, no wider than the page, and no higher than it said, or what is below would move."
-    seen = visit(page, width=width)
-    for figure in seen.page.locator("figure.drawing").all():
-        name, view = figure.get_attribute("data-drawing"), figure.locator(".view")
-        assert state(figure), name
-        kept = view.evaluate("view => parseFloat(getComputedStyle(view).minHeight)")
-        high, wide, room = view.evaluate("view => [view.scrollHeight, view.scrollWidth, view.clientWidth]")
-        assert high <= kept + 1, f"{name} is {high} pixels high at {width}; it kept {kept}"
-        assert wide <= room, f"{name} is {wide} pixels wide in {room} at {width}"
-    assert seen.said == []
 
 
 def test_arrows_give_their_dot_product(visit):
