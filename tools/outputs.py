@@ -52,6 +52,8 @@ KERNEL_ENV = {
     **dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), NOWHERE),
     "no_proxy": "", "NO_PROXY": "", "HF_HUB_OFFLINE": "1",
 }
+# While a kernel's libraries are imported: the package comes later, and Triton is to work without a GPU (see 17_gpu_kernels).
+IMPORTING = {"PYTHONPATH": "", "TRITON_INTERPRET": "1"}
 
 
 class Failure(Exception):
@@ -202,7 +204,7 @@ def warm() -> tuple[str, subprocess.Popen]:
     with socket.socket(socket.AF_UNIX) as door:
         door.bind("")  # Linux chooses a name that nobody has; there is no file
         door.listen()
-        env = os.environ | KERNEL_ENV | {"PYTHONPATH": ""}  # a kernel brings its own; only the seed must be here before
+        env = os.environ | KERNEL_ENV | IMPORTING
         server = subprocess.Popen([sys.executable, WARM, "serve", str(door.fileno())], env=env, pass_fds=[door.fileno()],
                                   stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
         return door.getsockname()[1:].decode(), server
