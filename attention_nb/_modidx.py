@@ -1122,6 +1122,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                   'attention_nb/checks/projections.py'),
                                                  'attention_nb.checks.projections._kept': ( 'checks/projections.html#_kept',
                                                                                             'attention_nb/checks/projections.py'),
+                                                 'attention_nb.checks.projections._handing': ( 'checks/projections.html#_handing',
+                                                                                               'attention_nb/checks/projections.py'),
                                                  'attention_nb.checks.projections._leaves': ( 'checks/projections.html#_leaves',
                                                                                               'attention_nb/checks/projections.py'),
                                                  'attention_nb.checks.projections._misrouted': ( 'checks/projections.html#_misrouted',
