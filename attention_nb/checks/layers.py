@@ -196,6 +196,12 @@ class _Layer:
         return lambda m, x: _first_tensor(self.calling(memory)(m, x))[0]
 
     @cached_property
+    def read(self) -> list[tuple[str, str, bool]]:
+        "Projections that read x or the memory, with their roles, and whether rightly."
+        x, memory = _draw(self), _draw(self.over_memory, seed=9)  # where lengths are equal, they must not be
+        return attempt(lambda: what_is_read(self.module, x, memory, self.with_memory(memory))) or []
+
+    @cached_property
     def window(self) -> tuple[str, int] | None:
         "How far a word looks: what was said, or the name and value of a setting that says it."
         if self.said_window:
@@ -439,9 +445,7 @@ def _needed(module: Any) -> list[str]:
 def _torch_mha(m: nn.MultiheadAttention, x: Tensor, causal: bool) -> tuple[Tensor, Any]:
     "PyTorch's layer, whatever its layout."
     mask = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).triu(1) if causal else None
-    t = x if m.batch_first else x.transpose(0, 1)
-    out, weights = m(t, t, t, attn_mask=mask)
-    return out if m.batch_first else out.transpose(0, 1), weights
+    return _torch_cross(m, x, x, {"attn_mask": mask})
 
 
 def _how_to_call_both(module: Any, **options: Any) -> _Call:
@@ -492,8 +496,13 @@ def layer_properties(
     _must_be_whole(module)
     a = _Layer(module, d_model, causal, n_heads, positions, call, alone, window, n_kv_heads, contract)
     a.call  # TypeError now, if nobody can know how
-    rows = [row for row in _RELATIONS if row.name not in _ONLY[not causal] and (n_kv_heads or row.holds is not _shares)]
-    rows = [row for row in rows if not (contract.dtype and row.holds is _half)]
+    return _listed(a, [row for row in _RELATIONS if row.name not in _ONLY[not causal]])
+
+
+def _listed(a: _Layer, rows: list[Relation]) -> tuple[Properties, Callable[[], tuple[Bug, ...] | None]]:
+    "Properties of these rows, without what nobody asked for: heads that were not counted, another type than the declared one."
+    rows = [row for row in rows if a.said_kv_heads or row.holds is not _shares]
+    rows = [row for row in rows if not (a.contract.dtype and row.holds is _half)]
     return listed(rows, lambda: a.settled), lambda: a.settled.verdict
 
 
@@ -502,7 +511,6 @@ def _must_be_whole(module: Any) -> None:
     parts = [n for n, p in module.named_parameters() if hasattr(p, "full_tensor")] if isinstance(module, nn.Module) else []
     if parts:
         raise Misused(f"module: expected a layer with whole weights, as it is before it is sharded; got shards (DTensor) in {parts[0]}")
-
 
 # %% ../../nbs/checks/layers.ipynb #runs
 def _runs(a: _Layer) -> str | None:
@@ -1636,9 +1644,8 @@ def _misrouted(a: _Layer) -> Bug | None:
     "Whether projections read the other input, or the output has as many rows as the memory."
     if a.beside is None or a.turned:
         return None
-    read = _read(a)
-    wrong = {name: role for name, role, right in read if not right}
-    turned = not read and attempt(lambda: a(_draw(a)).shape[1]) == a.n_k != a.n  # as many rows as the memory
+    wrong = {name: role for name, role, right in a.read if not right}
+    turned = not a.read and attempt(lambda: a(_draw(a)).shape[1]) == a.n_k != a.n  # as many rows as the memory
     if turned or len({role == "q" for role in wrong.values()}) == 2:
         return known("route.exchanged")
     what = "memory" if "q" in wrong.values() else "x"
@@ -1652,14 +1659,8 @@ def _why_not_together(a: _Layer) -> Bug | None:
     return next((known(code) for code, b in (("batch.axes", turned), ("shape.only_square", square)) if _fits(b, _B, a.n)), None)
 
 
-def _read(a: _Layer) -> list[tuple[str, str, bool]]:
-    "Projections that read x or the memory, with their roles, and whether rightly."
-    x, memory = _draw(a), _draw(a.over_memory, seed=9)  # where lengths are equal, they must not be
-    return attempt(lambda: what_is_read(a.module, x, memory, a.with_memory(memory))) or []
-
-
 def _well_read(a: _Layer) -> None:
-    if not _read(a):
+    if not a.read:
         raise NotChecked("no projection was recognised that reads one of them as it is")
     if bug := _misrouted(a):
         raise Broken("what goes into each projection was compared with both inputs", bug)
@@ -1764,6 +1765,5 @@ def cross_properties(
     n_k = next(n for n in _MEMORY if n not in (a.n_heads, d_model // (a.n_heads or 1)))
     a = replace(a, beside=_draw(replace(a, d_model=d_memory or d_model), 1, contract.usual(n_k), seed=9))
     a.plain  # TypeError now, if nobody can know how
-    rows = [row for row in _RELATIONS if row.holds not in _ALONE and (n_kv_heads or row.holds is not _shares)]
-    rows = [row for row in rows if not (contract.dtype and row.holds is _half)]
-    return listed([*rows[:2], *_CROSS, *rows[2:]], lambda: a.settled), lambda: a.settled.verdict
+    rows = [row for row in _RELATIONS if row.holds not in _ALONE]
+    return _listed(a, [*rows[:2], *_CROSS, *rows[2:]])
