@@ -108,9 +108,10 @@ _OPTIONS = {name: option for option, names in {
 
 def _guess(name: str, args: argparse.Namespace) -> Any:
     "What an argument of this name is given; None if an option should have told."
-    options = dict.fromkeys(WIDTHS, args.d_model) | dict.fromkeys(HEADS, args.n_heads) | dict.fromkeys(
-        KV_HEADS, args.n_kv_heads) | dict.fromkeys(MEMORY_WIDTHS, args.d_memory) | dict.fromkeys(LENGTHS, 64)
-    return 0.0 if is_share(name) else options.get(name)
+    if is_share(name):
+        return 0.0
+    option = _OPTIONS.get(name, "").removeprefix("--").replace("-", "_")  # as argparse calls it
+    return getattr(args, option) if option else 64 if name in LENGTHS else None
 
 
 def _is_setting(name: str) -> bool:

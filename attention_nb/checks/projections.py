@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, permutations, product
@@ -202,7 +202,8 @@ def trace_layer(
     bare = _bare(layer, leaves)
     names = _nearest(roles or _roles(leaves), [name for name, (role, _) in bare.items() if role != "out"])
     names = {n: role for n, role in names.items() if memory is None or role != "qkv"}  # called twice, cut in unknown ways
-    out, ins, outs = _watch({name: leaves[name] for name in names}, lambda: call(layer, x))
+    with _handing(layer, x.shape[1]) as handed:
+        out, ins, outs = _watch({name: leaves[name] for name in names}, lambda: call(layer, x))
     silent = {n: leaves[n].weight for n, role in names.items() if role != "out" and n not in outs and hasattr(leaves[n], "weight")}
     used = _used(layer, silent | {n: p for n, (_, p) in bare.items()}, x, call)
     read = [name for name in used if name in silent]
@@ -218,7 +219,7 @@ def trace_layer(
     unfired = {n: leaves[n] for n in named.get("out", []) if n in leaves and n not in ins}
     matrices = {n: _plain(p) for n, (role, p) in bare.items() if role == "out"}
     return Trace(x, out, ways[0][1], context, unfired, matrices, _bias(layer, "out"), projected, calls, named,
-                 _strangers(layer, {*names, *bare}, read), ways[1:], _tables(layer), _own_stages(layer, x, call, contract), _turns_in(layer, x, call), contract, memory)
+                 _strangers(layer, {*names, *bare}, read), ways[1:], _tables(layer), _own_stages(layer, x, call, contract), _turns_in(handed), contract, memory)
 
 
 def _sources(x: Tensor, memory: Tensor | None) -> dict[str, Tensor]:
@@ -426,17 +427,22 @@ def _with_own(stages: Mapping[str, Step], own: _Own) -> dict[str, Step]:
     return found
 
 
-def _turns_in(layer: nn.Module, x: Tensor, call: _Call) -> list[Tensor]:
-    "Complex numbers that turn pairs of features, (n, pairs): from cosines and sines that are handed to a layer, or made in it."
+@contextmanager
+def _handing(layer: nn.Module, n: int) -> Iterator[list[list[Tensor]]]:
+    "What modules are given inside, and what they give, as far as it has a row for each of n words: a list for each call of one."
     seen: list[list[Tensor]] = []
 
     def keep(_: nn.Module, *what: Any) -> None:
-        seen.append([t.cpu() for t in tree_leaves(what) if isinstance(t, Tensor) and t.ndim > 1 and t.shape[-2] == x.shape[1]])
+        seen.append([t.cpu() for t in tree_leaves(what) if isinstance(t, Tensor) and t.ndim > 1 and t.shape[-2] == n])
 
-    with ExitStack() as hooks, torch.no_grad():
+    with ExitStack() as hooks:
         for m in layer.modules():
             hooks.callback(m.register_forward_hook(keep, with_kwargs=True).remove)
-        call(layer, x)
+        yield seen
+
+
+def _turns_in(seen: list[list[Tensor]]) -> list[Tensor]:
+    "Complex numbers that turn pairs of features, (n, pairs): from cosines and sines that are handed to a layer, or made in it."
     pairs = [(a, b) for some in seen for a, b in zip(some, some[1:]) if a.shape == b.shape and a.is_floating_point() and b.is_floating_point()]
     found = [torch.complex(a.float(), b.float()) for a, b in pairs] + [t for some in seen for t in some if t.is_complex()]
     return [_once(z.flatten(0, -3)[0] if z.ndim > 2 else z) for z in found if _turning(z)]
@@ -535,7 +541,7 @@ def _triples(t: Trace, rows: dict[str, Tensor], h: int) -> Iterator[tuple[tuple[
 
 def _from_latent(rows: dict[str, Tensor], h: int, d_v: int) -> Iterator[tuple[tuple[Bug, ...], Tensor, Tensor, Tensor]]:
     "The same where keys and values come from one narrow row, beside which lies what turns of a key (MLA). What turns is laid first."
-    if "q" not in rows or not ({"kv"} <= rows.keys() or {"k", "v"} <= rows.keys()) or any(t.shape[-1] % h for r, t in rows.items() if r != "latent"):
+    if "q" not in rows or not ("kv" in rows or {"k", "v"} <= rows.keys()) or any(t.shape[-1] % h for r, t in rows.items() if r != "latent"):
         return
     q, *kv = (rows[role].unflatten(-1, (h, -1)) for role in ("q", "kv", "k", "v") if role in rows)
     k, v = kv if len(kv) == 2 else kv[0].tensor_split([kv[0].shape[-1] - d_v], -1)

@@ -130,7 +130,7 @@ def fused_orders(
     return [FUSED.about(name=name, found=found, told=told)._replace(steps={"split": taken(found)}) for found in others]
 
 # %% ../../../nbs/checks/bugs/layers.ipynb #split-table-4
-FUSED = Bug("split.fused_order", "the fused projection {name} is cut in the wrong order: as {found}, not as {told}", declare="skip=['split.fused_order']")
+FUSED = Bug("split.fused_order", "the fused projection {name} is cut in the wrong order: as {found}, not as {told}", declare='skip=["split.fused_order"]')
 
 # %% ../../../nbs/checks/bugs/layers.ipynb #merge-table
 def _turned(axes: str) -> Callable[[Tensor], Tensor]:
