@@ -8,11 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import accumulate
+from typing import Any
 
+import torch
 import torch.nn as nn
 
 # %% auto #0
-__all__ = ['role_of', 'biased_role', 'heads_of', 'settings_of', 'told_scales', 'tells_places', 'only_on_scores', 'is_share']
+__all__ = ['role_of', 'biased_role', 'heads_of', 'settings_of', 'told_scales', 'tells_places', 'only_on_scores', 'is_share',
+           'packing']
 
 # %% ../../nbs/checks/conventions.ipynb #roles
 _AFFIX = "to|w|fc|lin(?:ear)?s?|proj(?:ection|ections)?|layers?|weights?|matrix|mat|net|transform|dense|func|fn"
@@ -136,3 +140,20 @@ def is_share(
 ) -> bool:  # True for "dropout", "attn_pdrop"
     "Say whether a name is that of a share of dropout."
     return "drop" in str(name).lower()
+
+# %% ../../nbs/checks/conventions.ipynb #packing
+_PACKING: list[tuple[re.Pattern[str], Callable[[list[int]], Any]]] = [
+    (re.compile("^(doc(ument)?|segment|seq(uence)?|text)_(ids?|idx)$"),
+     lambda lengths: torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths))[None]),
+    (re.compile("^cu_?seq_?lens?(_[qk])?$"), lambda lengths: torch.tensor([0, *accumulate(lengths)], dtype=torch.int32)),
+    (re.compile("^max_?seq_?len(_[qk])?$"), max),
+]
+
+
+def packing(
+    name: str,  # of an argument, such as "document_ids" or "cu_seqlens"
+    lengths: list[int],  # words of each text in the row
+) -> Any:  # numbers of texts (1, n), places of ends (texts + 1,), or the longest; None if the name does not tell
+    "Say where texts that share a row end, in the way that an argument wants."
+    return next((tell(lengths) for called, tell in _PACKING if called.search(name)), None)
+

@@ -11,6 +11,7 @@ from typing import Any
 from .calling import Call, must_be_whole
 from .contract import Contract
 from .own_weights import OWN_WEIGHTS, SHARED
+from .packing import packed
 from .relations import Properties, Relation
 from .running import CALLS, EDGES, RUNS, SIXTEEN
 from .seeing import seeing
@@ -37,7 +38,7 @@ def layer_properties(
     "List what every self-attention layer must do, in the order of trying."
     must_be_whole(module)
     a = Layer(module, d_model, causal, n_heads, positions, call, alone, window, n_kv_heads, contract)
-    return tried(a, [*RUNS, *OWN_WEIGHTS, *CALLS, *seeing(causal), *TRAINING, *EDGES])
+    return tried(a, [*RUNS, *OWN_WEIGHTS, *CALLS, *seeing(causal), *packed(module), *TRAINING, *EDGES])
 
 
 def tried(

@@ -446,6 +446,10 @@ LAYER_SIGNS: list[Bug] = signs({
     "mask.narrow": (
         f"some words are never seen: a mask is too narrow (a window? if it is meant, {_LOOKS}), a slice is off by one, or"
         " the mask is upside down (triu for tril)"),
+    "documents.ignored": (
+        "whatever {name} says of the texts in a row, the output is the same: each word sees those of the other texts"),
+    "documents.moved": (
+        "a text comes out otherwise behind another one than alone: {name} keeps them apart, but places go on counting, or it is read wrongly"),
     "order.matters": (
         "the order of the words matters: a mask or positions (then say positions=True), or a reshape that mixes words and"
         " heads"),
