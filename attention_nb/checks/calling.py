@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -15,12 +15,12 @@ import torch.nn as nn
 from torch import Tensor
 
 from .contract import Contract
-from .conventions import CAUSAL, MASK, MEMORY, OUTPUT, PLACE_ARGUMENT
+from .conventions import CAUSAL, MASK, MEMORY, OUTPUT, PLACE_ARGUMENT, packing
 from .reports import Misused, NeedsMore, parameters_of
 
 # %% auto #0
-__all__ = ['Call', 'first_tensor', 'carrying', 'how_to_call', 'as_torch', 'needed_by', 'how_to_call_both', 'for_memory',
-           'must_be_whole']
+__all__ = ['Call', 'first_tensor', 'carrying', 'how_to_call', 'told_by', 'as_torch', 'needed_by', 'how_to_call_both',
+           'for_memory', 'must_be_whole']
 
 # %% ../../nbs/checks/calling.ipynb #returned
 Call = Callable[..., Any]  # of module and x; of cross-attention, and of the memory
@@ -80,7 +80,27 @@ def how_to_call(
     if len(needed) > 4 or any(map(PLACE_ARGUMENT.search, needed[1:])):
         raise NeedsMore(
             f"module: forward needs {', '.join(needed)}; say how to call it: call=lambda module, x: module(x, …)")
+    if told_by(needed[1:]):
+        return _end_to_end(needed[1:])
     return lambda m, x: m(x, *(None if MASK.search(n) else x for n in needed[1:]), **options)
+
+
+def told_by(
+    names: Iterable[str],  # of arguments
+) -> list[str]:  # such as "document_ids" or "cu_seqlens"
+    "Of some arguments, those that say where the texts of a row end."
+    return [name for name in names if isinstance(packing(name, [1]), Tensor)]
+
+
+def _end_to_end(names: list[str]) -> Call:
+    "Call a layer that must be told where texts end, as kernels for packed texts must: sentences are laid into one row, (b * n, d)."
+    def call(m: Any, x: Tensor) -> Any:
+        told = {name: packing(name, [x.shape[1]] * len(x)) for name in names}
+        given = {name: value[0] if isinstance(value, Tensor) and value.ndim == 2 else value for name, value in told.items()}
+        out, rest = first_tensor(m(x.flatten(0, 1), **{name: t.to(x.device) if isinstance(t, Tensor) else t for name, t in given.items()}))
+        return (out.unflatten(0, x.shape[:2]) if isinstance(out, Tensor) and len(out) == x.shape[:2].numel() else out, *rest)
+
+    return call
 
 
 def as_torch(

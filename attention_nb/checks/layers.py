@@ -38,7 +38,7 @@ def layer_properties(
     "List what every self-attention layer must do, in the order of trying."
     must_be_whole(module)
     a = Layer(module, d_model, causal, n_heads, positions, call, alone, window, n_kv_heads, contract)
-    return tried(a, [*RUNS, *OWN_WEIGHTS, *CALLS, *seeing(causal), *packed(module), *TRAINING, *EDGES])
+    return tried(a, [*RUNS, *OWN_WEIGHTS, *packed(module), *CALLS, *seeing(causal), *TRAINING, *EDGES])
 
 
 def tried(

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from .bugs import known
-from .calling import first_tensor
+from .calling import first_tensor, needed_by, told_by
 from .conventions import packing
 from .relations import Relation
 from .reports import Broken, NotChecked, first_difference, first_line, nearly, parameters_of
@@ -24,13 +24,13 @@ __all__ = ['packed']
 # %% ../../nbs/checks/packing.ipynb #fn
 def _apart(a: Layer) -> str:
     "Raise Broken if texts that share a row do not come out as each does alone; else, how they were given."
-    names, cut = _told_by(a.module), a.n // 2 + 1
+    names, cut = told_by(parameters_of(a.module) or {}), a.n // 2 + 1
     if a.said_call:
         raise NotChecked("call= says how it is called")
     if len(a.lengths(cut, a.n - cut, a.n)) < 3:
         raise NotChecked(f"lengths= allows no texts of {cut} and {a.n - cut} words")
     x, error = draw(a)[:1], ""
-    for flat in (False, True):
+    for flat in (True,) if told_by(needed_by(a.module)) else (False, True):
         try:
             got = _packed(a, x, [cut, a.n - cut], flat)
         except Exception as e:
@@ -68,13 +68,8 @@ def _packed(a: Layer, x: Tensor, lengths: list[int], flat: bool) -> Tensor:
         return replace(a, said_call=call).first(a.module, x.clone())
 
 
-def _told_by(module: Any) -> list[str]:
-    "The arguments that say where texts end."
-    return [n for n in parameters_of(module) or {} if isinstance(packing(n, [1]), Tensor)]
-
-
 def packed(
     module: Any,  # a layer or a function
 ) -> tuple[Relation, ...]:  # none if no argument says where texts end
     "List what must hold of texts that share a row."
-    return (Relation("texts that share a row come out as each does alone", _apart, no_module),) if _told_by(module) else ()
+    return (Relation("texts that share a row come out as each does alone", _apart, no_module),) if told_by(parameters_of(module) or {}) else ()

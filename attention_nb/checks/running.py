@@ -12,7 +12,7 @@ import torch.nn as nn
 from torch import Tensor
 
 from .bugs import known
-from .calling import as_torch, for_memory, needed_by
+from .calling import as_torch, for_memory, needed_by, told_by
 from .conventions import MASK
 from .copies import calm_copy, deep_copy
 from .relations import Relation, Widening, gradients_of, must_leave_alone, must_not_mind_strides
@@ -56,6 +56,8 @@ def _remark(a: Layer) -> str | None:
                  " over the batch"]
     elif not a.said_call and a.beside is not None and (names := for_memory(a.given)) != list(parameters_of(a.given) or names)[1:2]:
         said += [f"the memory was given as {' and '.join(names)}"]
+    elif not a.said_call and (ends := told_by(needed_by(a.given)[1:])):
+        said += [f"sentences were laid end to end in one row, and {' and '.join(ends)} said where they end"]
     elif not a.said_call and len(needed := needed_by(a.given)) > 1 and any(map(MASK.search, needed)):
         said += [f"forward was called with {', '.join(f'{n}=None' if MASK.search(n) else f'{n}=x' for n in needed[1:])}"]
     said += a.found_out
