@@ -2007,6 +2007,35 @@ class TakesBoth(Attends):
         return self.out_proj(F.scaled_dot_product_attention(q, k, v, allowed).transpose(1, 2).flatten(2))
 
 
+@right("multi_head", build=lambda c: c(24, 4), d_model=24, n_heads=4)
+class TakesTexts(Attends):
+    "The number of each word's text, in a row that several share."
+    def forward(self, x, document_ids=None):
+        q, k, v = (heads_of_rows(p(x), self.n_heads) for p in (self.q_proj, self.k_proj, self.v_proj))
+        mask = None if document_ids is None else (document_ids[:, :, None] == document_ids[:, None, :])[:, None]
+        return self.out_proj(F.scaled_dot_product_attention(q, k, v, mask).transpose(1, 2).flatten(2))
+
+
+@right("multi_head", build=lambda c: c(24, 4), d_model=24, n_heads=4)
+class TakesEnds(Attends):
+    "One row for all texts, and where each ends, as kernels want it; text by text."
+    def forward(self, x, cu_seqlens):
+        q, k, v = (p(x).unflatten(-1, (self.n_heads, -1)).transpose(0, 1) for p in (self.q_proj, self.k_proj, self.v_proj))
+        lengths = cu_seqlens.diff().tolist()
+        mixed = [F.scaled_dot_product_attention(*one) for one in zip(*(t.split(lengths, 1) for t in (q, k, v)))]
+        return self.out_proj(torch.cat(mixed, 1).transpose(0, 1).flatten(1))
+
+
+def _audio(_):
+    "The attention of Qwen 2.5 Omni's encoder of sounds: rows (n, d), and where each text ends."
+    qwen = import_module("transformers.models.qwen2_5_omni")
+    config = qwen.configuration_qwen2_5_omni.Qwen2_5OmniAudioEncoderConfig(d_model=24, encoder_attention_heads=4, attn_implementation="eager")
+    return qwen.modeling_qwen2_5_omni.Qwen2_5OmniAudioAttention(config)
+
+
+right("multi_head", "transformers: Qwen 2.5 Omni, texts end to end", build=_audio, d_model=24, n_heads=4, strict=True)(_Layers)
+
+
 # Wrappers, hooks, parametrisations, quantised weights
 
 class Wrap(nn.Module):

@@ -1013,4 +1013,11 @@ bug(PADDING, "the mask is lost", ("if key_padding_mask is not None:", "if False:
 bug(PADDING, "applied after the softmax", [
     ("            scores = scores.masked_fill(hidden, torch.finfo(scores.dtype).min)\n", "            v = v.masked_fill(hidden.mT, 0)\n")], "mask.padding")
 bug(PADDING, "the mask is turned in place", ("hidden = key_padding_mask[:, None, None]", "hidden = ~key_padding_mask.logical_not_()[:, None, None]"), "input.mask_modified")
+TEXTS, ENDS = "TakesTexts", "TakesEnds"
+bug(TEXTS, "they are ignored", ("None if document_ids is None else", "None if True else"), "documents.ignored")
+bug(TEXTS, "earlier texts are seen", (" == document_ids[:, None, :]", " >= document_ids[:, None, :]"), "documents.leak")
+bug(TEXTS, "only other texts are seen", (" == document_ids[:, None, :]", " != document_ids[:, None, :]"), "documents.leak")
+bug(TEXTS, "texts behind the first get more", ("return self.out_proj(", "return self.out_proj((0 if document_ids is None else document_ids.to(x)[..., None]) + "), "documents.moved")
+bug(ENDS, "they are ignored", ("cu_seqlens.diff().tolist()", "len(x)"), "documents.ignored")
+bug(ENDS, "each but the last ends a word late", ("cu_seqlens.diff()", "torch.cat([cu_seqlens[:1], cu_seqlens[1:-1] + 1, cu_seqlens[-1:]]).diff()"), "documents.leak")
 bug(EXTENDED, "cut off in place", ("else scores + attention_mask", "else scores + attention_mask.clamp_(min=-1e4)"), "input.mask_modified")
