@@ -79,7 +79,7 @@ def test_a_sentence_attends_as_the_layer_does(visit):
         for name, want in attended(now["words"], i).items():
             assert_close(numbers(now[name]), want, **EXACT)
     figure.get_by_role("button", name="bank", exact=True).hover()
-    for step, says in {"softmax": "goes to “lake”", "its new row": "Now it is 0.7"}.items():
+    for step, says in {"Shares: softmax": "goes to “lake”", "The new row": "Now it is 0.7"}.items():
         figure.get_by_role("button", name=step, exact=True).click()
         assert says in figure.locator("output").inner_text()
     own.fill("?!")
