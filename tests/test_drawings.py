@@ -454,7 +454,7 @@ def test_cache_steps_make_what_the_layer_makes(visit):
     assert played(figure, "now => now.step")["step"] == n - 1
     figure.get_by_role("radio", name="without", exact=True).check(force=True)
     slider.press("Home")  # back at the first word: the bars of the later ones are gone
-    assert [bool(shown) for shown in figure.locator("tbody tr").last.locator("td").all_inner_texts()] == [True] + [False] * (n - 1)
+    assert [bool(shown) for shown in figure.locator(".view tbody tr").last.locator("td").all_inner_texts()] == [True] + [False] * (n - 1)
     assert figure.locator("output").inner_text() == f"“{given_rows['words'][0]}” comes, and its query, key and value are made."
 def test_tiles_keep_what_online_softmax_keeps(visit):
     "Every row after every tile, of every size, with the future and without it; by the slider's keys, by buttons, by Play."
@@ -474,7 +474,7 @@ def test_tiles_keep_what_online_softmax_keeps(visit):
             top, total = online_softmax(scores[i, keys], size)
             assert_close(numbers([now["top"], now["total"]]), torch.stack([top, total]), **EXACT)
             assert_close(numbers([now["context"]])[0], scores[i, keys].softmax(-1) @ values[keys], **EXACT)
-            mixed = figure.locator("tbody tr").last.locator("td").last.inner_text()
+            mixed = figure.locator(".view tbody tr").last.locator("td").last.inner_text()
             assert mixed == f"{((scores[i, keys] - top).exp() @ values[keys]).item():.2f}"
         return now
 
