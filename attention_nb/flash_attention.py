@@ -359,7 +359,7 @@ def flash_attention(
     block_size: int = 256,  # keys of a tile, and at most so many queries
     return_lse: bool = False,  # return the log-sum-exp of the scores too?
 ) -> Tensor | tuple[Tensor, Tensor]:  # context (..., h, n_q, d_v); with it, if asked for, lse (..., h, n_q)
-    "Attend tile by tile, without the matrix of weights. Dao et al. 2022."
+    "Attend tile by tile, without the matrix of weights. Dao et al. 2022, Dao 2023."
     _expect_call(q, k, v, mask, causal, bias, window, block_size, return_lse)
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     expect_scale(scale)

@@ -57,7 +57,7 @@ def _expect_fit(name: str, t: Tensor, shape: tuple[int, ...]) -> None:
 def sinusoidal_positions(
     n: int,  # how many places, from 0
     d_model: int,  # width of the rows that they are added to, even
-    base: float = 10000.0,  # the slowest wave is about `base` times as long as the first
+    base: float = 10000.0,  # the wave after the last would be `base` times as long as the first
 ) -> Tensor:  # a row for each place, float32, (n, d_model)
     "Write each place in waves of different length, sine and cosine side by side. Vaswani et al. 2017, section 3.5."
     expect_sizes(n=n)
@@ -135,7 +135,7 @@ def _expect_turns(x: Tensor, angles: Tensor, interleaved: bool) -> None:
 def rotary_angles(
     positions: Tensor,  # places, (..., n); whole numbers, or what lies between
     d_head: int,  # width of the rows to turn, even
-    base: float = 10000.0,  # the slowest pair turns about 1 / base as fast as the first
+    base: float = 10000.0,  # the pair after the last would turn 1 / base as fast as the first
     scaling: Mapping[str, Any] | None = None,  # how to reach longer texts, as `rope_scaling` in a model's config.json
 ) -> Tensor:  # angles in radians, float32, (..., n, d_head / 2)
     "Turn places into angles: pair i turns by base^(-2i / d_head) a step. Su et al. 2021, section 3.2.2."
@@ -204,7 +204,7 @@ class RotaryEmbedding(nn.Module):
     def __init__(
         self,
         d_head: int,  # width of a head, even
-        base: float = 10000.0,  # the slowest pair turns about 1 / base as fast as the first
+        base: float = 10000.0,  # the pair after the last would turn 1 / base as fast as the first
         scaling: Mapping[str, Any] | None = None,  # how to reach longer texts, as `rope_scaling` in a model's config.json
         interleaved: bool = False,  # are pairs neighbours, or number i of either half?
     ):

@@ -298,7 +298,7 @@ def test_window_board_combines_masks_as_the_package_does(visit):
     window, sinks, causal = window_mask(12, 12, 3), sink_mask(12, 12, 2), causal_mask(12)
     apart, blocks = document_mask([0] * 5 + [1] * 4 + [2] * 3), block_mask(12, 12, 4)
     assert_windows(figure, window, 2)
-    assert said.inner_text() == "Word 12, “one”, looks at 3; through 2 layers 5 of 12 words reach it."
+    assert said.inner_text() == "Word 11, “one”, looks at 3; through 2 layers 5 of 12 words reach it."
     press("sinks")
     assert_windows(figure, window | sinks, 2)
     assert "The future is seen: by 1 word." in said.inner_text()
@@ -320,9 +320,9 @@ def test_window_board_combines_masks_as_the_package_does(visit):
     figure.get_by_role("slider", name="Layers").press("ArrowLeft")
     assert_windows(figure, window_mask(12, 12, 5), 1)
     figure.get_by_role("slider", name="Who asks").press("ArrowLeft")
-    assert said.inner_text().startswith("Word 11, “is”, looks at 5; through 1 layer 5 of 12")
+    assert said.inner_text().startswith("Word 10, “is”, looks at 5; through 1 layer 5 of 12")
     figure.locator("svg rect").first.click()
-    assert said.inner_text().startswith("Word 1, “the”, looks at 1")
+    assert said.inner_text().startswith("Word 0, “the”, looks at 1")
     assert seen.said == []
 
 
@@ -452,6 +452,10 @@ def test_cache_steps_make_what_the_layer_makes(visit):
         slider.press("ArrowRight")
     slider.press("Home")
     assert played(figure, "now => now.step")["step"] == n - 1
+    figure.get_by_role("radio", name="without", exact=True).check(force=True)
+    slider.press("Home")  # back at the first word: the bars of the later ones are gone
+    assert [bool(shown) for shown in figure.locator(".view tbody tr").last.locator("td").all_inner_texts()] == [True] + [False] * (n - 1)
+    assert figure.locator("output").inner_text() == f"“{given_rows['words'][0]}” comes, and its query, key and value are made."
 def test_tiles_keep_what_online_softmax_keeps(visit):
     "Every row after every tile, of every size, with the future and without it; by the slider's keys, by buttons, by Play."
     figure = drawing(visit, "figures/tiles.html", "tiles", reduced_motion="reduce")
@@ -470,9 +474,13 @@ def test_tiles_keep_what_online_softmax_keeps(visit):
             top, total = online_softmax(scores[i, keys], size)
             assert_close(numbers([now["top"], now["total"]]), torch.stack([top, total]), **EXACT)
             assert_close(numbers([now["context"]])[0], scores[i, keys].softmax(-1) @ values[keys], **EXACT)
+            mixed = figure.locator(".view tbody tr").last.locator("td").last.inner_text()
+            assert mixed == f"{((scores[i, keys] - top).exp() @ values[keys]).item():.2f}"
         return now
 
     assert check()["tiles"][:2] == [[0, 0], [0, 2]] and state(figure)["row"] == 2
+    assert state(figure)["tiles"][state(figure)["step"] - 1] == [2, 4]  # begins where “mat” comes, and what is kept shrinks
+    assert "multiplied by 0.14" in figure.locator("output").inner_text()
     for number, size in enumerate([1, 2, 4]):
         figure.get_by_role("radiogroup", name="Tile of").get_by_role("radio").nth(number).check(force=True)
         assert state(figure)["size"] == size and state(figure)["step"] == 0

@@ -258,6 +258,8 @@ def either(wide: Any, tall: Any) -> Any:
     if wide == tall:
         return wide
     if isinstance(wide, dict):
+        if isinstance(wide.get("signal"), str):  # an expression already: how many panels stand in a line
+            return wide | {"signal": f"narrow ? {tall['signal']} : {wide['signal']}"}
         both = {k: either(wide[k], tall[k]) for k in wide}
         if both.get("value") != wide.get("value"):  # an expression gives it: that of a signal, or of something drawn
             both["init" if "name" in both else "signal"] = both.pop("value")["signal"]
@@ -281,7 +283,7 @@ def figure(spec: Record, ident: str) -> str:
     spec = {"description": caption, **{k: v for k, v in spec.items() if k not in ("title", "$schema")}}
     found = "\n".join(tables(spec))
     spec.pop("usermeta", None)
-    wide, tall = for_wide_page(spec), in_vega(stacked(spec), NARROW_PRINT, names=2)
+    wide, tall = for_wide_page(spec), in_vega(stacked(spec) | ({"columns": 1} if "facet" in spec else {}), NARROW_PRINT, names=2)
     both = for_any_width(wide, tall)
     if fills(spec):
         both["signals"] = [{"name": "width", "init": f"containerSize()[0] || {both.pop('width')}"}, *both.get("signals", [])]

@@ -113,7 +113,8 @@ def heatmap(
     cols = rows if cols is None else cols
     cells = _cells(weights, rows, cols)
     values = [c["value"] for c in cells]
-    step = max(42, 6 * max(len(c) for c in _labels(cols)))  # six words fit a phone
+    least = 42 if len(cols) <= 6 or digits > 1 else 36  # six words fit a phone, or eight short numbers
+    step = max(least, 6 * max(len(c) for c in _labels(cols)))
     chart = _layers(min(0.0, *values), max(values), digits, step, legend, row_title, col_title)
     chart.data = alt.Data(values=cells)
     return _shown(chart, title, f"a heatmap, rows: {row_title}, {len(rows)}; columns: {col_title}, {len(cols)}.")
@@ -157,7 +158,8 @@ def head_grid(
     names = [f"head {h}" for h in range(len(weights))] if names is None else _labels(names)
     _check_labels("names", names, len(weights))
     cells = [dict(head=name, **cell) for name, w in zip(names, weights) for cell in _cells(w, rows, cols)]
-    chart = _layers(0.0, max(c["value"] for c in cells), digits, orient="bottom")  # the names stand above
+    step = 42 if columns < 3 else 34  # three times six words fit a wide page
+    chart = _layers(0.0, max(c["value"] for c in cells), digits, step, orient="bottom")  # the names stand above
     facet = alt.Facet("head:N", title=None, sort=names, header=alt.Header(labelFontWeight="bold"))
     grid = chart.facet(data=alt.Data(values=cells), facet=facet, columns=columns)
     return _shown(grid, title, f"{len(weights)} heatmaps, {len(rows)} queries by {len(cols)} keys.")
@@ -180,9 +182,11 @@ def lines(
     x_scale, y_scale = (alt.Scale(type="log", nice=False) if axis in log else alt.Scale(zero=False) for axis in "xy")
     dash = alt.StrokeDash("line:N", title=None, sort=None, legend=alt.Legend(orient="bottom"))
     colour = alt.Color("line:N", title=None, sort=None, scale=alt.Scale(scheme="tableau10"))
-    axis = alt.Axis(labelSeparation=8)
+    axis, at = alt.Axis(labelSeparation=8), {}
+    if "x" in log and len(x) <= 8:  # ticks where the numbers stand
+        at = dict(values=list(x), labelExpr="format(datum.value, ',')")
     chart = alt.Chart(alt.Data(values=rows)).mark_line(point=True).encode(
-        x=alt.X("x:Q", title=x_title, scale=x_scale, axis=axis), y=alt.Y("y:Q", title=y_title, scale=y_scale, axis=axis),
+        x=alt.X("x:Q", title=x_title, scale=x_scale, axis=alt.Axis(labelSeparation=8, **at)), y=alt.Y("y:Q", title=y_title, scale=y_scale, axis=axis),
         color=colour, strokeDash=dash, tooltip=["line:N", "x:Q", "y:Q"],
     ).properties(width=380, height=220)
     return _shown(chart, title, f"{y_title} against {x_title}, lines: {', '.join(ys)}.")

@@ -31,8 +31,9 @@ def tiles(
         raise ValueError(f"values: expected one number for each of {n} words; got shape {tuple(values.shape)}")
     top = scores.amax(-1)
     total = (scores - top[:, None]).exp().sum(-1)
-    kept = dict(zip((f"{i + 1} {word}" for i, word in enumerate(words)), torch.stack([top, total, scores.softmax(-1) @ values], -1)))
-    table = number_table("What each row has kept after its last tile", kept, ["largest score", "sum", "mixture"])
+    context = scores.softmax(-1) @ values
+    kept = dict(zip((f"{i + 1} {word}" for i, word in enumerate(words)), torch.stack([top, total, context * total, context], -1)))
+    table = number_table("What each row has kept after its last tile", kept, ["largest score", "sum", "mixture", "mixture / sum"])
     notice = "Press Play, or move the slider by its arrow keys. Only the lit tile is in memory. Watch what the row keeps when a larger score comes."
     data = {"words": list(words), "scores": scores, "values": values, "sizes": list(sizes), "chosen": 1, "row": row}
-    return Drawing("tiles", "Softmax in pieces", notice, data, table, (420, 760))
+    return Drawing("tiles", "Softmax in pieces", notice, data, table, (430, 800))
