@@ -19,13 +19,13 @@ from .conventions import CAUSAL, MASK, MEMORY, OUTPUT, PLACE_ARGUMENT, packing
 from .reports import Misused, NeedsMore, parameters_of
 
 # %% auto #0
-__all__ = ['Call', 'first_tensor', 'carrying', 'how_to_call', 'told_by', 'as_torch', 'needed_by', 'how_to_call_both',
-           'for_memory', 'must_be_whole']
+__all__ = ['first_tensor', 'carrying', 'how_to_call', 'told_by', 'as_torch', 'needed_by', 'how_to_call_both', 'for_memory',
+           'must_be_whole']
 
-# %% ../../nbs/checks/calling.ipynb #returned
+# %% ../../nbs/checks/calling.ipynb #call-type
 Call = Callable[..., Any]  # of module and x; of cross-attention, and of the memory
 
-
+# %% ../../nbs/checks/calling.ipynb #returned
 def first_tensor(
     result: Any,  # what a layer returned: a tensor, a tuple, an object with an output
 ) -> tuple[Tensor, tuple[Any, ...]]:  # the output, and whatever came with it

@@ -18,13 +18,13 @@ from .reports import Broken
 from ..masks import causal_mask
 
 # %% auto #0
-__all__ = ['NONE', 'Head', 'all_words', 'back', 'looks', 'when', 'keeps', 'Stack', 'saying']
+__all__ = ['Head', 'all_words', 'back', 'looks', 'when', 'keeps', 'Stack', 'saying']
 
-# %% ../../nbs/checks/heads.ipynb #head-class
+# %% ../../nbs/checks/heads.ipynb #names
 NONE: dict[str, Any] = dict.fromkeys(("to_q", "to_k", "to_v"))  # for a head that has other projections, or none
 _Sees = Callable[[int], Tensor]  # of so many words, which may see which: (n, n), True = may attend
 
-
+# %% ../../nbs/checks/heads.ipynb #head-class
 class Head(nn.Module):
     "A causal head that goes its own way."
 

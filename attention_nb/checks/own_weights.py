@@ -19,7 +19,7 @@ from .stages import Bug, Work
 from .subject import SENTENCES, Layer, draw, no_module
 
 # %% auto #0
-__all__ = ['SHARED', 'OWN_WEIGHTS']
+__all__ = []
 
 # %% ../../nbs/checks/own_weights.ipynb #own
 def _reference(make: Callable[[], Any]) -> Any:

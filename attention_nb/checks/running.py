@@ -23,8 +23,7 @@ from .stages import Bug
 from .subject import SENTENCES, Layer, draw, fits, no_module, unregistered
 
 # %% auto #0
-__all__ = ['RUNS', 'CALLS', 'SIXTEEN', 'EDGES', 'must_be_rows', 'misrouted', 'must_forget', 'must_not_mix', 'must_take_one',
-           'must_leave_inputs', 'must_stay_finite']
+__all__ = ['must_be_rows', 'misrouted', 'must_forget', 'must_not_mix', 'must_take_one', 'must_leave_inputs', 'must_stay_finite']
 
 # %% ../../nbs/checks/running.ipynb #constants
 _LIKELY = (2, 3, 4, 6, 8, 9, 10, 12, 16, 25, 32, 36, 49, 50, 64, 77, 81, 100, 128, 144, 196, 197, 256)  # fixed lengths

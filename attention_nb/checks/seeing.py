@@ -27,7 +27,7 @@ from .stages import Bug
 from .subject import SENTENCES, Layer, draw, fits, in_mode, knows_no_order, no_module, normalises_batch, reordering
 
 # %% auto #0
-__all__ = ['LONG', 'reach_of', 'moved_by', 'must_hide_padding', 'seeing']
+__all__ = ['reach_of', 'moved_by', 'must_hide_padding', 'seeing']
 
 # %% ../../nbs/checks/seeing.ipynb #future
 def _no_future(a: Layer) -> None:
@@ -115,10 +115,10 @@ def _as_set(a: Layer, reach: Tensor, window: int) -> bool:
         return reach.equal((back >= 0) & (back < window))
     return any(reach.equal(back.abs() <= side) for side in (window // 2, window - 1, window))
 
-# %% ../../nbs/checks/seeing.ipynb #longer
+# %% ../../nbs/checks/seeing.ipynb #long
 LONG = (37, 23, 16, 11, 8)  # words of the long trial: the first number that it takes
 
-
+# %% ../../nbs/checks/seeing.ipynb #longer
 def _longer(a: Layer) -> str | None:
     for n in a.lengths(*range(1, a.n + 3)):
         if (y := attempt(lambda: a(draw(a, 2, n)))) is not None:

@@ -28,8 +28,8 @@ from .reports import attempt, nearly
 from .stages import Bug, sentence
 
 # %% auto #0
-__all__ = ['SENTENCES', 'WORDS', 'Layer', 'no_module', 'draw', 'fits', 'in_mode', 'reordering', 'knows_no_order', 'properties_of',
-           'normalises_batch', 'unregistered']
+__all__ = ['Layer', 'no_module', 'draw', 'fits', 'in_mode', 'reordering', 'knows_no_order', 'properties_of', 'normalises_batch',
+           'unregistered']
 
 # %% ../../nbs/checks/subject.ipynb #constants
 SENTENCES, WORDS = 3, 5  # of the usual trial; few, for layers with a small maximum

@@ -25,7 +25,7 @@ from .stages import Bug
 from .subject import Layer, draw, in_mode, no_module, normalises_batch, unregistered
 
 # %% auto #0
-__all__ = ['TRAINING', 'must_match_steps']
+__all__ = ['must_match_steps']
 
 # %% ../../nbs/checks/training.ipynb #modes
 def _drops(module: nn.Module) -> list[tuple[dict[str, Any], str, float]]:

@@ -118,6 +118,7 @@
       fold.append(data);
       place.after(fold);
       figure.classList.add("drawn");
+      await view.runAsync();  // only now it is as wide as it will be
       reach(place);
       if (form) await respond(figure, form, view);
     } catch (error) {

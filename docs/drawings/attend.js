@@ -2,7 +2,7 @@
 // A sentence, the shares of one of its words, and the five steps that make them.
 function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, said, say, choices, button, player, tween, plane, expose, keep }) {
   const { table, axes, sentences, at_most: atMost } = data;
-  const steps = ["The words", "q · k", "÷ √d", "softmax", "weights · v", "its new row"];
+  const steps = ["The words", "Match: q · k", "Scale: ÷ √d", "Shares: softmax", "Mix: shares · v", "The new row"];
   let words = sentences[0].split(" "), chosen = data.chosen, step = 0, work, turn = 0;
 
   // ---- What a reader sees: the sentence under its arcs, the steps, then arrows beside numbers ----
@@ -19,6 +19,8 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
   const list = el("div", { style: "flex: 1; min-width: 15rem; font-variant-numeric: tabular-nums" });
   view.append(picker, form, sky, el("div", { class: "row", style: "gap: 0.4rem 0.5rem" }, play.node, ...marks), el("div", { class: "beside", style: "align-items: flex-start; gap: 1rem 1.5rem" }, stage, list), said);
 
+  const known = Object.keys(table).filter((word, i) => table[word].some((n) => n > 0) && i % 2 === 0).slice(0, 14).join(", ") + " and more";
+
   // ---- The numbers ----
   function compute() {
     const x = words.map((word) => table[word] ?? data.unknown);
@@ -32,11 +34,14 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
     const found = text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
     if (!found.length) { say("Type a few words first."); return; }
     words = found.slice(0, atMost);
-    chosen = Math.max(0, words.findIndex((word) => (table[word] ?? data.unknown)[2] > 0));
+    const ranks = words.map((word) => (table[word] ?? data.unknown)).map((row) => 2 * (row[2] > 0) + row.some((n) => n > 0));
+    chosen = ranks.indexOf(Math.max(...ranks));  // a word whose sense is open; else one that has a subject
+    play.stop();
+    step = 0;
     lay();
     const unknown = words.filter((word) => !(word in table));
     if (found.length > atMost) say(`The first ${atMost} words are used.`);
-    else if (unknown.length) say(`Not in this small table: ${unknown.join(", ")}. A row of zeros asks for nothing and is found by nothing.`);
+    else if (unknown.length) say(`Not in this small table: ${unknown.join(", ")}. It knows ${known}. A row of zeros asks for nothing and is found by nothing.`);
   }
 
   // ---- Drawing ----
@@ -90,6 +95,12 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
     planes[which].root.append(
       svg("text", { x: 228, y: 224, "text-anchor": "end", style: "fill: var(--soft); font-size: 13px" }, `${ax} →`),
       svg("text", { x: 20, y: 13, style: "fill: var(--soft); font-size: 13px" }, `↑ ${ay}`));
+    const { at } = planes[which], marked = which === "keys" ? [1, 2] : [0.5, 1];
+    for (const n of marked) {
+      const [[x, low], [left, y]] = [at([n, 0]), at([0, n])], look = { "text-anchor": "middle", "aria-hidden": true, style: "fill: var(--soft); font-size: 13px" };
+      if (x < 170) planes[which].root.append(svg("text", { ...look, x, y: low + 15 }, n));  // to the right stands the name
+      planes[which].root.append(svg("text", { ...look, x: left - 3, y: y + 5, "text-anchor": "end" }, n));
+    }
     stage.replaceChildren(planes[which].root, el("div", { style: "color: var(--soft); font-size: 13px" }, title));
     return planes[which];
   }
@@ -114,7 +125,7 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
   function tipToTail(done) {
     const p = fresh("values", done ? `Where ${name(chosen)} was, and where it is now` : "Shares of the values, tip to tail");
     const order = seen(work.v).map(([, i]) => i), mine = turn;
-    const sum = [0, 0], pieces = work.weights.map((w, i) => work.v[i].map((n) => n * w));
+    const sum = [0, 0], taken = [], pieces = work.weights.map((w, i) => work.v[i].map((n) => n * w));
     const old = p.arrow("var(--soft)", done ? "before" : ""), now = p.arrow("var(--w)", done ? "after" : "");
     old.point(work.v[chosen]);
     if (done) {
@@ -127,25 +138,27 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
       const from = [...sum];
       pieces[i].forEach((n, d) => { sum[d] += n; });
       if (Math.hypot(...pieces[i]) > 0.004) p.arrow("var(--v)").point([...sum], from);
+      if (Math.hypot(...pieces[i]) > 0.1) p.root.append(label(words[i], p.at(sum.map((n, d) => (n + from[d]) / 2)), taken, "var(--v)"));
     }
   }
 
+  const row = (numbers) => `(${numbers.map((n) => number(n)).join(", ")})`;
   const columns = [
-    (i) => `(${work.v[i].map((n) => number(n)).join(", ")})`, (i) => number(work.dots[i]), (i) => number(work.scores[i]),
-    (i) => percent(work.weights[i]), (i) => `${number(work.weights[i])} · (${work.v[i].map((n) => number(n)).join(", ")})`, (i) => percent(work.weights[i])];
+    (i) => row(work.v[i]), (i) => `q · ${row(work.k[i])} = ${number(work.dots[i])}`, (i) => `${number(work.dots[i])} ÷ √${work.q[0].length} = ${number(work.scores[i])}`,
+    (i) => percent(work.weights[i]), (i) => `${number(work.weights[i])} · ${row(work.v[i])}`, (i) => percent(work.weights[i])];
   function tell() {
     const bars = step >= 3, most = Math.max(...work.weights);
-    list.replaceChildren(...words.map((word, i) => el("div", { style: `display: grid; grid-template-columns: minmax(4rem, 5.5rem) 9.5rem 1fr; align-items: center; min-height: 22px; ${i === chosen ? "font-weight: 600" : ""}` },
+    list.replaceChildren(...words.map((word, i) => el("div", { style: `display: grid; grid-template-columns: minmax(4rem, 5.5rem) 11.5rem 1fr; align-items: center; min-height: 22px; ${i === chosen ? "font-weight: 600" : ""}` },
       el("span", {}, word), el("span", { style: "white-space: nowrap" }, columns[step](i)),
       el("span", { class: "moves", style: `height: 13px; border-radius: 3px; background: var(--w); width: ${bars ? 100 * work.weights[i] : 0}%` }))));
     const best = work.weights.indexOf(most), even = most - Math.min(...work.weights) < 1e-6, [a, b] = axes;
     const was = work.v[chosen].map((n) => number(n)), is = work.context.map((n) => number(n));
     say([
       `${name(chosen)} is ${was[0]} ${a} and ${was[1]} ${b}. Step on, or choose another word.`,
-      `Its query is compared with every key: a dot product for each word.`,
+      `What it looks for is its query, q = ${row(work.q[chosen])}. What each word is found by is its key. Their dot product is the score.`,
       `Divided by √${work.q[0].length}, so that scores do not grow with the width.`,
       even ? `${name(chosen)} asks for nothing: every word gets the same share.` : `Shares that add up to 100 %. The most, ${percent(most)}, goes to ${name(best)}.`,
-      `Every value, made as long as its share, laid tip to tail.`,
+      `Every value, made as long as its share, laid tip to tail. They end at ${row(work.context)}.`,
       `${name(chosen)} was ${was[0]} ${a}, ${was[1]} ${b}. Now it is ${is[0]} ${a}, ${is[1]} ${b}.`][step]);
   }
   function go(to) {

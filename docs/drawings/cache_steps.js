@@ -43,7 +43,7 @@ function draw({ view, data, el, set, dot, softmax, mix, number, said, say, choic
         set(cells[r][i], {}, el("div", { style: box(state, colour) }, state === "made" ? "new" : state));
       });
       const share = i <= t ? weights[i] : 0;
-      set(looks[i], {}, ...(i > t ? [] : [el("div", { style: "font-size: 13px; text-align: center; line-height: 1.2" }, number(share)),
+      looks[i].replaceChildren(...(i > t ? [] : [el("div", { style: "font-size: 13px; text-align: center; line-height: 1.2" }, number(share)),
         el("div", { style: `height: ${(40 * share).toFixed(1)}px; background: var(--w); border-radius: 2px` })]));
     });
     tally.forEach(({ name, bar, text }) => {
@@ -51,7 +51,8 @@ function draw({ view, data, el, set, dot, softmax, mix, number, said, say, choic
       text.textContent = made[name];
     });
     say(cached ? `“${words[t]}” makes one query, one key, one value, and reads ${t} old key${t === 1 ? "" : "s"} and value${t === 1 ? "" : "s"}.`
-      : `“${words[t]}” comes, and queries, keys and values of all ${t + 1} words are made${t ? " again" : ""}.`);
+      : t ? `“${words[t]}” comes, and queries, keys and values of all ${t + 1} words are made again.`
+      : `“${words[t]}” comes, and its query, key and value are made.`);
   }
 
   const range = slider("Words written", { min: 1, max: n, step: 1, value: t + 1, text: (x) => number(x, 0),

@@ -2,6 +2,7 @@
 // Attention in tiles: only the lit one is in memory, and each row keeps its largest score, its sum and its mixture.
 function draw({ view, data, el, svg, set, number, said, say, choices, toggle, slider, player, expose }) {
   const { words, scores, values, sizes } = data, n = words.length, all = [...words.keys()];
+  const plain = (x) => (x === -Infinity ? "×" : String(x).replace("-", "−"));
   let size = sizes[data.chosen], causal = false, step = 0, row = data.row;
 
   // ---- What is computed ----
@@ -11,24 +12,31 @@ function draw({ view, data, el, svg, set, number, said, say, choices, toggle, sl
     for (let i = 0; i < n; i += size) for (let j = 0; j < n; j += size) (causal && j > Math.min(i + size, n) - 1 ? skipped : tiles).push([i, j]);
     return { tiles, skipped };
   }
+  const many = () => order().tiles.length;
   const within = (start, k) => k >= start && k < start + size;
   function history(i) {  // one entry for each tile of the row until now
-    let [top, total, context] = [-Infinity, 0, 0];
+    let [top, total, mixed] = [-Infinity, 0, 0];
     return order().tiles.slice(0, step).filter(([a]) => within(a, i)).map(([, b]) => {
       const keys = all.filter((j) => within(b, j)), seen = keys.map((j) => (hidden(i, j) ? -Infinity : scores[i][j]));
       const next = Math.max(top, ...seen), shrink = top === -Infinity ? 0 : Math.exp(top - next);
       const e = seen.map((s) => Math.exp(s - next));
       total = total * shrink + e.reduce((x, y) => x + y, 0);
-      context = context * shrink + e.reduce((x, y, m) => x + y * values[keys[m]], 0);
+      mixed = mixed * shrink + e.reduce((x, y, m) => x + y * values[keys[m]], 0);
       top = next;
-      return { keys, seen, shrink, top, total, context: context / total };
+      return { keys, seen, shrink, top, total, mixed, context: mixed / total };
     });
   }
 
-  // ---- The grid: a square for each pair, with numbers in the lit tile only ----
-  const unit = 32, left = 56, high = 58;
-  const root = svg("svg", { width: left + n * unit + 4, height: high + n * unit + 4, viewBox: `0 0 ${left + n * unit + 4} ${high + n * unit + 4}`,
-    role: "img", "aria-label": "A grid of queries and keys; one tile of it is lit" });
+  const grown = (past) => { const { shrink } = past[past.length - 1] ?? {}; return shrink > 0 && shrink < 1; };
+  while (step < many() && !grown(history(row))) step++;  // begin where something happens
+  if (!grown(history(row))) step = 0;
+
+  // ---- The grid: a square for each pair, with numbers in the lit tile only; below it the values ----
+  const unit = 32, left = 66, high = 58, wide = left + n * unit + 4, low = high + n * unit + 30;
+  const root = svg("svg", { width: wide, height: low, viewBox: `0 0 ${wide} ${low}`,
+    role: "img", "aria-label": `A grid of queries and keys; one tile of it is lit. Values: ${words.map((word, j) => `${word} ${plain(values[j])}`).join(", ")}` });
+  const below = ["value", ...values.map(plain)].map((text, j) => svg("text", { x: j ? left + j * unit - unit / 2 : left - 8, y: low - 8,
+    "text-anchor": j ? "middle" : "end", style: "font-size: 13px; font-weight: 600; fill: var(--v)" }, text));
   const names = all.map((i) => svg("text", { x: left - 8, y: high + i * unit + 21, "text-anchor": "end", style: "font-size: 13px" }, words[i]));
   const tops = all.map((j) => svg("text", { transform: `translate(${left + j * unit + 20} ${high - 7}) rotate(-90)`, style: "font-size: 13px" }, words[j]));
   const cells = all.map((i) => all.map((j) => svg("g", {},
@@ -37,14 +45,13 @@ function draw({ view, data, el, svg, set, number, said, say, choices, toggle, sl
     svg("text", { x: left + j * unit + unit / 2, y: high + i * unit + 21, "text-anchor": "middle", style: "font-size: 13px" }))));
   const watched = svg("rect", { x: 2, width: left + n * unit, height: unit, fill: "none", stroke: "var(--q)", "stroke-width": 2, rx: 3 });
   const lit = svg("rect", { fill: "none", stroke: "var(--w)", "stroke-width": 4, rx: 2 });
-  root.append(...names, ...tops, ...cells.flat(), watched, lit);
+  root.append(...names, ...tops, ...cells.flat(), ...below, watched, lit);
 
-  // ---- Beside it: the row's two numbers, tile by tile ----
+  // ---- Beside it: what the row keeps, tile by tile ----
   const body = el("tbody", {});
   const table = el("table", { style: "width: 100%; margin: 0" }, el("thead", {}, el("tr", {},
     ...["block", "scores", "largest", "shrink by", "sum", "mixture"].map((text) => el("th", { scope: "col", style: "padding: 0.1rem 0.3rem; font-size: 13px" }, text)))), body);
   const td = (text, style = "") => el("td", { style: `padding: 0.1rem 0.3rem; font-size: 13px; ${style}` }, text);
-  const plain = (x) => (x === -Infinity ? "×" : String(x).replace("-", "−"));
   const head = el("div", { style: "font-weight: 600" });
 
   // ---- Controls ----
@@ -55,7 +62,6 @@ function draw({ view, data, el, svg, set, number, said, say, choices, toggle, sl
     steps.replaceChildren(slider("Tile", { min: 0, max: last, step: 1, value: step, input: go, text: (x) => `${number(x, 0)} of ${last}` }));
   }
   function go(to) { play.stop(); step = to; show(); }
-  const many = () => order().tiles.length;
   const play = player({ at: () => step, last: many, ms: () => (many() > 20 ? 250 : 700),
     go: (to) => { step = to; steps.firstChild.move(to); show(); } });
 
@@ -76,14 +82,14 @@ function draw({ view, data, el, svg, set, number, said, say, choices, toggle, sl
     head.textContent = `Row of “${words[row]}”: what is kept`;
     const rows = past.map((p) => el("tr", {}, td(`${p.keys[0] + 1}${p.keys.length > 1 ? `–${p.keys[p.keys.length - 1] + 1}` : ""}`),
       td(p.seen.map(plain).join(" "), "color: var(--soft)"), td(plain(p.top)), td(p.shrink ? number(p.shrink) : "", p.shrink && p.shrink < 1 ? "font-weight: 700" : ""),
-      td(number(p.total)), td(number(p.context), "font-weight: 600")));
+      td(number(p.total)), td(number(p.mixed), "font-weight: 600")));
     body.replaceChildren(...rows);
-    const moved = last && last.shrink && last.shrink < 1 && now && within(now[0], row);
+    const moved = grown(past) && now && within(now[0], row);
     say(!step ? `${tiles.length} tiles to do${skipped.length ? `, ${skipped.length} skipped` : ""}. Nothing is kept yet.`
       : !last ? `“${words[row]}” waits: its block of queries has not begun.`
-      : step === tiles.length ? `Done. ${tiles.length} tiles were computed${skipped.length ? `, ${skipped.length} skipped` : ""}; never more than ${size * size} scores at once, of ${n * n}.`
-      : !within(now[0], row) ? `“${words[row]}” is done: its mixture is ${number(last.context)}.`
-      : moved ? `A larger score, ${plain(last.top)}: all that was kept is multiplied by ${number(last.shrink)}. Now the sum is ${number(last.total)}.`
+      : step === tiles.length ? `Done. ${tiles.length} tiles were computed${skipped.length ? `, ${skipped.length} skipped` : ""}; never more than ${size * size} score${size > 1 ? "s" : ""} at once, of ${n * n}.`
+      : !within(now[0], row) ? `“${words[row]}” is done: ${number(last.mixed)} divided by ${number(last.total)} is ${number(last.context)}.`
+      : moved ? `A larger score, ${plain(last.top)}: sum and mixture are multiplied by ${number(last.shrink)}, and then grow to ${number(last.total)} and ${number(last.mixed)}.`
       : `The largest score is ${plain(last.top)}, the sum ${number(last.total)}.`);
   }
 

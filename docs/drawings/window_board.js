@@ -93,10 +93,10 @@ function draw({ view, data, el, svg, set, said, say, choices, toggle, slider, ex
     count.textContent = `${scores} of ${n * n} scores`;
     bar.style.width = `${(100 * scores) / (n * n)}%`;
     const sees = mask[asks].filter(Boolean).length, leaks = all.filter((i) => mask[i].some((m, j) => m && j > i)).length;
-    say(`Word ${asks + 1}, “${words[asks]}”, looks at ${sees}; through ${layers} layer${layers > 1 ? "s" : ""} ${through.length} of ${n} words reach it.${leaks ? ` The future is seen: by ${leaks} word${leaks > 1 ? "s" : ""}.` : ""}`);
+    say(`Word ${asks}, “${words[asks]}”, looks at ${sees}; through ${layers} layer${layers > 1 ? "s" : ""} ${through.length} of ${n} words reach it.${leaks ? ` The future is seen: by ${leaks} word${leaks > 1 ? "s" : ""}.` : ""}`);
   }
-  const asking = slider("Who asks", { min: 1, max: n, step: 1, value: n, input: (i) => { asks = i - 1; show(); }, text: (i) => `${i} ${words[i - 1]}` });
-  function choose(i) { const range = asking.querySelector("input"); range.value = i + 1; range.dispatchEvent(new Event("input")); }
+  const asking = slider("Who asks", { min: 0, max: n - 1, step: 1, value: asks, input: (i) => { asks = i; show(); }, text: (i) => `${i} ${words[i]}` });
+  function choose(i) { const range = asking.querySelector("input"); range.value = i; range.dispatchEvent(new Event("input")); }
   const turn = (name) => toggle(name, on[name], (value) => { on[name] = value; show(); });
   const whole = (i) => `${i}`;
   view.append(
