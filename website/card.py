@@ -1,4 +1,4 @@
-"""Draw the picture that a link to the book shows, and the cover of the EPUB, from the chart on the home page.
+"""Draw the picture that a link to the book shows, and the cover of the EPUB, from the figure on the home page.
 
     python website/card.py
 
@@ -8,11 +8,11 @@ from html import escape
 from pathlib import Path
 from textwrap import wrap
 
-import nbformat
+import torch
 import vl_convert
 
-from charts import first_state, views
-from notebooks import CHART, settings
+from attention_nb.figures.attend import small_world
+from notebooks import settings
 
 SITE = Path(__file__).resolve().parent
 CARD, COVER = SITE / "card.png", SITE / "epub_static/cover.png"
@@ -20,15 +20,12 @@ INK, PAPER, BLUE = "#0f172a", "#f8fafc", "#08519c"
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 
 
-def weights(root: Path) -> tuple[list[str], list[float]]:
-    "The words and the weights, row by row, of the chart on the home page as it stands first; the largest weight is 1."
-    nb = nbformat.read(root / "nbs/index.ipynb", as_version=4)
-    spec = next(out.data[CHART] for cell in nb.cells for out in cell.get("outputs", []) if CHART in out.get("data", {}))
-    view = next(v for v in views(spec, spec["datasets"]) if {"y", "color"} <= v.channels.keys())
-    row, value = view.channels["y"]["field"], view.channels["color"]["field"]
-    records = first_state(spec, view.data)
-    largest = max(r[value] for r in records)
-    return list(dict.fromkeys(r[row] for r in records)), [r[value] / largest for r in records]
+def weights() -> tuple[list[str], list[float]]:
+    "The words of the home page's figure as it stands first, and what each takes from each, row by row; the largest is 1."
+    world, words = small_world(), "the bank of the river".split()
+    x = torch.stack([world.table[word] for word in words])
+    shares = torch.softmax((x @ world.W_q) @ (x @ world.W_k).T / world.W_q.shape[1] ** 0.5, -1)
+    return words, (shares / shares.max()).flatten().tolist()
 
 
 def text(x: float, y: float, size: float, content: str, more: str = "") -> str:
@@ -57,7 +54,7 @@ def picture(width: int, height: int, *parts: str) -> bytes:
 def main() -> None:
     "Write both pictures."
     conf = settings(SITE.parent)
-    words, shades = weights(SITE.parent)
+    words, shades = weights()
     bold = 'font-weight="bold"'
     lines = wrap(conf["description"], 21)
     CARD.write_bytes(picture(
