@@ -94,6 +94,22 @@ def test_the_right_answer_is_not_always_at_one_place():
     assert len(places) >= 24 and max(map(places.count, places)) <= 0.6 * len(places)
 
 
+@pytest.mark.parametrize("opens", ["an answer", "a finger or a mouse", "the switch of all folds"])
+def test_what_gives_the_answer_away_is_veiled(visit, opens):
+    "Until one is chosen, or somebody points at it; who wants everything is asked nothing."
+    page = visit("02_softmax.html").page
+    question = page.locator(".predict:has(+ div.cell:not(.tag_check) > .cell_output)").first
+    out = question.locator("+ div.cell > .cell_output")
+    expect(out).to_have_css("filter", re.compile("blur"))
+    if opens == "an answer":
+        question.locator("summary").first.press("Enter")
+    elif opens == "the switch of all folds":
+        page.get_by_role("button", name="Open every fold").press("Enter")
+    else:
+        out.hover()
+    expect(out).to_have_css("filter", "none")
+
+
 # ---- More to read and to see than code ----
 
 HEIGHTS = """() => {
