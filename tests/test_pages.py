@@ -38,11 +38,12 @@ def links_to(soups: dict[str, BeautifulSoup], name: str, target: str) -> list[tu
 # The built site -----------------------------------------------------------------------------------------------
 
 def test_the_home_page_shows_the_book(soups):
-    "In its first part a figure and the two commands; then every chapter, in order, under its own number."
+    "In its first part a figure and the way in; then every chapter, in order, under its own number; and the two commands."
     home = soups["index.html"]
     opening = home.select_one(".opening")
     assert opening.select_one("figure.drawing")
-    assert re.findall(r"^make \w+", opening.select_one(".highlight-sh").get_text(), re.M) == ["make docs", "make test"]
+    assert opening.select_one("p > strong:only-child > a")["href"] == f"{CHAPTERS[0]}.html"
+    assert re.findall(r"^make \w+", home.select_one("#run-it .highlight-sh").get_text(), re.M) == ["make docs", "make test"]
     lists = [(int(ol["start"]), ol.find_all("li", recursive=False)) for ol in home.select("#the-map > ol")]
     listed = [(start + i, card.a["href"]) for start, cards in lists for i, card in enumerate(cards)]
     assert listed == [(int(c[:2]), f"{c}.html") for c in CHAPTERS], "the map in nbs/index.ipynb lists each chapter, in order"
