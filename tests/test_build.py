@@ -124,6 +124,14 @@ def test_with_a_host_every_page_has_one_address(hosted, hosted_soups):
     assert png[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack(">II", png[16:24]) == (1200, 630)
 
 
+def test_the_card_and_the_cover_can_be_drawn_again(tmp_path):
+    "By `make card`, from the figure of the home page; those that are kept have the same sizes."
+    python("website/card.py", tmp_path)
+    for name, size in {"card.png": (1200, 630), "epub_static/cover.png": (1200, 1800)}.items():
+        kept, drawn = ((folder / name).read_bytes() for folder in (ROOT / "website", tmp_path))
+        assert struct.unpack(">II", kept[16:24]) == struct.unpack(">II", drawn[16:24]) == size and len(drawn) > 20_000, name
+
+
 def test_404_page_works_at_any_depth(hosted, hosted_soups):
     "A host shows it in place of /a/b/c too: each of its links counts from the root, and leads somewhere."
     page, found = hosted_soups["404.html"], []

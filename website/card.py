@@ -1,9 +1,10 @@
 """Draw the picture that a link to the book shows, and the cover of the EPUB, from the figure on the home page.
 
-    python website/card.py
+    python website/card.py [folder]
 
 They are committed, not made by each build: how letters become pixels depends on the fonts of the machine.
 """
+import sys
 from html import escape
 from pathlib import Path
 from textwrap import wrap
@@ -15,7 +16,7 @@ from attention_nb.figures.attend import small_world
 from notebooks import settings
 
 SITE = Path(__file__).resolve().parent
-CARD, COVER = SITE / "card.png", SITE / "epub_static/cover.png"
+CARD, COVER = "card.png", "epub_static/cover.png"
 INK, PAPER, BLUE = "#0f172a", "#f8fafc", "#08519c"
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 
@@ -51,22 +52,23 @@ def picture(width: int, height: int, *parts: str) -> bytes:
         f'<rect width="{width}" height="{height}" fill="{PAPER}"/>{"".join(parts)}</svg>', scale=1)
 
 
-def main() -> None:
+def main(folder: Path = SITE) -> None:
     "Write both pictures."
+    (folder / COVER).parent.mkdir(exist_ok=True)
     conf = settings(SITE.parent)
     words, shades = weights()
     bold = 'font-weight="bold"'
     lines = wrap(conf["description"], 21)
-    CARD.write_bytes(picture(
+    (folder / CARD).write_bytes(picture(
         1200, 630, text(60, 190, 84, conf["title"], bold),
         *(text(60, 270 + 52 * i, 40, line) for i, line in enumerate(lines)),
         grid(740, 95, 440, words, shades)))
-    COVER.write_bytes(picture(
+    (folder / COVER).write_bytes(picture(
         1200, 1800, text(120, 330, 150, conf["title"], bold),
         *(text(120, 450 + 76 * i, 60, line) for i, line in enumerate(wrap(conf["description"], 33))),
         grid(290, 780, 800, words, shades)))
-    print(f"{CARD} and {COVER} written")
+    print(f"{folder / CARD} and {folder / COVER} written")
 
 
 if __name__ == "__main__":
-    main()
+    main(*map(Path, sys.argv[1:]))
