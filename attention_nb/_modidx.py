@@ -1560,6 +1560,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                       'attention_nb/cost.py'),
                                    'attention_nb.cost._bytes': ('cost.html#_bytes', 'attention_nb/cost.py'),
                                    'attention_nb.cost._expect_call': ('cost.html#_expect_call', 'attention_nb/cost.py'),
+                                   'attention_nb.cost._expect_machine': ('cost.html#_expect_machine', 'attention_nb/cost.py'),
                                    'attention_nb.cost._expect_passes': ('cost.html#_expect_passes', 'attention_nb/cost.py'),
                                    'attention_nb.cost._expect_spread': ('cost.html#_expect_spread', 'attention_nb/cost.py'),
                                    'attention_nb.cost._first_looks': ('cost.html#_first_looks', 'attention_nb/cost.py'),
