@@ -240,10 +240,15 @@ def least_seconds(
     bandwidth: float,  # bytes that it moves in a second, at most
 ) -> float:  # seconds; `operations` divided by them is the roof
     "Tell how long a computation takes at least: to compute, or to fetch. Williams et al. 2009."
+    _expect_machine(operations, moved, peak, bandwidth)
+    return max(operations / peak, moved / bandwidth)
+
+# %% ../nbs/12_cost.ipynb #least-help
+def _expect_machine(operations: float, moved: float, peak: float, bandwidth: float) -> None:
+    "Raise TypeError or ValueError unless all are finite, and what the machine does is above 0."
     for name, number in dict(operations=operations, moved=moved, peak=peak, bandwidth=bandwidth).items():
         if isinstance(number, bool) or not isinstance(number, (int, float)):
             raise TypeError(f"{name}: expected a number; got {type(number).__name__}")
         least = "above 0" if name in ("peak", "bandwidth") else "of at least 0"
         if not 0 <= number < math.inf or least == "above 0" and not number:
             raise ValueError(f"{name}: expected a finite number {least}; got {number}")
-    return max(operations / peak, moved / bandwidth)

@@ -81,17 +81,23 @@ def _block(CAUSAL: tl.constexpr, ROWS: tl.constexpr):
 
 # %% ../nbs/17_gpu_kernels.ipynb #forward-fn
 @_kernel
-def _forward_kernel(q, k, v, context, lse, scale, n_q, n_k, d_k, d_v, groups, CAUSAL: tl.constexpr, WIDE: tl.constexpr,
-                    WIDE_V: tl.constexpr, LENGTH: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr):
+def _forward_kernel(
+    q, k, v, context, lse, scale, n_q, n_k, d_k, d_v, groups,
+    CAUSAL: tl.constexpr, WIDE: tl.constexpr, WIDE_V: tl.constexpr,
+    LENGTH: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
+):
     "One program: a block of queries of one head goes through its tiles."
     head, first = _block(CAUSAL, ROWS)
-    rows, wide, wide_v = first + tl.arange(0, ROWS), tl.arange(0, WIDE), tl.arange(0, WIDE_V)
+    rows = first + tl.arange(0, ROWS)
+    wide, wide_v = tl.arange(0, WIDE), tl.arange(0, WIDE_V)
     asked = _load(q, head, rows, n_q, wide, d_k)
-    top, total = tl.full((ROWS,), -float("inf"), tl.float32), tl.zeros((ROWS,), tl.float32)
+    top = tl.full((ROWS,), -float("inf"), tl.float32)
+    total = tl.zeros((ROWS,), tl.float32)
     mixed = tl.zeros((ROWS, WIDE_V), tl.float32)
     last = n_k
     if CAUSAL:
-        last = tl.minimum(n_k, first + ROWS + n_k - n_q)  # what lies beyond is future for every query of the block
+        # what lies beyond is future for every query of the block
+        last = tl.minimum(n_k, first + ROWS + n_k - n_q)
     for start in range(0, last, COLS):
         cols = start + tl.arange(0, COLS)
         keys = _load(k, head // groups, cols, n_k, wide, d_k)
@@ -101,11 +107,14 @@ def _forward_kernel(q, k, v, context, lse, scale, n_q, n_k, d_k, d_v, groups, CA
         shrink, e = tl.exp2(top - base), tl.exp2(scores - base[:, None])
         total = total * shrink + tl.sum(e, 1)
         values = _load(v, head // groups, cols, n_k, wide_v, d_v)
-        mixed = tl.dot(e.to(values.dtype), values, mixed * shrink[:, None], input_precision="ieee")
+        kept = mixed * shrink[:, None]
+        mixed = tl.dot(e.to(values.dtype), values, kept, input_precision="ieee")
         top = new
-    total = tl.where(total == 0, 1.0, total)  # nothing was seen: a context of zeros, and top is -inf
+    # nothing was seen: a context of zeros, and top is -inf
+    total = tl.where(total == 0, 1.0, total)
     _store(context, head, rows, n_q, wide_v, d_v, mixed / total[:, None])
-    tl.store(lse + head * n_q + rows, (top + tl.log2(total)) * 0.6931471805599453, mask=rows < n_q)  # ln 2
+    size = (top + tl.log2(total)) * 0.6931471805599453  # ln 2
+    tl.store(lse + head * n_q + rows, size, mask=rows < n_q)
 
 # %% ../nbs/17_gpu_kernels.ipynb #program-fn
 def program_tiles(
@@ -135,8 +144,11 @@ def _weights(asked, keys, arriving, values, lse, pull, head, rows, cols, n_q, n_
 
 # %% ../nbs/17_gpu_kernels.ipynb #queries-fn
 @_kernel
-def _queries_kernel(q, k, v, g, lse, pull, dq, scale, n_q, n_k, d_k, d_v, groups, CAUSAL: tl.constexpr, WIDE: tl.constexpr,
-                    WIDE_V: tl.constexpr, LENGTH: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr):
+def _queries_kernel(
+    q, k, v, g, lse, pull, dq, scale, n_q, n_k, d_k, d_v, groups,
+    CAUSAL: tl.constexpr, WIDE: tl.constexpr, WIDE_V: tl.constexpr,
+    LENGTH: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
+):
     "One program: the gradient of a block of queries, from the tiles that the forward went through."
     head, first = _block(CAUSAL, ROWS)
     rows, wide, wide_v = first + tl.arange(0, ROWS), tl.arange(0, WIDE), tl.arange(0, WIDE_V)
@@ -155,21 +167,30 @@ def _queries_kernel(q, k, v, g, lse, pull, dq, scale, n_q, n_k, d_k, d_v, groups
 
 # %% ../nbs/17_gpu_kernels.ipynb #keys-fn
 @_kernel
-def _keys_kernel(q, k, v, g, lse, pull, dk, dv, scale, n_q, n_k, d_k, d_v, groups, CAUSAL: tl.constexpr, WIDE: tl.constexpr,
-                 WIDE_V: tl.constexpr, LENGTH: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr):
-    "One program: the gradients of a block of keys and its values, from all queries that saw it, head by head."
+def _keys_kernel(
+    q, k, v, g, lse, pull, dk, dv, scale, n_q, n_k, d_k, d_v, groups,
+    CAUSAL: tl.constexpr, WIDE: tl.constexpr, WIDE_V: tl.constexpr,
+    LENGTH: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
+):
+    "One program: the gradients of a block of keys and its values, from all that saw it."
     head, first = tl.program_id(1).to(tl.int64), tl.program_id(0) * COLS
-    cols, wide, wide_v = first + tl.arange(0, COLS), tl.arange(0, WIDE), tl.arange(0, WIDE_V)
-    keys, values = _load(k, head, cols, n_k, wide, d_k), _load(v, head, cols, n_k, wide_v, d_v)
-    back, back_v = tl.zeros((COLS, WIDE), tl.float32), tl.zeros((COLS, WIDE_V), tl.float32)
+    cols = first + tl.arange(0, COLS)
+    wide, wide_v = tl.arange(0, WIDE), tl.arange(0, WIDE_V)
+    keys = _load(k, head, cols, n_k, wide, d_k)
+    values = _load(v, head, cols, n_k, wide_v, d_v)
+    back = tl.zeros((COLS, WIDE), tl.float32)
+    back_v = tl.zeros((COLS, WIDE_V), tl.float32)
     begin = 0
     if CAUSAL:
-        begin = tl.maximum(0, first + n_q - n_k) // ROWS * ROWS  # the queries before see none of these keys
+        # the queries before see none of these keys
+        begin = tl.maximum(0, first + n_q - n_k) // ROWS * ROWS
     for other in range(groups):
         for start in range(begin, n_q, ROWS):
             asker, rows = head * groups + other, start + tl.arange(0, ROWS)
-            asked, arriving = _load(q, asker, rows, n_q, wide, d_k), _load(g, asker, rows, n_q, wide_v, d_v)
-            w, ds = _weights(asked, keys, arriving, values, lse, pull, asker, rows, cols, n_q, n_k, scale, CAUSAL)
+            asked = _load(q, asker, rows, n_q, wide, d_k)
+            arriving = _load(g, asker, rows, n_q, wide_v, d_v)
+            w, ds = _weights(asked, keys, arriving, values, lse, pull,
+                             asker, rows, cols, n_q, n_k, scale, CAUSAL)
             back_v = tl.dot(tl.trans(w), arriving, back_v, input_precision="ieee")
             back = tl.dot(tl.trans(ds), asked, back, input_precision="ieee")
     _store(dk, head, cols, n_k, wide, d_k, back * scale)

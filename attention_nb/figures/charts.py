@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -133,8 +133,9 @@ def bars(
         raise ValueError(f"weights: expected one row (n_k,); got shape {tuple(weights.shape)}")
     _check_labels("labels", labels, len(weights))
     rows = [dict(key=k, value=round(v, 3) + 0.0) for k, v in zip(_labels(labels), weights.detach().double().tolist())]
+    few = dict(tickCount=5) if min(row["value"] for row in rows) < 0 else {}  # so that 0 keeps its label
     base = alt.Chart(alt.Data(values=rows)).encode(
-        x=alt.X("value:Q", title=legend, axis=alt.Axis(labelSeparation=8)),
+        x=alt.X("value:Q", title=legend, axis=alt.Axis(labelSeparation=8, **few)),
         y=alt.Y("key:N", sort=None, title=None), tooltip=["key:N", "value:Q"])
     text = base.mark_text(align="left", dx=4, **PRINT).encode(text=alt.Text("value:Q", format=f".{digits}f"))
     both = alt.layer(base.mark_bar(color=PURPLE), text).properties(width=320, height=alt.Step(24))
@@ -164,6 +165,13 @@ def head_grid(
     grid = chart.facet(data=alt.Data(values=cells), facet=facet, columns=columns)
     return _shown(grid, title, f"{len(weights)} heatmaps, {len(rows)} queries by {len(cols)} keys.")
 
+# %% ../../nbs/figures/charts.ipynb #lines-legend
+def _legend(names: Iterable[str]) -> Any:
+    "A legend below the chart, with every name in full: long ones stand one below the other."
+    sizes = [len(name) for name in names]
+    one_below = dict(columns=1, labelLimit=0) if max(sizes, default=0) > 18 or sum(sizes) > 60 else {}
+    return _altair().Legend(orient="bottom", **one_below)
+
 # %% ../../nbs/figures/charts.ipynb #lines-fn
 def lines(
     x: Sequence[float],  # positions along the axis
@@ -180,7 +188,7 @@ def lines(
             raise ValueError(f"ys[{name!r}]: expected {len(x)} values, one per position; got {len(y)}")
     rows = [dict(x=float(a), y=float(f"{float(b):.4g}"), line=name) for name, y in ys.items() for a, b in zip(x, y)]
     x_scale, y_scale = (alt.Scale(type="log", nice=False) if axis in log else alt.Scale(zero=False) for axis in "xy")
-    dash = alt.StrokeDash("line:N", title=None, sort=None, legend=alt.Legend(orient="bottom"))
+    dash = alt.StrokeDash("line:N", title=None, sort=None, legend=_legend(ys))
     colour = alt.Color("line:N", title=None, sort=None, scale=alt.Scale(scheme="tableau10"))
     axis, at = alt.Axis(labelSeparation=8), {}
     if "x" in log and len(x) <= 8:  # ticks where the numbers stand
@@ -348,7 +356,7 @@ def _scale_body(data: Mapping[str, list[dict[str, Any]]], kinds: list[str], limi
     "The histograms over each other, and beside them the weights above the gauge; no axis moves."
     alt = _altair()
     here: Any = lambda name: alt.Chart(alt.NamedData(name)).transform_filter(chosen).encode(color=alt.Color(
-        "kind:N", title=None, scale=alt.Scale(domain=kinds, range=[ORANGE, BLUE]), legend=alt.Legend(orient="bottom")))
+        "kind:N", title=None, scale=alt.Scale(domain=kinds, range=[BLUE, ORANGE]), legend=alt.Legend(orient="bottom")))
     tallest = max(bar["share"] for bar in data["scores"])  # at any width, so that the spread is seen
     axis = dict(tickCount=3, grid=False, minExtent=30, maxExtent=30, titlePadding=2)
     histogram = here("scores").mark_bar(binSpacing=0, opacity=0.6).encode(
@@ -617,7 +625,7 @@ def head_chooser(
     base = alt.Chart().encode(x=alt.X("key:N", sort=None, axis=None), y=alt.Y("query:N", sort=None, axis=None))
     small = base.transform_calculate(size="abs(datum.value)").mark_rect(cursor="pointer").encode(**_tint(top)).add_params(head)
     frame = alt.Chart().transform_filter(head).mark_rect(fill=None, stroke=ORANGE, strokeWidth=4).encode(
-        x=alt.value(0), x2=alt.value(14 * len(cols)), y=alt.value(0), y2=alt.value(14 * len(rows)))
+        x=alt.value(0), x2=alt.value("width"), y=alt.value(0), y2=alt.value("height"))
     header = alt.Header(labelFontWeight="bold", labelPadding=4)
     thumbs = (small + frame).properties(width=alt.Step(14), height=alt.Step(14)).facet(
         facet=alt.Facet("head:N", title=None, sort=names, header=header), data=alt.NamedData("cells"), columns=2,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from .charts import INK, _altair, _shown
+from .charts import INK, PRINT, _altair, _legend, _shown
 from .drawing import Drawing, number_table
 
 if TYPE_CHECKING:
@@ -54,6 +54,16 @@ def _expect_machine(peak: float, bandwidth: float) -> None:
         if not 0 < number < math.inf:
             raise ValueError(f"{name}: expected a finite number above 0; got {number}")
 
+# %% ../../nbs/figures/roofline.ipynb #under-help
+def _placed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    "Each dot with the side of its name, right of it or left, and a shift up or down if another dot is near."
+    x, y = (torch.tensor([row[axis] for row in rows]).log() for axis in "xy")
+    x, y = ((z - z.min()) / (z.max() - z.min()).clamp(min=1e-9) for z in (x, y))
+    near = ((x[:, None] - x).abs() < 0.08) & ((y[:, None] - y).abs() < 0.08)
+    above = [bool((near[i] & ((y > y[i]) | (y == y[i]) & (x < x[i]))).any()) for i in range(len(rows))]
+    return [dict(row, side="left" if x[i] < 0.5 else "right", shift=0 if near[i].sum() == 1 else 11 if above[i] else -11)
+            for i, row in enumerate(rows)]
+
 # %% ../../nbs/figures/roofline.ipynb #under-fn
 def under_the_roof(
     measured: Mapping[str, Sequence[float]],  # name → operations for each byte, operations a second
@@ -67,16 +77,22 @@ def under_the_roof(
     for name, numbers in measured.items():
         if len(numbers) != 2:
             raise ValueError(f"measured[{name!r}]: expected (operations for each byte, operations a second); got {tuple(numbers)}")
-    rows = [dict(x=_shown_number(x), y=_shown_number(y / 1e9), way=name) for name, (x, y) in measured.items()]
+    rows = _placed([dict(x=_shown_number(x), y=_shown_number(y / 1e9), kind=name.split(": ")[0], way=name.split(": ")[-1])
+                    for name, (x, y) in measured.items()])
     right = 2 * max([peak / bandwidth, *(x for x, _ in measured.values())])
     left = min([peak / bandwidth, *(x for x, _ in measured.values())]) / 2
     roof = [dict(x=_shown_number(x), y=_shown_number(min(peak, x * bandwidth) / 1e9)) for x in (left, peak / bandwidth, right)]
-    log = alt.Scale(type="log", nice=False)
+    log, low = alt.Scale(type="log", nice=False), min(point["y"] for point in [*rows, *roof]) / 1.6
     x = alt.X("x:Q", title="operations for each byte", scale=log, axis=alt.Axis(labelSeparation=8))
-    y = alt.Y("y:Q", title="thousand million operations a second", scale=log, axis=alt.Axis(labelSeparation=8))
+    y = alt.Y("y:Q", title="thousand million operations a second", axis=alt.Axis(labelSeparation=8),
+              scale=alt.Scale(type="log", nice=False, domain=[_shown_number(low), _shown_number(1.2 * peak / 1e9)]))
     line = alt.Chart(alt.Data(values=roof)).mark_line(color=INK, strokeWidth=2).encode(x=x, y=y)
-    shape = dict(title=None, sort=None, legend=alt.Legend(orient="bottom", columns=1, labelLimit=320, symbolLimit=20))
-    dots = alt.Chart(alt.Data(values=rows)).mark_point(size=90, filled=True).encode(
-        x=x, y=y, shape=alt.Shape("way:N", **shape), color=alt.Color("way:N", scale=alt.Scale(scheme="tableau10"), **shape),
-        tooltip=["way:N", "x:Q", "y:Q"])
-    return _shown(alt.layer(line, dots).properties(width=380, height=240), title, f"{len(rows)} ways under the roof of a machine.")
+    kinds = dict.fromkeys(row["kind"] for row in rows)
+    look: Any = dict(title=None, sort=None, legend=_legend(kinds))
+    base = alt.Chart(alt.Data(values=rows)).encode(x=x, y=y, tooltip=["kind:N", "way:N", "x:Q", "y:Q"])
+    dots = base.mark_point(size=90, filled=True).encode(
+        shape=alt.Shape("kind:N", **look), color=alt.Color("kind:N", scale=alt.Scale(scheme="tableau10"), **look))
+    names = [base.transform_filter(f"datum.side === '{side}' && datum.shift === {shift}").mark_text(
+                align=side, dx=9 if side == "left" else -9, dy=shift, **PRINT).encode(text="way:N")
+             for side, shift in dict.fromkeys((row["side"], row["shift"]) for row in rows)]
+    return _shown(alt.layer(line, dots, *names).properties(width=380, height=240), title, f"{len(rows)} ways under the roof of a machine.")
