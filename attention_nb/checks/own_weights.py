@@ -12,7 +12,9 @@ import torch
 
 from .bugs import known
 from .bugs.grouped_heads import AFTER_SCORE, AFTER_SPLIT
-from .projections import Trace, name_by_probes, name_other_scale
+from .comparing import name_other_scale
+from .probing import name_by_probes
+from .projections import Trace
 from .relations import Relation
 from .reports import Broken, Misused, NotChecked, attempt, first_difference, first_line, nearly
 from .stages import Bug, Work

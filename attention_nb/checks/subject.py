@@ -17,14 +17,16 @@ from torch import Tensor
 
 from .bugs import known
 from .calling import Call, carrying, first_tensor, how_to_call, how_to_call_both
+from .comparing import compare_with_own_weights
 from .contract import Contract
 from .conventions import heads_of, settings_of, tells_places, told_scales
 from .copies import copy_of, in_training, zero_weights
-from attention_nb.checks.projections import (
-    Trace, agrees_with_rotation, compare_with_own_weights, guess_roles, name_rotation_bug, norms_of, trace_layer, what_is_read,
-)
+from .own_stages import norms_of
+from .projections import Trace, trace_layer
 from .relations import Properties, Relation, listed
 from .reports import attempt, nearly
+from .roles import guess_roles, what_is_read
+from .rotating import agrees_with_rotation, name_rotation_bug
 from .stages import Bug, sentence
 
 # %% auto #0
