@@ -21,7 +21,7 @@ from .stages import Bug, Work
 from .subject import SENTENCES, Layer, draw, no_module
 
 # %% auto #0
-__all__ = ['SHARED', 'OWN_WEIGHTS']
+__all__ = ['OWN_WEIGHTS']
 
 # %% ../../nbs/checks/own_weights.ipynb #own
 def _reference(make: Callable[[], Any]) -> Any:
@@ -136,8 +136,7 @@ def _shares(a: Layer) -> None:
         raise Broken(f"a word's keys are {width} wide", known("heads.shared", found=found, said=a.said_kv_heads))
 
 # %% ../../nbs/checks/own_weights.ipynb #relations
-SHARED = Relation("it has as many heads of keys and values as was said", _shares, no_module)
 OWN_WEIGHTS = (
-    SHARED,
+    Relation("it has as many heads of keys and values as was said", _shares, no_module, asked=lambda a: bool(a.said_kv_heads)),
     Relation("it agrees with attention computed from its own weights", _own_weights, no_module, compares="its own weights"),
 )

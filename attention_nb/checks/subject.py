@@ -326,9 +326,9 @@ def properties_of(
     a: Layer,  # the layer under test
     rows: Sequence[Relation],  # what must hold of it, in the order of trying
 ) -> Properties:  # names, and what tries them
-    "Tie relations to a layer; TypeError now, if nobody can know how to call it."
+    "Tie relations to a layer, without those that were not promised; TypeError now, if nobody can know how to call it."
     a.plain
-    return listed(rows, lambda: a.settled)
+    return listed([row for row in rows if row.asked(a)], lambda: a.settled)
 
 # %% ../../nbs/checks/subject.ipynb #module
 def normalises_batch(

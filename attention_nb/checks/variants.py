@@ -17,8 +17,8 @@ from ..masks import causal_mask
 
 # %% auto #0
 __all__ = ['scores_of', 'attention', 'causal', 'lower_right', 'in_blocks', 'normed', 'if_', 'raising', 'no_mask', 'none_hidden',
-           'masked', 'needs_one', 'with_mask', 'filled', 'hidden_after', 'times_infinity', 'one_minus', 'cannot',
-           'telling']
+           'masked', 'needs_one', 'with_mask', 'filled', 'hidden_after', 'times_infinity', 'adds', 'one_minus',
+           'of_squares', 'cannot', 'telling']
 
 # %% ../../nbs/checks/variants.ipynb #plain-fns
 def scores_of(
@@ -183,6 +183,20 @@ def times_infinity(
     return attention(q, k, v) if mask is None else (scores_of(q, k) + ~mask * -torch.inf).softmax(-1) @ v
 
 
+def adds(
+    number: float,  # what the softmax's sum has more
+    q: Tensor,  # (b, h, n_q, d_k)
+    k: Tensor,  # (b, h, n_k, d_k)
+    v: Tensor,  # (b, h, n_k, d_v)
+    mask: Tensor | None = None,  # boolean, True = may attend
+    before: bool = True,  # does it hide before the softmax, or after it?
+) -> Tensor:  # (b, h, n_q, d_v)
+    "Add a number to the softmax's sum."
+    e = scores_of(q, k).exp() if before else scores_of(q, k).softmax(-1)
+    e = e if mask is None else e * mask
+    return e @ v / (e.sum(-1, True) + number)
+
+
 def one_minus(
     q: Tensor,  # (b, h, n_q, d_k)
     k: Tensor,  # (b, h, n_k, d_k)
@@ -191,6 +205,16 @@ def one_minus(
 ) -> Tensor:  # (b, h, n_q, d_v)
     "Take a mask of numbers only."
     return attention(q, k, v) if mask is None else attention(q, k, v, 1 - mask == 0, fill=-1e9)
+
+
+def of_squares(
+    q: Tensor,  # (b, h, n_q, d_k)
+    k: Tensor,  # (b, h, n_k, d_k)
+    v: Tensor,  # (b, h, n_k, d_v)
+    mask: Tensor | None = None,  # boolean, True = may attend; if it is not square, it raises
+) -> Tensor:  # (b, h, n_q, d_v)
+    "Take square masks only."
+    return masked(q, k, v, mask) if mask is None or mask.shape[-1] == mask.shape[-2] else 1 / 0  # type: ignore[return-value]
 
 
 def cannot(
