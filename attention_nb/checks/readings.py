@@ -28,7 +28,7 @@ __all__ = ['Start', 'starts_of']
 # %% ../../nbs/checks/readings.ipynb #read-fns
 _Heads = tuple[Tensor, Tensor, Tensor]
 _Reading = tuple[tuple[Bug, ...], _Heads, str]  # bugs; q (b, h, n, d), k and v, perhaps with fewer heads; one of ORDERS
-_Triple = tuple[tuple[Bug, ...], Tensor, Tensor, Tensor]  # bugs, and rows of queries, keys and values
+_Rows = tuple[tuple[Bug, ...], Tensor, Tensor, Tensor]  # bugs; rows of queries, keys and values, (b, n, width)
 
 
 def _readings(t: Trace, h: int) -> Iterator[_Reading]:
@@ -45,7 +45,7 @@ def _readings(t: Trace, h: int) -> Iterator[_Reading]:
             yield bugs, (split(q, h), split(k, h_kv), split(v, h_kv)), order
 
 
-def _triples(t: Trace, rows: dict[str, Tensor], h: int) -> Iterator[tuple[tuple[Bug, ...], Tensor, Tensor, Tensor]]:
+def _triples(t: Trace, rows: dict[str, Tensor], h: int) -> Iterator[_Rows]:
     "Bugs and rows of queries, keys and values, from one projection each or cut from what gives several."
     if "latent" in rows:
         yield from _from_latent(rows, h, t.inner // h)
@@ -62,7 +62,7 @@ def _triples(t: Trace, rows: dict[str, Tensor], h: int) -> Iterator[tuple[tuple[
         yield from _fused_groups(rows["qkv"], h, t.inner // h, t.names["qkv"][0])
 
 
-def _from_latent(rows: dict[str, Tensor], h: int, d_v: int) -> Iterator[tuple[tuple[Bug, ...], Tensor, Tensor, Tensor]]:
+def _from_latent(rows: dict[str, Tensor], h: int, d_v: int) -> Iterator[_Rows]:
     "The same where keys and values come from one narrow row, beside which lies what turns of a key (MLA). What turns is laid first."
     if "q" not in rows or not ("kv" in rows or {"k", "v"} <= rows.keys()) or any(t.shape[-1] % h for r, t in rows.items() if r != "latent"):
         return
@@ -96,7 +96,7 @@ def _fused(rows: Tensor, h: int, told: str) -> Iterator[_Reading]:
         yield (known("split.fused_viewed"),), (q, k, v), "heads first"
 
 
-def _fused_groups(rows: Tensor, h: int, d: int, name: str) -> Iterator[tuple[tuple[Bug, ...], Tensor, Tensor, Tensor]]:
+def _fused_groups(rows: Tensor, h: int, d: int, name: str) -> Iterator[_Rows]:
     "The same with fewer heads for keys and values; they stand behind all queries, or behind those of their group."
     b, n, width = rows.shape
     as_qvk, as_kvq = ((FUSED.about(name=name, found=found, told="qkv"),) for found in ("qvk", "kvq"))
