@@ -15,11 +15,11 @@ from torch import Tensor
 
 from .bugs import known
 from .calling import Call, must_be_whole
+from .comparing import compare_with_own_weights
 from .contract import Contract
 from .copies import deep_copy
 from .layers import tried
 from .own_weights import OWN_WEIGHTS
-from .projections import compare_with_own_weights
 from .relations import Properties, Relation, outcome
 from .reports import Broken, NotChecked, attempt, first_difference, first_line, nearly
 from attention_nb.checks.running import (

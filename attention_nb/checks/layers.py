@@ -10,10 +10,10 @@ from typing import Any
 
 from .calling import Call, must_be_whole
 from .contract import Contract
-from .own_weights import OWN_WEIGHTS, SHARED
+from .own_weights import OWN_WEIGHTS
 from .packing import packed
 from .relations import Properties, Relation
-from .running import CALLS, EDGES, RUNS, SIXTEEN
+from .running import CALLS, EDGES, RUNS
 from .seeing import seeing
 from .stages import Bug
 from .subject import Layer, properties_of
@@ -45,6 +45,5 @@ def tried(
     a: Layer,  # the layer under test
     rows: list[Relation],  # what must hold of it, in the order of trying
 ) -> tuple[Properties, Callable[[], tuple[Bug, ...] | None]]:  # properties; what names the bug
-    "Tie relations to a layer, without those nobody asked for: heads that were not counted, another type than the declared one."
-    rows = [row for row in rows if not (row is SHARED and not a.said_kv_heads or row is SIXTEEN and a.contract.dtype)]
+    "Tie relations to a layer, without those that were not promised."
     return properties_of(a, rows), lambda: a.settled.verdict

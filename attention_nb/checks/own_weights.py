@@ -12,7 +12,9 @@ import torch
 
 from .bugs import known
 from .bugs.grouped_heads import AFTER_SCORE, AFTER_SPLIT
-from .projections import Trace, name_by_probes, name_other_scale
+from .comparing import name_other_scale
+from .probing import name_by_probes
+from .projections import Trace
 from .relations import Relation
 from .reports import Broken, Misused, NotChecked, attempt, first_difference, first_line, nearly
 from .stages import Bug, Work
@@ -134,8 +136,7 @@ def _shares(a: Layer) -> None:
         raise Broken(f"a word's keys are {width} wide", known("heads.shared", found=found, said=a.said_kv_heads))
 
 # %% ../../nbs/checks/own_weights.ipynb #relations
-SHARED = Relation("it has as many heads of keys and values as was said", _shares, no_module)
 OWN_WEIGHTS = (
-    SHARED,
+    Relation("it has as many heads of keys and values as was said", _shares, no_module, asked=lambda a: bool(a.said_kv_heads)),
     Relation("it agrees with attention computed from its own weights", _own_weights, no_module, compares="its own weights"),
 )

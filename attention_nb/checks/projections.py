@@ -5,48 +5,29 @@
 # %% ../../nbs/checks/projections.ipynb #imports
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import islice, permutations, product
-from os.path import commonprefix
+from collections.abc import Callable, Mapping
+from itertools import islice, product
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 from torch import Tensor
-from torch.utils._pytree import tree_leaves
 
-from .bugs import ATTENTION, known
-from attention_nb.checks.bugs.grouped_heads import (
-    AFTER_MERGE, AFTER_SCORE, AFTER_SPLIT, GROUPS, capping, gating, norming, sinking,
-)
-from attention_nb.checks.bugs.layers import (
-    FUSED, LAYER, MERGES, NEVER, ORDERS, REPEATED, SHARES, SPLITS, fused_orders, merging, splitting, turning, untransposed,
-)
-from .bugs.masks import BIAS
-from .bugs.self_attention import SCALE
-from .bugs.softmax import weighing
+from .bugs.layers import untransposed
 from .contract import Contract
-from .conventions import biased_role, only_on_scores, role_of, settings_of
-from .relations import gradients_of
-from .reports import nearly
-from .stages import STAGES, Bug, Case, Step, Work, explain, run, work_of
+from .conventions import biased_role
+from .own_stages import own_stages, tables_of, turns_in
+from .roles import ASKED, find_projections, sources, strangers_of
+from .stages import Bug, Step
+from .watching import as_float, as_rows, handing, used_of, watch
 from ..masks import causal_mask
-from ..multi_head_attention import merge_heads, split_heads
 
 # %% auto #0
-__all__ = ['Trace', 'trace_layer', 'norms_of', 'guess_roles', 'what_is_read', 'compare_with_own_weights', 'name_other_scale',
-           'agrees_with_rotation', 'name_rotation_bug', 'name_by_probes']
+__all__ = ['Trace', 'trace_layer']
 
 # %% ../../nbs/checks/projections.ipynb #trace-class
 _Rows = dict[str, list[Tensor]]  # role → what each projection of that role gave, (b, n, width)
-_Call = Callable[[nn.Module, Tensor], Tensor]
-_ASKED = ("q", "k", "v", "kv", "qk", "qkv")
 
 
 class Trace(NamedTuple):
@@ -88,102 +69,30 @@ class Trace(NamedTuple):
         widths += [m.numel() // self.out.shape[-1] for m in self.matrices.values()]
         return (widths or [self.out.shape[-1]])[0]
 
-# %% ../../nbs/checks/projections.ipynb #trace-names
-_QUIET = (nn.Dropout, nn.Identity, nn.ModuleList, nn.ModuleDict, nn.Sequential, nn.Softmax, nn.Flatten)
+    @property
+    def across(self) -> int:  # 0 if there are none
+        "Give the width of all queries together."
+        if "qkv" in self.rows and not self.even:
+            return self.inner
+        return self.width("q") or self.width("qk") // 2 or self.width("qkv") // 3
 
+    def heads(
+        self,
+        n_heads: int | None,  # how many, if known
+    ) -> list[int]:
+        "List the numbers of heads that fit, or the one that is known."
+        stack = len(self.rows.get("q", []))  # several: single heads
+        said = stack if stack > 1 else n_heads
+        return [said] if said else [h for h in range(1, min(self.across, 64) + 1) if self.across % h == 0]
 
-def _leaves(layer: nn.Module, wraps: Iterable[str] = ()) -> dict[str, nn.Module]:
-    "The modules that compute, by name: matrices, others with weights and without children, and some that wrap one."
-    found: dict[str, nn.Module] = {}
-    for name, m in layer.named_modules():
-        computes = any(True for _ in m.parameters(recurse=False)) and not list(m.children())
-        if name and not _within(name, found) and (computes or isinstance(m, nn.Linear) or name in wraps):
-            found[name] = m
-    return found
-
-
-def _within(name: str, outer: Iterable[str]) -> bool:
-    "Whether something is one of some modules, or a part of one."
-    return any(name == each or name.startswith(f"{each}.") for each in outer)
-
-
-def _wraps(layer: nn.Module, call: Callable[[], Tensor]) -> list[str]:
-    "Modules with parts of their own that are called as one projection, such as one with an adapter."
-    lists = (nn.ModuleList, nn.ModuleDict)
-    found = {name: m for name, m in layer.named_modules() if name and list(m.children()) and not isinstance(m, lists)}
-    found = {name: m for name, m in found.items() if role_of(name) in ("q", "k", "v", "kv") and _alone(name, m)}
-    return list(_watch(found, call)[1]) if found else []
-
-
-def _alone(name: str, m: nn.Module) -> bool:
-    "Whether no part of a module tells another role than the module."
-    roles = {role_of(f"{name}.{part}") for part, inner in m.named_modules() if part and not list(inner.children())}
-    return roles <= {None, "out", role_of(name)}
-
-
-def _of_one_word(m: nn.Module) -> bool:
-    "Whether it maps each word by itself: a matrix, or a convolution of width 1."
-    narrow = isinstance(m, (nn.Conv1d, nn.Conv2d)) and set(m.kernel_size) == {1}
-    return narrow or bool(list(m.children())) or getattr(m, "weight", torch.empty(0)).ndim == 2
-
-
-def _roles(leaves: dict[str, nn.Module]) -> dict[str, str | None]:
-    "Name → role; four or three unnamed projections in one list are q, k, v (and out), in order."
-    roles = {name: role_of(name) if _of_one_word(m) else None for name, m in leaves.items()}
-    told = {"q", "k", "qkv"}
-    for name, m in leaves.items() if not told & set(roles.values()) else ():
-        if roles[name] in (None, "out") and isinstance(m, nn.Linear) and m.out_features == 3 * m.in_features:
-            roles[name] = "qkv"  # its shape says more than its name
-    lists = Counter(name.rsplit(".", 1)[0] for name in leaves if name.rsplit(".", 1)[-1].isdigit())
-    for prefix, count in lists.items() if not told & set(roles.values()) else ():
-        if count in (3, 4):
-            roles |= {f"{prefix}.{i}": role for i, role in zip(range(count), ("q", "k", "v", "out"))}
-    return roles
-
-
-def _nearest(all_roles: Mapping[str, str | None], bare: list[str]) -> dict[str, str]:
-    "Without the output projections that stand further from the queries than others: those of a block around attention."
-    roles = {name: role for name, role in all_roles.items() if role}
-    inward = [*bare, *(name for name, role in roles.items() if role != "out")]
-    if sum(roles.get(q, "qkv") in ("q", "qkv") for q in inward) != 1:
-        return roles  # several heads or layers
-    steps = {name: min(_steps(name, q) for q in inward) for name, role in roles.items() if role == "out"}
-    return {name: role for name, role in roles.items() if steps.get(name, 0) <= min(steps.values(), default=0)}
-
-
-def _steps(a: str, b: str) -> int:
-    "How far two names are apart, up and down the tree of modules."
-    one, other = a.split("."), b.split(".")
-    return len(one) + len(other) - 2 * len(commonprefix([one, other]))
-
-
-def _bare(layer: nn.Module, leaves: dict[str, nn.Module]) -> dict[str, tuple[str, nn.Parameter]]:
-    "Matrices that are parameters of their own, used as x @ W, by name: role and matrix."
-    own = [(name, p, role_of(name)) for name, p in layer.named_parameters()]
-    told, found = {"q", "k", "qkv"} & {role for _, _, role in own}, {}
-    for name, p, role in own:
-        if role == "out" and not told and (p.ndim == 2 and 3 * min(p.shape) == max(p.shape) or p.ndim == 3 == len(p)):
-            role = "qkv"  # its shape says more than its name
-        if role and p.ndim in (2, 3) and not _within(name, leaves):
-            found[name] = (role, p)
-    return found
-
-
-def _strangers(layer: nn.Module, told: set[str], read: list[str]) -> list[str]:
-    "What has weights or does something, and is no projection; and whose weight is read without a call."
-    modules = [n for n, m in layer.named_modules() if n and not list(m.children()) and not isinstance(m, _QUIET)]
-    parameters = [n for n, _ in layer.named_parameters() if not _within(n, told)]
-    buffers = [n for n, t in layer.named_buffers() if t.numel() > 1 and not _within(n, told) and not (t.ndim >= 2 and t.shape[-1] == t.shape[-2])]
-    found = [n for n in modules + parameters if not _within(n, told) and not biased_role(n)]
-    return found + buffers + [f"{name}, whose weight is read without a call" for name in read]
-
-
-def _tables(layer: nn.Module) -> list[Tensor]:
-    "Rows of numbers between 0 and 1 that the layer keeps, and the angles of complex tables."
-    kept = [v for m in layer.modules() for v in [*vars(m).values(), *m._buffers.values()] if isinstance(v, Tensor)]
-    kept = [t[1].angle() if t.is_complex() and t.ndim == 2 and len(t) > 1 else t for t in kept]
-    kept = [t.detach().float() for t in kept if t.ndim == 1 and 0 < len(t) < 1000 and t.is_floating_point()]
-    return [t for t in kept if ((t >= 0) & (t <= 1)).all()]
+    def past(
+        self,
+        causal: bool,  # is the future hidden?
+        window: int | None = None,  # how many words, itself included, a word may look back on; None: all
+    ) -> Tensor | None:  # boolean, True = may attend, (n, n); None: everything
+        "Give the mask that should be in force."
+        n = self.x.shape[1]
+        return causal_mask(n).triu(1 - (window or n)) if causal else None
 
 # %% ../../nbs/checks/projections.ipynb #trace-fn
 _Options = list[tuple[str, Tensor]]  # what a projection gave, and under its name what it would, used the other way round
@@ -198,16 +107,14 @@ def trace_layer(
     memory: Tensor | None = None,  # of cross-attention, what keys and values are made of; the call knows it
 ) -> Trace:  # what its projections did
     "Call a layer once and write down what goes in and out of its projections."
-    leaves = _leaves(layer, _wraps(layer, lambda: call(layer, x)))
-    bare = _bare(layer, leaves)
-    names = _nearest(roles or _roles(leaves), [name for name, (role, _) in bare.items() if role != "out"])
+    leaves, names, bare = find_projections(layer, lambda: call(layer, x), roles)
     names = {n: role for n, role in names.items() if memory is None or role != "qkv"}  # called twice, cut in unknown ways
-    with _handing(layer, x.shape[1]) as handed:
-        out, ins, outs = _watch({name: leaves[name] for name in names}, lambda: call(layer, x))
+    with handing(layer, x.shape[1]) as handed:
+        out, ins, outs = watch({name: leaves[name] for name in names}, lambda: call(layer, x))
     silent = {n: leaves[n].weight for n, role in names.items() if role != "out" and n not in outs and hasattr(leaves[n], "weight")}
-    used = _used(layer, silent | {n: p for n, (_, p) in bare.items()}, x, call)
+    used = used_of(layer, silent | {n: p for n, (_, p) in bare.items()}, x, call)
     read = [name for name in used if name in silent]
-    of = _sources(x, memory)
+    of = sources(x, memory)
     found = [(role, _called(of[role], leaves[n], n, outs.get(n))) for n, role in names.items()]
     found += [rows for n, (role, p) in bare.items() if role != "out" for rows in _by_matrix(of, role, p, layer, n)]
     found += [(names[name], _uncalled(of[names[name]], leaves[name], name)) for name in read]
@@ -215,75 +122,16 @@ def trace_layer(
     calls = {n: len(outs.get(n, ())) for n in names} | {n: int(n in used) for n in bare} | dict.fromkeys(read, 1)
     named = _by_role([*names.items(), *((n, role) for n, (role, _) in bare.items())])
     lasts = [name for name in named.get("out", []) if name in ins][-1:]  # of output projections, the one that was called
-    context, projected = (_rows(kept[lasts[0]][0], x) if lasts else None for kept in (ins, outs))
+    context, projected = (as_rows(kept[lasts[0]][0], x) if lasts else None for kept in (ins, outs))
     unfired = {n: leaves[n] for n in named.get("out", []) if n in leaves and n not in ins}
-    matrices = {n: _plain(p) for n, (role, p) in bare.items() if role == "out"}
+    matrices = {n: as_float(p) for n, (role, p) in bare.items() if role == "out"}
     return Trace(x, out, ways[0][1], context, unfired, matrices, _bias(layer, "out"), projected, calls, named,
-                 _strangers(layer, {*names, *bare}, read), ways[1:], _tables(layer), _own_stages(layer, x, call, contract), _turns_in(handed), contract, memory)
-
-
-def _sources(x: Tensor, memory: Tensor | None) -> dict[str, Tensor]:
-    "What each role reads."
-    return {role: x if memory is None or role not in ("k", "v", "kv", "latent") else memory for role in (*_ASKED, "latent", "out")}
-
-
-_Kept = dict[str, list[Any]]  # what went into each module that was called, or came out, at each call
-
-
-def _watch(modules: Mapping[str, nn.Module], call: Callable[[], Tensor]) -> tuple[Tensor, _Kept, _Kept]:
-    "The result of a call, and what went into each module and came out."
-    ins: _Kept = {}
-    outs: _Kept = {}
-
-    def write_down(name: str) -> Callable[..., None]:
-        def hook(m: nn.Module, args: tuple[Any, ...], result: Any) -> None:
-            ins.setdefault(name, []).append(_kept(args[0] if args else None, m))
-            outs.setdefault(name, []).append(_kept(result, m))
-
-        return hook
-
-    handles = [m.register_forward_hook(write_down(name)) for name, m in modules.items()]
-    try:
-        with torch.no_grad():
-            out = call()
-    finally:
-        for handle in handles:
-            handle.remove()
-    for name, found in outs.items():
-        if len(out) == len(found) > 1 and all(isinstance(t, Tensor) and t.ndim == 2 for t in found):
-            ins[name], outs[name] = [torch.stack(ins[name])], [torch.stack(found)]  # a sentence at a time
-    return out, ins, outs
-
-
-def _kept(t: Any, m: nn.Module) -> Any:
-    "A copy, since what comes after may change it in place; features last."
-    if not isinstance(t, Tensor):
-        return t
-    t = t.mT if isinstance(m, nn.Conv1d) else t.movedim(1, -1) if isinstance(m, nn.Conv2d) else t
-    return _plain(t).clone()
-
-
-def _plain(t: Any) -> Any:
-    "A tensor of real numbers in float32 on the CPU; anything else as it is."
-    return t.detach().float().cpu() if isinstance(t, Tensor) and t.is_floating_point() else t
-
-
-def _used(layer: nn.Module, weights: dict[str, Any], x: Tensor, call: _Call) -> list[str]:
-    "Of weights that no hook watches, those that the output depends on; all that are bare, if it wants no gradient at all."
-    weights = {name: w for name, w in weights.items() if isinstance(w, nn.Parameter)}
-    asked = {name: w for name, w in weights.items() if w.requires_grad}
-    with torch.enable_grad():
-        out = call(layer, x) if asked else x
-        if not out.requires_grad:
-            return [name for name in weights if name in dict(layer.named_parameters())]
-        grads = gradients_of(out.sum(), list(asked.values()))
-    unused = {name for name, g in zip(asked, grads) if g is None}
-    return [name for name in weights if name not in unused]
+                 strangers_of(layer, {*names, *bare}, read), ways[1:], tables_of(layer), own_stages(layer, x, call, contract), turns_in(handed), contract, memory)
 
 
 def _called(x: Tensor, m: nn.Module, name: str, got: Any) -> _Options:
     "Rows of a projection that was called; and what reading its weight untransposed would have given."
-    rows = _rows(got[0] if got else None, x)
+    rows = as_rows(got[0] if got else None, x)
     to_one = getattr(m, "out_features", 0) == 1  # of a pair of words it makes a score, not a value
     return [] if rows is None or to_one and rows.shape[-1] > 1 else [("", rows), *_uncalled(x, m, name)[1:2]]
 
@@ -291,7 +139,7 @@ def _called(x: Tensor, m: nn.Module, name: str, got: Any) -> _Options:
 def _uncalled(x: Tensor, m: nn.Module, name: str) -> _Options:
     "What a projection gives if its weight is read: rightly, and, if it is square, the other way round."
     with torch.no_grad():
-        w, b = _plain(getattr(m, "weight", None)), _plain(getattr(m, "bias", None))
+        w, b = as_float(getattr(m, "weight", None)), as_float(getattr(m, "bias", None))
         if not isinstance(m, nn.Linear) or w.shape[1] != x.shape[-1]:
             return []
         biases = () if w.shape[0] != w.shape[1] else (None,) if b is None else (b, None)
@@ -300,10 +148,10 @@ def _uncalled(x: Tensor, m: nn.Module, name: str) -> _Options:
 
 def _times(x: Tensor, p: Tensor, layer: nn.Module, name: str, bias: Tensor | None) -> _Options:
     "The input times a bare parameter; a square one may be meant as x @ W or as x @ W.T, and either is right."
-    d, products, p = x.shape[-1], [], _plain(p)
+    d, products, p = x.shape[-1], [], as_float(p)
     with torch.no_grad():
         if name.endswith("in_proj_weight"):
-            return [("", F.linear(x, p, _plain(dict(layer.named_parameters()).get(name.replace("weight", "bias")))))]
+            return [("", F.linear(x, p, as_float(dict(layer.named_parameters()).get(name.replace("weight", "bias")))))]
         if p.ndim == 3 and d in p.shape[:2]:  # one matrix per head, (h, d_model, d_head) or (d_model, h, d_head)
             products = [torch.einsum("bnd,hde->bnhe" if p.shape[1] == d else "bnd,dhe->bnhe", x, p).flatten(2)]
         if p.ndim == 2:
@@ -333,680 +181,12 @@ def _ways(found: list[tuple[str, _Options]]) -> list[tuple[tuple[Bug, ...], _Row
 
 def _by_role(roles: list[tuple[str, str]]) -> dict[str, list[str]]:
     "Role → names, of modules and then of bare parameters."
-    named = {role: [n for n, r in roles if r == role] for role in (*_ASKED, "latent", "out")}
+    named = {role: [n for n, r in roles if r == role] for role in (*ASKED, "latent", "out")}
     return {role: found for role, found in named.items() if found}
 
 
 def _bias(layer: nn.Module, role: str) -> Tensor | None:
     "A bare parameter that is added to what a bare projection of this role gives."
-    found = {said: _plain(p) for name, p in reversed(list(layer.named_parameters())) if (said := biased_role(name))}
+    found = {said: as_float(p) for name, p in reversed(list(layer.named_parameters())) if (said := biased_role(name))}
     parts = dict(zip("qkv", found["in"].chunk(3))) if "in" in found else {}
     return (parts | found).get(role)
-
-
-def _rows(t: Any, x: Tensor) -> Tensor | None:
-    "As (b, n, width), if it can be read so."
-    if not isinstance(t, Tensor) or t.ndim < 2 or t.numel() % (x.shape[0] * x.shape[1]):
-        return None
-    if t.ndim > 2 and t.shape[:2] == (x.shape[1], x.shape[0]) != x.shape[:2]:  # (n, b, width), or (n, b, h, d)
-        return t.transpose(0, 1).flatten(2)
-    if t.ndim == 4 and len(t) == len(x) and t.shape[1] * t.shape[2] == x.shape[1]:  # a picture, (b, height, width, d)
-        return t.flatten(1, 2)
-    return t.reshape(*x.shape[:2], -1) if t.ndim == 2 or t.shape[:2] == x.shape[:2] else None
-
-# %% ../../nbs/checks/projections.ipynb #own-stages-fns
-_NORM = re.compile(r"(?:^|[._])(?:(q|k|query|key)_?(?:ln|norm|layer_?norm|rms_?norm)|(?:ln|norm|layer_?norm|rms_?norm)_?(q|k|query|key))$", re.I)
-_GATE = re.compile(r"(?:^|[._])(?:(?:to_|out_|attn_)?gates?(?:_proj)?|g_proj)(?:\.\d)?$", re.I)
-_Own = dict[str, tuple[Step, list[Bug]]]  # stage → what the layer does there, and what may go wrong with it
-
-
-def norms_of(
-    layer: nn.Module,  # any layer
-) -> dict[str, nn.Module]:  # role, "q" or "k", → what brings its rows to one length
-    "Find the norms of queries and keys by their names."
-    found = [(_NORM.search(name), m) for name, m in layer.named_modules()]
-    return {(said[1] or said[2])[0].lower(): m for said, m in found if said and not isinstance(m, nn.Identity)}
-
-
-def _own_stages(layer: nn.Module, x: Tensor, call: _Call, contract: Contract) -> _Own:
-    "What a layer does on purpose beside the plain stages."
-    norms = norms_of(layer)
-    caps = [v for name, v in settings_of(layer, "cap") if re.search("soft|logit", name) and not isinstance(v, bool)]
-    sinks = [p.detach() for name, p in layer.named_parameters() if name.rpartition(".")[2].startswith("sink") and p.ndim == 1]
-    own: _Own = {}
-    if norms.keys() == {"q", "k"}:
-        own[AFTER_SPLIT] = norming(*(_over_rows(norms[role], contract) for role in "qk"))
-    if len(caps) == 1:
-        own[AFTER_SCORE] = capping(caps[0])
-    if len(sinks) == 1:
-        own["weigh"] = sinking(sinks[0])
-    return own | _own_bias(layer, x, call) | _own_gate(layer, x, call)
-
-
-def _own_bias(layer: nn.Module, x: Tensor, call: _Call) -> _Own:
-    "What a table of the layer's own adds to the scores, if it was read once for every query and key."
-    tables = {name: m for name, m in layer.named_modules() if isinstance(m, nn.Embedding) and "bias" in name}
-    read = [t for found in _watch(tables, lambda: call(layer, x))[2].values() for t in found] if tables else []
-    if len(read) != 1 or read[0].shape[:-1] != (x.shape[1], x.shape[1]):
-        return {}
-    bias = read[0].movedim(-1, 0)  # (h, n, n)
-    return {"route, its own": (lambda w: w._replace(bias=w.bias + bias), BIAS)}
-
-
-def _own_gate(layer: nn.Module, x: Tensor, call: _Call) -> _Own:
-    "What a gate of the layer's own lets through, if there is one that reads each word."
-    gates = {name: m for name, m in layer.named_modules() if _GATE.search(name) and isinstance(m, nn.Linear)}
-    read = [_rows(t, x) for found in _watch(gates, lambda: call(layer, x))[2].values() for t in found] if gates else []
-    return {AFTER_MERGE: gating(read[0])} if len(read) == 1 and read[0] is not None else {}
-
-
-def _over_rows(norm: nn.Module, contract: Contract) -> Callable[[Tensor], Tensor]:
-    "A norm of each head; its weights tell if it is one of all heads together, or of heads behind words."
-    shape = next((tuple(p.shape) for p in norm.parameters()), ())
-
-    def at_once(t: Tensor) -> Tensor:
-        out: Tensor = contract.here(norm(contract.there(t)))
-        return out
-
-    def normed(t: Tensor) -> Tensor:
-        h, d = t.shape[-3], t.shape[-1]
-        if h > 1 and shape == (h * d,):
-            return split_heads(at_once(merge_heads(t)), h)
-        return at_once(t.transpose(-3, -2)).transpose(-3, -2) if h > 1 and shape == (h, d) else at_once(t)
-
-    return normed
-
-
-def _with_own(stages: Mapping[str, Step], own: _Own) -> dict[str, Step]:
-    "The stages in their order, with those of the layer's own in their places."
-    found: dict[str, Step] = {}
-    for name, step in stages.items():
-        found[name] = own.get(name, (step,))[0]
-        if (behind := f"{name}, its own") in own:
-            found[behind] = own[behind][0]
-    return found
-
-
-@contextmanager
-def _handing(layer: nn.Module, n: int) -> Iterator[list[list[Tensor]]]:
-    "What modules are given inside, and what they give, as far as it has a row for each of n words: a list for each call of one."
-    seen: list[list[Tensor]] = []
-
-    def keep(_: nn.Module, *what: Any) -> None:
-        seen.append([t.cpu() for t in tree_leaves(what) if isinstance(t, Tensor) and t.ndim > 1 and t.shape[-2] == n])
-
-    with ExitStack() as hooks:
-        for m in layer.modules():
-            hooks.callback(m.register_forward_hook(keep, with_kwargs=True).remove)
-        yield seen
-
-
-def _turns_in(seen: list[list[Tensor]]) -> list[Tensor]:
-    "Complex numbers that turn pairs of features, (n, pairs): from cosines and sines that are handed to a layer, or made in it."
-    pairs = [(a, b) for some in seen for a, b in zip(some, some[1:]) if a.shape == b.shape and a.is_floating_point() and b.is_floating_point()]
-    found = [torch.complex(a.float(), b.float()) for a, b in pairs] + [t for some in seen for t in some if t.is_complex()]
-    return [_once(z.flatten(0, -3)[0] if z.ndim > 2 else z) for z in found if _turning(z)]
-
-
-def _turning(z: Tensor) -> bool:
-    "Whether complex numbers are cosines and sines, all as much longer than 1 if they are."
-    size = z.abs()
-    return bool(z.imag.any()) and float(size.min()) > 0.1 and float(size.max() - size.min()) < 1e-3
-
-
-def _once(z: Tensor) -> Tensor:
-    "One number for each pair: tables hold them twice, one half after the other, or side by side."
-    half = z.shape[-1] // 2
-    if z.shape[-1] % 2 == 0 and half:
-        return z[:, :half] if z[:, :half].equal(z[:, half:]) else z[:, ::2] if z[:, ::2].equal(z[:, 1::2]) else z
-    return z
-
-# %% ../../nbs/checks/projections.ipynb #guess-fn
-def guess_roles(
-    layer: nn.Module,  # the layer, in evaluation mode
-    x: Tensor,  # its input, (b, n, d_model)
-    call: Callable[[nn.Module, Tensor], Tensor],  # how to call it; returns the output alone
-    memory: Tensor | None = None,  # of cross-attention, what keys and values are made of
-) -> list[dict[str, str]]:  # name → role, in every order that is possible; none if there are more or fewer
-    "Find queries, keys, values and output among projections whose names tell nothing."
-    leaves = {name: m for name, m in _leaves(layer).items() if isinstance(m, nn.Linear)}
-    _, ins, _ = _watch(leaves, lambda: call(layer, x))
-    once = [name for name in leaves if len(ins.get(name, ())) == 1 and isinstance(ins[name][0], Tensor)]
-    of = _sources(x, memory)
-    reads = {name: [role for role in "qkv" if torch.equal(ins[name][0], of[role])] for name in once}
-    reading = [name for name, roles in reads.items() if roles]
-    others = [name for name in leaves if name not in reading]
-    if len(reading) != 3 or others not in ([], once[-1:]):
-        return []
-    return [dict(zip(order, "qkv")) | dict.fromkeys(others, "out") for order in permutations(reading)
-            if all(role in reads[name] for name, role in zip(order, "qkv"))]
-
-# %% ../../nbs/checks/projections.ipynb #sources-fn
-def what_is_read(
-    layer: nn.Module,  # the layer, in evaluation mode
-    x: Tensor,  # who asks, (b, n_q, d_model)
-    memory: Tensor,  # what is attended to, (b, n_k, d_memory)
-    call: Callable[[nn.Module, Tensor], Tensor],  # how to call it with both
-) -> list[tuple[str, str, bool]]:  # name, role, and whether it reads what its role tells; without those that read something else
-    "Say which projections read which of two inputs, even if the layer fails on the way."
-    leaves, right, wrong = _leaves(layer), _sources(x, memory), _sources(memory, x)
-    found: list[tuple[str, str, bool]] = []
-    with ExitStack() as hooks, torch.no_grad(), suppress(Exception):
-        for name, role in _roles(leaves).items():
-            def note(_: nn.Module, args: tuple[Any, ...], name: str = name, role: str = role or "") -> None:
-                for given, well in ((right[role], True), (wrong[role], False)):
-                    rows = _rows(args[0], given) if args else None
-                    found.extend([(name, role, well)] if rows is not None and torch.equal(rows, given) else [])
-
-            if role in ("q", "k", "v", "kv"):
-                hooks.callback(leaves[name].register_forward_pre_hook(note).remove)
-        call(layer, x)
-    return found
-
-# %% ../../nbs/checks/projections.ipynb #read-fns
-_Heads = tuple[Tensor, Tensor, Tensor]
-_Reading = tuple[tuple[Bug, ...], _Heads, str]  # bugs; q (b, h, n, d), k and v, perhaps with fewer heads; one of ORDERS
-
-
-def _readings(t: Trace, h: int) -> Iterator[_Reading]:
-    "Every right way to read what the projections gave as h heads, and some wrong ones with their bugs."
-    rows = {role: torch.cat(found, -1) for role, found in t.rows.items()}
-    if not {"q", "k", "v"} <= rows.keys() and not {"q", "kv"} <= rows.keys() and "qkv" in rows and t.even:
-        yield from _fused(rows["qkv"], h, _told(t.names["qkv"][0]))
-        return
-    for bugs, q, k, v in _triples(t, rows, h):
-        d = q.shape[-1] // h
-        if q.shape[-1] % h or not d or k.shape[-1] % d or not k.shape[-1] or v.shape[-1] % (h_kv := k.shape[-1] // d) or h_kv > h:
-            continue
-        for order, (split, _) in list(ORDERS.items())[: min(h, 2)]:
-            yield bugs, (split(q, h), split(k, h_kv), split(v, h_kv)), order
-
-
-def _triples(t: Trace, rows: dict[str, Tensor], h: int) -> Iterator[tuple[tuple[Bug, ...], Tensor, Tensor, Tensor]]:
-    "Bugs and rows of queries, keys and values, from one projection each or cut from what gives several."
-    if "latent" in rows:
-        yield from _from_latent(rows, h, t.inner // h)
-    elif {"q", "k", "v"} <= rows.keys():
-        yield (), rows["q"], rows["k"], rows["v"]
-    elif {"q", "kv"} <= rows.keys() and rows["kv"].shape[-1] % 2 == 0:
-        first, second = rows["kv"].chunk(2, -1)
-        yield (), rows["q"], first, second
-        yield (known("split.keys_values"),), rows["q"], second, first
-    elif {"qk", "v"} <= rows.keys() and rows["qk"].shape[-1] % 2 == 0:
-        first, second = rows["qk"].chunk(2, -1)
-        yield (), first, second, rows["v"]
-    elif "qkv" in rows:
-        yield from _fused_groups(rows["qkv"], h, t.inner // h, t.names["qkv"][0])
-
-
-def _from_latent(rows: dict[str, Tensor], h: int, d_v: int) -> Iterator[tuple[tuple[Bug, ...], Tensor, Tensor, Tensor]]:
-    "The same where keys and values come from one narrow row, beside which lies what turns of a key (MLA). What turns is laid first."
-    if "q" not in rows or not ("kv" in rows or {"k", "v"} <= rows.keys()) or any(t.shape[-1] % h for r, t in rows.items() if r != "latent"):
-        return
-    q, *kv = (rows[role].unflatten(-1, (h, -1)) for role in ("q", "kv", "k", "v") if role in rows)
-    k, v = kv if len(kv) == 2 else kv[0].tensor_split([kv[0].shape[-1] - d_v], -1)
-    d = k.shape[-1]
-    if 0 < d < q.shape[-1] <= d + rows["latent"].shape[-1]:
-        shared = rows["latent"][..., d - q.shape[-1] :].unsqueeze(-2).expand(*k.shape[:-1], -1)
-        yield (), torch.cat([q[..., d:], q[..., :d]], -1).flatten(-2), torch.cat([shared, k], -1).flatten(-2), v.flatten(-2)
-
-
-def _told(name: str) -> str:
-    "In which order a fused projection gives queries, keys and values, by its name."
-    said = re.sub(r"[^qkv]", "", name.split(".")[-1].lower())
-    return said if sorted(said) == ["k", "q", "v"] else "qkv"
-
-
-def _fused(rows: Tensor, h: int, told: str) -> Iterator[_Reading]:
-    "A projection that gives q, k and v at once; people order its width in several ways."
-    b, n, width = rows.shape
-    if width % (3 * h):
-        return
-    sizes, usual = {"3": 3, "h": h, "d": width // 3 // h}, ("3hd", "h3d")
-    for layout in dict.fromkeys([*usual, *map("".join, permutations("3hd"))]):
-        parts = rows.view(b, n, *(sizes[a] for a in layout))
-        parts = parts.permute(2 + layout.index("3"), 0, 2 + layout.index("h"), 1, 2 + layout.index("d"))
-        for order in list(ORDERS)[: 1 if layout in usual or h == 1 else 2]:
-            yield (), (parts[told.index("q")], parts[told.index("k")], parts[told.index("v")]), order
-    if h > 1:
-        q, k, v = rows.reshape(b, h, n, -1).chunk(3, -1)
-        yield (known("split.fused_viewed"),), (q, k, v), "heads first"
-
-
-def _fused_groups(rows: Tensor, h: int, d: int, name: str) -> Iterator[tuple[tuple[Bug, ...], Tensor, Tensor, Tensor]]:
-    "The same with fewer heads for keys and values; they stand behind all queries, or behind those of their group."
-    b, n, width = rows.shape
-    as_qvk, as_kvq = ((FUSED.about(name=name, found=found, told="qkv"),) for found in ("qvk", "kvq"))
-    for groups in (g for g in range(1, h + 1) if h % g == 0 and width == (h + 2 * g) * d):
-        q, k, v = rows.split((h * d, groups * d, groups * d), -1)
-        yield (), q, k, v
-        if groups > 1:
-            *queries, k_, v_ = rows.view(b, n, groups, -1, d).unbind(3)
-            yield (), torch.stack(queries, 3).flatten(2), k_.flatten(2), v_.flatten(2)
-        yield as_qvk, q, v, k
-        k, v, q = rows.split((groups * d, groups * d, h * d), -1)
-        yield as_kvq, q, k, v
-
-# %% ../../nbs/checks/projections.ipynb #start-fns
-class _Start(NamedTuple):
-    "From where a search begins."
-
-    case: Case
-    bugs: tuple[Bug, ...] = ()  # what is wrong with it already
-    more: tuple[Bug, ...] = ()  # bugs of this layer alone
-
-
-def _starts(t: Trace, heads: list[int], mask: Tensor | None) -> list[_Start]:
-    "Every way to read the rows, used as they should be or the other way round; those that are right first."
-    found = [start for bugs, rows in [((), t.rows), *t.others] for h in heads
-             for start in _starts_of(t._replace(rows=rows), h, mask, bugs)]
-    return sorted(found, key=lambda start: len(start.bugs))
-
-
-def _starts_of(t: Trace, h: int, mask: Tensor | None, bugs: tuple[Bug, ...] = ()) -> Iterator[_Start]:
-    "The same for one way to use the rows, and for one number of heads."
-    for each in _ungated(t, h):
-        yield from _starts_read(each, h, mask, bugs)
-
-
-def _starts_read(t: Trace, h: int, mask: Tensor | None, bugs: tuple[Bug, ...]) -> Iterator[_Start]:
-    "The same once it is clear what is a gate."
-    fused = tuple(fused_orders(name := t.names["qkv"][0], _told(name))) if "qkv" in t.rows and t.even else ()
-    mine = tuple(bug for _, wrong in t.own.values() for bug in wrong)
-    for seen, project, ends in _ends(t):
-        for wrong, (q, k, v), order in _readings(t, h):
-            share = SHARES[t.contract.group_order or "blocks"]
-            stages = _with_own({"split": splitting(share_k=share, share_v=share), **STAGES, "merge": ORDERS[order][1], "project": project}, dict(t.own))
-            work = work_of(q, k, v, mask, t.contract.scale_of(q.shape[-1]), t.x.shape[-1])
-            yield _Start(Case(work, seen, stages=stages), bugs + wrong, fused + ends + mine)
-
-
-def _ungated(t: Trace, h: int) -> Iterator[Trace]:
-    "A trace; before it the same with a gate taken out of queries twice as wide as the context: half of each head, as in Qwen3-Next."
-    if t.context is not None and "latent" not in t.rows and t.width("q") == 2 * t.inner and len(t.rows["q"]) == 1 and t.inner % h == 0:
-        q, gate = (part.flatten(-2) for part in t.rows["q"][0].unflatten(-1, (h, -1)).chunk(2, -1))
-        yield t._replace(rows={**t.rows, "q": [q]}, own={**t.own, AFTER_MERGE: gating(gate)})
-    yield t
-
-
-def _ends(t: Trace) -> Iterator[tuple[Tensor, Step, tuple[Bug, ...]]]:
-    "What rows laid together are compared with: the tensor, what the layer does to them first, and what goes wrong there."
-    if t.context is not None or not t.unfired and not t.matrices:
-        yield t.out if t.context is None else t.context, lambda w: w, ()
-        return
-    for name, m in t.unfired.items():
-        w, b, never = _plain(m.weight), _plain(getattr(m, "bias", None)), _never(name, 0)
-        turned = untransposed([name], {"project": _projecting(w.T, b)})
-        yield t.out, _projecting(w, b), (never, turned) if len(w) == w.shape[1] else (never,)
-    for name, matrix in t.matrices.items():
-        bias, flat = 0 if t.bias is None else t.bias, matrix.flatten(0, -2)
-        for way in (flat.T, flat):
-            yield t.out - bias, _projecting(way, None), (_never(name, bias),)
-
-
-def _projecting(w: Tensor, b: Tensor | None) -> Step:
-    return merging(lambda c: F.linear(c, w, b))
-
-
-def _never(name: str, bias: Tensor | int) -> Bug:
-    "An output projection that is not applied; what is added to it is not, either."
-    return NEVER.about(name=name)._replace(steps={"project": merging(lambda c: c - bias)})
-
-# %% ../../nbs/checks/projections.ipynb #compare-fns
-_FREQUENT = [bug for bug in LAYER if bug.code in ("split.viewed", "merge.viewed", "merge.features_first", "merge.heads_first")]
-
-
-def compare_with_own_weights(
-    t: Trace,  # from `trace_layer`
-    n_heads: int | None,  # if known
-    causal: bool,  # is the future hidden?
-    window: int | None = None,  # how many words, itself included, a word may look back on; None: all
-    most: int = 2,  # how many bugs at once, beside a wrong scale, are looked for
-) -> tuple[Bug, ...] | None:  # what is wrong: nothing, or some bugs; None if that fits nothing known
-    "Compute attention from what the layer's own projections gave, and find out how the layer differs."
-    if not t.out.isfinite().any():
-        return None  # anything may explain it
-    n, heads = t.x.shape[1], _numbers_of_heads(t, n_heads)
-    mask = causal_mask(n).triu(1 - (window or n)) if causal else None
-    starts = _starts(t, heads, mask) + (list(_other_numbers(t, heads, mask)) if most else [])
-    with torch.no_grad():
-        for start in (start for start in starts if most or not start.bugs):
-            if explain([start.case], [], 0) is not None:
-                return start.bugs or _added(start.case)
-        return _named(starts, heads, most) if most else None
-
-
-def _named(starts: list[_Start], heads: list[int], most: int) -> tuple[Bug, ...] | None:
-    "The fewest bugs that give the layer's numbers."
-    few = 12 if len(heads) == 1 else 2
-    right = [start for h in heads for start in [s for s in starts if not s.bugs and s.case.work.q.shape[-3] == h][:few]]
-    simple = (explain([s.case], SCALE, 0) for s in starts if not s.bugs)
-    if bugs := next(filter(None, simple), ()) or next(filter(None, (_added(start.case) for start in right)), ()):
-        return bugs
-    found = _fewest(right + [start for start in starts if start.bugs][:4]) or _fewest([_filled(start) for start in right if start.case.work.masked])
-    if found is not None or most == 1:
-        return found
-    return _fewest([_gone_wrong(start, bug) for start in right[:1] for bug in (*start.more, *_FREQUENT)])
-
-
-def _fewest(starts: list[_Start]) -> tuple[Bug, ...] | None:
-    "Of what explains the numbers from some start, by one bug and a wrong scale, that with the fewest bugs."
-    found = [(start, explain([start.case], [*start.more, *LAYER, *GROUPS, *ATTENTION], 1)) for start in starts]
-    return min(((*bugs, *start.bugs) for start, bugs in found if bugs is not None), key=len, default=None)
-
-
-def _filled(start: _Start) -> _Start:
-    "The same with a finite number for minus infinity: it tells where all that a softmax sums over is forbidden."
-    fill: Step = lambda w: w._replace(scores=w.scores.masked_fill(~w.allowed, torch.finfo(w.scores.dtype).min), allowed=torch.ones_like(w.allowed))
-    return start._replace(case=start.case._replace(stages=_with_own(start.case.stages, {"mask, its own": (fill, [])})))
-
-
-def _gone_wrong(start: _Start, bug: Bug) -> _Start:
-    "The same start once a bug is taken for what should be."
-    return start._replace(case=start.case._replace(stages={**start.case.stages, **bug.steps}), bugs=(*start.bugs, bug))
-
-
-def _other_numbers(t: Trace, heads: list[int], mask: Tensor | None) -> Iterator[_Start]:
-    "Rows cut into another number of heads, or one head that is repeated; if it is known how many there should be."
-    if len(heads) != 1:
-        return
-    width, h = _width(t), heads[0]
-    for other in _numbers_of_heads(t, None):
-        bug = known("heads.number", found=f"{other} heads of width {width // other}", said=f"{h} of width {width // h}")
-        yield from (start for start in _starts_of(t, other, mask, (bug,)) if other != h and len(start.bugs) == 1)
-    bug = REPEATED.about(times=h)
-    for start in _starts_of(t, 1, mask, (bug,)) if h > 1 else ():
-        repeat = merging(lambda c: merge_heads(c).repeat(*[1] * (c.ndim - 2), h))
-        yield start._replace(case=start.case._replace(stages={**start.case.stages, "merge": repeat}))
-
-
-def _width(t: Trace) -> int:
-    "The width of all queries together; 0 if there are none."
-    if "qkv" in t.rows and not t.even:
-        return t.inner
-    return t.width("q") or t.width("qk") // 2 or t.width("qkv") // 3
-
-
-def _numbers_of_heads(t: Trace, n_heads: int | None) -> list[int]:
-    "Those that fit, or the one that is known."
-    stack = len(t.rows.get("q", []))  # several: single heads
-    width = _width(t)
-    return [stack] if stack > 1 else [n_heads] if n_heads else [h for h in range(1, min(width, 64) + 1) if width % h == 0]
-
-# %% ../../nbs/checks/projections.ipynb #number-fns
-def _nearest_number(case: Case, make: Callable[[Tensor], tuple[Work, tuple[Bug, ...]]], centre: float, width: float) -> tuple[float, float]:
-    "The number with which the stages come nearest to what was seen, and how far off they are then."
-    best, off = centre, torch.tensor([torch.inf])
-    for _ in range(40):
-        numbers = best + width * torch.linspace(-1, 1, 33)
-        work, bugs = make(numbers.view(-1, 1, 1, 1, 1))
-        made = run(work, bugs, stages=case.stages)
-        if made is None or made.out.shape[1:] != case.seen.shape:
-            break
-        off = (made.out - case.seen).flatten(1).norm(dim=1)
-        best, width = float(numbers[off.argmin()]), 0.6 * width
-    return best, float(off.min())
-
-
-def _added(case: Case) -> tuple[Bug, ...]:
-    "The bug, if something is added to the softmax's sum: then each row is too small, all by what fits one number."
-    plain = run(case.work, stages=case.stages)
-    if plain is None or plain.out.shape != case.seen.shape:
-        return ()
-    for shifted in (True, False):
-        def weigh(s: Tensor, a: Tensor, more: Tensor) -> Tensor:
-            s = s.masked_fill(~a, -torch.inf)
-            e = (s - s.amax(-1, keepdim=True) * shifted).exp()
-            return e / (e.sum(-1, keepdim=True) + more)
-
-        make = lambda more: (case.work, (Bug("", "", {"weigh": weighing(lambda s, a: weigh(s, a, more))}),))
-        more, off = _nearest_number(case, make, 0.25, 0.25)
-        if 5e-5 < more < 0.5 and off < 0.05 * float((plain.out - case.seen).norm()):
-            return (known("softmax.epsilon_small", number=f"{more:.1g}"),)
-    return ()
-
-
-def name_other_scale(
-    t: Trace,  # from `trace_layer`
-    n_heads: int | None,  # if known
-    causal: bool,  # is the future hidden?
-) -> tuple[Bug, ...] | None:  # the bug; None if no constant fits
-    "Find out what scores are multiplied by, if all is right but that."
-    mask = causal_mask(t.x.shape[1]) if causal else None
-    with torch.no_grad():
-        for start in (s for h in _numbers_of_heads(t, n_heads)[:8] for s in islice(_starts_of(t, h, mask), 2)):
-            work, right = start.case.work, float(start.case.work.scale)
-            scale, _ = _nearest_number(start.case, lambda s: (work._replace(scale=s), ()), 0.0, 4 * right)
-            made = run(work._replace(scale=scale), stages=start.case.stages)
-            if made is not None and nearly(made.out, start.case.seen, 1e-4):
-                return (_other_scale(scale, right),)
-    return None
-
-
-def _other_scale(scale: float, right: float) -> Bug:
-    return known("scale.head_constant", found=f"{scale:.4g}", right=f"{right:.4g}")
-
-# %% ../../nbs/checks/projections.ipynb #turn-fns
-def _angles(t: Trace, d: int) -> Iterator[tuple[Tensor, float]]:
-    "Angles for rows of d features, (n, pairs), and how much longer these become: those that were seen, or else its own frequencies and usual ones, for all of a row or a part."
-    if seen := [(z.angle(), float(z.abs().mean())) for z in t.turns if 2 * z.shape[-1] <= d]:
-        yield from seen
-        return
-    places = torch.arange(t.x.shape[1])[:, None]
-    yield from ((places * table, 1.0) for table in t.tables if 2 * len(table) <= d)
-    sizes = range(2, d, 2) if "latent" in t.rows else (s for s in dict.fromkeys((d, d // 2, d // 4)) if s > 1 and s % 2 == 0)
-    for size in sizes:
-        yield from ((places * base ** -(torch.arange(0, size, 2) / size), 1.0) for base in (1e4, 5e5, 1e6, 100.0))
-
-
-def _turns(t: Trace, d: int, signs: tuple[int, ...]) -> Iterator[tuple[Step, list[Bug]]]:
-    "Ways to rotate rows of d features by their places."
-    for angles, longer in _angles(t, d):
-        for halves, sign in product((True, False), signs):
-            yield turning(sign * angles, halves, longer)
-
-
-def _turned_starts(t: Trace, heads: list[int], causal: bool, few: int, signs: tuple[int, ...] = (1, -1)) -> Iterator[tuple[int, _Start]]:
-    "The first right starts with every rotation, and the number of the rotation."
-    mask = causal_mask(t.x.shape[1]) if causal else None
-    for start in (s for h in heads for s in islice((s for s in _starts_of(t, h, mask) if not s.bugs), few)):
-        for i, (right, bugs) in enumerate(_turns(t, start.case.work.q.shape[-1], signs)):
-            case = start.case._replace(stages={**start.case.stages, "turn": right})
-            yield i, start._replace(case=case, more=(*bugs, *start.more))
-
-
-def agrees_with_rotation(
-    t: Trace,  # from `trace_layer`
-    n_heads: int | None,  # if known
-    causal: bool,  # is the future hidden?
-    signs: tuple[int, ...] = (1, -1),  # the directions that count: 1 as usual, -1 backwards
-) -> bool:  # True if it does
-    "Say whether a layer is attention with queries and keys rotated by their places (RoPE)."
-    starts = _turned_starts(t, _numbers_of_heads(t, n_heads), causal, 4, signs)
-    return any(explain([start.case], [], 0) is not None for _, start in starts)
-
-
-def name_rotation_bug(
-    t: Trace,  # from `trace_layer`
-    n_heads: int | None,  # if known
-    causal: bool,  # is the future hidden?
-) -> tuple[Bug, ...] | None:  # the bugs; None if none fit
-    "Find the bug of a layer that rotates queries and keys by their places."
-    found, starts = [], list(_turned_starts(t, _numbers_of_heads(t, n_heads)[:1], causal, 2))
-    late = [(i, _filled(start)) for i, start in starts if causal and i < 4]
-    for i, start in starts + late:
-        bugs = explain([start.case], [*start.more, *SCALE, *([*LAYER, *GROUPS, *ATTENTION] if i < 4 else [])], 1)
-        if bugs and len(bugs) == 1:
-            return bugs
-        found += [bugs] if bugs else []
-    return min(found, key=len, default=None)
-
-# %% ../../nbs/checks/projections.ipynb #probe-class
-@dataclass(frozen=True)
-class _Probe:
-    "A layer whose projections give other rows, and what then reaches its output projection, or comes out without one."
-
-    t: Trace
-    layer: nn.Module
-    call: _Call
-
-    @cached_property
-    def role(self) -> dict[str, str]:
-        "Name → role of what is asked for rows."
-        return {name: role for role in _ASKED for name in self.t.names.get(role, [])}
-
-    @cached_property
-    def rows(self) -> Tensor:
-        "They all side by side, as they were, (b, n, width)."
-        return torch.cat([r for role in _ASKED for r in self.t.rows.get(role, [])], -1)
-
-    @cached_property
-    def widths(self) -> list[int]:
-        return [r.shape[-1] for role in _ASKED for r in self.t.rows.get(role, [])]
-
-    @cached_property
-    def routes(self) -> Tensor:
-        "Where one feature of all words comes out, (width, n, inner)."
-        return self.context(torch.eye(self.rows.shape[-1])[:, None].expand(-1, self.t.x.shape[1], -1))
-
-    @cached_property
-    def values(self) -> Tensor:
-        "Which features are values: scores were 0, so only values came out; if nothing did, names must tell, (width,)."
-        came = self.routes.abs().amax((1, 2)) > 1e-6
-        named = [torch.full((w,), r == "v") for r, w in zip(self.role.values(), self.widths)]
-        return came if came.any() else torch.cat(named)
-
-    @cached_property
-    def keys(self) -> Tensor:
-        "Which features are keys, (width,): of a fused projection, the second half of what stands before values."
-        found = []
-        for (name, role), values in zip(self.role.items(), self.values.split(self.widths)):
-            first = re.search("k.*q", name.rpartition(".")[2].lower()) is not None  # as in kqv
-            keys = ~values if role == "kv" else torch.full_like(values, role == "k")
-            others = (~values).nonzero().flatten()
-            gaps = (others.diff() > 1).nonzero().flatten() + 1
-            for part in others.tensor_split(gaps) if role == "qkv" and len(others) else ():
-                keys[part.chunk(2)[0 if first else 1]] = True
-            found.append(keys)
-        return torch.cat(found)
-
-    def context(self, rows: Tensor) -> Tensor:
-        "What the output projection gets, (b, n, inner), if the others give `rows`, (b, n, width)."
-        x = self.t.x if len(rows) == len(self.t.x) else self.t.x[:1].expand(len(rows), -1, -1)
-        leaves, seen = dict(self.layer.named_modules()), []
-
-        def instead(new: Tensor) -> Callable[..., Tensor]:
-            def give(_: nn.Module, __: Any, usual: Tensor) -> Tensor:
-                turned = usual.ndim > 2 and usual.shape[:2] != x.shape[:2]  # (n, b, width), or (n, b, h, d)
-                return (new.transpose(0, 1) if turned else new).contiguous().view(usual.shape)
-
-            return give
-
-        with ExitStack() as hooks, torch.no_grad():
-            for name, part in zip(self.role, rows.split(self.widths, -1)):
-                hooks.callback(leaves[name].register_forward_hook(instead(part)).remove)
-            for name in self.t.names.get("out", []):
-                hooks.callback(leaves[name].register_forward_pre_hook(lambda _, args: seen.append(args[0].clone())).remove)
-            seen.append(self.call(self.layer, x))
-        found = _rows(seen[0], x)
-        assert found is not None
-        return found
-
-    def at(self, word: int) -> Tensor:
-        "1 at a word, 0 elsewhere, (n, 1)."
-        return (torch.arange(self.t.x.shape[1]) == word).float()[:, None]
-
-    def with_values(self, values: Tensor, rows: Tensor | None = None) -> Tensor:
-        "The context if all values are these, (n, 1), while queries and keys are as they were, or as in `rows`."
-        return self.context(torch.where(self.values, values, self.rows if rows is None else rows))
-
-# %% ../../nbs/checks/projections.ipynb #probe-fns
-def name_by_probes(
-    t: Trace,  # from `trace_layer`
-    layer: nn.Module,  # the layer
-    call: Callable[[nn.Module, Tensor], Any],  # how to call it
-    n_heads: int | None,  # if known
-    causal: bool,  # is the future hidden?
-) -> tuple[Bug, ...] | None:  # the bugs; None if the probes find none, or cannot be used
-    "Find bugs that show whatever is done to the scores, such as adding places: with values and keys of our own."
-    own = [name for name, _ in layer.named_parameters()]
-    learned = [s for s in t.strangers if any(name == s or name.startswith(s + ".") for name in own)]
-    if not _can_be_probed(t, layer, learned):
-        return None
-    probe, heads = _Probe(t, layer, call), _numbers_of_heads(t, n_heads)
-    if probe.context(0 * probe.rows).any() or not probe.values.any() or not probe.routes.isfinite().all():
-        return None  # something is added, such as a residual
-    sinks = ["sink" in name.lower() for name in learned]
-    bugs = _misrouted(probe, heads)
-    if [bug.code for bug in bugs] in ([], ["split.viewed"]) and not any(sinks) and _width(t) == t.inner:
-        bugs = _unequal_sums(probe, causal) or bugs
-    return bugs or (_scaled(probe, heads) if all(sinks) else None)
-
-
-def _can_be_probed(t: Trace, layer: nn.Module, learned: list[str]) -> bool:
-    "Whether each projection is called once, and nothing learned may touch values or contexts."
-    modules = dict(layer.named_modules())
-    once = all(t.calls.get(n) == 1 and n in modules for names in t.names.values() for n in names)
-    small = t.width(*t.rows) < 2000  # each feature is a sentence
-    turned = any(isinstance(m, (nn.Conv1d, nn.Conv2d)) for m in layer.modules())  # its rows lie the other way round
-    plain = t.memory is None and not turned and len(t.names.get("out", [])) <= 1 and not t.matrices and t.width("v") <= t.inner  # no gate
-    return once and small and plain and bool({"v", "kv", "qkv"} & t.rows.keys()) and all(map(only_on_scores, learned))
-
-
-def _misrouted(probe: _Probe, heads: list[int]) -> tuple[Bug, ...]:
-    "The bug, if values do not come out where they went in."
-    routes, n = (probe.routes[probe.values].abs() > 1e-4).float(), probe.routes.shape[1]
-    width, found = len(routes), []
-    for h, g in ((of, g) for of in heads for g in range(1, of + 1) if of % g == 0 and width % g == 0):
-        for split, merge in ORDERS.values():
-            v = split(torch.eye(width)[:, None].expand(-1, n, -1), g)
-            work = work_of(torch.zeros(width, h, n, 1), torch.zeros(width, g, n, 1), v)
-            stages = {"split": splitting(), **STAGES, "merge": merge, "project": lambda w: w._replace(out=(w.out > 0).float())}
-            known_ones = [bug for bug in SPLITS + MERGES if not bug.code.startswith("split.viewed")]
-            found.append(explain([Case(work, routes, stages=stages)], known_ones, 1))
-    if () in found or not routes.any():
-        return ()
-    reached = []
-    for word in (1, n - 1):
-        rows = torch.eye(len(probe.values))[probe.values][:, None] * probe.at(word)
-        reached.append((probe.context(rows).abs() > 1e-6).any(1))
-    named = [bugs for bugs in found if bugs]
-    if reached[0].equal(reached[1]):
-        return named[0] if named else (known("rotation.values"),)
-    return (known("merge.viewed" if (known("merge.viewed"),) in named else "split.viewed"),)
-
-
-def _unequal_sums(probe: _Probe, causal: bool) -> tuple[Bug, ...]:
-    "The bug, if weights do not sum to 1: values that are 1 everywhere must come out as 1."
-    n, sums = probe.t.x.shape[1], probe.with_values(torch.ones(1))
-    if nearly(sums, torch.ones_like(sums), 1e-4):
-        return ()
-    weights = torch.stack([probe.with_values(probe.at(j)) for j in range(n)], 2)  # (b, n_q, n_k, inner)
-    if (weights < -1e-5).any():
-        return (known("weights.negative"),)
-    if nearly(over := weights.sum(1), torch.ones_like(over)):
-        return (known("softmax.over_queries"),)
-    late = causal and nearly(sums[:, -1], torch.ones_like(sums[:, -1])) and bool((sums < 1 + 1e-4).all())
-    return (known("mask.after_softmax" if late else "weights.sums"),)
-
-
-def _scaled(probe: _Probe, heads: list[int]) -> tuple[Bug, ...] | None:
-    "The wrong scale: of what a key adds to the score of its own word, where places do not differ."
-    last, keys, logits = probe.t.x.shape[1] - 1, probe.keys, []
-    for factor in (probe.at(last), torch.zeros(1)):  # the last word's key alone; none
-        rows = torch.where(keys, probe.rows * factor, probe.rows)
-        logits.append(probe.with_values(probe.at(last), rows)[:, last].clamp(0, 1).logit())
-    more, sure = logits[0] - logits[1], logits[0].abs() < 8  # (b, inner); where the weight is not almost 0 or 1
-    for case in (start.case for h in heads for start in _starts_of(probe.t, h, None) if not start.bugs):
-        w = splitting()(case.work)
-        dots = (w.q * w.k).sum(-1)[..., last, None, None].expand(-1, -1, 1, w.v.shape[-1])
-        dot, right = case.stages["merge"](Work(out=dots)).out[:, 0], float(w.scale)
-        if dot.shape != more.shape or not (sure & (more.abs() > 0.05)).any():
-            continue
-        scale = float((dot * more)[sure].sum() / dot[sure].square().sum())
-        if nearly(dot[sure] * scale, more[sure], 5e-3):
-            if abs(scale - right) < 0.01 * right:
-                return None
-            made = run(w._replace(scale=scale))
-            return (explain([Case(w, made.out)], SCALE, 0) if made else None) or (_other_scale(scale, right),)
-    return None

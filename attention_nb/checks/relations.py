@@ -33,6 +33,7 @@ class Relation(NamedTuple):
     needs: Callable[[Any], str] = lambda subject: ""  # why it does not apply to a subject; empty if it does
     after: tuple[str, ...] = ()  # facts of the subject; where one is not true, a failure is only a symptom
     compares: str = ""  # what the subject's numbers are compared with, if they are
+    asked: Callable[[Any], bool] = lambda subject: True  # False: its author did not promise it, so it is not listed
 
 # %% ../../nbs/checks/relations.ipynb #properties-type
 Properties = list[Property]

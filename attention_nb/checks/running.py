@@ -350,12 +350,11 @@ CALLS = (
     Relation("nothing is kept from call to call", must_forget),
     Relation("sentences of a batch do not mix", must_not_mix),
 )
-SIXTEEN = Relation("float16 and bfloat16 give finite, nearly equal values", _half, no_module)
 EDGES = (
     Relation("one word, one sentence", must_take_one),
     Relation("inputs are not modified, and need not be contiguous", must_leave_inputs),
     Relation("large inputs give finite values and gradients", must_stay_finite),
-    SIXTEEN,
+    Relation("float16 and bfloat16 give finite, nearly equal values", _half, no_module, asked=lambda a: a.contract.dtype is None),
     Relation("weights that it returns are weights", _returned),
     Relation("torch.compile and torch.export change nothing", _traced, no_module),
 )

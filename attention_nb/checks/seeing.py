@@ -17,9 +17,9 @@ from torch import Tensor
 
 from .bugs import known
 from .calling import as_torch, how_to_call_both, needed_by
+from .comparing import compare_with_own_weights
 from .conventions import MASK, MEMORY_MASKS, settings_of
 from .copies import calm_copy, deep_copy
-from .projections import compare_with_own_weights
 from .relations import Relation, must_leave_alone
 from .reports import Broken, NotChecked, attempt, first_difference, first_line, nearly, parameters_of
 from .running import must_be_rows

@@ -17,14 +17,16 @@ from torch import Tensor
 
 from .bugs import known
 from .calling import Call, carrying, first_tensor, how_to_call, how_to_call_both
+from .comparing import compare_with_own_weights
 from .contract import Contract
 from .conventions import heads_of, settings_of, tells_places, told_scales
 from .copies import copy_of, in_training, zero_weights
-from attention_nb.checks.projections import (
-    Trace, agrees_with_rotation, compare_with_own_weights, guess_roles, name_rotation_bug, norms_of, trace_layer, what_is_read,
-)
+from .own_stages import norms_of
+from .projections import Trace, trace_layer
 from .relations import Properties, Relation, listed
 from .reports import attempt, nearly
+from .roles import guess_roles, what_is_read
+from .rotating import agrees_with_rotation, name_rotation_bug
 from .stages import Bug, sentence
 
 # %% auto #0
@@ -324,9 +326,9 @@ def properties_of(
     a: Layer,  # the layer under test
     rows: Sequence[Relation],  # what must hold of it, in the order of trying
 ) -> Properties:  # names, and what tries them
-    "Tie relations to a layer; TypeError now, if nobody can know how to call it."
+    "Tie relations to a layer, without those that were not promised; TypeError now, if nobody can know how to call it."
     a.plain
-    return listed(rows, lambda: a.settled)
+    return listed([row for row in rows if row.asked(a)], lambda: a.settled)
 
 # %% ../../nbs/checks/subject.ipynb #module
 def normalises_batch(
