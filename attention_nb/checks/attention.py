@@ -24,7 +24,7 @@ from ..naive_attention import naive_attention
 from ..tools.testing import random_qkv
 
 # %% auto #0
-__all__ = ['SQUARE', 'CUBE', 'EQUAL', 'ONES', 'OF_KEYS', 'FORMS', 'MEANINGS', 'Sizes', 'Manner', 'Attention', 'settle']
+__all__ = ['Sizes', 'Manner', 'Attention', 'settle']
 
 # %% ../../nbs/checks/attention.ipynb #sizes
 class Sizes(NamedTuple):
@@ -51,14 +51,14 @@ class Sizes(NamedTuple):
         "Draw queries, keys and values."
         return random_qkv(*self, seed=seed)
 
-
+# %% ../../nbs/checks/attention.ipynb #sizes-tried
 SQUARE, CUBE, EQUAL = Sizes(n_k=5), Sizes(n_k=5, d_v=17), Sizes(5, 5, 5, 5, 5, 5)
 ONES = [Sizes(b, h, n_q, n_k, *widths) for b, h, n_q, n_k, *widths in (
     (2, 3, 1, 1, 17, 13), (1, 1, 1, 1, 17, 13), (1, 1, 5, 5, 17, 13),
     (1, 3, 5, 5, 17, 13), (2, 1, 5, 5, 17, 13), (2, 3, 5, 5, 1, 1),
 )]
 
-# %% ../../nbs/checks/attention.ipynb #manner
+# %% ../../nbs/checks/attention.ipynb #forms
 OF_KEYS = "(b, n_k)"
 FORMS: dict[str, Callable[[Tensor], Tensor]] = {  # of a mask (b, h, n_q, n_k), if (n_q, n_k) will not do
     "": lambda m: m,
@@ -68,7 +68,7 @@ FORMS: dict[str, Callable[[Tensor], Tensor]] = {  # of a mask (b, h, n_q, n_k), 
 }
 MEANINGS = {"allowed": "True = may attend", "blocked": "True = blocked", "bias": "a tensor to add to the scores"}
 
-
+# %% ../../nbs/checks/attention.ipynb #manner
 class Manner(NamedTuple):
     "How a function wants to be called."
 

@@ -20,7 +20,7 @@ from .stages import Case, explain, rightly
 from ..naive_attention import naive_attention
 
 # %% auto #0
-__all__ = ['MANY', 'Subject', 'draw_many', 'right_for']
+__all__ = ['Subject', 'draw_many', 'right_for']
 
 # %% ../../nbs/checks/facts.ipynb #facts
 @dataclass(frozen=True)
@@ -103,10 +103,10 @@ def _smallest(a: Subject, masked: bool = False) -> str:
             return f"{inputs}{forbidden}: {first_difference(got, want)}"
     return "at the usual sizes"
 
-# %% ../../nbs/checks/facts.ipynb #long
+# %% ../../nbs/checks/facts.ipynb #many
 MANY = 131  # keys: more than the usual blocks of 16 to 128, and prime, so no block divides it
 
-
+# %% ../../nbs/checks/facts.ipynb #long
 def draw_many(
     a: Subject,  # the function under test
     n_k: int = MANY,  # how many

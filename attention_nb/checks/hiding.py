@@ -18,7 +18,7 @@ from .stages import Bug, alike
 from ..masks import causal_mask
 
 # %% auto #0
-__all__ = ['HIDING']
+__all__ = []
 
 # %% ../../nbs/checks/hiding.ipynb #masks
 def _masked(a: Subject) -> None:
@@ -136,7 +136,7 @@ def _unclear(a: Subject) -> str:
         return "it takes no boolean mask"
     return found.bug if codes[0].startswith("bias") else ""
 
-
+# %% ../../nbs/checks/hiding.ipynb #hiding-relations
 HIDING = (
     Relation("the mask decides: what is forbidden has no influence", _masked, lambda a: a.no_mask),
     Relation("a mask may differ between sentences, and broadcast", _mask_shapes, _unclear, asked=any_length),

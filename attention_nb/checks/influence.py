@@ -17,7 +17,7 @@ from .relations import Relation, must_have_gradients
 from .reports import Broken, NotChecked, first_difference, nearly
 
 # %% auto #0
-__all__ = ['INFLUENCE']
+__all__ = []
 
 # %% ../../nbs/checks/influence.ipynb #future
 _LEAK = {1.0: "mask.leaks", 1e3: "mask.leaks_if_large"}

@@ -19,7 +19,7 @@ from .reports import Broken, NotChecked, attempt, first_difference, first_line, 
 from .stages import Bug, Case, alike, explain
 
 # %% auto #0
-__all__ = ['LENGTHS', 'name_empty', 'any_length']
+__all__ = ['name_empty', 'any_length']
 
 # %% ../../nbs/checks/lengths.ipynb #one
 def _single(a: Subject) -> None:
@@ -170,7 +170,7 @@ def any_length(
     "Whether it was promised to take any number of words."
     return a.contract.lengths is None
 
-
+# %% ../../nbs/checks/lengths.ipynb #lengths-relations
 LENGTHS = (
     Relation("one query and one key: the context is the value", _single, after=("finite",)),
     Relation("shorter and longer inputs work", _lengths, after=("finite",)),

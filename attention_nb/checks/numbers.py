@@ -17,7 +17,7 @@ from .stages import Bug
 from ..masks import causal_mask
 
 # %% auto #0
-__all__ = ['NUMBERS', 'TRACED']
+__all__ = []
 
 # %% ../../nbs/checks/numbers.ipynb #memory
 def _strided(a: Subject) -> None:

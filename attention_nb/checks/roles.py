@@ -20,13 +20,13 @@ from .conventions import biased_role, role_of
 from .watching import as_rows, watch
 
 # %% auto #0
-__all__ = ['ASKED', 'find_projections', 'strangers_of', 'sources', 'guess_roles', 'what_is_read']
+__all__ = ['find_projections', 'strangers_of', 'sources', 'guess_roles', 'what_is_read']
 
-# %% ../../nbs/checks/roles.ipynb #names-fns
+# %% ../../nbs/checks/roles.ipynb #asked
 ASKED = ("q", "k", "v", "kv", "qk", "qkv")  # roles of what gives queries, keys and values
 _QUIET = (nn.Dropout, nn.Identity, nn.ModuleList, nn.ModuleDict, nn.Sequential, nn.Softmax, nn.Flatten)
 
-
+# %% ../../nbs/checks/roles.ipynb #names-fns
 def find_projections(
     layer: nn.Module,  # the layer, in evaluation mode
     call: Callable[[], Tensor],  # one call of it

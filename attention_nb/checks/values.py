@@ -17,7 +17,7 @@ from .reports import Broken, Misused, NotChecked, attempt, first_difference, fir
 from .stages import Bug, slack
 
 # %% auto #0
-__all__ = ['VALUES']
+__all__ = []
 
 # %% ../../nbs/checks/values.ipynb #runs
 def _runs(a: Subject) -> str | None:

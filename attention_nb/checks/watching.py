@@ -17,13 +17,13 @@ from torch.utils._pytree import tree_leaves
 from .relations import gradients_of
 
 # %% auto #0
-__all__ = ['OneCall', 'watch', 'as_float', 'as_rows', 'handing', 'used_of']
+__all__ = ['watch', 'as_float', 'as_rows', 'handing', 'used_of']
 
-# %% ../../nbs/checks/watching.ipynb #watch-fns
+# %% ../../nbs/checks/watching.ipynb #one-call
 OneCall = Callable[[nn.Module, Tensor], Tensor]  # how a layer is called: of module and x; the output alone
 _Kept = dict[str, list[Any]]  # what went into each module that was called, or came out, at each call
 
-
+# %% ../../nbs/checks/watching.ipynb #watch-fns
 def watch(
     modules: Mapping[str, nn.Module],  # by name
     call: Callable[[], Tensor],  # one call of the layer
