@@ -19,7 +19,7 @@ docs: export outputs pages  ## run the notebooks and build the site into docs/, 
 
 # The page of a chapter by its number, of what is no chapter by its place in nbs/.
 page: NOTEBOOK = $(wildcard nbs/$(N)*.ipynb)
-page: export  ## run one notebook and render its page: make page N=02, or N=checks/layers
+page: export  ## run one notebook and render its page: make page N=02, or N=checks/layers/seeing
 	$(if $(and $(N),$(NOTEBOOK)),,$(error no notebook was named: make page N=02))
 	@$(BIN)/python tools/outputs.py refresh $(NOTEBOOK)
 	$(BIN)/python website/build.py

@@ -23,7 +23,7 @@ from .functions import attention_properties
 from ..kv_cache import KVCache
 from ..multi_head_attention import MultiHeadAttention
 from ..tools.guards import expect_flags, expect_groups, expect_scale, expect_sizes
-from .cross_attention import cross_properties
+from .layers.cross_attention import cross_properties
 from .layers import layer_properties
 from .positions import bias_properties, rotation_properties
 from .reports import CheckFailed, Misused, Report, examine, fixed_chance, name_of, parameters_of

@@ -445,15 +445,18 @@ def must_repeat(
     between: Callable[[], Any] = lambda: None,  # calls with other inputs
 ) -> None:
     "Raise Broken if the same call gives another answer, by chance or by what is kept from other calls."
-    first, second = f(), f()
-    if not nearly(first, second, 1e-6, equal_nan=True):
-        chance = nearly(_seeded(f), _seeded(f), 1e-6, equal_nan=True)
-        bug = known("state.chance" if chance else "state.kept")
-        seed = "" if chance else ", with one random seed too"
-        raise Broken(f"called twice{seed}: {first_difference(second, first, 1e-6)}", bug, last=True)
+    first = _seeded(f)
+    _must_be_same(first, _seeded(f), "twice, with one random seed too", "state.kept")
+    for call in ("twice", "once more"):  # two numbers drawn at random may be nearly the same, but hardly three
+        _must_be_same(first, f(), call, "state.chance")
     between()
-    if not nearly(first, after := f(), 1e-6, equal_nan=True):
-        raise Broken(f"called again after other inputs: {first_difference(after, first, 1e-6)}", known("state.kept"), last=True)
+    _must_be_same(first, _seeded(f), "again after other inputs", "state.kept")
+
+
+def _must_be_same(first: Tensor, after: Tensor, call: str, code: str) -> None:
+    "Raise Broken unless another call gave the same."
+    if not nearly(first, after, 1e-6, equal_nan=True):
+        raise Broken(f"called {call}: {first_difference(after, first, 1e-6)}", known(code), last=True)
 
 
 @contextmanager

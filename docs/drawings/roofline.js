@@ -49,6 +49,7 @@ function draw({ view, data, el, svg, set, number, say, said, slider, choices, tw
     svg("path", { d: `M${left} ${high}H${wide - 12}`, stroke: "var(--soft)" }),
     svg("path", { d: `M${x(2 ** low)} ${y(2 ** low * bandwidth)}L${x(kink)} ${y(peak)}H${wide - 12}`, stroke: "currentColor", "stroke-width": 2.5, fill: "none", "stroke-linejoin": "round" }),
     write((left + wide - 12) / 2, high + 37, "operations for each byte"),
+    svg("text", { transform: `translate(14 ${high / 2}) rotate(-90)`, "text-anchor": "middle", style: "font-size: 13px" }, "operations a second"),
     write(x(kink) + 8, high - 10, "computes", "start"), write(x(kink) - 8, high - 10, "waits for memory", "end"));
   const dots = ways.map(({ letter, colour }) => {
     const circle = svg("circle", { r: 6, fill: colour }), stem = svg("path", { stroke: colour, "stroke-width": 1.5 });
@@ -75,7 +76,7 @@ function draw({ view, data, el, svg, set, number, say, said, slider, choices, tw
   });
   const right = "text-align: right";
   const list = el("div", { style: "display: grid; grid-template-columns: 1.4rem auto auto auto; gap: 0.15rem 0.9rem; width: fit-content; align-items: end; font-variant-numeric: tabular-nums; font-size: 14px" },
-    cell(), cell(), el("span", { style: right }, "a byte"), el("span", { style: right }, "at least"), ...lines.flatMap((line) => line.all));
+    cell(), cell(), el("span", { style: right }, "operations for each byte"), el("span", { style: right }, "least time"), ...lines.flatMap((line) => line.all));
 
   let turn = 0;
   function show() {
