@@ -270,7 +270,7 @@ def settle(
     plain = _with_mask(a.called(meaning=a.said))
     if _works(plain):
         return plain
-    flat = _with_mask(plain.called(flat=True))
+    flat = _with_mask(a.called(meaning=a.said, flat=True))
     return flat if _works(flat) else plain
 
 
