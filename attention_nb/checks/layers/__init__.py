@@ -11,10 +11,10 @@ from typing import Any
 from .calling import Call, must_be_whole
 from ..contract import Contract
 from .own_weights import OWN_WEIGHTS
-from .packing import packed
+from .packing import PACKED
 from ..relations import Properties, Relation
 from .running import CALLS, EDGES, RUNS
-from .seeing import seeing
+from .seeing import SEEING
 from ..stages import Bug
 from .subject import Layer, properties_of
 from .training import TRAINING
@@ -38,7 +38,7 @@ def layer_properties(
     "List what every self-attention layer must do, in the order of trying."
     must_be_whole(module)
     a = Layer(module, d_model, causal, n_heads, positions, call, alone, window, n_kv_heads, contract)
-    return tried(a, [*RUNS, *OWN_WEIGHTS, *packed(module), *CALLS, *seeing(causal), *TRAINING, *EDGES])
+    return tried(a, [*RUNS, *OWN_WEIGHTS, *PACKED, *CALLS, *SEEING, *TRAINING, *EDGES])
 
 
 def tried(

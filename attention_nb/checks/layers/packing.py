@@ -19,12 +19,12 @@ from ..reports import Broken, NotChecked, first_difference, first_line, nearly, 
 from .subject import Layer, draw, no_module
 
 # %% auto #0
-__all__ = ['packed']
+__all__ = []
 
 # %% ../../../nbs/checks/layers/packing.ipynb #fn
 def _apart(a: Layer) -> str:
     "Raise Broken if texts that share a row do not come out as each does alone; else, how they were given."
-    names, cut = told_by(parameters_of(a.module) or {}), a.n // 2 + 1
+    names, cut = _told_by(a), a.n // 2 + 1
     if a.said_call:
         raise NotChecked("call= says how it is called")
     if len(a.lengths(cut, a.n - cut, a.n)) < 3:
@@ -68,8 +68,9 @@ def _packed(a: Layer, x: Tensor, lengths: list[int], flat: bool) -> Tensor:
         return replace(a, said_call=call).first(a.module, x.clone())
 
 
-def packed(
-    module: Any,  # a layer or a function
-) -> tuple[Relation, ...]:  # none if no argument says where texts end
-    "List what must hold of texts that share a row."
-    return (Relation("texts that share a row come out as each does alone", _apart, no_module),) if told_by(parameters_of(module) or {}) else ()
+def _told_by(a: Layer) -> list[str]:
+    "Its arguments that say where texts end."
+    return told_by(parameters_of(a.given) or {})
+
+# %% ../../../nbs/checks/layers/packing.ipynb #relations
+PACKED = (Relation("texts that share a row come out as each does alone", _apart, no_module, asked=lambda a: bool(_told_by(a))),)

@@ -27,7 +27,7 @@ from ..stages import Bug
 from .subject import SENTENCES, Layer, draw, fits, in_mode, knows_no_order, no_module, normalises_batch, reordering
 
 # %% auto #0
-__all__ = ['reach_of', 'moved_by', 'must_hide_padding', 'seeing']
+__all__ = ['reach_of', 'moved_by', 'must_hide_padding']
 
 # %% ../../../nbs/checks/layers/seeing.ipynb #future
 def _no_future(a: Layer) -> None:
@@ -328,23 +328,22 @@ def _must_know_places(a: Layer, free: bool) -> None:
     raise Broken("words reordered: the outputs are the same, in another order", known("order.never", told=told))
 
 # %% ../../../nbs/checks/layers/seeing.ipynb #relations
-_SEEING = (
-    Relation("the future cannot reach the past, in evaluation and training, with and without gradients", _no_future),
-    Relation("every word reaches itself and what comes after it", _reaches),
-    Relation("every word reaches every output", _reaches),
+def _hides(a: Layer) -> bool:
+    "Whether it was said to hide the future."
+    return a.causal
+
+
+def _hides_nothing(a: Layer) -> bool:
+    "Whether it was not."
+    return not a.causal
+
+
+SEEING = (
+    Relation("the future cannot reach the past, in evaluation and training, with and without gradients", _no_future, asked=_hides),
+    Relation("every word reaches itself and what comes after it", _reaches, asked=_hides),
+    Relation("every word reaches every output", _reaches, asked=_hides_nothing),
     Relation("longer sentences are treated as short ones", _longer),
     Relation("what its own masks hide has no influence", must_hide_padding, no_module),
-    Relation("the order of the past does not matter to the last word", _ordered),
-    Relation("reordering the words only reorders the outputs", _ordered),
+    Relation("the order of the past does not matter to the last word", _ordered, asked=_hides),
+    Relation("reordering the words only reorders the outputs", _ordered, asked=_hides_nothing),
 )
-_ONLY = {causal: {row.name for row in _SEEING if row.name.startswith(begins)} for causal, begins in {
-    True: ("the future", "every word reaches itself", "the order of the past"),
-    False: ("every word reaches every", "reordering"),
-}.items()}
-
-
-def seeing(
-    causal: bool,  # does it hide the future?
-) -> list[Relation]:  # in the order of trying
-    "List what must hold of who sees whom."
-    return [row for row in _SEEING if row.name not in _ONLY[not causal]]
