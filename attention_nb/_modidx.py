@@ -746,6 +746,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                      'attention_nb/checks/layers/calling.py'),
                                                     'attention_nb.checks.layers.calling.carrying': ( 'checks/layers/calling.html#carrying',
                                                                                                      'attention_nb/checks/layers/calling.py'),
+                                                    'attention_nb.checks.layers.calling.ends_of': ( 'checks/layers/calling.html#ends_of',
+                                                                                                    'attention_nb/checks/layers/calling.py'),
                                                     'attention_nb.checks.layers.calling.first_tensor': ( 'checks/layers/calling.html#first_tensor',
                                                                                                          'attention_nb/checks/layers/calling.py'),
                                                     'attention_nb.checks.layers.calling.for_memory': ( 'checks/layers/calling.html#for_memory',

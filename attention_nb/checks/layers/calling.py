@@ -19,8 +19,8 @@ from ..conventions import CAUSAL, MASK, MEMORY, OUTPUT, PLACE_ARGUMENT, packing
 from ..reports import Misused, NeedsMore, parameters_of
 
 # %% auto #0
-__all__ = ['first_tensor', 'carrying', 'how_to_call', 'told_by', 'as_torch', 'needed_by', 'how_to_call_both', 'for_memory',
-           'must_be_whole']
+__all__ = ['first_tensor', 'carrying', 'how_to_call', 'told_by', 'ends_of', 'as_torch', 'needed_by', 'how_to_call_both',
+           'for_memory', 'must_be_whole']
 
 # %% ../../../nbs/checks/layers/calling.ipynb #call-type
 Call = Callable[..., Any]  # of module and x; of cross-attention, and of the memory
@@ -92,13 +92,23 @@ def told_by(
     return [name for name in names if isinstance(packing(name, [1]), Tensor)]
 
 
+def ends_of(
+    names: Iterable[str],  # of arguments
+    lengths: list[int],  # words of each text in the row
+    x: Tensor,  # the row, (n, d), or with a batch of one
+) -> dict[str, Any]:  # by name, on the device of x
+    "Say where the texts of a row end, by those arguments that ask for it."
+    told = {name: value for name in names if (value := packing(name, lengths)) is not None}
+    flat = {name: value.squeeze(0) if x.ndim == 2 else value for name, value in told.items() if isinstance(value, Tensor)}
+    return told | {name: value.to(x.device) for name, value in flat.items()}
+
+
 def _end_to_end(names: list[str]) -> Call:
     "Call a layer that must be told where texts end, as kernels for packed texts must: sentences are laid into one row, (b * n, d)."
     def call(m: Any, x: Tensor) -> Any:
-        told = {name: packing(name, [x.shape[1]] * len(x)) for name in names}
-        given = {name: value[0] if isinstance(value, Tensor) and value.ndim == 2 else value for name, value in told.items()}
-        out, rest = first_tensor(m(x.flatten(0, 1), **{name: t.to(x.device) if isinstance(t, Tensor) else t for name, t in given.items()}))
-        return (out.unflatten(0, x.shape[:2]) if isinstance(out, Tensor) and len(out) == x.shape[:2].numel() else out, *rest)
+        row = x.flatten(0, 1)
+        out, rest = first_tensor(m(row, **dict.fromkeys(names) | ends_of(names, [x.shape[1]] * len(x), row)))
+        return (out.unflatten(0, x.shape[:2]) if isinstance(out, Tensor) and len(out) == len(row) else out, *rest)
 
     return call
 

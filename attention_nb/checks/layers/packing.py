@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 
 from ..bugs import known
-from .calling import first_tensor, needed_by, told_by
-from ..conventions import packing
+from .calling import ends_of, first_tensor, needed_by, told_by
 from ..relations import Relation
 from ..reports import Broken, NotChecked, first_difference, first_line, nearly, parameters_of
 from .subject import Layer, draw, no_module
@@ -56,12 +55,9 @@ def _why(a: Layer, x: Tensor, got: Tensor, cut: int, flat: bool) -> str:
 
 def _packed(a: Layer, x: Tensor, lengths: list[int], flat: bool) -> Tensor:
     "The output of texts of these lengths in one row, (1, n, d); if `flat`, the layer gets the row without a batch."
-    told = {n: value for n in parameters_of(a.module) or {} if (value := packing(n, lengths)) is not None}
-    if flat:
-        told = {n: value[0] if isinstance(value, Tensor) and value.ndim == 2 else value for n, value in told.items()}
-
     def call(m: Any, x: Tensor) -> Tensor:
-        out: Tensor = first_tensor(m(x[0] if flat else x, **{n: a.contract.there(value) for n, value in told.items()}))[0]
+        row = x[0] if flat else x
+        out: Tensor = first_tensor(m(row, **ends_of(parameters_of(m) or {}, lengths, row)))[0]
         return out[None] if flat else out
 
     with torch.no_grad():
