@@ -6,7 +6,7 @@ import sys
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -72,7 +72,7 @@ def bred_from(base: Animal, name: str, edits: Any, expect: str, inside: str = ""
 # Editing ------------------------------------------------------------------------------------------------------
 
 written = cache(inspect.getsource)  # the source of a module, class or function; finding one reads its whole file
-compiled = lru_cache(maxsize=64)(partial(compile, mode="exec"))  # the modules that nobody edited, above all
+compiled = cache(partial(compile, mode="exec"))  # a module that nobody edited
 
 
 def apply(source: str, edits: tuple[tuple[str, str], ...], name: str) -> str:
@@ -88,7 +88,7 @@ def run(source: str, namespace: dict[str, Any], name: str) -> dict[str, Any]:
     "Execute `source`, in such a way that tracebacks and inspect can show it."
     filename = f"<planted: {name}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-    exec(compiled(source, filename), namespace)
+    exec(compile(source, filename, "exec"), namespace)
     return namespace
 
 

@@ -111,7 +111,7 @@ class Visit:
         self.said: list[str] = []  # errors and warnings in the console, and exceptions that nobody caught
         self.requests: list[Request] = []
         page.on("console", lambda m: m.type in ("error", "warning") and self.said.append(f"{m.type}: {m.text}"))
-        page.on("pageerror", lambda e: self.said.append(f"exception: {e}"))
+        page.on("pageerror", lambda e: self.said.append(f"exception: {e.stack or e}"))
         page.on("request", lambda r: self.requests.append(r))
 
     def see_all(self) -> "Visit":

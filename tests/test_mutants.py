@@ -48,6 +48,11 @@ def test_every_planted_edit_still_fits():
     "An edit of text that is no longer there would plant nothing."
     for animal in planted.REGISTER.animals.values():
         animal.make()
+    one = planted.REGISTER.animals["textbook: no scale"]
+    with pytest.raises(ValueError, match="found it 0 times"):
+        replace(one, edits=(("what nobody wrote", ""),)).make()
+    with pytest.raises(SyntaxError):
+        replace(one, edits=((one.edits[0][0], " / ("),)).make()
 
 
 def test_the_zoo_is_large_enough():

@@ -43,7 +43,7 @@ def become(link: socket.socket) -> None:
     os.environ.clear()
     os.environ.update(wanted["env"], JPY_PARENT_PID=str(os.getppid()))
     os.chdir(wanted["cwd"])
-    sys.path[:1] = ["", *wanted["path"]]  # not the folder of this script
+    sys.path[:1] = ["", *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]  # not the folder of this script
     Thread(target=lambda: (link.recv(1), os._exit(1)), daemon=True).start()
     sys.argv[1:] = wanted["argv"]
     launch_new_instance()
@@ -55,8 +55,7 @@ def ask(name: str, *argv: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Jupyter's first word at the end; its last is that this is killed
     with socket.socket(socket.AF_UNIX) as link:
         link.connect(f"\0{name}")
-        path = [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
-        wanted = {"argv": argv, "env": dict(os.environ), "cwd": os.getcwd(), "path": path}
+        wanted = {"argv": argv, "env": dict(os.environ), "cwd": os.getcwd()}
         link.sendall(json.dumps(wanted).encode() + b"\n")
         link.recv(1)
 

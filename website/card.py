@@ -13,6 +13,7 @@ import torch
 import vl_convert
 
 from attention_nb.figures.attend import small_world
+from attention_nb.self_attention import scaled_dot_product_attention
 from notebooks import settings
 
 SITE = Path(__file__).resolve().parent
@@ -25,7 +26,7 @@ def weights() -> tuple[list[str], list[float]]:
     "The words of the home page's figure as it stands first, and what each takes from each, row by row; the largest is 1."
     world, words = small_world(), "the bank of the river".split()
     x = torch.stack([world.table[word] for word in words])
-    shares = torch.softmax((x @ world.W_q) @ (x @ world.W_k).T / world.W_q.shape[1] ** 0.5, -1)
+    _, shares = scaled_dot_product_attention(x @ world.W_q, x @ world.W_k, x @ world.W_v)
     return words, (shares / shares.max()).flatten().tolist()
 
 
