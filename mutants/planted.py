@@ -79,6 +79,8 @@ bug(TILES, "no running maximum, in long tiles", [("tile=3", "tile=16"), NO_RUNNI
 bug(TILES, "the first one's maximum, in long tiles", [("tile=3", "tile=64"),
     (NO_RUNNING[0], "s.amax(-1, keepdim=True) if start == 0 else top")], "blocks.first_maximum")
 bug(TILES, "nothing is rescaled, in long tiles", [("tile=3", "tile=16"), *RUNNING], "blocks.context_and_sum")
+bug(TILES, "nothing is rescaled, in tiles of 256", [("tile=3", "tile=256"), *RUNNING], "blocks.context_and_sum")
+bug(TILES, "no running maximum, in tiles of 256", [("tile=3", "tile=256"), NO_RUNNING], "blocks.no_running_maximum")
 bug(TILES, "old sums are not rescaled, in long tiles", [("tile=3", "tile=64"), RUNNING[0]], "blocks.context")
 bug(TILES, "the last long tile is forgotten", [("tile=3", "tile=32"), ("range(0, k.shape[-2], tile)",
     "range(0, max(tile, k.shape[-2] - tile + 1), tile)")], "blocks.cut_tail")

@@ -14,17 +14,16 @@ from typing import Any
 import torch
 import torch.nn as nn
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from .bugs import known
 from .bugs.flash_attention import LSE
 from .functions import attention_properties
-from .relations import Properties, Relation, listed, outcome
+from .relations import Properties, Relation, listed, must_have_gradients, outcome
 from .reports import Broken, NotChecked, attempt, first_difference, first_line, nearly
 from .stages import Bug
 from ..masks import causal_mask
 from ..self_attention import attention_scores
-from ..tools.testing import allocated, random_qkv
+from ..tools.testing import allocated, operations, random_qkv
 
 # %% auto #0
 __all__ = ['flash_properties']
@@ -57,9 +56,7 @@ class _Tiled:
     @cached_property
     def operations(self) -> int:
         "How many it takes for 96 words: many, where tiles are small."
-        with _Operations() as seen:  # type: ignore[no-untyped-call]
-            self(*_drawn(96))
-        return seen.count
+        return operations(self, *_drawn(96))
 
     @property
     def lengths(self) -> tuple[int, int]:
@@ -76,16 +73,6 @@ class _Tiled:
         "What it returns as log-sum-exp of seven queries; None if nothing of that shape."
         rest = [t for t in self(*_drawn(7))[1:] if isinstance(t, Tensor) and t.numel() == 7 and t.is_floating_point()]
         return rest[0].flatten() if rest else None
-
-
-class _Operations(TorchDispatchMode):
-    "Count operations."
-
-    count = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.count += 1
-        return func(*args, **(kwargs or {}))
 
 
 def _drawn(n: int, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
@@ -114,6 +101,13 @@ def _linear_backward(t: _Tiled) -> None:
     if outcome(lambda: _linear(t)):
         raise NotChecked("its forward already holds the matrix")
     _must_stay_linear(t, t.step, "flash.matrix_backward")
+
+
+def _right_backward(t: _Tiled) -> None:
+    if t.step(*_drawn(7)) is None:
+        raise NotChecked("it has no gradient")
+    right = lambda q, k, v: _true_scores(t, q, k)[0].softmax(-1) @ v
+    must_have_gradients(lambda *qkv: t(*qkv)[0], right, dict(zip("qkv", _drawn(t.lengths[1]))))
 
 
 def _skips(t: _Tiled) -> None:
@@ -173,6 +167,7 @@ def _no_right_lse(t: _Tiled) -> str:
 _RELATIONS = (
     Relation("memory grows with the length, not with its square", _linear, lambda t: t.too_slow),
     Relation("so does the memory of the gradient", _linear_backward, lambda t: t.too_slow),
+    Relation("the gradient is right for many words, too", _right_backward, lambda t: t.too_slow),
     Relation("tiles that lie in the future are not computed", _skips,
              lambda t: t.too_slow if t.causal else "it does not hide the future"),
     Relation("the log-sum-exp that it returns is that of its scores", _right_lse, _no_lse),

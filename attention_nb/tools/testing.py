@@ -17,7 +17,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 # %% auto #0
-__all__ = ['as_lists', 'assert_printed', 'assert_raises', 'assert_same_grads', 'random_qkv', 'Allocated', 'allocated']
+__all__ = ['as_lists', 'assert_printed', 'assert_raises', 'assert_same_grads', 'random_qkv', 'Allocated', 'operations',
+           'allocated']
 
 # %% ../../nbs/tools/testing.ipynb #printed-fn
 def as_lists(
@@ -131,6 +132,26 @@ class _Watch(TorchDispatchMode):
     def freed(self, key: int, size: int) -> None:
         self.known.discard(key)
         self.live -= size
+
+
+class _Counting(TorchDispatchMode):
+    "Count operations."
+
+    count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += 1
+        return func(*args, **(kwargs or {}))
+
+
+def operations(
+    f: Callable[..., Any],  # what to call
+    *inputs: Any,  # its arguments
+) -> int:  # how many, large or small
+    "Call a function, and tell how many operations of PyTorch it took."
+    with _Counting() as seen:  # type: ignore[no-untyped-call]
+        f(*inputs)
+    return seen.count
 
 
 def allocated(

@@ -18,6 +18,7 @@ from ..relations import outcome
 from ..reports import Broken, attempt, first_difference, first_line, nearly, numbers_of, sizes_of
 from ..stages import Case, explain, rightly
 from ...naive_attention import naive_attention
+from ...tools.testing import operations
 
 # %% auto #0
 __all__ = ['Subject', 'draw_many', 'right_for']
@@ -53,9 +54,16 @@ class Subject(Attention):
         return self.sound and _fits_lengths(self)
 
     @cached_property
+    def many(self) -> tuple[int, ...]:
+        "How many keys are many: more than blocks hold, and than large tiles hold, where few operations do much at once."
+        count = attempt(lambda: operations(self, *draw_many(self)))
+        quick = count is not None and count < 200 and attempt(lambda: self(*draw_many(self, MORE))) is not None
+        return (MANY, MORE) if quick else (MANY,)
+
+    @cached_property
     def long(self) -> bool:
         "Whether they are right for many keys, too."
-        return self.lengths and attempt(lambda: right_for(self, MANY)) is True
+        return self.lengths and attempt(lambda: all(right_for(self, n) for n in self.many)) is True
 
     @cached_property
     def mask_mismatch(self) -> Broken | None:
@@ -105,6 +113,7 @@ def _smallest(a: Subject, masked: bool = False) -> str:
 
 # %% ../../../nbs/checks/functions/facts.ipynb #many
 MANY = 131  # keys: more than the usual blocks of 16 to 128, and prime, so no block divides it
+MORE = 1103  # more than two tiles of 512, and prime, too
 
 # %% ../../../nbs/checks/functions/facts.ipynb #long
 def draw_many(

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .attention import OF_KEYS, Sizes
 from ..bugs import known
-from .facts import MANY, Subject, draw_many
+from .facts import Subject, draw_many
 from ..relations import Relation, must_be_finite, must_hold_in_half, must_leave_alone, must_not_mind_strides
 from ..reports import Broken, attempt, first_difference, must_trace, nearly, sizes_of
 from ..stages import Bug
@@ -45,7 +45,8 @@ def _large(a: Subject) -> None:
     if a.sound and not nearly(got := a(q, k, v), want := a.oracle(q, k, v), 3e-2):
         bug = known("mask.leaks_if_low") if a.causal else _cut(a, got)
         raise Broken(f"all scores near -2 · 10⁴: {first_difference(got, want, 3e-2)}", bug)
-    for place in (MANY - 1, MANY // 2, 0) if a.long else ():
+    n = a.many[-1]
+    for place in (n - 1, n // 2, 0) if a.long else ():
         q, k, v = _peaked(a, place)
         if not nearly(got := a(q, k, v), want := a.swift(q, k, v), 1e-2):
             shown = f"{sizes_of(q=q, k=k, v=v)}, key {place} with a score of 10⁴: {first_difference(got, want, 1e-2)}"
@@ -54,7 +55,7 @@ def _large(a: Subject) -> None:
 
 def _peaked(a: Subject, place: int) -> tuple[Tensor, Tensor, Tensor]:
     "Many keys; the scores of one are 10⁴."
-    q, k, v = draw_many(a)
+    q, k, v = draw_many(a, a.many[-1])
     q[..., 0], k[..., 0], k[..., place, 0] = 1, 0, 1e4 / a.right_scale(q)
     return q, k, v
 
@@ -68,7 +69,7 @@ def _maximum_bug(a: Subject) -> Bug:
     "Say why large scores give NaN: which largest number is it that is subtracted?"
     if a.mismatch and a.mismatch.bugs[0].code == "values.nan":
         return a.mismatch.bugs[0]
-    first, last = (a.long and not a(*_peaked(a, at))[..., -1, :].isfinite().all() for at in (0, MANY - 1))
+    first, last = (a.long and not a(*_peaked(a, at))[..., -1, :].isfinite().all() for at in (0, a.many[-1] - 1))
     if first != last:
         return known("blocks.no_running_maximum" if first else "blocks.first_maximum")
     _, _, v = a.usual.draw()
