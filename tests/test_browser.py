@@ -16,7 +16,7 @@ KINDS = ["index.html", "02_softmax.html", "05_multi_head_attention.html", "check
 # Rooms of the checks and figures are for few and made as the others are: they are looked at quickly.
 ROOMS = [path for path in PAGES if re.match(r"checks/(?!index|command_line|bugs/|about/)|figures/|tools/", path)]
 VISITS = [*((path, 1280) for path in PAGES if path not in ROOMS), *product(KINDS, [390])]
-DRAWN = [path for path in ROOMS if '<figure class="drawing"' in (DOCS / path).read_text(encoding="utf-8")]
+DRAWN = [path for path in ROOMS if "data-drawing=" in (DOCS / path).read_text(encoding="utf-8")]
 LIBRARY = "vega.min.js"
 NOT_THE_PAGE = (LIBRARY, "search/sections.js")  # and the words of the whole book, of `search.html` alone
 FONT_INSIDE = re.compile(r"data:font/woff2;base64,([^)]+)")  # see embed in website/lean.py
