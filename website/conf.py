@@ -106,7 +106,7 @@ html_theme = "furo"
 html_title = project
 html_favicon = str(SITE / "static" / "icon.svg")
 html_css_files = ["book.css", "drawing.css", "pair.css"]
-html_js_files = ["book.js"]
+html_js_files = ["book.js", "catalogue.js"]
 html_copy_source = html_show_sourcelink = False
 html_additional_pages = {} if one_file else {"search": "search.html"}
 html_domain_indices = False  # one index, of names; the modules are the chapters

@@ -16,7 +16,7 @@ from symbols import SYMBOLS
 
 NEEDED = {  # a file is left out of pages that do not contain this
     "katex.min.css": 'class="katex', "katex-math.css": 'class="katex',
-    "drawing.css": 'class="drawing"', "pair.css": 'class="pair"',
+    "drawing.css": 'class="drawing"', "pair.css": 'class="pair"', "catalogue.js": 'id="find-bug"',
     "copybutton.css": 'class="highlight-', "copybutton.js": 'class="highlight-', "clipboard.min.js": 'class="highlight-',
     "furo-extensions.js": None}  # it is empty
 LOADERS = {".html", ".css", ".js"}
