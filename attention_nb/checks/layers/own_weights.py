@@ -34,7 +34,7 @@ def _reference(make: Callable[[], Any]) -> Any:
         raise NotChecked(f"no reference could be built: {first_line(e, 60)}") from None
 
 
-def _own_weights(a: Layer) -> None:
+def _own_weights(a: Layer) -> str | None:
     if isinstance(a.module, torch.jit.ScriptModule):
         raise NotChecked("no reference could be built: PyTorch has no hooks for a ScriptModule")
     t = _reference(lambda: a.trace)
@@ -107,20 +107,21 @@ def _more_than_projections(a: Layer, t: Trace) -> str:
     return "" if told and a.positions is not True and a.order_free else "its numbers depend on order, or on more than q, k and v"
 
 
-def _after_projection(a: Layer, t: Trace) -> None:
+def _after_projection(a: Layer, t: Trace) -> str | None:
     "Nothing should come on top of the output projection, unless the layer is more than attention; a constant never."
     if t.strangers or t.projected is None or nearly(t.out, t.projected):
-        return
+        return None
     if t.out.shape != t.projected.shape:
         if a.alone:
             raise Broken("another shape", known("project.more"))
-        return
+        return None
     other = a.traced(draw(a, SENTENCES, a.words, seed=2))
     same = t.bias is None and other.projected is not None and nearly(other.out - other.projected, t.out - t.projected, 1e-5)
     code = "constant" if same else "more"
     code = "residual" if t.out.shape == t.x.shape and nearly(t.out, t.projected + t.x) else code
     if a.alone or code == "constant":
         raise Broken(first_difference(t.out, t.projected), known(f"project.{code}"))
+    return "a residual is in it: x comes on top of its output projection" if code == "residual" else None
 
 # %% ../../../nbs/checks/layers/own_weights.ipynb #shares-fn
 def _shares(a: Layer) -> None:
