@@ -29,6 +29,20 @@ class Subject:
         module, _, name = self.path.partition(":")[0].rpartition(".")
         return getattr(importlib.import_module(module), name)
 
+    def made(self) -> Any:
+        "What is checked, with 1 where a class leaves a parameter as it lay in memory: its model would set it."
+        was = torch.are_deterministic_algorithms_enabled()
+        torch.use_deterministic_algorithms(True, warn_only=True)  # torch.empty is NaN then
+        try:
+            thing = self.make(self.found())
+        finally:
+            torch.use_deterministic_algorithms(was)
+        with torch.no_grad():
+            for p in thing.parameters() if isinstance(thing, torch.nn.Module) else ():
+                if not torch.nn.parameter.is_lazy(p) and p.is_floating_point():
+                    p.masked_fill_(p.isnan(), 1.0)
+        return thing
+
     def written(self) -> tuple[str, int]:
         "Its file, beginning with the package's own folder, and line; no file if it is compiled."
         found = inspect.unwrap(self.found())
