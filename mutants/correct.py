@@ -2640,6 +2640,42 @@ class Translates(nn.Module):
         return self.out((weights @ v).transpose(1, 2).reshape(len(x), x.shape[1], -1))
 
 
+@right("cross_attention", "AddsX, declared", build=lambda c: c(24, 3), d_model=24, n_heads=3, skip=["project.residual"])
+@right("cross_attention", build=lambda c: said(c(24, 3)), d_model=24, n_heads=3)
+class AddsX(Translates):
+    "A block without a norm: what asks comes on top."
+    def forward(self, x, memory):
+        return x + super().forward(x, memory)
+
+
+def said(layer):
+    "A layer that has a setting for its residual."
+    layer.residual_connection = True
+    return layer
+
+
+@right("cross_attention", build=lambda c: c(24, 3), d_model=24, n_heads=3)
+class FillsUp(Translates):
+    "The memory gets zeros up to a multiple of 8, which are masked, and a mask of its own."
+    def forward(self, x, memory, mask=None):
+        n = memory.shape[1]
+        there = torch.ones(len(x), n, dtype=torch.bool) if mask is None else mask
+        memory, there = F.pad(memory, (0, 0, 0, -n % 8)), F.pad(there, (0, -n % 8))
+        q, k, v = self.heads(self.query(x)), self.heads(self.key(memory)), self.heads(self.value(memory))
+        context = F.scaled_dot_product_attention(q, k, v, there[:, None, None])
+        return self.out(context.transpose(1, 2).flatten(2))
+
+
+@right("cross_attention", build=lambda c: c(24, 3), d_model=24, n_heads=3)
+class ForgetsZeros(Translates):
+    "Words of the memory that are all zero count as missing."
+    def forward(self, x, memory):
+        q, k, v = self.heads(self.query(x)), self.heads(self.key(memory)), self.heads(self.value(memory))
+        there = memory.abs().amax(-1) > 0
+        context = F.scaled_dot_product_attention(q, k, v, there[:, None, None])
+        return self.out(context.transpose(1, 2).flatten(2))
+
+
 @right("cross_attention", build=lambda c: c(24, 3), d_model=24)
 class ThreeArguments(nn.Module):
     "As in the Annotated Transformer: four projections in a list, which of them is which only their order tells."

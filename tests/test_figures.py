@@ -2,11 +2,13 @@
 
 The numbers are worked out here again, by the definitions and not by the functions that draw.
 """
+import csv
 import json
 import math
 import re
 from decimal import ROUND_HALF_UP, Decimal
 from functools import cache
+from io import StringIO
 from itertools import product
 from typing import NamedTuple
 
@@ -60,10 +62,18 @@ def element(name: str) -> Tag:
     return figures(FIGURES[name].page).find("figure", id=FIGURES[name].id)
 
 
+def records(data: dict) -> list[dict]:
+    "The records of a set, as Vega reads them: of most there are lines with commas."
+    if isinstance(data["values"], list):
+        return data["values"]
+    return [{field: json.loads(value) if field in data["format"]["parse"] else value for field, value in row.items()}
+            for row in csv.DictReader(StringIO(data["values"]))]
+
+
 @cache
 def sets(name: str) -> dict[str, list[dict]]:
     "The data in the figure on the built page."
-    return {data["name"]: data["values"] for data in json.loads(element(name).script.string)["data"] if "values" in data}
+    return {data["name"]: records(data) for data in json.loads(element(name).script.string)["data"] if "values" in data}
 
 
 def column(records: list[dict], field: str, *shape: int) -> torch.Tensor:

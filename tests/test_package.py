@@ -24,7 +24,7 @@ def test_no_name_that_only_the_notebook_defines():
 
 def test_types():
     "The package ships py.typed, so its annotations are a promise."
-    python("-m", "mypy", "attention_nb", "tests/typed.py")
+    python("-m", "mypy", "attention_nb", "wild", "tests/typed.py")
 
 
 MAY_IMPORT = {"chapters": {"chapters", "tools"}, "checks": {"chapters", "checks", "tools"},  # folder → folders

@@ -4,12 +4,14 @@ The table stands in the chart's place until the chart is drawn, and then folds u
 without JavaScript, and a person who cannot see the chart has its numbers. A chart with controls holds the numbers of
 all its states, and says itself (`usermeta`) how they are best read: one table for each position of its controls.
 """
+import csv
 import functools
 import json
 import math
 import re
 from collections.abc import Iterable, Iterator
 from html import escape
+from io import StringIO
 from typing import Any, NamedTuple
 
 import vl_convert
@@ -20,6 +22,7 @@ NARROW = 46 * 16  # pixels; as in book.css
 # the page's.
 INK = "currentColor"
 LOOK = {
+    "aria": False,  # book.js makes one picture of it, with a description: those of single marks would not be heard
     "background": "transparent",
     "font": "-apple-system, BlinkMacSystemFont, Segoe UI, Helvetica, Arial, sans-serif",
     "axis": {"domainColor": INK, "domainOpacity": 0.4, "tickColor": INK, "tickOpacity": 0.4, "gridColor": INK,
@@ -269,6 +272,21 @@ def either(wide: Any, tall: Any) -> Any:
     return {"signal": f"narrow ? {tall} : {wide}"}
 
 
+def as_lines(data: Record) -> Record:
+    "A table of a chart in Vega as CSV, if its columns hold numbers or words: so their names stand there once."
+    rows = data.get("values")
+    if not rows or "format" in data or not isinstance(rows, list) or not isinstance(rows[0], dict) or len({*map(tuple, rows)}) > 1:
+        return data
+    kinds = {name: {type(row[name]) for row in rows} for name in rows[0]}
+    if not all(found <= {int, float} or found == {str} for found in kinds.values()):
+        return data
+    lines = StringIO()
+    writer = csv.DictWriter(lines, list(kinds), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return data | {"values": lines.getvalue(), "format": {"type": "csv", "parse": {n: "number" for n in kinds if kinds[n] != {str}}}}
+
+
 def text(title: Any) -> str:
     "A Vega-Lite title: a string, lines, or an object that holds one of them."
     title = title.get("text", "") if isinstance(title, dict) else title or ""
@@ -287,6 +305,7 @@ def figure(spec: Record, ident: str) -> str:
     both = for_any_width(wide, tall)
     if fills(spec):
         both["signals"] = [{"name": "width", "init": f"containerSize()[0] || {both.pop('width')}"}, *both.get("signals", [])]
+    both["data"] = [as_lines(data) for data in both["data"]]
     source = json.dumps(both, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     source = source.replace("</", "<\\/")
     room = f"--wide:{height(wide)}px;--narrow:{height(tall)}px"

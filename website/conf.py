@@ -36,7 +36,7 @@ language = "en"
 # `build.py --epub` sets the tag: one file for readers of books, or a site.
 one_file = "epub" in tags  # noqa: F821 (Sphinx gives it)
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinxcontrib.katex", "reference", "glossary"]
-extensions += ["epub"] if one_file else ["sphinx.ext.linkcode", "sphinx_copybutton", "source", "head", "codes", "symbols", "sections", "lean", "kept"]
+extensions += ["epub"] if one_file else ["sphinx.ext.linkcode", "sphinx_copybutton", "source", "head", "codes", "symbols", "sections", "icons", "lean", "kept"]
 templates_path = [] if one_file else ["templates"]
 smartquotes = False  # the text says what it means, also in `--option`
 
@@ -106,7 +106,7 @@ html_theme = "furo"
 html_title = project
 html_favicon = str(SITE / "static" / "icon.svg")
 html_css_files = ["book.css", "drawing.css", "pair.css"]
-html_js_files = ["book.js"]
+html_js_files = ["book.js", "catalogue.js"]
 html_copy_source = html_show_sourcelink = False
 html_additional_pages = {} if one_file else {"search": "search.html"}
 html_domain_indices = False  # one index, of names; the modules are the chapters

@@ -1,6 +1,6 @@
 """From nbdev notebooks to the notebooks that Sphinx renders, and to README.md."""
+import json
 import re
-import shutil
 from configparser import ConfigParser
 from copy import deepcopy
 from fnmatch import fnmatch
@@ -68,7 +68,7 @@ def printed(cell: NotebookNode) -> str:
 
 def holds(out: NotebookNode, *marks: str) -> bool:
     "Whether an output holds a figure that begins with one of these marks."
-    return any(mark in out.get("data", {}).get("text/html", "") for mark in marks)
+    return any(mark in "".join(out.get("data", {}).get("text/html", "")) for mark in marks)
 
 
 def shows_figure(cell: NotebookNode) -> bool:
@@ -265,6 +265,17 @@ def copy_neighbour(root: Path, path: Path, src: Path, nbs_path: str) -> None:
     (src / path).write_bytes(content.replace(f"]({nbs_path}/".encode(), b"](") if path.suffix == ".md" else content)
 
 
+def to_download(path: Path) -> str:
+    "A notebook in one line, without what running a cell makes anew: its charts, and scripts, which JupyterLab runs only then."
+    nb = json.loads(source := path.read_text(encoding="utf-8"))
+    for out in (out for cell in nb["cells"] for out in cell.get("outputs", [])):
+        if holds(out, DRAWING, PAIR):
+            out["data"]["text/html"] = ALONE.sub("", "".join(out["data"]["text/html"]))
+        if (spec := out.get("data", {}).get(CHART)) and "#| needs" not in source:  # not everybody can run what needs more
+            out["data"] = {"text/plain": f"Run this cell to draw the chart: {text(spec.get('title')) or spec['description']}"}
+    return json.dumps(nb, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
 def load_all(folder: Path) -> list[NotebookNode]:
     "All notebooks, in the order of the book."
     nbs = []
@@ -310,7 +321,8 @@ def book(root: Path, src: Path, extra: Path, within: dict[str, str]) -> list[str
         (src / name).parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(nb, src / f"{name}.ipynb")
         if is_chapter(name):
-            shutil.copyfile(root / conf["nbs_path"] / f"{name}.ipynb", extra / "notebooks" / f"{name}.ipynb")
+            packed = to_download(root / conf["nbs_path"] / f"{name}.ipynb")
+            (extra / f"notebooks/{name}.ipynb").write_text(packed, encoding="utf-8", newline="\n")
     return names
 
 

@@ -76,12 +76,20 @@ def forget(app: Sphinx, env: BuildEnvironment, page: str) -> None:
     kept(env).pop(page, None)
 
 
+def packed(records: list[Record]) -> list[Any]:
+    "What all records of a page have in common, once, and then what each has of its own."
+    first = records[0]
+    own = [[r["url"].removeprefix(first["url"]), r["title"], r["text"], *([r["kind"]] if r["kind"] != first["kind"] else [])]
+           for r in records]
+    return [first["url"], first["page"], first["kind"], own]
+
+
 def write(app: Sphinx, failed: Exception | None) -> None:
-    "The records, as a script: a page from a disk may load one."
+    "The records, a line for each page, as a script: a page from a disk may load one."
     if failed:
         return
-    found = [record for page in sorted(app.env.found_docs) for record in kept(app.env)[page]]
-    lines = ",\n".join(json.dumps({"id": i} | record, ensure_ascii=False) for i, record in enumerate(found))
+    pages = [packed(kept(app.env)[page]) for page in sorted(app.env.found_docs) if kept(app.env)[page]]
+    lines = ",\n".join(json.dumps(page, ensure_ascii=False, separators=(",", ":")) for page in pages)
     path = Path(app.outdir) / "_static/search/sections.js"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"const SECTIONS = [\n{lines}];\n", encoding="utf-8", newline="\n")

@@ -42,7 +42,7 @@ def found(subject: Subject) -> Report:
     check = getattr(checks, subject.check)
     options = {**subject.declared, **({"call": subject.call} if subject.call else {})}
     torch.manual_seed(0)
-    thing = subject.make(subject.found())
+    thing = subject.made()
     try:
         return check(thing, **options)
     except CheckFailed as error:

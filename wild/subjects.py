@@ -29,6 +29,20 @@ class Subject:
         module, _, name = self.path.partition(":")[0].rpartition(".")
         return getattr(importlib.import_module(module), name)
 
+    def made(self) -> Any:
+        "What is checked, with 1 where a class leaves a parameter as it lay in memory: its model would set it."
+        was = torch.are_deterministic_algorithms_enabled()
+        torch.use_deterministic_algorithms(True, warn_only=True)  # torch.empty is NaN then
+        try:
+            thing = self.make(self.found())
+        finally:
+            torch.use_deterministic_algorithms(was)
+        with torch.no_grad():
+            for p in thing.parameters() if isinstance(thing, torch.nn.Module) else ():
+                if not torch.nn.parameter.is_lazy(p) and p.is_floating_point():
+                    p.masked_fill_(p.isnan(), 1.0)
+        return thing
+
     def written(self) -> tuple[str, int]:
         "Its file, beginning with the package's own folder, and line; no file if it is compiled."
         found = inspect.unwrap(self.found())
@@ -41,17 +55,17 @@ class Subject:
         return "/".join(parts[here:]), line
 
 
-def layer(path: str, make: Callable[[Any], Any], call: Callable[..., Any] | None = None, **declared: Any) -> Subject:
+def layer(path: str, make: Callable[[Any], Any], call: Callable[..., Any] | None = None, /, **declared: Any) -> Subject:
     "A layer over rows (b, n, d_model)."
     return Subject(path, make, call, "check_self_attention", declared)
 
 
-def cross(path: str, make: Callable[[Any], Any], call: Callable[..., Any] | None = None, **declared: Any) -> Subject:
+def cross(path: str, make: Callable[[Any], Any], call: Callable[..., Any] | None = None, /, **declared: Any) -> Subject:
     "A layer over rows x (b, n_q, d_model) and a memory (b, n_k, d_memory)."
     return Subject(path, make, call, "check_cross_attention", declared)
 
 
-def function(path: str, make: Callable[[Any], Any] = lambda f: f, **declared: Any) -> Subject:
+def function(path: str, make: Callable[[Any], Any] = lambda f: f, /, **declared: Any) -> Subject:
     "A function of q, k, v."
     return Subject(path, make, None, "check_attention", declared)
 
@@ -87,4 +101,5 @@ def name_operators() -> None:
 def packages(path: Path = PACKAGES) -> list[Package]:
     "Every line: the package, then what it needs, each as name==version."
     lines = [line.partition("#")[0].split() for line in path.read_text(encoding="utf-8").splitlines()]
-    return [Package(*line[0].split("=="), tuple(line[1:]), path.parent / "tables") for line in lines if line]
+    pinned = [(line[0].partition("=="), tuple(line[1:])) for line in lines if line]
+    return [Package(name, version, needs, path.parent / "tables") for (name, _, version), needs in pinned]

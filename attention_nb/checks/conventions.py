@@ -61,6 +61,7 @@ LENGTHS = "context_length block_size max_len max_length max_seq_len seq_len n_po
 _SETTINGS = {
     "window": re.compile(r"^_?((sliding|local|attn|attention)_)*window(_(size|len|length))?$"),
     "part": re.compile("window|local|chunk|block|band|span|radius|neighbo|bucket|segment|dilat|stride|sparse"),
+    "residual": re.compile("^(?!.*drop).*(resid|skip_connect|shortcut)"),
     "cap": re.compile(r"^cap$|soft_?cap|logits?_(soft_?)?cap|attn_?cap|add_zero_attn"),
 }
 _SCALES: dict[str, Callable[[float, int], float]] = {  # what a config says, and the width of a head → the scale
@@ -98,7 +99,7 @@ def heads_of(
 
 def settings_of(
     module: object,  # any layer; a function has none
-    kind: str,  # "window": how far a word looks, "part": that words see a part only, "cap": what limits scores
+    kind: str,  # "window": how far a word looks, "part": that words see a part only, "residual": that x is added, "cap": what limits scores
 ) -> Iterator[tuple[str, float]]:  # name and value
     "List numbers above 0 that a layer keeps for a purpose."
     for m in module.modules() if isinstance(module, nn.Module) else ():

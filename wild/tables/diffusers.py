@@ -1,4 +1,6 @@
 """Attention of diffusers' models."""
+from typing import Any
+
 from wild.families import D, HEAD, H, M, called
 from wild.subjects import cross, layer
 
@@ -7,12 +9,12 @@ OURS = {"d_model": D, "n_heads": H}
 HEADS = {"heads": H, "dim_head": HEAD}
 
 
-def swapped(m, x, memory):
+def swapped(m: Any, x: Any, memory: Any) -> Any:
     "What is seen comes first."
     return m(memory, x)
 
 
-def wan(cls):
+def wan(cls: Any) -> Any:
     "With what computes it, which it asks for."
     from diffusers.models.transformers.transformer_wan import WanAttnProcessor
     return cls(D, dropout=0.1, cross_attention_dim_head=HEAD, processor=WanAttnProcessor(), **HEADS)

@@ -1,25 +1,27 @@
 """Attention of the ESM models; words come first in its rows (n, b, d)."""
+from typing import Any
+
 from wild.families import D, H
 from wild.subjects import cross, layer
 
 
-def first(m, x):
+def first(m: Any, x: Any) -> Any:
     "Words first."
     x = x.transpose(0, 1)
     return m(x, x, x, need_weights=False)[0].transpose(0, 1)
 
 
-def rows(m, x):
+def rows(m: Any, x: Any) -> Any:
     "One aligned sequence: (rows, n, b, d)."
     return m(x.transpose(0, 1)[None])[0][0].transpose(0, 1)
 
 
-def columns(m, x):
+def columns(m: Any, x: Any) -> Any:
     "Words as aligned sequences of one column."
     return m(x.transpose(0, 1)[:, None])[0][:, 0].transpose(0, 1)
 
 
-def first_of_both(m, x, memory):
+def first_of_both(m: Any, x: Any, memory: Any) -> Any:
     "Words first, with a memory."
     x, memory = x.transpose(0, 1), memory.transpose(0, 1)
     return m(x, memory, memory, need_weights=False)[0].transpose(0, 1)

@@ -1,10 +1,12 @@
 """torchtune's attention, put together from projections as its model builders do."""
+from typing import Any
+
 import torch.nn as nn
 from wild.families import D, HEAD, H, called
 from wild.subjects import layer
 
 
-def made(cls, n_kv_heads: int = H, causal: bool = True, turned: bool = False):
+def made(cls: Any, n_kv_heads: int = H, causal: bool = True, turned: bool = False) -> Any:
     "One of its layers, with or without rotation."
     from torchtune.modules import RotaryPositionalEmbeddings
     widths = {"q_proj": H, "k_proj": n_kv_heads, "v_proj": n_kv_heads}

@@ -56,8 +56,6 @@ def made(cls: Any, sizes: Mapping[str, int] = MappingProxyType({}), **more: Any)
         try:
             config = small(config_class, **sizes)
             m = cls(**{**arguments(cls, config), **more}).eval()
-            if isinstance(getattr(m, "scaling", None), torch.nn.Parameter):  # TimesFM: else it holds what lay in memory
-                torch.nn.init.ones_(m.scaling)
             vars(m)["_turns"] = turning(module, config) if "position_embeddings" in inspect.signature(m.forward).parameters else None
             return m
         except Exception as e:

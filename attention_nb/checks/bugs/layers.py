@@ -369,6 +369,8 @@ LAYER_SIGNS: list[Bug] = signs({
         " positions=True)"),
     "window.narrow": f"no word sees one more than {{widest}} places away: a mask is too narrow (a window? if it is meant, {_LOOKS})",
     "length.cut": "words after the first {first} are never seen: keys are cut off (a hard-coded length?)",
+    "length.padded": (
+        "the memory is padded with zeros that no mask hides: they take a share of every row (as many as lack to a multiple of 8?)"),
     "length.words": "it gives another number of rows than it was given words: a length is hard-coded, or words are cut off",
     "length.long": "it is right for {few} words and wrong for {many}: a length is hard-coded, or counted in",
     "length.future": (

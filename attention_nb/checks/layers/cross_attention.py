@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 import torch.nn as nn
+import torch.nn.functional as F
 from torch import Tensor
 
 from ..bugs import known
@@ -97,12 +98,36 @@ def _any_memory(a: Layer) -> None:
             raise Broken(f"{n} words of memory: the context is not that of its own weights", known("length.long", few=a.n_k, many=n))
 
 
+def _not_padded(a: Layer) -> None:
+    t = a.over_memory
+    if name := _narrows(t.module):
+        raise NotChecked(f"{name} makes one of several words, and zeros may fill up what lacks")
+    x = draw(t, n=(n := t.n - 1 + t.n % 2))  # odd, so that something lacks to a multiple
+    want, counted = t(x), 0
+    while counted <= _FILLED and (got := attempt(lambda: t(F.pad(x, (0, 0, 0, counted + 1))))) is not None:
+        if not torch.allclose(got, want, 1e-5, 1e-6):  # however coarse a type was declared: it is the same sum
+            break
+        counted += 1
+    else:
+        return  # it takes no more, or words of zeros never count
+    if counted:
+        shown = f"memory {tuple(x.shape)}: up to {n + counted} words, the rest zeros, the output is the same, and not for more"
+        raise Broken(shown, known("length.padded"))
+
+
+def _narrows(module: Any) -> str:
+    "The class of something in it that steps over words, if there is one."
+    steps = [(type(m).__name__, getattr(m, "stride", 1)) for m in module.modules()] if isinstance(module, nn.Module) else []
+    return next((name for name, step in steps if step not in (1, (1,), (1, 1))), "")
+
+
 def _redone(a: Layer, n: int) -> tuple[Bug, ...] | None:
     "What its own weights tell with so many words of memory."
     return compare_with_own_weights(a.watched(draw(a, 2), a.roles, n), a.n_heads, False, most=0)
 
 # %% ../../../nbs/checks/layers/cross_attention.ipynb #cross-list
 _MEMORY = (7, 8, 9)  # words of what is attended to: never as many as ask
+_FILLED = 128  # nobody fills up with more words than that
 
 
 def _of_memory(holds: Callable[[Layer], str | None]) -> Callable[[Layer], str | None]:
@@ -117,6 +142,7 @@ _CROSS = (
     Relation("every word of the memory reaches every output", _all_heard),
     Relation("the order of the memory's words does not matter", _any_order),
     Relation("the memory may be shorter and longer", _any_memory),
+    Relation("zeros behind the memory count as words", _not_padded),
     Relation("nothing is kept from memory to memory", _of_memory(must_forget)),
     Relation("memories of a batch do not mix", _of_memory(must_not_mix)),
     Relation("what its masks hide of the memory has no influence", _of_memory(must_hide_padding), no_module),

@@ -9,11 +9,13 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from ..bugs import known
 from ..bugs.grouped_heads import AFTER_SCORE, AFTER_SPLIT
-from ..projections.comparing import name_other_scale
+from ..projections.comparing import compare_with_own_weights, name_other_scale
 from ..projections.probing import name_by_probes
+from ..conventions import settings_of
 from ..projections import Trace
 from ..relations import Relation
 from ..reports import Broken, Misused, NotChecked, attempt, first_difference, first_line, nearly
@@ -34,7 +36,7 @@ def _reference(make: Callable[[], Any]) -> Any:
         raise NotChecked(f"no reference could be built: {first_line(e, 60)}") from None
 
 
-def _own_weights(a: Layer) -> None:
+def _own_weights(a: Layer) -> str | None:
     if isinstance(a.module, torch.jit.ScriptModule):
         raise NotChecked("no reference could be built: PyTorch has no hooks for a ScriptModule")
     t = _reference(lambda: a.trace)
@@ -44,6 +46,8 @@ def _own_weights(a: Layer) -> None:
         raise Misused(f"n_heads: expected a divisor of the width of its queries, {width}; got {a.n_heads}")
     if (found := _reference(lambda: a.verdict if AFTER_SCORE in t.own or not a.cap else None)) == ():
         return _after_projection(a, t)
+    if t.context is None and _without_x(a, t):
+        return _with_x(a, t.out, t.out - t.x)
     if t.own and a.contract.scale is None and any(bug.code.startswith("scale.") for bug in found or ()) and not _sharpened(a, t, found or ()):
         found = None  # where rows are normed or scores capped, any scale may be meant
     if a.cap and not found:
@@ -107,20 +111,35 @@ def _more_than_projections(a: Layer, t: Trace) -> str:
     return "" if told and a.positions is not True and a.order_free else "its numbers depend on order, or on more than q, k and v"
 
 
-def _after_projection(a: Layer, t: Trace) -> None:
+def _after_projection(a: Layer, t: Trace) -> str | None:
     "Nothing should come on top of the output projection, unless the layer is more than attention; a constant never."
     if t.strangers or t.projected is None or nearly(t.out, t.projected):
-        return
+        return None
     if t.out.shape != t.projected.shape:
         if a.alone:
             raise Broken("another shape", known("project.more"))
-        return
+        return None
+    if t.out.shape == t.x.shape and nearly(t.out, t.projected + t.x):
+        return _with_x(a, t.out, t.projected)
     other = a.traced(draw(a, SENTENCES, a.words, seed=2))
     same = t.bias is None and other.projected is not None and nearly(other.out - other.projected, t.out - t.projected, 1e-5)
-    code = "constant" if same else "more"
-    code = "residual" if t.out.shape == t.x.shape and nearly(t.out, t.projected + t.x) else code
-    if a.alone or code == "constant":
-        raise Broken(first_difference(t.out, t.projected), known(f"project.{code}"))
+    if a.alone or same:
+        raise Broken(first_difference(t.out, t.projected), known("project.constant" if same else "project.more"))
+    return None
+
+
+def _without_x(a: Layer, t: Trace) -> bool:
+    "Whether its own weights give its numbers once x is taken off."
+    return t.out.shape == t.x.shape and compare_with_own_weights(t._replace(out=t.out - t.x), a.n_heads, a.causal, most=0) == ()
+
+
+def _with_x(a: Layer, got: Tensor, want: Tensor) -> str:
+    "What is said of x that comes on top; Broken where it is not promised. A layer of one sequence may be a block, with a residual."
+    name = next((name for name, _ in settings_of(a.module, "residual")), "")
+    bug = known("project.residual")
+    if a.alone or a.beside is not None and not name:
+        raise Broken(first_difference(got, want), bug if a.alone else bug._replace(declare=f'skip=["{bug.code}"]'))
+    return f"a residual is in it{f' ({name})' * bool(name)}: x comes on top"
 
 # %% ../../../nbs/checks/layers/own_weights.ipynb #shares-fn
 def _shares(a: Layer) -> None:

@@ -12,7 +12,8 @@ import torch.nn as nn
 from torch import Tensor
 
 from ..bugs import known
-from .calling import as_torch, for_memory, needed_by, told_by
+from .calling import as_torch, first_tensor, for_memory, needed_by, told_by
+from ..projections.comparing import rightly_read
 from ..conventions import MASK
 from .copies import calm_copy, deep_copy
 from ..relations import Relation, Widening, gradients_of, must_leave_alone, must_not_mind_strides
@@ -23,7 +24,8 @@ from ..stages import Bug
 from .subject import SENTENCES, Layer, draw, fits, no_module, unregistered
 
 # %% auto #0
-__all__ = ['must_be_rows', 'misrouted', 'must_forget', 'must_not_mix', 'must_take_one', 'must_leave_inputs', 'must_stay_finite']
+__all__ = ['must_be_rows', 'misrouted', 'must_forget', 'must_not_mix', 'must_take_one', 'must_leave_inputs', 'must_stay_finite',
+           'must_stand_sixteen_bits']
 
 # %% ../../../nbs/checks/layers/running.ipynb #constants
 _LIKELY = (2, 3, 4, 6, 8, 9, 10, 12, 16, 25, 32, 36, 49, 50, 64, 77, 81, 100, 128, 144, 196, 197, 256)  # fixed lengths
@@ -275,7 +277,10 @@ def must_stay_finite(
             raise Broken(f"{shown}gradient is NaN or infinite", known("softmax.overflows"))
 
 
-def _half(a: Layer) -> str | None:
+def must_stand_sixteen_bits(
+    a: Layer,  # the layer under test
+) -> str | None:  # how it was tried
+    "Raise Broken unless sixteen bits give finite, nearly equal values of their type."
     x, calm = draw(a), []
     want = a(x).detach()
     for dtype, tolerance in ((torch.bfloat16, 0.06), (torch.float16, 0.02)):
@@ -330,12 +335,24 @@ def _returned(a: Layer) -> None:
         raise Broken(f"{shown}has columns that sum to 1, and rows that do not", known("weights.returned_transposed"))
     meant = (w >= -1e-6).all() and (total > -1e-6).all() and (total < 4).all() and 0.5 < total.mean() < 2  # no scores, no bias
     if not meant:
+        if len(found) == 1 and attempt(lambda: _are_scores(a)):
+            raise Broken(f"the softmax of {shown}is its weights", known("weights.returned_scores"))
         raise NotChecked(f"{shown}is not meant as weights: rows sum to {total.min():.4g} …")
     if not nearly(total, one, 1e-3):
         code = "after_dropout" if nearly(total.mean(), torch.tensor(1.0)) else "returned_sums"
         raise Broken(f"{shown}has rows that sum to {total.min():.4g} … {total.max():.4g}", known(f"weights.{code}"))
     if a.causal and (w.triu(1) > 1e-6).any():
         raise Broken("the returned weights look at the future", known("weights.returned_future"))
+
+
+def _are_scores(a: Layer) -> bool:
+    "Whether what comes with the output becomes the weights of its own queries and keys by a softmax."
+    t = a.trace
+    if not (work := rightly_read(t, a.n_heads, a.causal)):
+        return False
+    rest = first_tensor((a.call if t.memory is None else a.calling(t.memory))(a.module, t.x))[1]
+    found = [s.detach() for s in rest if isinstance(s, Tensor) and s.numel() == work.weights.numel()]  # one head may have no axis
+    return any(nearly((factor * s).softmax(-1).view_as(work.weights), work.weights) for s in found for factor in (1.0, work.scale))
 
 
 def _traced(a: Layer) -> None:
@@ -354,7 +371,7 @@ EDGES = (
     Relation("one word, one sentence", must_take_one),
     Relation("inputs are not modified, and need not be contiguous", must_leave_inputs),
     Relation("large inputs give finite values and gradients", must_stay_finite),
-    Relation("float16 and bfloat16 give finite, nearly equal values", _half, no_module, asked=lambda a: a.contract.dtype is None),
+    Relation("float16 and bfloat16 give finite, nearly equal values", must_stand_sixteen_bits, no_module, asked=lambda a: a.contract.dtype is None),
     Relation("weights that it returns are weights", _returned),
     Relation("torch.compile and torch.export change nothing", _traced, no_module),
 )

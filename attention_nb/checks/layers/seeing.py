@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn as nn
@@ -22,7 +22,7 @@ from ..conventions import MASK, MEMORY_MASKS, settings_of
 from .copies import calm_copy, deep_copy
 from ..relations import Relation, must_leave_alone
 from ..reports import Broken, NotChecked, attempt, first_difference, first_line, nearly, parameters_of
-from .running import must_be_rows
+from .running import must_be_rows, must_stand_sixteen_bits
 from ..stages import Bug
 from .subject import SENTENCES, Layer, draw, fits, in_mode, knows_no_order, no_module, normalises_batch, reordering
 
@@ -200,12 +200,35 @@ _SHAPES: dict[str, Callable[[Tensor, int], Tensor]] = {  # of which words are th
     "(b, 1, n, n)": lambda m, n_q: m[:, None, None].expand(-1, -1, n_q, -1),
     "(n, n)": lambda m, n_q: m[1:2].expand(n_q, -1),  # one for all sentences: the second one's
 }
+_TURNED: dict[str, Callable[[Tensor, int], Tensor]] = {  # what no mask should be: words that are seen before words that ask
+    "(b, n_k, n_q)": lambda m, n_q: m[..., None].expand(-1, -1, n_q),
+    "(b, 1, n_k, n_q)": lambda m, n_q: m[:, None, :, None].expand(-1, -1, -1, n_q),
+    "(n_k, n_q)": lambda m, n_q: m[1, :, None].expand(-1, n_q),
+}
 _MEANS: dict[str, Callable[[Tensor], Tensor]] = {
     "True = may attend": lambda m: m,
     "True = hidden": lambda m: ~m,
     "added to the scores": lambda m: torch.zeros(m.shape).masked_fill(~m, -math.inf),
     "1 = may attend": lambda m: m.float(),
 }
+
+
+class _Mask(NamedTuple):
+    "A mask that should hide the last words of some sentences."
+
+    how: str  # its shape and meaning
+    there: Tensor  # boolean, (b, n), False for what it should hide
+    mask: Tensor
+
+
+def _masks(a: Layer, name: str, shapes: dict[str, Callable[[Tensor, int], Tensor]]) -> Iterator[_Mask]:
+    "Every way to give one."
+    kept = torch.arange(a.n) < (a.n - torch.arange(SENTENCES))[:, None]
+    for (shape, lay), (meaning, means) in product(shapes.items(), _MEANS.items()):
+        one = not shape.startswith("(b")
+        if not (one and a.turned and "padding" in name):  # no padding is the same for all
+            there = kept[1:2].expand(SENTENCES, -1) if one else kept
+            yield _Mask(f"{shape}, {meaning}", there, means(lay(kept, a.outputs(a.n))))
 
 
 def must_hide_padding(
@@ -221,25 +244,45 @@ def must_hide_padding(
 
 def _padded(a: Layer, name: str) -> str:
     "How one of its masks is meant; raises Broken if it does not hide what it should."
-    x, kept = draw(a), torch.arange(a.n) < (a.n - torch.arange(SENTENCES))[:, None]
-    plain, ran, error = a(x), [], ""
-    shapes = [row for row in _SHAPES.items() if not (a.turned and "padding" in name and row[0] == "(n, n)")]  # no padding is the same for all
-    for (shape, lay), (meaning, means) in product(shapes, _MEANS.items()):
-        there = kept[1:2].expand(SENTENCES, -1) if shape == "(n, n)" else kept
-        mask = means(lay(kept, a.outputs(a.n)))
+    ran: list[Tensor] = []
+    errors: list[str] = []
+    x, found = draw(a), _hiding(a, name, _SHAPES, ran, errors)
+    if not found:
+        raise _unmasked(a, name, x, ran, (errors or [""])[0])
+    _must_be_as_alone(a, name, x, found.there, _under(a, name, x, found.mask))
+    must_leave_alone(lambda x, mask: _under(a, name, x, mask, False), {"x": x, "mask": found.mask.clone()})
+    _must_hide_in_half(a, name, found.mask)
+    return f"{name} was given as {found.how}"
+
+
+def _hiding(a: Layer, name: str, shapes: dict[str, Callable[[Tensor, int], Tensor]], ran: list[Tensor], errors: list[str]) -> _Mask | None:
+    "The first mask that hides what it should; what those gave that it takes, and the errors of others, are added to the lists."
+    x = draw(a)
+    plain = a(x)
+    for given in _masks(a, name, shapes):
         try:
-            got = _under(a, name, x, mask)
+            got = _under(a, name, x, given.mask)
         except Exception as e:
-            error = error or first_line(e, 80)
+            errors.append(first_line(e, 80))
             continue
         ran.append(got)
-        other = torch.where(there[..., None], x, 3 - 2 * x)
-        hear = torch.ones(a.rows(x), dtype=torch.bool) if a.turned else there
-        if got.shape == plain.shape and nearly(_under(a, name, other, mask)[hear], got[hear]):
-            _must_be_as_alone(a, name, x, there, got)
-            must_leave_alone(lambda x, mask: _under(a, name, x, mask, False), {"x": x, "mask": mask.clone()})
-            return f"{name} was given as {shape}, {meaning}"
-    raise _unmasked(a, name, x, ran, error)
+        other = torch.where(given.there[..., None], x, 3 - 2 * x)
+        hear = torch.ones(a.rows(x), dtype=torch.bool) if a.turned else given.there
+        if got.shape == plain.shape and nearly(_under(a, name, other, given.mask)[hear], got[hear]):
+            return given
+    return None
+
+
+def _must_hide_in_half(a: Layer, name: str, mask: Tensor) -> None:
+    "Raise Broken if sixteen bits do without the mask, and not with it."
+    if a.contract.dtype or not attempt(lambda: (must_stand_sixteen_bits(a), True)):
+        return
+    try:
+        must_stand_sixteen_bits(_masked(a, name, mask))
+    except NotChecked:
+        return
+    except Broken as e:
+        raise Broken(f"{name}, {e.example}", e.bugs) from None
 
 
 def _unmasked(a: Layer, name: str, x: Tensor, ran: list[Tensor], error: str) -> Broken | NotChecked:
@@ -247,6 +290,8 @@ def _unmasked(a: Layer, name: str, x: Tensor, ran: list[Tensor], error: str) -> 
     plainly = "key_padding" in name or name in MEMORY_MASKS
     if not ran and a.turned and plainly and attempt(lambda: (_under(a, name, x, torch.zeros(SENTENCES, a.outputs(a.n)).bool()),)):
         return Broken(f"{name}: it must have as many words as ask", known("mask.axis"))
+    if turned := _hiding(a, name, _TURNED, [], []):
+        return Broken(f"{name}: only as {turned.how} it hides the last words", known("mask.transposed"))
     if not ran:
         return NotChecked(f"{name}: no mask that was tried will do; {error}")
     if all(nearly(got, a(x)) for got in ran):
@@ -258,16 +303,19 @@ def _unmasked(a: Layer, name: str, x: Tensor, ran: list[Tensor], error: str) -> 
 
 def _under(a: Layer, name: str, x: Tensor, mask: Tensor, copied: bool = True) -> Tensor:
     "The output under a mask."
-    mask = mask.clone() if copied else mask
-
-    def call(m: Any, x: Tensor, y: Tensor | None = None) -> Any:
-        if y is not None or as_torch(m):
-            return how_to_call_both(m, **{name: a.contract.there(mask)})(m, x, x if y is None else y)
-        values = {n: None if MASK.search(n) else x for n in needed_by(m)[1:]}
-        return m(x, **values | {name: a.contract.there(mask)})
-
     with torch.no_grad():
-        return replace(a, said_call=call).first(a.module, x.clone())
+        return _masked(a, name, mask.clone() if copied else mask).first(a.module, x.clone())
+
+
+def _masked(a: Layer, name: str, mask: Tensor) -> Layer:
+    "The layer, called with a mask; one of numbers gets the type of the words."
+    def call(m: Any, x: Tensor, y: Tensor | None = None) -> Any:
+        given = {name: a.contract.there(mask.to(x.dtype) if mask.is_floating_point() else mask)}
+        if y is not None or as_torch(m):
+            return how_to_call_both(m, **given)(m, x, x if y is None else y)
+        return m(x, **{n: None if MASK.search(n) else x for n in needed_by(m)[1:]} | given)
+
+    return replace(a, said_call=call)
 
 
 def _must_be_as_alone(a: Layer, name: str, x: Tensor, kept: Tensor, got: Tensor) -> None:

@@ -24,7 +24,7 @@ from ..stages import Bug, Case, Step, Work, explain, run
 from ...multi_head_attention import merge_heads
 
 # %% auto #0
-__all__ = ['compare_with_own_weights', 'with_fill', 'name_other_scale', 'other_scale']
+__all__ = ['compare_with_own_weights', 'rightly_read', 'with_fill', 'name_other_scale', 'other_scale']
 
 # %% ../../../nbs/checks/projections/comparing.ipynb #compare-fns
 _FREQUENT = [bug for bug in LAYER if bug.code in ("split.viewed", "merge.viewed", "merge.features_first", "merge.heads_first")]
@@ -47,6 +47,17 @@ def compare_with_own_weights(
             if explain([start.case], [], 0) is not None:
                 return start.bugs or _added(start.case)
         return _named(starts, heads, most) if most else None
+
+
+def rightly_read(
+    t: Trace,  # from `trace_layer`
+    n_heads: int | None,  # if known
+    causal: bool,  # is the future hidden?
+) -> Work | None:  # with scores and weights; None if it gives other numbers
+    "Compute attention from what the layer's own projections gave, if the layer gives the same numbers."
+    starts = [start for start in _starts(t, t.heads(n_heads), t.past(causal)) if not start.bugs]
+    right = next((start.case for start in starts if explain([start.case], [], 0) is not None), None)
+    return right and run(right.work, stages=right.stages)
 
 
 def _starts(t: Trace, heads: list[int], mask: Tensor | None) -> list[Start]:
