@@ -17,7 +17,7 @@ from .bugs import known
 from .bugs.positions import ALIBI, WAYS, rotary_bugs, turn_pairs
 from .relations import (
     Properties, Relation, listed, must_agree, must_have_gradients, must_hold_in_half, must_leave_alone, outcome)
-from .reports import Broken, NotChecked, first_difference, must_be_tensor, must_repeat, nearly
+from .reports import Broken, NotChecked, first_difference, first_line, must_be_tensor, must_repeat, nearly
 from .stages import Bug, Case, Step, Work, explain, run
 from ..positions import RotaryEmbedding, alibi_bias, alibi_slopes, rotary_angles
 
@@ -133,6 +133,22 @@ def _half(r: _Rotation) -> None:
     must_hold_in_half(lambda x: r(x, far), [r.rows(4)], "x", atols, ("rotary.half", "rotary.half"))
 
 
+_FAR = (7, 67, 131, 263, 521, 1031, 2053, 4099)  # behind what tables are often made for
+
+
+def _far(r: _Rotation) -> None:
+    places, x = torch.tensor(_FAR), r.rows(len(_FAR))
+    try:
+        got = r(x, places)
+    except Exception as e:
+        raise NotChecked(f"places up to {_FAR[-1]}: it raises {first_line(e)}") from None
+    want = r.oracle(x, places)
+    for i, place in enumerate(_FAR):
+        if not nearly(got[..., i, :], want[..., i, :], 1e-2):
+            shown = first_difference(got[..., i, :], want[..., i, :], 1e-2)
+            raise Broken(f"a row at place {place}: {shown}", known("rotary.far", place=place))
+
+
 def _untouched(r: _Rotation) -> None:
     must_leave_alone(lambda x, positions: r(x, positions), {"x": r.rows(), "positions": torch.arange(5)})
 
@@ -146,6 +162,7 @@ _ROTATION = (
     Relation("no row changes its length", _keeps_length),
     Relation("scores depend on distances alone", _relative),
     Relation("gradients are those of a rotation", _gradients),
+    Relation("far places are turned by their angles, too", _far, after=("sound",)),
     Relation("float16 and bfloat16 give nearly equal rows of their type, at far places, too", _half, after=("sound",)),
     Relation("x and positions are not modified", _untouched),
 )
@@ -233,11 +250,19 @@ def _matters(b: _Bias) -> None:
         raise Broken("7 words: each query has one number for all keys", known("alibi.no_difference"), symptom=True)
 
 
+def _far_keys(b: _Bias) -> None:
+    want = alibi_bias(b.n_heads, 3, 1031)
+    if b.mismatch is None and not nearly(got := b(3, 1031), want, 1e-3):
+        first = int((got - want).abs().gt(1e-3).any(1).any(0).nonzero().max())  # the nearest of those that are wrong
+        raise Broken(f"3 queries, 1031 keys: {first_difference(got, want, 1e-3)}", known("alibi.far", distance=1030 - first))
+
+
 _OF_BIAS = (
     Relation("it runs, and gives (h, n_q, n_k)", _fits),
     Relation("the same numbers give the same bias", _repeats_bias),
     Relation("places make a difference", _matters),
     Relation("it is -slope · |distance|", must_agree, lambda b: "" if b.alibi else "it is not said to be ALiBi"),
+    Relation("so it is for far keys", _far_keys, lambda b: "" if b.alibi else "it is not said to be ALiBi"),
     Relation("it depends on the distance alone", _by_distance),
     Relation("the last query stands at the last key", _last_at_last),
 )

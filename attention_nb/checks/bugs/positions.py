@@ -150,6 +150,7 @@ UNSCALED = {"rotary.unscaled": "the scaling is ignored: angles are those of the 
 ROTARY_SIGNS = signs({
     **UNSCALED,
     "rotary.pairing": "its pairs are {found}, and you said otherwise: convert the projections, or the pairing",
+    "rotary.far": "from place {place} on, at the latest, rows are turned by other angles: places start anew, stop, or a table is too short",
     "rotary.shape": "it gives another shape than it was given",
     "rotary.half": "angles are worked out in 16 bits, where far places fall together: make them in float32",
 }) + signs({
@@ -191,6 +192,7 @@ ALIBI: list[Bug] = [
     }),
 ]
 BIAS_SIGNS = signs({
+    "alibi.far": "the bias is right for near keys alone: at a distance of {distance}, at the latest, it is another",
     "alibi.shape": "it gives another shape than (h, n_q, n_k)",
 }) + signs({
     "alibi.absolute": "the bias is not the same for the same distance: it depends on where words stand",
