@@ -5,7 +5,7 @@
 # %% ../../nbs/checks/caches.ipynb #imports
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -325,17 +325,38 @@ class _Copies(TorchDispatchMode):
         return out
 
 
+def _memory(thing: Any, deep: int = 5) -> set[int]:
+    "Where the large tensors lie that an object holds, in lists and in objects of its own, too."
+    if isinstance(thing, Tensor):
+        return {thing.untyped_storage().data_ptr()} if thing.numel() > 600 else set()
+    inside = thing.values() if isinstance(thing, Mapping) else thing if isinstance(thing, (list, tuple)) else getattr(thing, "__dict__", {}).values()
+    return set().union(*(_memory(part, deep - 1) for part in inside)) if deep else set()
+
+
+def _stays(w: Writer, x: Tensor, cache: Any) -> None:
+    "Raise Broken if what is kept lies in other memory after each of two words: room that doubles now and then is none."
+    left = []
+    for i in (2, 1):
+        before = _memory(cache)
+        w.call(x[:, -i : x.shape[1] + 1 - i], cache)
+        left.append(bool(before - _memory(cache)))
+    if all(left):
+        raise Broken("each step leaves what is kept in other memory: all of it was copied", known("cache.copies"))
+
+
+@torch.no_grad()  # where gradients are wanted, what was kept must not be written over
 def _no_copy(w: Writer) -> None:
     made = []
     for n, room in ((16, 32), (272, 300)):
-        x = torch.randn(1, n + 1, w.d_model, generator=torch.Generator().manual_seed(2))
+        x = torch.randn(1, n + 3, w.d_model, generator=torch.Generator().manual_seed(2))
         cache = w.new_cache(1, room)
         w.write(x[:, :n], [n] if w.chunks_right else [1] * n, cache)
         with _Copies() as copies:
-            w.call(x[:, n:], cache)
+            w.call(x[:, n : n + 1], cache)
         made.append(copies.made)
     if made[1] > made[0]:
         raise Broken(f"a step with 16 words kept puts tensors of {made[0]} numbers together, with 272 of {made[1]}", known("cache.copies"))
+    _stays(w, x, cache)
 
 # %% ../../nbs/checks/caches.ipynb #list
 def _can(method: str) -> Callable[[Writer], str]:
