@@ -25,7 +25,9 @@
     searchOptions: { tokenize: tokens, boost: { title: 5, page: 2 }, prefix: (term) => term.length > 3, fuzzy: (term) => term.length > 5 ? 0.15 : false,
       boostDocument: (id, term, record) => WORTH[record.kind], combineWith: "OR" },
   });
-  engine.addAll(SECTIONS);
+  const records = SECTIONS.flatMap(([page, about, kind, found]) => found.map(([anchor, title, text, own]) => (
+    { url: page + anchor, title, page: about, kind: own ?? kind, text })));
+  engine.addAll(records.map((record, id) => ({ id, ...record })));
 
   function find(query) {
     const said = tokens(query), words = said.filter((word) => !SILENT.has(word));
