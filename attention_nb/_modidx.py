@@ -1960,6 +1960,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                      'attention_nb/grouped_heads.py'),
                                             'attention_nb.grouped_heads.LatentAttention._absorb': ( 'grouped_heads.html#latentattention._absorb',
                                                                                                     'attention_nb/grouped_heads.py'),
+                                            'attention_nb.grouped_heads.LatentAttention._ask_halves': ( 'grouped_heads.html#latentattention._ask_halves',
+                                                                                                        'attention_nb/grouped_heads.py'),
                                             'attention_nb.grouped_heads.LatentAttention._attend': ( 'grouped_heads.html#latentattention._attend',
                                                                                                     'attention_nb/grouped_heads.py'),
                                             'attention_nb.grouped_heads.LatentAttention._expand': ( 'grouped_heads.html#latentattention._expand',
