@@ -1860,6 +1860,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                 'attention_nb/flash_attention.py'),
                                               'attention_nb.flash_attention._Flash.forward': ( 'flash_attention.html#_flash.forward',
                                                                                                'attention_nb/flash_attention.py'),
+                                              'attention_nb.flash_attention._Flash.jvp': ( 'flash_attention.html#_flash.jvp',
+                                                                                           'attention_nb/flash_attention.py'),
                                               'attention_nb.flash_attention._Flash.setup_context': ( 'flash_attention.html#_flash.setup_context',
                                                                                                      'attention_nb/flash_attention.py'),
                                               'attention_nb.flash_attention._Flash.vmap': ( 'flash_attention.html#_flash.vmap',
