@@ -94,8 +94,8 @@ def share_heads(
 ) -> Tensor:  # (..., h, n, d_head), where neighbouring heads hold the same
     "Repeat each head of keys or values for the group of query heads that shares it. Ainslie et al. 2023."
     expect_tensors(x=x)
-    if x.ndim < 3:
-        raise ValueError(f"x: expected shape (..., n_kv_heads, n, d_head); got {tuple(x.shape)}")
+    if x.ndim < 3 or not x.shape[-3]:
+        raise ValueError(f"x: expected shape (..., n_kv_heads, n, d_head) with at least one head; got {tuple(x.shape)}")
     expect_groups(n_heads, x.shape[-3])
     return x if x.shape[-3] == n_heads else x.repeat_interleave(n_heads // x.shape[-3], dim=-3)
 
