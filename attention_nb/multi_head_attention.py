@@ -143,7 +143,7 @@ class MultiHeadAttention(nn.Module):
         expect_groups(n_heads, n_kv_heads)
         expect_share(dropout=dropout)
         expect_flags(bias=bias)
-        if positions is not None and not callable(positions):
+        if isinstance(positions, type) or positions is not None and not callable(positions):
             raise TypeError(f"positions: expected an object that turns rows by their places, such as RotaryEmbedding(d_head); got {positions!r:.40}")
         self.n_heads, self.n_kv_heads, self.dropout, self.positions = n_heads, n_kv_heads, dropout, positions
         self.q_proj = nn.Linear(d_model, n_heads * d_head, bias=bias)
