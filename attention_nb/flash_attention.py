@@ -263,6 +263,8 @@ class _Gradients(torch.autograd.Function):
         raise NotImplementedError("flash_attention: it has first derivatives only; for second ones, take "
                                   "scaled_dot_product_attention, which keeps its weights")
 
+    jvp = backward  # forward mode would be a second derivative, too
+
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
         g, g_lse, q, k, v, mask, bias, context, lse, *how = _batched(info.batch_size, in_dims, args, q_at=2)
@@ -289,6 +291,11 @@ class _Flash(torch.autograd.Function):
         apply: Any = _Gradients.apply
         dq, dk, dv, db = apply(g, g_lse, *ctx.saved_tensors, *ctx.how)
         return dq, dk, dv, None, None if ctx.saved_tensors[4] is None else db, None, None, None, None
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        raise NotImplementedError("flash_attention: it has derivatives in reverse mode only, by backward; for forward mode, take "
+                                  "scaled_dot_product_attention, which keeps its weights")
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:

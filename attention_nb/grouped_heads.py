@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn as nn
+import torch.nn.functional as F
 from torch import Tensor
 
 from .tools.guards import (
@@ -148,18 +149,17 @@ class LatentAttention(nn.Module):
         expect_inputs(x, memory, self.kv_down)
         absorbed = cache is not None if absorbed is None else absorbed
         expect_flags(causal=causal, need_weights=need_weights, absorbed=absorbed)
-        q, rows = self._project(x, memory, cache)
-        mask = _for_heads(mask, (*q.shape[:-1], rows.shape[-2]))
+        q, kept = self._project(x, memory, cache)
+        mask = _for_heads(mask, (*q.shape[:-1], kept[0].shape[-2]))
         if cache is not None:
             mask, causal = _both(mask, cache.visible(q.shape[-2])), False
-        q, k, v = self._absorb(q, rows) if absorbed else self._expand(q, rows)
-        context, weights = self._attend(q, k, v, mask, causal, need_weights)
+        context, weights = self._attend(q, kept, mask, causal, need_weights, absorbed)
         if absorbed:
             context = context @ self.v_proj.weight.unflatten(0, (self.n_heads, -1)).mT
-        return self.out_proj(merge_heads(context)), weights
+        return self.out_proj(merge_heads(context)), weights if need_weights else None
 
-    def _project(self, x: Tensor, memory: Tensor, cache: Any) -> tuple[Tensor, Tensor]:
-        "Queries (b, h, n_q, d_head + d_rope), and all narrow rows (b, 1, n_k, d_latent + d_rope); their ends are turned."
+    def _project(self, x: Tensor, memory: Tensor, cache: Any) -> tuple[Tensor, Sequence[Tensor]]:
+        "Queries (b, h, n_q, d_head + d_rope), and all narrow rows (b, 1, n_k, d_latent + d_rope), whole or as the halves of a cache."
         if cache is not None:
             _expect_cache(cache, x)
         queries = x if self.q_down is None else self._norm(self.q_down(x), self.q_norm)
@@ -168,7 +168,7 @@ class LatentAttention(nn.Module):
         rows = torch.cat([self._norm(rows[..., :self.d_latent], self.kv_norm), rows[..., self.d_latent:]], dim=-1)
         q_places, k_places = _places(q, rows, cache)
         q, rows = self._turn(q, self.d_head, q_places), self._turn(rows, self.d_latent, k_places)
-        return q, rows if cache is None else torch.cat(cache.append(*rows.chunk(2, dim=-1)), dim=-1)
+        return q, [rows] if cache is None else cache.append(*F.pad(rows, (0, rows.shape[-1] % 2)).chunk(2, dim=-1))
 
     def _norm(self, x: Tensor, weight: Tensor | None) -> Tensor:
         return rms_norm(x, None if weight is None else weight.to(x.dtype))  # under autocast x may be narrower
@@ -183,20 +183,34 @@ class LatentAttention(nn.Module):
         k, v = (split_heads(project(latent), self.n_heads) for project in (self.k_proj, self.v_proj))
         return q, torch.cat([k, turned.expand(*k.shape[:-1], -1)], dim=-1), v
 
-    def _absorb(self, q: Tensor, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        "Queries that score the narrow rows; all heads share those, as keys and as values."
+    def _absorb(self, q: Tensor) -> Tensor:
+        "Queries that score the narrow rows, (b, h, n_q, d_latent + d_rope)."
         in_latent = q[..., :self.d_head] @ self.k_proj.weight.unflatten(0, (self.n_heads, -1))
-        q = torch.cat([in_latent, q[..., self.d_head:]], dim=-1)
-        shared = rows.expand(*q.shape[:-2], *rows.shape[-2:])
-        return q, shared, shared[..., :self.d_latent]
+        return torch.cat([in_latent, q[..., self.d_head:]], dim=-1)
 
-    def _attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool,
-                need_weights: bool) -> tuple[Tensor, Tensor | None]:
+    def _attend(self, q: Tensor, kept: Sequence[Tensor], mask: Tensor | None, causal: bool, need_weights: bool,
+                absorbed: bool) -> tuple[Tensor, Tensor | None]:
         "The contexts; the weights, too, if they are asked for."
         dropout_p = self.dropout if self.training else 0.0
+        q = self._absorb(q) if absorbed else q
+        if absorbed and len(kept) == 2 and q.shape[-2] == 1:
+            return self._ask_halves(q, kept, mask, dropout_p)
+        rows = kept[0] if len(kept) == 1 else torch.cat([*kept], dim=-1)[..., :self.kv_down.out_features]
+        shared = rows.expand(*q.shape[:-2], *rows.shape[-2:])  # by all heads, as keys and as values
+        q, k, v = (q, shared, shared[..., :self.d_latent]) if absorbed else self._expand(q, rows)
         if not need_weights:
             return fused_attention(q, k, v, mask, causal, dropout_p, self.scale), None
         return _with_weights(q, k, v, mask, causal, dropout_p, scale=self.scale)
+
+    def _ask_halves(self, q: Tensor, halves: Sequence[Tensor], mask: Tensor | None, dropout_p: float) -> tuple[Tensor, Tensor]:
+        "Context and weights of a single word: each half is read where it is kept, for a copy would cost as much as the reading."
+        width, (first, second) = halves[0].shape[-1], (half.squeeze(-3) for half in halves)  # (b, n_k, width)
+        ask, rest = F.pad(q.squeeze(-2) * self.scale, (0, 2 * width - q.shape[-1])).split(width, dim=-1)  # (b, h, width)
+        scores = at_least_float32(ask @ first.mT) + at_least_float32(rest @ second.mT)
+        weights = masked_softmax(scores.unsqueeze(-2), mask).to(q.dtype)
+        dropped = F.dropout(weights, dropout_p).squeeze(-2)
+        context = torch.cat([dropped @ first, dropped @ second], dim=-1)[..., :self.d_latent]
+        return context.unsqueeze(-2), weights
 
     if TYPE_CHECKING:
         __call__ = forward  # so that `layer(x)` is typed as `forward` is

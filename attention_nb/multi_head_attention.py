@@ -94,8 +94,8 @@ def share_heads(
 ) -> Tensor:  # (..., h, n, d_head), where neighbouring heads hold the same
     "Repeat each head of keys or values for the group of query heads that shares it. Ainslie et al. 2023."
     expect_tensors(x=x)
-    if x.ndim < 3:
-        raise ValueError(f"x: expected shape (..., n_kv_heads, n, d_head); got {tuple(x.shape)}")
+    if x.ndim < 3 or not x.shape[-3]:
+        raise ValueError(f"x: expected shape (..., n_kv_heads, n, d_head) with at least one head; got {tuple(x.shape)}")
     expect_groups(n_heads, x.shape[-3])
     return x if x.shape[-3] == n_heads else x.repeat_interleave(n_heads // x.shape[-3], dim=-3)
 
@@ -143,7 +143,7 @@ class MultiHeadAttention(nn.Module):
         expect_groups(n_heads, n_kv_heads)
         expect_share(dropout=dropout)
         expect_flags(bias=bias)
-        if positions is not None and not callable(positions):
+        if isinstance(positions, type) or positions is not None and not callable(positions):
             raise TypeError(f"positions: expected an object that turns rows by their places, such as RotaryEmbedding(d_head); got {positions!r:.40}")
         self.n_heads, self.n_kv_heads, self.dropout, self.positions = n_heads, n_kv_heads, dropout, positions
         self.q_proj = nn.Linear(d_model, n_heads * d_head, bias=bias)

@@ -170,11 +170,12 @@ def _kept_powers(d_head: int, base: float) -> Tensor:
 
 # %% ../nbs/06_positions.ipynb #scaling-guard
 class _Scaling(NamedTuple):
-    "A way to longer texts: the numbers that it needs, what becomes of the frequencies, and of the rows."
+    "A way to longer texts: the numbers that it needs, what becomes of the frequencies, and of the rows; the numbers that may be given."
 
     needs: tuple[str, ...]
     rescale: Callable[..., Tensor]
     factor: Callable[[Any], float] = lambda s: 1.0
+    may: tuple[str, ...] = ()
 
 
 _TRAINED = "original_max_position_embeddings"
@@ -189,13 +190,27 @@ def _read_scaling(scaling: Mapping[str, Any] | None) -> tuple[_Scaling, dict[str
     kind = s.get("rope_type", s.get("type"))
     if not isinstance(kind, str) or kind not in _SCALINGS:
         raise ValueError(f"scaling: expected a rope_type among {', '.join(_SCALINGS)}; got {kind!r}")
-    for name in _SCALINGS[kind].needs:
-        number = s.get(name)
-        if not isinstance(number, Real) or isinstance(number, bool) or not 0 < float(number) < math.inf:
-            raise ValueError(f"scaling: expected a positive number under {name!r}, which {kind} needs; got {number!r}")
+    _expect_numbers(kind, s)
     if s.get("partial_rotary_factor") not in (None, 1):
         raise ValueError("scaling: expected whole rows to be turned; got a partial_rotary_factor: turn the first part only")
     return _SCALINGS[kind], s
+
+
+def _expect_numbers(kind: str, s: Mapping[str, Any]) -> None:
+    "Raise ValueError unless all numbers are there that this way needs, and all are such that it can use them."
+    for name in _SCALINGS[kind].needs:
+        if not _is_number(number := s.get(name)) or number == 0:
+            raise ValueError(f"scaling: expected a positive number under {name!r}, which {kind} needs; got {number!r}")
+    for name in _SCALINGS[kind].may:
+        if (number := s.get(name)) is not None and not _is_number(number):
+            raise ValueError(f"scaling: expected a number of at least 0 under {name!r}, or none; got {number!r}")
+    if kind == "llama3" and not s["low_freq_factor"] < s["high_freq_factor"]:  # a ramp rises between them
+        raise ValueError(f"scaling: expected a high_freq_factor above the low_freq_factor of {s['low_freq_factor']}; got {s['high_freq_factor']}")
+
+
+def _is_number(number: Any) -> bool:
+    "Whether it is one, finite and at least 0."
+    return isinstance(number, Real) and not isinstance(number, bool) and 0 <= float(number) < math.inf
 
 # %% ../nbs/06_positions.ipynb #rotary-class
 class RotaryEmbedding(nn.Module):
@@ -320,7 +335,8 @@ _SCALINGS |= {
     "linear": _Scaling(("factor",), _linear),
     "ntk": _Scaling(("factor",), _ntk),
     "dynamic": _Scaling(("factor", _TRAINED), _dynamic),
-    "yarn": _Scaling(("factor", _TRAINED), _yarn, _yarn_factor),
+    "yarn": _Scaling(("factor", _TRAINED), _yarn, _yarn_factor,
+                     ("attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim")),
     "llama3": _Scaling(("factor", "low_freq_factor", "high_freq_factor", _TRAINED), _llama3),
 }
 

@@ -41,6 +41,7 @@ def add_bias(
     if bias is None:
         return scores, mask
     expect_score_bias(bias, scores.shape)
+    bias = bias.to(scores.dtype)  # before it is asked what it forbids: a narrower type may make it -inf
     allowed = bias > float("-inf")
     if mask is not None:
         expect_mask(mask, scores.shape)
