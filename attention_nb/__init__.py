@@ -19,6 +19,9 @@ __all__ = ['Vocab', 'journey', 'number_corpus', 'one_hot', 'one_hot_vectors', 's
            'check_self_attention', 'check_softmax', 'CheckFailed', 'Misused']
 
 # %% ../nbs/lookup/api.ipynb #imports
+import importlib
+import typing
+
 from .embeddings import (
     Vocab, journey, number_corpus, one_hot, one_hot_vectors, sentence_embed, tokenize)
 from .naive_attention import dot, naive_attention
@@ -44,10 +47,12 @@ from attention_nb.local_attention import (
 from .cost import (
     attention_cost, count_cost, count_looks, exponent, least_seconds, peak_bytes, projection_cost, saved_bytes)
 from .gpu_kernels import gpu_attention, program_tiles
-from .checks import (
-    check_agrees, check_attention, check_cache, check_cross_attention, check_flash, check_masked_softmax, check_multi_head,
-    check_positions, check_self_attention, check_softmax)
-from .checks.reports import CheckFailed, Misused
+
+if typing.TYPE_CHECKING:  # they come when one is asked for, see below
+    from attention_nb.checks import (
+        check_agrees, check_attention, check_cache, check_cross_attention, check_flash, check_masked_softmax, check_multi_head,
+        check_positions, check_self_attention, check_softmax)
+    from attention_nb.checks.reports import CheckFailed, Misused
 
 __version__ = "0.1.0"
 
@@ -72,3 +77,16 @@ _all_ = [
     "check_multi_head", "check_positions", "check_self_attention", "check_softmax", "CheckFailed",
     "Misused",
 ]
+
+# %% ../nbs/lookup/api.ipynb #late
+if not typing.TYPE_CHECKING:  # type checkers would take any name for one that this might find
+    def __getattr__(name):
+        "Import the checks when one is asked for: a model needs none of them."
+        if name != "checks" and name not in _all_:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        checks = importlib.import_module(".checks", __name__)
+        return checks if name == "checks" else getattr(checks, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_all_})

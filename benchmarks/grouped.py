@@ -1,23 +1,21 @@
-"""A layer as models have it today, with rotary places and 4 heads of keys for 16 of queries, beside the least that does the same.
-
-    .venv/bin/python -m benchmarks.grouped [--rounds 30] [--threads 2] [--shape 1 1024 1024 16 4]
+"""A layer as models have it today, rotary places and fewer heads of keys than of queries, beside the least that does the same.
 
 The least is one matrix for queries, keys and values, a rotation by angles that are kept, PyTorch's fused kernel with its
-own groups, and one matrix out. Paired ratios, in one process: below 1 ours is faster. Nothing here is a test.
+own groups, and one matrix out.
 """
-import argparse
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 from attention_nb import MultiHeadAttention, RotaryEmbedding, rotary_angles
-from benchmarks.measure import ratios, rounds
-from benchmarks.run import runs
+from benchmarks.layers import both_ways
+from benchmarks.measure import Comparison
 from torch import Tensor
 
-SHAPES = ((8, 256, 1024, 16, 4), (1, 1024, 1024, 16, 4), (1, 4096, 1024, 16, 4))  # b, n, d_model, heads, those of keys
+SIZES = ("b", "n", "d_model", "heads", "kv_heads")
+SHAPES = ((8, 256, 1024, 16, 4), (1, 1024, 1024, 16, 4), (1, 4096, 1024, 16, 4))
+REFERENCE = "minimal fused layer"
 
 
 class Minimal(nn.Module):
@@ -44,34 +42,16 @@ class Minimal(nn.Module):
 
 def contenders(n: int, d_model: int, h: int, h_kv: int) -> dict[str, Callable[[Tensor], Tensor]]:
     "Both layers, with the same weights."
-    torch.manual_seed(0)
     least = Minimal(n, d_model, h, h_kv)
     layer = MultiHeadAttention(d_model, h, bias=False, n_kv_heads=h_kv, positions=RotaryEmbedding(d_model // h))
     q, k, v = least.qkv.weight.split([cut * least.d_head for cut in least.cuts])
     layer.load_state_dict({"q_proj.weight": q, "k_proj.weight": k, "v_proj.weight": v, "out_proj.weight": least.out.weight})
-    return {"minimal fused layer": least, "attention_nb": lambda x: layer(x, causal=True)[0]}
+    return {REFERENCE: least, "attention_nb": lambda x: layer(x, causal=True)[0]}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=30)
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--processor", action="store_true", help="time of the processor, on a machine that is busy with other things")
-    parser.add_argument("--shape", type=int, nargs=5, action="append", metavar=("B", "N", "D_MODEL", "HEADS", "KV_HEADS"))
-    args = parser.parse_args()
-    torch.set_num_threads(args.threads)
-    print(f"torch {torch.__version__}, {args.threads} threads, {args.rounds} rounds; milliseconds, and ratio to the minimal fused layer")
-    for b, *sizes in args.shape or SHAPES:
-        layers, x = contenders(*sizes), torch.randn(b, sizes[0], sizes[1])
-        torch.testing.assert_close(*(layer(x) for layer in layers.values()), atol=1e-4, rtol=1e-4)
-        for backward in (False, True):
-            timed = list(rounds(runs(layers, x, backward), args.rounds, time.process_time if args.processor else time.perf_counter))
-            found = ratios(timed, "minimal fused layer")
-            least, ours = found["minimal fused layer"], found["attention_nb"]
-            print(f"b {b}, n {sizes[0]}, d_model {sizes[1]}, {sizes[2]} heads, {sizes[3]} of keys, "
-                  f"{'forward and backward' if backward else 'forward'}: {1e3 * least.seconds:.1f}; ours {1e3 * ours.seconds:.1f}, "
-                  f"ratio {ours.median:.2f} ({ours.low:.2f}–{ours.high:.2f})", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+def comparisons(b: int, n: int, *sizes: int) -> Iterator[Comparison]:
+    "Forward and with backward, of layers that give the same."
+    layers, x = contenders(n, *sizes), torch.randn(b, n, sizes[0])
+    torch.testing.assert_close(*(layer(x) for layer in layers.values()), atol=1e-4, rtol=1e-4)
+    for backward in (False, True):
+        yield Comparison({"backward": backward}, both_ways(layers, x, backward))

@@ -1,14 +1,17 @@
 """Whole attention layers, causal, as people would take them from a package, held to one input."""
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator, Mapping
 
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 from attention_nb import MultiHeadAttention, causal_mask
+from benchmarks.measure import Comparison, Run
 from torch import Tensor
 
 Layer = Callable[[Tensor], Tensor]
-SHAPES = ((8, 256, 512, 8), (1, 1024, 768, 12), (1, 4096, 512, 8))  # b, n, d_model, heads
+SIZES = ("b", "n", "d_model", "heads")
+SHAPES = ((8, 256, 512, 8), (1, 1024, 768, 12), (1, 4096, 512, 8))
 REFERENCE = "minimal fused layer"
 
 
@@ -80,6 +83,36 @@ CONTENDERS = {
            "masked_fill and softmax": lambda n, d, h: Textbook(d, h), "llms-from-scratch": llms_from_scratch,
            "transformers (GPT-2, eager)": transformers("eager")},
 }
+
+
+def made(weights: bool, n: int, d_model: int, n_heads: int) -> dict[str, Layer]:
+    "The contenders whose packages are installed."
+    found = {}
+    for name, make in CONTENDERS[weights].items():
+        try:
+            found[name] = make(n, d_model, n_heads)
+        except ImportError as error:
+            print(f"  {name}: left out, {error}", file=sys.stderr)
+    return found
+
+
+def both_ways(layers: Mapping[str, Layer], x: Tensor, backward: bool) -> dict[str, Run]:
+    "Each layer on the same rows: forward, or forward and backward to the rows and all parameters."
+    def one(layer: Layer) -> Run:
+        def forward() -> object:
+            with torch.no_grad():
+                return layer(x)
+        return (lambda: layer(x.clone().requires_grad_()).sum().backward()) if backward else forward
+    return {name: one(layer) for name, layer in layers.items()}
+
+
+def comparisons(b: int, n: int, d_model: int, n_heads: int) -> Iterator[Comparison]:
+    "With weights and without, forward and with backward."
+    for weights in (False, True):
+        contenders = made(weights, n, d_model, n_heads)
+        for backward in (False, True):
+            runs = both_ways(contenders, torch.randn(b, n, d_model), backward)
+            yield Comparison({"weights": weights, "backward": backward}, runs)
 
 
 def operations(b: int, n: int, d_model: int, n_heads: int) -> int:

@@ -8,6 +8,12 @@ from typing import NamedTuple
 Run = Callable[[], object]
 
 
+class Comparison(NamedTuple):
+    "Contenders that do the same work, and which work that is."
+    case: dict[str, bool]  # with weights? with backward? …
+    runs: Mapping[str, Run]
+
+
 class Ratio(NamedTuple):
     "How long a contender takes, as a multiple of the reference: the median of the rounds, and its middle half."
     median: float

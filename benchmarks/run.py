@@ -1,68 +1,70 @@
 """`make bench`: measure, side by side, and keep what was found beside the machine it was found on."""
 import argparse
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import torch
-from benchmarks import layers, machine
-from benchmarks.measure import Run, ratios, rounds
+from benchmarks import decoding, flash, grouped, layers, local_attention, machine
+from benchmarks.measure import ratios, rounds
 
 RESULTS = Path(__file__).parent / "results"
+# Each says in SIZES what the numbers of a shape are, in SHAPES which are measured, in REFERENCE what is 1.
+TOPICS: dict[str, ModuleType] = {
+    "layers": layers, "grouped": grouped, "decoding": decoding, "flash": flash, "local": local_attention}
 
 
-def runs(contenders: Mapping[str, layers.Layer], x: torch.Tensor, backward: bool) -> dict[str, Run]:
-    "Each contender on the same rows: forward, or forward and backward to the rows and all parameters."
-    def one(layer: layers.Layer) -> Run:
-        def forward() -> object:
-            with torch.no_grad():
-                return layer(x)
-        return (lambda: layer(x.clone().requires_grad_()).sum().backward()) if backward else forward
-    return {name: one(layer) for name, layer in contenders.items()}
+def rows(topic: ModuleType, shapes: list[tuple[int, ...]], n_rounds: int) -> Iterator[dict[str, object]]:
+    "A row for every shape, case and contender."
+    for shape in shapes:
+        torch.manual_seed(0)
+        for comparison in topic.comparisons(*shape):
+            sizes = ", ".join(f"{name} {size}" for name, size in zip(topic.SIZES, shape))
+            print("; ".join([sizes, *(name for name, is_so in comparison.case.items() if is_so)]), file=sys.stderr)
+            timed = list(rounds(comparison.runs, n_rounds))
+            for name, ratio in ratios(timed, topic.REFERENCE).items():
+                print(f"  {ratio.median:6.2f} ×  ({ratio.low:.2f} to {ratio.high:.2f})  {name}", file=sys.stderr, flush=True)
+                yield {"shape": list(shape), **comparison.case, "name": name,
+                       **{key: float(f"{value:.4g}") for key, value in ratio._asdict().items()}}
 
 
-def made(weights: bool, n: int, d_model: int, n_heads: int) -> dict[str, layers.Layer]:
-    "The contenders whose packages are installed."
-    found = {}
-    for name, make in layers.CONTENDERS[weights].items():
-        try:
-            found[name] = make(n, d_model, n_heads)
-        except ImportError as error:
-            print(f"  {name}: left out, {error}", file=sys.stderr)
-    return found
-
-
-def measured(shapes: list[tuple[int, ...]], n_rounds: int) -> Iterator[dict[str, object]]:
-    "A row for every shape, contender, direction, with weights and without."
-    for b, n, d_model, n_heads in shapes:
-        for weights in (False, True):
-            torch.manual_seed(0)
-            contenders = made(weights, n, d_model, n_heads)
-            for backward in (False, True):
-                print(f"b {b}, n {n}, d_model {d_model}, heads {n_heads}, {'with' if weights else 'without'} weights, "
-                      f"{'forward and backward' if backward else 'forward'}", file=sys.stderr)
-                timed = list(rounds(runs(contenders, torch.randn(b, n, d_model), backward), n_rounds))
-                for name, ratio in ratios(timed, layers.REFERENCE).items():
-                    print(f"  {ratio.median:6.2f} ×  ({ratio.low:.2f} to {ratio.high:.2f})  {name}", file=sys.stderr)
-                    yield {"shape": [b, n, d_model, n_heads], "weights": weights, "backward": backward, "name": name,
-                           **{key: float(f"{value:.4g}") for key, value in ratio._asdict().items()}}
-
-
-def main(argv: list[str] | None = None) -> Path:
-    "The command line; where the result was written."
-    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+def arguments(argv: list[str] | None) -> argparse.Namespace:
+    "The command line; SystemExit with a message where a shape does not fit."
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__, epilog="sizes of a shape: " + "; ".join(
+        f"{name}: {' '.join(topic.SIZES)}" for name, topic in TOPICS.items()))
+    parser.add_argument("topics", nargs="*", metavar="topic", help=f"what to measure (default: all of {', '.join(TOPICS)})")
     parser.add_argument("--rounds", type=int, default=9, help="how often each is timed (default: 9)")
-    parser.add_argument("--shape", type=int, nargs=4, action="append", metavar=("B", "N", "D_MODEL", "HEADS"),
-                        help="measure this one instead of the three; may be given again")
+    parser.add_argument("--shape", type=int, nargs="+", action="append", metavar="SIZE",
+                        help="measure this one, and not those of the topic; may be given again")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="threads of PyTorch (default: %(default)s)")
     parser.add_argument("--name", help="how the machine is called in the name of the file (default: its processor)")
     parser.add_argument("--to", type=Path, default=RESULTS, help="folder to write to (default: benchmarks/results)")
     asked = parser.parse_args(argv)
-    about = machine.described() | {"ceiling": machine.ceiling()}
+    if unknown := [name for name in asked.topics if name not in TOPICS]:
+        parser.error(f"topic: expected some of {', '.join(TOPICS)}; got {', '.join(unknown)}")
+    if asked.shape and len(asked.topics) != 1:
+        parser.error("--shape: expected one topic beside it, whose sizes it gives; got " + (", ".join(asked.topics) or "none"))
+    for shape in asked.shape or ():
+        if len(shape) != len(sizes := TOPICS[asked.topics[0]].SIZES):
+            parser.error(f"--shape: expected {len(sizes)} sizes, {' '.join(sizes)}; got {shape}")
+    return asked
+
+
+def main(argv: list[str] | None = None) -> list[Path]:
+    "The command line; where the results were written, a file for each topic."
+    asked = arguments(argv)
+    torch.set_num_threads(asked.threads)
+    about: dict[str, Any] = machine.described() | {"ceiling": machine.ceiling()}
     print(f"{about['processor']}, {about['threads']} threads, matrices at {about['ceiling'] / 1e9:.0f} GFLOP/s", file=sys.stderr)
-    rows = list(measured(asked.shape or list(layers.SHAPES), asked.rounds))
-    path = machine.keep({"machine": about, "layers": rows}, asked.to, asked.name or str(about["processor"]))
-    print(f"{path}: {len(rows)} rows", file=sys.stderr)
-    return path
+    paths = []
+    for name in asked.topics or TOPICS:
+        found = list(rows(TOPICS[name], asked.shape or list(TOPICS[name].SHAPES), asked.rounds))
+        kept = {"machine": about, "sizes": list(TOPICS[name].SIZES), "rows": found}
+        paths.append(machine.keep(kept, asked.to / name, asked.name or str(about["processor"])))
+        print(f"{paths[-1]}: {len(found)} rows", file=sys.stderr)
+    return paths
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import torch
 from attention_nb.tools.testing import assert_close
 from benchmarks import layers, roofline
 from benchmarks.measure import ratios, rounds, seconds
-from benchmarks.run import main, made
+from benchmarks.run import TOPICS, main
 
 
 def test_ratios_are_of_one_round():
@@ -43,7 +43,7 @@ def test_contenders_are_causal_layers(weights):
     b, n, d_model, n_heads = 2, 7, 24, 3
     x = torch.randn(b, n, d_model)
     other = torch.cat([x[:, :4], torch.randn(b, 3, d_model)], dim=1)
-    contenders = made(weights, n, d_model, n_heads)
+    contenders = layers.made(weights, n, d_model, n_heads)
     assert {"attention_nb", layers.REFERENCE} < set(contenders)
     for name, layer in contenders.items():
         out, changed = layer(x), layer(other)
@@ -61,16 +61,32 @@ def test_textbook_and_minimal_agree():
     assert_close(textbook(x), minimal(x))
 
 
-def test_make_bench_writes_what_the_page_reads(tmp_path, capsys):
-    "One small shape; the file is named after the machine."
-    path = main(["--shape", "1", "5", "12", "3", "--rounds", "2", "--to", str(tmp_path), "--name", "My machine, 2!"])
-    assert path == tmp_path / "my-machine-2.json"
+SMALL = {"layers": (1, 5, 12, 3), "grouped": (2, 5, 24, 6, 3), "decoding": (24, 6, 3, 7), "flash": (9, 2, 8), "local": (24, 3, 2, 8)}
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_make_bench_writes_what_the_page_reads(topic, tmp_path, capsys):
+    "One small shape; the file is named after the machine. Where contenders must give the same, that is compared on the way."
+    sizes = [str(size) for size in SMALL[topic]]
+    path, = main([topic, "--shape", *sizes, "--rounds", "2", "--to", str(tmp_path), "--name", "My machine, 2!"])
+    assert path == tmp_path / topic / "my-machine-2.json"
     found = json.loads(path.read_text(encoding="utf-8"))
     assert {"processor", "threads", "versions", "date", "ceiling"} <= set(found["machine"])
-    assert {(row["weights"], row["backward"]) for row in found["layers"]} == {(w, b) for w in (False, True) for b in (False, True)}
-    for row in found["layers"]:
-        assert row["shape"] == [1, 5, 12, 3] and row["low"] <= row["median"] <= row["high"]
+    cases = [dict(comparison.case) for comparison in TOPICS[topic].comparisons(*SMALL[topic])]
+    for case in cases:
+        rows = {row["name"]: row for row in found["rows"] if case.items() <= row.items()}
+        assert len(rows) > 1 and rows[TOPICS[topic].REFERENCE]["median"] == 1
+        assert all(row["shape"] == list(SMALL[topic]) and row["low"] <= row["median"] <= row["high"] for row in rows.values())
     assert "GFLOP/s" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("argv, said", [
+    (["speed"], "expected some of layers, grouped"), (["--shape", "3"], "expected one topic beside it"),
+    (["flash", "--shape", "3", "5"], "expected 3 sizes, n heads width; got [3, 5]")])
+def test_make_bench_says_what_it_cannot_measure(argv, said, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(argv)
+    assert stopped.value.code == 2 and said in capsys.readouterr().err
 
 
 def test_the_roof_is_written_for_the_page_and_a_second_run_keeps_the_best(tmp_path):

@@ -103,9 +103,9 @@ def test_every_public_function_is_documented_and_short(modules):
 
 def test_import_is_light(tmp_path):
     "Here every plotting, notebook and site library is installed, so a careless import would find it."
-    code = "import sys, json, attention_nb; print(json.dumps(sorted({m.split('.')[0] for m in sys.modules})))"
+    code = "import sys, json, attention_nb; print(json.dumps(sorted({m.split('.')[0] for m in sys.modules} | {'attention_nb.checks'} & set(sys.modules))))"
     loaded = json.loads(python("-c", code, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}))
-    fail_if([m for m in loaded if m in HEAVY or m.startswith("jupyter")],
+    fail_if([m for m in loaded if m in HEAVY | {"attention_nb.checks"} or m.startswith("jupyter")],
             "`import attention_nb` loads these; import them inside the function that needs them:")
 
 

@@ -19,8 +19,8 @@ def source(ident: str) -> str:
 
 
 def imported(code: str) -> list[str]:
-    "The names that some code imports, in its order."
-    froms = (node for node in ast.parse(code).body if isinstance(node, ast.ImportFrom))
+    "The names that some code imports, in its order; also those for type checkers alone."
+    froms = sorted((node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.ImportFrom)), key=lambda node: node.lineno)
     return [alias.asname or alias.name for node in froms for alias in node.names]
 
 
