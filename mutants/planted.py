@@ -540,6 +540,9 @@ bug(TU, "keys and values of the other groups", (BOTH_ROTATED, f"{BOTH_ROTATED}; 
 bug(TU, "every head has the first keys", (BOTH_ROTATED, f"{BOTH_ROTATED}; k = k[:, :1].expand_as(k)"), "heads.first_keys")
 bug(TU, "keys are cut features first", (BOTH_ROTATED, f"k = self.wk(x).unflatten(-1, (self.head_dim, -1)).movedim(-1, 1); {BOTH_ROTATED}"),
     "split.keys_apart")
+bug(TU, "queries are cut features first", (BOTH_ROTATED, f"q = self.wq(x).unflatten(-1, (self.head_dim, -1)).movedim(-1, 1); {BOTH_ROTATED}"),
+    "split.queries_apart")
+bug(TU, "keys alone of the other groups", (BOTH_ROTATED, f"{BOTH_ROTATED}; k = k.flip(1)"), "heads.keys_in_other_order")
 bug(TU, "√d_model for √d_head", ("attn_mask=seen", "attn_mask=seen, scale=x.shape[-1] ** -0.5"), "scale.d_model_root")
 misuse("LlamaLike, alone", "believed to know no places", "order.matters", args=with_args("LlamaLike, alone", positions=False, strict=False))
 bug("RotatesNeighbours", "no scale", (" * q.shape[-1] ** -0.5", ""), "scale.missing")
