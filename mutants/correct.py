@@ -595,6 +595,9 @@ def packed_open(q, k, v):
 
 @right("multi_head", "Band", build=lambda c: c(24, 3, 4), d_model=24, n_heads=3, window=4)
 @right("self_attention", "Band, one head", build=lambda c: c(24, 1, 2), d_model=24, window=2)
+@right("multi_head", "Band, as wide as the trial", build=lambda c: c(24, 3, 5), d_model=24, n_heads=3, window=5)
+@right("self_attention", "Band, wide", build=lambda c: c(24, 3, 16), d_model=24, n_heads=3, window=16)
+@right("multi_head", "Band, as wide as in gpt-oss", build=lambda c: c(24, 3, 128), d_model=24, n_heads=3, window=128)
 class Band(nn.Module):
     "A layer that tells nobody how far it looks; the caller says it."
     def __init__(self, d_model, n_heads, far):
@@ -1335,6 +1338,7 @@ def rotate(x, base=10000.0):
 
 @right("self_attention", build=lambda c: c(32, 4, 2, True), d_model=32, causal=True, positions=True)
 @right("self_attention", "LlamaLike, looks both ways", build=lambda c: c(32, 4, 4, False), d_model=32, positions=True)
+@right("multi_head", "LlamaLike, alone", build=lambda c: c(32, 4, 2, False), d_model=32, n_heads=4, positions=True, strict=True)
 class LlamaLike(GroupedQueries):
     def forward(self, x):
         b, n, _ = x.shape
@@ -1342,6 +1346,24 @@ class LlamaLike(GroupedQueries):
         xq, xk = rotate(xq), rotate(xk)
         out = F.scaled_dot_product_attention(xq, xk, xv, is_causal=self.causal, enable_gqa=True)
         return self.wo(out.transpose(1, 2).contiguous().view(b, n, -1))
+
+
+@right("multi_head", build=lambda c: c(24, 6, 2, True), d_model=24, n_heads=6, causal=True, strict=True)
+@right("multi_head", "Turns, through a window", build=lambda c: c(24, 6, 2, True, 7), d_model=24, n_heads=6, window=7, strict=True)
+class Turns(GroupedQueries):
+    "Rotated by place, and no name and no argument says so."
+    def __init__(self, dim, n_heads, n_kv_heads, causal=False, far=99):
+        super().__init__(dim, n_heads, n_kv_heads, causal)
+        self.far = far
+
+    def forward(self, x):
+        q, k, v = (w(x).unflatten(-1, (-1, self.head_dim)).transpose(1, 2) for w in (self.wq, self.wk, self.wv))
+        q, k = rotate(q), rotate(k)
+        times = self.n_heads // self.n_kv_heads
+        k, v = k.repeat_interleave(times, dim=1), v.repeat_interleave(times, dim=1)
+        back = torch.arange(x.shape[1])[:, None] - torch.arange(x.shape[1])
+        seen = (back >= 0) & (back < self.far)
+        return self.wo(F.scaled_dot_product_attention(q, k, v, attn_mask=seen).transpose(1, 2).flatten(2))
 
 
 @right("self_attention", build=lambda c: c(24, 4), d_model=24, causal=True, positions=True)
@@ -2224,6 +2246,31 @@ for _name, _settings in {
 }.items():
     right("self_attention", f"transformers: {_name}", build=_published(_name, **_settings),
           d_model=24, n_heads=6, causal=True, positions=True, n_kv_heads=2)(Published)
+
+
+class Slides(nn.Module):
+    "Sliding attention of gpt-oss with a rotation of its own, made for longer contexts (YaRN) unless another is said."
+    def __init__(self, window, rope=None):
+        super().__init__()
+        library("transformers")
+        made = import_module("transformers.models.gpt_oss.modeling_gpt_oss")
+        config = made.GptOssConfig(hidden_size=24, num_attention_heads=3, num_key_value_heads=1, head_dim=8, sliding_window=window,
+                                   attn_implementation="eager", **({"rope_parameters": rope} if rope else {}))
+        self.attention, self.rotation = made.GptOssAttention(config, layer_idx=0), made.GptOssRotaryEmbedding(config)
+        for p in self.attention.parameters():
+            nn.init.normal_(p, std=0.3)
+
+    def forward(self, x):
+        n = x.shape[1]
+        back = torch.arange(n)[:, None] - torch.arange(n)
+        mask = torch.zeros(n, n, dtype=x.dtype).masked_fill((back < 0) | (back >= self.attention.sliding_window), float("-inf"))
+        places = torch.arange(n)[None]
+        return self.attention(x, position_embeddings=self.rotation(x, places), attention_mask=mask[None, None])[0]
+
+
+for _window, _rope in ((2, None), (4, None), (3, {"rope_type": "default", "rope_theta": 1e4}), (16, None)):
+    right("multi_head", f"transformers: GptOss, a window of {_window}", build=lambda c, w=_window, r=_rope: c(w, r), d_model=24, n_heads=3,
+          window=_window, strict=True)(Slides)
 right("self_attention", "transformers: DeepseekV3", d_model=24, n_heads=3, causal=True, positions=True,
       build=_published("DeepseekV3", 4, num_attention_heads=3, num_key_value_heads=3, kv_lora_rank=10, q_lora_rank=9,
                        qk_rope_head_dim=4, v_head_dim=8, qk_nope_head_dim=8))(Published)

@@ -533,6 +533,20 @@ bug("LlamaLike", "the keys are not rotated", ("rotate(xq), rotate(xk)", "rotate(
 bug("LlamaLike, looks both ways", "softmax over the queries", ("F.scaled_dot_product_attention(xq, xk, xv, is_causal=self.causal, enable_gqa=True)",
     "(xq @ xk.mT / self.head_dim ** 0.5).softmax(-2) @ xv"), "softmax.over_queries")
 bug("LlamaLike, looks both ways", "the root of the model's width", ("enable_gqa=True", "enable_gqa=True, scale=x.shape[-1] ** -0.5"), "scale.d_model_root")
+TU = "Turns"
+KEYS, BOTH_ROTATED = "k.repeat_interleave(times, dim=1), v", "q, k = rotate(q), rotate(k)"
+bug(TU, "keys alone are repeated in turn", (KEYS, "k.repeat(1, times, 1, 1), v"), "split.groups_of_keys")
+bug(TU, "keys and values are repeated in turn", [(KEYS, "k.repeat(1, times, 1, 1), v"), ("v.repeat_interleave(times, dim=1)", "v.repeat(1, times, 1, 1)")],
+    "split.groups")
+bug(TU, "keys and values of the other groups", (BOTH_ROTATED, f"{BOTH_ROTATED}; k, v = k.flip(1), v.flip(1)"), "heads.other_order")
+bug(TU, "every head has the first keys", (BOTH_ROTATED, f"{BOTH_ROTATED}; k = k[:, :1].expand_as(k)"), "heads.first_keys")
+bug(TU, "keys are cut features first", (BOTH_ROTATED, f"k = self.wk(x).unflatten(-1, (self.head_dim, -1)).movedim(-1, 1); {BOTH_ROTATED}"),
+    "split.keys_apart")
+bug(TU, "queries are cut features first", (BOTH_ROTATED, f"q = self.wq(x).unflatten(-1, (self.head_dim, -1)).movedim(-1, 1); {BOTH_ROTATED}"),
+    "split.queries_apart")
+bug(TU, "keys alone of the other groups", (BOTH_ROTATED, f"{BOTH_ROTATED}; k = k.flip(1)"), "heads.keys_in_other_order")
+bug(TU, "√d_model for √d_head", ("attn_mask=seen", "attn_mask=seen, scale=x.shape[-1] ** -0.5"), "scale.d_model_root")
+misuse("LlamaLike, alone", "believed to know no places", "order.matters", args=with_args("LlamaLike, alone", positions=False, strict=False))
 bug("RotatesNeighbours", "no scale", (" * q.shape[-1] ** -0.5", ""), "scale.missing")
 bug("RotatesNeighbours", "only the keys are rotated", ("self.rotate(q) @", "q @"), "rotation.keys_only")
 bug("NormedQueries", "the keys are detached", ("self.k_norm(k), v", "self.k_norm(k.detach()), v"), "parameter.part")
@@ -810,6 +824,15 @@ bug("Band", "one word too few", ("back < self.far", "back < self.far - 1"), "win
 bug("Band", "no window", (" & (back < self.far)", ""), "window.ignored")
 bug("Band", "both sides", ("(back >= 0) & (back < self.far)", "back.abs() < self.far"), "mask.leaks")
 bug("Band, one head", "one word too many", ("back < self.far", "back <= self.far"), "window.size")
+for WIDE in ("Band, as wide as the trial", "Band, wide", "Band, as wide as in gpt-oss", "Turns, through a window"):
+    bug(WIDE, "one word too many", ("back < self.far", "back <= self.far"), "window.size")
+    bug(WIDE, "one word too few", ("back < self.far", "back < self.far - 1"), "window.size")
+    bug(WIDE, "no window", (" & (back < self.far)", ""), "window.ignored")
+PLACES = "(torch.arange(x.shape[1])[:, None] // self.far == torch.arange(x.shape[1]) // self.far)"
+bug("Band, wide", "blocks that do not slide", ("(back < self.far)", PLACES), "window.blocks")
+bug("Turns, through a window", "blocks that do not slide", ("(back < self.far)", PLACES), "window.blocks")
+bug("transformers: GptOss, a window of 4", "one word too many", (">= self.attention", "> self.attention"), "window.size")
+bug("transformers: GptOss, a window of 16", "one word too many", (">= self.attention", "> self.attention"), "window.size")
 # Layers with a cache ----------------------------------------------------------------------------------------------
 
 W, GR, KV = "Writes", "Grows", "package: KVCache"

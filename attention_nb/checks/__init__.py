@@ -85,11 +85,11 @@ def _options(causal: bool | str, mask: str | bool | None, scale: Any = None) -> 
 
 def _layer(
     module: Any, d_model: int, causal: bool, n_heads: int | None, positions: bool | None, call: _Call | None,
-    n_kv_heads: int | None,
+    n_kv_heads: int | None, window: int | None = None,
 ) -> None:
     "Raise TypeError or ValueError for arguments that no layer check can take."
-    heads = {"n_heads": n_heads, "n_kv_heads": n_kv_heads}
-    expect_sizes(d_model=d_model, **{name: n for name, n in heads.items() if n is not None})
+    sizes = {"n_heads": n_heads, "n_kv_heads": n_kv_heads, "window": window}
+    expect_sizes(d_model=d_model, **{name: n for name, n in sizes.items() if n is not None})
     if n_heads is not None and n_kv_heads is not None:
         expect_groups(n_heads, n_kv_heads)
     expect_flags(causal=causal, **({} if positions is None else {"positions": positions}))
@@ -204,8 +204,8 @@ def check_self_attention(
     **choices: Any,  # what else a design may choose: scale, lengths, group_order, dropout, layout, …, as in `Contract`
 ) -> Report:  # raises CheckFailed if a property does not hold
     "Check any self-attention layer, with its own weights where its projections are recognised."
-    _layer(module, d_model, causal, n_heads, positions, call, n_kv_heads)
-    causal, contract = causal or _sight(True, window, 0, None) is not None, declared(**choices)
+    _layer(module, d_model, causal, n_heads, positions, call, n_kv_heads, window)
+    causal, contract = causal or window is not None, declared(**choices)
     return _run(
         f"check_self_attention({name_of(module)})",
         lambda: layer_properties(module, d_model, causal, n_heads, positions, call, window=window, n_kv_heads=n_kv_heads, contract=contract),
@@ -222,15 +222,16 @@ def check_multi_head(
     strict: bool = False,  # is it a failure, too, if its projections are not recognised?
     window: int | None = None,  # a word sees itself and the `window` - 1 before it; it is causal then
     n_kv_heads: int | None = None,  # how many heads of keys and values; default: what their widths tell
+    positions: bool | None = None,  # does it know the order of words (RoPE, …)? None: find out
     **choices: Any,  # what else a design may choose: scale, lengths, group_order, dropout, layout, …, as in `Contract`
 ) -> Report:  # raises CheckFailed if a property does not hold
     "Check any multi-head layer: as `check_self_attention`, with this number of heads."
     expect_sizes(n_heads=n_heads)  # here it must be said
-    _layer(module, d_model, causal, n_heads, None, call, n_kv_heads)
-    causal, contract = causal or _sight(True, window, 0, None) is not None, declared(**choices)
+    _layer(module, d_model, causal, n_heads, positions, call, n_kv_heads, window)
+    causal, contract = causal or window is not None, declared(**choices)
     return _run(
         f"check_multi_head({name_of(module)})",
-        lambda: layer_properties(module, d_model, causal, n_heads, None, call, alone=True, window=window, n_kv_heads=n_kv_heads, contract=contract),
+        lambda: layer_properties(module, d_model, causal, n_heads, positions, call, alone=True, window=window, n_kv_heads=n_kv_heads, contract=contract),
         strict, contract,
     )
 

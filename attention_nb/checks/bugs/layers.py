@@ -110,6 +110,10 @@ SPLITS: list[Bug] = bugs_of("split", splitting, {
         "queries and keys are split into heads in different orders: keys features first", _only("k", _last)),
     "split.keys_apart_last": (
         "queries and keys are split into heads in different orders: keys heads first", _only("k", _first)),
+    "split.queries_apart": (
+        "queries and keys are split into heads in different orders: queries features first", _only("q", _last)),
+    "split.queries_apart_last": (
+        "queries and keys are split into heads in different orders: queries heads first", _only("q", _first)),
 }) + [Bug(f"split.{code}", says, {"split": splitting(share_k=share_k, share_v=share_v)}, declare='group_order="turns"' * (code == "groups")) for code, says, share_k, share_v in (
     ("groups", _GROUPED.format("keys and values"), _in_turn, _in_turn),
     ("groups_of_keys", _GROUPED.format("keys") + "; values are repeated rightly", _in_turn, _in_groups),

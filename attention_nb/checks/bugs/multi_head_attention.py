@@ -34,6 +34,8 @@ HEADS: list[Bug] = bugs_of("route", routing, {
     "heads.other_order": (
         "the heads of queries and keys do not match: they are in another order",
         lambda q, k, v: (q, k.flip(-3), v.flip(-3))),
+    "heads.keys_in_other_order": (
+        "the heads of keys are in another order than those of queries and values", lambda q, k, v: (q, k.flip(-3), v)),
     "heads.next": ("keys and values come from another head than the queries",
                    lambda q, k, v: (q, k.roll(1, -3), v.roll(1, -3))),
     "heads.previous": ("keys and values come from another head than the queries (the next)",

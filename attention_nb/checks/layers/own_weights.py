@@ -62,7 +62,7 @@ def _own_weights(a: Layer) -> str | None:
         if bugs := attempt(lambda: name_by_probes(t, a.module, a.first, a.n_heads, a.causal)):
             raise Broken(f"{heads}: tried with values and keys of our own", bugs)
         raise NotChecked(f"no reference could be built: {why}")
-    raise Broken(where, name_other_scale(t, a.n_heads, a.causal) or known("layer.unknown"))
+    raise Broken(where, name_other_scale(t, a.n_heads, a.causal, a.sight) or known("layer.unknown"))
 
 
 def _sharpened(a: Layer, t: Trace, found: tuple[Bug, ...]) -> bool:
@@ -130,7 +130,7 @@ def _after_projection(a: Layer, t: Trace) -> str | None:
 
 def _without_x(a: Layer, t: Trace) -> bool:
     "Whether its own weights give its numbers once x is taken off."
-    return t.out.shape == t.x.shape and compare_with_own_weights(t._replace(out=t.out - t.x), a.n_heads, a.causal, most=0) == ()
+    return t.out.shape == t.x.shape and compare_with_own_weights(t._replace(out=t.out - t.x), a.n_heads, a.causal, a.sight, 0) == ()
 
 
 def _with_x(a: Layer, got: Tensor, want: Tensor) -> str:

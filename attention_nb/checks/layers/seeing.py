@@ -65,15 +65,18 @@ def _leak(a: Layer, training: bool, grad: bool, held: bool) -> str:
     return "mode.mask_without_gradients" if grad else "mode.mask_in_training" if held else ""
 
 # %% ../../../nbs/checks/layers/seeing.ipynb #reach
-def _reaches(a: Layer) -> None:
+def _reaches(a: Layer) -> str | None:
+    n, beyond = a.n, a.said_window and a.said_window >= a.n
     reach = reach_of(a)
-    expected = torch.ones(a.n, a.n, dtype=torch.bool)
+    if beyond and a.far:
+        n, reach = a.far, _far_reach(a)
+    expected = torch.ones(n, n, dtype=torch.bool)
     expected = expected.tril() if a.causal else expected
     missing = expected & ~reach
     if not missing.any():
-        if a.said_window and a.said_window < a.n:
+        if a.said_window and a.said_window < n:
             raise Broken("every word reaches all that come after it", known("window.ignored"))
-        return
+        return f"no sentence longer than the window of {a.said_window} was tried: where it ends was not seen" if beyond else None
     if a.window and (a.positions and not a.said_window or _as_set(a, reach, a.window[1])):
         raise NotChecked(f"it attends to a window ({a.window[0]} = {a.window[1]})")
     j, i = (int(at) for at in missing.T.nonzero()[0])
@@ -105,6 +108,13 @@ def reach_of(
         other[:, j] = -other[:, j] + 1
         moved.append((a(other) - before).abs().amax((0, 2)) > 1e-6)
     return torch.stack(moved, -1) | moved_by(a, a.n, calm_copy(a.module))[1]  # a peaked softmax hides words, a flat one NONE
+
+
+def _far_reach(a: Layer) -> Tensor:
+    "The same where a window begins to hide: what lies beyond it must be moved by more than rounding."
+    moved = [moved_by(a, a.far, m) for m in (a.module, calm_copy(a.module))]
+    surely, at_all = (some | more for some, more in zip(*moved))
+    return surely | at_all & torch.ones_like(surely).tril().triu(1 - (a.said_window or 0))
 
 
 def _as_set(a: Layer, reach: Tensor, window: int) -> bool:
@@ -179,7 +189,8 @@ def moved_by(
 
 def _part_only(a: Layer, n: int) -> str | None:
     "The name and value of a setting that says that not every word is seen."
-    return next((f"{k} = {v}" for k, v in settings_of(a.module, "part") if type(v) is int and v < n), None)
+    told = [*settings_of(a.module, "part"), *([("window", a.said_window)] if a.said_window else [])]
+    return next((f"{k} = {v}" for k, v in told if type(v) is int and v < n), None)
 
 
 def _unseen(allowed: Tensor, reach: Tensor) -> Bug | None:

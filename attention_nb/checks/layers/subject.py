@@ -26,7 +26,7 @@ from ..projections import Trace, trace_layer
 from ..relations import Properties, Relation, listed
 from ..reports import attempt, nearly
 from ..projections.roles import guess_roles, what_is_read
-from ..projections.rotating import agrees_with_rotation, name_rotation_bug
+from ..projections.rotating import agrees_with_rotation, name_rotation_bug, name_window_bug
 from ..stages import Bug, sentence
 
 # %% auto #0
@@ -35,6 +35,7 @@ __all__ = ['Layer', 'no_module', 'draw', 'fits', 'in_mode', 'reordering', 'knows
 
 # %% ../../../nbs/checks/layers/subject.ipynb #constants
 SENTENCES, WORDS = 3, 5  # of the usual trial; few, for layers with a small maximum
+LONGEST = 160  # words of the longest sentence that shows where a window ends
 
 # %% ../../../nbs/checks/layers/subject.ipynb #adapter
 @dataclass(frozen=True)
@@ -226,6 +227,18 @@ class Layer:
         return next(((name, v) for name, v in settings_of(self.module, "window") if type(v) is int), None)
 
     @cached_property
+    def sight(self) -> int | None:
+        "The same number, if the usual trial has more words; or else None."
+        return self.window[1] if self.causal and self.window and self.window[1] < self.n else None
+
+    @cached_property
+    def far(self) -> int:
+        "How many words it takes to see where its window ends; 0 if the usual trial does, or none that is tried."
+        w = self.window[1] if self.causal and self.window and not self.sight else 0
+        several = [n for n in (w + 3, w + 2, w + 1, *self.contract.allowed) if 0 < w < n <= LONGEST and self.contract.takes(n)]
+        return next((n for n in several if fits(self, 1, n)), 0)
+
+    @cached_property
     def cap(self) -> str | None:
         "The name of a setting that limits the scores on purpose."
         return next((name for name, _ in settings_of(self.module, "cap")), None)
@@ -247,21 +260,13 @@ class Layer:
     @cached_property
     def unrotated(self) -> tuple[Bug, ...] | None:
         "What is wrong by its own weights, if places are not rotated: nothing, some bugs; None if that fits nothing known."
-        return _with_window(self) if self.causal and self.window and self.window[1] < self.n else _compared(self)
+        return _with_window(self) if self.sight else _compared(self)
 
     @cached_property
     def verdict(self) -> tuple[Bug, ...] | None:
-        "The same, whatever is rotated."
-        found = self.unrotated
-        if any(bug.code in ("mask.window_2", "mask.window_3") for bug in found or ()):
-            return (known("window.by_accident", says=sentence(found or ())),)
-        if found == () or self.positions is False or self.order_free:
-            return found
-        if agrees_with_rotation(self.trace, self.n_heads, self.causal, (1,)):
-            return ()
-        if agrees_with_rotation(self.trace, self.n_heads, self.causal, (-1,)):
-            return (known("rotation.backwards"),) if self.positions else ()
-        return found or (name_rotation_bug(self.trace, self.n_heads, self.causal) if self.positions or self.places else None)
+        "The same, whatever is rotated, and however far a word looks."
+        found = _in_few(self)
+        return _in_many(self) if found == () and self.far else found
 
 # %% ../../../nbs/checks/layers/subject.ipynb #trial
 def no_module(
@@ -363,17 +368,51 @@ def _compared(a: Layer, window: int | None = None, most: int = 2) -> tuple[Bug, 
 
 
 def _with_window(a: Layer) -> tuple[Bug, ...] | None:
-    "The same for a layer with a setting that says so."
-    name, size = a.window or ("", 0)
-    for seen in (size, size + 1, size - 1):
-        if seen and _compared(a, seen, 0) == ():
-            fits = seen == size or a.positions and not a.said_window  # some count only what lies before the word
-            return () if fits else (known("window.size", name=name, size=size, seen=seen),)
-    if _compared(a, most=0) == ():
-        return (known("window.ignored"),) if a.said_window else ()  # the setting is for something else
-    found = _compared(a, size)
+    "The same for a layer with a window."
+    sized = _sized(a, lambda seen: _compared(a, seen, 0) == ())
+    if sized is not None:
+        return sized
+    found = _compared(a, a.sight)
     corners = ("mask.lower_right", "mask.upper_left")  # no window: the setting is for something else
     return found if found and not any(bug.code in corners for bug in found) else _compared(a)
+
+
+def _sized(a: Layer, agrees: Callable[[int | None], bool], far: bool = False) -> tuple[Bug, ...] | None:
+    "What is wrong with how far it looks, if some window agrees, or none at all; None if that does not either."
+    name, size = a.window if a.window and (a.sight or far) else ("", 0)
+    for seen in (size, size + 1, size - 1) if size else ():
+        if seen and agrees(seen):
+            fits = seen == size or a.positions and not a.said_window  # some count only what lies before the word
+            return () if fits else (known("window.size", name=name, size=size, seen=seen),)
+    if not agrees(None):
+        return None
+    return (known("window.ignored"),) if size and a.said_window else ()  # the setting is for something else
+
+
+def _in_few(a: Layer) -> tuple[Bug, ...] | None:
+    "What is wrong in the usual trial, whatever is rotated."
+    found = a.unrotated
+    if any(bug.code in ("mask.window_2", "mask.window_3") for bug in found or ()):
+        return (known("window.by_accident", says=sentence(found or ())),)
+    if found == () or a.positions is False or a.order_free:
+        return found
+    for sign in (1, -1):
+        sized = _sized(a, lambda seen: agrees_with_rotation(a.trace, a.n_heads, a.causal, (sign,), seen))
+        if sized is not None:
+            return (known("rotation.backwards"),) if sign < 0 and a.positions else sized
+    return found or name_rotation_bug(a.trace, a.n_heads, a.causal, a.sight)
+
+
+def _in_many(a: Layer) -> tuple[Bug, ...] | None:
+    "What is wrong where its window ends, in a sentence that is longer; one that only a setting tells may be of another kind."
+    t = a.traced(draw(a, 1, a.far))
+
+    def agrees(seen: int | None) -> bool:
+        plain = compare_with_own_weights(t, a.n_heads, a.causal, seen, 0) == ()
+        return plain or not a.order_free and agrees_with_rotation(t, a.n_heads, a.causal, window=seen)
+
+    found = _sized(a, agrees, True)
+    return name_window_bug(t, a.n_heads, a.said_window) if found is None and a.said_window else found or ()
 
 
 def _best_roles(a: Layer) -> dict[str, str] | None:

@@ -5,6 +5,7 @@
 # %% ../../../nbs/checks/projections/comparing.ipynb #imports
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from itertools import islice
 
@@ -149,14 +150,15 @@ def name_other_scale(
     t: Trace,  # from `trace_layer`
     n_heads: int | None,  # if known
     causal: bool,  # is the future hidden?
+    window: int | None = None,  # how many words, itself included, a word may look back on; None: all
 ) -> tuple[Bug, ...] | None:  # the bug; None if no constant fits
     "Find out what scores are multiplied by, if all is right but that."
     with torch.no_grad():
-        for start in (s for h in t.heads(n_heads)[:8] for s in islice(starts_of(t, h, t.past(causal)), 2)):
+        for start in (s for h in t.heads(n_heads)[:8] for s in islice(starts_of(t, h, t.past(causal, window)), 2)):
             work, right = start.case.work, float(start.case.work.scale)
             scale, _ = _nearest_number(start.case, lambda s: (work._replace(scale=s), ()), 0.0, 4 * right)
             made = run(work._replace(scale=scale), stages=start.case.stages)
-            if made is not None and nearly(made.out, start.case.seen, 1e-4):
+            if made is not None and not math.isclose(scale, right, rel_tol=1e-3) and nearly(made.out, start.case.seen, 1e-4):
                 return (other_scale(scale, right),)
     return None
 

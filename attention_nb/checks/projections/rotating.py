@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice, product
+from itertools import chain, islice, product
 
 import torch
 from torch import Tensor
@@ -14,6 +14,7 @@ from torch import Tensor
 from ..bugs import ATTENTION
 from ..bugs.grouped_heads import GROUPS
 from ..bugs.layers import LAYER, turning
+from ..bugs.local_attention import Sight, sight_bugs
 from ..bugs.self_attention import SCALE
 from .comparing import with_fill
 from . import Trace
@@ -21,7 +22,7 @@ from .readings import Start, starts_of
 from ..stages import Bug, Step, explain
 
 # %% auto #0
-__all__ = ['agrees_with_rotation', 'name_rotation_bug']
+__all__ = ['agrees_with_rotation', 'name_rotation_bug', 'name_window_bug']
 
 # %% ../../../nbs/checks/projections/rotating.ipynb #turn-fns
 def _angles(t: Trace, d: int) -> Iterator[tuple[Tensor, float]]:
@@ -43,9 +44,9 @@ def _turns(t: Trace, d: int, signs: tuple[int, ...]) -> Iterator[tuple[Step, lis
             yield turning(sign * angles, halves, longer)
 
 
-def _turned_starts(t: Trace, heads: list[int], causal: bool, few: int, signs: tuple[int, ...] = (1, -1)) -> Iterator[tuple[int, Start]]:
+def _turned_starts(t: Trace, heads: list[int], mask: Tensor | None, few: int, signs: tuple[int, ...] = (1, -1)) -> Iterator[tuple[int, Start]]:
     "The first right starts with every rotation, and the number of the rotation."
-    for start in (s for h in heads for s in islice((s for s in starts_of(t, h, t.past(causal)) if not s.bugs), few)):
+    for start in (s for h in heads for s in islice((s for s in starts_of(t, h, mask) if not s.bugs), few)):
         for i, (right, bugs) in enumerate(_turns(t, start.case.work.q.shape[-1], signs)):
             case = start.case._replace(stages={**start.case.stages, "turn": right})
             yield i, start._replace(case=case, more=(*bugs, *start.more))
@@ -56,9 +57,10 @@ def agrees_with_rotation(
     n_heads: int | None,  # if known
     causal: bool,  # is the future hidden?
     signs: tuple[int, ...] = (1, -1),  # the directions that count: 1 as usual, -1 backwards
+    window: int | None = None,  # how many words, itself included, a word may look back on; None: all
 ) -> bool:  # True if it does
     "Say whether a layer is attention with queries and keys rotated by their places (RoPE)."
-    starts = _turned_starts(t, t.heads(n_heads), causal, 4, signs)
+    starts = _turned_starts(t, t.heads(n_heads), t.past(causal, window), 4, signs)
     return any(explain([start.case], [], 0) is not None for _, start in starts)
 
 
@@ -66,9 +68,10 @@ def name_rotation_bug(
     t: Trace,  # from `trace_layer`
     n_heads: int | None,  # if known
     causal: bool,  # is the future hidden?
+    window: int | None = None,  # as in `agrees_with_rotation`
 ) -> tuple[Bug, ...] | None:  # the bugs; None if none fit
     "Find the bug of a layer that rotates queries and keys by their places."
-    found, starts = [], list(_turned_starts(t, t.heads(n_heads)[:1], causal, 2))
+    found, starts = [], list(_turned_starts(t, t.heads(n_heads)[:1], t.past(causal, window), 2))
     late = [(i, with_fill(start)) for i, start in starts if causal and i < 4]
     for i, start in starts + late:
         bugs = explain([start.case], [*start.more, *SCALE, *([*LAYER, *GROUPS, *ATTENTION] if i < 4 else [])], 1)
@@ -76,3 +79,16 @@ def name_rotation_bug(
             return bugs
         found += [bugs] if bugs else []
     return min(found, key=len, default=None)
+
+
+def name_window_bug(
+    t: Trace,  # from `trace_layer`, with more words than the window
+    n_heads: int | None,  # if known
+    window: int,  # how many words, itself included, a word should look back on
+) -> tuple[Bug, ...] | None:  # the bug; None if none fits
+    "Find what is wrong with the window of a layer that is right in shorter sentences, whether it rotates or not."
+    heads, mask = t.heads(n_heads), t.past(True, window)
+    plain = (start for h in heads for start in starts_of(t, h, mask) if not start.bugs)
+    turned = (start for _, start in _turned_starts(t, heads, mask, 4, (1,)))
+    named = (explain([start.case], sight_bugs(Sight(window)), 1) for start in chain(plain, turned))
+    return next(filter(None, named), None)
