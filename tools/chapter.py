@@ -85,7 +85,7 @@ def begin(number: str, name: str) -> list[Path]:
     stem, title = f"{number}_{name}", name.replace("_", " ").capitalize()
     edits = {
         NBS / "index.ipynb": in_cell("map", mapped(int(number), title, stem)),
-        names.API: in_cell("imports", before("from attention_nb.checks import", IMPORT.format(name=name))),
+        names.API: in_cell("imports", before("\nif typing.TYPE_CHECKING", IMPORT.format(name=name))),
         ROOT / "tests/test_properties.py": before("}\neach_case = ", PROPERTY.format(name=name)),
     }
     chapter = TEMPLATE.read_text(encoding="utf-8").replace("chapter_name", name).replace("Chapter name", title)
