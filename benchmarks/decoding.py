@@ -2,7 +2,6 @@
 
 Same widths, rotary places, weights of the same shapes. Seconds are those of a token; making room and filling it is not counted.
 """
-import importlib.util
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -10,7 +9,7 @@ from functools import partial
 import torch
 from attention_nb import KVCache, MultiHeadAttention
 from attention_nb.positions import RotaryEmbedding
-from benchmarks.measure import Comparison, Run
+from benchmarks.measure import Comparison, Run, installed
 from torch import Tensor
 
 SIZES = ("d_model", "heads", "kv_heads", "kept")
@@ -69,16 +68,14 @@ def transformers(static: bool, row: Tensor, d_model: int, h: int, h_kv: int, kep
 
 
 CONTENDERS = {
-    REFERENCE: ("attention_nb", ours),
-    "transformers (Llama, growing)": ("transformers", partial(transformers, False)),
-    "transformers (Llama, static)": ("transformers", partial(transformers, True)),
-    "x-transformers": ("x_transformers", x_transformers),
+    REFERENCE: ours,
+    "transformers (Llama, growing)": partial(transformers, False),
+    "transformers (Llama, static)": partial(transformers, True),
+    "x-transformers": x_transformers,
 }
 
 
 def comparisons(d_model: int, h: int, h_kv: int, kept: int) -> Iterator[Comparison]:
-    "Those whose packages are installed, each without gradients."
-    row = torch.randn(1, 1, d_model)
-    made = {name: make(row, d_model, h, h_kv, kept) for name, (package, make) in CONTENDERS.items()
-            if importlib.util.find_spec(package)}
+    "Each without gradients."
+    made = installed(CONTENDERS, torch.randn(1, 1, d_model), d_model, h, h_kv, kept)
     yield Comparison({}, {name: torch.no_grad()(steps) for name, steps in made.items()})

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import torch
 import torch.nn.functional as F
 from attention_nb import flash_attention
+from benchmarks.layers import textbook
 from benchmarks.measure import Comparison, Run
 from torch import Tensor
 
@@ -14,18 +15,10 @@ REFERENCE = "PyTorch, fused"
 MATRIX = 2**30  # bytes of the largest matrix of weights that is made
 
 
-def naive(q: Tensor, k: Tensor, v: Tensor, causal: bool) -> Tensor:
-    "Attention with its matrix, as it is written on paper."
-    scores = q @ k.mT * q.shape[-1] ** -0.5
-    if causal:
-        scores = scores.masked_fill(torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1), float("-inf"))
-    return scores.softmax(-1) @ v
-
-
 WAYS = {
     REFERENCE: lambda q, k, v, causal: F.scaled_dot_product_attention(q, k, v, is_causal=causal),
     "flash_attention": lambda q, k, v, causal: flash_attention(q, k, v, causal=causal),
-    "with its matrix": naive,
+    "with its matrix": textbook,
 }
 
 

@@ -9,8 +9,6 @@ import argparse
 import importlib.metadata
 import importlib.util
 import itertools
-import json
-import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -92,8 +90,7 @@ def measured(lengths: list[int], n_rounds: int) -> Iterator[dict[str, object]]:
         for name, ratio in ratios(list(rounds(runs, n_rounds)), REFERENCE).items():
             print(f"{dtype:<9} width {width:<3} n {n:<5} {'causal' if causal else 'all   '} {'with backward' if backward else 'forward      '} "
                   f"{1 / ratio.median:5.0%} of the reference's speed, {work / ratio.seconds / 1e12:6.1f} TFLOP/s  {name}", file=sys.stderr)
-            yield {"dtype": dtype, "shape": [b, h, n, width], "causal": causal, "backward": backward, "name": name,
-                   **{key: float(f"{value:.4g}") for key, value in ratio._asdict().items()}}
+            yield {"dtype": dtype, "shape": [b, h, n, width], "causal": causal, "backward": backward, "name": name, **ratio.row()}
 
 
 def described() -> dict[str, object]:
@@ -116,9 +113,7 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     about = described()
     rows = list(measured(asked.n, asked.rounds))
-    path = asked.to / f"{re.sub('[^a-z0-9]+', '-', (asked.name or str(about['gpu'])).lower()).strip('-')}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"machine": about, "kernels": rows}, indent=1) + "\n", encoding="utf-8")
+    path = machine.keep({"machine": about, "kernels": rows}, asked.to, asked.name or str(about["gpu"]))
     print(f"{path}: {len(rows)} rows", file=sys.stderr)
     return 0
 

@@ -1,18 +1,25 @@
 """Whole attention layers, causal, as people would take them from a package, held to one input."""
-import sys
 from collections.abc import Callable, Iterator, Mapping
 
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 from attention_nb import MultiHeadAttention, causal_mask
-from benchmarks.measure import Comparison, Run
+from benchmarks.measure import Comparison, Run, installed
 from torch import Tensor
 
 Layer = Callable[[Tensor], Tensor]
 SIZES = ("b", "n", "d_model", "heads")
 SHAPES = ((8, 256, 512, 8), (1, 1024, 768, 12), (1, 4096, 512, 8))
 REFERENCE = "minimal fused layer"
+
+
+def textbook(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+    "Attention with its matrix: scores, `masked_fill`, softmax."
+    scores = q @ k.mT * q.shape[-1] ** -0.5
+    if causal:
+        scores = scores.masked_fill(~causal_mask(q.shape[-2]), float("-inf"))
+    return scores.softmax(-1) @ v
 
 
 class Minimal(nn.Module):
@@ -32,12 +39,10 @@ class Minimal(nn.Module):
 
 
 class Textbook(Minimal):
-    "Scores, `masked_fill`, softmax, as textbooks write them; the weights are there to be returned."
+    "The same with the matrix of weights, which is there to be returned."
 
     def forward(self, x: Tensor) -> Tensor:
-        q, k, v = self.heads(x)
-        scores = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(~causal_mask(x.shape[-2]), float("-inf"))
-        return self.out((scores.softmax(-1) @ v).transpose(-3, -2).flatten(-2))
+        return self.out(textbook(*self.heads(x), causal=True).transpose(-3, -2).flatten(-2))
 
 
 def ours(need_weights: bool) -> Callable[[int, int, int], Layer]:
@@ -85,17 +90,6 @@ CONTENDERS = {
 }
 
 
-def made(weights: bool, n: int, d_model: int, n_heads: int) -> dict[str, Layer]:
-    "The contenders whose packages are installed."
-    found = {}
-    for name, make in CONTENDERS[weights].items():
-        try:
-            found[name] = make(n, d_model, n_heads)
-        except ImportError as error:
-            print(f"  {name}: left out, {error}", file=sys.stderr)
-    return found
-
-
 def both_ways(layers: Mapping[str, Layer], x: Tensor, backward: bool) -> dict[str, Run]:
     "Each layer on the same rows: forward, or forward and backward to the rows and all parameters."
     def one(layer: Layer) -> Run:
@@ -109,12 +103,7 @@ def both_ways(layers: Mapping[str, Layer], x: Tensor, backward: bool) -> dict[st
 def comparisons(b: int, n: int, d_model: int, n_heads: int) -> Iterator[Comparison]:
     "With weights and without, forward and with backward."
     for weights in (False, True):
-        contenders = made(weights, n, d_model, n_heads)
+        contenders = installed(CONTENDERS[weights], n, d_model, n_heads)
         for backward in (False, True):
             runs = both_ways(contenders, torch.randn(b, n, d_model), backward)
             yield Comparison({"weights": weights, "backward": backward}, runs)
-
-
-def operations(b: int, n: int, d_model: int, n_heads: int) -> int:
-    "Multiplications and additions of a forward pass: four projections, and half of the two products of a causal matrix."
-    return 2 * b * (4 * n * d_model**2 + n**2 * d_model)

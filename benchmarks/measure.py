@@ -1,11 +1,13 @@
 """Side by side in one process: every contender once a round, in another order each time, compared within the round."""
 import random
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 Run = Callable[[], object]
+Made = TypeVar("Made")
 
 
 class Comparison(NamedTuple):
@@ -20,6 +22,21 @@ class Ratio(NamedTuple):
     low: float
     high: float
     seconds: float  # median time of one run
+
+    def row(self) -> dict[str, float]:
+        "As it is kept: four digits."
+        return {key: float(f"{value:.4g}") for key, value in self._asdict().items()}
+
+
+def installed(makers: Mapping[str, Callable[..., Made]], *sizes: object) -> dict[str, Made]:
+    "What each makes of the sizes, of those whose packages are here; the others are told of."
+    found = {}
+    for name, make in makers.items():
+        try:
+            found[name] = make(*sizes)
+        except ImportError as error:
+            print(f"  {name}: left out, {error}", file=sys.stderr)
+    return found
 
 
 def seconds(run: Run, clock: Callable[[], float] = time.perf_counter) -> float:

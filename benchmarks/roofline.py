@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from attention_nb import count_cost, fused_attention, local_attention
 from benchmarks import machine
+from benchmarks.layers import textbook
 from benchmarks.measure import seconds
 
 RESULTS = Path(__file__).parent / "results" / "roofline"
@@ -28,11 +29,6 @@ def bandwidth(numbers: int = 2**27, tries: int = 9) -> float:
     read = min(seconds(lambda: x.sum()) for _ in range(tries))
     copied = min(seconds(lambda: y.copy_(x)) for _ in range(tries))
     return max(x.nbytes / read, 2 * x.nbytes / copied)
-
-
-def textbook(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-    "Attention with its matrix."
-    return torch.softmax(q @ k.mT * q.shape[-1] ** -0.5, dim=-1) @ v
 
 
 def ways(n: int, cached: int, heads: int, width: int) -> dict[str, Way]:

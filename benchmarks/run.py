@@ -26,8 +26,7 @@ def rows(topic: ModuleType, shapes: list[tuple[int, ...]], n_rounds: int) -> Ite
             timed = list(rounds(comparison.runs, n_rounds))
             for name, ratio in ratios(timed, topic.REFERENCE).items():
                 print(f"  {ratio.median:6.2f} ×  ({ratio.low:.2f} to {ratio.high:.2f})  {name}", file=sys.stderr, flush=True)
-                yield {"shape": list(shape), **comparison.case, "name": name,
-                       **{key: float(f"{value:.4g}") for key, value in ratio._asdict().items()}}
+                yield {"shape": list(shape), **comparison.case, "name": name, **ratio.row()}
 
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:

@@ -5,7 +5,7 @@ import pytest
 import torch
 from attention_nb.tools.testing import assert_close
 from benchmarks import layers, roofline
-from benchmarks.measure import ratios, rounds, seconds
+from benchmarks.measure import installed, ratios, rounds, seconds
 from benchmarks.run import TOPICS, main
 
 
@@ -43,7 +43,7 @@ def test_contenders_are_causal_layers(weights):
     b, n, d_model, n_heads = 2, 7, 24, 3
     x = torch.randn(b, n, d_model)
     other = torch.cat([x[:, :4], torch.randn(b, 3, d_model)], dim=1)
-    contenders = layers.made(weights, n, d_model, n_heads)
+    contenders = installed(layers.CONTENDERS[weights], n, d_model, n_heads)
     assert {"attention_nb", layers.REFERENCE} < set(contenders)
     for name, layer in contenders.items():
         out, changed = layer(x), layer(other)
