@@ -514,8 +514,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                                      'attention_nb/checks/functions/attention.py'),
                                                          'attention_nb.checks.functions.attention.Attention.sees': ( 'checks/functions/attention.html#attention.sees',
                                                                                                                      'attention_nb/checks/functions/attention.py'),
-                                                         'attention_nb.checks.functions.attention.Attention.swift': ( 'checks/functions/attention.html#attention.swift',
-                                                                                                                      'attention_nb/checks/functions/attention.py'),
                                                          'attention_nb.checks.functions.attention.Attention.usual': ( 'checks/functions/attention.html#attention.usual',
                                                                                                                       'attention_nb/checks/functions/attention.py'),
                                                          'attention_nb.checks.functions.attention.Attention.usual_mask': ( 'checks/functions/attention.html#attention.usual_mask',

@@ -13,10 +13,11 @@ FORMS = {1280: WIDE, 390: NARROW}  # width of the window, font
 # One page of each kind, read in all forms. The others are read wide and light, and then narrowed: does something stick out?
 KINDS = ["index.html", "02_softmax.html", "05_multi_head_attention.html", "checks/about/proof.html", "lookup/notation.html",
          "lookup/glossary.html", "CONTRIBUTING.html", "genindex.html", "search.html", "404.html"]
-# Rooms of the checks and figures are for few and made as the others are: they are looked at quickly.
-ROOMS = [path for path in PAGES if re.match(r"checks/(?!index|command_line|bugs/|about/)|figures/|tools/", path)]
+# Rooms of the checks and figures are for few and made as the others are: they are looked at quickly. The catalogue's
+# parts are made as one of them is, too.
+ROOMS = [path for path in PAGES if re.match(r"checks/(?!index|command_line|bugs/(index|layers)|about/)|figures/|tools/", path)]
 VISITS = [*((path, 1280) for path in PAGES if path not in ROOMS), *product(KINDS, [390])]
-DRAWN = [path for path in ROOMS if "data-drawing=" in (DOCS / path).read_text(encoding="utf-8")]
+DRAWN = [path for path in ROOMS if re.search('data-drawing=|<figure class=chart', (DOCS / path).read_text(encoding="utf-8"))]
 LIBRARY = "vega.min.js"
 NOT_THE_PAGE = (LIBRARY, "search/sections.js")  # and the words of the whole book, of `search.html` alone
 FONT_INSIDE = re.compile(r"data:font/woff2;base64,([^)]+)")  # see embed in website/lean.py
@@ -96,12 +97,22 @@ def not_drawn(page: Page) -> list[str]:
     return [f"not drawn, or without a description: {figure}" for figure in page.evaluate(BAD_FIGURES)]
 
 
-@pytest.mark.parametrize("path, width", [(path, width) for path in ROOMS for width in FORMS if width > 400 or path in DRAWN])
-def test_room(visit, site, path, width):
+@pytest.mark.parametrize("path", DRAWN)
+def test_room_with_a_figure(visit, site, path):
     "Nothing fails, sticks out or comes from elsewhere; what is drawn has the room that was kept for it."
-    visited = visit(path, width)
+    visited = visit(path, 390)
     found = out_of_room(visited.page) + elsewhere(visited.see_all(), site) + not_drawn(visited.page)
-    fail_if(found + too_wide(visited.page, *FORMS) + visited.said, f"{path}, {width} pixels wide:")
+    fail_if(found + too_wide(visited.page, *FORMS) + visited.said, f"{path}:")
+
+
+def test_rooms_of_words(visit, site):
+    "The same of those where nothing is drawn, one after the other."
+    visited, found = visit("404.html"), []
+    for path in sorted({*ROOMS} - {*DRAWN}):
+        visited.page.goto(site + path)
+        found += [f"{path}: {what}" for what in too_wide(visited.page, *FORMS) + visited.said]
+        visited.said.clear()
+    fail_if(found + elsewhere(visited, site), "Rooms of the checks and figures:")
 
 
 @pytest.mark.parametrize("path, width", VISITS)

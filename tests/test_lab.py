@@ -16,7 +16,7 @@ import nbformat
 import pytest
 from browser import Visit
 from conftest import ROOT, fail_if, sh
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Browser, Locator, Page, TimeoutError, expect
 
 ANSWERS, FIGURES = "01_naive_attention.ipynb", "02_softmax.ipynb"
 SECONDS = 120  # a busy machine may need them to start a Lab or to run a chapter
@@ -34,7 +34,7 @@ def wait_for(lab: subprocess.Popen, address: str, log: Path) -> None:
         except OSError:
             assert lab.poll() is None, log.read_text()
             time.sleep(0.1)
-    raise TimeoutError(log.read_text())
+    raise AssertionError(log.read_text())
 
 
 @pytest.fixture(scope="module")
@@ -71,20 +71,33 @@ def lab(folder, tmp_path_factory) -> Iterator[str]:
 
 
 PANEL = "[...jupyterapp.shell.widgets('main')].find((panel) => panel.context?.path === path)"
-# A kernel that is not idle yet can lose what it is asked, and then says nothing for ever: its connection is made anew.
+# A kernel that has just begun can lose what it is asked, and then says nothing for ever. So it is asked for nothing first:
+# when that has been answered, both ways to it are open. Where it is not, its connection is made anew.
 RUN_ALL = """async (path) => {
   const panel = await jupyterapp.commands.execute("docmanager:open", { path });
   await Promise.all([panel.context.ready, panel.sessionContext.ready]);
   const { kernel } = panel.sessionContext.session;
-  for (let n = 1; kernel.status !== "idle"; n++) {
-    await new Promise((later) => setTimeout(later, 200));
-    if (n % 100 === 0) kernel.reconnect();
-    if (n > 500) throw new Error(`the kernel of ${path} is ${kernel.status}`);
+  const answered = () => Promise.race([
+    kernel.requestExecute({ code: "", silent: true }).done.then(() => true, () => false),
+    new Promise((later) => setTimeout(later, 15000, false))]);
+  for (let n = 0; !(await answered()); n++) {
+    if (n === 5) throw new Error(`the kernel of ${path} does not answer; it is ${kernel.status}`);
+    await kernel.reconnect();
   }
   jupyterapp.commands.execute("notebook:run-all-cells");
 }"""
-HAS_RUN = f"""(path) => [...{PANEL}.content.model.cells].every((cell) =>
-  cell.type !== "code" || !cell.sharedModel.getSource().trim() || cell.executionCount !== null)"""
+TO_RUN = f"""(path) => [...{PANEL}.content.model.cells].filter((cell) =>
+  cell.type === "code" && cell.sharedModel.getSource().trim() && cell.executionCount === null).map((cell) => cell.id)"""
+
+
+def run_whole(page: Page, path: str) -> None:
+    "Open a notebook and run all of its cells; which have not run, if it takes too long."
+    page.evaluate(RUN_ALL, path)
+    try:
+        page.wait_for_function(f"(path) => !({TO_RUN})(path).length", arg=path)
+    except TimeoutError:
+        status = page.evaluate(f"path => {PANEL}.sessionContext.session.kernel.status", path)
+        fail_if(page.evaluate(TO_RUN, path), f"{path}: the kernel is {status}, and these have not run:")
 
 
 @pytest.fixture(scope="module")
@@ -96,8 +109,7 @@ def desk(chromium: Browser, lab: str) -> Iterator[Visit]:
     visited.page.goto(lab)
     visited.page.wait_for_function("window.jupyterapp?.restored.then(() => true)")
     for path in (ANSWERS, FIGURES):
-        visited.page.evaluate(RUN_ALL, path)
-        visited.page.wait_for_function(HAS_RUN, arg=path)
+        run_whole(visited.page, path)
     yield visited
     context.close()
 

@@ -1,9 +1,11 @@
 """A Sphinx extension: search that leads to sections. It writes what `static/search.js` searches, `_static/search/sections.js`.
 
-Each section is a record, with the words of its prose: no code, no output, no formula. So is each name of the package.
+Each section is a record, with the words of its prose: no code, no output, no large formula. So is each name of the package.
 Sphinx's own search finds pages, shows code and doubled formulas as excerpts, and fetches them, which a page from a disk may not.
 """
 import json
+import re
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,27 +17,57 @@ from sphinx.environment import BuildEnvironment
 
 from notebooks import is_chapter
 
-NO_PROSE = (nodes.math, nodes.math_block, nodes.literal_block, nodes.raw, nodes.comment, nodes.title, nodes.section,
+NO_PROSE = (nodes.math_block, nodes.literal_block, nodes.raw, nodes.comment, nodes.title, nodes.section,
             nodes.system_message, addnodes.desc, addnodes.toctree, nodes.table)
-KINDS = {"lookup": "lookup", "checks": "checks", "index": "home"}  # how a page's name begins
+KINDS = {"lookup/references": "sources", "lookup": "lookup", "checks": "checks", "index": "home"}  # how a page's name begins
 LAST = {"Recap", "Exercises", "Solutions", "What comes next"}  # they repeat what a section before them says
 Record = dict[str, str]
 
 
 def kind(page: str) -> str:
     "What a page is to a reader: chapters are found before tools."
-    return "chapter" if is_chapter(page) else KINDS.get(page.partition("/")[0], "tools")
+    return "chapter" if is_chapter(page) else next((kind for start, kind in KINDS.items() if page.startswith(start)), "tools")
+
+
+SIGNS = {"cdot": "·", "times": "×", "sqrt": "√", "infty": "∞", "dots": "…", "to": "→", "ge": "≥", "partial": "∂", "sum": "Σ",
+         "top": "ᵀ", "ell": "ℓ", "varphi": "φ", "ln": "ln "}
+
+
+def sign(name: re.Match[str]) -> str:
+    "What a name of TeX stands for; what only sets letters stands for nothing."
+    try:
+        return SIGNS.get(name[1]) or unicodedata.lookup(f"GREEK SMALL LETTER {name[1]}")
+    except KeyError:
+        return ""
+
+
+def plain(tex: str) -> str:
+    "A formula in a line, as one would type it."
+    text = re.sub(r"\\([a-zA-Z]+) ?", sign, tex.replace("\\,", " ").replace("^\\top", "ᵀ"))
+    return re.sub(r"[{}]", "", text).replace("-", "−")
 
 
 def prose(node: nodes.Node) -> Iterator[str]:
-    "The words under a node that are meant to be read."
+    "The words under a node that are meant to be read. Of a question's answers that is the right one."
+    asked = wrong = False
     for child in node.children:
-        if isinstance(child, nodes.Text):
+        if isinstance(child, nodes.raw):
+            asked = 'class="predict"' in child.astext() or (asked and "</div>" not in child.astext())
+            wrong = asked and "<details>" in child.astext()
+        elif isinstance(child, nodes.Text):
             yield child.astext()
-        elif not isinstance(child, NO_PROSE):
+        elif isinstance(child, nodes.math):
+            yield plain(child.astext())
+        elif not wrong and not isinstance(child, NO_PROSE):
             yield from prose(child)
             if isinstance(child, (nodes.paragraph, nodes.list_item)):
                 yield " "
+
+
+def said(section: nodes.section, *kinds: type[nodes.Element]) -> str:
+    "The words in elements of some kinds that stand in this section and not in one below it."
+    own = [child for child in section.children if not isinstance(child, nodes.section)]
+    return " ".join(" ".join(found.astext() for child in own for kind in kinds for found in child.findall(kind)).split())
 
 
 def sections(app: Sphinx, page: str, doctree: nodes.document) -> Iterator[Record]:
@@ -45,7 +77,8 @@ def sections(app: Sphinx, page: str, doctree: nodes.document) -> Iterator[Record
         title = next(section.findall(nodes.title)).astext()
         anchor = f"#{section['ids'][0]}" if i else ""
         yield {"url": app.builder.get_target_uri(page) + anchor, "title": title, "page": about,
-               "kind": "tools" if title in LAST else kind(page), "text": " ".join("".join(prose(section)).split())}
+               "kind": "tools" if title in LAST else kind(page), "text": " ".join("".join(prose(section)).split()),
+               "terms": said(section, nodes.emphasis, nodes.strong).replace("Predict.", ""), "tables": said(section, nodes.table)}
 
 
 def names(app: Sphinx, page: str, doctree: nodes.document) -> Iterator[Record]:
@@ -79,8 +112,8 @@ def forget(app: Sphinx, env: BuildEnvironment, page: str) -> None:
 def packed(records: list[Record]) -> list[Any]:
     "What all records of a page have in common, once, and then what each has of its own."
     first = records[0]
-    own = [[r["url"].removeprefix(first["url"]), r["title"], r["text"], *([r["kind"]] if r["kind"] != first["kind"] else [])]
-           for r in records]
+    own = [[r["url"].removeprefix(first["url"]), r["title"], r["text"], r["kind"] if r["kind"] != first["kind"] else "",
+            r.get("terms", ""), r.get("tables", "")] for r in records]
     return [first["url"], first["page"], first["kind"], own]
 
 

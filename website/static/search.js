@@ -2,57 +2,85 @@
 (() => {
   "use strict";
 
-  // What people type, and the words of the book for it.
-  const SYNONYMS = {
-    sqrt: "root √d", squareroot: "root √d", "√d": "root", scaling: "scale divide root", scaled: "scale", dividing: "divide",
-    kv: "cache keys", kvcache: "cache", decoding: "cache", corner: "last query last key is_causal lower upper", is_causal: "causal corner",
-    nan: "overflow hundred repair largest", inf: "overflow infinite", overflow: "repair largest hundred", leak: "look ahead test matters", leaks: "look ahead test matters", future: "ahead test matters", empty: "nothing left", fully: "nothing left",
-    convert: "conversions pytorch", several: "one head badly",
-    lookahead: "future causal", autoregressive: "causal future", transpose: "mT transposed", reshape: "view split heads", permute: "transpose",
-    dim: "dimension", axis: "dimension", token: "word", tokens: "words", encoder: "layer", padding: "padding", pad: "padding",
-    mha: "multi-head", multihead: "multi-head", qkv: "queries keys values", context: "mixture", logits: "scores", lse: "log-sum-exp", logsumexp: "log-sum-exp",
-    cross: "cross-attention memory", onehot: "one-hot", oov: "unknown", loss: "learns gradient", backprop: "gradient", test: "check", tests: "checks",
-    online: "pieces running largest", slow: "slower reading writing waits", verify: "check", terminal: "command", cli: "command terminal", cost: "costs", flops: "costs", complexity: "costs", memory: "memory costs" };
   const SILENT = new Set("a an and are as at be been by can do does for from get has have how i if in is it its me my not of on or our should so than that the their then there this to was we what when where which who why will with you your".split(" "));
-  const WORTH = { chapter: 2.7, lookup: 1, name: 1.3, checks: 1, home: 0.8, tools: 0.45 };
+  const WORTH = { chapter: 2.7, lookup: 1, name: 1.3, checks: 1, home: 0.8, sources: 0.6, tools: 0.45 };
 
   const clean = (text) => text.toLowerCase().replace(/√(\w+)/g, " √d sqrt ").replace(/q k[ᵀt]/g, "qk").replace(/[“”"‘’]/g, "");
   const tokens = (text) => clean(text).split(/[^\p{L}\p{N}_√]+/u).filter(Boolean);
-  const apart = (text) => tokens(text).flatMap((word) => [word, ...(word.includes("_") ? word.split("_").filter(Boolean) : [])]);  // merge_partials is found by its words, too
-  const stem = (word) => word.length > 4 ? word.replace(/(?<=[^s])s$/, "") : word;
+  const parts = (word) => word.includes("_") ? word.split("_").filter(Boolean) : [];  // merge_partials is found by its words, too
+  const apart = (text) => tokens(text).flatMap((word) => [word, ...parts(word)]);
+  const stem = (word) => word.length > 3 ? word.replace(/(?<=[^s])s$/, "") : word;
+
+  const records = SECTIONS.flatMap(([page, about, kind, found]) => found.map(([anchor, title, text, own, terms, tables]) => (
+    { url: page + anchor, title, page: about, kind: own || kind, text, terms, tables })));
+  const spread = new Map();  // in how many records a word stands: in a title it may be rare that is common in the book
+  for (const { title, text } of records) for (const word of new Set(apart(`${title} ${text}`).map(stem))) spread.set(word, (spread.get(word) ?? 0) + 1);
+  const rarity = (n) => Math.log(1 + records.length / n);
   const engine = new MiniSearch({
-    fields: ["title", "page", "text"], storeFields: ["url", "title", "page", "kind", "text"], tokenize: apart, processTerm: stem,
-    searchOptions: { tokenize: tokens, boost: { title: 5, page: 2 }, prefix: (term) => term.length > 3, fuzzy: (term) => term.length > 5 ? 0.15 : false,
+    fields: ["title", "page", "text", "terms", "tables"], storeFields: ["url", "title", "page", "kind", "text"], tokenize: apart, processTerm: stem,
+    searchOptions: { tokenize: tokens, boost: { title: 5, page: 2, terms: 1.5, tables: 0.3 }, prefix: (term) => term.length > 3, fuzzy: (term) => term.length > 5 ? 0.15 : false,
+      boostTerm: (term) => spread.has(term) ? Math.max(0.15, rarity(spread.get(term)) / rarity(20)) : 1,
       boostDocument: (id, term, record) => WORTH[record.kind], combineWith: "OR" },
   });
-  const records = SECTIONS.flatMap(([page, about, kind, found]) => found.map(([anchor, title, text, own]) => (
-    { url: page + anchor, title, page: about, kind: own ?? kind, text })));
   engine.addAll(records.map((record, id) => ({ id, ...record })));
 
-  function find(query) {
-    const said = tokens(query), words = said.filter((word) => !SILENT.has(word));
-    const asked = (words.length ? words : said).join(" "), meant = words.flatMap((word) => tokens(SYNONYMS[word] ?? ""));
-    if (!asked) return [];
-    return engine.search({ combineWith: "OR", queries: [asked, ...(meant.length ? [{ queries: [meant.join(" ")], boostDocument: (id, term, record) => 0.5 * WORTH[record.kind] }] : [])] });
+  function edits(a, b) {  // letters to add, drop, change or swap
+    let before, last = [...Array(b.length + 1).keys()];
+    for (let i = 1; i <= a.length; i++) {
+      const now = [i];
+      for (let j = 1; j <= b.length; j++) {
+        now[j] = Math.min(last[j] + 1, now[j - 1] + 1, last[j - 1] + (a[i - 1] !== b[j - 1]));
+        if (i > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) now[j] = Math.min(now[j], before[j - 2] + 1);
+      }
+      [before, last] = [last, now];
+    }
+    return last[b.length];
   }
 
-  function excerpt(text, terms) {
-    const low = text.toLowerCase(), places = terms.map((term) => low.indexOf(term)).filter((at) => at >= 0);
-    const first = Math.max(0, (places.length ? Math.min(...places) : 0) - 60), from = first ? low.indexOf(" ", first) + 1 : 0;
+  const known = [...spread.keys(), ...Object.keys(SYNONYMS)];
+  function spelled(word) {  // a word that stands nowhere, as the most frequent of those that it may be
+    const most = word.length > 7 ? 2 : 1;
+    if (!/^[a-z]{5,}$/.test(word) || known.includes(stem(word)) || word in SYNONYMS) return word;
+    const near = known.filter((other) => other[0] === word[0] && Math.abs(other.length - word.length) <= most)
+      .map((other) => [edits(stem(word), other), -(spread.get(other) ?? 0), other]).filter(([far]) => far <= most);
+    return near.sort((a, b) => a[0] - b[0] || a[1] - b[1])[0]?.[2] ?? word;
+  }
+
+  const DEFINE = /^\s*(what('s| is| are| does| do)|define|meaning of)\b/i;
+  function defined(query, words) {  // "what is a key?" asks for the glossary's word for it
+    const asked = words.filter((word) => !/^(means?|does|do)$/.test(word)).map(stem).join(" ");
+    return DEFINE.test(query) ? (record) => record.kind === "lookup" && tokens(record.title).map(stem).join(" ") === asked : () => false;
+  }
+
+  function find(query) {
+    const said = tokens(query).map(spelled), words = said.filter((word) => !SILENT.has(word));
+    const asked = (words.length ? words : said).join(" "), meant = words.flatMap((word) => [...tokens(SYNONYMS[word] ?? ""), ...parts(word)]);
+    if (!asked) return [];
+    const found = engine.search({ combineWith: "OR", queries: [asked, ...(meant.length ? [{ queries: [meant.join(" ")], boostDocument: (id, term, record) => 0.5 * WORTH[record.kind] }] : [])] });
+    const first = defined(query, words);
+    return [...found.filter(first), ...found.filter((record) => !first(record))];
+  }
+
+  const escaped = (term) => term.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+  function excerpt(text, terms) {  // from the place where most of the words stand, the rare ones first
+    const low = text.toLowerCase(), places = terms.flatMap((term) => [...low.matchAll(new RegExp(`(?<![\\p{L}\\p{N}])${escaped(term)}`, "gu"))].map(({ index }) => [index, term]));
+    const worth = (from) => [...new Set(places.filter(([at]) => from <= at && at < from + 150).map(([, term]) => term))].reduce((sum, term) => sum + rarity(spread.get(term) ?? 1), 0);
+    const best = places.map(([at]) => [worth(at), at]).sort((a, b) => b[0] - a[0] || a[1] - b[1])[0]?.[1] ?? 0;
+    const first = Math.max(0, best - 60), from = first ? low.indexOf(" ", first) + 1 : 0;
     const end = from + 180 < text.length ? text.lastIndexOf(" ", from + 180) : text.length;
     return (from ? "… " : "") + text.slice(from, end) + (end < text.length ? " …" : "");
   }
 
   function marked(text, terms) {  // the words that were found, in bold
-    const parts = text.split(new RegExp(`(${terms.map((term) => term.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|")})`, "iu"));
-    return parts.map((part, i) => i % 2 ? Object.assign(document.createElement("b"), { textContent: part }) : part);
+    return text.split(new RegExp(`(${terms.map(escaped).join("|")})`, "iu")).map((part, i) => i % 2 ? Object.assign(document.createElement("b"), { textContent: part }) : part);
   }
 
   function show(query) {
     const found = find(query), most = found.slice(0, 20);
+    const read = tokens(query).map(spelled).join(" "), mended = read === tokens(query).join(" ") ? "" : ` (read as “${read}”)`;
     document.querySelector(".search-summary").textContent = !query ? "Type what you look for into the box."
-      : found.length ? `${found.length} places found for “${query}”${found.length > 20 ? "; the best 20:" : ":"}`
-      : `Nothing was found for “${query}”. Try one word of it, or look into the glossary.`;
+      : found.length ? `${found.length} places found for “${query}”${mended}${found.length > 20 ? "; the best 20:" : ":"}`
+      : `Nothing was found for “${query}”${mended}. Try one word of it, or look into the glossary.`;
     document.getElementById("search-results").replaceChildren(...most.map((record) => {
       const item = document.createElement("li"), link = document.createElement("a"), where = document.createElement("span"), words = document.createElement("p");
       const terms = Object.keys(record.match).sort((a, b) => b.length - a.length);

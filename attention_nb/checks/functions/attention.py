@@ -20,7 +20,7 @@ from ..bugs.self_attention import NORMS
 from ..contract import Contract
 from ..reports import attempt, first_line, must_be_tensor, nearly, parameters_of, some_mask
 from ..stages import Bug, Work, rightly, work_of
-from ...naive_attention import naive_attention
+from ...naive_attention import at_least_float32
 from ...tools.testing import random_qkv
 
 # %% auto #0
@@ -204,20 +204,8 @@ class Attention:
         v: Tensor,  # (b, h, n_k, d_v)
         mask: Tensor | None = None,  # boolean, True = may attend
     ) -> Tensor:
-        "Give what the loops of chapter 1 give; through a window texts are longer, and loops take long."
-        if self.sight:
-            return self.swift(q, k, v, mask)
-        return naive_attention(q, k, v, self.allowed(q, k, mask), self.right_scale(q))[0]
-
-    def swift(
-        self,
-        q: Tensor,  # (b, h, n_q, d_k)
-        k: Tensor,  # (b, h, n_k, d_k)
-        v: Tensor,  # (b, h, n_k, d_v)
-        mask: Tensor | None = None,  # boolean, True = may attend
-    ) -> Tensor:
-        "Give the same without loops, which take long where there are many keys."
-        return rightly(self.work(q, k, v, mask))
+        "Give what the loops of chapter 1 give, stage by stage: loops take long, and numbers are asked for again and again."
+        return rightly(self.work(*map(at_least_float32, (q, k, v)), mask)).to(q.dtype)
 
     def right_scale(
         self,

@@ -33,14 +33,14 @@ def _long_masked(a: Subject) -> None:
     mask = a.manner.some_mask(q.shape[-2], MANY).clone()
     if a.manner.form != OF_KEYS:
         mask[-1, :64] = False
-    got, want = attempt(lambda: a(q, k, v, mask).detach()), a.swift(q, k, v, mask)
+    got, want = attempt(lambda: a(q, k, v, mask).detach()), a.oracle(q, k, v, mask)
     if got is None or not a.long or got.shape != want.shape or nearly(got, want, 1e-3):
         return  # None: its mask has a length of its own
     shown = f"{sizes_of(q=q, k=k, v=v, mask=mask)}: {first_difference(got, want, 1e-3)}"
     if got[..., -1, :].isnan().any() and not got[..., :-1, :].isnan().any():
         raise Broken(shown, known("blocks.empty_nan"))
     for size in range(1, MANY):
-        if alike(a.swift(q, k, v, mask[:, torch.arange(MANY) % size]), got, 1e-3):
+        if alike(a.oracle(q, k, v, mask[:, torch.arange(MANY) % size]), got, 1e-3):
             raise Broken(shown, known("blocks.mask_columns", size=size))
     raise Broken(shown, known("blocks.mask"))
 

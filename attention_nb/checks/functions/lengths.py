@@ -93,7 +93,7 @@ def _takes_many(a: Subject, right: int, wrong: int) -> None:
         got = a(q, k, v)
     except Exception as e:
         raise NotChecked(f"{sizes_of(q=q, k=k, v=v)}: it raises {first_line(e)}") from None
-    want = a.swift(q, k, v)
+    want = a.oracle(q, k, v)
     if got.shape != want.shape:
         raise Broken(f"{sizes_of(q=q, k=k, v=v)}: it gives shape {tuple(got.shape)}", known("length.rows"))
     if nearly(got, want, 1e-3):
@@ -112,7 +112,7 @@ def _long_bug(a: Subject, got: Tensor, q: Tensor, k: Tensor, v: Tensor) -> tuple
     if a.sight and (found := explain([case], a.bugs, 1)):
         return found
     place = torch.arange(n).expand(q.shape[-2], n)
-    if any(alike(a.swift(q, k, v, place < seen), got, 1e-3) for seen in range(1, n, 1 if n <= MANY else 32)):
+    if any(alike(a.oracle(q, k, v, place < seen), got, 1e-3) for seen in range(1, n, 1 if n <= MANY else 32)):
         return (known("blocks.cut_tail"),)
     v2 = v.clone()
     v2[..., -1, :] += 100

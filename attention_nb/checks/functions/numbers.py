@@ -48,7 +48,7 @@ def _large(a: Subject) -> None:
     n = a.many[-1]
     for place in (n - 1, n // 2, 0) if a.long else ():
         q, k, v = _peaked(a, place)
-        if not nearly(got := a(q, k, v), want := a.swift(q, k, v), 1e-2):
+        if not nearly(got := a(q, k, v), want := a.oracle(q, k, v), 1e-2):
             shown = f"{sizes_of(q=q, k=k, v=v)}, key {place} with a score of 10⁴: {first_difference(got, want, 1e-2)}"
             raise Broken(shown, _cut(a, got))
 
