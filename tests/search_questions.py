@@ -1,5 +1,5 @@
-"""What people type, and the section that they must find first. (A list that the search was tuned with: it guards, it does not measure.)"""
-QUESTIONS = {
+"""What people type, and the section that they must find first, or one of those. (A list that the search was tuned with: it guards, it does not measure.)"""
+QUESTIONS: dict[str, str | tuple[str, ...]] = {
     "why divide by sqrt d": "03_self_attention.html#the-scale-why-divide-by-d",
     "sqrt(d_k)": "03_self_attention.html#the-scale-why-divide-by-d",
     "why scale the scores": "03_self_attention.html#the-scale-why-divide-by-d",
@@ -13,7 +13,7 @@ QUESTIONS = {
     "look ahead": "04_masks.html#no-look-ahead",
     "padding": "04_masks.html#no-look-at-padding",
     "does the future leak": "04_masks.html#the-test-that-matters",
-    "fully masked row": "04_masks.html#a-row-with-nothing-left",
+    "fully masked row": ("04_masks.html#a-row-with-nothing-left", "02_softmax.html#masked-softmax"),
     "mask before or after softmax": "04_masks.html#before-or-after-the-softmax",
     "mask conversions": "04_masks.html#conversions",
     "softmax dim": "02_softmax.html#the-wrong-dim",
@@ -24,7 +24,7 @@ QUESTIONS = {
     "softmax overflow nan": "02_softmax.html#repair-take-the-largest-away",
     "one-hot": "00_embeddings.html#one-hot-vectors",
     "embedding lookup as matrix product": "00_embeddings.html#a-lookup-is-a-one-hot-matmul",
-    "bank river": "01_naive_attention.html#a-word-between-two-senses",
+    "bank river": ("01_naive_attention.html#a-word-between-two-senses", "01_naive_attention.html"),
     "oracle": "01_naive_attention.html#the-oracle",
     "split heads view transpose": "05_multi_head_attention.html#split-or-replicate",
     "why several heads": "05_multi_head_attention.html#what-one-head-does-badly",
@@ -48,6 +48,53 @@ QUESTIONS = {
     "online softmax": "08_flash_attention.html#attention_nb.flash_attention.online_softmax",
     "merge partials": "08_flash_attention.html#attention_nb.flash_attention.merge_partials",
     "latent attention": "lookup/glossary.html#latent-attention",
-    "attention sink": "07_grouped_heads.html#a-sink",
+    "attention sink": ("07_grouped_heads.html#a-sink", "10_local_attention.html#sinks-nobody-to-look-at"),
     "convert to grouped heads": "07_grouped_heads.html",
+    "what is a query": (
+        "lookup/glossary.html#query", "01_naive_attention.html#a-word-between-two-senses", "03_self_attention.html#a-dictionary-that-answers-approximately"),
+    "what are keys": (
+        "lookup/glossary.html#key", "03_self_attention.html#a-dictionary-that-answers-approximately", "01_naive_attention.html#a-word-between-two-senses"),
+    "what is a kernel": ("lookup/glossary.html#kernel", "17_gpu_kernels.html"),
+    "what does log sum exp mean": ("02_softmax.html#log-sum-exp", "lookup/glossary.html#log-sum-exp"),
+    "is attention permutation invariant": (
+        "06_positions.html#a-bag-of-words", "01_naive_attention.html#what-always-holds", "05_multi_head_attention.html#what-is-still-missing"),
+    "encoder decoder attention": (
+        "03_self_attention.html#cross-attention", "checks/index.html#cross-attention", "lookup/glossary.html#cross-attention", "checks/layers/cross_attention.html"),
+    "softmax saturation vanishing gradient": ("02_softmax.html#when-it-stops-learning", "03_self_attention.html#the-scale-why-divide-by-d"),
+    "How does the model know the order of the words?": (
+        "06_positions.html", "06_positions.html#a-bag-of-words", "06_positions.html#a-place-in-each-row", "06_positions.html#turn-do-not-add", "lookup/glossary.html#position"),
+    "sinusoidal positional encoding": "06_positions.html#a-place-in-each-row",
+    "attn_mask true means": ("04_masks.html#to-pytorch-and-back", "checks/about/museum.html#the-mask-upside-down", "04_masks.html#conversions"),
+    "rope base 500000": "06_positions.html#longer-texts",
+    "pip install": ("index.html#use-it", "index.html#run-it"),
+    "test my own attention in pytest": "checks/index.html#in-a-test-file",
+    "view vs transpose split heads": ("05_multi_head_attention.html#split-or-replicate", "checks/about/museum.html#view-for-permute"),
+    "paged attention vllm": "09_kv_cache.html#pages",
+    "sliding window attention mistral": ("10_local_attention.html#a-window", "10_local_attention.html"),
+    "beam search reorder cache": "09_kv_cache.html#going-back-and-going-on-elsewhere",
+    "speculative decoding": ("09_kv_cache.html#going-back-and-going-on-elsewhere", "09_kv_cache.html#exercises"),
+    "masked_fill -1e9": (
+        "04_masks.html#an-empty-row-elsewhere", "02_softmax.html#masked-softmax", "checks/about/museum.html#a-silent-mean", "checks/about/museum.html#too-large-for-float16"),
+    "rotate_half vs interleaved": "06_positions.html#two-pairings",
+    "logit softcapping gemma 2": "07_grouped_heads.html#a-soft-cap",
+    "qk norm": "07_grouped_heads.html#normed-queries-and-keys",
+    "packed sequences cu_seqlens": (
+        "10_local_attention.html#several-documents-in-one-row", "checks/layers/packing.html", "checks/conventions.html#texts-that-share-a-row"),
+    "triton atomic add race condition dk dv": "17_gpu_kernels.html#two-owners",
+    "hidden_size n_embd naming": "lookup/notation.html#elsewhere",
+    "MQA": ("07_grouped_heads.html", "lookup/glossary.html#multi-query-attention"),
+    "MLA": ("07_grouped_heads.html#one-narrow-row", "lookup/glossary.html#latent-attention"),
+    "YaRN": "06_positions.html#longer-texts",
+    "SWA": ("10_local_attention.html#a-window", "10_local_attention.html", "lookup/glossary.html#window"),
+    "sofmax": ("02_softmax.html", "lookup/glossary.html#softmax"),
+    "multihead atention": ("05_multi_head_attention.html", "lookup/glossary.html#multi-head-attention"),
+    "positonal encodng": ("06_positions.html", "06_positions.html#a-place-in-each-row", "lookup/glossary.html#position"),
+    "flahs attention": "08_flash_attention.html",
+    "embeding": ("00_embeddings.html", "lookup/glossary.html#embedding"),
+    "performer kernel trick": "10_local_attention.html#linear-attention-no-softmax",
+    "linear attention": "10_local_attention.html#linear-attention-no-softmax",
+    "grouped query attention": ("lookup/glossary.html#grouped-query-attention", "07_grouped_heads.html"),
+    "block sparse attention": ("10_local_attention.html#blocks", "10_local_attention.html#flexattention"),
+    "prompt processing prefill": ("lookup/glossary.html#prefill", "09_kv_cache.html#which-triangle", "12_cost.html#reading-and-writing"),
+    "licence": "index.html#contribute",
 }
