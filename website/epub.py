@@ -1,7 +1,7 @@
 """A Sphinx extension: the whole book as one EPUB file, for reading without a browser.
 
 Nothing in it runs. Charts and drawings are pictures, in the state in which they start, and what can be moved keeps its
-table; math is MathML; code is coloured as on the site. The same notebooks give the same bytes.
+table if that is short; math is MathML; code is coloured as on the site. The same notebooks give the same bytes.
 """
 import json
 import re
@@ -29,6 +29,7 @@ FIGURE = re.compile(r'<figure class="chart" id="([^"]+)".*?<figcaption[^>]*>(.*?
                     r'<script type="application/json">(.*?)</script>\s*</figure>', re.S)
 DRAWING = re.compile(r'<figure class="drawing" data-drawing="(\w+)">(.*?)<div class="view"[^>]*></div>(.*?)'
                      r'<script type="application/json">(.*?)</script>.*?</figure>', re.S)
+MOST_ROWS = 40  # of the states of one chart
 SITE = Path(__file__).resolve().parent
 APPLIED = re.compile(r"<mi\b[^>]*>(?:(?!</?mi\b).)*</mi>\s*<mo>(?:\u2061|&#x2061;)</mo>")  # the name of a function, applied
 
@@ -58,6 +59,8 @@ def still(found: re.Match, folder: Path, up: str) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{ident}.svg").write_text(picture(spec, title), encoding="utf-8", newline="\n")
     tables = "\n".join(re.findall(r"<table.*?</table>", shown, re.S)) if bound(spec) else ""
+    if tables.count("<tr") > MOST_ROWS:
+        tables = ""  # pages of numbers, where a reader opens every fold; the site has them
     fold = f"<details><summary>The data, in every state</summary>\n{tables}\n</details>\n" if tables else ""
     alt = escape(spec.get("description", title))
     return (f'<figure class="chart" id="{ident}">\n<figcaption>{caption}</figcaption>\n'
