@@ -20,7 +20,6 @@ VISITS = [*((path, 1280) for path in PAGES if path not in ROOMS), *product(KINDS
 DRAWN = [path for path in ROOMS if re.search('data-drawing=|<figure class=chart', (DOCS / path).read_text(encoding="utf-8"))]
 LIBRARY = "vega.min.js"
 NOT_THE_PAGE = (LIBRARY, "search/sections.js")  # and the words of the whole book, of `search.html` alone
-FONT_INSIDE = re.compile(r"data:font/woff2;base64,([^)]+)")  # see embed in website/lean.py
 MOST = {"of its own": 150_000, "with all": 450_000}  # bytes, compressed
 MOST_SHIFT = 0.01  # of layout, as browsers measure it, from the first paint to the end of the page
 
@@ -59,9 +58,7 @@ def weights(visited: Visit) -> Counter:
     size = Counter()
     for request in [r for r in visited.requests if r.response()]:
         size["with all"] += (n := request.sizes()["responseBodySize"])
-        if request.resource_type != "font" and not request.url.partition("?")[0].endswith(NOT_THE_PAGE):
-            inside = FONT_INSIDE.findall(request.response().text()) if request.resource_type == "stylesheet" else ()
-            size["of its own"] += n - sum(len(font) * 3 // 4 for font in inside)
+        size["of its own"] += n * (not request.url.partition("?")[0].endswith(NOT_THE_PAGE))
     return size
 
 
