@@ -69,7 +69,7 @@ def _expect_call(f: Any) -> None:
     if not callable(f):
         raise TypeError(f"f: expected a function or a layer; got {type(f).__name__}")
 
-# %% ../nbs/12_cost.ipynb #count-fn
+# %% ../nbs/12_cost.ipynb #cost-class
 class Cost(NamedTuple):
     "What a computation takes."
 
@@ -81,7 +81,7 @@ class Cost(NamedTuple):
         "Operations for each byte. Williams et al. 2009."
         return self.operations / self.moved if self.moved else math.inf
 
-
+# %% ../nbs/12_cost.ipynb #count-fn
 def count_cost(
     f: Callable[..., Any],  # what to call
     *args: Any,  # its arguments
@@ -149,6 +149,11 @@ def saved_bytes(
         f(*leaves)
     return sum(storage.nbytes() for place, storage in kept.items() if place not in given)
 
+# %% ../nbs/12_cost.ipynb #looks-first-fn
+def _first_looks(m: int, w: int) -> int:
+    "Looks of the first `m` words: 1, 2, 3, ..., and never more than `w`."
+    return m * (m + 1) // 2 if m <= w else w * (w + 1) // 2 + (m - w) * w
+
 # %% ../nbs/12_cost.ipynb #looks-fn
 def count_looks(
     n_q: int,  # queries
@@ -165,11 +170,6 @@ def count_looks(
         return n_q * n_k
     w = n_k if window is None else min(window, n_k)
     return _first_looks(n_k, w) - _first_looks(max(0, n_k - n_q), w)
-
-
-def _first_looks(m: int, w: int) -> int:
-    "Looks of the first `m` words: 1, 2, 3, ..., and never more than `w`."
-    return m * (m + 1) // 2 if m <= w else w * (w + 1) // 2 + (m - w) * w
 
 # %% ../nbs/12_cost.ipynb #cost-guards
 def _width(d_model: int, n_heads: int, d_head: int | None) -> int:

@@ -69,7 +69,6 @@ def merge_partials(
 ) -> tuple[Tensor, Tensor]:  # context (..., n_q, d_v), log-sum-exp (..., n_q): as over all keys at once
     "Join what the same queries took from different keys: each part counts by its sum of exponentials."
     _expect_parts(parts)
-    dtype = parts[0][0].dtype
     lse = torch.stack([at_least_float32(lse) for _, lse in parts])  # (parts, ..., n_q)
     top = lse.detach().amax(0)
     sums = _exp_below(lse, top)
@@ -78,7 +77,7 @@ def merge_partials(
     shares = (sums / total.masked_fill(empty, 1))[..., None]
     contexts = [context.masked_fill(lse[..., None] == -math.inf, 0) for context, lse in parts]
     merged = sum(share * context for share, context in zip(shares, contexts))
-    return merged.to(dtype), (total.masked_fill(empty, 1).log() + top).masked_fill(empty, -math.inf)
+    return merged.to(parts[0][0].dtype), (total.masked_fill(empty, 1).log() + top).masked_fill(empty, -math.inf)
 
 # %% ../nbs/08_flash_attention.ipynb #call-fns
 @dataclass(frozen=True)

@@ -290,6 +290,12 @@ def _expect_kernels(q: Tensor, v: Tensor, tile: Any) -> None:
     if not (q.is_cuda or _interpreted()):
         raise ValueError(f"q: expected a tensor on a GPU, or TRITON_INTERPRET=1 before Triton is imported; got one on {q.device}")
 
+
+def _countable(*tensors: Tensor) -> tuple[Tensor, ...]:
+    "The tensors; in 32 bits where the interpreter would count with bfloat16, which NumPy does not know."
+    exact = _interpreted() and tensors[0].dtype == torch.bfloat16
+    return tuple(t.float() for t in tensors) if exact else tensors
+
 # %% ../nbs/17_gpu_kernels.ipynb #attention-fn
 def gpu_attention(
     q: Tensor,  # queries, (..., h, n_q, d_k), of 32 or 16 bits, on a GPU
@@ -308,9 +314,7 @@ def gpu_attention(
     dtype = q.dtype
     if isinstance(scale, Tensor):  # it may want a gradient
         q, scale = (q * scale).to(dtype), 1.0
-    if _interpreted() and dtype == torch.bfloat16:  # NumPy, which the interpreter counts with, has no such numbers
-        q, k, v = q.float(), k.float(), v.float()
-    context, lse = _Kernels.apply(q, k, v, causal, float(scale), tile)
+    context, lse = _Kernels.apply(*_countable(q, k, v), causal, float(scale), tile)
     return (context.to(dtype), lse) if return_lse else context.to(dtype)
 
 # %% ../nbs/17_gpu_kernels.ipynb #dispatch-fns

@@ -57,14 +57,19 @@ def _expect_sinks(x: Tensor, sinks: Tensor) -> None:
         raise ValueError(f"sinks: expected scores or queries with heads, (..., h, n, d); got shape {tuple(x.shape)}")
     _expect_one_each("sinks", x, sinks, "head", x.shape[-3])
 
+
+def _expect_layer(layer: Any) -> None:
+    "Raise TypeError unless `layer` is one of chapter 5."
+    if not isinstance(layer, MultiHeadAttention):
+        raise TypeError(f"layer: expected a MultiHeadAttention; got {type(layer).__name__}")
+
 # %% ../nbs/07_grouped_heads.ipynb #to-grouped-fn
 def to_grouped(
     layer: MultiHeadAttention,  # one with `n_kv_heads` heads of keys and values, trained
     n_kv_heads: int,  # how many to keep, a divisor of the layer's
 ) -> MultiHeadAttention:  # a copy; each head of keys and values is the mean of those whose work it takes over
     "Convert a trained layer to fewer heads of keys and values, by mean pooling. Ainslie et al. 2023, section 2.1."
-    if not isinstance(layer, MultiHeadAttention):
-        raise TypeError(f"layer: expected a MultiHeadAttention; got {type(layer).__name__}")
+    _expect_layer(layer)
     expect_groups(layer.n_kv_heads, n_kv_heads)
     weight, d_head = layer.q_proj.weight, layer.q_proj.out_features // layer.n_heads
     new = MultiHeadAttention(layer.q_proj.in_features, layer.n_heads, layer.q_proj.bias is not None, layer.dropout,

@@ -154,8 +154,7 @@ def recurrent_attention(
     _expect_pairs(q, k, v)
     state, dtype = _expect_state(state, k, v), q.dtype
     q, k, v = (at_least_float32(t) for t in (q, k, v))
-    ones_beside = F.pad(v, (0, 1), value=1.0)
-    pairs = feature_map(k)[..., None] * ones_beside[..., None, :]  # (..., n, d_k, d_v + 1)
+    pairs = feature_map(k)[..., None] * F.pad(v, (0, 1), value=1.0)[..., None, :]  # φ(k) [v, 1]ᵀ
     read = []
     for query, pair in zip(feature_map(q).unbind(-2), pairs.unbind(-3)):
         state = state + pair

@@ -315,5 +315,5 @@ def test_copy(visit):
     button = page.locator("button.copybtn").locator("visible=true").nth(1)  # some code is folded
     button.press("Enter")
     page.wait_for_selector("button.copybtn.success")
-    code = page.locator("pre:has(+ button.copybtn.success)").inner_text()
+    code = page.locator("pre:has(+ button.copybtn.success)").text_content()
     assert page.evaluate("navigator.clipboard.readText()").strip() == code.strip() != ""

@@ -307,3 +307,6 @@ def test_what_is_folded_on_the_site_is_collapsed_in_jupyterlab(path):
     wrong = [cell.id for cell in nb.cells if cell.cell_type == "code"
              and cell.metadata.get("jupyter", {}).get("source_hidden", False) != notebooks.folded(cell)]
     fail_if(wrong, f"{place(path)}: run `make outputs`; these cells are folded in one place only:")
+    first = [(cell, cell.source.partition("\n")[0]) for cell in nb.cells if cell.cell_type == "code" and notebooks.folded(cell)]
+    wrong = [f"{cell.id}: {line}" for cell, line in first if re.match(r"#\| (?!fold |code-summary:|check )", line)]
+    fail_if(wrong, f"{place(path)}: there one sees the first line; let it be the one that says what is inside:")

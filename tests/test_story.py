@@ -1,5 +1,7 @@
 """The site as a story: folds and their switch, questions before surprises, explanations of terms, search, and the outline."""
+import ast
 import re
+from copy import copy
 
 import nbformat
 import pytest
@@ -150,6 +152,62 @@ def test_nothing_moves_when_the_switch_appears(visit, width):
     switch.evaluate("button => button.removeAttribute('aria-pressed')")
     expect(switch).not_to_be_visible()
     assert line.bounding_box()["height"] == high
+
+
+# ---- Code ----
+
+LONG = """most => [...document.querySelectorAll("article div.cell_input pre")]
+  .filter((pre) => !pre.closest("details:not([open]), #exercises, #solutions, #reference"))
+  .map((pre) => pre.innerText.trim().split("\\n")).filter((lines) => lines.length > most)
+  .map((lines) => `${lines.length} lines: ${lines[0]}`)"""
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_story_shows_little_code_at_once(visit, page):
+    "A cell has a dozen lines at most; what is longer folds. Exercises are another matter."
+    fail_if(visit(page).page.evaluate(LONG, 12), f"{page} shows code that is longer:")
+
+
+def untyped(code: str) -> str:
+    "What code means, types aside."
+    tree = ast.parse(code)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            node.returns = None
+        if isinstance(node, ast.arg):
+            node.annotation = None
+    return ast.dump(tree)
+
+
+def test_short_heads_are_the_same_code(soups):
+    "All that a story hides of a cell are types, comments and line ends; the whole is there for who wants everything."
+    heads = []
+    for path, page in zip(CHAPTERS, PAGES):
+        sources = [cell.source for cell in nbformat.read(path, as_version=4).cells]
+        for found in soups[page].select("div.cell_input pre:has(i)"):
+            code = copy(found)
+            whole = code.get_text().strip()
+            assert any(whole in source for source in sources), whole
+            for hidden in code.select("i"):
+                hidden.extract()
+            assert untyped(code.get_text()) == untyped(whole), whole
+            heads += re.findall(r"^ *def .*", code.get_text(), re.M)
+    assert len(heads) > 100
+    fail_if([head for head in heads if len(head) > 104 or re.search(r"[(] | [,):]|,[^ )]|,[)]|->", head)], "Heads that read badly:")
+
+
+def test_a_head_is_one_line_until_one_wants_everything(visit):
+    "Names and defaults; the button beside it copies the whole."
+    page = visit(PAGES[1], permissions=["clipboard-read", "clipboard-write"]).page
+    cell = page.locator("div.cell_input#code-naive-attention")
+    code = cell.locator("pre")
+    whole = next(c.source for c in nbformat.read(CHAPTERS[1], as_version=4).cells if c.id == "naive-attention").partition("\n")[2]
+    assert code.inner_text().startswith("def naive_attention(q, k, v, mask=None, scale=1.0):\n    \"Attend")
+    cell.locator("button.copybtn").press("Enter")
+    cell.locator("button.copybtn.success").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()").strip() == whole.strip()
+    page.get_by_role("button", name="Open every fold").press("Enter")
+    assert code.inner_text().strip() == whole.strip()
 
 
 # ---- On paper ----

@@ -19,7 +19,7 @@ from sphinx.highlighting import PygmentsBridge
 from sphinx.util import logging
 from sphinx.writers.html5 import HTML5Translator
 
-from lean import Code
+from heads import ShortHeads
 from notebooks import settings
 from source import linkcode_resolve  # noqa: F401 (sphinx.ext.linkcode calls it)
 
@@ -36,7 +36,7 @@ language = "en"
 # `build.py --epub` sets the tag: one file for readers of books, or a site.
 one_file = "epub" in tags  # noqa: F821 (Sphinx gives it)
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinxcontrib.katex", "reference", "glossary"]
-extensions += ["epub"] if one_file else ["sphinx.ext.linkcode", "sphinx_copybutton", "source", "head", "codes", "symbols", "sections", "icons", "lean", "kept"]
+extensions += ["epub"] if one_file else ["sphinx.ext.linkcode", "sphinx_copybutton", "source", "heads", "head", "codes", "symbols", "sections", "icons", "lean", "kept"]
 templates_path = [] if one_file else ["templates"]
 smartquotes = False  # the text says what it means, also in `--option`
 
@@ -129,7 +129,7 @@ epub_tocdepth, epub_tocdup = 2, False
 if one_file:
     pygments_style = "a11y-high-contrast-light"  # the site's, by day
 
-PygmentsBridge.html_formatter = Code
+PygmentsBridge.html_formatter = ShortHeads
 copybutton_selector = "div:not(.output) > div.highlight > pre"  # what was printed is not to be run
 
 

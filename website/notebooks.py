@@ -112,6 +112,7 @@ def prepare(cell: NotebookNode) -> dict[str, str]:
             "columns": "tensor(" in text or bool(re.search(r"\S {2,}\S", text))}  # must not be wrapped, as sentences are
     cell.metadata = NotebookNode(
         tags=[tag for tag, fits in tags.items() if fits] + sorted(tucked),
+        heads=not cell.id.startswith("exercise-"),  # may be short; in an exercise they say what is to be written
         exported=cell.id if "export" in said and not tags["remove-input"] else "",  # source.py leads there
         mystnb={"code_prompt_show": prompt, "code_prompt_hide": prompt})
     return said

@@ -1,0 +1,145 @@
+"""A Sphinx extension: in the code of a chapter, the head of a function is one line, until a reader asks for everything.
+
+In the package a head has a line with a comment for each parameter, and the reference says it all once more. So types,
+comments and line ends of heads are marked, and in a story the book's style hides them: names and defaults are left,
+`def softmax(x, dim=-1):`. Nothing is there twice, and what is copied is the whole.
+"""
+import ast
+import re
+import tokenize
+from collections.abc import Iterable, Iterator
+from io import StringIO
+from typing import Any, NamedTuple
+
+from docutils import nodes
+from pygments.token import Text
+from sphinx.application import Sphinx
+
+from lean import Code
+from notebooks import is_chapter
+
+WIDE = 88  # characters; a longer head goes on in the next line
+HIDE, SHOW, INDENT = "\ue000", "\ue001", "\ue002"  # no code holds them
+ELEMENTS = {HIDE: "<i>", SHOW: "</i>", INDENT: "<b></b>"}  # book.css hides the first in a story, and indents by the last
+IDLE = {tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.COMMENT}
+
+
+class Piece(NamedTuple):
+    "A stretch of the code."
+    start: int
+    end: int
+    text: str = ""
+
+
+class Source:
+    "Code, its tokens, and its functions."
+
+    def __init__(self, code: str) -> None:
+        self.code, self.lines = code, code.splitlines(keepends=True)
+        self.starts = [sum(map(len, self.lines[:i])) for i in range(len(self.lines) + 1)]
+        tokens = list(tokenize.generate_tokens(StringIO(code).readline))
+        self.tokens = [Piece(*(self.starts[row - 1] + col for row, col in (t.start, t.end)), t.string)
+                       for t in tokens if t.type not in IDLE and t.string]
+        self.functions = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.FunctionDef)]
+
+    def place(self, row: int, col: int) -> int:
+        "The place in the code that ast means, which counts bytes."
+        return self.starts[row - 1] + len(self.lines[row - 1].encode()[:col].decode())
+
+    def types(self, function: ast.FunctionDef) -> list[Piece]:
+        "The types of parameters, from their colon on, and of the result, from behind the parameters on."
+        a = function.args
+        every = [*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))]
+        found = [(self.place(arg.lineno, arg.col_offset) + len(arg.arg), arg.annotation) for arg in every if arg.annotation]
+        if to := function.returns:
+            found.append((self.code.rindex("->", 0, self.place(to.lineno, to.col_offset)), to))
+        return [Piece(start, self.place(kind.end_lineno, kind.end_col_offset)) for start, kind in found]
+
+    def head(self, function: ast.FunctionDef, types: list[Piece]) -> list[Piece]:
+        "The tokens of a head that a story shows: neither types nor the comma behind the last parameter."
+        start = self.place(function.lineno, function.col_offset)
+        body = self.place(function.body[0].lineno, function.body[0].col_offset)
+        shown = [t for t in self.tokens if start <= t.start < body and not any(p.start <= t.start < p.end for p in types)]
+        return [t for t, after in zip(shown, [*shown[1:], None]) if not (t.text == "," and after and after.text == ")")]
+
+
+def hidden(code: str) -> Iterator[tuple[int, str]]:
+    "Marks for what a story does not show of the code, each with its place."
+    source = Source(code)
+    for function in source.functions:
+        types = source.types(function)
+        head = source.head(function, types)
+        gaps = [Piece(a.end, b.start, code[a.end:b.start]) for a, b in zip(head, head[1:])]
+        typed = [any(gap.start <= kind.start < gap.end for kind in types) for gap in gaps]
+        between = ["" if there or token.text == "=" and typed[max(0, i - 1)] else " " if token.text == "," else "" if "\n" in gap.text else gap.text
+                   for i, (token, gap, there) in enumerate(zip(head, gaps, typed))]  # what is seen of the gaps
+        wide = head[0].start - code.rfind("\n", 0, head[0].start) - 1
+        for i, (gap, seen) in enumerate(zip(gaps, between)):
+            wide += len(head[i].text) + len(seen)
+            if head[i].text == "," and "\n" in gap.text and wide + reach(head, between, i + 1) > WIDE:
+                end = code.rindex("\n", gap.start, gap.end)
+                yield from ((gap.start, HIDE), (end, SHOW), (gap.end, INDENT))
+                wide = gap.end - end + 3
+            elif seen != gap.text:
+                yield from ((gap.start, HIDE), (gap.end - len(seen), SHOW))
+        comment = len(code[head[-1].end:].partition("\n")[0].rstrip()) if head[-1].text == ":" else 0
+        if comment:
+            yield from ((head[-1].end, HIDE), (head[-1].end + comment, SHOW))
+
+
+def reach(head: list[Piece], between: list[str], first: int) -> int:
+    "How much of a head is seen from one of its tokens to the next comma, or to the end."
+    rest = [token.text for token in head[first:]]
+    last = first + (rest.index(",") if "," in rest else len(rest) - 1)
+    return sum(len(token.text) for token in head[first:last + 1]) + sum(map(len, between[first:last]))
+
+
+def marked(tokens: list[tuple[Any, str]]) -> Iterator[tuple[Any, str]]:
+    "The tokens of a highlighter, with the marks between them."
+    code = "".join(text for _, text in tokens)
+    try:
+        marks = sorted(hidden(code), key=lambda mark: mark[0])  # a gap ends before the next begins, or where it begins
+    except (SyntaxError, tokenize.TokenError):  # it is no Python, or not all of it
+        marks = []
+    place = 0
+    for kind, text in tokens:
+        start = 0
+        while marks and marks[0][0] <= place + len(text):
+            at, mark = marks.pop(0)
+            yield kind, text[start:at - place]
+            yield Text, mark
+            start = at - place
+        yield kind, text[start:]
+        place += len(text)
+
+
+class ShortHeads(Code):
+    "Code with such marks, where a block asks for them."
+
+    def __init__(self, heads: bool = False, **options: Any) -> None:
+        super().__init__(**options)
+        self.heads = heads
+
+    def format(self, tokens: Iterable[tuple[Any, str]], out: Any) -> None:
+        "Write the tokens."
+        if not self.heads:
+            super().format(tokens, out)
+            return
+        made = StringIO()
+        super().format(marked([token for token in tokens if token[1]]), made)
+        out.write(re.sub("|".join(ELEMENTS), lambda mark: ELEMENTS[mark[0]], made.getvalue()))
+
+
+def ask(app: Sphinx, doctree: nodes.document) -> None:
+    "Ask for it in the chapters: not in exercises, where a head says what is to be written."
+    if is_chapter(app.env.docname):
+        for cell in doctree.findall(nodes.container):
+            if cell.get("cell_metadata", {}).get("heads"):
+                for block in cell[0].findall(nodes.literal_block):
+                    block["highlight_args"] = {"heads": True}
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    "Called by Sphinx."
+    app.connect("doctree-read", ask)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
