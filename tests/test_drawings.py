@@ -61,7 +61,8 @@ def attended(words: list[str], chosen: int) -> dict:
     x = torch.stack([world.table.get(word, torch.zeros(3)) for word in words])
     q, k, v = x @ world.W_q, x @ world.W_k, x @ world.W_v
     context, weights = scaled_dot_product_attention(q, k, v)
-    return {"dots": (q @ k.mT)[chosen], "scores": attention_scores(q, k)[chosen], "weights": weights[chosen], "context": context[chosen]}
+    along = q[chosen] / q[chosen].norm().clamp(min=1e-9)
+    return {"x": x, "q": q, "k": k, "v": v, "feet": (k @ along)[:, None] * along, "dots": (q @ k.mT)[chosen], "scores": attention_scores(q, k)[chosen], "weights": weights[chosen], "context": context[chosen]}
 
 
 def test_a_sentence_attends_as_the_layer_does(visit):
@@ -72,6 +73,7 @@ def test_a_sentence_attends_as_the_layer_does(visit):
     own = figure.get_by_role("textbox")
     own.fill("My BANK, a zebra & the lake")
     own.press("Enter")
+    assert "Not in this small table: zebra." in figure.locator("output").inner_text()
     for i, word in enumerate("my bank a zebra the lake".split()):
         figure.get_by_role("button", name=word, exact=True).first.press("Space")
         now = state(figure)
@@ -79,12 +81,32 @@ def test_a_sentence_attends_as_the_layer_does(visit):
         for name, want in attended(now["words"], i).items():
             assert_close(numbers(now[name]), want, **EXACT)
     figure.get_by_role("button", name="bank", exact=True).hover()
-    for step, says in {"Shares: softmax": "goes to “lake”", "The new row": "Now it is 0.7"}.items():
+    for step, says in {"Query: x · W_q": "q = (2.80, 2.80)", "Match: q · k": "drops onto q", "Scale: ÷ √d": "√2 = 1.41",
+                       "Shares: softmax": "goes to “lake”", "Mix: shares · v": "tip to tail", "The new row": "Now it is 0.7"}.items():
         figure.get_by_role("button", name=step, exact=True).click()
         assert says in figure.locator("output").inner_text()
+        assert figure.get_by_role("img").count() == 1
+        if "W_q" in step:
+            cells = figure.locator(".view table tr").last.locator("th, td").all_inner_texts()
+            assert cells == ["q", "", "sum =", "(2.80, 2.80)"]
     own.fill("?!")
     own.press("Enter")
     assert "Type a few words" in figure.locator("output").inner_text() and state(figure)["words"][1] == "bank"
+    own.fill("my old gnu stood on the muddy bank of the river with a xylophone")
+    own.press("Enter")
+    said = figure.locator("output").inner_text()
+    assert "The first 10 words are used." in said and "Not in this small table: gnu, xylophone." in said
+    now = state(figure)
+    for name, want in attended(now["words"], now["chosen"]).items():
+        assert_close(numbers(now[name]), want, **EXACT)
+
+
+def test_every_word_of_the_small_world_has_room():
+    "In both planes: the drawing shows queries and keys up to 3.1, values up to 1.2."
+    world = small_world()
+    x = torch.stack(list(world.table.values()))
+    assert len(world.table) > 200 and all(word.isalpha() and word.islower() for word in world.table)
+    assert (x @ world.W_q).max() <= 3.1 and (x @ world.W_k).max() <= 3.1 and (x @ world.W_v).max() <= 1.2 and x.min() == 0
 
 
 def test_senses_move_to_the_mixture(visit):

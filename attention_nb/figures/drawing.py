@@ -67,7 +67,7 @@ class Drawing:
 # %% ../../nbs/figures/drawing.ipynb #drawing-fns
 _HTML = """<figure class="drawing" data-drawing="{script}">
 <figcaption><b>{title}</b> {notice}</figcaption>
-<div class="view" style="--wide: {wide}px; --narrow: {narrow}px"></div>
+<div class="view" style="--wide: {wide}px; --narrow: {narrow}px"><p class="unscripted">This figure is drawn by a script: run the cell to see it. Its numbers are in the table below.</p></div>
 <details><summary>The numbers as a table</summary>
 {table}
 </details>
