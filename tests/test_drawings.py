@@ -137,6 +137,13 @@ def test_senses_move_to_the_mixture(visit):
 def test_a_lookup_is_a_product(visit):
     "Each word's row, by its id and by a row of zeros and a one."
     figure = drawing(visit, "00_embeddings.html", "lookup", reduced_motion="reduce")
+    vocab_words, framed = given(figure)["known"], "rects => rects.map((r) => getComputedStyle(r).visibility)"
+    for word in given(figure)["words"]:  # pointed at, it lights its row, and is not chosen
+        figure.get_by_role("radiogroup", name="Word of the sentence").get_by_text(word, exact=True).hover()
+        lit = figure.locator("svg > rect").evaluate_all(framed)[: len(vocab_words)]
+        assert lit[vocab_words.index(word)] == "visible" and state(figure)["word"] == given(figure)["words"][0]
+    figure.locator("figcaption").hover()
+    assert state(figure)["near"] == -1
     words = "Life is short eat dessert first".split()
     table = torch.tensor([[0.2, 0.9, 0.3], [0.9, 0.3, 0.1], [0.8, 0.1, 0.9], [0.1, 0.7, 0.2], [0.1, 0.4, 0.5], [0.3, 0.8, 0.1]])
     vocab = Vocab(sorted(words))

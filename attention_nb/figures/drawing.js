@@ -139,7 +139,7 @@ function stage(figure) {
       });
       root.append(knob);
       move(value);
-      return { move };
+      return { node: knob, move };
     }
     return { root, at, arrow, drag };
   }
