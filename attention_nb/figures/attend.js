@@ -272,7 +272,7 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
       `${name(chosen)} was ${was[0]} ${a}, ${was[1]} ${b}. Now it is ${is[0]} ${a}, ${is[1]} ${b}.`][step]);
   }
   function product() {  // x · W_q, a row of W_q at a time
-    const head = (...names) => el("tr", {}, ...names.map((text) => el(text ? "th" : "td", text ? { scope: "col" } : {}, ...(text === "W_q" ? [hued("q", text)] : [text]))));
+    const head = (...texts) => el("tr", {}, ...texts.map((text) => el(text ? "th" : "td", text ? { scope: "col" } : {}, ...(text === "W_q" ? [hued("q", text)] : [text]))));
     return el("table", { class: "tight" }, el("thead", {}, head("", "x", "W_q", "x · W_q")), el("tbody", {},
       ...work.x[chosen].map((n, i) => el("tr", {}, el("th", { scope: "row" }, features[i]), el("td", {}, `${number(n)} ·`),
         el("td", { "data-sym": "q" }, `(${data.W_q[i].map((w) => number(w, 0)).join(", ")}) =`), el("td", {}, row(data.W_q[i].map((w) => n * w))))),
