@@ -629,3 +629,24 @@ def test_programs_share_the_tiles(visit):
     assert state(figure)["last"] == 6
     figure.get_by_role("button", name="Play").click()
     figure.page.wait_for_function("() => { const now = document.querySelector('[data-drawing=programs]').state(); return now.moment === now.last }")
+
+
+def test_the_entrance_shows_every_exhibit(visit):
+    "By the list and by the buttons: each has its pair, its story and the way to it."
+    figure = drawing(visit, "checks/about/museum.html", "entrance")
+    page, exhibits = figure.page, given(figure)["exhibits"]
+    pairs = page.locator("article figure.pair:not(.drawing *)")
+    assert len(exhibits) == 16 == pairs.count()
+    for i, (title, story) in enumerate(exhibits):
+        figure.get_by_role("combobox").select_option(str(i))
+        now = state(figure)
+        assert (now["shown"], now["title"], now["tables"]) == (i, title, 2)
+        assert figure.locator(".both").inner_text() == pairs.nth(i).locator(".both").inner_text()
+        assert figure.locator("output").inner_text() == f"{i + 1}. {title}: {story}"
+        assert page.locator(f"section[id='{now['id']}'] > h3").inner_text().startswith(f"{i + 1}. {title}")
+    figure.get_by_role("button", name="The next exhibit").press("Enter")
+    assert state(figure)["shown"] == 0
+    figure.get_by_role("button", name="The exhibit before").click()
+    assert state(figure)["shown"] == 15
+    figure.get_by_role("link").click()
+    assert page.url.endswith("#a-way-nobody-took")
