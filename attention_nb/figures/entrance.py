@@ -20,6 +20,6 @@ def entrance(
     "Show the pairs of a page one at a time, in the order of their numbers."
     if not exhibits:
         raise ValueError("exhibits: expected at least one; got none")
-    rows = [(f"{i}. {title}", f"<td>{escape(story)}</td>") for i, (title, story) in enumerate(exhibits.items(), 1)]
+    rows = [(f"{i}. {title}", f'<td style="text-align: left">{escape(story)}</td>') for i, (title, story) in enumerate(exhibits.items(), 1)]
     return Drawing("entrance", "Walk through", "Choose an exhibit: on the left what the bug gives, on the right what it should have given.",
-                   {"exhibits": list(exhibits.items())}, _table("The exhibits", ["what happens"], rows), (390, 660), fold="The exhibits as a list")
+                   {"exhibits": list(exhibits.items())}, _table("The exhibits", ["what happens"], rows), (330, 520), fold="The exhibits as a list")
