@@ -1831,6 +1831,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                        'attention_nb/figures/drawing.py'),
                                               'attention_nb.figures.drawing.number_table': ( 'figures/drawing.html#number_table',
                                                                                              'attention_nb/figures/drawing.py')},
+            'attention_nb.figures.entrance': { 'attention_nb.figures.entrance.entrance': ( 'figures/entrance.html#entrance',
+                                                                                           'attention_nb/figures/entrance.py')},
             'attention_nb.figures.head_cut': { 'attention_nb.figures.head_cut.head_cut': ( 'figures/head_cut.html#head_cut',
                                                                                            'attention_nb/figures/head_cut.py')},
             'attention_nb.figures.head_film': { 'attention_nb.figures.head_film.head_film': ( 'figures/head_film.html#head_film',

@@ -61,7 +61,8 @@ def attended(words: list[str], chosen: int) -> dict:
     x = torch.stack([world.table.get(word, torch.zeros(3)) for word in words])
     q, k, v = x @ world.W_q, x @ world.W_k, x @ world.W_v
     context, weights = scaled_dot_product_attention(q, k, v)
-    return {"dots": (q @ k.mT)[chosen], "scores": attention_scores(q, k)[chosen], "weights": weights[chosen], "context": context[chosen]}
+    along = q[chosen] / q[chosen].norm().clamp(min=1e-9)
+    return {"x": x, "q": q, "k": k, "v": v, "feet": (k @ along)[:, None] * along, "dots": (q @ k.mT)[chosen], "scores": attention_scores(q, k)[chosen], "weights": weights[chosen], "context": context[chosen]}
 
 
 def test_a_sentence_attends_as_the_layer_does(visit):
@@ -72,6 +73,7 @@ def test_a_sentence_attends_as_the_layer_does(visit):
     own = figure.get_by_role("textbox")
     own.fill("My BANK, a zebra & the lake")
     own.press("Enter")
+    assert "Not in this small table: zebra." in figure.locator("output").inner_text()
     for i, word in enumerate("my bank a zebra the lake".split()):
         figure.get_by_role("button", name=word, exact=True).first.press("Space")
         now = state(figure)
@@ -79,12 +81,32 @@ def test_a_sentence_attends_as_the_layer_does(visit):
         for name, want in attended(now["words"], i).items():
             assert_close(numbers(now[name]), want, **EXACT)
     figure.get_by_role("button", name="bank", exact=True).hover()
-    for step, says in {"Shares: softmax": "goes to “lake”", "The new row": "Now it is 0.7"}.items():
+    for step, says in {"Query: x · W_q": "q = (2.80, 2.80)", "Match: q · k": "drops onto q", "Scale: ÷ √d": "√2 = 1.41",
+                       "Shares: softmax": "goes to “lake”", "Mix: shares · v": "tip to tail", "The new row": "Now it is 0.7"}.items():
         figure.get_by_role("button", name=step, exact=True).click()
         assert says in figure.locator("output").inner_text()
+        assert figure.get_by_role("img").count() == 1
+        if "W_q" in step:
+            cells = figure.locator(".view table tr").last.locator("th, td").all_inner_texts()
+            assert cells == ["q", "", "sum =", "(2.80, 2.80)"]
     own.fill("?!")
     own.press("Enter")
     assert "Type a few words" in figure.locator("output").inner_text() and state(figure)["words"][1] == "bank"
+    own.fill("my old gnu stood on the muddy bank of the river with a xylophone")
+    own.press("Enter")
+    said = figure.locator("output").inner_text()
+    assert "The first 10 words are used." in said and "Not in this small table: gnu, xylophone." in said
+    now = state(figure)
+    for name, want in attended(now["words"], now["chosen"]).items():
+        assert_close(numbers(now[name]), want, **EXACT)
+
+
+def test_every_word_of_the_small_world_has_room():
+    "In both planes: the drawing shows queries and keys up to 3.1, values up to 1.2."
+    world = small_world()
+    x = torch.stack(list(world.table.values()))
+    assert len(world.table) > 200 and all(word.isalpha() and word.islower() for word in world.table)
+    assert (x @ world.W_q).max() <= 3.1 and (x @ world.W_k).max() <= 3.1 and (x @ world.W_v).max() <= 1.2 and x.min() == 0
 
 
 def test_senses_move_to_the_mixture(visit):
@@ -115,6 +137,13 @@ def test_senses_move_to_the_mixture(visit):
 def test_a_lookup_is_a_product(visit):
     "Each word's row, by its id and by a row of zeros and a one."
     figure = drawing(visit, "00_embeddings.html", "lookup", reduced_motion="reduce")
+    vocab_words, framed = given(figure)["known"], "rects => rects.map((r) => getComputedStyle(r).visibility)"
+    for word in given(figure)["words"]:  # pointed at, it lights its row, and is not chosen
+        figure.get_by_role("radiogroup", name="Word of the sentence").get_by_text(word, exact=True).hover()
+        lit = figure.locator("svg > rect").evaluate_all(framed)[: len(vocab_words)]
+        assert lit[vocab_words.index(word)] == "visible" and state(figure)["word"] == given(figure)["words"][0]
+    figure.locator("figcaption").hover()
+    assert state(figure)["near"] == -1
     words = "Life is short eat dessert first".split()
     table = torch.tensor([[0.2, 0.9, 0.3], [0.9, 0.3, 0.1], [0.8, 0.1, 0.9], [0.1, 0.7, 0.2], [0.1, 0.4, 0.5], [0.3, 0.8, 0.1]])
     vocab = Vocab(sorted(words))
@@ -600,3 +629,24 @@ def test_programs_share_the_tiles(visit):
     assert state(figure)["last"] == 6
     figure.get_by_role("button", name="Play").click()
     figure.page.wait_for_function("() => { const now = document.querySelector('[data-drawing=programs]').state(); return now.moment === now.last }")
+
+
+def test_the_entrance_shows_every_exhibit(visit):
+    "By the list and by the buttons: each has its pair, its story and the way to it."
+    figure = drawing(visit, "checks/about/museum.html", "entrance")
+    page, exhibits = figure.page, given(figure)["exhibits"]
+    pairs = page.locator("article figure.pair:not(.drawing *)")
+    assert len(exhibits) == 16 == pairs.count()
+    for i, (title, story) in enumerate(exhibits):
+        figure.get_by_role("combobox").select_option(str(i))
+        now = state(figure)
+        assert (now["shown"], now["title"], now["tables"]) == (i, title, 2)
+        assert figure.locator(".both").inner_text() == pairs.nth(i).locator(".both").inner_text()
+        assert figure.locator("output").inner_text() == f"{i + 1}. {title}: {story}"
+        assert page.locator(f"section[id='{now['id']}'] > h3").inner_text().startswith(f"{i + 1}. {title}")
+    figure.get_by_role("button", name="The next exhibit").press("Enter")
+    assert state(figure)["shown"] == 0
+    figure.get_by_role("button", name="The exhibit before").click()
+    assert state(figure)["shown"] == 15
+    figure.get_by_role("link").click()
+    assert page.url.endswith("#a-way-nobody-took")

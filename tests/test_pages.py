@@ -16,6 +16,7 @@ sys.path.insert(0, str(ROOT / "website"))
 import citations
 import codes as codes_of
 import notebooks
+import symbols
 
 DOCS = ROOT / "docs"
 CHAPTERS = [place(path) for path in CHAPTER_NOTEBOOKS]
@@ -310,3 +311,11 @@ def test_what_is_folded_on_the_site_is_collapsed_in_jupyterlab(path):
     first = [(cell, cell.source.partition("\n")[0]) for cell in nb.cells if cell.cell_type == "code" and notebooks.folded(cell)]
     wrong = [f"{cell.id}: {line}" for cell, line in first if re.match(r"#\| (?!fold |code-summary:|check )", line)]
     fail_if(wrong, f"{place(path)}: there one sees the first line; let it be the one that says what is inside:")
+
+
+def test_words_name_symbols_in_the_story_alone():
+    "Not in code, headings or formulas for ears, nor where they mean numbers or parameters."
+    page = ("<h2>Keys</h2><p title='a key'>A <em>query</em> and values and gradients, random weights, weights.</p>"
+            "<pre>keys</pre><code>values</code><script>value</script><td>keys</td>")
+    assert symbols.told(page) == page.replace("query", '<span class="sym-q">query</span>').replace(
+        ", weights.", ', <span class="sym-w">weights</span>.').replace("<td>keys", '<td><span class="sym-k">keys</span>')

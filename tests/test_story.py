@@ -233,6 +233,13 @@ def test_a_symbol_lights_up_wherever_it_stands(visit):
     shade = "node => getComputedStyle(node).backgroundColor"
     lit = {one.evaluate(shade) for one in found}
     assert len(lit) == 1 and page.locator("article .sym-k").first.evaluate(shade) not in lit
+    assert len({one.evaluate(hue) for one in (found[1], page.locator("article p > .sym-q", has_text="query").first)}) == 1
+    now = "document.documentElement.dataset.lit"
+    for wanted, node in {"v": "td[tabindex]:has(.sym-v):not(:has(.sym-q))", "k": "figure[data-drawing=subject] td[data-sym=k]"}.items():
+        one = page.locator(node).first  # a row of the table by keyboard, a cell of a drawing by the mouse
+        one.focus() if wanted == "v" else one.hover()
+        page.wait_for_function(f"{now} === '{wanted}'")
+        assert {one.evaluate(shade), page.locator(f"article .sym-{wanted}:visible").first.evaluate(shade)} == lit
 
 
 # ---- Search ----

@@ -27,7 +27,7 @@ logger = logging.getLogger("book")
 STYLES = ("pygments.css", "reading.css", "pair.css")
 FIGURE = re.compile(r'<figure class="chart" id="([^"]+)".*?<figcaption[^>]*>(.*?)</figcaption>(.*?)'
                     r'<script type="application/json">(.*?)</script>\s*</figure>', re.S)
-DRAWING = re.compile(r'<figure class="drawing" data-drawing="(\w+)">(.*?)<div class="view"[^>]*></div>(.*?)'
+DRAWING = re.compile(r'<figure class="drawing" data-drawing="(\w+)">(.*?)<div class="view"[^>]*>(?:<p class="unscripted">[^<]*</p>)?</div>(.*?)'
                      r'<script type="application/json">(.*?)</script>.*?</figure>', re.S)
 MOST_ROWS = 40  # of the states of one chart
 SITE = Path(__file__).resolve().parent

@@ -149,6 +149,7 @@ def lighten(html: str, up: str, loaded: set[str]) -> str:
     drawing = re.search(r'data-drawing="(\w+)"', html)
     wanted = [one for one in ("drawing", drawing[1]) if one not in loaded] if drawing else []
     loaded.update(wanted)
+    html = html.replace("is drawn by a script: run the cell to see it.", "is drawn by a script, and none runs here.")
     return ALONE.sub(lambda _: "".join(f'<script defer src="{up}drawings/{one}.js"></script>' for one in wanted), html)
 
 

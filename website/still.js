@@ -43,12 +43,12 @@ class Element {
 }
 
 // ---- Writing out ----
-const hues = { faint: "#c8c8c8", soft: "#767676", ...Object.fromEntries([...text("drawing.css").matchAll(/--(\w): (#\w{6})/g)].map(([, key, hue]) => [key, hue])) };
+const hues = { faint: "#c8c8c8", soft: "#767676", paper: "none", ...Object.fromEntries([...text("drawing.css").matchAll(/--([\w-]+): (?:var\(--sym-\w, )?(#\w{6})/g)].reverse().map(([, key, hue]) => [key, hue])) };
 const mixed = (colour, share) => {
   const parts = colour === "currentColor" ? [128, 128, 128] : [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
   return `rgba(${parts.join(", ")}, ${+(share / 100).toFixed(3)})`;
 };
-const full = (value) => value.replace(/var\(--(\w+)\)/g, (found, key) => hues[key] ?? found)
+const full = (value) => value.replace(/var\(--([\w-]+)\)/g, (found, key) => hues[key] ?? found)
   .replace(/color-mix\(in srgb, (#\w{6}|currentColor) ([\d.]+)%, transparent\)/g, (_, colour, share) => mixed(colour, +share));
 const safe = (value) => value.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/"/g, "&quot;");
 const KEPT = /^(style|class|colspan|rowspan|scope)$/, FOR_EARS = /^(role|tabindex|title|aria-.*|data-.*)$/;

@@ -26,16 +26,25 @@ class World(NamedTuple):
     W_v: Tensor  # what it hands over, (3, 2)
 
 # %% ../../nbs/figures/attend.ipynb #world-rows
-_ROWS = {
-    (1.00, 0.05, 0): "river water", (0.90, 0.15, 0): "lake sea shore waves", (0.80, 0.25, 0): "boat fish",
-    (0.70, 0.10, 0): "swims flows swim flow", (0.05, 1.00, 0): "money cash", (0.15, 0.90, 0): "loan account gold",
-    (0.10, 0.70, 0): "lends pays lend pay saves", (0.40, 0.40, 1): "bank", (0.50, 0.30, 1): "current pool stream float",
-    (0.30, 0.50, 1): "deposit interest",
-    (0, 0, 0): "the a an of by in on to from and his her my our she he they we us i at with near put is it has me",
+_ROWS = {  # a row: the words that have it
+    (1.00, 0.05, 0): "river water rivers sea ocean", (0.90, 0.15, 0): "lake shore waves wave lakes pond coast",
+    (0.90, 0.05, 0): "rain flood tide creek waterfall", (0.80, 0.25, 0): "boat fish ship boats ships harbour sailor fisherman",
+    (0.70, 0.10, 0): "swims flows swim flow swam flowed swimming sails sail sailed floats floated drinks drank drink muddy wet deep",
+    (0.50, 0.10, 0): "mud sand beach bridge island reeds duck ducks frog washed sank crossed",
+    (0.05, 1.00, 0): "money cash", (0.05, 0.95, 0): "dollars euros pounds coins coin", (0.15, 0.90, 0): "loan account gold loans accounts debt savings credit",
+    (0.10, 0.80, 0): "price tax bill salary rent cost cheque rich poor", (0.10, 0.70, 0): "lends pays lend pay saves lent paid save saved spends spend spent borrows borrow borrowed earns earn owes",
+    (0.10, 0.50, 0): "buys buy bought sells sell sold shop market banker robber robbed office",
+    (0.40, 0.40, 1): "bank banks", (0.50, 0.30, 1): "current pool stream float", (0.30, 0.50, 1): "deposit interest",
+    (0, 0, 0): "the a an of by in on to from and his her my our she he they we us i at with near put is it has me "
+               "you your their him them this that these those there here who what when where why how not no or but so if as for into over under "
+               "was are were be been have had do does did will would can could may must very too more much many some all one two "
+               "old new big small little long good bad green blue red man woman men women child children boy girl dog cat friend people "
+               "house tree sun day night morning city road car book went goes go came come sat sits stands stood sees saw looks likes "
+               "loves wants made gave took found lost left ran runs walks walked works worked opened closed then now today",
 }
 
 # %% ../../nbs/figures/attend.ipynb #world-fn
-def small_world() -> World:  # about fifty words
+def small_world() -> World:  # over 200 words
     "Give words of two subjects, with matrices that a person can read."
     table = {word: torch.tensor(row) * 1.0 for row, words in _ROWS.items() for word in words.split()}
     asks = torch.tensor([[2.0, 0], [0, 2], [2, 2]])
@@ -45,7 +54,7 @@ def small_world() -> World:  # about fifty words
 # %% ../../nbs/figures/attend.ipynb #attend-fn
 def attend(
     world: World,  # whose words; a third number above 0 marks a word that is shown first
-    sentences: Sequence[str],  # to choose from; small letters, no punctuation, eight words at most
+    sentences: Sequence[str],  # to choose from; small letters, no punctuation, ten words at most
     axes: tuple[str, str] = ("water", "money"),  # what the two numbers of a value say
 ) -> Drawing:  # shows itself when it is the last value of a cell
     "Draw a sentence whose words attend, step by step; readers may type their own."
@@ -57,8 +66,8 @@ def attend(
     chosen = max(range(len(words)), key=lambda i: x[i, 2].item())
     weights = torch.softmax((x @ world.W_q)[chosen] @ (x @ world.W_k).T / world.W_q.shape[1] ** 0.5, -1)
     data = {**world._asdict(), "axes": axes, "features": [*axes, "open"], "sentences": list(sentences), "chosen": chosen,
-            "unknown": torch.zeros(3), "at_most": 8}
+            "unknown": torch.zeros(3), "at_most": 10}
     rows = {f"weights of “{words[chosen]}”": weights, axes[0]: x[:, 0], axes[1]: x[:, 1]}
     return Drawing("attend", "What does a word take from its neighbours?",
                    "Point at a word: the wider an arc, the more it takes from there. Then step, or play.", data,
-                   number_table(sentences[0], rows, [f"{word} {i}" for i, word in enumerate(words, 1)]), (620, 900))
+                   number_table(sentences[0], rows, [f"{word} {i}" for i, word in enumerate(words, 1)]), (640, 940))

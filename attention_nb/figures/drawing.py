@@ -50,14 +50,15 @@ class Drawing:
         data: Mapping[str, Any],  # what the script draws: tensors, numbers, words
         table: str,  # the same for those who do not see it, in HTML: see `number_table`
         height: tuple[int, int],  # pixels that it takes on a wide page and on a phone; nothing moves when it is drawn
+        fold: str = "The numbers as a table",  # the line that unfolds the table
     ):
-        self.script, self.title, self.notice, self.data, self.table, self.height = script, title, notice, data, table, height
+        self.script, self.title, self.notice, self.data, self.table, self.height, self.fold = script, title, notice, data, table, height, fold
 
     def html(self) -> str:  # with its style and script
         "Write the figure as HTML."
         wide, narrow = self.height
         return _HTML.format(
-            script=self.script, title=escape(self.title), notice=escape(self.notice), wide=wide, narrow=narrow, table=self.table,
+            script=self.script, title=escape(self.title), notice=escape(self.notice), wide=wide, narrow=narrow, table=self.table, fold=escape(self.fold),
             data=json.dumps(self.data, default=_listed, ensure_ascii=False).replace("</", "<\\/"), style=_beside("drawing.css"),
             source=_beside("drawing.js") + _beside(f"{self.script}.js"))
 
@@ -67,8 +68,8 @@ class Drawing:
 # %% ../../nbs/figures/drawing.ipynb #drawing-fns
 _HTML = """<figure class="drawing" data-drawing="{script}">
 <figcaption><b>{title}</b> {notice}</figcaption>
-<div class="view" style="--wide: {wide}px; --narrow: {narrow}px"></div>
-<details><summary>The numbers as a table</summary>
+<div class="view" style="--wide: {wide}px; --narrow: {narrow}px"><p class="unscripted">This figure is drawn by a script: run the cell to see it. Its numbers are in the table below.</p></div>
+<details><summary>{fold}</summary>
 {table}
 </details>
 <script type="application/json">{data}</script>

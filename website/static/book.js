@@ -69,10 +69,23 @@
 
   // ---- Symbols: pointing at a query, a key, a value or a weight lights up the others ----
 
-  document.querySelector("article")?.addEventListener("pointerover", ({ target }) => {
-    const symbol = /sym-(\w)/.exec(target.closest("[class*='sym-']")?.getAttribute("class"))?.[1];
+  // A row of a table that begins with one stands for it, and so does what has the focus and holds no other. Those rows are
+  // stops for the keyboard.
+  const article = document.querySelector("article"), marked = "[class*='sym-'], [data-sym]";
+  const symbolOf = (node) => node?.dataset.sym ?? /sym-(\w)/.exec(node?.getAttribute("class"))?.[1];
+  const heads = [...article?.querySelectorAll("table.docutils td:first-child") ?? []].filter((cell) => cell.querySelector(":is(.katex, code) [class*='sym-']"));
+  for (const head of heads) head.tabIndex = 0;
+  function symbolAt(target) {
+    const head = target.closest("tr")?.firstElementChild;
+    return symbolOf(target.closest(marked) ?? (target.matches("a, td") ? target.querySelector(marked) : null) ?? (heads.includes(head) ? head.querySelector(marked) : null));
+  }
+  function light({ target }) {
+    const focused = document.activeElement;
+    const symbol = symbolAt(target) ?? (article.contains(focused) && focused.matches(":focus-visible") ? symbolAt(focused) : undefined);
     if (symbol) document.documentElement.dataset.lit = symbol; else delete document.documentElement.dataset.lit;
-  });
+  }
+  for (const kind of ["pointerover", "focusin"]) article?.addEventListener(kind, light);
+  article?.addEventListener("focusout", () => delete document.documentElement.dataset.lit);
 
   // ---- Charts ----
 
