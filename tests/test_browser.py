@@ -10,6 +10,7 @@ from conftest import fail_if
 from playwright.sync_api import Page
 
 FORMS = {1280: WIDE, 390: NARROW}  # width of the window, font
+WIDTHS = (*FORMS, 360)  # at which nothing may stick out
 # One page of each kind, read in all forms. The others are read wide and light, and then narrowed: does something stick out?
 KINDS = ["index.html", "02_softmax.html", "05_multi_head_attention.html", "checks/about/proof.html", "lookup/notation.html",
          "lookup/glossary.html", "CONTRIBUTING.html", "genindex.html", "search.html", "404.html"]
@@ -79,7 +80,7 @@ def too_wide(page: Page, *widths: int) -> list[str]:
     found = []
     for width in widths:
         page.set_viewport_size({"width": width, "height": 900})
-        wide = page.evaluate("document.documentElement.scrollWidth")
+        wide = page.evaluate("Math.max(...[...document.querySelectorAll('html, .main, .content')].map((box) => box.scrollWidth))")
         found += [f"{wide} pixels wide; the window has {width}"] * (wide > width)
     return found
 
@@ -99,7 +100,7 @@ def test_room_with_a_figure(visit, site, path):
     "Nothing fails, sticks out or comes from elsewhere; what is drawn has the room that was kept for it."
     visited = visit(path, 390)
     found = out_of_room(visited.page) + elsewhere(visited.see_all(), site) + not_drawn(visited.page)
-    fail_if(found + too_wide(visited.page, *FORMS) + visited.said, f"{path}:")
+    fail_if(found + too_wide(visited.page, *WIDTHS) + visited.said, f"{path}:")
 
 
 def test_rooms_of_words(visit, site):
@@ -107,7 +108,7 @@ def test_rooms_of_words(visit, site):
     visited, found = visit("404.html"), []
     for path in sorted({*ROOMS} - {*DRAWN}):
         visited.page.goto(site + path)
-        found += [f"{path}: {what}" for what in too_wide(visited.page, *FORMS) + visited.said]
+        found += [f"{path}: {what}" for what in too_wide(visited.page, *WIDTHS) + visited.said]
         visited.said.clear()
     fail_if(found + elsewhere(visited, site), "Rooms of the checks and figures:")
 
@@ -119,7 +120,7 @@ def test_page(visit, site, path, width):
     page, found = visited.page, elsewhere(visited, site)
     found += [f"{n} bytes {what}; at most {MOST[what]}" for what, n in weights(visited).items() if n > MOST[what]]
     found += [f"layout shift {shift:.3f}" for shift in [sum(page.evaluate(SHIFTS))] if shift >= MOST_SHIFT]
-    found += not_drawn(page) + too_wide(page, *FORMS, width)
+    found += not_drawn(page) + too_wide(page, *WIDTHS, width)
     page.evaluate(Axe().axe_script)
     page.evaluate(ONE_OF_EACH, CODE)
     found += violations(page, RULES)
@@ -155,6 +156,20 @@ def test_what_scrolls_says_so(visit):
     assert page.locator("#fig-reach-layers-show .chart-view:not(.scrolls)").count() == 1  # panels stand below each other
 
 
+@pytest.mark.parametrize("path", ["12_cost.html", "lookup/speed.html", "checks/about/in_the_wild.html"])
+def test_a_table_that_is_wider_than_a_phone_scrolls_alone(visit, path):
+    "And says so, without moving what is below it; keys reach it."
+    page = visit(path, width=390).page
+    found = page.evaluate("""() => [...document.querySelectorAll('.text_html > table')].map((table) => {
+      const box = table.parentElement, said = getComputedStyle(box.parentElement, '::after');
+      return { wide: table.offsetWidth > box.clientWidth, scrolls: getComputedStyle(box).overflowX === 'auto',
+               says: said.content.includes('scrolls'), high: parseFloat(said.height), stop: box.tabIndex === 0 };
+    })""")
+    wide = [table for table in found if table["wide"]]
+    assert wide and all(t["scrolls"] and t["says"] and t["high"] == 0 and t["stop"] for t in wide), found
+    assert not any(t["says"] or t["stop"] for t in found if not t["wide"]), found
+
+
 def test_tables_stay_when_the_library_does_not_come(visit):
     "Somebody's network lets the page through and nothing more."
     visited = visit("index.html")
@@ -164,6 +179,40 @@ def test_tables_stay_when_the_library_does_not_come(visit):
         page.goto(page.url.replace("index", "02_softmax"))
         page.locator("figure.chart").first.scroll_into_view_if_needed()
     assert page.locator("figure.chart").first.locator("td").first.is_visible()
+
+
+CARDS = """() => [...document.querySelectorAll('table.cards')].flatMap((table) => [...table.querySelectorAll('tbody tr')].map((row) => {
+  const cells = [...row.cells].map((cell) => cell.getBoundingClientRect());
+  return { inside: cells.every((box) => box.left >= 0 && box.right <= innerWidth), below: cells.at(-1).top > cells[0].top,
+           said: [...row.cells].slice(1).map((cell) => getComputedStyle(cell, '::before').content) };
+}))"""
+
+
+def test_on_a_phone_rows_of_a_legend_are_cards(visit):
+    "All of a row is seen, each cell below or beside the words of its column; for those who hear it, it is a table still."
+    page = visit("04_masks.html", width=390).page
+    rows = page.evaluate(CARDS)
+    assert len(rows) == 7 and all(row["inside"] and row["below"] for row in rows), rows
+    assert all("shape" in row["said"][1] and "meaning" in row["said"][2] for row in rows[:4]), rows
+    table = page.locator("table.cards").first
+    assert table.get_by_role("columnheader").all_inner_texts() == ["symbol", "name in code", "shape", "meaning"]
+    assert (table.get_by_role("row").count(), table.get_by_role("cell").count()) == (5, 16)
+    page.set_viewport_size({"width": 1280, "height": 900})
+    assert not any(row["below"] for row in page.evaluate(CARDS))
+
+
+@pytest.mark.parametrize("path, figure, controls", [
+    ("03_self_attention.html", "figure.chart:has(.chart-controls)", ".chart-controls"),
+    ("10_local_attention.html", "[data-drawing=window_board]", ".view > div:has(> label.row)"),
+    ("12_cost.html", "[data-drawing=roofline]", ".view > div:has(> label.row)")])
+def test_on_a_phone_controls_stay_in_sight(visit, path, figure, controls):
+    "While one looks at the lower end of a figure that is higher than the screen."
+    page = visit(path, width=390, height=700).see_all().page
+    top = page.locator(figure).first.evaluate("""(figure, controls) => {
+      scrollTo({ top: scrollY + figure.getBoundingClientRect().bottom - 420, behavior: "instant" });
+      return [figure, figure.querySelector(controls)].map((e) => e.getBoundingClientRect().top);
+    }""", controls)
+    assert top[0] < 0 < top[1] < 100, top
 
 
 SEARCHES = {"softmax": "02_softmax.html", "mask": "04_masks.html",

@@ -5,7 +5,8 @@ from copy import copy
 
 import nbformat
 import pytest
-from browser import out_of_room
+from bs4 import BeautifulSoup
+from browser import DOCS, out_of_room
 from conftest import CHAPTERS, fail_if, place
 from playwright.sync_api import expect
 from search_questions import QUESTIONS
@@ -16,19 +17,67 @@ OPEN = "folds => folds.map(fold => fold.open)"
 FOLDS = "details.fold:not(details:not(.fold) details)"
 
 
+def pressed(page) -> list[str]:
+    "Which of the two buttons is pressed: how much is shown."
+    return page.get_by_role("group", name="How much to show").get_by_role("button", pressed=True).all_inner_texts()
+
+
 def test_one_switch_opens_all_folds_and_is_remembered(visit):
-    "From page to page; solutions stay shut."
+    "From page to page, of every kind; solutions stay shut."
     page = visit("03_self_attention.html").page
-    assert not any(page.locator(FOLDS).evaluate_all(OPEN))
-    page.get_by_role("button", name="Open every fold").press("Enter")
+    assert not any(page.locator(FOLDS).evaluate_all(OPEN)) and pressed(page) == ["Story"]
+    page.get_by_role("button", name="Everything").press("Enter")
     assert all(page.locator(FOLDS).evaluate_all(OPEN))
-    page.goto(page.url.replace("03_self_attention", "04_masks"))
-    assert all(page.locator(FOLDS).evaluate_all(OPEN))
+    first = page.url
+    for path in ("04_masks", "checks/about/museum", "checks/index", "lookup/speed", "index"):
+        page.goto(first.replace("03_self_attention", path))
+        assert all(page.locator(FOLDS).evaluate_all(OPEN)) and page.locator(FOLDS).count(), path
+        assert pressed(page) == ["Everything"]
+    page.goto(first)
     assert not any(page.locator("details:not(.fold) details.fold").evaluate_all(OPEN))
-    button = page.get_by_role("button", name="Open every fold")
-    assert button.get_attribute("aria-pressed") == "true"
-    button.click()
-    assert not any(page.locator(FOLDS).evaluate_all(OPEN))
+    page.get_by_role("button", name="Story").click()
+    assert not any(page.locator(FOLDS).evaluate_all(OPEN)) and pressed(page) == ["Story"]
+
+
+def test_every_page_with_folds_has_the_switch():
+    "And no other has it: it would do nothing."
+    wrong = []
+    for path in DOCS.rglob("*.html"):
+        soup = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+        folds = [fold for fold in soup.select("details.fold") if not fold.find_parent(lambda e: e.name == "details" and "fold" not in e.get("class", []))]
+        wrong += [f"{path}: {len(folds)} folds"] * (bool(folds) != bool(soup.select(".depth button")))
+    fail_if(wrong, "A switch without folds, or folds without a switch:")
+
+
+REFERENCE = "details.reference"
+
+
+def test_the_reference_is_a_line_of_a_story(visit):
+    "That says how many names there are; a link into it opens it, from here or from another page; everything shows it."
+    page = visit("02_softmax.html").page
+    fold, name = page.locator(REFERENCE), page.locator("[id='attention_nb.softmax.entropy']")
+    names = page.locator(f"{REFERENCE} > dl.py > dt").count()
+    assert f"All {names} names of attention_nb.softmax" in fold.locator("summary").inner_text() and names > 4
+    assert not name.is_visible()
+    page.locator("a[href='#attention_nb.softmax.entropy']:visible").first.click()
+    expect(name).to_be_in_viewport()
+    page.get_by_role("button", name="Story").click()
+    assert not name.is_visible()
+    page.goto("about:blank")
+    page.goto(f"{visit('index.html').page.url.removesuffix('index.html')}02_softmax.html#attention_nb.softmax.entropy")
+    expect(name).to_be_in_viewport()
+    page.get_by_role("button", name="Everything").click()
+    page.reload()
+    assert fold.evaluate("fold => fold.open")
+
+
+def test_the_reference_is_open_without_a_script_and_on_paper(visit):
+    "It is folded for those who read the story, not for those who cannot unfold it all."
+    name = "[id='attention_nb.softmax.entropy']"
+    assert visit("02_softmax.html", java_script_enabled=False).page.locator(name).is_visible()
+    page = visit("02_softmax.html").page
+    page.emulate_media(media="print")
+    assert page.locator(name).is_visible() and not page.locator(".fold:not(.reference) pre:visible").count()
 
 
 def test_the_outline_is_seen_on_a_common_screen(visit):
@@ -37,6 +86,15 @@ def test_the_outline_is_seen_on_a_common_screen(visit):
     box = page.locator(".toc-drawer").bounding_box()
     assert box["x"] > 900 and box["x"] + box["width"] <= 1280
     assert page.evaluate("document.documentElement.scrollWidth") <= 1280
+
+
+def test_a_line_of_the_outline_keeps_its_width(visit):
+    "When it becomes the one where one is: else its words would break anew."
+    page = visit("10_local_attention.html", width=1280).page
+    link = page.locator(".toc-tree li li a.reference").first
+    before = link.bounding_box()
+    link.evaluate("link => link.parentElement.classList.add('scroll-current')")
+    assert link.bounding_box() == before
 
 
 @pytest.mark.parametrize("touch", [False, True], ids=["keyboard and mouse", "finger"])
@@ -100,16 +158,36 @@ def test_the_right_answer_is_not_always_at_one_place():
 def test_what_gives_the_answer_away_is_veiled(visit, opens):
     "Until one is chosen, or somebody points at it; who wants everything is asked nothing."
     page = visit("02_softmax.html").page
-    question = page.locator(".predict:has(+ div.cell:not(.tag_check) > .cell_output)").first
+    question = page.locator(".predict:has(+ div.cell:not(.tag_check) > .cell_output pre)").first
     out = question.locator("+ div.cell > .cell_output")
     expect(out).to_have_css("filter", re.compile("blur"))
     if opens == "an answer":
         question.locator("summary").first.press("Enter")
     elif opens == "the switch of all folds":
-        page.get_by_role("button", name="Open every fold").press("Enter")
+        page.get_by_role("button", name="Everything").press("Enter")
     else:
         out.hover()
     expect(out).to_have_css("filter", "none")
+
+
+VEILED = """() => {
+  const blurred = (e) => e.computedStyleMap().get("filter") + "" !== "none";
+  const questions = [...document.querySelectorAll(".predict")], all = [...document.querySelectorAll("article *")].filter(blurred);
+  return {
+    wrong: all.filter((e) => !e.closest(".cell") || e.querySelector("figure.drawing, .predict")).map((e) => e.outerHTML.slice(0, 120)),
+    veiled: questions.map((q) => all.filter((e) => (e.compareDocumentPosition(q) & 2) && !questions.some((other) =>
+      (other.compareDocumentPosition(q) & 2) && (e.compareDocumentPosition(other) & 2))).length),
+    told: questions.map((q) => getComputedStyle(q, "::after").content !== "none"),
+  };
+}"""
+
+
+@each_chapter
+def test_only_an_answer_is_veiled(visit, path):
+    "No drawing, which is there to be tried, and no prose; and a question says that something is veiled where something is."
+    found = visit(f"{place(path)}.html").page.evaluate(VEILED)
+    fail_if([f"veiled: {html}" for html in found["wrong"]], f"{path}:")
+    assert found["told"] == [0 < n <= 2 for n in found["veiled"]] and any(found["told"]), found
 
 
 # ---- More to read and to see than code ----
@@ -146,10 +224,10 @@ def test_a_page_at_first_sight(visit, page, width, high):
 def test_nothing_moves_when_the_switch_appears(visit, width):
     "Before a script has run it is not seen, and has its room."
     page = visit("09_kv_cache.html", width=width).page
-    switch, line = page.locator("button.depth"), page.locator(".notebook-links")
+    switch, line = page.locator(".depth"), page.locator(".notebook-links")
     expect(switch).to_be_visible()
     high = line.bounding_box()["height"]
-    switch.evaluate("button => button.removeAttribute('aria-pressed')")
+    switch.locator("button").evaluate_all("all => all.forEach((button) => button.removeAttribute('aria-pressed'))")
     expect(switch).not_to_be_visible()
     assert line.bounding_box()["height"] == high
 

@@ -1,4 +1,5 @@
 """From nbdev notebooks to the notebooks that Sphinx renders, and to README.md."""
+import ast
 import json
 import re
 from configparser import ConfigParser
@@ -21,7 +22,8 @@ CHART, DRAWING, PAIR = "application/vnd.vegalite.v5+json", '<figure class="drawi
 ALONE = re.compile(r"<style>.*?</style>\s*(<script>\(\(\) =>.*?</script>)?", re.S)  # what a drawing or a pair needs away from the site
 HOME = "index.ipynb"
 NOTATION = "lookup/notation.html"
-DEPTH = '<button class="depth" type="button">Open every fold</button>'  # book.js makes it work
+DEPTH = ('<span class="depth" role="group" aria-label="How much to show"><button type="button">Story</button>'
+         '<button type="button">Everything</button></span>')  # shut or open folds; book.js makes it work
 PARTS = {  # of the table of contents; a page stands in the first part that it fits
     "Chapters": ["[0-9]*"],
     "Check yours": ["checks/index", "checks/command_line", "checks/bugs/index", "checks/about/*"],
@@ -164,14 +166,26 @@ def draw(cell: NotebookNode, up: str, loaded: set[str]) -> None:
             raise BadNotebook(f"cell {cell.id}: {e}") from None
 
 
-def reference(package: str, module: str) -> str:
-    "The end of a chapter: what it exports, described from its docstrings and comments."
+def reference(root: Path, package: str, module: str, folds: bool) -> str:
+    "The end of a chapter: what it exports, described from its docstrings and comments; of a story, behind one line."
     name = f"{package}.{module}".removesuffix(".__init__")  # a folder's own page
-    return f"## Reference\n\nAll that `{name}` exports.\n\n```{{eval-rst}}\n.. automodule:: {name}\n   :members:\n```"
+    listed = f"```{{eval-rst}}\n.. automodule:: {name}\n   :members:\n```"
+    if not folds:
+        return f"## Reference\n\nAll that `{name}` exports.\n\n{listed}"
+    said = (root / package / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
+    names = next(ast.literal_eval(line.value) for line in ast.parse(said).body if ast.unparse(line).startswith("__all__ = "))
+    line = f"All {len(names)} names of <code>{name}</code>, with their arguments"
+    return f'## Reference\n\n<details class="fold reference"><summary>{line}</summary>\n\n{listed}\n\n</details>'
+
+
+def folds(nb: NotebookNode) -> bool:
+    "Whether something on a page is folded by the switch; solutions are opened one by one."
+    return any({"hide-input", "hide-output", "hide-cell"} & {*cell.metadata.get("tags", [])} and "remove-cell" not in cell.metadata.tags
+               and not cell.id.endswith("-solution") for cell in nb.cells)
 
 
 def links(nb: NotebookNode, conf: dict[str, str]) -> str:
-    "A line under the title of a page: in chapters the notebook, and the way to the legend."
+    "A line under the title of a page: in chapters the notebook, and the way to the legend; and the switch of all folds."
     name = nb.metadata.book.name
     up = "../" * name.count("/")
     found = [f'<a href="notebooks/{name}" download>Download the notebook</a>'] if is_chapter(name) else []
@@ -180,7 +194,9 @@ def links(nb: NotebookNode, conf: dict[str, str]) -> str:
         url = f"https://colab.research.google.com/github/{repo}/blob/{conf['branch']}/{conf['nbs_path']}/{name}"
         found.append(f'<a href="{escape(url)}">Open in Colab</a>')
     if is_chapter(name):
-        found += [f'<a href="{NOTATION}">Notation</a>', DEPTH]
+        found.append(f'<a href="{NOTATION}">Notation</a>')
+    if folds(nb):
+        found.append(DEPTH)
     if name == citations.PAGE:
         found.append(f'<a href="{up}references.bib" download>Download as BibTeX</a>')
     return f'<p class="notebook-links">{" · ".join(found)}</p>' if found else ""
@@ -195,7 +211,7 @@ def side_by_side(nb: NotebookNode) -> None:
     "Put the top of the home page into two columns, where there is room: the words, and from the cell `see` on a figure."
     ids = [cell.id for cell in nb.cells]
     top = next(i for i, cell in enumerate(nb.cells) if cell.source.startswith("## "))
-    for place, html in ((top, "</div></div>"), (ids.index("see"), "</div><div>"), (1, '<div class="opening"><div>')):
+    for place, html in ((top, f'<p class="small">{DEPTH}</p></div></div>' if folds(nb) else "</div></div>"), (ids.index("see"), "</div><div>"), (1, '<div class="opening"><div>')):
         nb.cells.insert(place, new_markdown_cell(html, id=f"columns-{place}"))
 
 
@@ -205,10 +221,32 @@ def beside_pages(source: str, name: str) -> str:
     return source.replace(f"](../{up}", f"]({up}")
 
 
-def page(nb: NotebookNode, conf: dict[str, str], contents: dict[str, str]) -> None:
+def mark_answers(cells: list[NotebookNode]) -> None:
+    "Tag the answers that stand beside a question: what the next cell prints or charts, and the check `predict-…-test`; book.css veils them."
+    seen = [cell for cell in cells if "remove-cell" not in cell.metadata.get("tags", [])]
+    for asked, *after in zip(seen, seen[1:], seen[2:] + [None]):
+        if not asked.id.startswith("predict-") or asked.cell_type == "code":
+            continue
+        for cell in after:
+            if cell is None or not (cell.id == f"{asked.id}-test" or shown(cell)):
+                break
+            cell.metadata.tags.append("answer")
+            if cell.id.endswith("-test"):
+                break
+
+
+def shown(cell: NotebookNode) -> bool:
+    "Whether a code cell's output is seen on the page, and is no drawing, which is there to be tried."
+    hidden = {"remove-output", "hide-output", "hide-cell"}
+    return (cell.cell_type == "code" and bool(cell.outputs) and hidden.isdisjoint(cell.metadata.tags)
+            and not any(holds(out, DRAWING) for out in cell.outputs))
+
+
+def page(root: Path, nb: NotebookNode, conf: dict[str, str], contents: dict[str, str]) -> None:
     "Make the notebook into what Sphinx reads; the home page holds the table of contents, two others what is for few."
     about = nb.metadata.book
     loaded: set[str] = set()
+    mark_answers(nb.cells)
     for cell in nb.cells:
         if cell.cell_type == "code":
             draw(cell, "../" * about.name.count("/"), loaded)
@@ -222,7 +260,8 @@ def page(nb: NotebookNode, conf: dict[str, str], contents: dict[str, str]) -> No
         at = len(nb.cells) if about.name == HOME else 1  # under the title, not under its last section
         nb.cells.insert(at, new_markdown_cell(contents[about.name], id="contents"))
     if about.module not in (None, "__init__"):  # the package's own face repeats names that have their home elsewhere
-        nb.cells.append(new_markdown_cell(reference(conf["lib_path"], about.module), id="reference"))
+        end = reference(root, conf["lib_path"], about.module, is_chapter(about.name))
+        nb.cells.append(new_markdown_cell(end, id="reference"))
     # Messages name line 4203 for line 3 of cell 42. (Left alone, myst-nb counts 10,000 lines to a cell, and the
     # reference, which is padded with empty lines to its place, takes many seconds.)
     nb.metadata.source_map = [100 * (i + 1) for i in range(len(nb.cells))]
@@ -317,7 +356,7 @@ def book(root: Path, src: Path, extra: Path, within: dict[str, str]) -> list[str
     contents = tables_of_contents({part: [titles.get(n, f"/{n}") if n != "genindex" else n for n in pages] for part, pages in parts(names).items()}, project, within)
     for nb, name in zip(nbs, names):
         try:
-            page(nb, conf, contents)
+            page(root, nb, conf, contents)
         except BadNotebook as e:
             raise BadNotebook(f"{name}.ipynb: {e}") from None
         (src / name).parent.mkdir(parents=True, exist_ok=True)
