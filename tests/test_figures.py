@@ -277,6 +277,31 @@ def test_tables_hold_the_numbers(name):
             assert sorted(filter(None, cells(tables[note[kind]]))) == sorted(short(line[value]) for line in lines)
 
 
+NOTICED = [path for path in NOTEBOOKS if path.name[0].isdigit() or path.stem in ("index", "museum", "speed", "in_the_wild")]
+
+
+def test_every_chart_says_what_to_notice():
+    "In a sentence, or a few: below its title on the page, and in JupyterLab as its subtitle."
+    found, n = [], 0
+    for path in NOTICED:
+        for cell in nbformat.read(path, as_version=4).cells:
+            for spec in [o.data[k] for o in cell.get("outputs", []) for k in o.get("data", {}) if "vegalite" in k]:
+                title = spec["title"] if isinstance(spec["title"], dict) else {}
+                said, n = " ".join(title.get("subtitle", [])), n + 1
+                if not (25 <= len(said) <= 130 and said.endswith(".") and spec["description"].endswith(said)):
+                    found.append(f"{path.name}: {cell.id}: {said or 'nothing'}")
+    assert n > 70
+    fail_if(found, "Charts that do not say what to notice in 25 to 130 characters (`notice=`):")
+
+
+def test_what_is_forbidden_is_crossed():
+    "The numbers of a mask are ones and crosses; in the table stands a word."
+    page = figures("04_masks.html").find("figure", id="fig-causal-show")
+    cells = [cell.text for cell in page.table.tbody.find_all("td")]
+    assert cells == [["forbidden", "1"][q >= k] for q, k in product(range(6), repeat=2)]
+    assert page.figcaption.b.text == "Who may look at whom: causal" and "Crosses" in page.figcaption.text
+
+
 # ---- What they show ----
 
 def minus(x: float) -> str:
@@ -327,8 +352,10 @@ def assert_shows(figure: Locator, name: str, at: tuple[int, ...]) -> None:
     if name == "width":
         assert_bars(figure, at[0])
     if name == "steps":
-        row = figure.locator(".mark-rect.role-mark path[stroke-width='2.5']").all()
-        assert sorted(frame.get_attribute("d").split("h")[0] for frame in row) == sorted([f"M0,{30 * at[1]}", f"M{38 * at[1]},0"])
+        corner = lambda rect: rect.get_attribute("d").split("h")[0]
+        frames = figure.locator(".mark-rect.role-mark path[stroke-width='2.5']").all()
+        cells = figure.locator("svg .mark-rect.role-mark").first.locator("path")
+        assert sorted(map(corner, frames)) == sorted(corner(cells.nth(i)) for i in (6 * at[1], at[1]))
 
 
 def assert_bars(figure: Locator, step: int) -> None:
@@ -430,13 +457,15 @@ SIZES = """() => [...document.querySelectorAll("figure.chart")].map((figure) => 
 })"""
 
 
-@pytest.mark.parametrize("width, print", [(1280, 13), (390, 11)])
-def test_charts_fill_their_place(visit, width, print):
-    "A chart of lines is as wide as the column, and on a phone no wider; its print can be read."
-    sizes = visit("06_positions.html", width=width).see_all().page.evaluate(SIZES)
-    assert sum(size["line"] for size in sizes) >= 3
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("page, n_lines", [("06_positions", 3), ("03_self_attention", 2), ("10_local_attention", 2)])
+def test_charts_fill_their_place(visit, page, n_lines, width):
+    "A chart of lines is as wide as the column, and on a phone no wider; its print can be read. Cells grow with their place."
+    sizes = visit(f"{page}.html", width=width).see_all().page.evaluate(SIZES)
+    assert sum(size["line"] for size in sizes) >= n_lines
     for size in sizes:
-        assert size["print"] >= print and (size["svg"] == size["place"] or not size["line"]), size
+        assert size["print"] >= 13 and (size["svg"] == size["place"] or not size["line"]), size
+        assert size["svg"] >= min(size["place"], 640) / 2, size
 
 
 # In JupyterLab ------------------------------------------------------------------------------------------------
@@ -449,7 +478,6 @@ def marks(group: dict) -> list[dict]:
 def test_print_is_readable_in_a_dark_theme():
     "JupyterLab draws with its theme and then changes it: so it may decide nothing, and one constant black would be lost."
     found, kinds, theme = [], set(), vl_convert.get_themes()["dark"]
-    del theme["title"]["subtitleColor"]  # no chart has a subtitle
     for path in NOTEBOOKS:
         for cell in nbformat.read(path, as_version=4).cells:
             for spec in [o.data[k] for o in cell.get("outputs", []) for k in o.get("data", {}) if "vegalite" in k]:

@@ -31,12 +31,14 @@ LOOK = {
     "legend": {"labelColor": INK, "titleColor": INK},
     "text": {"color": INK},
     "rule": {"color": INK},
-    "title": {"color": INK, "subtitleColor": INK},
+    "title": {"color": INK},
     "view": {"stroke": None},
 }
-COLUMN = 700  # pixels that a chart without parts fills on a wide page; elsewhere it takes the room that there is
-WIDE_PRINT, NARROW_PRINT = 13, 11  # pixels; six words of a heatmap fit a phone
-WIDER = 1.2  # cells of a heatmap, for their larger print
+COLUMN, PHONE = 700, 345  # pixels across that a chart takes at most on a wide page, and on one of 390 pixels: fonts differ
+PRINT = 13  # pixels
+CELL = 88, 56  # pixels; cells of a heatmap grow as far as this
+TALL = 480  # pixels; nor do they grow more where the chart is as high
+WIDER = 1.2  # what they grow at least on a wide page, for whoever can scroll
 AT_MOST = 50  # rows and columns of a table; a longer axis is thinned out
 Record = dict[str, Any]
 
@@ -79,7 +81,7 @@ def name(channel: dict) -> str:
 def number(value: Any) -> str:
     "A cell's text."
     if value is None:
-        return ""
+        return "forbidden"
     return f"{value:.4g}" if isinstance(value, float) else escape(str(value))
 
 
@@ -110,7 +112,7 @@ def grid(records: list[Record], row: dict, col: dict, value: dict, caption: str,
     low, span = min(known, default=0), (max(known, default=0) - min(known, default=0)) or 1
 
     def cell(r: Any, c: Any) -> str:
-        v = by_place.get((r, c))
+        v = by_place.get((r, c), "")
         share = f' style="--share:{(v - low) / span:.2f}"' if shades and isinstance(v, (int, float)) else ""
         return tag("td", number(v), share)
 
@@ -124,7 +126,7 @@ def listing(records: list[Record], columns: list[dict], caption: str) -> str:
     fields = [c["field"] for c in columns]
     rows, fewer = thin(records)
     return html_table([caption, fewer], [name(c) for c in columns], (
-        "".join(tag("td", number(r.get(f))) for f in fields) for r in rows))
+        "".join(tag("td", number(r.get(f, ""))) for f in fields) for r in rows))
 
 
 def table(view: View, records: list[Record], caption: str = "") -> str:
@@ -184,15 +186,55 @@ def stacked(spec: Any) -> Any:
             **({"datasets": spec["datasets"]} if "datasets" in spec else {})}
 
 
-def larger(spec: Any) -> Any:
-    "The chart for a wide page: larger print, in cells with room for it."
+def grown(spec: Any, across: float, down: float) -> Any:
+    "The chart with print that can be read, and its cells so many times as wide and as high, if they have no set width."
     if isinstance(spec, list):
-        return [larger(part) for part in spec]
+        return [grown(part, across, down) for part in spec]
     if not isinstance(spec, dict):
         return spec
-    sizes = {"fontSize": lambda n: max(n, WIDE_PRINT), "step": lambda n: round(WIDER * n)}
-    return {k: sizes[k](v) if k in sizes and isinstance(v, (int, float)) else v if k in ("datasets", "values") else larger(v)
-            for k, v in spec.items()}
+    found = {k: v if k in ("datasets", "values") else grown(v, across, down) for k, v in spec.items()}
+    if isinstance(size := spec.get("fontSize"), (int, float)):
+        found["fontSize"] = max(size, PRINT)
+    for side, times, most in zip(("width", "height"), (across, down), CELL):
+        if isinstance(spec.get(side), dict):
+            step = spec[side]["step"]
+            found[side] = {"step": max(step, min(most, math.floor(times * step)))}
+    return found
+
+
+def across(words: str) -> float:
+    "About how many pixels a label takes: the font is not known here."
+    return PRINT * sum(0.32 if letter in "fijlrt.,:;'! ()" else 0.85 if letter in "mwMW" else 0.6 for letter in words)
+
+
+def turned(spec: Any, names: dict[str, list[str]], step: float = math.inf) -> Any:
+    "The chart with the labels below or above its columns turned, where one does not fit its column."
+    if isinstance(spec, list):
+        return [turned(part, names, step) for part in spec]
+    if not isinstance(spec, dict):
+        return spec
+    if "width" in spec:
+        step = spec["width"]["step"] if isinstance(spec["width"], dict) else math.inf
+    found = {k: v if k in ("datasets", "values") else turned(v, names, step) for k, v in spec.items()}
+    axis = spec.get("axis")
+    if isinstance(axis, dict) and axis.get("labelAngle") == 0:
+        labels = spec.get("scale", {}).get("domain") or names.get(spec["field"], [])
+        top = axis.get("orient") == "top"
+        upright = max(map(across, labels), default=0) < step - 3
+        found["axis"] = axis | ({"labelAngle": 0, "labelAlign": "center", "labelBaseline": "bottom" if top else "top"} if upright else
+                                {"labelAngle": -90, "labelAlign": "left" if top else "right", "labelBaseline": "middle"})
+    return found
+
+
+def labels(spec: Any) -> dict[str, list[str]]:
+    "All words in the data of a chart, by their field."
+    found: dict[str, dict[str, None]] = {}
+    for records in [*spec.get("datasets", {}).values(), *(view.data for view in views(spec, spec.get("datasets", {})))]:
+        for record in records:
+            for field, value in record.items():
+                if isinstance(value, str):
+                    found.setdefault(field, {})[value] = None
+    return {field: list(values) for field, values in found.items()}
 
 
 def fills(spec: Record) -> bool:
@@ -225,10 +267,18 @@ def height(vega: Record) -> int:
     return 10 * math.ceil((size(vega, "height") + 5) / 10)
 
 
-def for_wide_page(spec: Record) -> Record:
-    "The chart in Vega, with larger print and cells if it fits the column with them."
-    wide = in_vega(larger(spec), WIDE_PRINT, names=5)
-    return wide if size(wide, "width") <= COLUMN + 20 else in_vega(spec, NARROW_PRINT, names=5)
+def filling(spec: Record, room: float, least: float, legend: int) -> Record:
+    "The chart in Vega, its cells grown until it fills so many pixels across, and at least as much as this; its print is always readable."
+    names = labels(spec)
+    made = lambda *times: in_vega(turned(grown(spec, *times), names), legend)
+    one, more = made(1, 1), made(1.5, 1.5)
+    if fills(spec) or made(1.5, 1) == one:  # no heatmap
+        return made(least, least)
+    sides = [[size(vega, side) for vega in (one, more)] for side in ("width", "height")]
+    wide, high = (1 + 0.5 * max(0, limit - a) / max(1, b - a) for limit, (a, b) in zip((room, TALL), sides))
+    while (now := size(found := made(max(wide, 1), max(1, min(wide, high), least)), "width")) > room and wide > 1:
+        wide = min(wide - 0.02, wide * room / now)
+    return found
 
 
 def controls(spec: Record) -> Iterator[Record]:
@@ -239,12 +289,12 @@ def controls(spec: Record) -> Iterator[Record]:
             yield from [bind] if "input" in bind else bind.values()
 
 
-def in_vega(spec: Record, letters: int, names: int) -> Record:
+def in_vega(spec: Record, names: int) -> Record:
     "The chart in Vega, so that the browser needs no compiler of Vega-Lite; so many names stand in a line of its legend."
-    sizes = {"labelFontSize": letters, "titleFontSize": letters}
+    sizes = {"labelFontSize": PRINT, "titleFontSize": PRINT}
     look = LOOK | {part: LOOK[part] | sizes for part in ("axis", "legend", "header")}
     look["legend"] = look["legend"] | {"columns": names}
-    look["style"] = {"guide-label": {"fill": INK, "fontSize": letters}, "guide-title": {"fill": INK, "fontSize": letters}}
+    look["style"] = {"guide-label": {"fill": INK, "fontSize": PRINT}, "guide-title": {"fill": INK, "fontSize": PRINT}}
     return vl_convert.vegalite_to_vega(fitted(spec), vl_version=VEGA_LITE, config=look)
 
 
@@ -269,7 +319,7 @@ def either(wide: Any, tall: Any) -> Any:
         return both
     if isinstance(wide, list):
         return [either(*pair) for pair in zip(wide, tall, strict=True)]
-    return {"signal": f"narrow ? {tall} : {wide}"}
+    return {"signal": f"narrow ? {json.dumps(tall)} : {json.dumps(wide)}"}
 
 
 def as_lines(data: Record) -> Record:
@@ -293,15 +343,24 @@ def text(title: Any) -> str:
     return title if isinstance(title, str) else " ".join(title)
 
 
+def noticed(spec: Record) -> str:
+    "What a chart says is to be noticed: its subtitle."
+    title = spec.get("title")
+    return text(title.get("subtitle")) if isinstance(title, dict) else ""
+
+
 def figure(spec: Record, ident: str) -> str:
     "The chart as an HTML figure."
-    caption = text(spec.get("title")) or spec.get("description", "")
+    caption, notice = text(spec.get("title")) or spec.get("description", ""), noticed(spec)
     if not caption:
         raise ValueError("a chart needs a title or a description, for readers who cannot see it")
-    spec = {"description": caption, **{k: v for k, v in spec.items() if k not in ("title", "$schema")}}
+    said = spec.get("description", caption).removesuffix(notice).rstrip()  # the sentence stands above the picture
+    spec = spec | {"description": said}
+    spec = {**{k: v for k, v in spec.items() if k not in ("title", "$schema")}}
     found = "\n".join(tables(spec))
     spec.pop("usermeta", None)
-    wide, tall = for_wide_page(spec), in_vega(stacked(spec) | ({"columns": 1} if "facet" in spec else {}), NARROW_PRINT, names=2)
+    wide = filling(spec, COLUMN, WIDER, legend=5)
+    tall = filling(stacked(spec) | ({"columns": 1} if "facet" in spec else {}), PHONE, 1, legend=2)
     both = for_any_width(wide, tall)
     if fills(spec):
         both["signals"] = [{"name": "width", "init": f"containerSize()[0] || {both.pop('width')}"}, *both.get("signals", [])]
@@ -314,7 +373,7 @@ def figure(spec: Record, ident: str) -> str:
     form = f'\n<form class="chart-controls" aria-label="{escape(caption)}"></form>' if kinds else ""
     return f"""\
 <figure class="chart" id="{escape(ident)}" style="{room}">
-<figcaption>{escape(caption)}</figcaption>{form}
+<figcaption>{tag("b", escape(caption))} {escape(notice)}</figcaption>{form}
 <div class="chart-view"><div class="chart-data">
 {found}
 </div></div>

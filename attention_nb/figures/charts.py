@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 import re
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
@@ -23,9 +25,10 @@ __all__ = ['heatmap', 'bars', 'head_grid', 'lines', 'softmax_slider', 'scale_sli
            'weights_slider', 'mask_chooser', 'head_chooser']
 
 # %% ../../nbs/figures/charts.ipynb #helpers
-BLUE = "#4c78a8"  # readable on white and on near-black
-PURPLE = "#8e5bd0"  # the hue of weights, as in the drawings
-ORANGE = "#f58518"  # what is chosen, and negative numbers
+PURPLE = "#8e5bd0"  # the hue of weights, as in the drawings; queries, keys and values have theirs, which no chart takes
+NEUTRAL = "#5f7890"  # of what is no weight; like the others readable on white and on near-black
+ROSE = "#d1477a"  # what is chosen, and negative numbers
+SERIES = [NEUTRAL, ROSE, "#1a9ba3", "#94901f", "#a35f4a"]  # lines beside each other
 SHADES = dict(linear=[0, 0.65], sqrt=[0, 0.5])  # zero is the colour of paper; print is readable on all, in light and dark
 # Print in the colour of the axis labels, whatever the theme: a fill given by Vega-Lite would be black in all.
 PRINT = dict(style="guide-label", filled=False, stroke="transparent")
@@ -34,7 +37,8 @@ PRINT = dict(style="guide-label", filled=False, stroke="transparent")
 INK = "currentColor"
 LOOK = dict(
     axis=dict(domainColor=INK, domainOpacity=0.4, tickColor=INK, tickOpacity=0.4, gridColor=INK, gridOpacity=0.12),
-    title=dict(color=INK), style={name: dict(fill=INK) for name in ("guide-label", "guide-title")}, view=dict(stroke=None))
+    title=dict(color=INK, subtitleColor=INK), style={name: dict(fill=INK) for name in ("guide-label", "guide-title")}, view=dict(stroke=None))
+FORBIDDEN = 0.7  # the opacity of a cross
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"  # Altair names its own 5.20; JupyterLab's 5.6 draws it as well
 
 
@@ -48,11 +52,17 @@ def _altair() -> Any:
     return altair
 
 
-def _shown(chart: Any, title: str, says: str, tables: Sequence[Any] = (), **more: Any) -> Any:
-    "A whole chart, for a page of any colour; `tables` say how its numbers are read without it."
+def _shown(chart: Any, title: str, says: str, notice: str, tables: Sequence[Any] = (), **more: Any) -> Any:
+    "A whole chart, for a page of any colour, with what to notice; `tables` say how its numbers are read without it."
     usermeta = dict(embedOptions=dict(renderer="svg"), **(dict(tables=tables) if tables else {}))
-    return chart.properties(title=title, description=f"{title}: {says}", background="transparent", config=LOOK,
-                            usermeta=usermeta, **{"$schema": SCHEMA}, **more)
+    above: Any = dict(text=title, subtitle=textwrap.wrap(notice, 56), anchor="start") if notice else title
+    return chart.properties(title=above, description=f"{title}: {says} {notice}".strip(), background="transparent",
+                            config=LOOK, usermeta=usermeta, **{"$schema": SCHEMA}, **more)
+
+
+def _hue(legend: str) -> str:
+    "The hue of what is drawn: weights have their own."
+    return PURPLE if legend == "weight" else NEUTRAL
 
 
 def _labels(tokens: Sequence[str]) -> list[str]:
@@ -66,40 +76,54 @@ def _check_labels(name: str, labels: Sequence[str], n: int) -> None:
         raise ValueError(f"{name}: expected {n} labels, one per entry of the axis; got {len(labels)}: {list(labels)}")
 
 # %% ../../nbs/figures/charts.ipynb #cells-data
-def _cells(weights: Tensor, rows: Sequence[str], cols: Sequence[str]) -> list[dict[str, Any]]:
-    "One record per cell of a matrix: query, key and rounded value."
+def _cells(weights: Tensor, rows: Sequence[str], cols: Sequence[str],
+           allowed: Tensor | None = None) -> list[dict[str, Any]]:
+    "One record per cell of a matrix: query, key and rounded value; of a 0 that is forbidden, no value."
     if weights.ndim != 2:
         raise ValueError(f"weights: expected a matrix (n_q, n_k); got shape {tuple(weights.shape)}")
     _check_labels("rows", rows, weights.shape[0])
     _check_labels("cols", cols, weights.shape[1])
-    values = weights.detach().double().cpu().tolist()
-    return [dict(query=r, key=c, value=round(v, 3) + 0.0)  # + 0.0 turns -0.0 into 0.0
-            for r, line in zip(_labels(rows), values) for c, v in zip(_labels(cols), line)]
+    if weights.dtype is torch.bool and allowed is None:
+        allowed = weights
+    try:
+        may = [[True] * len(cols)] * len(rows) if allowed is None else allowed.bool().expand(weights.shape).tolist()
+    except RuntimeError:
+        raise ValueError(f"allowed: expected a mask for shape {tuple(weights.shape)}; got {tuple(allowed.shape)}") from None
+    values = [[round(v, 3) + 0.0 for v in line] for line in weights.detach().double().cpu().tolist()]  # -0.0 + 0.0 is 0.0
+    return [dict(query=r, key=c, value=v if ok or v else None) for r, line, oks in zip(_labels(rows), values, may)
+            for c, v, ok in zip(_labels(cols), line, oks)]
 
 
-def _tint(top: float) -> dict[str, Any]:
+def _numbers(cells: Iterable[Mapping[str, Any]]) -> list[float]:
+    "The values of those cells that have one."
+    return [cell["value"] for cell in cells if cell["value"] is not None]
+
+
+def _tint(top: float, hue: str = PURPLE) -> dict[str, Any]:
     "Zero is the colour of paper; larger numbers are darker, negative ones have another hue. It reads `size`, their amount."
     alt = _altair()
     return dict(opacity=alt.Opacity("size:Q", legend=None, scale=alt.Scale(domain=[0, top], range=SHADES["linear"])),
-                color=alt.condition("datum.value < 0", alt.value(ORANGE), alt.value(PURPLE)))
+                color=alt.condition("datum.value < 0", alt.value(ROSE), alt.value(hue)))
 
 
 def _layers(low: float, high: float, digits: int = 2, step: int = 42, legend: str = "weight",
             row_title: str = "query", col_title: str = "key", orient: str = "top") -> alt.LayerChart:
-    "Coloured cells with their values printed on them; the data is added by the caller."
+    "Coloured cells with their values printed on them, a cross where there is none; the data is added by the caller."
     alt = _altair()
     base = alt.Chart().encode(
         x=alt.X("key:N", sort=None, title=col_title, axis=alt.Axis(orient=orient, labelAngle=0)),
         y=alt.Y("query:N", sort=None, title=row_title),
         tooltip=[alt.Tooltip("query:N", title=row_title), alt.Tooltip("key:N", title=col_title),
                  alt.Tooltip("value:Q", title=legend)])
-    cells = base.transform_calculate(size="abs(datum.value)").mark_rect().encode(**_tint(max(abs(low), abs(high))))
-    text = base.mark_text(fontSize=11, **PRINT).encode(text=alt.Text("value:Q", format=f".{digits}f"))
+    cells = base.transform_calculate(size="abs(datum.value)").mark_rect().encode(**_tint(max(abs(low), abs(high)), _hue(legend)))
+    text = base.mark_text(fontSize=11, **PRINT).encode(
+        text=alt.condition("datum.value === null", alt.value("×"), alt.Text("value:Q", format=f".{digits}f")),
+        opacity=alt.condition("datum.value === null", alt.value(FORBIDDEN), alt.value(1)))
     return alt.layer(cells, text).properties(width=alt.Step(step), height=alt.Step(30))
 
 # %% ../../nbs/figures/charts.ipynb #heatmap-fn
 def heatmap(
-    weights: Tensor,  # the matrix to draw, (n_q, n_k)
+    weights: Tensor,  # the matrix to draw, (n_q, n_k); truth values are a mask
     rows: Sequence[str],  # one label per query
     cols: Sequence[str] | None = None,  # one label per key; default: the same as `rows`
     title: str = "Attention weights",  # printed above the chart
@@ -107,17 +131,19 @@ def heatmap(
     legend: str = "weight",  # what a value is called in the tooltip
     row_title: str = "query",  # what a row is
     col_title: str = "key",  # what a column is
+    allowed: Tensor | None = None,  # the mask, True = may attend; default: all; elsewhere a cross stands for 0
+    notice: str = "",  # what to notice, printed below the title
 ) -> alt.LayerChart:  # shows itself when it is the last value of a cell
     "Draw a matrix as coloured cells, queries down and keys across."
     alt = _altair()
     cols = rows if cols is None else cols
-    cells = _cells(weights, rows, cols)
-    values = [c["value"] for c in cells]
+    cells = _cells(weights, rows, cols, allowed)
+    values = _numbers(cells)
     least = 42 if len(cols) <= 6 or digits > 1 else 36  # six words fit a phone, or eight short numbers
     step = max(least, 6 * max(len(c) for c in _labels(cols)))
-    chart = _layers(min(0.0, *values), max(values), digits, step, legend, row_title, col_title)
+    chart = _layers(min([0.0, *values]), max(values, default=1), digits, step, legend, row_title, col_title)
     chart.data = alt.Data(values=cells)
-    return _shown(chart, title, f"a heatmap, rows: {row_title}, {len(rows)}; columns: {col_title}, {len(cols)}.")
+    return _shown(chart, title, f"a heatmap, rows: {row_title}, {len(rows)}; columns: {col_title}, {len(cols)}.", notice)
 
 # %% ../../nbs/figures/charts.ipynb #bars-fn
 def bars(
@@ -126,6 +152,7 @@ def bars(
     title: str = "Weights of one query",  # printed above the chart
     digits: int = 2,  # decimals printed beside each bar
     legend: str = "weight",  # what a value is called on the axis
+    notice: str = "",  # what to notice, printed below the title
 ) -> alt.LayerChart:  # shows itself when it is the last value of a cell
     "Draw one row of weights as horizontal bars."
     alt = _altair()
@@ -138,18 +165,21 @@ def bars(
         x=alt.X("value:Q", title=legend, axis=alt.Axis(labelSeparation=8, **few)),
         y=alt.Y("key:N", sort=None, title=None), tooltip=["key:N", "value:Q"])
     text = base.mark_text(align="left", dx=4, **PRINT).encode(text=alt.Text("value:Q", format=f".{digits}f"))
-    both = alt.layer(base.mark_bar(color=PURPLE), text).properties(width=320, height=alt.Step(24))
-    return _shown(both, title, f"{len(rows)} horizontal bars.")
+    both = alt.layer(base.mark_bar(color=_hue(legend)), text).properties(width=320, height=alt.Step(24))
+    return _shown(both, title, f"{len(rows)} horizontal bars.", notice)
 
 # %% ../../nbs/figures/charts.ipynb #heads-fn
 def head_grid(
-    weights: Tensor,  # one matrix per head, (h, n_q, n_k)
+    weights: Tensor,  # one matrix per head, (h, n_q, n_k); truth values are masks
     rows: Sequence[str],  # one label per query
     cols: Sequence[str] | None = None,  # one label per key; default: the same as `rows`
     title: str = "Attention weights of each head",  # printed above the grid
     columns: int = 2,  # heads per line
     names: Sequence[str] | None = None,  # one per matrix; default "head 0", "head 1", …
     digits: int = 2,  # decimals printed in each cell
+    legend: str = "weight",  # what a value is called in the tooltip
+    allowed: Tensor | None = None,  # the masks, True = may attend; elsewhere a cross stands for 0
+    notice: str = "",  # what to notice, printed below the title
 ) -> alt.FacetChart:  # shows itself when it is the last value of a cell
     "Draw the weights of several heads on one colour scale."
     alt = _altair()
@@ -158,12 +188,13 @@ def head_grid(
     cols = rows if cols is None else cols
     names = [f"head {h}" for h in range(len(weights))] if names is None else _labels(names)
     _check_labels("names", names, len(weights))
-    cells = [dict(head=name, **cell) for name, w in zip(names, weights) for cell in _cells(w, rows, cols)]
+    masks = [None] * len(names) if allowed is None else allowed.expand(weights.shape)
+    cells = [dict(head=name, **cell) for name, w, may in zip(names, weights, masks) for cell in _cells(w, rows, cols, may)]
     step = 42 if columns < 3 else 34  # three times six words fit a wide page
-    chart = _layers(0.0, max(c["value"] for c in cells), digits, step, orient="bottom")  # the names stand above
+    chart = _layers(0.0, max(_numbers(cells), default=1), digits, step, legend, orient="bottom")  # the names stand above
     facet = alt.Facet("head:N", title=None, sort=names, header=alt.Header(labelFontWeight="bold"))
     grid = chart.facet(data=alt.Data(values=cells), facet=facet, columns=columns)
-    return _shown(grid, title, f"{len(weights)} heatmaps, {len(rows)} queries by {len(cols)} keys.")
+    return _shown(grid, title, f"{len(weights)} heatmaps, {len(rows)} queries by {len(cols)} keys.", notice)
 
 # %% ../../nbs/figures/charts.ipynb #lines-legend
 def _legend(names: Iterable[str]) -> Any:
@@ -180,6 +211,7 @@ def lines(
     y_title: str,  # what the lines measure
     title: str,  # printed above the chart
     log: str = "",  # which axes are logarithmic: "", "x", "y" or "xy"
+    notice: str = "",  # what to notice, printed below the title
 ) -> alt.Chart:  # shows itself when it is the last value of a cell
     "Draw one line per name over common positions."
     alt = _altair()
@@ -189,7 +221,7 @@ def lines(
     rows = [dict(x=float(a), y=float(f"{float(b):.4g}"), line=name) for name, y in ys.items() for a, b in zip(x, y)]
     x_scale, y_scale = (alt.Scale(type="log", nice=False) if axis in log else alt.Scale(zero=False) for axis in "xy")
     dash = alt.StrokeDash("line:N", title=None, sort=None, legend=_legend(ys))
-    colour = alt.Color("line:N", title=None, sort=None, scale=alt.Scale(scheme="tableau10"))
+    colour = alt.Color("line:N", title=None, sort=None, scale=alt.Scale(range=SERIES))
     axis, at = alt.Axis(labelSeparation=8), {}
     if "x" in log and len(x) <= 8:  # ticks where the numbers stand
         at = dict(values=list(x), labelExpr="format(datum.value, ',')")
@@ -197,10 +229,10 @@ def lines(
         x=alt.X("x:Q", title=x_title, scale=x_scale, axis=alt.Axis(labelSeparation=8, **at)), y=alt.Y("y:Q", title=y_title, scale=y_scale, axis=axis),
         color=colour, strokeDash=dash, tooltip=["line:N", "x:Q", "y:Q"],
     ).properties(width=380, height=220)
-    return _shown(chart, title, f"{y_title} against {x_title}, lines: {', '.join(ys)}.")
+    return _shown(chart, title, f"{y_title} against {x_title}, lines: {', '.join(ys)}.", notice)
 
 # %% ../../nbs/figures/charts.ipynb #respond-helpers
-MARGIN = 52  # pixels kept for the labels of the rows
+MARGIN = 56  # pixels kept for the labels of the rows
 
 
 def _rounded(x: Tensor, digits: int = 4) -> Any:
@@ -242,7 +274,7 @@ def _print(base: Any, value: str, form: str = ".2f", **kwargs: Any) -> Any:
     return base.mark_text(fontSize=11, **PRINT, **kwargs).encode(text=alt.Text(f"{value}:Q", format=form))
 
 
-def _respond(body: Any, chosen: Sequence[Any], title: str, says: str, tables: Sequence[Any],
+def _respond(body: Any, chosen: Sequence[Any], title: str, says: str, notice: str, tables: Sequence[Any],
              datasets: dict[str, list[dict[str, Any]]], *params: Any) -> alt.VConcatChart:
     "The charts in `body` under the `notes` that are chosen now."
     alt = _altair()
@@ -254,7 +286,7 @@ def _respond(body: Any, chosen: Sequence[Any], title: str, says: str, tables: Se
         align="left", baseline="top", fontSize=13, lineHeight=18, lineBreak="\n", **PRINT,
     ).encode(text="text:N", x=alt.value(-MARGIN), y=alt.value(0))
     chart = alt.vconcat(notes.properties(name="readout", width=270, height=18 * n_lines), body, spacing=14)
-    return _shown(chart.add_params(*params), title, says, tables, datasets=datasets, padding=2)
+    return _shown(chart.add_params(*params), title, says, notice, tables, datasets=datasets, padding=2)
 
 # %% ../../nbs/figures/charts.ipynb #softmax-slider-fn
 def _half_bars(data: str, field: str, top: float, axis: Any) -> alt.LayerChart:
@@ -263,7 +295,7 @@ def _half_bars(data: str, field: str, top: float, axis: Any) -> alt.LayerChart:
     base = alt.Chart(alt.NamedData(data)).encode(
         x=alt.X(f"{field}:Q", axis=None, scale=alt.Scale(domain=[0, top])),
         y=alt.Y("key:N", sort=None, title=None, axis=axis))
-    bars = base.mark_bar(color=PURPLE, height=18)
+    bars = base.mark_bar(color=_hue(field), height=18)
     both = alt.layer(bars, _print(base, field, align="left", dx=4))
     return both.properties(width=95, height=alt.Step(24), title=field)
 
@@ -277,8 +309,8 @@ def _moving_point(x: str, y: str, top: float, chosen: str) -> alt.LayerChart:
         y=alt.Y(f"{y}:Q", scale=alt.Scale(domain=[0, 1.1 * top], nice=False),
                 axis=alt.Axis(tickCount=4, grid=False)))
     limit = alt.Chart(alt.Data(values=[{y: top}])).mark_rule(strokeDash=[4, 3], color="gray").encode(y=f"{y}:Q")
-    point = base.transform_filter(chosen).mark_point(color=ORANGE, filled=True, size=120, opacity=1)
-    return alt.layer(limit, base.mark_line(color=BLUE), point).properties(width=270, height=120)
+    point = base.transform_filter(chosen).mark_point(color=ROSE, filled=True, size=120, opacity=1)
+    return alt.layer(limit, base.mark_line(color=NEUTRAL), point).properties(width=270, height=120)
 
 # %% ../../nbs/figures/charts.ipynb #softmax-slider-export
 def softmax_slider(
@@ -289,6 +321,7 @@ def softmax_slider(
     labels: Sequence[str],  # one label per key
     title: str = "One row of scores at every temperature",  # printed above the figure
     start: int = -1,  # the position shown first
+    notice: str = "",  # what to notice, printed below the title
 ) -> alt.VConcatChart:  # shows itself when it is the last value of a cell
     "Draw how a row of weights and its entropy change with the temperature, under a slider."
     alt = _altair()
@@ -314,7 +347,7 @@ def softmax_slider(
               dict(data=["weights"], row="temperature", col="key", value="weight")]
     body = alt.concat(bars, _moving_point("temperature", "entropy", most, chosen), columns=2, spacing=30)
     return _respond(body, [chosen], title, f"bars of {n} scores and their weights, and the entropy of the weights.",
-                    tables, datasets, _slider("step", "temperature", t, start))
+                    notice, tables, datasets, _slider("step", "temperature", t, start))
 
 # %% ../../nbs/figures/charts.ipynb #scale-slider-fn
 def _histogram(x: Tensor, limit: float, bins: int = 50) -> list[dict[str, float]]:
@@ -356,9 +389,9 @@ def _scale_body(data: Mapping[str, list[dict[str, Any]]], kinds: list[str], limi
     "The histograms over each other, and beside them the weights above the gauge; no axis moves."
     alt = _altair()
     here: Any = lambda name: alt.Chart(alt.NamedData(name)).transform_filter(chosen).encode(color=alt.Color(
-        "kind:N", title=None, scale=alt.Scale(domain=kinds, range=[BLUE, ORANGE]), legend=alt.Legend(orient="bottom")))
+        "kind:N", title=None, scale=alt.Scale(domain=kinds, range=SERIES), legend=alt.Legend(orient="bottom")))
     tallest = max(bar["share"] for bar in data["scores"])  # at any width, so that the spread is seen
-    axis = dict(tickCount=3, grid=False, minExtent=30, maxExtent=30, titlePadding=2)
+    axis = dict(tickCount=3, grid=False, minExtent=38, maxExtent=38, titlePadding=2)
     histogram = here("scores").mark_bar(binSpacing=0, opacity=0.6).encode(
         x=alt.X("start:Q", bin="binned", title="score", axis=alt.Axis(values=[-limit, 0, limit], grid=False),
                 scale=alt.Scale(domain=[-limit, limit], nice=False)), x2="end:Q",
@@ -380,6 +413,7 @@ def scale_slider(
     gradients: Mapping[str, Tensor],  # by kind: what is left of the gradient at each width, (len(widths),)
     title: str = "Scores spread as they widen",  # printed above the figure
     start: int = -1,  # the position shown first
+    notice: str = "",  # what to notice, printed below the title
 ) -> alt.VConcatChart:  # shows itself when it is the last value of a cell
     "Draw how scores spread, weights harden and the gradient dies with the width, under a slider."
     for name, by_kind in (("scores", scores), ("weights", weights), ("gradients", gradients)):
@@ -392,12 +426,12 @@ def scale_slider(
     tables = [dict(data=["spread"], columns=["kind", "width", "spread", "best", "gradient"]),
               dict(data=["weights"], by=["kind"], row="width", col="rank", value="weight")]
     return _respond(_scale_body(data, list(scores), limit, chosen), [chosen], title,
-                    "histograms of scores, bars of the mean weights of keys, and a gauge of the gradient.", tables,
+                    "histograms of scores, bars of the mean weights of keys, and a gauge of the gradient.", notice, tables,
                     data, _slider("step", "width", len(widths), start))
 
 # %% ../../nbs/figures/charts.ipynb #attention-explorer-fn
 STEPS = ["score", "÷ √d_k", "weight"]
-BLANK = dict(orient="top", labelAngle=0, labelFontSize=10)
+BLANK = dict(orient="top", labelAngle=0)
 
 
 def _steps(sentence: str, words: Sequence[str], scores: Tensor, scaled: Tensor, weights: Tensor, v: Tensor,
@@ -429,39 +463,39 @@ def _best(steps: list[dict[str, Any]]) -> dict[str, Any]:
     return next(step for step in steps if step["weight"] > top - 5e-4)
 
 
-def _framed_weights(n: int, chosen: Any, here: Any) -> alt.LayerChart:
+def _framed_weights(chosen: Any, here: Any) -> alt.LayerChart:
     "All weights of a sentence; the row and the column of the chosen word in frames."
-    alt, size = _altair(), (38, 30)
+    alt = _altair()
     base = here("steps").encode(
         x=alt.X("key:N", sort=None, title=None, axis=_axis(20, **BLANK)),
         y=alt.Y("query:N", sort=None, title=None, axis=_axis()))
     shade = alt.Opacity("weight:Q", legend=None, scale=alt.Scale(domain=[0, 1], range=SHADES["linear"]))
     cells = base.mark_rect(color=PURPLE).encode(opacity=shade, tooltip=["query:N", "key:N", "weight:Q"])
-    frame = dict(fill=None, stroke=ORANGE, strokeWidth=2.5)
+    frame = dict(fill=None, stroke=ROSE, strokeWidth=2.5)
     row = here("steps").mark_rect(**frame).transform_filter(chosen).transform_filter("datum.seen == 0").encode(
-        y=alt.Y("query:N", sort=None), x=alt.value(0), x2=alt.value(n * size[0]))
+        y=alt.Y("query:N", sort=None), x=alt.value(0), x2=alt.value("width"))
     seen = here("steps").transform_filter("datum.at == 0").transform_calculate(at="datum.seen").transform_filter(chosen)
     column = seen.mark_rect(strokeDash=[5, 3], **frame).encode(
-        x=alt.X("key:N", sort=None), y=alt.value(0), y2=alt.value(n * size[1]))
+        x=alt.X("key:N", sort=None), y=alt.value(0), y2=alt.value("height"))
     return alt.layer(cells.add_params(chosen), _print(base, "weight"), column, row).properties(
-        width=alt.Step(size[0]), height=alt.Step(size[1]), title="weights: query ↓, key →")
+        width=alt.Step(38), height=alt.Step(30), title="weights: query ↓, key →")
 
 
 def _worksheet(parts: list[str], largest: Sequence[float], here: Any) -> alt.LayerChart:
-    "The numbers of one query in columns, tinted by size: blue where positive, orange where negative."
+    "The numbers of one query in columns, tinted by size: weights in their hue, negative numbers in one of their own."
     alt, columns = _altair(), [*STEPS, *parts]
     place = dict(x=alt.X("step:N", title=None, scale=alt.Scale(domain=columns), axis=_axis(20, **BLANK)),
                  y=alt.Y("key:N", sort=None, title=None, axis=_axis()))
 
-    def tinted(data: str, names: list[str], top: float, kind: str = "sqrt", **weight: Any) -> list[Any]:
+    def tinted(data: str, names: list[str], top: float, kind: str = "sqrt", hue: str = NEUTRAL, **weight: Any) -> list[Any]:
         folded = here(data).transform_fold(names, as_=["step", "value"]).transform_calculate(size="abs(datum.value)")
         base = folded.encode(**place)
         shade = alt.Opacity("size:Q", legend=None, scale=alt.Scale(type=kind, domain=[0, top], range=SHADES[kind]))
-        colour = alt.condition("datum.value < 0", alt.value(ORANGE), alt.value(PURPLE))
+        colour = alt.condition("datum.value < 0", alt.value(ROSE), alt.value(hue))
         return [base.mark_rect().encode(opacity=shade, color=colour), _print(base, "value", **weight)]
 
     score, part = largest
-    layers = [*tinted("steps", STEPS[:2], score), *tinted("steps", STEPS[2:], 1, "linear"),
+    layers = [*tinted("steps", STEPS[:2], score), *tinted("steps", STEPS[2:], 1, "linear", PURPLE),
               *tinted("steps", parts, part), *tinted("sums", [*STEPS[2:], *parts], part, fontWeight="bold")]
     return alt.layer(*layers).resolve_scale(opacity="independent").properties(
         width=alt.Step(38), height=alt.Step(30), title="scores → weights → mixture")
@@ -471,6 +505,7 @@ def attention_explorer(
     sentences: Mapping[str, tuple[Any, ...]],  # each: words; scores, scaled, weights (n, n); v, context (n, d_v)
     title: str = "One query, step by step",  # printed above the figure
     start: int = 0,  # the word that asks first
+    notice: str = "",  # what to notice, printed below the title
 ) -> alt.VConcatChart:  # shows itself when it is the last value of a cell
     "Draw the weights of whole sentences, and for the word that is chosen each step from its scores to its context."
     alt = _altair()
@@ -490,10 +525,10 @@ def attention_explorer(
     largest = [max(abs(record[name]) for data, names in kinds for record in datasets[data] for name in names)
                for kinds in ([("steps", STEPS[:2])], [("steps", columns[3:]), ("sums", columns[3:])])]
     asked: Any = lambda data: here(data).transform_filter(word)
-    body = alt.concat(_framed_weights(n, word, here), _worksheet(columns[3:], largest, asked), columns=2, spacing=24)
+    body = alt.concat(_framed_weights(word, here), _worksheet(columns[3:], largest, asked), columns=2, spacing=24)
     tables = [dict(data=["steps", "sums"], by=["sentence", "query"], columns=["key", *columns])]
     return _respond(body, ["datum.sentence === sentence", word], title,
-                    "weights of all words, and the steps of one query.", tables, datasets, sentence)
+                    "weights of all words, and the steps of one query.", notice, tables, datasets, sentence)
 
 # %% ../../nbs/figures/charts.ipynb #matrix-choosers-fn
 def _chosen_cells(matrices: Mapping[str, Tensor], rows: Sequence[str], cols: Sequence[str],
@@ -526,6 +561,7 @@ def dim_chooser(
     rows: Sequence[str],  # one label per row
     cols: Sequence[str],  # one label per column
     title: str = "Which sums are 1?",  # printed above the figure
+    notice: str = "",  # what to notice, printed below the title
 ) -> alt.VConcatChart:  # shows itself when it is the last value of a cell
     "Draw one of several matrices with the sums of its rows and of its columns, under a button for each."
     datasets = dict(
@@ -536,7 +572,7 @@ def dim_chooser(
     chosen = "datum.softmax === softmax"
     tables = [dict(data=["cells", "row_sums", "column_sums"], by=["softmax"], row="query", col="key", value="value")]
     return _respond(_layered(cells, chosen, "row_sums", "column_sums"), [chosen], title,
-                    f"a matrix, {len(rows)} rows by {len(cols)} columns, and its sums.", tables, datasets,
+                    f"a matrix, {len(rows)} rows by {len(cols)} columns, and its sums.", notice, tables, datasets,
                     _buttons("softmax", "softmax", list(matrices)))
 
 
@@ -553,6 +589,7 @@ def weights_slider(
     title: str = "Weights",  # printed above the figure
     label: str = "sharpness",  # what the slider changes
     start: int = 0,  # the position shown first
+    notice: str = "",  # what to notice, printed below the title
 ) -> alt.VConcatChart:  # shows itself when it is the last value of a cell
     "Draw a matrix of weights and how it changes, under a slider."
     cols, names = rows if cols is None else cols, [f"{label} {at:g}" for at in weights]
@@ -563,7 +600,7 @@ def weights_slider(
     chosen = "datum.step === step"
     shown = _layers(0, 1).properties(data=_altair().NamedData("cells")).transform_filter(chosen)
     tables = [dict(data=["cells"], by=["position"], row="query", col="key", value="value")]
-    return _respond(shown, [chosen], title, f"weights of {len(rows)} queries over {len(cols)} keys.", tables,
+    return _respond(shown, [chosen], title, f"weights of {len(rows)} queries over {len(cols)} keys.", notice, tables,
                     dict(cells=cells, notes=notes), _slider("step", label, len(weights), start))
 
 # %% ../../nbs/figures/charts.ipynb #mask-chooser-export
@@ -574,6 +611,7 @@ def mask_chooser(
     rows: Sequence[str],  # one label per query
     cols: Sequence[str] | None = None,  # one label per key; default: the same as `rows`
     title: str = "The same scores under each mask",  # printed above the figure
+    notice: str = "",  # what to notice, printed below the title
 ) -> alt.VConcatChart:  # shows itself when it is the last value of a cell
     "Draw the scores that a mask lets through, and the weights they become, under a button for each mask."
     alt = _altair()
@@ -592,7 +630,7 @@ def mask_chooser(
         shown = _layers(low, high, step=39, legend=field)
         place = shown.layer[0].encoding
         blank = alt.Chart().mark_text(text="×", **PRINT).encode(
-            x=place.x, y=place.y, opacity=alt.condition("datum.allowed", alt.value(0), alt.value(0.7)))
+            x=place.x, y=place.y, opacity=alt.condition("datum.allowed", alt.value(0), alt.value(FORBIDDEN)))
         both = (blank + shown.transform_filter("datum.allowed")).transform_calculate(value=f"datum.{field}")
         return _layered(both, chosen, *sums).properties(title=field + "s")
 
@@ -601,7 +639,7 @@ def mask_chooser(
     tables = [dict(data=["cells", "sums"], by=["mask"], row="query", col="key", value="weight")]
     datasets = dict(cells=cells, sums=_sums(weights, rows, "mask", 1, "weight"), notes=notes)
     return _respond(body, [chosen], title, "the scores that are allowed, and the weights with the sums of their rows.",
-                    tables, datasets, _buttons("mask", "mask", list(masks)))
+                    notice, tables, datasets, _buttons("mask", "mask", list(masks)))
 
 # %% ../../nbs/figures/charts.ipynb #head-chooser-export
 def head_chooser(
@@ -610,6 +648,7 @@ def head_chooser(
     cols: Sequence[str] | None = None,  # one label per key; default: the same as `rows`
     notes: Sequence[str] | None = None,  # a line of words for each head
     title: str = "The heads of a layer",  # printed above the figure
+    notice: str = "",  # what to notice, printed below the title
 ) -> alt.VConcatChart:  # shows itself when it is the last value of a cell
     "Draw all heads small, side by side, and the chosen one large; a button or a click chooses."
     alt = _altair()
@@ -624,7 +663,7 @@ def head_chooser(
                                toggle=False, empty=False, bind=alt.binding_radio(options=names, name="head"))
     base = alt.Chart().encode(x=alt.X("key:N", sort=None, axis=None), y=alt.Y("query:N", sort=None, axis=None))
     small = base.transform_calculate(size="abs(datum.value)").mark_rect(cursor="pointer").encode(**_tint(top)).add_params(head)
-    frame = alt.Chart().transform_filter(head).mark_rect(fill=None, stroke=ORANGE, strokeWidth=4).encode(
+    frame = alt.Chart().transform_filter(head).mark_rect(fill=None, stroke=ROSE, strokeWidth=4).encode(
         x=alt.value(0), x2=alt.value("width"), y=alt.value(0), y2=alt.value("height"))
     header = alt.Header(labelFontWeight="bold", labelPadding=4)
     thumbs = (small + frame).properties(width=alt.Step(14), height=alt.Step(14)).facet(
@@ -634,7 +673,7 @@ def head_chooser(
     datasets = dict(cells=cells, notes=[dict(head=name, text=f"{name}\n{note}") for name, note in zip(names, notes)])
     tables = [dict(data=["cells"], by=["head"], row="query", col="key", value="value")]
     return _respond(alt.concat(thumbs, large, columns=2, spacing=30), [head], title,
-                    f"{len(names)} heads, {len(rows)} queries by {len(cols)} keys; one is drawn large.", tables,
+                    f"{len(names)} heads, {len(rows)} queries by {len(cols)} keys; one is drawn large.", notice, tables,
                     datasets)
 
 # %% ../../nbs/figures/charts.ipynb #quarto-fn

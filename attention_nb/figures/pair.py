@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from .charts import ORANGE, PURPLE, SHADES
+from .charts import FORBIDDEN, NEUTRAL, PURPLE, ROSE, SHADES
 from .drawing import _beside, _table
 
 # %% auto #0
@@ -32,21 +33,24 @@ def _written(x: float, digits: int) -> str:
     return f"{x:.{digits}f}".replace("-", "−") if not math.isnan(x) else "NaN"
 
 
-def _cell(x: Any, top: float, digits: int) -> str:
-    "One painted cell; a truth value is a tick or a cross."
+def _cell(x: Any, allowed: bool, top: float, digits: int, hue: str) -> str:
+    "One painted cell; a truth value is a tick or a cross, and a 0 that is forbidden a fainter one."
+    if not allowed and x == 0:
+        return f'<td><span role="img" aria-label="forbidden" style="opacity: {FORBIDDEN}">×</span></td>'
     if isinstance(x, bool):
         x, text = float(x), "✓" if x else "×"
     else:
         x = round(x, digits) + 0.0 if math.isfinite(x) else x  # + 0.0 turns -0.0 into 0.0
         text = _written(x, digits)
     share = min(abs(x) / top, 1) if not math.isnan(x) else 1
-    return f"<td{_paint(PURPLE if x >= 0 else ORANGE, share) if share else ''}>{text}</td>"
+    return f"<td{_paint(hue if x >= 0 else ROSE, share) if share else ''}>{text}</td>"
 
 
-def _painted(name: str, x: Tensor, rows: Sequence[str], cols: Sequence[str], top: float, digits: int, sums: bool) -> str:
+def _painted(name: str, x: Tensor, allowed: Tensor, rows: Sequence[str], cols: Sequence[str], sums: bool, **look: Any) -> str:
     "A matrix as a table; its sums, if they are wanted, in a column of their own."
-    cells = ("".join(_cell(v, top, digits) for v in line) + f'<td class="sum">{_written(total, digits)}</td>' * sums
-             for line, total in zip(x.tolist(), x.float().sum(-1).tolist()))
+    digits = look["digits"]
+    cells = ("".join(_cell(v, may, **look) for v, may in zip(line, mays)) + f'<td class="sum">{_written(total, digits)}</td>' * sums
+             for line, mays, total in zip(x.tolist(), allowed.tolist(), x.float().sum(-1).tolist()))
     return _table(name, [*cols, *["sum"] * sums], zip(rows, cells))
 
 
@@ -69,13 +73,18 @@ class Pair:
         names: tuple[str, str] = ("✗ wrong", "✓ right"),  # what stands above each
         digits: int = 2,  # decimals printed in each cell
         sums: bool = False,  # add what each row sums to
+        allowed: Tensor | None = None,  # the mask, True = may attend; elsewhere a cross stands for 0
+        weights: bool = True,  # whether they are weights, which have a hue of their own
     ):
         for name, x in (("wrong", wrong), ("right", right)):
             if tuple(x.shape) != (len(rows), len(cols)):
                 raise ValueError(f"{name}: expected shape {(len(rows), len(cols))}, a row and a column for each label; got {tuple(x.shape)}")
         self.title, self.notice = title, notice
         top = _largest(right) or _largest(wrong) or 1  # one scale for both
-        self.tables = [_painted(name, x.detach(), rows, cols, top, digits, sums) for name, x in zip(names, (wrong, right))]
+        may = torch.ones_like(right, dtype=torch.bool) if allowed is None else allowed.bool().expand(right.shape)
+        hue = PURPLE if weights and right.is_floating_point() else NEUTRAL
+        self.tables = [_painted(name, x.detach(), may, rows, cols, sums, top=top, digits=digits, hue=hue)
+                       for name, x in zip(names, (wrong, right))]
 
     def html(self) -> str:  # with its style
         "Write the figure as HTML."

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from .charts import BLUE, INK, PRINT, _altair, _shown
+from .charts import INK, NEUTRAL, PRINT, _altair, _shown
 
 if TYPE_CHECKING:
     import altair as alt
@@ -25,6 +25,7 @@ def ratios(
     title: str,  # printed above the chart
     ours: str = "attention_nb",  # the name that is drawn filled
     legend: str = "time, as a multiple of the reference",  # what the axis measures
+    notice: str = "",  # what to notice, printed below the title
 ) -> alt.LayerChart:  # shows itself when it is the last value of a cell
     "Draw how long each takes beside a reference, with the spread of the rounds."
     alt = _altair()
@@ -36,11 +37,11 @@ def ratios(
     base = alt.Chart(alt.Data(values=rows)).encode(
         y=alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labelLimit=200)),
         tooltip=[alt.Tooltip(f"{field}:Q" if field != "name" else "name:N") for field in ("name", "median", "low", "high")])
-    spread = base.mark_rule(color=BLUE, strokeWidth=2).encode(
-        x=alt.X("low:Q", title=legend, scale=alt.Scale(zero=True)), x2="high:Q")
-    dot = base.mark_point(size=70, color=BLUE).encode(
-        x="median:Q", fill=alt.condition(alt.datum.ours, alt.value(BLUE), alt.value("transparent")))
+    spread = base.mark_rule(color=NEUTRAL, strokeWidth=2).encode(
+        x=alt.X("low:Q", title=legend, scale=alt.Scale(zero=True), axis=alt.Axis(labelSeparation=8)), x2="high:Q")
+    dot = base.mark_point(size=70, color=NEUTRAL).encode(
+        x="median:Q", fill=alt.condition(alt.datum.ours, alt.value(NEUTRAL), alt.value("transparent")))
     text = base.mark_text(align="left", dx=8, dy=-8, **PRINT).encode(x="median:Q", text=alt.Text("median:Q", format=".2f"))
     one = alt.Chart(alt.Data(values=[dict(at=1)])).mark_rule(strokeDash=[3, 3], color=INK).encode(x="at:Q")
     chart = alt.layer(spread, dot, text, one).properties(width=220, height=alt.Step(30))
-    return _shown(chart, title, f"{len(rows)} medians with the middle half of their rounds.")
+    return _shown(chart, title, f"{len(rows)} medians with the middle half of their rounds.", notice)

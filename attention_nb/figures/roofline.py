@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from .charts import INK, PRINT, _altair, _legend, _shown
+from .charts import INK, PRINT, SERIES, _altair, _legend, _shown
 from .drawing import Drawing, number_table
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ def under_the_roof(
     peak: float,  # operations that the machine does in a second, at most
     bandwidth: float,  # bytes that it moves in a second, at most
     title: str,  # printed above the chart
+    notice: str = "",  # what to notice, printed below the title
 ) -> alt.LayerChart:  # shows itself when it is the last value of a cell
     "Draw what was clocked as dots below the roof of a machine."
     alt = _altair()
@@ -91,8 +92,8 @@ def under_the_roof(
     look: Any = dict(title=None, sort=None, legend=_legend(kinds))
     base = alt.Chart(alt.Data(values=rows)).encode(x=x, y=y, tooltip=["kind:N", "way:N", "x:Q", "y:Q"])
     dots = base.mark_point(size=90, filled=True).encode(
-        shape=alt.Shape("kind:N", **look), color=alt.Color("kind:N", scale=alt.Scale(scheme="tableau10"), **look))
+        shape=alt.Shape("kind:N", **look), color=alt.Color("kind:N", scale=alt.Scale(range=SERIES), **look))
     names = [base.transform_filter(f"datum.side === '{side}' && datum.shift === {shift}").mark_text(
                 align=side, dx=9 if side == "left" else -9, dy=shift, **PRINT).encode(text="way:N")
              for side, shift in dict.fromkeys((row["side"], row["shift"]) for row in rows)]
-    return _shown(alt.layer(line, dots, *names).properties(width=380, height=240), title, f"{len(rows)} ways under the roof of a machine.")
+    return _shown(alt.layer(line, dots, *names).properties(width=380, height=240), title, f"{len(rows)} ways under the roof of a machine.", notice)
