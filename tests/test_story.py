@@ -1,15 +1,21 @@
-"""The site as a story: folds and their switch, questions before surprises, explanations of terms, search, and the outline."""
+"""The site as a story: folds and their switch, short code, questions before surprises, explanations of terms, search, and the outline."""
 import ast
 import re
+import sys
 from copy import copy
 
 import nbformat
 import pytest
-from bs4 import BeautifulSoup
 from browser import DOCS, out_of_room
-from conftest import CHAPTERS, fail_if, place
+from bs4 import BeautifulSoup
+from conftest import CHAPTERS, ROOT, fail_if, place
 from playwright.sync_api import expect
+from pygments import highlight
+from pygments.lexers import PythonLexer
 from search_questions import QUESTIONS
+
+sys.path.insert(0, str(ROOT / "website"))
+from heads import ShortHeads
 
 PAGES = [f"{place(path)}.html" for path in CHAPTERS]
 each_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=place)
@@ -274,6 +280,29 @@ def test_short_heads_are_the_same_code(soups):
     fail_if([head for head in heads if len(head) > 104 or re.search(r"[(] | [,):]|,[^ )]|,[)]|->", head)], "Heads that read badly:")
 
 
+LONG_NAMES = [f"{'word' * 3}_{i}" for i in range(9)]
+
+
+@pytest.mark.parametrize("code, shown", [
+    ("def f(\n    x: Tensor,  # rows, (n, d)\n    dim: int = -1,\n) -> Tensor:  # (n,)\n    return x", "def f(x, dim=-1):\n    return x"),
+    ("def f(a: dict[str, int], /, b={1: 2}, *c: int, d=lambda x: x, **e: str): return a", "def f(a, /, b={1: 2}, *c, d=lambda x: x, **e): return a"),
+    ("def f(x, y):  # rows (n, d), rows (m, d)\n    ...", None),
+    ("f(\n    x,  # the rows\n)", None),
+    ("%timeit f(x: int)", None),
+    (f"def f(\n    {': int,  # ä, ö'.join(f'{name}' for name in LONG_NAMES)}: int,\n): ...".replace("ö", "ö\n    "),
+     f"def f({', '.join(LONG_NAMES[:5])},\n        {', '.join(LONG_NAMES[5:])}): ..."),
+], ids=["typed", "of every kind", "untyped", "a call", "no Python", "long"])
+def test_what_a_story_shows_of_a_head(code, shown):
+    "Nothing else of the code is hidden; and the whole is there."
+    html = BeautifulSoup(highlight(code, PythonLexer(), ShortHeads(heads=True)), "html.parser")
+    assert html.get_text().strip() == code
+    for hidden in html.select("i"):
+        hidden.extract()
+    for indent in html.select("b"):
+        indent.replace_with("    ")
+    assert html.get_text().strip() == (shown or code)
+
+
 def test_a_head_is_one_line_until_one_wants_everything(visit):
     "Names and defaults; the button beside it copies the whole."
     page = visit(PAGES[1], permissions=["clipboard-read", "clipboard-write"]).page
@@ -284,7 +313,7 @@ def test_a_head_is_one_line_until_one_wants_everything(visit):
     cell.locator("button.copybtn").press("Enter")
     cell.locator("button.copybtn.success").wait_for()
     assert page.evaluate("navigator.clipboard.readText()").strip() == whole.strip()
-    page.get_by_role("button", name="Open every fold").press("Enter")
+    page.get_by_role("button", name="Everything").press("Enter")
     assert code.inner_text().strip() == whole.strip()
 
 

@@ -67,7 +67,8 @@ def hidden(code: str) -> Iterator[tuple[int, str]]:
     "Marks for what a story does not show of the code, each with its place."
     source = Source(code)
     for function in source.functions:
-        types = source.types(function)
+        if not (types := source.types(function)):
+            continue  # and a comment behind it is all that is said of its parameters
         head = source.head(function, types)
         gaps = [Piece(a.end, b.start, code[a.end:b.start]) for a, b in zip(head, head[1:])]
         typed = [any(gap.start <= kind.start < gap.end for kind in types) for gap in gaps]
@@ -82,9 +83,9 @@ def hidden(code: str) -> Iterator[tuple[int, str]]:
                 wide = gap.end - end + 3
             elif seen != gap.text:
                 yield from ((gap.start, HIDE), (gap.end - len(seen), SHOW))
-        comment = len(code[head[-1].end:].partition("\n")[0].rstrip()) if head[-1].text == ":" else 0
-        if comment:
-            yield from ((head[-1].end, HIDE), (head[-1].end + comment, SHOW))
+        behind = code[head[-1].end:].partition("\n")[0]
+        if behind.lstrip().startswith("#"):
+            yield from ((head[-1].end, HIDE), (head[-1].end + len(behind), SHOW))
 
 
 def reach(head: list[Piece], between: list[str], first: int) -> int:
