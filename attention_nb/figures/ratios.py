@@ -37,8 +37,9 @@ def ratios(
     base = alt.Chart(alt.Data(values=rows)).encode(
         y=alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labelLimit=200)),
         tooltip=[alt.Tooltip(f"{field}:Q" if field != "name" else "name:N") for field in ("name", "median", "low", "high")])
+    axis = alt.Axis(labelSeparation=8, titleAnchor="end")  # it may be longer than the axis, with room on the left alone
     spread = base.mark_rule(color=NEUTRAL, strokeWidth=2).encode(
-        x=alt.X("low:Q", title=legend, scale=alt.Scale(zero=True), axis=alt.Axis(labelSeparation=8)), x2="high:Q")
+        x=alt.X("low:Q", title=legend, scale=alt.Scale(zero=True), axis=axis), x2="high:Q")
     dot = base.mark_point(size=70, color=NEUTRAL).encode(
         x="median:Q", fill=alt.condition(alt.datum.ours, alt.value(NEUTRAL), alt.value("transparent")))
     text = base.mark_text(align="left", dx=8, dy=-8, **PRINT).encode(x="median:Q", text=alt.Text("median:Q", format=".2f"))
