@@ -138,7 +138,7 @@ def table(view: View, records: list[Record], caption: str = "") -> str:
             groups.setdefault(record[facet["field"]], []).append(record)
         return "\n".join(table(rest, group, f"{caption} {number(g)}".strip()) for g, group in groups.items())
     ch = view.channels
-    x, y, colour = ch.get("x"), ch.get("y"), ch.get("color")
+    x, y, colour = ch.get("x"), ch.get("y"), ch.get("color") or ch.get("text")  # a heatmap prints what it paints
     if x and y and colour:
         kinds = [c.get("type") for c in (x, y, colour)]
         if kinds[2] == "quantitative" and "quantitative" not in kinds[:2]:
@@ -146,7 +146,8 @@ def table(view: View, records: list[Record], caption: str = "") -> str:
         if kinds[2] != "quantitative" and kinds[1] == "quantitative":
             return grid(records, x, colour, y, caption, shades=False)  # one line per series
     names_first = sorted(ch.values(), key=lambda c: c.get("type") == "quantitative")
-    return listing(records, list({c["field"]: c for c in names_first}.values()), caption)
+    titled = {c["field"]: c for c in sorted(names_first, key=lambda c: "title" in c)}  # of two that read a field, the one with a title
+    return listing(records, list({c["field"]: titled[c["field"]] for c in names_first}.values()), caption)
 
 
 def tables(spec: Record) -> Iterator[str]:
@@ -156,9 +157,10 @@ def tables(spec: Record) -> Iterator[str]:
         for one in wanted:
             yield from asked_for([r for name in one["data"] for r in sets[name]], one)
         return
-    shown: dict[int, View] = {}  # marks that are layered share their data: one table for all of them
+    shown: dict[str, View] = {}  # marks that are layered share their data: one table for all of them
     for view in views(spec, sets):
-        shown.setdefault(id(view.data), view)
+        first = shown.setdefault(json.dumps(view.data), view)
+        shown[json.dumps(view.data)] = first._replace(channels=first.channels | {c: e for c, e in view.channels.items() if c not in first.channels})
     yield from (table(view, view.data) for view in shown.values() if view.data)
 
 

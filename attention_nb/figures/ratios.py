@@ -34,7 +34,7 @@ def ratios(
             raise ValueError(f"measured[{name!r}]: expected (median, low, high); got {tuple(numbers)}")
     rows = [dict(name=name, ours=name == ours, **{key: float(f"{number:.3g}") for key, number in zip(("median", "low", "high"), three)})
             for name, three in measured.items()]
-    base = alt.Chart(alt.Data(values=rows)).encode(
+    base = alt.Chart(alt.NamedData("measured")).encode(
         y=alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labelLimit=200)),
         tooltip=[alt.Tooltip(f"{field}:Q" if field != "name" else "name:N") for field in ("name", "median", "low", "high")])
     axis = alt.Axis(labelSeparation=8, titleAnchor="end")  # it may be longer than the axis, with room on the left alone
@@ -45,4 +45,5 @@ def ratios(
     text = base.mark_text(align="left", dx=8, dy=-8, **PRINT).encode(x="median:Q", text=alt.Text("median:Q", format=".2f"))
     one = alt.Chart(alt.Data(values=[dict(at=1)])).mark_rule(strokeDash=[3, 3], color=INK).encode(x="at:Q")
     chart = alt.layer(spread, dot, text, one).properties(width=220, height=alt.Step(30))
-    return _shown(chart, title, f"{len(rows)} medians with the middle half of their rounds.", notice)
+    return _shown(chart, title, f"{len(rows)} medians with the middle half of their rounds.", notice,
+                  [dict(data=["measured"], columns=["name", "median", "low", "high"])], datasets=dict(measured=rows))
