@@ -34,7 +34,7 @@ LOOK = {
     "title": {"color": INK},
     "view": {"stroke": None},
 }
-COLUMN, PHONE = 700, 345  # pixels across that a chart takes at most on a wide page, and on one of 390 pixels: fonts differ
+COLUMN, PHONE = 690, 345  # pixels across that a chart takes at most on a wide page, and on one of 390 pixels: fonts differ
 PRINT = 13  # pixels
 CELL = 88, 56  # pixels; cells of a heatmap grow as far as this
 TALL = 480  # pixels; nor do they grow more where the chart is as high
@@ -138,7 +138,7 @@ def table(view: View, records: list[Record], caption: str = "") -> str:
             groups.setdefault(record[facet["field"]], []).append(record)
         return "\n".join(table(rest, group, f"{caption} {number(g)}".strip()) for g, group in groups.items())
     ch = view.channels
-    x, y, colour = ch.get("x"), ch.get("y"), ch.get("color")
+    x, y, colour = ch.get("x"), ch.get("y"), ch.get("color") or ch.get("text")  # a heatmap prints what it paints
     if x and y and colour:
         kinds = [c.get("type") for c in (x, y, colour)]
         if kinds[2] == "quantitative" and "quantitative" not in kinds[:2]:
@@ -146,7 +146,8 @@ def table(view: View, records: list[Record], caption: str = "") -> str:
         if kinds[2] != "quantitative" and kinds[1] == "quantitative":
             return grid(records, x, colour, y, caption, shades=False)  # one line per series
     names_first = sorted(ch.values(), key=lambda c: c.get("type") == "quantitative")
-    return listing(records, list({c["field"]: c for c in names_first}.values()), caption)
+    titled = {c["field"]: c for c in sorted(names_first, key=lambda c: "title" in c)}  # of two that read a field, the one with a title
+    return listing(records, list({c["field"]: titled[c["field"]] for c in names_first}.values()), caption)
 
 
 def tables(spec: Record) -> Iterator[str]:
@@ -156,9 +157,10 @@ def tables(spec: Record) -> Iterator[str]:
         for one in wanted:
             yield from asked_for([r for name in one["data"] for r in sets[name]], one)
         return
-    shown: dict[int, View] = {}  # marks that are layered share their data: one table for all of them
+    shown: dict[str, View] = {}  # marks that are layered share their data: one table for all of them
     for view in views(spec, sets):
-        shown.setdefault(id(view.data), view)
+        first = shown.setdefault(json.dumps(view.data), view)
+        shown[json.dumps(view.data)] = first._replace(channels=first.channels | {c: e for c, e in view.channels.items() if c not in first.channels})
     yield from (table(view, view.data) for view in shown.values() if view.data)
 
 
@@ -186,25 +188,35 @@ def stacked(spec: Any) -> Any:
             **({"datasets": spec["datasets"]} if "datasets" in spec else {})}
 
 
-def grown(spec: Any, across: float, down: float) -> Any:
-    "The chart with print that can be read, and its cells so many times as wide and as high, if they have no set width."
+def grown(spec: Any, least: float, wide: float, high: float) -> Any:
+    "The chart with print that can be read, and its cells so many times as wide, but for this many pixels, and as high."
     if isinstance(spec, list):
-        return [grown(part, across, down) for part in spec]
+        return [grown(part, least, wide, high) for part in spec]
     if not isinstance(spec, dict):
         return spec
-    found = {k: v if k in ("datasets", "values") else grown(v, across, down) for k, v in spec.items()}
+    found = {k: v if k in ("datasets", "values") else grown(v, least, wide, high) for k, v in spec.items()}
     if isinstance(size := spec.get("fontSize"), (int, float)):
         found["fontSize"] = max(size, PRINT)
-    for side, times, most in zip(("width", "height"), (across, down), CELL):
+    for side, times, low, most in zip(("width", "height"), (wide, high), (least, math.inf), CELL):
         if isinstance(spec.get(side), dict):
             step = spec[side]["step"]
-            found[side] = {"step": max(step, min(most, math.floor(times * step)))}
+            found[side] = {"step": max(min(step, low), min(most, math.floor(times * step)))}
     return found
 
 
 def across(words: str) -> float:
     "About how many pixels a label takes: the font is not known here."
     return PRINT * sum(0.32 if letter in "fijlrt.,:;'! ()" else 0.85 if letter in "mwMW" else 0.6 for letter in words)
+
+
+def narrowest(spec: Record) -> float:
+    "How narrow a cell may be for the numbers that are printed in it."
+    found = []
+    for view in views(spec, spec.get("datasets", {})):
+        if printed := view.channels.get("text"):
+            values = [record[printed["field"]] for record in view.data if record.get(printed["field"]) is not None]
+            found += [across(format(value, printed.get("format", ""))) for value in values]
+    return max(22, 8 + max(found, default=math.inf))
 
 
 def turned(spec: Any, names: dict[str, list[str]], step: float = math.inf) -> Any:
@@ -268,15 +280,16 @@ def height(vega: Record) -> int:
 
 
 def filling(spec: Record, room: float, least: float, legend: int) -> Record:
-    "The chart in Vega, its cells grown until it fills so many pixels across, and at least as much as this; its print is always readable."
+    "The chart in Vega, its cells grown until it fills so many pixels across, or shrunk as far as their print allows."
     names = labels(spec)
-    made = lambda *times: in_vega(turned(grown(spec, *times), names), legend)
+    low = narrowest(spec)
+    made = lambda *times: in_vega(turned(grown(spec, low, *times), names), legend)
     one, more = made(1, 1), made(1.5, 1.5)
     if fills(spec) or made(1.5, 1) == one:  # no heatmap
         return made(least, least)
     sides = [[size(vega, side) for vega in (one, more)] for side in ("width", "height")]
     wide, high = (1 + 0.5 * max(0, limit - a) / max(1, b - a) for limit, (a, b) in zip((room, TALL), sides))
-    while (now := size(found := made(max(wide, 1), max(1, min(wide, high), least)), "width")) > room and wide > 1:
+    while (now := size(found := made(wide, max(1, min(wide, high), least)), "width")) > room and wide > 0.4:
         wide = min(wide - 0.02, wide * room / now)
     return found
 

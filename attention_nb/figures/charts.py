@@ -161,11 +161,12 @@ def bars(
     _check_labels("labels", labels, len(weights))
     rows = [dict(key=k, value=round(v, 3) + 0.0) for k, v in zip(_labels(labels), weights.detach().double().tolist())]
     few = dict(tickCount=5) if min(row["value"] for row in rows) < 0 else {}  # so that 0 keeps its label
-    base = alt.Chart(alt.Data(values=rows)).encode(
-        x=alt.X("value:Q", title=legend, axis=alt.Axis(labelSeparation=8, **few)),
-        y=alt.Y("key:N", sort=None, title=None), tooltip=["key:N", "value:Q"])
-    text = base.mark_text(align="left", dx=4, **PRINT).encode(text=alt.Text("value:Q", format=f".{digits}f"))
-    both = alt.layer(base.mark_bar(color=_hue(legend)), text).properties(width=320, height=alt.Step(24))
+    place = dict(title=legend, axis=alt.Axis(labelSeparation=8, **few))
+    base = alt.Chart(alt.Data(values=rows)).encode(y=alt.Y("key:N", sort=None, title=None), tooltip=["key:N", "value:Q"])
+    drawn = base.mark_bar(color=_hue(legend)).encode(x=alt.X("value:Q", **place))
+    text = base.transform_calculate(end="max(datum.value, 0)").mark_text(align="left", dx=4, **PRINT).encode(  # never on a bar
+        x=alt.X("end:Q", **place), text=alt.Text("value:Q", format=f".{digits}f"))
+    both = alt.layer(drawn, text).properties(width=320, height=alt.Step(24))
     return _shown(both, title, f"{len(rows)} horizontal bars.", notice)
 
 # %% ../../nbs/figures/charts.ipynb #heads-fn
@@ -190,7 +191,7 @@ def head_grid(
     _check_labels("names", names, len(weights))
     masks = [None] * len(names) if allowed is None else allowed.expand(weights.shape)
     cells = [dict(head=name, **cell) for name, w, may in zip(names, weights, masks) for cell in _cells(w, rows, cols, may)]
-    step = 42 if columns < 3 else 34  # three times six words fit a wide page
+    step = 42 if columns < 3 else 33  # three times six words fit a wide page
     chart = _layers(0.0, max(_numbers(cells), default=1), digits, step, legend, orient="bottom")  # the names stand above
     facet = alt.Facet("head:N", title=None, sort=names, header=alt.Header(labelFontWeight="bold"))
     grid = chart.facet(data=alt.Data(values=cells), facet=facet, columns=columns)

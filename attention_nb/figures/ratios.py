@@ -34,14 +34,16 @@ def ratios(
             raise ValueError(f"measured[{name!r}]: expected (median, low, high); got {tuple(numbers)}")
     rows = [dict(name=name, ours=name == ours, **{key: float(f"{number:.3g}") for key, number in zip(("median", "low", "high"), three)})
             for name, three in measured.items()]
-    base = alt.Chart(alt.Data(values=rows)).encode(
+    base = alt.Chart(alt.NamedData("measured")).encode(
         y=alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labelLimit=200)),
         tooltip=[alt.Tooltip(f"{field}:Q" if field != "name" else "name:N") for field in ("name", "median", "low", "high")])
+    axis = alt.Axis(labelSeparation=8, titleAnchor="end")  # it may be longer than the axis, with room on the left alone
     spread = base.mark_rule(color=NEUTRAL, strokeWidth=2).encode(
-        x=alt.X("low:Q", title=legend, scale=alt.Scale(zero=True), axis=alt.Axis(labelSeparation=8)), x2="high:Q")
+        x=alt.X("low:Q", title=legend, scale=alt.Scale(zero=True), axis=axis), x2="high:Q")
     dot = base.mark_point(size=70, color=NEUTRAL).encode(
         x="median:Q", fill=alt.condition(alt.datum.ours, alt.value(NEUTRAL), alt.value("transparent")))
     text = base.mark_text(align="left", dx=8, dy=-8, **PRINT).encode(x="median:Q", text=alt.Text("median:Q", format=".2f"))
     one = alt.Chart(alt.Data(values=[dict(at=1)])).mark_rule(strokeDash=[3, 3], color=INK).encode(x="at:Q")
     chart = alt.layer(spread, dot, text, one).properties(width=220, height=alt.Step(30))
-    return _shown(chart, title, f"{len(rows)} medians with the middle half of their rounds.", notice)
+    return _shown(chart, title, f"{len(rows)} medians with the middle half of their rounds.", notice,
+                  [dict(data=["measured"], columns=["name", "median", "low", "high"])], datasets=dict(measured=rows))
