@@ -205,7 +205,8 @@ class Attention:
         mask: Tensor | None = None,  # boolean, True = may attend
     ) -> Tensor:
         "Give what the loops of chapter 1 give, stage by stage: loops take long, and numbers are asked for again and again."
-        return rightly(self.work(*map(at_least_float32, (q, k, v)), mask)).to(q.dtype)
+        exact = self.work(at_least_float32(q), at_least_float32(k), at_least_float32(v), mask)
+        return rightly(exact).to(q.dtype)
 
     def right_scale(
         self,
