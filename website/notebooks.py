@@ -209,7 +209,8 @@ def side_by_side(nb: NotebookNode) -> None:
     "Put the top of the home page into two columns, where there is room: the words, and from the cell `see` on a figure."
     ids = [cell.id for cell in nb.cells]
     top = next(i for i, cell in enumerate(nb.cells) if cell.source.startswith("## "))
-    for place, html in ((top, f'<p class="small">{DEPTH}</p></div></div>' if folds(nb) else "</div></div>"), (ids.index("see"), "</div><div>"), (1, '<div class="opening"><div>')):
+    nb.cells.insert(top, new_markdown_cell(f'<p class="notebook-links">{DEPTH}</p>', id="switch"))
+    for place, html in ((top + 1, "</div></div>"), (ids.index("see"), "</div><div>"), (1, '<div class="opening"><div>')):
         nb.cells.insert(place, new_markdown_cell(html, id=f"columns-{place}"))
 
 
