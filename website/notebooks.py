@@ -164,11 +164,11 @@ def draw(cell: NotebookNode, up: str, loaded: set[str]) -> None:
             raise BadNotebook(f"cell {cell.id}: {e}") from None
 
 
-def reference(root: Path, package: str, module: str, folds: bool) -> str:
+def reference(root: Path, package: str, module: str, story: bool) -> str:
     "The end of a chapter: what it exports, described from its docstrings and comments; of a story, behind one line."
     name = f"{package}.{module}".removesuffix(".__init__")  # a folder's own page
     listed = f"```{{eval-rst}}\n.. automodule:: {name}\n   :members:\n```"
-    if not folds:
+    if not story:
         return f"## Reference\n\nAll that `{name}` exports.\n\n{listed}"
     said = (root / package / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
     names = next(ast.literal_eval(line.value) for line in ast.parse(said).body if ast.unparse(line).startswith("__all__ = "))
