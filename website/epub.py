@@ -84,6 +84,8 @@ def settle(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         text = raw.astext()
         if 'class="notebook-links"' in text:
             raw.parent.remove(raw)  # to files that are not in the book
+        elif 'class="fold reference"' in text:
+            raw.replace_self(nodes.raw("", text.replace("<details ", '<details open="open" '), format="html"))  # no switch opens it
         elif 'class="drawing"' in text:
             made, count = DRAWING.subn(lambda m: drawn(m, figures(SITE.parent)), text)
             if count != text.count('class="drawing"'):

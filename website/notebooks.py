@@ -166,11 +166,11 @@ def draw(cell: NotebookNode, up: str, loaded: set[str]) -> None:
             raise BadNotebook(f"cell {cell.id}: {e}") from None
 
 
-def reference(root: Path, package: str, module: str, folds: bool) -> str:
+def reference(root: Path, package: str, module: str, story: bool) -> str:
     "The end of a chapter: what it exports, described from its docstrings and comments; of a story, behind one line."
     name = f"{package}.{module}".removesuffix(".__init__")  # a folder's own page
     listed = f"```{{eval-rst}}\n.. automodule:: {name}\n   :members:\n```"
-    if not folds:
+    if not story:
         return f"## Reference\n\nAll that `{name}` exports.\n\n{listed}"
     said = (root / package / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
     names = next(ast.literal_eval(line.value) for line in ast.parse(said).body if ast.unparse(line).startswith("__all__ = "))
@@ -211,7 +211,8 @@ def side_by_side(nb: NotebookNode) -> None:
     "Put the top of the home page into two columns, where there is room: the words, and from the cell `see` on a figure."
     ids = [cell.id for cell in nb.cells]
     top = next(i for i, cell in enumerate(nb.cells) if cell.source.startswith("## "))
-    for place, html in ((top, f'<p class="small">{DEPTH}</p></div></div>' if folds(nb) else "</div></div>"), (ids.index("see"), "</div><div>"), (1, '<div class="opening"><div>')):
+    nb.cells.insert(top, new_markdown_cell(f'<p class="notebook-links">{DEPTH}</p>', id="switch"))
+    for place, html in ((top + 1, "</div></div>"), (ids.index("see"), "</div><div>"), (1, '<div class="opening"><div>')):
         nb.cells.insert(place, new_markdown_cell(html, id=f"columns-{place}"))
 
 
