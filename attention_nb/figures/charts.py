@@ -83,10 +83,10 @@ def _cells(weights: Tensor, rows: Sequence[str], cols: Sequence[str],
         raise ValueError(f"weights: expected a matrix (n_q, n_k); got shape {tuple(weights.shape)}")
     _check_labels("rows", rows, weights.shape[0])
     _check_labels("cols", cols, weights.shape[1])
-    if weights.dtype is torch.bool and allowed is None:
-        allowed = weights
+    if allowed is None:
+        allowed = weights if weights.dtype is torch.bool else torch.tensor(True)
     try:
-        may = [[True] * len(cols)] * len(rows) if allowed is None else allowed.bool().expand(weights.shape).tolist()
+        may = allowed.bool().expand(weights.shape).tolist()
     except RuntimeError:
         raise ValueError(f"allowed: expected a mask for shape {tuple(weights.shape)}; got {tuple(allowed.shape)}") from None
     values = [[round(v, 3) + 0.0 for v in line] for line in weights.detach().double().cpu().tolist()]  # -0.0 + 0.0 is 0.0
