@@ -4,22 +4,39 @@
 
   // ---- Story, or everything ----
 
-  // One switch for all folds of all chapters, remembered. Answers to exercises stay shut: they are opened one by one.
-  const depth = document.querySelector("button.depth");
-  if (depth) {
+  // One switch for the folds of all pages, remembered. Answers to exercises stay shut: they are opened one by one.
+  const [story, everything] = document.querySelectorAll(".depth button");
+  if (story) {
     const folds = document.querySelectorAll("details.fold:not(details:not(.fold) details)");
-    const show = (everything) => {
-      document.documentElement.dataset.depth = everything ? "everything" : "story";
-      for (const fold of folds) fold.open = everything;
-      depth.setAttribute("aria-pressed", everything);
+    const show = (depth) => {
+      document.documentElement.dataset.depth = depth;
+      for (const fold of folds) fold.open = depth === "everything";
+      story.ariaPressed = depth !== "everything";
+      everything.ariaPressed = depth === "everything";
     };
-    depth.addEventListener("click", () => {
-      const everything = depth.getAttribute("aria-pressed") !== "true";
-      try { localStorage.setItem("depth", everything ? "everything" : "story"); } catch { }
-      show(everything);
-    });
-    show(document.documentElement.dataset.depth === "everything");
+    for (const [button, depth] of [[story, "story"], [everything, "everything"]]) {
+      button.addEventListener("click", () => {
+        try { localStorage.setItem("depth", depth); } catch { }
+        show(depth);
+      });
+    }
+    show(document.documentElement.dataset.depth ?? "story");
   }
+
+  // Where a link leads is open. Browsers open it, too, but some do not, and the switch may have shut it since.
+  function unfold(hash) {
+    const target = document.getElementById(decodeURIComponent(hash.slice(1)));
+    const shut = target?.closest("details:not([open])");
+    if (!shut) return;
+    for (let fold = shut; fold; fold = fold.parentElement.closest("details")) fold.open = true;
+    target.scrollIntoView();
+  }
+  unfold(location.hash);
+  addEventListener("hashchange", () => unfold(location.hash));
+  document.addEventListener("click", ({ target }) => {  // again, to where one has been
+    const link = target.closest("a[href^='#']");
+    if (link) unfold(link.hash);
+  });
 
   // ---- What a term means, or a source is ----
 
@@ -69,10 +86,23 @@
 
   // ---- Symbols: pointing at a query, a key, a value or a weight lights up the others ----
 
-  document.querySelector("article")?.addEventListener("pointerover", ({ target }) => {
-    const symbol = /sym-(\w)/.exec(target.closest("[class*='sym-']")?.getAttribute("class"))?.[1];
+  // A row of a table that begins with one stands for it, and so does what has the focus and holds no other. Those rows are
+  // stops for the keyboard.
+  const article = document.querySelector("article"), marked = "[class*='sym-'], [data-sym]";
+  const symbolOf = (node) => node?.dataset.sym ?? /sym-(\w)/.exec(node?.getAttribute("class"))?.[1];
+  const heads = [...article?.querySelectorAll("table.docutils td:first-child") ?? []].filter((cell) => cell.querySelector(":is(.katex, code) [class*='sym-']"));
+  for (const head of heads) head.tabIndex = 0;
+  function symbolAt(target) {
+    const head = target.closest("tr")?.firstElementChild;
+    return symbolOf(target.closest(marked) ?? (target.matches("a, td") ? target.querySelector(marked) : null) ?? (heads.includes(head) ? head.querySelector(marked) : null));
+  }
+  function light({ target }) {
+    const focused = document.activeElement;
+    const symbol = symbolAt(target) ?? (article.contains(focused) && focused.matches(":focus-visible") ? symbolAt(focused) : undefined);
     if (symbol) document.documentElement.dataset.lit = symbol; else delete document.documentElement.dataset.lit;
-  });
+  }
+  for (const kind of ["pointerover", "focusin"]) article?.addEventListener(kind, light);
+  article?.addEventListener("focusout", () => delete document.documentElement.dataset.lit);
 
   // ---- Charts ----
 
@@ -177,7 +207,7 @@
   // ---- Keyboard ----
 
   // What scrolls sideways must be reachable by keyboard, and what does not must not be a stop.
-  const scrollers = "pre, .table-wrapper, .chart-view, .chart-data, .katex-display > .katex";
+  const scrollers = "pre, .table-wrapper, .text_html:has(> table), .text_html > details, .chart-view, .chart-data, .katex-display > .katex";
   function reach(...boxes) {
     const wide = boxes.map((box) => box.scrollWidth > box.clientWidth);
     const scroll = boxes.map((box, i) => wide[i] || box.scrollHeight > box.clientHeight);

@@ -57,9 +57,8 @@
     const asked = (words.length ? words : said).join(" "), meant = words.flatMap((word) => [...tokens(SYNONYMS[word] ?? ""), ...parts(word)]);
     if (!asked) return [];
     const found = engine.search({ combineWith: "OR", queries: [asked, ...(meant.length ? [{ queries: [meant.join(" ")], boostDocument: (id, term, record) => 0.5 * WORTH[record.kind] }] : [])] });
-    const first = defined(query, words), stems = words.map(stem);
-    const score = (record) => first(record) ? Infinity : record.score * (1 + (window.COVER ?? 0) * new Set(stems.filter((w) => apart(record.title).map(stem).includes(w))).size / stems.length);
-    return found.map((record) => [score(record), record]).sort((a, b) => b[0] - a[0]).map(([, record]) => record);
+    const first = defined(query, words);
+    return [...found.filter(first), ...found.filter((record) => !first(record))];
   }
 
   const escaped = (term) => term.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");

@@ -8,6 +8,7 @@ function draw({ view, data, el, svg, set, dot, number, said, say, plane, expose 
   const drop = svg("path", { stroke: "var(--soft)", "stroke-dasharray": "4 4" });
   root.append(shadow, drop);
   const arrows = [arrow("var(--q)", "a"), arrow("var(--k)", "b")];
+  for (const i of [0, 1]) set(arrows[i].node, { "data-sym": "qk"[i] });
   const sum = el("div", { style: "font-size: 17px; line-height: 1.9; font-variant-numeric: tabular-nums" });
 
   function show() {
@@ -17,14 +18,14 @@ function draw({ view, data, el, svg, set, dot, number, said, say, plane, expose 
     set(shadow, { d: `M${at([0, 0])}L${at(foot)}` });
     set(drop, { d: `M${at(a)}L${at(foot)}` });
     const parts = a.map((x, i) => `${number(x, 1)} · ${number(b[i], 1)}`).join(" + ");
-    const colour = Math.abs(product) < 0.005 ? "inherit" : "var(--w)";
+    const colour = Math.abs(product) < 0.005 ? "inherit" : "var(--ink-w)";
     sum.replaceChildren(el("div", {}, "a · b = ", parts), el("div", {}, "= ", el("b", { style: `color: ${colour}; font-size: 24px` }, number(product))));
     say(Math.abs(product) < 0.005 ? "A right angle: neither like nor unlike." :
       product > 0 ? "They point the same way: alike." : "They point apart: unlike, and the product is negative.");
   }
   view.append(el("div", { class: "beside", style: "gap: 1.5rem; align-items: center" }, root, el("div", { style: "min-width: 15rem" }, sum, said)));
-  drag("arrow a", a, (to) => { [a[0], a[1]] = to; show(); });
-  drag("arrow b", b, (to) => { [b[0], b[1]] = to; show(); });
+  set(drag("arrow a", a, (to) => { [a[0], a[1]] = to; show(); }).node, { "data-sym": "q" });
+  set(drag("arrow b", b, (to) => { [b[0], b[1]] = to; show(); }).node, { "data-sym": "k" });
   expose(() => ({ arrows: [a, b], product: dot(a, b) }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=arrows]")) draw(stage(figure));

@@ -1,33 +1,34 @@
 (() => {
-// A sentence, the shares of one of its words, and the five steps that make them.
+// A sentence, the shares of one of its words, and the steps that make them: each is seen in a plane and read as numbers.
 function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, said, say, choices, button, player, tween, plane, expose, keep }) {
-  const { table, axes, sentences, at_most: atMost } = data;
-  const steps = ["The words", "Match: q · k", "Scale: ÷ √d", "Shares: softmax", "Mix: shares · v", "The new row"];
+  const { table, axes, features, sentences, at_most: atMost } = data, SIZE = 250;
+  const steps = ["The words", "Query: x · W_q", "Match: q · k", "Scale: ÷ √d", "Shares: softmax", "Mix: shares · v", "The new row"];
   let words = sentences[0].split(" "), chosen = data.chosen, step = 0, work, turn = 0;
 
   // ---- What a reader sees: the sentence under its arcs, the steps, then arrows beside numbers ----
   const arcs = svg("svg", { style: "position: absolute; inset: 0; width: 100%; height: 100%; pointer-events: none", "aria-hidden": true });
   const line = el("div", { class: "beside", role: "group", "aria-label": "The words of the sentence", style: "position: relative; justify-content: center; gap: 0.5rem 0.4rem; margin: 0" });
   const sky = el("div", { style: "position: relative; padding-top: 78px" }, arcs, line);
-  const own = el("input", { type: "text", size: 24, maxlength: 60, placeholder: "or type a sentence", "aria-label": "A sentence of your own", ...keep });
+  const own = el("input", { type: "text", size: 24, maxlength: 120, placeholder: "or type a sentence", "aria-label": "A sentence of your own", ...keep });
   const form = el("form", { class: "row", onsubmit: (e) => { e.preventDefault(); read(own.value); } }, own, el("button", { type: "submit", ...keep }, "Use it"));
   const picker = choices("Sentence", sentences, 0, (i) => read(sentences[i]));
   const marks = steps.map((name, i) => button(name, () => { play.stop(); go(i); }));
-  const play = player({ at: () => step, last: () => steps.length - 1, go, ms: () => 2200 });
-  const planes = { keys: plane(230, 3, -0.3), values: plane(230, 1.15, -0.15, 0.5) };
-  const stage = el("div", { style: "position: relative; width: 230px; height: 276px" });
+  const play = player({ at: () => step, last: () => steps.length - 1, go, ms: () => 2600 });
+  const stage = el("div", { style: `position: relative; width: ${SIZE}px; height: ${SIZE + 42}px` });
   const list = el("div", { style: "flex: 1; min-width: 15rem; font-variant-numeric: tabular-nums" });
   view.append(picker, form, sky, el("div", { class: "row", style: "gap: 0.4rem 0.5rem" }, play.node, ...marks), el("div", { class: "beside", style: "align-items: flex-start; gap: 1rem 1.5rem" }, stage, list), said);
 
-  const known = Object.keys(table).filter((word, i) => table[word].some((n) => n > 0) && i % 2 === 0).slice(0, 14).join(", ") + " and more";
+  const telling = Object.keys(table).filter((word) => table[word].some((n) => n > 0));
+  const known = telling.filter((_, i) => i % Math.ceil(telling.length / 14) === 0).join(", ");
 
   // ---- The numbers ----
   function compute() {
     const x = words.map((word) => table[word] ?? data.unknown);
     const [q, k, v] = [data.W_q, data.W_k, data.W_v].map((matrix) => matmul(x, matrix));
     const dots = k.map((key) => dot(q[chosen], key)), scores = dots.map((s) => s / Math.sqrt(q[0].length));
-    const weights = softmax(scores);
-    work = { x, q, k, v, dots, scores, weights, context: mix(weights, v) };
+    const weights = softmax(scores), square = dot(q[chosen], q[chosen]) || 1;
+    const feet = dots.map((s) => q[chosen].map((n) => n * s / square));  // of the perpendiculars from the keys to q
+    work = { x, q, k, v, dots, feet, scores, weights, context: mix(weights, v) };
   }
 
   function read(text) {
@@ -39,9 +40,10 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
     play.stop();
     step = 0;
     lay();
-    const unknown = words.filter((word) => !(word in table));
-    if (found.length > atMost) say(`The first ${atMost} words are used.`);
-    else if (unknown.length) say(`Not in this small table: ${unknown.join(", ")}. It knows ${known}. A row of zeros asks for nothing and is found by nothing.`);
+    const unknown = [...new Set(found)].filter((word) => !(word in table));
+    const notes = [found.length > atMost && `The first ${atMost} words are used.`, unknown.length && `Not in this small table: ${unknown.join(", ")}. `
+      + `Their rows are zeros: they ask for nothing, and nothing finds them. Of ${Object.keys(table).length} words it knows ${known}.`];
+    if (notes.some(Boolean)) say(notes.filter(Boolean).join(" "));
   }
 
   // ---- Drawing ----
@@ -55,7 +57,7 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
     });
     choose(chosen);
   }
-  const word_row = (word) => word in table ? table[word].map((n, i) => `${data.features[i]} ${number(n)}`).join(", ") : "not in the table";
+  const word_row = (word) => word in table ? table[word].map((n, i) => `${features[i]} ${number(n)}`).join(", ") : "not in the table";
   function choose(i) {
     chosen = i;
     compute();
@@ -80,91 +82,208 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
     tween(350, (t) => { if (mine === turn) for (const path of paths) set(path, { "stroke-dashoffset": 1 - t }); });
   }
 
-  function label(text, [x, y], taken, colour) {  // beside a tip, below the labels that stand there already
-    let low = Math.max(12, Math.min(y + 5, 226));
-    while (taken.some(([a, b]) => Math.abs(b - low) < 15 && Math.abs(a - x) < 60)) low -= 15;
-    taken.push([x, low]);
-    const right = x + 6 + 8 * text.length < 236;
-    if (!right && low === Math.max(12, Math.min(y + 5, 226))) low -= 12;  // no room beside the tip: above it
-    return svg("text", { x: right ? x + 6 : 234, "text-anchor": right ? "start" : "end", y: low, style: `fill: ${colour}; font-weight: 600`, "aria-hidden": true }, text);
-  }
-  function fresh(which, title) {
-    planes[which] = which === "keys" ? plane(230, 3, -0.3) : plane(230, 1.15, -0.15, 0.5);
-    set(planes[which].root, { role: "img", "aria-label": title });
-    const [ax, ay] = axes;
-    planes[which].root.append(
-      svg("text", { x: 228, y: 224, "text-anchor": "end", style: "fill: var(--soft); font-size: 13px" }, `${ax} →`),
-      svg("text", { x: 20, y: 13, style: "fill: var(--soft); font-size: 13px" }, `↑ ${ay}`));
-    const { at } = planes[which], marked = which === "keys" ? [1, 2] : [0.5, 1];
+  // ---- A plane, and what stands in it: arrows first, then labels where no line and no label is ----
+  let ink, names;  // pixels of the lines; boxes of the labels
+  function fresh(title, reach, low, step, marked, across = `${axes[0]} →`, up = `↑ ${axes[1]}`) {
+    const p = plane(SIZE, reach, low, step), look = { "text-anchor": "middle", "aria-hidden": true, style: "fill: var(--soft); font-size: 13px" };
+    ink = [];
+    names = [[SIZE - 7 * across.length, SIZE - 22, SIZE, SIZE], [16, 0, 20 + 7 * up.length, 18]];
+    set(p.root, { role: "img", "aria-label": title });
+    p.root.append(svg("text", { ...look, x: SIZE - 2, y: SIZE - 6, "text-anchor": "end" }, across), svg("text", { ...look, x: 20, y: 13, "text-anchor": "start" }, up));
     for (const n of marked) {
-      const [[x, low], [left, y]] = [at([n, 0]), at([0, n])], look = { "text-anchor": "middle", "aria-hidden": true, style: "fill: var(--soft); font-size: 13px" };
-      if (x < 170) planes[which].root.append(svg("text", { ...look, x, y: low + 15 }, n));  // to the right stands the name
-      planes[which].root.append(svg("text", { ...look, x: left - 3, y: y + 5, "text-anchor": "end" }, n));
+      const [[x, y0], [x0, y]] = [p.at([n, 0]), p.at([0, n])];
+      if (x < SIZE - 7 * across.length - 12) p.root.append(svg("text", { ...look, x, y: y0 + 15 }, n));  // to the right stands the name
+      if (y > 18) p.root.append(svg("text", { ...look, x: x0 - 3, y: y + 5, "text-anchor": "end" }, n));
     }
-    stage.replaceChildren(planes[which].root, el("div", { style: "color: var(--soft); font-size: 13px" }, title));
-    return planes[which];
+    stage.replaceChildren(p.root, el("div", { style: "color: var(--soft); font-size: 13px" }, title));
+    return p;
   }
-  const seen = (rows) => rows.map((row, i) => [row, i]).filter(([row, i], at) => Math.hypot(...row) > 0.01 && words.indexOf(words[i]) === i);
+  const ofKeys = (title) => fresh(title, 3.1, -0.35, 1, [1, 2]);
+  const ofValues = (title) => fresh(title, 1.2, -0.15, 0.5, [0.5, 1]);
+  const trace = ([x0, y0], [x, y]) => { for (let t = 0; t <= 1.001; t += 1 / 24) ink.push([x0 + t * (x - x0), y0 + t * (y - y0)]); };
+  function arrow(p, sym, to, from = [0, 0], colour = `var(--${sym})`) {
+    const made = p.arrow(colour);
+    if (sym) set(made.node, { "data-sym": sym });
+    made.point(to, from);
+    trace(p.at(from), p.at(to));
+    return made.node;
+  }
+  function label(p, sym, text, [x, y], [ax, ay]) {  // near (x, y), rather on the side of (ax, ay) than elsewhere
+    const wide = 8.6 * text.length, far = Math.hypot(ax, ay) || 1;
+    let best, least = Infinity;
+    for (const r of [9, 15, 24, 36]) {
+      for (const turned of [0, 30, -30, 60, -60, 90, -90, 125, -125, 180]) {
+        const a = Math.atan2(ay / far, ax / far) + turned * Math.PI / 180, [cx, cy] = [x + Math.cos(a) * (r + wide / 2), y + Math.sin(a) * (r + 7)];
+        const box = [cx - wide / 2, cy - 9, cx + wide / 2, cy + 9];
+        const cost = r / 4 + Math.abs(turned) / 20 + 8 * ink.filter(([a, b]) => a > box[0] && a < box[2] && b > box[1] && b < box[3]).length
+          + 60 * names.filter((n) => n[0] < box[2] && n[2] > box[0] && n[1] < box[3] && n[3] > box[1]).length
+          + 8 * Math.max(0, -box[0], -box[1], box[2] - SIZE - 2, box[3] - SIZE);
+        if (cost < least) [least, best] = [cost, box];
+      }
+    }
+    names.push(best);
+    p.root.append(svg("text", { x: (best[0] + best[2]) / 2, y: best[3] - 4, "text-anchor": "middle", class: "halo", "aria-hidden": true, "data-sym": sym || null, style: "font-weight: 600" }, text));
+  }
+  const seen = (rows) => rows.map((row, i) => [row, i]).filter(([row, i]) => Math.hypot(...row) > 0.01 && words.indexOf(words[i]) === i);
+  const long = (row) => Math.hypot(...row) > 0.01;
+  const outward = (p, row) => { const [[x0, y0], [x, y]] = [p.at([0, 0]), p.at(row)]; return [x - x0, y - y0]; };
 
-  function arrowsOfKeys() {
-    const taken = [], p = fresh("keys", `The query of ${name(chosen)}, and the keys`);
-    for (const [k, i] of seen(work.k)) {
-      p.arrow("var(--k)").point(k);
-      p.root.append(label(words[i], p.at(k), taken, "var(--k)"));
-    }
-    p.arrow("var(--q)").point(work.q[chosen]);
-    if (Math.hypot(...work.q[chosen]) > 0.01) p.root.append(label("q", p.at(work.q[chosen]), taken, "var(--q)"));
-  }
   function rowsOfWords() {
-    const taken = [], p = fresh("values", "The words, by two of their numbers");
-    for (const [v, i] of seen(work.v)) {
-      p.arrow(i === chosen ? "var(--w)" : "var(--v)").point(v);
-      p.root.append(label(words[i], p.at(v), taken, i === chosen ? "var(--w)" : "var(--v)"));
-    }
+    const p = ofValues("The words, by two of their numbers"), shown = seen(work.v);
+    for (const [v, i] of shown) arrow(p, "v", v, [0, 0], i === chosen ? "currentColor" : "var(--v)");
+    for (const [v, i] of shown) label(p, "v", words[i], p.at(v), outward(p, v));
   }
-  function tipToTail(done) {
-    const p = fresh("values", done ? `Where ${name(chosen)} was, and where it is now` : "Shares of the values, tip to tail");
-    const order = seen(work.v).map(([, i]) => i), mine = turn;
-    const sum = [0, 0], taken = [], pieces = work.weights.map((w, i) => work.v[i].map((n) => n * w));
-    const old = p.arrow("var(--soft)", done ? "before" : ""), now = p.arrow("var(--w)", done ? "after" : "");
-    old.point(work.v[chosen]);
-    if (done) {
-      tween(600, (t) => { if (mine === turn) now.point(work.v[chosen].map((n, d) => n + t * (work.context[d] - n))); });
+  function makingOfQuery() {  // the rows of W_q, each as long as a number of x, tip to tail
+    const p = ofKeys(`The rows of W_q, times x, make the query of ${name(chosen)}`), q = work.q[chosen], sum = [0, 0], middles = [];
+    if (long(q)) set(arrow(p, "q", q), { opacity: 0.6 }).firstChild.setAttribute("stroke-width", 8);
+    work.x[chosen].forEach((n, i) => {
+      const from = [...sum];
+      data.W_q[i].forEach((w, d) => { sum[d] += n * w; });
+      if (Math.hypot(sum[0] - from[0], sum[1] - from[1]) < 0.01) return;
+      arrow(p, "", [...sum], from, "var(--soft)");
+      middles.push([features[i], sum.map((s, d) => (s + from[d]) / 2), p.at(from), p.at(sum)]);
+    });
+    if (!long(q)) return;
+    for (const [text, middle, [x0, y0], [x, y]] of middles) label(p, "", text, p.at(middle), [y0 - y, x - x0]);
+    label(p, "q", "q", p.at(q), outward(p, q));
+  }
+  function feet(scaled) {  // where the perpendicular from each key meets q: the dot product is a length along q
+    const q = work.q[chosen], shrink = 1 / Math.sqrt(q.length);
+    const p = ofKeys(long(q) ? (scaled ? "The same lengths, divided by √d" : `How far each key reaches along q`) : `${name(chosen)} has no query; the keys`), shown = seen(work.k);
+    if (!long(q)) {
+      for (const [k] of shown) arrow(p, "k", k);
+      for (const [k, i] of shown) label(p, "k", words[i], p.at(k), outward(p, k));
       return;
     }
-    now.point(work.context);
-    now.node.setAttribute("opacity", 0.35);
+    set(arrow(p, "q", q), { opacity: scaled ? 0.5 : 1 });
+    const drops = shown.map(([k, i]) => {
+      const foot = work.feet[i], to = scaled ? foot.map((n) => n * shrink) : foot;
+      set(arrow(p, "k", k), { opacity: scaled ? 0.3 : 1 });
+      const drop = svg("path", { fill: "none", stroke: "var(--k)", "stroke-width": 1.5, "stroke-dasharray": "4 3", opacity: scaled ? 0.3 : 1, "aria-hidden": true });
+      const dot = svg("circle", { r: 5, fill: "var(--paper)", stroke: "var(--q)", "stroke-width": 2.5, "data-sym": "q", "aria-hidden": true });
+      p.root.append(drop, dot);
+      trace(p.at(k), p.at(foot));
+      const [x, y] = p.at(to);
+      for (const [a, b] of [[-5, 0], [5, 0], [0, -5], [0, 5], [0, 0]]) ink.push([x + a, y + b]);
+      return { k, i, foot, to, drop, dot };
+    });
+    if (!scaled) label(p, "q", "q", p.at(q), outward(p, q));
+    for (const { k, i, foot, to } of drops) {  // the key's name on its side of q, the number on the other
+      const [[fx, fy], [kx, ky], along] = [p.at(foot), p.at(k), outward(p, q)];
+      const away = Math.hypot(fx - kx, fy - ky) > 4 ? [fx - kx, fy - ky] : [along[1], -along[0]], value = number(scaled ? work.scores[i] : work.dots[i]);
+      if (!scaled) label(p, "k", words[i], p.at(k), [-away[0], -away[1]]);
+      label(p, "", scaled ? `${words[i]} ${value}` : value, p.at(to), away);
+    }
+    tween(650, (t) => {
+      for (const { k, foot, to, drop, dot } of drops) {
+        const start = scaled ? foot : k, [cx, cy] = p.at(start.map((n, d) => n + t * (to[d] - n)));
+        set(dot, { cx, cy });
+        set(drop, { d: `M${p.at(k)}L${scaled ? p.at(foot) : [cx, cy]}` });
+      }
+    });
+  }
+  function bars() {  // the scores lie on the floor; over each stands its share, as high as the curve of eˣ
+    const top = Math.max(...work.scores), least = Math.min(0, ...work.scores), most = Math.max(...work.weights), reach = Math.max(top - least, 1);
+    const p = fresh("Over each score, its share: as high as eˢ, all together 1", 1.15, -0.12, 0.5, [], "score →", "↑ share");
+    const at = (score, share) => p.at([0.95 * (score - least) / reach, share]);
+    const curve = Array.from({ length: 41 }, (_, i) => least + i / 40 * (top - least));
+    if (top > least) p.root.append(svg("path", { fill: "none", stroke: "var(--soft)", "stroke-width": 1.5, "aria-hidden": true, d: `M${curve.map((s) => at(s, most * Math.exp(s - top))).join("L")}` }));
+    ink.push(...curve.map((s) => at(s, most * Math.exp(s - top))));
+    const groups = new Map();  // equal scores stand at one place
+    work.scores.forEach((score, i) => { const key = number(score); groups.set(key, [...(groups.get(key) ?? []), i]); });
+    const stands = [...groups.values()].map((group) => {
+      const bar = svg("path", { stroke: "var(--w)", "stroke-width": 12, "data-sym": "w", "aria-hidden": true });
+      p.root.append(bar);
+      return [bar, work.scores[group[0]], work.weights[group[0]], group];
+    });
+    for (const [, score, share] of stands) trace(at(score, 0), at(score, share));
+    for (const [, score, share, group] of stands) {
+      const told = [...new Set(group.map((i) => words[i]))];
+      label(p, "w", `${told.length > 2 ? `${told.length} words` : told.join(", ")} ${percent(share)}`, at(score, share), [0.4, -1]);
+    }
+    const numbers = [...groups].map(([key, [i]]) => [key, at(work.scores[i], 0)]);
+    let last = -99;
+    for (const [key, [x, y]] of numbers.sort((a, b) => a[1][0] - b[1][0])) {
+      if (x - last < 30 || x > SIZE - 66) continue;
+      p.root.append(svg("text", { x: last = x, y: y + 15, "text-anchor": "middle", "aria-hidden": true, style: "fill: var(--soft); font-size: 13px" }, key));
+    }
+    tween(650, (t) => { for (const [bar, score, share] of stands) set(bar, { d: `M${at(score, 0)}L${at(score, Math.max(0.004, t * share))}` }); });
+  }
+  function tipToTail(done) {
+    const p = ofValues(done ? `Where ${name(chosen)} was, and where it is now` : "Shares of the values, tip to tail");
+    const old = work.v[chosen], sum = [0, 0], pieces = work.weights.map((w, i) => work.v[i].map((n) => n * w)), wanted = [];
+    set(arrow(p, "", old, [0, 0], "var(--soft)"), { opacity: done ? 1 : 0.5 });
+    if (done) {
+      const now = p.arrow("var(--w)");
+      trace(p.at([0, 0]), p.at(work.context));
+      if (long(old)) label(p, "", "before", p.at(old), outward(p, old));
+      label(p, "", "after", p.at(work.context), outward(p, work.context));
+      tween(600, (t) => now.point(old.map((n, d) => n + t * (work.context[d] - n))));
+      return;
+    }
+    set(arrow(p, "", work.context, [0, 0], "var(--w)"), { opacity: 0.45 });
     for (const i of words.keys()) {
       const from = [...sum];
       pieces[i].forEach((n, d) => { sum[d] += n; });
-      if (Math.hypot(...pieces[i]) > 0.004) p.arrow("var(--v)").point([...sum], from);
-      if (Math.hypot(...pieces[i]) > 0.1) p.root.append(label(words[i], p.at(sum.map((n, d) => (n + from[d]) / 2)), taken, "var(--v)"));
+      if (Math.hypot(...pieces[i]) > 0.004) arrow(p, "v", [...sum], from);
+      if (Math.hypot(...pieces[i]) > 0.06) wanted.push([i, from, [...sum]]);
     }
+    const [mx, my] = outward(p, work.context);
+    for (const [i, from, to] of wanted) {  // on the side where the sum is not
+      const [[x0, y0], [x, y]] = [p.at(from), p.at(to)], [ox, oy] = p.at([0, 0]), middle = [(x0 + x) / 2, (y0 + y) / 2];
+      const left = mx * (middle[1] - oy) - my * (middle[0] - ox) < 0;
+      label(p, "v", words[i], middle, left ? [y - y0, x0 - x] : [y0 - y, x - x0]);
+    }
+    label(p, "", "sum", p.at(work.context), outward(p, work.context));
   }
 
-  const row = (numbers) => `(${numbers.map((n) => number(n)).join(", ")})`;
+  // ---- The same as numbers ----
+  const row = (numbers) => `(${numbers.map((n) => number(n)).join(", ")})`, hued = (sym, text) => el("span", { "data-sym": sym }, text);
+  const d = () => work.q[0].length;
   const columns = [
-    (i) => row(work.v[i]), (i) => `q · ${row(work.k[i])} = ${number(work.dots[i])}`, (i) => `${number(work.dots[i])} ÷ √${work.q[0].length} = ${number(work.scores[i])}`,
-    (i) => percent(work.weights[i]), (i) => `${number(work.weights[i])} · ${row(work.v[i])}`, (i) => percent(work.weights[i])];
+    (i) => [hued("v", row(work.v[i]))], null, (i) => [hued("q", "q"), " · ", hued("k", row(work.k[i])), ` = ${number(work.dots[i])}`],
+    (i) => [`${number(work.dots[i])} ÷ √${d()} = ${number(work.scores[i])}`], (i) => [`score ${number(work.scores[i])} → `, hued("w", percent(work.weights[i]))],
+    (i) => [hued("w", number(work.weights[i])), " · ", hued("v", row(work.v[i]))], (i) => [hued("w", percent(work.weights[i]))]];
   function tell() {
-    const bars = step >= 3, most = Math.max(...work.weights);
-    list.replaceChildren(...words.map((word, i) => el("div", { style: `display: grid; grid-template-columns: minmax(4rem, 5.5rem) 11.5rem 1fr; align-items: center; min-height: 22px; ${i === chosen ? "font-weight: 600" : ""}` },
-      el("span", {}, word), el("span", { style: "white-space: nowrap" }, columns[step](i)),
-      el("span", { class: "moves", style: `height: 13px; border-radius: 3px; background: var(--w); width: ${bars ? 100 * work.weights[i] : 0}%` }))));
+    const most = Math.max(...work.weights), highest = Math.max(1e-9, ...work.dots);
+    const bar = (i) => [0, 0, work.dots[i] / highest, work.scores[i] / highest, work.weights[i], work.weights[i], work.weights[i]][step];
+    if (step === 1) list.replaceChildren(product());
+    else {
+      if (list.children.length !== words.length || list.firstChild.tagName === "TABLE" || [...list.children].some((line, i) => line.firstChild.textContent !== words[i])) {
+        list.replaceChildren(...words.map((word) => el("div", { style: "display: grid; grid-template-columns: minmax(4rem, 6rem) 1fr; padding-bottom: 2px" }, el("span", {}, word), el("span", { style: "white-space: nowrap" }),
+          el("span", { class: "moves", style: "grid-column: 1 / -1; height: 5px; border-radius: 3px" }))));
+      }
+      [...list.children].forEach((line, i) => {
+        line.style.fontWeight = i === chosen ? 600 : 400;
+        line.children[1].replaceChildren(...columns[step](i));
+        set(line.children[2], { "data-sym": step < 4 ? null : "w" });
+        line.children[2].style.width = `${Math.max(0, 100 * bar(i))}%`;
+        line.children[2].style.background = step < 4 ? "var(--soft)" : "var(--w)";
+      });
+    }
     const best = work.weights.indexOf(most), even = most - Math.min(...work.weights) < 1e-6, [a, b] = axes;
-    const was = work.v[chosen].map((n) => number(n)), is = work.context.map((n) => number(n));
+    const was = work.v[chosen].map((n) => number(n)), is = work.context.map((n) => number(n)), none = !long(work.q[chosen]);
     say([
       `${name(chosen)} is ${was[0]} ${a} and ${was[1]} ${b}. Step on, or choose another word.`,
-      `What it looks for is its query, q = ${row(work.q[chosen])}. What each word is found by is its key. Their dot product is the score.`,
-      `Divided by √${work.q[0].length}, so that scores do not grow with the width.`,
+      `The row of ${name(chosen)} times W_q is its query, q = ${row(work.q[chosen])}: what it looks for. Keys and values are made alike, of every word: k = x · W_k, v = x · W_v.`,
+      none ? `The query of ${name(chosen)} is zero: every dot product is 0.` : `Each key drops onto q. How far along it lands, times the length of q, is the dot product: how well the key fits what ${name(chosen)} looks for.`,
+      `Divided by √${d()} = ${number(Math.sqrt(d()))}: every length shrinks alike, so that scores do not grow with the width.`,
       even ? `${name(chosen)} asks for nothing: every word gets the same share.` : `Shares that add up to 100 %. The most, ${percent(most)}, goes to ${name(best)}.`,
       `Every value, made as long as its share, laid tip to tail. They end at ${row(work.context)}.`,
       `${name(chosen)} was ${was[0]} ${a}, ${was[1]} ${b}. Now it is ${is[0]} ${a}, ${is[1]} ${b}.`][step]);
   }
+  function product() {  // x · W_q, a row of W_q at a time
+    const head = (...texts) => el("tr", {}, ...texts.map((text) => el(text ? "th" : "td", text ? { scope: "col" } : {}, ...(text === "W_q" ? [hued("q", text)] : [text]))));
+    return el("table", { class: "tight" }, el("thead", {}, head("", "x", "W_q", "x · W_q")), el("tbody", {},
+      ...work.x[chosen].map((n, i) => el("tr", {}, el("th", { scope: "row" }, features[i]), el("td", {}, `${number(n)} ·`),
+        el("td", { "data-sym": "q" }, `(${data.W_q[i].map((w) => number(w, 0)).join(", ")}) =`), el("td", {}, row(data.W_q[i].map((w) => n * w))))),
+      el("tr", { style: "border-top: 1px solid var(--soft); font-weight: 600" }, el("th", { scope: "row", style: "font-weight: 600" }, hued("q", "q")), el("td", {}), el("td", {}, "sum ="), el("td", { "data-sym": "q" }, row(work.q[chosen])))));
+  }
+  const scenes = [rowsOfWords, makingOfQuery, () => feet(false), () => feet(true), bars, () => tipToTail(false), () => tipToTail(true)];
   function go(to) {
     step = to;
     marks.forEach((mark, i) => set(mark, { "aria-pressed": String(i === step) }));
-    [rowsOfWords, arrowsOfKeys, arrowsOfKeys, arrowsOfKeys, () => tipToTail(false), () => tipToTail(true)][step]();
+    scenes[step]();
     tell();
   }
 

@@ -11,7 +11,7 @@ function stage(figure) {
     for (const [name, value] of Object.entries(attributes ?? {})) {
       if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
       else if (value === false || value == null) node.removeAttribute(name);
-      else node.setAttribute(name, value === true ? "" : value);
+      else node.setAttribute(name, value === true && !name.startsWith("aria-") ? "" : value);
     }
     if (children.length) node.replaceChildren(...children);
     return node;
@@ -139,10 +139,16 @@ function stage(figure) {
       });
       root.append(knob);
       move(value);
-      return { move };
+      return { node: knob, move };
     }
     return { root, at, arrow, drag };
   }
+
+  // What has `data-sym` is a query, a key, a value or a weight: pointed at or focused, it lights up all that are the same.
+  const lit = document.documentElement?.dataset ?? {};
+  const light = ({ target }) => { const sym = target.closest("[data-sym]")?.dataset.sym; if (sym) lit.lit = sym; else delete lit.lit; };
+  for (const kind of ["pointerover", "focusin"]) view.addEventListener(kind, light);
+  for (const kind of ["pointerleave", "focusout"]) view.addEventListener(kind, () => delete lit.lit);
 
   // `state` is what the figure has computed, for the tests that hold it against the package.
   const expose = (state) => { figure.state = state; };

@@ -18,7 +18,7 @@ function draw({ view, data, el, set, number, said, say, choices, expose, keep })
 
   // ---- Two pictures of the same numbers ----
   const [wide, high, room, between] = [36, 28, 62, 14];
-  let step = 2, lit = Math.floor(width / heads) + width * (n - 1);
+  let step = 0, lit = Math.floor(width / heads) + width * (n - 1);
   function picture(kind, title) {
     const cells = flat.map((x, m) => el("div", { role: "option", class: "moves", ...keep,
       onclick: () => light(m), onfocus: () => light(m), onpointerenter: () => light(m),

@@ -30,20 +30,35 @@ function draw({ view, data, el, svg, set, mix, number, said, say, choices, playe
   root.append(...head, ...frames, ...marks, ...names, ...spoken, ...left.map((b) => b.node), ...right.map((b) => b.node), frame, copy.node);
   const rule = el("div", { style: "font-size: 16px; line-height: 1.7; min-height: 5.1em; font-variant-numeric: tabular-nums" });
 
+  // A word that is pointed at, on either side or among the buttons, lights its row of the table.
+  let near = -1;
+  function light() {
+    known.forEach((_, i) => {
+      const id = ids[chosen];
+      marks[i].style.fontWeight = names[i].style.fontWeight = i === id || i === near ? 700 : 400;
+      set(frames[i], { visibility: i === id || i === near ? "visible" : "hidden", "stroke-dasharray": i === id ? null : "5 3" });
+    });
+    words.forEach((_, i) => { spoken[i].style.fontWeight = i === chosen || ids[i] === near ? 700 : 400; });
+  }
+  function lights(id, ...nodes) {
+    for (const node of nodes) {
+      node.addEventListener("pointerenter", (e) => { if (e.pointerType === "mouse") { near = id; light(); } });
+      node.addEventListener("pointerleave", () => { near = -1; light(); });
+    }
+  }
+
   function now() {
     const hot = known.map((_, i) => +(i === ids[chosen]));
     return { hot, products: table.map((row, i) => row.map((x) => x * hot[i])), row: way ? mix(hot, table) : table[ids[chosen]] };
   }
   function show() {
-    const { hot, products } = now(), id = ids[chosen];
+    const { hot, products } = now();
     head[0].textContent = way ? "" : "id";
     known.forEach((_, i) => {
       marks[i].textContent = way ? `${hot[i]} ×` : i;
-      marks[i].style.fontWeight = names[i].style.fontWeight = i === id ? 700 : 400;
-      set(frames[i], { visibility: i === id ? "visible" : "hidden" });
       left[i].write(way ? products[i] : table[i]);
     });
-    words.forEach((_, i) => { spoken[i].style.fontWeight = i === chosen ? 700 : 400; });
+    light();
     words.forEach((_, i) => (filled[i] ? right[i].write(table[ids[i]]) : right[i].clear()));
     set(frame, { x: to - 2, y: line(chosen) - 2 });
   }
@@ -69,11 +84,13 @@ function draw({ view, data, el, svg, set, mix, number, said, say, choices, playe
     chosen = i; picks.querySelectorAll("input")[i].checked = true;
     look();
   } });
+  known.forEach((_, i) => lights(i, marks[i], names[i], left[i].node));
+  words.forEach((_, i) => lights(ids[i], spoken[i], right[i].node, picks.children[i]));
   set(said, { style: "min-height: 2.8em" });
   view.append(el("div", { class: "row", style: "margin-top: 0" }, picks), el("div", { class: "row" }, ways, all.node),
     el("div", { class: "beside", style: "gap: 0.4rem 2rem; margin: 0" }, root, el("div", { style: "flex: 1 1 14rem" }, rule, said)));
   look();
-  expose(() => ({ word: words[chosen], filled: [...filled], ...now() }));
+  expose(() => ({ near, word: words[chosen], filled: [...filled], ...now() }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=lookup]")) draw(stage(figure));
 })();

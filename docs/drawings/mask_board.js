@@ -29,8 +29,8 @@ function draw({ view, data, el, svg, set, softmax, number, said, say, choices, t
   const line = (to) => `linear-gradient(to ${to}, transparent calc(50% - 0.8px), var(--soft) calc(50% - 0.8px), var(--soft) calc(50% + 0.8px), transparent calc(50% + 0.8px))`;
   const crossed = `${line("top right")}, ${line("bottom right")}`;
   const plain = "padding: 0.1rem 0.35rem; font-size: 13px; height: 30px";
-  const tops = all.map(() => el("th", { scope: "col", style: "padding: 0.1rem; text-align: center; font-size: 13px" }));
-  const sides = all.map(() => el("th", { scope: "row", style: plain }));
+  const tops = all.map(() => el("th", { scope: "col", "data-sym": "k", style: "padding: 0.1rem; text-align: center; font-size: 13px" }));
+  const sides = all.map(() => el("th", { scope: "row", "data-sym": "q", style: plain }));
   const sums = all.map(() => el("td", { style: `${plain}; min-width: 3.6rem` }));
   const cells = all.map((i) => all.map((j) => el("button", { type: "button", ...keep,
     onclick: () => { clicked[[i, j]] = !written(i, j); go(i, j); },

@@ -59,7 +59,7 @@ function draw({ view, data, el, svg, set, number, said, say, choices, toggle, sl
     bands.replaceChildren(...now.tiles.flatMap((own, p) => {
       const y = high + p * size * unit, tall = Math.min(size, n - p * size) * unit, busy = doing(now, p) >= 0;
       return [svg("line", { x1: 2, x2: left + n * unit, y1: y, y2: y, stroke: "var(--soft)", "stroke-width": 1.5 }),
-        svg("text", { x: left - 8, y: y + tall / 2 + 5, "text-anchor": "middle", style: `${small}; font-weight: ${busy ? 700 : 400}; fill: ${busy ? "var(--w)" : "var(--soft)"}` }, String(p))];
+        svg("text", { x: left - 8, y: y + tall / 2 + 5, "text-anchor": "middle", style: `${small}; font-weight: ${busy ? 700 : 400}; fill: ${busy ? "var(--ink-w)" : "var(--soft)"}` }, String(p))];
     }));
     lit.replaceChildren(...now.tiles.flatMap((own, p) => {
       const at = doing(now, p);

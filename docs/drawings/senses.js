@@ -15,23 +15,24 @@ function draw({ view, data, el, svg, set, dot, softmax, mix, number, said, say, 
   const left = at([0, 0]), write = (x, y, text, style, anchor = "start") => svg("text", { x, y, style, "text-anchor": anchor }, text);
   root.append(write(left[0] + 100, left[1] + 22, `${axes[0]} →`, "fill: var(--soft)", "middle"));
   root.append(svg("text", { transform: `translate(${left[0] - 8} ${left[1] - 150}) rotate(-90)`, "text-anchor": "middle", style: "fill: var(--soft)" }, `${axes[1]} →`));
-  const strings = words.map(() => svg("path", { stroke: "var(--w)", opacity: 0.5, "stroke-linecap": "round" }));
+  const strings = words.map(() => svg("path", { "data-sym": "w", stroke: "var(--w)", opacity: 0.5, "stroke-linecap": "round" }));
   const dots = words.map((word, i) => {
     const [x, y] = at(rows[i]), below = rows[i][1] === 0, edge = rows[i][0] === 3;
     const label = write(x + (below ? (edge ? 12 : 0) : 12), y + (below ? 22 : 5), word, "font-weight: 600", below ? (edge ? "end" : "middle") : "start");
-    return { mark: svg("circle", { cx: x, cy: y, r: 6, "stroke-width": 2 }), label: i === me ? "" : label };
+    return { mark: svg("circle", { "data-sym": "k", cx: x, cy: y, r: 6, "stroke-width": 2 }), label: i === me ? "" : label };
   });
   root.append(...strings, ...dots.flatMap(({ mark, label }, i) => (i === me ? [] : [mark, label])));
   const before = arrow("var(--q)", asks), after = arrow("var(--v)", "new");
   before.point(old);
+  set(before.node, { "data-sym": "q" });
 
   // ---- The table: who is there, scores, shares ----
   const cell = (style) => el("span", { style });
   const cells = words.map((word, i) => ({
-    name: i === me ? el("b", { style: "justify-self: start; margin-left: 0.7rem; border-bottom: 3px solid var(--q)" }, word)
+    name: i === me ? el("b", { "data-sym": "q", style: "justify-self: start; margin-left: 0.7rem; border-bottom: 3px solid var(--q)" }, word)
       : set(toggle(word, here[i], (on) => { play.stop(); here[i] = on; move(); }), { "aria-label": `${word}, beside ${asks}` }),
     row: el("span", {}, pair(rows[i], plain)), score: cell("text-align: right"),
-    share: cell("text-align: right; font-weight: 600"), bar: cell("height: 14px; border-radius: 2px; background: var(--w)"),
+    share: set(cell("text-align: right; font-weight: 600"), { "data-sym": "w" }), bar: set(cell("height: 14px; border-radius: 2px; background: var(--w)"), { "data-sym": "w" }),
   }));
   const head = (text, style = "") => el("span", { style: `font-size: 13px; line-height: 1.2; align-self: end; ${style}` }, text);
   const grid = el("div", { style: "display: grid; grid-template-columns: 5.2rem 3rem 3.4rem 3rem 1fr; gap: 4px 8px; align-items: center; font-variant-numeric: tabular-nums" },

@@ -11,16 +11,17 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
   note({ x: 298, y: 166, "text-anchor": "end", style: "font-size: 13px; fill: var(--soft)" }, kinds[0]);
   note({ x: 145, y: 14, "text-anchor": "end", style: "font-size: 13px; fill: var(--soft)" }, kinds[1]);
   const query = arrow("var(--q)"), keys = words.map(() => arrow("var(--k)"));
+  for (const { node } of [query, ...keys]) set(node, { "data-sym": node === query.node ? "q" : "k" });
   set(query.node.firstChild, { "stroke-width": 9, opacity: 0.5 });
-  const asked = note({ style: "font-weight: 600" }, ""), names = words.map((word) => note({}, word));
+  const asked = note({ "data-sym": "q", style: "font-weight: 600" }, ""), names = words.map((word) => note({ "data-sym": "k" }, word));
 
   const short = (row) => `(${row.map((n) => number(n, Number.isInteger(n) ? 0 : 1)).join(", ")})`;
-  const hue = (which, ...text) => el("b", { style: `box-shadow: inset 0 -0.2em var(--${which})` }, ...text);  // words stay readable
-  const cells = words.map(() => ({ key: el("td"), score: el("td"), bar: el("div", { style: "height: 14px; background: var(--w)" }), weight: el("span") }));
+  const hue = (which, ...text) => el("b", { "data-sym": which }, ...text);
+  const cells = words.map(() => ({ key: el("td", { "data-sym": "k" }), score: el("td"), bar: el("div", { "data-sym": "w", style: "height: 14px; background: var(--w)" }), weight: el("span", { "data-sym": "w" }) }));
   const heads = words.map((word) => el("th", { scope: "row", style: "text-align: left" }, word));
   const wide = view.clientWidth >= 600;
   const table = el("table", { style: "white-space: nowrap" }, el("thead", {}, el("tr", {}, el("td"), ...["row", "key", "q · k"].map((text) => el("th", { scope: "col" }, text === "key" ? hue("k", text) : text)),
-    el("th", { scope: "col", style: "text-align: left" }, "weight"))),
+    el("th", { scope: "col", style: "text-align: left" }, hue("w", "weight")))),
     el("tbody", {}, ...words.map((_, i) => el("tr", {}, heads[i], el("td", {}, short(x[i])),
       cells[i].key, cells[i].score,
       el("td", { style: "text-align: left" }, el("div", { style: "display: flex; align-items: center; gap: 0.3rem; width: 6.4rem" }, cells[i].bar, cells[i].weight))))));

@@ -36,7 +36,7 @@ function draw({ view, data, el, svg, set, number, said, say, choices, toggle, sl
   const root = svg("svg", { width: wide, height: low, viewBox: `0 0 ${wide} ${low}`,
     role: "img", "aria-label": `A grid of queries and keys; one tile of it is lit. Values: ${words.map((word, j) => `${word} ${plain(values[j])}`).join(", ")}` });
   const below = ["value", ...values.map(plain)].map((text, j) => svg("text", { x: j ? left + j * unit - unit / 2 : left - 8, y: low - 8,
-    "text-anchor": j ? "middle" : "end", style: "font-size: 13px; font-weight: 600; fill: var(--v)" }, text));
+    "text-anchor": j ? "middle" : "end", style: "font-size: 13px; font-weight: 600; fill: var(--ink-v)" }, text));
   const names = all.map((i) => svg("text", { x: left - 8, y: high + i * unit + 21, "text-anchor": "end", style: "font-size: 13px" }, words[i]));
   const tops = all.map((j) => svg("text", { transform: `translate(${left + j * unit + 20} ${high - 7}) rotate(-90)`, style: "font-size: 13px" }, words[j]));
   const cells = all.map((i) => all.map((j) => svg("g", {},

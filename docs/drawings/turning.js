@@ -65,7 +65,7 @@ function draw({ view, data, el, svg, set, dot, number, said, say, slider, choice
     set(drop, { d: `M${x(apart)} ${y(0)}V${y(s)}` });
     set(mark, { cx: x(apart), cy: y(s) });
     sum.replaceChildren(el("b", { style: "border-bottom: 3px solid var(--k)" }, `key at ${place}`), "  ",
-      el("b", { style: "border-bottom: 3px solid var(--q)" }, `query at ${place + apart}`), "  score ", el("b", { style: "color: var(--w); font-size: 20px" }, number(s)));
+      el("b", { style: "border-bottom: 3px solid var(--q)" }, `query at ${place + apart}`), "  score ", el("b", { style: "color: var(--ink-w); font-size: 20px" }, number(s)));
     say(moved ? `Both stand at other places, still ${apart} apart: the score is still ${number(s)}.`
       : `“${word}” at places ${place} and ${place + apart}, ${apart} apart: the score is ${number(s)}.`);
   }
