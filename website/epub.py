@@ -29,6 +29,7 @@ FIGURE = re.compile(r'<figure class="chart" id="([^"]+)".*?<figcaption[^>]*>(.*?
                     r'<script type="application/json">(.*?)</script>\s*</figure>', re.S)
 DRAWING = re.compile(r'<figure class="drawing" data-drawing="(\w+)">(.*?)<div class="view"[^>]*>(?:<p class="unscripted">[^<]*</p>)?</div>(.*?)'
                      r'<script type="application/json">(.*?)</script>.*?</figure>', re.S)
+OF_THE_PAGE = {"entrance"}  # such a drawing shows what a page has of its own, and lets one choose; a book has its pictures
 MOST_ROWS = 40  # of the states of one chart
 SITE = Path(__file__).resolve().parent
 APPLIED = re.compile(r"<mi\b[^>]*>(?:(?!</?mi\b).)*</mi>\s*<mo>(?:\u2061|&#x2061;)</mo>")  # the name of a function, applied
@@ -68,8 +69,10 @@ def still(found: re.Match, folder: Path, up: str) -> str:
 
 
 def drawn(found: re.Match, folder: Path) -> str:
-    "A drawing in its first state, by its own script in `folder`; its table stays."
+    "A drawing in its first state, by its own script in `folder`; its table stays. Nothing, where it only shows other figures."
     name, caption, table, data = found.groups()
+    if name in OF_THE_PAGE:
+        return ""
     ran = subprocess.run([katex.NODEJS_BINARY, str(SITE / "still.js"), str(folder), name], input=data,
                          capture_output=True, encoding="utf-8")
     if ran.returncode:
