@@ -6,7 +6,7 @@ from copy import copy
 
 import nbformat
 import pytest
-from browser import DOCS, out_of_room
+from browser import out_of_room
 from bs4 import BeautifulSoup
 from conftest import CHAPTERS, ROOT, fail_if, place
 from playwright.sync_api import expect
@@ -45,11 +45,10 @@ def test_one_switch_opens_all_folds_and_is_remembered(visit):
     assert not any(page.locator(FOLDS).evaluate_all(OPEN)) and pressed(page) == ["Story"]
 
 
-def test_every_page_with_folds_has_the_switch():
+def test_every_page_with_folds_has_the_switch(soups):
     "And no other has it: it would do nothing."
     wrong = []
-    for path in DOCS.rglob("*.html"):
-        soup = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+    for path, soup in soups.items():
         folds = [fold for fold in soup.select("details.fold") if not fold.find_parent(lambda e: e.name == "details" and "fold" not in e.get("class", []))]
         wrong += [f"{path}: {len(folds)} folds"] * (bool(folds) != bool(soup.select(".depth button")))
     fail_if(wrong, "A switch without folds, or folds without a switch:")
@@ -176,26 +175,6 @@ def test_what_gives_the_answer_away_is_veiled(visit, opens):
     expect(out).to_have_css("filter", "none")
 
 
-VEILED = """() => {
-  const blurred = (e) => e.computedStyleMap().get("filter") + "" !== "none";
-  const questions = [...document.querySelectorAll(".predict")], all = [...document.querySelectorAll("article *")].filter(blurred);
-  return {
-    wrong: all.filter((e) => !e.closest(".cell") || e.querySelector("figure.drawing, .predict")).map((e) => e.outerHTML.slice(0, 120)),
-    veiled: questions.map((q) => all.filter((e) => (e.compareDocumentPosition(q) & 2) && !questions.some((other) =>
-      (other.compareDocumentPosition(q) & 2) && (e.compareDocumentPosition(other) & 2))).length),
-    told: questions.map((q) => getComputedStyle(q, "::after").content !== "none"),
-  };
-}"""
-
-
-@each_chapter
-def test_only_an_answer_is_veiled(visit, path):
-    "No drawing, which is there to be tried, and no prose; and a question says that something is veiled where something is."
-    found = visit(f"{place(path)}.html").page.evaluate(VEILED)
-    fail_if([f"veiled: {html}" for html in found["wrong"]], f"{path}:")
-    assert found["told"] == [0 < n <= 2 for n in found["veiled"]] and any(found["told"]), found
-
-
 # ---- More to read and to see than code ----
 
 HEIGHTS = """() => {
@@ -209,18 +188,43 @@ HEIGHTS = """() => {
   }
   return found;
 }"""
+VEILED = """() => {
+  const blurred = (e) => e.computedStyleMap().get("filter") + "" !== "none";
+  const questions = [...document.querySelectorAll(".predict")], all = [...document.querySelectorAll("article *")].filter(blurred);
+  return {
+    wrong: all.filter((e) => !e.closest(".cell") || e.querySelector("figure.drawing, .predict")).map((e) => e.outerHTML.slice(0, 120)),
+    veiled: questions.map((q) => all.filter((e) => (e.compareDocumentPosition(q) & 2) && !questions.some((other) =>
+      (other.compareDocumentPosition(q) & 2) && (e.compareDocumentPosition(other) & 2))).length),
+    told: questions.map((q) => getComputedStyle(q, "::after").content !== "none"),
+  };
+}"""
+LONG = """most => [...document.querySelectorAll("article div.cell_input pre")]
+  .filter((pre) => !pre.closest("details:not([open]), #exercises, #solutions, #reference"))
+  .map((pre) => pre.innerText.trim().split("\\n")).filter((lines) => lines.length > most)
+  .map((lines) => `${lines.length} lines: ${lines[0]}`)"""
 LIVE = "figure.drawing, figure.chart:has(.chart-controls)"
+
+
+def misveiled(page) -> list[str]:
+    "What is veiled and no answer: a drawing, which is there to be tried, or prose; questions that do not say that something is veiled."
+    found = page.evaluate(VEILED)
+    right = found["told"] == [0 < n <= 2 for n in found["veiled"]] and any(found["told"])
+    return [f"veiled: {html}" for html in found["wrong"]] + [f"questions say that something is veiled: {found}"] * (not right)
 
 
 @pytest.mark.parametrize("width, high", [(1280, 900), (390, 844)])
 @pytest.mark.parametrize("page", ["index.html", *PAGES])
 def test_a_page_at_first_sight(visit, page, width, high):
-    "Drawn in the room that was kept; half of a figure that responds is on the first two screens; half of it all is a story."
+    """Drawn in the room that was kept; half of a figure that responds is on the first two screens.
+
+    Of a chapter half is a story, a cell in sight has a dozen lines of code at most, and only answers are veiled.
+    """
     visited = visit(page, width=width, height=high)
     found, box = out_of_room(visited.page), visited.page.locator(LIVE).first.bounding_box()
     if box["y"] + min(box["height"] / 2, 300) >= 2 * high:
         found.append(f"the first figure that responds: {box}")
     if page in PAGES and width == 1280:
+        found += visited.page.evaluate(LONG, 12) + misveiled(visited.page)
         height = visited.see_all().page.evaluate(HEIGHTS)  # up to the exercises
         found += [f"prose and figures are less than half: {height}"] * (height["story"] < height["other"])
     fail_if(found + visited.said, f"{page}, {width} pixels wide:")
@@ -239,18 +243,6 @@ def test_nothing_moves_when_the_switch_appears(visit, width):
 
 
 # ---- Code ----
-
-LONG = """most => [...document.querySelectorAll("article div.cell_input pre")]
-  .filter((pre) => !pre.closest("details:not([open]), #exercises, #solutions, #reference"))
-  .map((pre) => pre.innerText.trim().split("\\n")).filter((lines) => lines.length > most)
-  .map((lines) => `${lines.length} lines: ${lines[0]}`)"""
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_a_story_shows_little_code_at_once(visit, page):
-    "A cell has a dozen lines at most; what is longer folds. Exercises are another matter."
-    fail_if(visit(page).page.evaluate(LONG, 12), f"{page} shows code that is longer:")
-
 
 def untyped(code: str) -> str:
     "What code means, types aside."
