@@ -159,8 +159,8 @@ def tables(spec: Record) -> Iterator[str]:
         return
     shown: dict[str, View] = {}  # marks that are layered share their data: one table for all of them
     for view in views(spec, sets):
-        first = shown.setdefault(json.dumps(view.data), view)
-        shown[json.dumps(view.data)] = first._replace(channels=first.channels | {c: e for c, e in view.channels.items() if c not in first.channels})
+        first = shown.setdefault(data := json.dumps(view.data), view)
+        shown[data] = first._replace(channels=first.channels | {c: e for c, e in view.channels.items() if c not in first.channels})
     yield from (table(view, view.data) for view in shown.values() if view.data)
 
 
@@ -368,8 +368,7 @@ def figure(spec: Record, ident: str) -> str:
     if not caption:
         raise ValueError("a chart needs a title or a description, for readers who cannot see it")
     said = spec.get("description", caption).removesuffix(notice).rstrip()  # the sentence stands above the picture
-    spec = spec | {"description": said}
-    spec = {**{k: v for k, v in spec.items() if k not in ("title", "$schema")}}
+    spec = {k: v for k, v in (spec | {"description": said}).items() if k not in ("title", "$schema")}
     found = "\n".join(tables(spec))
     spec.pop("usermeta", None)
     wide = filling(spec, COLUMN, WIDER, legend=5)

@@ -37,10 +37,10 @@
     return last[b.length];
   }
 
-  const known = [...spread.keys(), ...Object.keys(SYNONYMS)];
+  const meanings = new Map(Object.entries(SYNONYMS)), known = [...spread.keys(), ...meanings.keys()];
   function spelled(word) {  // a word that stands nowhere, as the most frequent of those that it may be
     const most = word.length > 7 ? 2 : 1;
-    if (!/^[a-z]{5,}$/.test(word) || known.includes(stem(word)) || word in SYNONYMS) return word;
+    if (!/^[a-z]{5,}$/.test(word) || spread.has(stem(word)) || meanings.has(word)) return word;
     const near = known.filter((other) => other[0] === word[0] && Math.abs(other.length - word.length) <= most)
       .map((other) => [edits(stem(word), other), -(spread.get(other) ?? 0), other]).filter(([far]) => far <= most);
     return near.sort((a, b) => a[0] - b[0] || a[1] - b[1])[0]?.[2] ?? word;
@@ -52,9 +52,10 @@
     return DEFINE.test(query) ? (record) => record.kind === "lookup" && tokens(record.title).map(stem).join(" ") === asked : () => false;
   }
 
-  function find(query) {
-    const said = tokens(query).map(spelled), words = said.filter((word) => !SILENT.has(word));
-    const asked = (words.length ? words : said).join(" "), meant = words.flatMap((word) => [...tokens(SYNONYMS[word] ?? ""), ...parts(word)]);
+  const understood = (query) => tokens(query).map(spelled);
+  function find(query, said = understood(query)) {
+    const words = said.filter((word) => !SILENT.has(word));
+    const asked = (words.length ? words : said).join(" "), meant = words.flatMap((word) => [...tokens(meanings.get(word) ?? ""), ...parts(word)]);
     if (!asked) return [];
     const found = engine.search({ combineWith: "OR", queries: [asked, ...(meant.length ? [{ queries: [meant.join(" ")], boostDocument: (id, term, record) => 0.5 * WORTH[record.kind] }] : [])] });
     const first = defined(query, words);
@@ -76,8 +77,8 @@
   }
 
   function show(query) {
-    const found = find(query), most = found.slice(0, 20);
-    const read = tokens(query).map(spelled).join(" "), mended = read === tokens(query).join(" ") ? "" : ` (read as “${read}”)`;
+    const said = understood(query), found = find(query, said), most = found.slice(0, 20);
+    const read = said.join(" "), mended = read === tokens(query).join(" ") ? "" : ` (read as “${read}”)`;
     document.querySelector(".search-summary").textContent = !query ? "Type what you look for into the box."
       : found.length ? `${found.length} places found for “${query}”${mended}${found.length > 20 ? "; the best 20:" : ":"}`
       : `Nothing was found for “${query}”${mended}. Try one word of it, or look into the glossary.`;
@@ -98,5 +99,5 @@
   const query = new URLSearchParams(location.search).get("q") ?? "";
   for (const box of document.querySelectorAll("input[name=q]")) box.value = query;
   show(query.trim());
-  window.findSections = find;  // for the tests
+  window.findSections = (asked) => find(asked);  // for the tests
 })();
