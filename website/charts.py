@@ -284,9 +284,9 @@ def filling(spec: Record, room: float, least: float, legend: int) -> Record:
     names = labels(spec)
     low = narrowest(spec)
     made = lambda *times: in_vega(turned(grown(spec, low, *times), names), legend)
-    one, more = made(1, 1), made(1.5, 1.5)
-    if fills(spec) or made(1.5, 1) == one:  # no heatmap
+    if fills(spec) or (one := made(1, 1)) == made(1.5, 1):  # no heatmap
         return made(least, least)
+    more = made(1.5, 1.5)
     sides = [[size(vega, side) for vega in (one, more)] for side in ("width", "height")]
     wide, high = (1 + 0.5 * max(0, limit - a) / max(1, b - a) for limit, (a, b) in zip((room, TALL), sides))
     while (now := size(found := made(wide, max(1, min(wide, high), least)), "width")) > room and wide > 0.4:

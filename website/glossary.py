@@ -4,6 +4,7 @@ The glossary is a notebook of its own: a heading per term, a paragraph that defi
 forms. The chapters hold no markup for it. When a page is written, the first use of each term becomes a link to its
 definition, and below each definition stand links back.
 """
+import functools
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -97,6 +98,19 @@ def link(root: nodes.Element, known: list[Term], glossary: str, place: bool) -> 
 SOURCES = "lookup/references"
 
 
+@functools.cache  # a page is written when all have been read
+def first_lines(env: BuildEnvironment) -> dict[str, str]:
+    "The paragraph that each entry of the references begins with."
+    sections = env.get_doctree(SOURCES).findall(nodes.section)
+    return {i: next(section.findall(nodes.paragraph)).astext() for section in sections for i in section["ids"]}
+
+
+@functools.cache
+def defined(env: BuildEnvironment) -> list[Term]:
+    "What the glossary defines, for the pages that link to it."
+    return terms(env.get_doctree(PAGE))
+
+
 class ExplainSources(SphinxPostTransform):
     "Give each citation the first lines of its source, as its title."
     default_priority = 11  # when links are resolved
@@ -105,16 +119,11 @@ class ExplainSources(SphinxPostTransform):
     def run(self, **kwargs: object) -> None:
         if self.env.docname == SOURCES or SOURCES not in self.env.found_docs:
             return
-        about, address = self.first_lines(), self.app.builder.get_relative_uri(self.env.docname, SOURCES)
+        about, address = first_lines(self.env), self.app.builder.get_relative_uri(self.env.docname, SOURCES)
         for ref in self.document.findall(nodes.reference):
             page, _, anchor = ref.get("refuri", "").partition("#")
             if page == address and anchor:
                 ref["reftitle"] = about.get(anchor, "")
-
-    def first_lines(self) -> dict[str, str]:
-        "The paragraph that each entry of the references begins with."
-        sections = self.env.get_doctree(SOURCES).findall(nodes.section)
-        return {i: next(section.findall(nodes.paragraph)).astext() for section in sections for i in section["ids"]}
 
 
 def chapters(env: BuildEnvironment) -> list[str]:
@@ -132,7 +141,7 @@ class LinkTerms(SphinxPostTransform):
         if here == PAGE:
             self.link_back()
         elif here in chapters(self.env) and PAGE in self.env.found_docs:
-            link(self.document, terms(self.env.get_doctree(PAGE)), self.uri(PAGE), place=True)
+            link(self.document, defined(self.env), self.uri(PAGE), place=True)
 
     def uri(self, page: str) -> str:
         "The way from this page to another."
