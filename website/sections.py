@@ -7,6 +7,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
+from sphinx.errors import ExtensionError
 
 from notebooks import is_chapter
 
@@ -21,6 +23,7 @@ NO_PROSE = (nodes.math_block, nodes.literal_block, nodes.raw, nodes.comment, nod
             nodes.system_message, addnodes.desc, addnodes.toctree, nodes.table)
 KINDS = {"lookup/references": "sources", "lookup": "lookup", "checks": "checks", "index": "home"}  # how a page's name begins
 LAST = {"Recap", "Exercises", "Solutions", "What comes next"}  # they repeat what a section before them says
+ASKED = Path(__file__).with_name("asked.json")  # what people ask, by page and section, in words that do not stand there
 Record = dict[str, str]
 
 
@@ -91,10 +94,19 @@ def names(app: Sphinx, page: str, doctree: nodes.document) -> Iterator[Record]:
                    "text": " ".join(first.astext() for first in about.children[:1] if isinstance(first, nodes.paragraph))}
 
 
+def lines(app: Sphinx, page: str, doctree: nodes.document) -> Iterator[Record]:
+    "The lines of tables that have an address of their own: the bugs of the catalogue, each by its code."
+    for raw in doctree.findall(nodes.raw):
+        for ident, cells in re.findall(r"<tr id='([^']+)'>(.*?)</tr>", raw.astext(), re.S):
+            words = re.sub("<[^>]*>", "", cells.partition("</td>")[2])
+            yield {"url": f"{app.builder.get_target_uri(page)}#{ident}", "title": ident, "page": app.env.titles[page].astext(),
+                   "kind": "tools", "text": unescape(words)}
+
+
 def read(app: Sphinx, doctree: nodes.document) -> None:
     "Keep what can be found on a page, as soon as it is read."
     page = app.env.docname
-    kept(app.env)[page] = [record for found in (sections, names) for record in found(app, page, doctree)]
+    kept(app.env)[page] = [record for found in (sections, names, lines) for record in found(app, page, doctree)]
 
 
 def kept(env: BuildEnvironment) -> dict[str, list[Record]]:
@@ -113,15 +125,25 @@ def packed(records: list[Record]) -> list[Any]:
     "What all records of a page have in common, once, and then what each has of its own."
     first = records[0]
     own = [[r["url"].removeprefix(first["url"]), r["title"], r["text"], r["kind"] if r["kind"] != first["kind"] else "",
-            r.get("terms", ""), r.get("tables", "")] for r in records]
+            r.get("terms", ""), r.get("tables", ""), r.get("asked", "")] for r in records]
     return [first["url"], first["page"], first["kind"], own]
+
+
+def asked(records: list[Record], phrases: dict[str, list[str]]) -> list[Record]:
+    "The records of a page, each with the phrases in which people ask for it. Phrases without a section are a mistake."
+    anchors = [record["url"].partition("#")[2] for record in records]
+    if lost := phrases.keys() - set(anchors):
+        raise ExtensionError(f"{ASKED.name}: {records[0]['url']} has no section {', '.join(sorted(lost))}")
+    return [record | {"asked": "; ".join(phrases.get(anchor, []))} for record, anchor in zip(records, anchors)]
 
 
 def write(app: Sphinx, failed: Exception | None) -> None:
     "The records, a line for each page, as a script: a page from a disk may load one."
     if failed:
         return
-    pages = [packed(kept(app.env)[page]) for page in sorted(app.env.found_docs) if kept(app.env)[page]]
+    phrases = json.loads(ASKED.read_text(encoding="utf-8"))
+    found = {page: kept(app.env)[page] for page in sorted(app.env.found_docs) if kept(app.env)[page]}
+    pages = [packed(asked(records, phrases.get(records[0]["url"], {}))) for records in found.values()]
     lines = ",\n".join(json.dumps(page, ensure_ascii=False, separators=(",", ":")) for page in pages)
     path = Path(app.outdir) / "_static/search/sections.js"
     path.parent.mkdir(parents=True, exist_ok=True)

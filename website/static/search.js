@@ -6,19 +6,20 @@
   const WORTH = { chapter: 2.7, lookup: 1, name: 1.3, checks: 1, home: 0.8, sources: 0.6, tools: 0.45 };
 
   const clean = (text) => text.toLowerCase().replace(/√(\w+)/g, " √d sqrt ").replace(/q k[ᵀt]/g, "qk").replace(/[“”"‘’]/g, "");
-  const tokens = (text) => clean(text).split(/[^\p{L}\p{N}_√]+/u).filter(Boolean);
-  const parts = (word) => word.includes("_") ? word.split("_").filter(Boolean) : [];  // merge_partials is found by its words, too
+  const tokens = (text) => clean(text).match(/[\p{L}\p{N}_√]+(\.[\p{L}_][\p{L}\p{N}_]*)*/gu) ?? [];  // nn.Embedding and scale.missing are words
+  const parts = (word) => /[_.]/.test(word) ? word.split(/[_.]/).filter(Boolean) : [];  // merge_partials is found by its words, too
   const apart = (text) => tokens(text).flatMap((word) => [word, ...parts(word)]);
-  const stem = (word) => word.length > 3 ? word.replace(/(?<=[^s])s$/, "") : word;
+  const american = (word) => word.replace(/is(?=(e[drs]*|ing|ations?)$)/, "iz").replace(/our(?=(s|ed|ing|al)?$)/, "or");
+  const stem = (word) => word.length > 3 ? american(word.replace(/(?<=[^s])s$/, "")) : word;
 
-  const records = SECTIONS.flatMap(([page, about, kind, found]) => found.map(([anchor, title, text, own, terms, tables]) => (
-    { url: page + anchor, title, page: about, kind: own || kind, text, terms, tables })));
+  const records = SECTIONS.flatMap(([page, about, kind, found]) => found.map(([anchor, title, text, own, terms, tables, asked]) => (
+    { url: page + anchor, title, page: about, kind: own || kind, text, terms, tables, asked })));
   const spread = new Map();  // in how many records a word stands: in a title it may be rare that is common in the book
-  for (const { title, text } of records) for (const word of new Set(apart(`${title} ${text}`).map(stem))) spread.set(word, (spread.get(word) ?? 0) + 1);
+  for (const { title, text, asked } of records) for (const word of new Set(apart(`${title} ${text} ${asked}`).map(stem))) spread.set(word, (spread.get(word) ?? 0) + 1);
   const rarity = (n) => Math.log(1 + records.length / n);
   const engine = new MiniSearch({
-    fields: ["title", "page", "text", "terms", "tables"], storeFields: ["url", "title", "page", "kind", "text"], tokenize: apart, processTerm: stem,
-    searchOptions: { tokenize: tokens, boost: { title: 5, page: 2, terms: 1.5, tables: 0.3 }, prefix: (term) => term.length > 3, fuzzy: (term) => term.length > 5 ? 0.15 : false,
+    fields: ["title", "page", "text", "terms", "tables", "asked"], storeFields: ["url", "title", "page", "kind", "text"], tokenize: apart, processTerm: stem,
+    searchOptions: { tokenize: tokens, boost: { title: 5, page: 2, terms: 1.5, tables: 0.3, asked: 3 }, prefix: (term) => term.length > 3, fuzzy: (term) => term.length > 5 ? 0.15 : false,
       boostTerm: (term) => spread.has(term) ? Math.max(0.15, rarity(spread.get(term)) / rarity(20)) : 1,
       boostDocument: (id, term, record) => WORTH[record.kind], combineWith: "OR" },
   });
@@ -46,10 +47,11 @@
     return near.sort((a, b) => a[0] - b[0] || a[1] - b[1])[0]?.[2] ?? word;
   }
 
-  const DEFINE = /^\s*(what('s| is| are| does| do)|define|meaning of)\b/i;
+  const DEFINE = /^\s*what('s| is| are| does| do)\b|\b(defin\w+|meanings?|means?|stands? for)\b/i;
+  const forms = ({ title, text }) => [title, ...(text.match(/Also: ([^.]*)/)?.[1].split(", ") ?? [])].map((form) => tokens(form).map(stem).join(" "));
   function defined(query, words) {  // "what is a key?" asks for the glossary's word for it
-    const asked = words.filter((word) => !/^(means?|does|do)$/.test(word)).map(stem).join(" ");
-    return DEFINE.test(query) ? (record) => record.kind === "lookup" && tokens(record.title).map(stem).join(" ") === asked : () => false;
+    const asked = words.filter((word) => !/^(defin\w+|meanings?|means?|stands?|beginners?)$/.test(word)).map(stem).join(" ");
+    return DEFINE.test(query) ? (record) => record.kind === "lookup" && forms(record).includes(asked) : () => false;
   }
 
   const understood = (query) => tokens(query).map(spelled);
