@@ -45,7 +45,7 @@ ONE_OF_EACH = """([among, plain]) => {
     else (e.firstElementChild ? words : [e]).forEach((node) => node.remove());
   }
 }"""
-CODE, ALL = [".highlight pre span", True], ["body *", False]
+CODE, ALL = [".highlight pre :is(b, span)", True], ["body *", False]
 
 
 def violations(page: Page, rules: dict[str, object]) -> list[str]:

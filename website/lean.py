@@ -32,6 +32,7 @@ PLAIN = {Name, Operator, Punctuation, Whitespace}  # tokens that have the colour
 STYLES = [get_style_by_name(name) for name in ("a11y-light", "native")]  # Furo's, by day and by night
 ASIDE = re.compile(r"(<(pre|script|style|textarea)\b.*?</\2>)", re.S)  # here white space is more than the end of a word
 SPANS = re.compile(r'<span class="(?:pre|[nopw]|std std-(?:doc|ref))">([^<>]*)</span>')  # no style knows them; in code, they look as text does
+TOKENS = re.compile(r"<span class=([a-z]{1,2})>([^<>]*)</span>")  # seventy thousand of them: the name of the element counts
 CLASSES = re.compile(r'<(\w+) class="([^"]*)"(?=[ >])')
 IDLE = set("internal row-odd row-even stub sig-object descname toctree-l2 toctree-l3 tex2jax_ignore mathjax_ignore".split())  # no style or script names them
 
@@ -79,7 +80,7 @@ def light(html: str) -> str:
     html = re.sub(r"<pre><span></span>(?!\n)", "<pre>", "".join(parts))
     html = html.replace(' xmlns="http://www.w3.org/1998/Math/MathML"', "")  # so says the element's name
     html = SPANS.sub(r"\1", SPANS.sub(r"\1", html))  # one may lie in another
-    return CLASSES.sub(named, html)
+    return TOKENS.sub(r"<b class=\1>\2</b>", CLASSES.sub(named, html))
 
 
 def near(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
@@ -108,10 +109,18 @@ def embed(path: Path, text: str) -> str:
     return re.sub(rf"@font-face\s*{{[^}}]*url\((fonts/(?:{'|'.join(EMBEDDED)}))\.woff2\)[^}}]*}}", both, text)
 
 
-def trim(path: Path) -> None:
-    "Take out the addresses of source maps; let text show before a font that may come late."
+def spoken(css: str, pages: str) -> str:
+    "A style without the fonts for kinds of letters that no page holds, such as those of Fraktur."
+    rules = re.findall(r"([^{}]+){[^{}]*?font(?:-family)?:[^{};]*?(KaTeX_\w+)", re.sub(r"@font-face\s*{[^}]*}", "", css))
+    silent = {font for _, font in rules} - {font for kinds, font in rules if any(kind in pages for kind in re.findall(r"\.(\w+)(?=,|$)", kinds))}
+    return re.sub(r"@font-face\s*{[^}]*font-family:\"?(\w+)[^}]*}", lambda rule: "" if rule[1] in silent else rule[0], css)
+
+
+def trim(path: Path, pages: str) -> None:
+    "Take out fonts that no page uses and the addresses of source maps; let text show before a font that may come late."
     text = path.read_text(encoding="utf-8")
     short = re.sub(r"\n?(?://|/\*)# sourceMappingURL=\S+(?: ?\*/)?\n?", "\n", text)
+    short = spoken(short, pages) if path.suffix == ".css" else short
     short = re.sub(r"@font-face\s*{(?![^}]*font-display)", "@font-face{font-display:swap;", short)
     short = embed(path, short)
     if short != text:
@@ -135,8 +144,9 @@ def finish(app: Sphinx, failed: Exception | None) -> None:
     "After all pages are written."
     if not failed:
         out = Path(app.outdir)
+        pages = "".join(path.read_text(encoding="utf-8") for path in out.rglob("*.html"))
         for path in [*out.rglob("_static/**/*.css"), *out.rglob("_static/**/*.js")]:
-            trim(path)
+            trim(path, pages)
         prune(out)
 
 

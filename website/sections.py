@@ -24,6 +24,8 @@ NO_PROSE = (nodes.math_block, nodes.literal_block, nodes.raw, nodes.comment, nod
 KINDS = {"lookup/references": "sources", "lookup": "lookup", "checks": "checks", "index": "home"}  # how a page's name begins
 LAST = {"Recap", "Exercises", "Solutions", "What comes next"}  # they repeat what a section before them says
 ASKED = Path(__file__).with_name("asked.json")  # what people ask, by page and section, in words that do not stand there
+TABLES = ("chapter", "lookup")  # where one looks for what stands in a table
+OWN = ("kind", "terms", "tables", "asked")  # what a record of its page may lack
 Record = dict[str, str]
 
 
@@ -79,9 +81,11 @@ def sections(app: Sphinx, page: str, doctree: nodes.document) -> Iterator[Record
     for i, section in enumerate(doctree.findall(nodes.section)):
         title = next(section.findall(nodes.title)).astext()
         anchor = f"#{section['ids'][0]}" if i else ""
-        yield {"url": app.builder.get_target_uri(page) + anchor, "title": title, "page": about,
-               "kind": "tools" if title in LAST else kind(page), "text": " ".join("".join(prose(section)).split()),
-               "terms": said(section, nodes.emphasis, nodes.strong).replace("Predict.", ""), "tables": said(section, nodes.table)}
+        worth = "tools" if title in LAST else kind(page)
+        yield {"url": app.builder.get_target_uri(page) + anchor, "title": title, "page": about, "kind": worth,
+               "text": " ".join("".join(prose(section)).split()),
+               "terms": said(section, nodes.emphasis, nodes.strong).replace("Predict.", ""),
+               "tables": said(section, nodes.table) if worth in TABLES else ""}
 
 
 def names(app: Sphinx, page: str, doctree: nodes.document) -> Iterator[Record]:
@@ -122,10 +126,13 @@ def forget(app: Sphinx, env: BuildEnvironment, page: str) -> None:
 
 
 def packed(records: list[Record]) -> list[Any]:
-    "What all records of a page have in common, once, and then what each has of its own."
+    "What all records of a page have in common, once, and then what each has of its own; nothing at its end that is empty."
     first = records[0]
-    own = [[r["url"].removeprefix(first["url"]), r["title"], r["text"], r["kind"] if r["kind"] != first["kind"] else "",
-            r.get("terms", ""), r.get("tables", ""), r.get("asked", "")] for r in records]
+    own = [[r["url"].removeprefix(first["url"]), r["title"], r["text"], *(r.get(key, "") for key in OWN)] for r in records]
+    for record, r in zip(own, records):
+        record[3] = "" if r["kind"] == first["kind"] else r["kind"]
+        while not record[-1]:
+            record.pop()
     return [first["url"], first["page"], first["kind"], own]
 
 
