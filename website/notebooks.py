@@ -2,10 +2,12 @@
 import ast
 import json
 import re
+from collections.abc import Iterator
 from configparser import ConfigParser
 from copy import deepcopy
 from fnmatch import fnmatch
 from html import escape
+from itertools import takewhile
 from pathlib import Path
 
 import nbformat
@@ -223,24 +225,44 @@ def beside_pages(source: str, name: str) -> str:
 
 
 def mark_answers(cells: list[NotebookNode]) -> None:
-    "Tag the answers that stand beside a question: what the next cell prints or charts, and the check `predict-…-test`; book.css veils them."
+    """Tag the answers that stand behind a question, for book.css to veil: what is printed or charted next, and the check `predict-…-test`.
+
+    The next heading, the next question and a drawing, which is there to be tried, end the search.
+    """
     seen = [cell for cell in cells if "remove-cell" not in cell.metadata.get("tags", [])]
-    for asked, *after in zip(seen, seen[1:], seen[2:] + [None]):
-        if not asked.id.startswith("predict-") or asked.cell_type == "code":
-            continue
-        for cell in after:
-            if cell is None or not (cell.id == f"{asked.id}-test" or shown(cell)):
-                break
-            cell.metadata.tags.append("answer")
-            if cell.id.endswith("-test"):
-                break
+    for i, asked in enumerate(seen):
+        if is_question(asked):
+            for cell in answers(asked, seen[i + 1:]):
+                cell.metadata.tags.append("answer")
+
+
+def is_question(cell: NotebookNode) -> bool:
+    "Whether a cell asks the reader to predict something."
+    return cell.cell_type == "markdown" and cell.id.startswith("predict-")
+
+
+def answers(asked: NotebookNode, after: list[NotebookNode]) -> Iterator[NotebookNode]:
+    "The first output behind a question, and its check."
+    ends = takewhile(lambda cell: not (is_question(cell) or cell.source.startswith("#") and cell.cell_type == "markdown" or draws(cell)), after)
+    told = False
+    for cell in ends:
+        if cell.id == f"{asked.id}-test":
+            yield cell
+            return
+        if not told and shown(cell):
+            told = True
+            yield cell
+
+
+def draws(cell: NotebookNode) -> bool:
+    "Whether a cell holds a drawing."
+    return any(holds(out, DRAWING) for out in cell.get("outputs", []))
 
 
 def shown(cell: NotebookNode) -> bool:
-    "Whether a code cell's output is seen on the page, and is no drawing, which is there to be tried."
+    "Whether a code cell's output is seen on the page."
     hidden = {"remove-output", "hide-output", "hide-cell"}
-    return (cell.cell_type == "code" and bool(cell.outputs) and hidden.isdisjoint(cell.metadata.tags)
-            and not any(holds(out, DRAWING) for out in cell.outputs))
+    return cell.cell_type == "code" and bool(cell.outputs) and hidden.isdisjoint(cell.metadata.tags)
 
 
 def page(root: Path, nb: NotebookNode, conf: dict[str, str], contents: dict[str, str]) -> None:
