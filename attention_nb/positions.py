@@ -108,7 +108,7 @@ def _known_places(x: Tensor, positions: Tensor | None, weight: Tensor) -> Tensor
 def rotate(
     x: Tensor,  # queries or keys, (..., n, d_head)
     angles: Tensor,  # radians, broadcasts to (..., n, d_head / 2)
-    interleaved: bool = False,  # are pairs neighbours (the paper), or number i of either half (Llama)?
+    interleaved: bool = False,  # are pairs neighbours (the paper), or number i of either half (transformers)?
 ) -> Tensor:  # x with each pair turned, its shape and type
     "Turn each pair of numbers by its angle. Su et al. 2021, equation 34."
     _expect_turns(x, angles, interleaved)
