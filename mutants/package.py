@@ -38,10 +38,11 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 sys.path.append(str(ROOT / "tools"))  # outputs.py and places.py, as the tests import them
-from places import NBS, modules, notebook_of, place  # noqa: E402
+from places import NBS, lacks, modules, notebook_of, place  # noqa: E402
 
 FILES = modules()
 
+os.environ["TRITON_INTERPRET"] = "1"  # before Triton is imported, as in tools/outputs.py: its kernels run without a GPU
 RESULTS = ROOT / "_build" / "mutants.jsonl"  # scratch, for resuming
 SURVIVORS = HERE / "survivors.json"  # published; `why` and `equivalent` are written by hand and kept
 SAMPLED = ("checks/", "figures/")  # thousands of mutants each
@@ -131,7 +132,7 @@ def judges(module: str) -> list[Path]:
         new = {name for name, used in uses.items() if used & reached} - reached
         more, reached = bool(new), reached | new
     others = [notebook_of(FILES[n]) for n in FILES if n in reached and n != module]
-    return [notebook_of(FILES[module]), *(path for path in others if not place(path).startswith(SAMPLED))]
+    return [notebook_of(FILES[module]), *(path for path in others if not (place(path).startswith(SAMPLED) or lacks(path)))]
 
 
 def edition(module: str) -> str:
