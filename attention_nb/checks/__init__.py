@@ -21,6 +21,7 @@ from .caches import Writer, cache_properties
 from .contract import Contract, declared
 from .flash import flash_properties
 from .functions import attention_properties
+from .functions.facts import Subject
 from ..kv_cache import KVCache
 from ..multi_head_attention import MultiHeadAttention
 from ..tools.guards import expect_flags, expect_groups, expect_scale, expect_sizes
@@ -174,8 +175,8 @@ def check_attention(
     _options(causal, mask)
     causal = causal or window is not None
     sight = _sight(causal, window, sinks, documents)
-    contract = declared(scale=scale, **choices)
-    return _run("check_attention", fn, lambda: attention_properties(fn, causal, mask, None, sight, contract), strict, contract)
+    a = Subject(fn, causal, mask, declared(scale=scale, **choices), sight)
+    return _run("check_attention", fn, lambda: attention_properties(a), strict, a.contract)
 
 # %% ../../nbs/checks/index.ipynb #flash-fn
 def check_flash(
