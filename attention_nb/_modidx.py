@@ -1577,8 +1577,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                    'attention_nb/checks/stages.py'),
                                             'attention_nb.checks.stages._in_words': ( 'checks/stages.html#_in_words',
                                                                                       'attention_nb/checks/stages.py'),
-                                            'attention_nb.checks.stages._near': ( 'checks/stages.html#_near',
-                                                                                  'attention_nb/checks/stages.py'),
                                             'attention_nb.checks.stages._scaled': ( 'checks/stages.html#_scaled',
                                                                                     'attention_nb/checks/stages.py'),
                                             'attention_nb.checks.stages._tried': ( 'checks/stages.html#_tried',
