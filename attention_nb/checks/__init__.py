@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -20,11 +21,13 @@ from .caches import Writer, cache_properties
 from .contract import Contract, declared
 from .flash import flash_properties
 from .functions import attention_properties
+from .functions.facts import Subject
 from ..kv_cache import KVCache
 from ..multi_head_attention import MultiHeadAttention
 from ..tools.guards import expect_flags, expect_groups, expect_scale, expect_sizes
 from .layers.cross_attention import cross_properties
 from .layers import layer_properties
+from .layers.subject import Layer
 from .positions import bias_properties, rotation_properties
 from .reports import CheckFailed, Misused, Report, examine, fixed_chance, name_of, parameters_of
 from ..positions import RotaryEmbedding
@@ -41,9 +44,8 @@ __tracebackhide__ = True  # pytest shows the line of your test, not the way thro
 
 def _callable(name: str, thing: Any, what: str, n: int = 0, more: int = 1) -> None:
     "Raise TypeError unless `thing` can be called, with `n` arguments if that is said, and `more` if it likes."
-    example = f"{thing.__name__}(…)" if inspect.isclass(thing) else ""
     if inspect.isclass(thing):
-        raise TypeError(f"{name}: expected {what}, such as {example}; got the class {thing.__name__} itself")
+        raise TypeError(f"{name}: expected {what}, such as {thing.__name__}(…); got the class {thing.__name__} itself")
     if not callable(thing):
         raise TypeError(f"{name}: expected {what}; got {type(thing).__name__}")
     ordinary = isinstance(thing, nn.Module) and type(thing).__call__ is nn.Module.__call__  # some have a __call__ of their own
@@ -83,32 +85,31 @@ def _options(causal: bool | str, mask: str | bool | None, scale: Any = None) -> 
         raise ValueError(f'mask: expected "allowed", "blocked", "bias", True, False or None; got {mask!r}')
 
 
-def _layer(
-    module: Any, d_model: int, causal: bool, n_heads: int | None, positions: bool | None, call: _Call | None,
-    n_kv_heads: int | None, window: int | None = None,
-) -> None:
-    "Raise TypeError or ValueError for arguments that no layer check can take."
-    sizes = {"n_heads": n_heads, "n_kv_heads": n_kv_heads, "window": window}
-    expect_sizes(d_model=d_model, **{name: n for name, n in sizes.items() if n is not None})
-    if n_heads is not None and n_kv_heads is not None:
-        expect_groups(n_heads, n_kv_heads)
-    expect_flags(causal=causal, **({} if positions is None else {"positions": positions}))
-    _callable("module", module, "a layer")
-    if call is not None:
-        _callable("call", call, "a function of module and x", 2)
-    if isinstance(module, nn.Module) and any(t.is_meta for t in module.parameters()):
-        raise TypeError("module: expected parameters with numbers; got some on the device meta, which holds none")
-
-
-def _run(subject: str, listed: Callable[[], Any], strict: bool = False, contract: Contract = Contract()) -> Report:
+def _run(check: str, thing: Any, listed: Callable[[], Any], strict: bool = False, contract: Contract = Contract()) -> Report:
     "List the properties and try them, always with the same random numbers."
     expect_flags(strict=strict)
     try:
         with fixed_chance(), contract.in_force():
             properties, recognise = (*listed(), None)[:2]
-            return examine(subject, properties, recognise, strict, contract.skip)
+            return examine(f"{check}({name_of(thing)})", properties, recognise, strict, contract.skip)
     except (CheckFailed, Misused) as e:
         raise e.with_traceback(None) from None  # the way through the properties helps nobody
+
+
+def _run_layer(check: str, a: Layer, listed: Callable[[Layer], Any], strict: bool, of: str = "module and x") -> Report:
+    "The same for a layer; TypeError or ValueError for what no layer check can be told."
+    sizes = {"n_heads": a.said_heads, "n_kv_heads": a.said_kv_heads, "window": a.said_window}
+    expect_sizes(d_model=a.d_model, **{name: n for name, n in sizes.items() if n is not None})
+    if a.said_heads is not None and a.said_kv_heads is not None:
+        expect_groups(a.said_heads, a.said_kv_heads)
+    expect_flags(causal=a.causal, **({} if a.positions is None else {"positions": a.positions}))
+    _callable("module", a.given, "a layer")
+    if a.said_call is not None:
+        _callable("call", a.said_call, f"a function of {of}", 3 if "memory" in of else 2)
+    if isinstance(a.given, nn.Module) and any(t.is_meta for t in a.given.parameters()):
+        raise TypeError("module: expected parameters with numbers; got some on the device meta, which holds none")
+    a = replace(a, causal=a.causal or a.said_window is not None)
+    return _run(check, a.given, lambda: listed(a), strict, a.contract)
 
 # %% ../../nbs/checks/index.ipynb #cache-helpers
 def _step_of(module: Any, full: Any) -> Callable[[Tensor, Any], Any]:
@@ -174,9 +175,8 @@ def check_attention(
     _options(causal, mask)
     causal = causal or window is not None
     sight = _sight(causal, window, sinks, documents)
-    contract = declared(scale=scale, **choices)
-    properties = lambda: attention_properties(fn, causal, mask, None, sight, contract)
-    return _run(f"check_attention({name_of(fn)})", properties, strict, contract)
+    a = Subject(fn, causal, mask, declared(scale=scale, **choices), sight)
+    return _run("check_attention", fn, lambda: attention_properties(a), strict, a.contract)
 
 # %% ../../nbs/checks/index.ipynb #flash-fn
 def check_flash(
@@ -188,7 +188,7 @@ def check_flash(
     "Check attention in tiles: what every attention must do, without its matrix."
     _callable("fn", fn, "a function of q, k and v", 3, more=0)
     _options(causal, mask, scale)
-    return _run(f"check_flash({name_of(fn)})", lambda: flash_properties(fn, causal, mask, scale))
+    return _run("check_flash", fn, lambda: flash_properties(fn, causal, mask, scale))
 
 # %% ../../nbs/checks/index.ipynb #layer-fns
 def check_self_attention(
@@ -204,13 +204,8 @@ def check_self_attention(
     **choices: Any,  # what else a design may choose: scale, lengths, group_order, dropout, layout, …, as in `Contract`
 ) -> Report:  # raises CheckFailed if a property does not hold
     "Check any self-attention layer, with its own weights where its projections are recognised."
-    _layer(module, d_model, causal, n_heads, positions, call, n_kv_heads, window)
-    causal, contract = causal or window is not None, declared(**choices)
-    return _run(
-        f"check_self_attention({name_of(module)})",
-        lambda: layer_properties(module, d_model, causal, n_heads, positions, call, window=window, n_kv_heads=n_kv_heads, contract=contract),
-        strict, contract,
-    )
+    a = Layer(module, d_model, causal, n_heads, positions, call, False, window, n_kv_heads, declared(**choices))
+    return _run_layer("check_self_attention", a, layer_properties, strict)
 
 
 def check_multi_head(
@@ -227,13 +222,8 @@ def check_multi_head(
 ) -> Report:  # raises CheckFailed if a property does not hold
     "Check any multi-head layer: as `check_self_attention`, with this number of heads."
     expect_sizes(n_heads=n_heads)  # here it must be said
-    _layer(module, d_model, causal, n_heads, positions, call, n_kv_heads, window)
-    causal, contract = causal or window is not None, declared(**choices)
-    return _run(
-        f"check_multi_head({name_of(module)})",
-        lambda: layer_properties(module, d_model, causal, n_heads, positions, call, alone=True, window=window, n_kv_heads=n_kv_heads, contract=contract),
-        strict, contract,
-    )
+    a = Layer(module, d_model, causal, n_heads, positions, call, True, window, n_kv_heads, declared(**choices))
+    return _run_layer("check_multi_head", a, layer_properties, strict)
 
 # %% ../../nbs/checks/index.ipynb #cross-fn
 def check_cross_attention(
@@ -247,16 +237,9 @@ def check_cross_attention(
     **choices: Any,  # what else a design may choose: scale, lengths, group_order, dropout, layout, …, as in `Contract`
 ) -> Report:  # raises CheckFailed if a property does not hold
     "Check any cross-attention layer: queries from x, keys and values from a memory of another length."
-    _layer(module, d_model, False, n_heads, None, None, n_kv_heads)
-    expect_sizes(d_memory=d_model if d_memory is None else d_memory)
-    if call is not None:
-        _callable("call", call, "a function of module, x and memory", 3)
-    contract = declared(**choices)
-    return _run(
-        f"check_cross_attention({name_of(module)})",
-        lambda: cross_properties(module, d_model, d_memory, n_heads, call, n_kv_heads, contract),
-        strict, contract,
-    )
+    expect_sizes(d_model=d_model, d_memory=d_model if d_memory is None else d_memory)
+    a = Layer(module, d_model, said_heads=n_heads, said_call=call, said_kv_heads=n_kv_heads, contract=declared(**choices))
+    return _run_layer("check_cross_attention", a, lambda a: cross_properties(a, d_memory), strict, "module, x and memory")
 
 # %% ../../nbs/checks/index.ipynb #softmax-fns
 def check_softmax(
@@ -264,7 +247,7 @@ def check_softmax(
 ) -> Report:  # raises CheckFailed if a property does not hold
     "Check any softmax: weights, dimensions, stability, gradients."
     _callable("fn", fn, "a function of x", 1)
-    return _run(f"check_softmax({name_of(fn)})", lambda: softmax_properties(fn))
+    return _run("check_softmax", fn, lambda: softmax_properties(fn))
 
 
 def check_masked_softmax(
@@ -272,7 +255,7 @@ def check_masked_softmax(
 ) -> Report:  # raises CheckFailed if a property does not hold
     "Check any masked softmax: what is forbidden gets exactly 0, for scores up to ±10⁴."
     _callable("fn", fn, "a function of scores and mask", 2)
-    return _run(f"check_masked_softmax({name_of(fn)})", lambda: masked_softmax_properties(fn))
+    return _run("check_masked_softmax", fn, lambda: masked_softmax_properties(fn))
 
 # %% ../../nbs/checks/index.ipynb #cache-fn
 def check_cache(
@@ -291,7 +274,7 @@ def check_cache(
     for name in ("new_cache", "step", "full"):
         _callable(name, getattr(writer, name), "a function")
     with torch.no_grad(), _in_evaluation(module):
-        return _run(f"check_cache({name_of(module)})", lambda: cache_properties(writer))
+        return _run("check_cache", module, lambda: cache_properties(writer))
 
 # %% ../../nbs/checks/index.ipynb #positions-fn
 def check_positions(
@@ -309,10 +292,10 @@ def check_positions(
     expect_flags(alibi=alibi, **({} if interleaved is None else {"interleaved": interleaved}))
     needed = [p for p in (parameters_of(fn) or {}).values() if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
     if len(needed) == 3:
-        return _run(f"check_positions({name_of(fn)})", lambda: bias_properties(fn, n_heads, alibi))
+        return _run("check_positions", fn, lambda: bias_properties(fn, n_heads, alibi))
     d_head = getattr(fn, "d_head", 8) if d_head is None else d_head
     RotaryEmbedding(d_head, base, scaling)  # refuses what is no rotation
-    return _run(f"check_positions({name_of(fn)})", lambda: rotation_properties(fn, d_head, base, scaling, interleaved))
+    return _run("check_positions", fn, lambda: rotation_properties(fn, d_head, base, scaling, interleaved))
 
 # %% ../../nbs/checks/index.ipynb #agrees-fn
 def check_agrees(
@@ -326,5 +309,4 @@ def check_agrees(
     if not examples or not all(isinstance(e, tuple) for e in examples):
         raise TypeError("examples: expected a tuple of arguments for each call, such as (x,); got "
                         + (", ".join(type(e).__name__ for e in examples) or "none"))
-    properties = lambda: [agreement_properties(fn, reference, examples)]
-    return _run(f"check_agrees({name_of(fn)})", properties)
+    return _run("check_agrees", fn, lambda: [agreement_properties(fn, reference, examples)])

@@ -194,12 +194,9 @@ def _lost(seen: list[int], n: int) -> Bug:
     return known("cache.forgets") if not seen else known("cache.corner") if seen == [0] else known("cache.drops", words=f"words {missing}")
 
 
-def _chunks(w: Writer) -> None:
-    _differs(w.write(w.x, _CHUNKS), w.want, f"in chunks of {_CHUNKS}", lambda: _why_chunks(w, _CHUNKS, _CHUNKS[0]))
-
-
-def _at_once(w: Writer) -> None:
-    _differs(w.write(w.x, [_N]), w.want, "all at once into an empty cache", lambda: _why_chunks(w, [_N], 1))
+def _chunks(sizes: Sequence[int], at: int, how: str) -> Callable[[Writer], None]:
+    "A text in chunks, of which one begins at a place, or before it."
+    return lambda w: _differs(w.write(w.x, sizes), w.want, how, lambda: _why_chunks(w, sizes, at))
 
 
 def _why_chunks(w: Writer, sizes: Sequence[int], at: int) -> Bug:
@@ -364,10 +361,6 @@ def _can(method: str) -> Callable[[Writer], str]:
     return lambda w: "" if callable(getattr(w.new_cache(1, 2), method, None)) else f"the cache has no {method}()"
 
 
-def _can_both(w: Writer) -> str:
-    return _can("truncate")(w) or _can("reorder")(w)
-
-
 def _bounded(w: Writer) -> str:
     return "the cache may grow" if w.grows else ""
 
@@ -377,13 +370,13 @@ _RELATIONS = [
     Relation("it runs, and gives a row for each word", _runs),
     Relation("a new cache is empty", _again),
     Relation("one word at a time gives the full pass", _steps),
-    Relation("all words at once, into an empty cache, give the full pass", _at_once, after=_STEPS),
-    Relation("chunks give the full pass", _chunks, after=_STEPS),
+    Relation("all words at once, into an empty cache, give the full pass", _chunks([_N], 1, "all at once into an empty cache"), after=_STEPS),
+    Relation("chunks give the full pass", _chunks(_CHUNKS, _CHUNKS[0], f"in chunks of {_CHUNKS}"), after=_STEPS),
     Relation("reset() forgets", _reset, _can("reset"), after=_STEPS),
     Relation("words that are taken back leave no trace", _truncate, _can("truncate"), after=_STEPS),
     Relation("rows of different lengths go on as if each were alone", _different_lengths, _can("truncate"), after=_STEPS),
     Relation("rows go on from the rows that were chosen", _reorder, _can("reorder"), after=_STEPS),
-    Relation("their lengths go with them", _reorder_lengths, _can_both, after=_STEPS),
+    Relation("their lengths go with them", _reorder_lengths, lambda w: _can("truncate")(w) or _can("reorder")(w), after=_STEPS),
     Relation("a full cache refuses more, and keeps what it has", _full, _bounded, after=_STEPS),
     Relation("a step copies nothing that is kept", _no_copy, _bounded),
 ]

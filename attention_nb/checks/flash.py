@@ -17,7 +17,9 @@ from torch import Tensor
 
 from .bugs import known
 from .bugs.flash_attention import LSE
+from .contract import Contract
 from .functions import attention_properties
+from .functions.facts import Subject
 from .relations import Properties, Relation, listed, must_have_gradients, outcome
 from .reports import Broken, NotChecked, attempt, first_difference, first_line, nearly
 from .stages import Bug
@@ -177,12 +179,12 @@ _RELATIONS = (
 
 def flash_properties(
     fn: Callable[..., Any],  # fn(q, k, v) or fn(q, k, v, mask), over (b, h, n, d) → context, or (context, lse)
-    causal: bool | str = False,  # hides the future? as for `attention_properties`
-    mask: str | bool | None = None,  # what its mask means, as for `attention_properties`
+    causal: bool | str = False,  # hides the future? True: if n_q = n_k; "lower-right", "upper-left": always
+    mask: str | bool | None = None,  # "allowed" (True = may attend), "blocked" or "bias"; False: none; None: look
     scale: float | None = None,  # what it multiplies scores with; default 1 / √d_k
 ) -> tuple[Properties, Callable[[], tuple[Bug, ...] | None]]:  # the properties, and what names the bug if one fails
     "List what flash attention must do: what every attention must, and its own."
-    properties, recognise = attention_properties(_first_only(fn), causal, mask, scale)
+    properties, recognise = attention_properties(Subject(_first_only(fn), causal, mask, Contract(scale=scale)))
     subject = _Tiled(fn, causal, scale)
     return [*properties, *listed(_RELATIONS, lambda: subject)], recognise
 

@@ -91,10 +91,6 @@ def _runs(r: _Rotation) -> None:
         r(r.rows(n), torch.arange(n))
 
 
-def _repeats(r: _Rotation) -> None:
-    must_repeat(lambda: r(r.rows(), torch.arange(5)), lambda: r(r.rows(seed=1), torch.arange(5) + 2))
-
-
 def _paired(r: _Rotation) -> str:
     way, bugs = r.found
     if bugs is None:
@@ -149,13 +145,9 @@ def _far(r: _Rotation) -> None:
             raise Broken(f"a row at place {place}: {shown}", known("rotary.far", place=place))
 
 
-def _untouched(r: _Rotation) -> None:
-    must_leave_alone(lambda x, positions: r(x, positions), {"x": r.rows(), "positions": torch.arange(5)})
-
-
 _ROTATION = (
     Relation("it runs, and keeps the shape of x", _runs),
-    Relation("the same inputs give the same answer", _repeats),
+    Relation("the same inputs give the same answer", lambda r: must_repeat(lambda: r(r.rows(), torch.arange(5)), lambda: r(r.rows(seed=1), torch.arange(5) + 2))),
     Relation("places make a difference", _differs),
     Relation("each pair is turned by its place, times base^(-2i / d_head)", must_agree),
     Relation("its pairs are those that you said", _paired),
@@ -164,7 +156,7 @@ _ROTATION = (
     Relation("gradients are those of a rotation", _gradients),
     Relation("far places are turned by their angles, too", _far, after=("sound",)),
     Relation("float16 and bfloat16 give nearly equal rows of their type, at far places, too", _half, after=("sound",)),
-    Relation("x and positions are not modified", _untouched),
+    Relation("x and positions are not modified", lambda r: must_leave_alone(lambda x, positions: r(x, positions), {"x": r.rows(), "positions": torch.arange(5)})),
 )
 
 
@@ -229,10 +221,6 @@ def _fits(b: _Bias) -> None:
         b(*n)
 
 
-def _repeats_bias(b: _Bias) -> None:
-    must_repeat(lambda: b(3, 7), lambda: b(5, 5))
-
-
 def _by_distance(b: _Bias) -> None:
     whole = b(7, 7)
     if not nearly(whole[:, 1:, 1:], whole[:, :-1, :-1], 1e-5):
@@ -259,7 +247,7 @@ def _far_keys(b: _Bias) -> None:
 
 _OF_BIAS = (
     Relation("it runs, and gives (h, n_q, n_k)", _fits),
-    Relation("the same numbers give the same bias", _repeats_bias),
+    Relation("the same numbers give the same bias", lambda b: must_repeat(lambda: b(3, 7), lambda: b(5, 5))),
     Relation("places make a difference", _matters),
     Relation("it is -slope · |distance|", must_agree, lambda b: "" if b.alibi else "it is not said to be ALiBi"),
     Relation("so it is for far keys", _far_keys, lambda b: "" if b.alibi else "it is not said to be ALiBi"),

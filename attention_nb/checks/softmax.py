@@ -17,31 +17,10 @@ from torch import Tensor
 from .bugs import known
 from .bugs.masks import APPLIED, UNASKED, WRONG
 from .bugs.softmax import WEIGHTS, name_added, name_rounded, softmax_bugs
-from attention_nb.checks.relations import (
-    Properties,
-    Relation,
-    listed,
-    must_agree,
-    must_be_finite,
-    must_have_gradients,
-    must_hold_in_half,
-    must_leave_alone,
-    must_not_mind_strides,
-    outcome,
-)
-from attention_nb.checks.reports import (
-    Broken,
-    NotChecked,
-    attempt,
-    first_difference,
-    first_line,
-    must_be_tensor,
-    must_repeat,
-    nearly,
-    numbers_of,
-    parameters_of,
-    some_mask,
-)
+from .relations import (
+    Properties, Relation, listed, must_agree, must_be_finite, must_have_gradients, must_hold_in_half, must_leave_alone, must_not_mind_strides, outcome)
+from .reports import (
+    Broken, NotChecked, attempt, first_difference, first_line, must_be_tensor, must_repeat, nearly, numbers_of, parameters_of, some_mask)
 from .stages import STAGES, Bug, Case, Step, Work, explain
 
 # %% auto #0
@@ -189,15 +168,7 @@ def _sums(s: _Softmax) -> None:
             shown = f"shape {shape}, dim={dim}: sums are {total.min():.6g} … {total.max():.6g}"
             raise Broken(shown, known("weights.sums"))
 
-
-def _repeats(s: _Softmax) -> None:
-    must_repeat(lambda: s(_row(3, 5)), lambda: s(_row(3, 5, seed=1)))
-
 # %% ../../nbs/checks/softmax.ipynb #plain-edges
-def _gradients(s: _Softmax) -> None:
-    must_have_gradients(s, lambda x: torch.softmax(x, -1), {"x": _row(3, 5)}, s.sound, 1e-4)
-
-
 def _large_rows(s: _Softmax) -> None:
     for row in ([1e4, 0.0, -1e4], [1e4, 1e4 - 1], [-1e4, -1e4 - 1], [100.0, 101.0, 99.0]):
         x = torch.tensor(row)
@@ -255,10 +226,10 @@ def _untouched(s: _Softmax) -> None:
 
 _RELATIONS = (
     Relation("it runs, and keeps the shape of x", _runs),
-    Relation("the same inputs give the same answer", _repeats),
+    Relation("the same inputs give the same answer", lambda s: must_repeat(lambda: s(_row(3, 5)), lambda: s(_row(3, 5, seed=1)))),
     Relation("it agrees with exp(x) / Σ exp(x), along every dim", must_agree, compares="the definition"),
     Relation("weights are not negative, and sum to 1", _sums),
-    Relation("gradients are those of softmax", _gradients),
+    Relation("gradients are those of softmax", lambda s: must_have_gradients(s, lambda x: torch.softmax(x, -1), {"x": _row(3, 5)}, s.sound, 1e-4)),
     Relation("numbers of ±10⁴ give finite values and gradients", _large),
     Relation("rows of very different size do not disturb each other", _rows),
     Relation("-inf gets the weight 0", _infinity),
@@ -436,10 +407,6 @@ def _one_allowed(m: _MaskedSoftmax) -> None:
         raise Broken(f"one score, allowed: {_shown(got)}", known("softmax.one"))
 
 
-def _half_masked(m: _MaskedSoftmax) -> None:
-    must_hold_in_half(m, _draw(), "scores", {torch.float16: 4e-3, torch.bfloat16: 2e-2})
-
-
 def _untouched_masked(m: _MaskedSoftmax) -> None:
     scores, mask = _draw()
     must_leave_alone(m.fn, {"scores": scores, "mask": mask})
@@ -463,6 +430,7 @@ _MASKED_RELATIONS = (
     Relation("fully masked rows are zero, with finite gradients", _empty),
     Relation("gradients are those of softmax over the allowed places", _gradients_masked),
     Relation("one place: weight 1 if allowed", _one_allowed),
-    Relation("float16 and bfloat16 give finite, nearly equal values of their type", _half_masked),
+    Relation("float16 and bfloat16 give finite, nearly equal values of their type",
+             lambda m: must_hold_in_half(m, _draw(), "scores", {torch.float16: 4e-3, torch.bfloat16: 2e-2})),
     Relation("scores and mask are not modified, and need not be contiguous", _untouched_masked),
 )

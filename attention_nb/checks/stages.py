@@ -271,10 +271,7 @@ def alike(
     last = float(want[-1])  # what the last word sees: the first sees only itself where the future is hidden, whatever the bug
     if math.isnan(last) and seen.isnan().all():
         return []  # NaN everywhere is nobody's fingerprint
-    near = [i for i, x in enumerate(flat[:, -1].tolist()) if _near(x, last, slack() * atol)]  # one number tells most apart
-    return [i for i in near if torch.allclose(flat[i].to(want), want, rtol=1e-3 * slack(), atol=slack() * atol, equal_nan=True)]
-
-
-def _near(x: float, y: float, atol: float) -> bool:
-    "Nearly the same number, as `allclose` has it."
-    return abs(x - y) <= atol + 1e-3 * slack() * abs(y) or x != x and y != y or x == y
+    rtol, atol = 1e-3 * slack(), atol * slack()
+    far = atol + rtol * abs(last)
+    near = [i for i, x in enumerate(flat[:, -1].tolist()) if abs(x - last) <= far or x == last or x != x and last != last]  # one number tells most apart
+    return [i for i in near if torch.allclose(flat[i].to(want), want, rtol, atol, equal_nan=True)]

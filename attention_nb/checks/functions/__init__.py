@@ -6,11 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
 
-from ..bugs.local_attention import Sight
-from ..contract import Contract
 from .facts import Subject
 from .hiding import HIDING
 from .influence import INFLUENCE
@@ -26,13 +22,7 @@ __all__ = ['attention_properties']
 
 # %% ../../../nbs/checks/functions/index.ipynb #list
 def attention_properties(
-    fn: Callable[..., Any],  # fn(q, k, v) or fn(q, k, v, mask) over (b, h, n, d)
-    causal: bool | str = False,  # hides the future? True: if n_q = n_k; "lower-right", "upper-left": always
-    mask: str | bool | None = None,  # "allowed" (True = may attend), "blocked" or "bias"; False: none; None: look
-    scale: float | None = None,  # what it multiplies scores with; default 1 / √d_k
-    sight: Sight | None = None,  # how far a query sees; default all, or all of the past
-    contract: Contract = Contract(),  # what else was declared
+    a: Subject,  # the function under test, and what was said of it
 ) -> tuple[Properties, Callable[[], tuple[Bug, ...] | None]]:  # the properties, and what names the bug if one fails
     "List what every attention function must do, in the order of trying."
-    a = Subject(fn, causal, mask, contract if scale is None else replace(contract, scale=scale), sight)
     return properties_for(a, [*VALUES, *INFLUENCE, *LENGTHS, *NUMBERS, *HIDING, TRACED])

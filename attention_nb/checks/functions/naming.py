@@ -110,8 +110,6 @@ def _wrong_scale(a: Subject) -> Bug | None:
     scale = float(((logs[..., 0] - logs[..., 1]) / (scores[..., 0] - scores[..., 1])).median())
     if not nearly(got, naive_attention(q, k, v, a.allowed(q, k), scale)[0]):
         return None
-    if abs(scale) < 1e-4:
-        return known("softmax.uniform")
     negative, usual = (math.isclose(scale, other, rel_tol=1e-3) for other in (-right, q.shape[-1] ** -0.5))
     unasked = "scale.constant" if a.contract.scale is None else "scale.usual_unasked" if usual else "scale.other"
     return known("scale.sign" if negative else unasked, found=f"{scale:.4g}", right=f"{right:.4g}")

@@ -20,10 +20,6 @@ from ...masks import causal_mask
 __all__ = []
 
 # %% ../../../nbs/checks/functions/numbers.ipynb #memory
-def _strided(a: Subject) -> None:
-    must_not_mind_strides(a.called(as_is=True), *a.usual.draw())
-
-
 def _untouched(a: Subject) -> None:
     inputs = dict(zip("qkv", a.usual.draw()))
     if not a.no_mask and attempt(lambda: a(*a.usual.draw(), a.usual_mask)) is not None:
@@ -92,7 +88,7 @@ def _traced(a: Subject) -> None:
 
 # %% ../../../nbs/checks/functions/numbers.ipynb #relations
 NUMBERS = (
-    Relation("inputs need not be contiguous", _strided),
+    Relation("inputs need not be contiguous", lambda a: must_not_mind_strides(a.called(as_is=True), *a.usual.draw())),
     Relation("inputs are not modified", _untouched),
     Relation("scores of ±10⁴ give finite values and gradients", _large),
     Relation("float16 and bfloat16 give finite, nearly equal values of their type", _half, asked=lambda a: a.contract.dtype is None),

@@ -16,19 +16,11 @@ from ..reports import CheckFailed, examine
 from ...masks import causal_mask
 
 # %% auto #0
-__all__ = ['scores_of', 'attention', 'causal', 'lower_right', 'in_blocks', 'normed', 'if_', 'raising', 'no_mask', 'none_hidden',
-           'masked', 'needs_one', 'with_mask', 'filled', 'hidden_after', 'times_infinity', 'adds', 'one_minus',
-           'of_squares', 'cannot', 'telling']
+__all__ = ['scores_of', 'normed', 'lower_right', 'no_mask', 'none_hidden', 'masked', 'needs_one', 'of_squares', 'cannot',
+           'one_minus', 'times_infinity', 'attention', 'causal', 'in_blocks', 'if_', 'raising', 'hidden_after',
+           'with_mask', 'filled', 'adds', 'telling']
 
 # %% ../../../nbs/checks/functions/variants.ipynb #plain-fns
-def scores_of(
-    q: Tensor,  # (b, h, n_q, d_k)
-    k: Tensor,  # (b, h, n_k, d_k)
-) -> Tensor:  # (b, h, n_q, n_k)
-    "Compare queries and keys."
-    return q @ k.mT * q.shape[-1] ** -0.5
-
-
 def attention(
     q: Tensor,  # (b, h, n_q, d_k)
     k: Tensor,  # (b, h, n_k, d_k)
@@ -57,15 +49,6 @@ def causal(
     return attention(q, k, v, mask, **how)
 
 
-def lower_right(
-    q: Tensor,  # (b, h, n_q, d_k)
-    k: Tensor,  # (b, h, n_k, d_k)
-    v: Tensor,  # (b, h, n_k, d_v)
-) -> Tensor:  # (b, h, n_q, d_v)
-    "Hide the future, from the lower right corner."
-    return attention(q, k, v, causal_mask(q.shape[2], k.shape[2]))
-
-
 def in_blocks(
     q: Tensor,  # (b, h, n_q, d_k)
     k: Tensor,  # (b, h, n_k, d_k)
@@ -85,13 +68,6 @@ def in_blocks(
     return context / total
 
 
-def normed(
-    t: Tensor,  # (..., d)
-) -> Tensor:
-    "Bring rows to mean 0 and variance 1."
-    return F.layer_norm(t, t.shape[-1:])
-
-
 def if_(
     fits: Callable[[Tensor, Tensor, Tensor], bool],  # of q, k and v
     fn: Callable[..., Tensor] = attention,  # an attention function
@@ -107,45 +83,22 @@ def raising(
     "Raise a TypeError."
     raise TypeError(words)
 
+# %% ../../../nbs/checks/functions/variants.ipynb #plain-table
+_Fn = Callable[..., Tensor]  # of q (b, h, n_q, d_k), k (b, h, n_k, d_k), v (b, h, n_k, d_v) and, if it takes one, a mask: True = may attend
+scores_of: _Fn = lambda q, k: q @ k.mT * q.shape[-1] ** -0.5  # how well keys answer queries
+normed: _Fn = lambda t: F.layer_norm(t, t.shape[-1:])  # rows with mean 0 and variance 1
+lower_right: _Fn = lambda q, k, v: attention(q, k, v, causal_mask(q.shape[2], k.shape[2]))  # hides the future from that corner
+
 # %% ../../../nbs/checks/functions/variants.ipynb #masked-fns
-def no_mask(
+def hidden_after(
     q: Tensor,  # (b, h, n_q, d_k)
     k: Tensor,  # (b, h, n_k, d_k)
     v: Tensor,  # (b, h, n_k, d_v)
+    mask: Tensor | None = None,  # boolean, True = may attend
 ) -> Tensor:  # (b, h, n_q, d_v)
-    "Attend to everything."
-    return attention(q, k, v)
-
-
-def none_hidden(
-    q: Tensor,  # (b, h, n_q, d_k)
-    k: Tensor,  # (b, h, n_k, d_k)
-    v: Tensor,  # (b, h, n_k, d_v)
-    mask: Tensor | None = None,  # not used
-) -> Tensor:  # (b, h, n_q, d_v)
-    "Take a mask and leave it."
-    return attention(q, k, v)
-
-
-def masked(
-    q: Tensor,  # (b, h, n_q, d_k)
-    k: Tensor,  # (b, h, n_k, d_k)
-    v: Tensor,  # (b, h, n_k, d_v)
-    mask: Tensor | None = None,  # boolean, True = may attend; or a bias
-) -> Tensor:  # (b, h, n_q, d_v)
-    "Attend, as PyTorch does."
-    return F.scaled_dot_product_attention(q, k, v, mask)
-
-
-def needs_one(
-    q: Tensor,  # (b, h, n_q, d_k)
-    k: Tensor,  # (b, h, n_k, d_k)
-    v: Tensor,  # (b, h, n_k, d_v)
-    *,
-    key_padding_mask: Tensor,  # boolean, True = may attend
-) -> Tensor:  # (b, h, n_q, d_v)
-    "The same with a mask that must be given, and by its name."
-    return masked(q, k, v, key_padding_mask)
+    "Hide after the softmax, and normalise again."
+    weights = scores_of(q, k).softmax(-1) * (1 if mask is None else mask)
+    return weights @ v / weights.sum(-1, True).clamp(min=1e-30)
 
 
 def with_mask(
@@ -162,27 +115,6 @@ def filled(
     return lambda q, k, v, mask=None: attention(q, k, v, mask, fill=fill)
 
 
-def hidden_after(
-    q: Tensor,  # (b, h, n_q, d_k)
-    k: Tensor,  # (b, h, n_k, d_k)
-    v: Tensor,  # (b, h, n_k, d_v)
-    mask: Tensor | None = None,  # boolean, True = may attend
-) -> Tensor:  # (b, h, n_q, d_v)
-    "Hide after the softmax, and normalise again."
-    weights = scores_of(q, k).softmax(-1) * (1 if mask is None else mask)
-    return weights @ v / weights.sum(-1, True).clamp(min=1e-30)
-
-
-def times_infinity(
-    q: Tensor,  # (b, h, n_q, d_k)
-    k: Tensor,  # (b, h, n_k, d_k)
-    v: Tensor,  # (b, h, n_k, d_v)
-    mask: Tensor | None = None,  # boolean, True = may attend
-) -> Tensor:  # (b, h, n_q, d_v)
-    "Multiply a mask by infinity, though 0 · inf is NaN."
-    return attention(q, k, v) if mask is None else (scores_of(q, k) + ~mask * -torch.inf).softmax(-1) @ v
-
-
 def adds(
     number: float,  # what the softmax's sum has more
     q: Tensor,  # (b, h, n_q, d_k)
@@ -196,35 +128,15 @@ def adds(
     e = e if mask is None else e * mask
     return e @ v / (e.sum(-1, True) + number)
 
-
-def one_minus(
-    q: Tensor,  # (b, h, n_q, d_k)
-    k: Tensor,  # (b, h, n_k, d_k)
-    v: Tensor,  # (b, h, n_k, d_v)
-    mask: Tensor | None = None,  # 1 = may attend
-) -> Tensor:  # (b, h, n_q, d_v)
-    "Take a mask of numbers only."
-    return attention(q, k, v) if mask is None else attention(q, k, v, 1 - mask == 0, fill=-1e9)
-
-
-def of_squares(
-    q: Tensor,  # (b, h, n_q, d_k)
-    k: Tensor,  # (b, h, n_k, d_k)
-    v: Tensor,  # (b, h, n_k, d_v)
-    mask: Tensor | None = None,  # boolean, True = may attend; if it is not square, it raises
-) -> Tensor:  # (b, h, n_q, d_v)
-    "Take square masks only."
-    return masked(q, k, v, mask) if mask is None or mask.shape[-1] == mask.shape[-2] else 1 / 0  # type: ignore[return-value]
-
-
-def cannot(
-    q: Tensor,  # (b, h, n_q, d_k)
-    k: Tensor,  # (b, h, n_k, d_k)
-    v: Tensor,  # (b, h, n_k, d_v)
-    mask: Tensor | None = None,  # none, or it raises
-) -> Tensor:  # (b, h, n_q, d_v)
-    "Raise an error at any mask."
-    return attention(q, k, v) * (1 if mask is None else None)  # type: ignore[operator]
+# %% ../../../nbs/checks/functions/variants.ipynb #masked-table
+no_mask: _Fn = lambda q, k, v: attention(q, k, v)  # takes none
+none_hidden: _Fn = lambda q, k, v, mask=None: attention(q, k, v)  # takes one and leaves it
+masked: _Fn = lambda q, k, v, mask=None: F.scaled_dot_product_attention(q, k, v, mask)  # as PyTorch's does; it may be a bias
+needs_one: _Fn = lambda q, k, v, *, key_padding_mask: masked(q, k, v, key_padding_mask)  # it must be given, and by its name
+of_squares: _Fn = lambda q, k, v, mask=None: masked(q, k, v, mask) if mask is None or mask.shape[-1] == mask.shape[-2] else raising("not square")
+cannot: _Fn = lambda q, k, v, mask=None: attention(q, k, v) if mask is None else raising("no masks, please")
+one_minus: _Fn = lambda q, k, v, mask=None: attention(q, k, v, None if mask is None else 1 - mask == 0, fill=-1e9)  # 1 = may attend
+times_infinity: _Fn = lambda q, k, v, mask=None: (scores_of(q, k) + (0 if mask is None else ~mask * -torch.inf)).softmax(-1) @ v  # 0 · inf is NaN
 
 # %% ../../../nbs/checks/functions/variants.ipynb #telling-fn
 def telling(

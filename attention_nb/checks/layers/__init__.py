@@ -6,10 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from .calling import Call, must_be_whole
-from ..contract import Contract
+from .calling import must_be_whole
 from .own_weights import OWN_WEIGHTS
 from .packing import PACKED
 from ..relations import Properties, Relation
@@ -24,20 +22,10 @@ __all__ = ['layer_properties', 'tried']
 
 # %% ../../../nbs/checks/layers/index.ipynb #list
 def layer_properties(
-    module: Any,  # over x (b, n, d_model); returns the output, or a tuple that begins with it
-    d_model: int,  # width of the rows of x
-    causal: bool = False,  # does it hide the future?
-    n_heads: int | None = None,  # how many heads; default: look for an attribute that says
-    positions: bool | None = None,  # does it know the order of words (RoPE, ALiBi)? None: find out
-    call: Call | None = None,  # how to call it: call(module, x); default module(x), or module(x, x, x)
-    alone: bool = False,  # should it be multi-head attention and nothing else, without a residual?
-    window: int | None = None,  # how many words a word sees, itself included; None: look for a setting that says
-    n_kv_heads: int | None = None,  # how many heads of keys and values; default: what their widths tell
-    contract: Contract = Contract(),  # what else was declared
+    a: Layer,  # the layer under test, and what was said of it
 ) -> tuple[Properties, Callable[[], tuple[Bug, ...] | None]]:  # properties; what names the bug
     "List what every self-attention layer must do, in the order of trying."
-    must_be_whole(module)
-    a = Layer(module, d_model, causal, n_heads, positions, call, alone, window, n_kv_heads, contract)
+    must_be_whole(a.given)
     return tried(a, [*RUNS, *OWN_WEIGHTS, *PACKED, *CALLS, *SEEING, *TRAINING, *EDGES])
 
 

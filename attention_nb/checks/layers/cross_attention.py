@@ -15,9 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..bugs import known
-from .calling import Call, must_be_whole
+from .calling import must_be_whole
 from ..projections.comparing import compare_with_own_weights
-from ..contract import Contract
 from .copies import deep_copy
 from . import tried
 from .own_weights import OWN_WEIGHTS
@@ -154,17 +153,11 @@ _CROSS = (
 
 
 def cross_properties(
-    module: Any,  # over x (b, n_q, d_model) and memory (b, n_k, d_memory); returns the output, or a tuple that begins with it
-    d_model: int,  # width of the rows of x
+    a: Layer,  # the layer under test, and what was said of it
     d_memory: int | None = None,  # width of the rows of the memory; default d_model
-    n_heads: int | None = None,  # how many heads; default: look for an attribute that says
-    call: Call | None = None,  # how to call it: call(module, x, memory); default module(x, memory), or as its parameters demand
-    n_kv_heads: int | None = None,  # how many heads of keys and values; default: what their widths tell
-    contract: Contract = Contract(),  # what else was declared
 ) -> tuple[Properties, Callable[[], tuple[Bug, ...] | None]]:  # properties; what names the bug
     "List what every cross-attention layer must do, in the order of trying."
-    must_be_whole(module)
-    a = Layer(module, d_model, False, n_heads, None, call, said_kv_heads=n_kv_heads, contract=contract)
-    n_k = next(n for n in _MEMORY if n not in (a.n_heads, d_model // (a.n_heads or 1)))
-    a = replace(a, beside=draw(replace(a, d_model=d_memory or d_model), 1, contract.usual(n_k), seed=9))
+    must_be_whole(a.given)
+    n_k = next(n for n in _MEMORY if n not in (a.n_heads, a.d_model // (a.n_heads or 1)))
+    a = replace(a, beside=draw(replace(a, d_model=d_memory or a.d_model), 1, a.contract.usual(n_k), seed=9))
     return tried(a, [*RUNS, *_CROSS, *OWN_WEIGHTS, *CALLS, *TRAINING, *EDGES])

@@ -18,7 +18,7 @@ from ..reports import Broken
 from ...masks import causal_mask
 
 # %% auto #0
-__all__ = ['Head', 'all_words', 'back', 'looks', 'when', 'keeps', 'Stack', 'saying']
+__all__ = ['all_words', 'back', 'when', 'Head', 'looks', 'keeps', 'Stack', 'saying']
 
 # %% ../../../nbs/checks/layers/heads.ipynb #names
 NONE: dict[str, Any] = dict.fromkeys(("to_q", "to_k", "to_v"))  # for a head that has other projections, or none
@@ -68,22 +68,12 @@ class Head(nn.Module):
         "Go its own way."
         return self.way(self, x)
 
+# %% ../../../nbs/checks/layers/heads.ipynb #sees
+all_words: _Sees = lambda n: torch.ones(n, n, dtype=torch.bool)
+back: Callable[..., _Sees] = lambda size, ahead=0: lambda n: all_words(n).tril(ahead).triu(1 - size)  # words back, itself included; and ahead
+when: Callable[..., Any] = lambda fits, other: lambda m, x: (Head.attend if fits(*x.shape[:2]) else other)(m, x)  # fits(b, n)? If not, another way
+
 # %% ../../../nbs/checks/layers/heads.ipynb #ways
-def all_words(
-    n: int,  # words
-) -> Tensor:  # (n, n)
-    "Let every word see all."
-    return torch.ones(n, n, dtype=torch.bool)
-
-
-def back(
-    size: int,  # how many words a word sees, itself included
-    ahead: int = 0,  # and how many that come after it
-) -> _Sees:
-    "Let every word see some words back."
-    return lambda n: all_words(n).tril(ahead).triu(1 - size)
-
-
 def looks(
     sees: _Sees,  # which word sees which
     scale: float = 6**-0.5,  # what scores are multiplied by
@@ -91,15 +81,6 @@ def looks(
 ) -> Head:
     "Make a head with another mask."
     return Head(lambda m, x: m.attend(x, sees, scale), **more)
-
-
-def when(
-    fits: Callable[[int, int], bool],  # of the numbers of sentences and words
-    other: Callable[..., Any],  # the way if they do not fit
-    way: Callable[..., Any] = Head.attend,  # the way if they do
-) -> Callable[..., Any]:
-    "Go one way for some sizes, and another for the rest."
-    return lambda m, x: (way if fits(*x.shape[:2]) else other)(m, x)
 
 
 def keeps(

@@ -354,10 +354,6 @@ def _are_scores(a: Layer) -> bool:
     found = [s.detach() for s in rest if isinstance(s, Tensor) and s.numel() == work.weights.numel()]  # one head may have no axis
     return any(nearly((factor * s).softmax(-1).view_as(work.weights), work.weights) for s in found for factor in (1.0, work.scale))
 
-
-def _traced(a: Layer) -> None:
-    must_trace(lambda t: a.first(a.module, t), draw(a, 2, a.contract.usual(3)))
-
 # %% ../../../nbs/checks/layers/running.ipynb #relations
 RUNS = (
     Relation("it runs, and gives one row per word: (b, n, d_out)", _runs),
@@ -373,5 +369,5 @@ EDGES = (
     Relation("large inputs give finite values and gradients", must_stay_finite),
     Relation("float16 and bfloat16 give finite, nearly equal values", must_stand_sixteen_bits, no_module, asked=lambda a: a.contract.dtype is None),
     Relation("weights that it returns are weights", _returned),
-    Relation("torch.compile and torch.export change nothing", _traced, no_module),
+    Relation("torch.compile and torch.export change nothing", lambda a: must_trace(lambda t: a.first(a.module, t), draw(a, 2, a.contract.usual(3))), no_module),
 )

@@ -18,7 +18,7 @@ from . import Trace, trace_layer
 from ..stages import sentence
 
 # %% auto #0
-__all__ = ['Made', 'Four', 'random', 'cut', 'last', 'joined', 'last_laid', 'attended', 'each', 'traced', 'told', 'saying_of']
+__all__ = ['cut', 'last', 'joined', 'last_laid', 'attended', 'each', 'traced', 'Made', 'Four', 'random', 'told', 'saying_of']
 
 # %% ../../../nbs/checks/projections/made.ipynb #made-classes
 class Made(nn.Module):
@@ -75,64 +75,18 @@ def random(
     return made | ({"out_proj": nn.Linear(width, 12)} if back else {})
 
 # %% ../../../nbs/checks/projections/made.ipynb #ways-fns
-def cut(
-    t: Tensor,  # (b, n, h · d)
-    h: int = 4,  # heads
-) -> Tensor:  # (b, h, n, d)
-    "Cut rows into heads."
-    return t.unflatten(-1, (h, -1)).transpose(1, 2)
+_Fn = Callable[..., Any]  # of rows (b, n, h · d), or of heads (b, h, n, d)
+cut: _Fn = lambda t, h=4: t.unflatten(-1, (h, -1)).transpose(1, 2)  # rows into heads that lie side by side
+last: _Fn = lambda t, h=4: t.unflatten(-1, (-1, h)).permute(0, 3, 1, 2)  # rows into heads that stand in the last place
+joined: _Fn = lambda c: c.transpose(1, 2).flatten(2)  # heads side by side
+last_laid: _Fn = lambda c: c.permute(0, 2, 3, 1).flatten(2)  # heads in the last place
+attended: _Fn = lambda q, k, v, scale=1 / 3**0.5, mask=None: F.scaled_dot_product_attention(q, k, v, mask, scale=scale)
+each: _Fn = lambda m, x: (m.q_proj(x), m.k_proj(x), m.v_proj(x))  # queries, keys and values
 
-
-def last(
-    t: Tensor,  # (b, n, d · h)
-    h: int = 4,  # heads
-) -> Tensor:  # (b, h, n, d)
-    "Cut rows into heads that stand in the last place within a row."
-    return t.unflatten(-1, (-1, h)).permute(0, 3, 1, 2)
-
-
-def joined(
-    c: Tensor,  # (b, h, n, d)
-) -> Tensor:  # (b, n, h · d)
-    "Lay heads side by side."
-    return c.transpose(1, 2).flatten(2)
-
-
-def last_laid(
-    c: Tensor,  # (b, h, n, d)
-) -> Tensor:  # (b, n, d · h)
-    "Lay heads in the last place within a row."
-    return c.permute(0, 2, 3, 1).flatten(2)
-
-
-def attended(
-    q: Tensor,  # (b, h, n, d)
-    k: Tensor,  # (b, h, n, d)
-    v: Tensor,  # (b, h, n, d)
-    scale: float = 1 / 3**0.5,  # what scores are multiplied by
-    mask: Tensor | None = None,  # boolean, True = may attend
-) -> Tensor:  # (b, h, n, d)
-    "Attend, as PyTorch does."
-    return F.scaled_dot_product_attention(q, k, v, mask, scale=scale)
-
-
-def each(
-    m: Any,  # a layer with q_proj, k_proj and v_proj
-    x: Tensor,  # (b, n, d)
-) -> tuple[Tensor, Tensor, Tensor]:
-    "Project to queries, keys and values."
-    return m.q_proj(x), m.k_proj(x), m.v_proj(x)
+# %% ../../../nbs/checks/projections/made.ipynb #traced-fn
+traced: Callable[..., Trace] = lambda layer, x, **said: trace_layer(layer, x, lambda m, x: m(x), **said)  # of a layer of x alone
 
 # %% ../../../nbs/checks/projections/made.ipynb #told-fns
-def traced(
-    layer: nn.Module,  # of x alone
-    x: Tensor,  # (b, n, d)
-    **said: Any,  # more for `trace_layer`
-) -> Trace:
-    "Call a layer once and write down what its projections do."
-    return trace_layer(layer, x, lambda m, x: m(x), **said)
-
-
 def told(
     t: Trace,  # from `trace_layer`
     n_heads: int | None,  # if known
