@@ -362,8 +362,15 @@ def noticed(spec: Record) -> str:
     return text(title.get("subtitle")) if isinstance(title, dict) else ""
 
 
-def figure(spec: Record, ident: str) -> str:
-    "The chart as an HTML figure."
+@functools.cache
+def look() -> Record:
+    "How all charts look: the configuration that Vega makes of LOOK, the same for each."
+    point = {"data": {"values": [{}]}, "mark": "point"}
+    return for_any_width(*(in_vega(point, names) for names in (5, 2)))["config"]
+
+
+def figure(spec: Record, ident: str, first: bool) -> str:
+    "The chart as an HTML figure; the first on a page tells the others how they look."
     caption, notice = text(spec.get("title")) or spec.get("description", ""), noticed(spec)
     if not caption:
         raise ValueError("a chart needs a title or a description, for readers who cannot see it")
@@ -376,6 +383,8 @@ def figure(spec: Record, ident: str) -> str:
     both = for_any_width(wide, tall)
     if fills(spec):
         both["signals"] = [{"name": "width", "init": f"containerSize()[0] || {both.pop('width')}"}, *both.get("signals", [])]
+    assert both.pop("config") == look(), ident
+    both |= {"config": look()} if first else {}
     both["data"] = [as_lines(data) for data in both["data"]]
     source = json.dumps(both, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     source = source.replace("</", "<\\/")

@@ -20,6 +20,7 @@ from sphinx.application import Sphinx
 from sphinx.builders.epub3 import Epub3Builder
 from sphinx.util import logging
 
+from charts import look
 from notebooks import figures
 
 
@@ -46,7 +47,7 @@ def bound(spec: Any) -> bool:
 
 def picture(spec: dict[str, Any], title: str) -> str:
     "The chart as an SVG file. It is on white, since a reader's night mode does not reach into pictures."
-    svg = vl_convert.vega_to_svg({**spec, "background": "white", "padding": 8})
+    svg = vl_convert.vega_to_svg({**spec, "config": look(), "background": "white", "padding": 8})
     about = spec.get("description", title)
     more = f"<desc>{escape(about)}</desc>" if about != title else ""
     return re.sub(r"(<svg[^>]*)>", rf'\1 role="img"><title>{escape(title)}</title>{more}', svg, count=1)

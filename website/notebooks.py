@@ -163,7 +163,8 @@ def draw(cell: NotebookNode, up: str, loaded: set[str]) -> None:
         out.data["text/html"] = lighten(out.data["text/html"], up, loaded)
     for i, out in enumerate(o for o in cell.get("outputs", []) if CHART in o.get("data", {})):
         try:
-            out.data = {"text/html": figure(out.data[CHART], f"fig-{cell.id}" + (f"-{i}" if i else ""))}
+            out.data = {"text/html": figure(out.data[CHART], f"fig-{cell.id}" + (f"-{i}" if i else ""), first="chart" not in loaded)}
+            loaded.add("chart")
         except ValueError as e:
             raise BadNotebook(f"cell {cell.id}: {e}") from None
 

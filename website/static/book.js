@@ -117,6 +117,10 @@
     document.head.append(script);
   }));
 
+  const specOf = (figure) => JSON.parse(figure.querySelector("script").textContent);
+  let look;
+  const lookOfAll = () => (look ??= specOf(document.querySelector("figure.chart")).config);  // the first on the page tells it
+
   async function draw(figure) {
     try {
       await library();
@@ -133,10 +137,10 @@
     const form = figure.querySelector(".chart-controls");
     const data = place.firstElementChild;
     try {
-      const spec = JSON.parse(figure.querySelector("script").textContent);
+      const spec = specOf(figure);
       const chart = document.createElement("div");
       place.replaceChildren(chart);  // of the height that CSS has kept free, so that nothing on the page moves
-      const view = new vega.View(vega.parse(spec), { renderer: "svg" }).initialize(chart, form).hover();
+      const view = new vega.View(vega.parse(spec, lookOfAll()), { renderer: "svg" }).initialize(chart, form).hover();
       view.run();
       const picture = chart.querySelector("svg");  // one picture with a description, not hundreds of nameless marks
       picture.setAttribute("role", "img");
