@@ -213,14 +213,14 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
     const old = work.v[chosen], sum = [0, 0], pieces = work.weights.map((w, i) => work.v[i].map((n) => n * w)), wanted = [];
     set(arrow(p, "", old, [0, 0], "var(--soft)"), { opacity: done ? 1 : 0.5 });
     if (done) {
-      const now = p.arrow("var(--w)");
+      const now = p.arrow("currentColor");
       trace(p.at([0, 0]), p.at(work.context));
       if (long(old)) label(p, "", "before", p.at(old), outward(p, old));
       label(p, "", "after", p.at(work.context), outward(p, work.context));
       tween(600, (t) => now.point(old.map((n, d) => n + t * (work.context[d] - n))));
       return;
     }
-    set(arrow(p, "", work.context, [0, 0], "var(--w)"), { opacity: 0.45 });
+    set(arrow(p, "", work.context, [0, 0], "currentColor"), { opacity: 0.45 });
     for (const i of words.keys()) {
       const from = [...sum];
       pieces[i].forEach((n, d) => { sum[d] += n; });

@@ -52,18 +52,18 @@ function draw({ view, data, el, svg, set, number, said, say, choices, toggle, sl
       const [square, cross] = cells[i][j].children, p = block(i), own = now.tiles[p];
       const place = own.findIndex((start) => within(start, j)), at = doing(now, p), here = place >= 0 && place === at;
       const done = place >= 0 && moment > now.starts[p] + place;
-      set(square, { fill: here ? "color-mix(in srgb, var(--w) 45%, transparent)" : done ? "var(--faint)" : "none" });
+      set(square, { fill: here ? "color-mix(in srgb, var(--neutral) 45%, transparent)" : done ? "var(--faint)" : "none" });
       set(cross, { visibility: causal && j > i && (place < 0 || here) ? "visible" : "hidden" });
     }));
     bands.replaceChildren(...now.tiles.flatMap((own, p) => {
       const y = high + p * size * unit, tall = Math.min(size, n - p * size) * unit, busy = doing(now, p) >= 0;
       return [svg("line", { x1: 2, x2: left + n * unit, y1: y, y2: y, stroke: "var(--soft)", "stroke-width": 1.5 }),
-        svg("text", { x: left - 8, y: y + tall / 2 + 5, "text-anchor": "middle", style: `${small}; font-weight: ${busy ? 700 : 400}; fill: ${busy ? "var(--ink-w)" : "var(--soft)"}` }, String(p))];
+        svg("text", { x: left - 8, y: y + tall / 2 + 5, "text-anchor": "middle", style: `${small}; font-weight: ${busy ? 700 : 400}; fill: ${busy ? "currentColor" : "var(--soft)"}` }, String(p))];
     }));
     lit.replaceChildren(...now.tiles.flatMap((own, p) => {
       const at = doing(now, p);
       return at < 0 ? [] : [svg("rect", { x: left + own[at] * unit, y: high + p * size * unit, width: unit * Math.min(size, n - own[at]),
-        height: unit * Math.min(size, n - p * size), fill: "none", stroke: "var(--w)", "stroke-width": 4, rx: 2 })];
+        height: unit * Math.min(size, n - p * size), fill: "none", stroke: "var(--rose)", "stroke-width": 4, rx: 2 })];
     }));
     const busy = now.tiles.map((_, p) => p).filter((p) => doing(now, p) >= 0), skipped = total - now.count;
     const idle = room - busy.length, places = `${idle} ${idle === 1 ? "place stands" : "places stand"} empty`;

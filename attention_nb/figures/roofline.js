@@ -21,12 +21,12 @@ function draw({ view, data, el, svg, set, number, say, said, slider, choices, tw
   const least = ({ operations, moved }) => Math.max(operations / peak, moved / bandwidth);
   const keys = (count) => (count === 1 ? "one head of keys" : `${count} heads of keys`);
   const ways = [
-    { letter: "P", name: () => "projections", cost: projections, colour: "var(--q)" },
+    { letter: "P", name: () => "projections", cost: projections, colour: "var(--neutral)" },
     { letter: "M", name: () => "attention that writes its matrix", cost: () => attention({ causal: false, passes: 4 }), colour: "var(--soft)" },
-    { letter: "A", name: () => "attention, 32 heads of keys", cost: () => attention({}), colour: "var(--k)" },
-    { letter: "G", name: () => `attention, ${keys(kv)}`, cost: () => attention({ kept: 2 * kv * width }), colour: "var(--w)" },
-    { letter: "W", name: () => `the same, a window of ${window}`, cost: () => attention({ kept: 2 * kv * width, near: window }), colour: "var(--w)" },
-    { letter: "L", name: () => "one narrow row for all heads", colour: "var(--v)",
+    { letter: "A", name: () => "attention, 32 heads of keys", cost: () => attention({}), colour: "#1a9ba3" },
+    { letter: "G", name: () => `attention, ${keys(kv)}`, cost: () => attention({ kept: 2 * kv * width }), colour: "var(--rose)" },
+    { letter: "W", name: () => `the same, a window of ${window}`, cost: () => attention({ kept: 2 * kv * width, near: window }), colour: "#94901f" },
+    { letter: "L", name: () => "one narrow row for all heads", colour: "#a35f4a",
       cost: () => (writes ? attention({ dk: latent[0] + latent[1], dv: latent[0], kept: latent[0] + latent[1] }) : null) },
   ];
   const found = () => ways.map((way) => {

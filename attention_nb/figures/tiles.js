@@ -43,7 +43,7 @@ function draw({ view, data, el, svg, set, number, said, say, choices, toggle, sl
     svg("path", { d: `M${left + j * unit + 7} ${high + i * unit + 7}l18 18m0 -18l-18 18`, stroke: "var(--soft)", visibility: "hidden" }),
     svg("text", { x: left + j * unit + unit / 2, y: high + i * unit + 21, "text-anchor": "middle", style: "font-size: 13px" }))));
   const watched = svg("rect", { x: 2, width: left + n * unit, height: unit, fill: "none", stroke: "var(--q)", "stroke-width": 2, rx: 3 });
-  const lit = svg("rect", { fill: "none", stroke: "var(--w)", "stroke-width": 4, rx: 2 });
+  const lit = svg("rect", { fill: "none", stroke: "var(--rose)", "stroke-width": 4, rx: 2 });
   root.append(...names, ...tops, ...cells.flat(), ...below, watched, lit);
 
   // ---- Beside it: what the row keeps, tile by tile ----
