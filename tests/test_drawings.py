@@ -15,6 +15,7 @@ from attention_nb.positions import RotaryEmbedding
 from attention_nb.self_attention import attention_scores, scaled_dot_product_attention
 from attention_nb.softmax import masked_softmax, softmax
 from attention_nb.tools.testing import assert_close
+from conftest import ROOT
 from playwright.sync_api import Locator, expect
 
 EXACT = dict(atol=1e-5, rtol=0)
@@ -650,3 +651,59 @@ def test_the_entrance_shows_every_exhibit(visit):
     assert state(figure)["shown"] == 15
     figure.get_by_role("link").click()
     assert page.url.endswith("#a-way-nobody-took")
+
+
+# ---- One hue for each symbol ----
+
+SHOWN = {  # what a drawing shows at first sight, or when a button is pressed: queries, keys, values, weights
+    ("arrows", ""): "kq", ("attend", ""): "vw", ("attend", "Match: q · k"): "kqw", ("attend", "Shares: softmax"): "w", ("cache_steps", ""): "kqvw",
+    ("head_film", ""): "kqw", ("mask_board", ""): "kqw", ("programs", ""): "kq", ("scores", ""): "w", ("senses", ""): "kqw", ("sharing", ""): "kq",
+    ("subject", ""): "kqvw", ("sums", ""): "w", ("tiles", ""): "kqvw", ("turning", ""): "kq", ("window_board", ""): "kq"}
+NONE_OF_THEM = {"entrance", "head_cut", "lookup", "roofline"}  # rows, costs, and pictures of a page
+LOOKS = """(view) => Object.fromEntries([..."kqvw"].map((sym) => [sym, [...view.querySelectorAll(`[data-sym=${sym}]`)].map((node) => {
+  const { backgroundColor, outline, stroke, filter } = getComputedStyle(node.localName === "g" ? node.firstElementChild : node);
+  return [backgroundColor, outline, stroke, filter].join();
+})]).filter(([, looks]) => looks.length))"""
+HUE = "(node, sym) => [getComputedStyle(node).getPropertyValue('--ink'), getComputedStyle(document.body).getPropertyValue(`--sym-${sym}`)]"
+
+
+def test_every_drawing_says_what_it_shows():
+    "A new one belongs into the list above."
+    assert {script for script, _ in SHOWN} | NONE_OF_THEM == {path.stem for path in (ROOT / "attention_nb/figures").glob("*.js")} - {"drawing"}
+
+
+@pytest.mark.parametrize("script, pressed", SHOWN)
+def test_symbols_of_a_drawing_light_up_together(visit, script, pressed):
+    "They have the hues of the words in the prose; one that is pointed at lights up all that are the same, and no others."
+    figure = drawing(visit, f"figures/{script}.html", script, reduced_motion="reduce")
+    if pressed:
+        figure.get_by_role("button", name=pressed).click()
+        figure.page.mouse.move(0, 0)
+    view = figure.locator(".view")
+    dark = view.evaluate(LOOKS)
+    assert "".join(dark) == SHOWN[script, pressed]
+    for sym in dark:
+        node = view.locator(f"[data-sym={sym}]").first
+        assert len({*node.evaluate(HUE, sym)}) == 1
+        node.dispatch_event("pointerover")
+        assert figure.page.evaluate("document.documentElement.dataset.lit") == sym
+        for other, looks in view.evaluate(LOOKS).items():
+            assert [a != b for a, b in zip(looks, dark[other], strict=True)] == [other == sym] * len(looks), (sym, other)
+
+
+def test_a_cell_lights_up_by_mouse_finger_and_keys(visit):
+    "It stands for a weight; what is forbidden has none. A finger that is lifted leaves it lit."
+    figure = drawing(visit, "figures/mask_board.html", "mask_board", has_touch=True)
+    page, cells, lit = figure.page, figure.locator("td button"), "document.documentElement.dataset.lit"
+    cells.nth(0).hover()
+    assert page.evaluate(lit) == "w"
+    cells.nth(1).hover()
+    assert page.evaluate(lit) is None
+    cells.nth(0).tap()
+    assert page.evaluate(lit) is None  # it was allowed, and is forbidden now
+    cells.nth(3).hover()
+    cells.nth(3).focus()
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate(lit) == "w"
+    figure.locator("thead th").first.tap()
+    assert page.evaluate(lit) == "k"

@@ -450,6 +450,15 @@ def test_mouse(drawn, name):
             expect(figure.get_by_role("radio").nth(head)).to_be_checked()
 
 
+def test_a_cell_of_weights_lights_up_the_word(drawn):
+    "Pointed at, it is a weight, and so is the word in the prose; a score is none."
+    page, figure = drawn("steps", 1280)
+    for hue, lit in (("#8e5bd0", "w"), ("#5f7890", None)):
+        box = figure.locator(f"svg .mark-rect.role-mark path[fill='{hue}']").first.bounding_box()
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)  # where its number stands
+        assert page.evaluate("document.documentElement.dataset.lit ?? null") == lit
+
+
 SIZES = """() => [...document.querySelectorAll("figure.chart")].map((figure) => {
   const view = figure.querySelector(".chart-view"), svg = view.querySelector("svg");
   const print = [...svg.querySelectorAll("text")].filter((text) => text.textContent).map((text) => parseFloat(getComputedStyle(text).fontSize));

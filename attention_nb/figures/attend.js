@@ -75,7 +75,7 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
       const d = i === chosen ? `M${x - 8} ${y}C${x - 22} ${y - 34},${x + 22} ${y - 34},${x + 8} ${y}`
         : `M${x0} ${y0}C${x0} ${y0 + top * 1.3},${x} ${y + top * 1.3},${x} ${y}`;
       const w = work.weights[i];
-      return svg("path", { d, fill: "none", stroke: "var(--w)", "stroke-width": 0.8 + 13 * w, "stroke-linecap": "round", opacity: 0.25 + 0.65 * w, pathLength: 1, "stroke-dasharray": "1 1" });
+      return svg("path", { "data-sym": "w", d, fill: "none", stroke: "var(--w)", "stroke-width": 0.8 + 13 * w, "stroke-linecap": "round", opacity: 0.25 + 0.65 * w, pathLength: 1, "stroke-dasharray": "1 1" });
     });
     arcs.replaceChildren(...paths);
     tween(350, (t) => { if (mine === turn) for (const path of paths) set(path, { "stroke-dashoffset": 1 - t }); });
@@ -158,7 +158,7 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
     const drops = shown.map(([k, i]) => {
       const foot = work.feet[i], to = scaled ? foot.map((n) => n * shrink) : foot;
       set(arrow(p, "k", k), { opacity: scaled ? 0.3 : 1 });
-      const drop = svg("path", { fill: "none", stroke: "var(--k)", "stroke-width": 1.5, "stroke-dasharray": "4 3", opacity: scaled ? 0.3 : 1, "aria-hidden": true });
+      const drop = svg("path", { "data-sym": "k", fill: "none", stroke: "var(--k)", "stroke-width": 1.5, "stroke-dasharray": "4 3", opacity: scaled ? 0.3 : 1, "aria-hidden": true });
       const dot = svg("circle", { r: 5, fill: "var(--paper)", stroke: "var(--q)", "stroke-width": 2.5, "data-sym": "q", "aria-hidden": true });
       p.root.append(drop, dot);
       trace(p.at(k), p.at(foot));

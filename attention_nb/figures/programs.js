@@ -26,8 +26,8 @@ function draw({ view, data, el, svg, set, number, said, say, choices, toggle, sl
   const [w, h] = [left + n * unit + 4, high + n * unit + 4];
   const root = svg("svg", { width: w, height: h, viewBox: `0 0 ${w} ${h}`, role: "img", "aria-label": "A grid of queries and keys; each program has a band of rows" });
   const small = "font-size: 13px";
-  const names = all.map((i) => svg("text", { x: left - 22, y: high + i * unit + 21, "text-anchor": "end", style: small }, words[i]));
-  const tops = all.map((j) => svg("text", { transform: `translate(${left + j * unit + 20} ${high - 7}) rotate(-90)`, style: small }, words[j]));
+  const names = all.map((i) => svg("text", { x: left - 22, y: high + i * unit + 21, "text-anchor": "end", "data-sym": "q", style: small }, words[i]));
+  const tops = all.map((j) => svg("text", { transform: `translate(${left + j * unit + 20} ${high - 7}) rotate(-90)`, "data-sym": "k", style: small }, words[j]));
   const cells = all.map((i) => all.map((j) => svg("g", {},
     svg("rect", { x: left + j * unit, y: high + i * unit, width: unit, height: unit, stroke: "var(--faint)", fill: "none" }),
     svg("path", { d: `M${left + j * unit + 9} ${high + i * unit + 9}l14 14m0 -14l-14 14`, stroke: "var(--soft)", visibility: "hidden" }))));
