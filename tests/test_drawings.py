@@ -1,4 +1,6 @@
 """The figures that compute in the page: what their scripts work out is what the package gives, whatever a reader does."""
+from itertools import product
+
 import pytest
 import torch
 from attention_nb.cost import attention_cost, least_seconds, projection_cost
@@ -15,6 +17,7 @@ from attention_nb.positions import RotaryEmbedding
 from attention_nb.self_attention import attention_scores, scaled_dot_product_attention
 from attention_nb.softmax import masked_softmax, softmax
 from attention_nb.tools.testing import assert_close
+from browser import WIDE
 from conftest import ROOT
 from playwright.sync_api import Locator, expect
 
@@ -588,6 +591,29 @@ def test_parts_of_a_layer_cost_what_the_package_foresees(visit):
     agrees()
     words.press("Home")
     agrees()
+
+
+TOUCHING = """texts => {
+  const boxes = texts.filter((text) => text.textContent && getComputedStyle(text).visibility === "visible").map((text) => [text.textContent, text.getBoundingClientRect()]);
+  return boxes.flatMap(([a, p], i) => boxes.slice(i + 1).filter(([, q]) => p.left < q.right && q.left < p.right && p.top < q.bottom && q.top < p.bottom).map(([b]) => `${a} and ${b}`));
+}"""
+
+
+@pytest.mark.parametrize("width, font", [(390, ""), (390, WIDE), (1280, WIDE)])
+def test_names_of_dots_under_the_roof_stand_apart(visit, width, font):
+    "Wherever the dots stand; and those of what was clocked, which do not move."
+    figure = drawing(visit, "12_cost.html", "roofline", width=width, font=font, reduced_motion="reduce")
+    ranges = figure.locator("input[type=range]")
+    for mode, words, kept, texts in product((0, 1), (0, 6, 12, 17), (0, 3, 5), (0, 4, 8)):
+        figure.get_by_role("radio").nth(mode).check(force=True)
+        for i, value in enumerate((words, kept, texts)):
+            ranges.nth(i).evaluate("(range, value) => { range.value = value; range.dispatchEvent(new Event('input')); }", value)
+        assert figure.locator("svg text:not([transform])").evaluate_all(TOUCHING) == [], (mode, words, kept, texts)
+    chart = figure.page.locator("figure.chart", has_text="What was reached, under the roof")
+    chart.scroll_into_view_if_needed()
+    chart.and_(figure.page.locator(".drawn")).wait_for()
+    names = chart.locator(".mark-text.role-mark text")
+    assert names.count() == 9 and names.evaluate_all(TOUCHING) == []
 
 
 def test_programs_share_the_tiles(visit):
