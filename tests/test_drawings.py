@@ -66,7 +66,7 @@ def attended(words: list[str], chosen: int) -> dict:
     q, k, v = x @ world.W_q, x @ world.W_k, x @ world.W_v
     context, weights = scaled_dot_product_attention(q, k, v)
     along = q[chosen] / q[chosen].norm().clamp(min=1e-9)
-    return {"x": x, "q": q, "k": k, "v": v, "feet": (k @ along)[:, None] * along, "dots": (q @ k.mT)[chosen], "scores": attention_scores(q, k)[chosen], "weights": weights[chosen], "context": context[chosen]}
+    return {"x": x, "q": q, "k": k, "v": v, "projections": (k @ along)[:, None] * along, "dots": (q @ k.mT)[chosen], "scores": attention_scores(q, k)[chosen], "weights": weights[chosen], "context": context[chosen]}
 
 
 def test_a_sentence_attends_as_the_layer_does(visit):
