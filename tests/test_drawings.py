@@ -1,4 +1,6 @@
 """The figures that compute in the page: what their scripts work out is what the package gives, whatever a reader does."""
+from itertools import product
+
 import pytest
 import torch
 from attention_nb.cost import attention_cost, least_seconds, projection_cost
@@ -15,6 +17,8 @@ from attention_nb.positions import RotaryEmbedding
 from attention_nb.self_attention import attention_scores, scaled_dot_product_attention
 from attention_nb.softmax import masked_softmax, softmax
 from attention_nb.tools.testing import assert_close
+from browser import WIDE
+from conftest import ROOT
 from playwright.sync_api import Locator, expect
 
 EXACT = dict(atol=1e-5, rtol=0)
@@ -62,7 +66,7 @@ def attended(words: list[str], chosen: int) -> dict:
     q, k, v = x @ world.W_q, x @ world.W_k, x @ world.W_v
     context, weights = scaled_dot_product_attention(q, k, v)
     along = q[chosen] / q[chosen].norm().clamp(min=1e-9)
-    return {"x": x, "q": q, "k": k, "v": v, "feet": (k @ along)[:, None] * along, "dots": (q @ k.mT)[chosen], "scores": attention_scores(q, k)[chosen], "weights": weights[chosen], "context": context[chosen]}
+    return {"x": x, "q": q, "k": k, "v": v, "projections": (k @ along)[:, None] * along, "dots": (q @ k.mT)[chosen], "scores": attention_scores(q, k)[chosen], "weights": weights[chosen], "context": context[chosen]}
 
 
 def test_a_sentence_attends_as_the_layer_does(visit):
@@ -589,6 +593,29 @@ def test_parts_of_a_layer_cost_what_the_package_foresees(visit):
     agrees()
 
 
+TOUCHING = """texts => {
+  const boxes = texts.filter((text) => text.textContent && getComputedStyle(text).visibility === "visible").map((text) => [text.textContent, text.getBoundingClientRect()]);
+  return boxes.flatMap(([a, p], i) => boxes.slice(i + 1).filter(([, q]) => p.left < q.right && q.left < p.right && p.top < q.bottom && q.top < p.bottom).map(([b]) => `${a} and ${b}`));
+}"""
+
+
+@pytest.mark.parametrize("width, font", [(390, ""), (390, WIDE), (1280, WIDE)])
+def test_names_of_dots_under_the_roof_stand_apart(visit, width, font):
+    "Wherever the dots stand; and those of what was clocked, which do not move."
+    figure = drawing(visit, "12_cost.html", "roofline", width=width, font=font, reduced_motion="reduce")
+    ranges = figure.locator("input[type=range]")
+    for mode, words, kept, texts in product((0, 1), (0, 6, 12, 17), (0, 3, 5), (0, 4, 8)):
+        figure.get_by_role("radio").nth(mode).check(force=True)
+        for i, value in enumerate((words, kept, texts)):
+            ranges.nth(i).evaluate("(range, value) => { range.value = value; range.dispatchEvent(new Event('input')); }", value)
+        assert figure.locator("svg text:not([transform])").evaluate_all(TOUCHING) == [], (mode, words, kept, texts)
+    chart = figure.page.locator("figure.chart", has_text="What was reached, under the roof")
+    chart.scroll_into_view_if_needed()
+    chart.and_(figure.page.locator(".drawn")).wait_for()
+    names = chart.locator(".mark-text.role-mark text")
+    assert names.count() == 9 and names.evaluate_all(TOUCHING) == []
+
+
 def test_programs_share_the_tiles(visit):
     "Which tiles each computes, as the package says; and when each runs, as a plain count of moments does."
     figure = drawing(visit, "figures/programs.html", "programs", reduced_motion="reduce")
@@ -650,3 +677,59 @@ def test_the_entrance_shows_every_exhibit(visit):
     assert state(figure)["shown"] == 15
     figure.get_by_role("link").click()
     assert page.url.endswith("#a-way-nobody-took")
+
+
+# ---- One hue for each symbol ----
+
+SHOWN = {  # what a drawing shows at first sight, or when a button is pressed: queries, keys, values, weights
+    ("arrows", ""): "kq", ("attend", ""): "vw", ("attend", "Match: q · k"): "kqw", ("attend", "Shares: softmax"): "w", ("cache_steps", ""): "kqvw",
+    ("head_film", ""): "kqw", ("mask_board", ""): "kqw", ("programs", ""): "kq", ("scores", ""): "w", ("senses", ""): "kqw", ("sharing", ""): "kq",
+    ("subject", ""): "kqvw", ("sums", ""): "w", ("tiles", ""): "kqvw", ("turning", ""): "kq", ("window_board", ""): "kq"}
+NONE_OF_THEM = {"entrance", "head_cut", "lookup", "roofline"}  # rows, costs, and pictures of a page
+LOOKS = """(view) => Object.fromEntries([..."kqvw"].map((sym) => [sym, [...view.querySelectorAll(`[data-sym=${sym}]`)].map((node) => {
+  const { backgroundColor, outline, stroke, filter } = getComputedStyle(node.localName === "g" ? node.firstElementChild : node);
+  return [backgroundColor, outline, stroke, filter].join();
+})]).filter(([, looks]) => looks.length))"""
+HUE = "(node, sym) => [getComputedStyle(node).getPropertyValue('--ink'), getComputedStyle(document.body).getPropertyValue(`--sym-${sym}`)]"
+
+
+def test_every_drawing_says_what_it_shows():
+    "A new one belongs into the list above."
+    assert {script for script, _ in SHOWN} | NONE_OF_THEM == {path.stem for path in (ROOT / "attention_nb/figures").glob("*.js")} - {"drawing"}
+
+
+@pytest.mark.parametrize("script, pressed", SHOWN)
+def test_symbols_of_a_drawing_light_up_together(visit, script, pressed):
+    "They have the hues of the words in the prose; one that is pointed at lights up all that are the same, and no others."
+    figure = drawing(visit, f"figures/{script}.html", script, reduced_motion="reduce")
+    if pressed:
+        figure.get_by_role("button", name=pressed).click()
+        figure.page.mouse.move(0, 0)
+    view = figure.locator(".view")
+    dark = view.evaluate(LOOKS)
+    assert "".join(dark) == SHOWN[script, pressed]
+    for sym in dark:
+        node = view.locator(f"[data-sym={sym}]").first
+        assert len({*node.evaluate(HUE, sym)}) == 1
+        node.dispatch_event("pointerover")
+        assert figure.page.evaluate("document.documentElement.dataset.lit") == sym
+        for other, looks in view.evaluate(LOOKS).items():
+            assert [a != b for a, b in zip(looks, dark[other], strict=True)] == [other == sym] * len(looks), (sym, other)
+
+
+def test_a_cell_lights_up_by_mouse_finger_and_keys(visit):
+    "It stands for a weight; what is forbidden has none. A finger that is lifted leaves it lit."
+    figure = drawing(visit, "figures/mask_board.html", "mask_board", has_touch=True)
+    page, cells, lit = figure.page, figure.locator("td button"), "document.documentElement.dataset.lit"
+    cells.nth(0).hover()
+    assert page.evaluate(lit) == "w"
+    cells.nth(1).hover()
+    assert page.evaluate(lit) is None
+    cells.nth(0).tap()
+    assert page.evaluate(lit) is None  # it was allowed, and is forbidden now
+    cells.nth(3).hover()
+    cells.nth(3).focus()
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate(lit) == "w"
+    figure.locator("thead th").first.tap()
+    assert page.evaluate(lit) == "k"

@@ -274,7 +274,8 @@ def test_tables_hold_the_numbers(name):
         kind, value = {"dim": ("softmax", "value"), "mask": ("mask", "weight"), "head": ("head", "value")}[name]
         for note in data["notes"]:
             lines = [c for part in ("cells", "sums", "row_sums", "column_sums") for c in data.get(part, []) if c[kind] == note[kind]]
-            assert sorted(filter(None, cells(tables[note[kind]]))) == sorted(short(line[value]) for line in lines)
+            shown = [short(line[value]) if line.get("allowed", True) else "forbidden" for line in lines]
+            assert sorted(filter(None, cells(tables[note[kind]]))) == sorted(shown)
 
 
 NOTICED = [path for path in NOTEBOOKS if path.name[0].isdigit() or path.stem in ("index", "museum", "speed", "in_the_wild")]
@@ -448,6 +449,15 @@ def test_mouse(drawn, name):
             figure.locator("svg path[d$='h17v17h-17Z']").nth(36 * head + 7).click()
             assert_shows(figure, name, (head,))
             expect(figure.get_by_role("radio").nth(head)).to_be_checked()
+
+
+def test_a_cell_of_weights_lights_up_the_word(drawn):
+    "Pointed at, it is a weight, and so is the word in the prose; a score is none."
+    page, figure = drawn("steps", 1280)
+    for hue, lit in (("#8e5bd0", "w"), ("#5f7890", None)):
+        box = figure.locator(f"svg .mark-rect.role-mark path[fill='{hue}']").first.bounding_box()
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)  # where its number stands
+        assert page.evaluate("document.documentElement.dataset.lit ?? null") == lit
 
 
 SIZES = """() => [...document.querySelectorAll("figure.chart")].map((figure) => {

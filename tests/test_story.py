@@ -230,6 +230,13 @@ def test_a_page_at_first_sight(visit, page, width, high):
     fail_if(found + visited.said, f"{page}, {width} pixels wide:")
 
 
+def test_what_one_moves_stands_beside_what_it_moves_on_a_phone(visit):
+    "In chapter 3 the words, the plane and both matrices are on the first two screens."
+    figure = visit("03_self_attention.html", width=390, height=844).page.locator("figure[data-drawing=subject]")
+    boxes = [one.bounding_box() for one in [figure.locator("svg"), *figure.get_by_role("radio").all(), *figure.get_by_role("spinbutton").all()]]
+    assert len(boxes) == 13 and max(box["y"] + box["height"] for box in boxes) < 2 * 844
+
+
 @pytest.mark.parametrize("width", [360, 412])
 def test_nothing_moves_when_the_switch_appears(visit, width):
     "Before a script has run it is not seen, and has its room."

@@ -165,10 +165,11 @@ def tables(spec: Record) -> Iterator[str]:
 
 
 def asked_for(records: list[Record], wanted: Record) -> Iterator[str]:
-    "Tables of `records`, one for each combination of the fields in `by`."
+    "Tables of `records`, one for each combination of the fields in `by`; a value counts only where the field in `where` is true."
     groups: dict[tuple, list[Record]] = {}
     for record in records:
-        groups.setdefault(tuple(record[field] for field in wanted.get("by", [])), []).append(record)
+        shown = record if record.get(wanted.get("where"), True) else record | {wanted["value"]: None}  # a 0 that is forbidden
+        groups.setdefault(tuple(record[field] for field in wanted.get("by", [])), []).append(shown)
     for values, group in groups.items():
         caption = ", ".join(map(number, values))
         if "row" in wanted:

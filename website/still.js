@@ -60,7 +60,8 @@ function written(node) {
   if (node.getAttribute("type") === "number") return safe(node.getAttribute("value"));
   if (["input", "details"].includes(node.tag) || classes.includes("row") || classes.includes("handle")) return "";
   const drawn = node.space === SVG, tag = drawn ? node.tag : PLAIN[node.tag] ?? node.tag;
-  const style = [node.getAttribute("style"), ...Object.entries(node.own).map(([key, value]) => `${key}: ${value}`)].filter(Boolean).join("; ");
+  const sym = node.getAttribute("data-sym"), hue = sym && `${tag === "text" ? "fill" : "color"}: var(--ink-${sym})`;
+  const style = [hue, node.getAttribute("style"), ...Object.entries(node.own).map(([key, value]) => `${key}: ${value}`)].filter(Boolean).join("; ");
   const kept = [...node.attributes].filter(([key]) => key !== "style" && (drawn ? !FOR_EARS.test(key) : KEPT.test(key)));
   const all = [...(drawn && node.tag === "svg" ? [["xmlns", SVG]] : []), ...kept, ...(style ? [["style", style]] : [])];
   const inside = node.childNodes.map(written).join("");

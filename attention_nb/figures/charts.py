@@ -637,7 +637,7 @@ def mask_chooser(
 
     panels = panel("score", low, max(c["score"] for c in cells)), panel("weight", 0, 1, "sums")
     body = alt.concat(*panels, columns=2, spacing=24).resolve_scale(opacity="independent")
-    tables = [dict(data=["cells", "sums"], by=["mask"], row="query", col="key", value="weight")]
+    tables = [dict(data=["cells", "sums"], by=["mask"], row="query", col="key", value="weight", where="allowed")]
     datasets = dict(cells=cells, sums=_sums(weights, rows, "mask", 1, "weight"), notes=notes)
     return _respond(body, [chosen], title, "the scores that are allowed, and the weights with the sums of their rows.",
                     notice, tables, datasets, _buttons("mask", "mask", list(masks)))

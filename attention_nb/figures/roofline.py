@@ -55,14 +55,54 @@ def _expect_machine(peak: float, bandwidth: float) -> None:
             raise ValueError(f"{name}: expected a finite number above 0; got {number}")
 
 # %% ../../nbs/figures/roofline.ipynb #under-help
-def _placed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    "Each dot with the side of its name, right of it or left, and a shift up or down if another dot is near."
-    x, y = (torch.tensor([row[axis] for row in rows]).log() for axis in "xy")
-    x, y = ((z - z.min()) / (z.max() - z.min()).clamp(min=1e-9) for z in (x, y))
-    near = ((x[:, None] - x).abs() < 0.08) & ((y[:, None] - y).abs() < 0.08)
-    above = [bool((near[i] & ((y > y[i]) | (y == y[i]) & (x < x[i]))).any()) for i in range(len(rows))]
-    return [dict(row, side="left" if x[i] < 0.5 else "right", shift=0 if near[i].sum() == 1 else 11 if above[i] else -11)
-            for i, row in enumerate(rows)]
+WIDTHS, HEIGHT, LETTER = (240, 560), 205, 8  # pixels of the plot on a phone and on a wide page; of a letter in a wide font
+SIDES = {"left": 9, "right": -9, "center": 0}  # how a name is aligned, and where it then begins or ends
+SHIFTS = [("left", 0), ("right", 0), ("center", -15), ("center", 16), ("left", -12), ("left", 12), ("right", -12), ("right", 12),
+          ("left", -24), ("left", 24), ("right", -24), ("right", 24)]  # the first that is free is taken
+_Point = tuple[float, float]
+_Box = tuple[float, float, float, float]
+
+
+def _pixels(points: list[dict[str, Any]], low: Mapping[str, float], high: Mapping[str, float], wide: float) -> list[_Point]:
+    "Where points stand between the ends of two logarithmic axes."
+    shares = [[math.log(point[axis] / low[axis]) / math.log(high[axis] / low[axis]) for axis in "xy"] for point in points]
+    return [(wide * x, HEIGHT * (1 - y)) for x, y in shares]
+
+
+def _box(at: _Point, name: str, side: str, shift: float) -> _Box:
+    "What a name covers: its left, top, right and bottom."
+    wide = LETTER * len(name)
+    left = at[0] + SIDES[side] - {"left": 0, "right": wide, "center": wide / 2}[side]
+    return left, at[1] + shift - 8, left + wide, at[1] + shift + 8
+
+
+def _cost(box: _Box, names: list[_Box], dots: list[_Point], line: list[_Point], wide: float) -> float:
+    "What a name would cover, other names above all, and how far it would stick out of the plot."
+    hit = sum(box[0] < o[2] and o[0] < box[2] and box[1] < o[3] and o[1] < box[3] for o in names)
+    near = [sum(box[0] - far < x < box[2] + far and box[1] - far < y < box[3] + far for x, y in points) for points, far in ((dots, 4), (line, 6))]
+    out = max(0, -box[0]) + max(0, box[2] - wide) + max(0, -box[1]) + max(0, box[3] - HEIGHT)
+    return 100 * hit + 60 * near[0] + 12 * near[1] + out
+
+
+def _placed(rows: list[dict[str, Any]], roof: list[dict[str, Any]], low: Mapping[str, float], high: Mapping[str, float]) -> list[dict[str, Any]]:
+    "Each dot with the side of its name and a shift: in turns each takes the place that is free; of some orders, the best."
+    at = [_pixels(rows, low, high, wide) for wide in WIDTHS]
+    line = [[(a[0] + t / 40 * (b[0] - a[0]), a[1] + t / 40 * (b[1] - a[1])) for a, b in zip(corners, corners[1:]) for t in range(41)]
+            for corners in (_pixels(roof, low, high, wide) for wide in WIDTHS)]
+
+    def cost(i: int, place: tuple[str, int], taken: Mapping[int, tuple[str, int]]) -> float:
+        names = [[_box(dots[j], rows[j]["way"], *taken[j]) for j in taken if j != i] for dots in at]
+        return SHIFTS.index(place) + sum(
+            _cost(_box(dots[i], rows[i]["way"], *place), names[w], dots[:i] + dots[i + 1:], line[w], WIDTHS[w]) for w, dots in enumerate(at))
+
+    n, found = len(rows), list[tuple[float, int, dict[int, tuple[str, int]]]]()
+    orders = [*range(n)], [*range(n)][::-1], sorted(range(n), key=lambda i: at[0][i]), sorted(range(n), key=lambda i: (-at[0][i][0], at[0][i][1]))
+    for order in orders:
+        taken: dict[int, tuple[str, int]] = {}
+        for i in order * 4:
+            taken[i] = min(SHIFTS, key=lambda place: cost(i, place, taken))
+        found.append((sum(cost(i, taken[i], taken) for i in taken), len(found), taken))
+    return [dict(row, side=side, shift=shift) for i, row in enumerate(rows) for side, shift in [min(found)[2][i]]]
 
 # %% ../../nbs/figures/roofline.ipynb #under-fn
 def under_the_roof(
@@ -78,15 +118,17 @@ def under_the_roof(
     for name, numbers in measured.items():
         if len(numbers) != 2:
             raise ValueError(f"measured[{name!r}]: expected (operations for each byte, operations a second); got {tuple(numbers)}")
-    rows = _placed([dict(x=_shown_number(x), y=_shown_number(y / 1e9), kind=name.split(": ")[0], way=name.split(": ")[-1])
-                    for name, (x, y) in measured.items()])
+    rows: list[dict[str, Any]] = [dict(x=_shown_number(x), y=_shown_number(y / 1e9), kind=name.split(": ")[0], way=name.split(": ")[-1])
+                                  for name, (x, y) in measured.items()]
     right = 2 * max([peak / bandwidth, *(x for x, _ in measured.values())])
     left = min([peak / bandwidth, *(x for x, _ in measured.values())]) / 2
-    roof = [dict(x=_shown_number(x), y=_shown_number(min(peak, x * bandwidth) / 1e9)) for x in (left, peak / bandwidth, right)]
-    log, low = alt.Scale(type="log", nice=False), min(point["y"] for point in [*rows, *roof]) / 1.6
+    roof: list[dict[str, Any]] = [dict(x=_shown_number(x), y=_shown_number(min(peak, x * bandwidth) / 1e9)) for x in (left, peak / bandwidth, right)]
+    low = dict(x=roof[0]["x"], y=_shown_number(min(point["y"] for point in [*rows, *roof]) / 1.6))
+    high = dict(x=roof[2]["x"], y=_shown_number(1.2 * peak / 1e9))
+    rows, log = _placed(rows, roof, low, high), alt.Scale(type="log", nice=False)
     x = alt.X("x:Q", title="operations for each byte", scale=log, axis=alt.Axis(labelSeparation=8))
     y = alt.Y("y:Q", title="thousand million operations a second", axis=alt.Axis(labelSeparation=8),
-              scale=alt.Scale(type="log", nice=False, domain=[_shown_number(low), _shown_number(1.2 * peak / 1e9)]))
+              scale=alt.Scale(type="log", nice=False, domain=[low["y"], high["y"]]))
     line = alt.Chart(alt.Data(values=roof)).mark_line(color=INK, strokeWidth=2).encode(x=x, y=y)
     kinds = dict.fromkeys(row["kind"] for row in rows)
     look: Any = dict(title=None, sort=None, legend=_legend(kinds))
@@ -94,6 +136,6 @@ def under_the_roof(
     dots = base.mark_point(size=90, filled=True).encode(
         shape=alt.Shape("kind:N", **look), color=alt.Color("kind:N", scale=alt.Scale(range=SERIES), **look))
     names = [base.transform_filter(f"datum.side === '{side}' && datum.shift === {shift}").mark_text(
-                align=side, dx=9 if side == "left" else -9, dy=shift, **PRINT).encode(text="way:N")
+                align=side, dx=SIDES[side], dy=shift, **PRINT).encode(text="way:N")
              for side, shift in dict.fromkeys((row["side"], row["shift"]) for row in rows)]
     return _shown(alt.layer(line, dots, *names).properties(width=380, height=240), title, f"{len(rows)} ways under the roof of a machine.", notice)

@@ -32,4 +32,4 @@ def who_is_found(
     notice = (f"Choose who asks. Put the identity in the place of both matrices: whom does “{words[start]}” find then? "
               "Or change any of the eight numbers.")
     data = {"words": list(words), "x": x, "W_q": W_q, "W_k": W_k, "kinds": list(kinds), "start": start}
-    return Drawing("subject", "A verb finds its subject", notice, data, number_table("Who looks at whom", rows, words), (450, 670))
+    return Drawing("subject", "A verb finds its subject", notice, data, number_table("Who looks at whom", rows, words), (450, 590))

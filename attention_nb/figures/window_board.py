@@ -29,7 +29,7 @@ def window_board(
     mask = torch.ones(n, n).tril().triu(1 - window)
     table = number_table(f"Who may look at whom with a window of {window}: 1 is allowed; a row for each word that asks",
                          {f"{i} {word}": row for i, (word, row) in enumerate(zip(words, mask))}, list(words), digits=0)
-    notice = ("Choose masks, and move the sliders. Purple is seen, orange too, but lies in the future; a cross is forbidden; a ring is not seen, "
+    notice = ("Choose masks, and move the sliders. Grey-blue is seen, rose too, but lies in the future; a cross is forbidden; a ring is not seen, "
               "and arrives all the same, through layers.")
     data = {"words": list(words), "documents": list(documents), "window": window, "sinks": sinks, "block": block}
     return Drawing("window_board", "What a word sees, and what reaches it", notice, data, table, (625, 1010))

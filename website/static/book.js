@@ -92,7 +92,9 @@
   const symbolOf = (node) => node?.dataset.sym ?? /sym-(\w)/.exec(node?.getAttribute("class"))?.[1];
   const heads = [...article?.querySelectorAll("table.docutils td:first-child") ?? []].filter((cell) => cell.querySelector(":is(.katex, code) [class*='sym-']"));
   for (const head of heads) head.tabIndex = 0;
+  const purple = "[fill='#8e5bd0'], .pair td[style*='142 91 208']";  // a cell or a bar of a chart, and of a pair: a weight
   function symbolAt(target) {
+    if (target.matches(purple)) return "w";
     const head = target.closest("tr")?.firstElementChild;
     return symbolOf(target.closest(marked) ?? (target.matches("a, td") ? target.querySelector(marked) : null) ?? (heads.includes(head) ? head.querySelector(marked) : null));
   }
@@ -102,7 +104,7 @@
     if (symbol) document.documentElement.dataset.lit = symbol; else delete document.documentElement.dataset.lit;
   }
   for (const kind of ["pointerover", "focusin"]) article?.addEventListener(kind, light);
-  article?.addEventListener("focusout", () => delete document.documentElement.dataset.lit);
+  article?.addEventListener("focusout", ({ target }) => { if (symbolAt(target) === document.documentElement.dataset.lit) delete document.documentElement.dataset.lit; });
 
   // ---- Charts ----
 
