@@ -387,22 +387,12 @@ def _must_know_places(a: Layer, free: bool) -> None:
     raise Broken("words reordered: the outputs are the same, in another order", known("order.never", told=told))
 
 # %% ../../../nbs/checks/layers/seeing.ipynb #relations
-def _hides(a: Layer) -> bool:
-    "Whether it was said to hide the future."
-    return a.causal
-
-
-def _hides_nothing(a: Layer) -> bool:
-    "Whether it was not."
-    return not a.causal
-
-
 SEEING = (
-    Relation("the future cannot reach the past, in evaluation and training, with and without gradients", _no_future, asked=_hides),
-    Relation("every word reaches itself and what comes after it", _reaches, asked=_hides),
-    Relation("every word reaches every output", _reaches, asked=_hides_nothing),
+    Relation("the future cannot reach the past, in evaluation and training, with and without gradients", _no_future, asked=lambda a: a.causal),
+    Relation("every word reaches itself and what comes after it", _reaches, asked=lambda a: a.causal),
+    Relation("every word reaches every output", _reaches, asked=lambda a: not a.causal),
     Relation("longer sentences are treated as short ones", _longer),
     Relation("what its own masks hide has no influence", must_hide_padding, no_module),
-    Relation("the order of the past does not matter to the last word", _ordered, asked=_hides),
-    Relation("reordering the words only reorders the outputs", _ordered, asked=_hides_nothing),
+    Relation("the order of the past does not matter to the last word", _ordered, asked=lambda a: a.causal),
+    Relation("reordering the words only reorders the outputs", _ordered, asked=lambda a: not a.causal),
 )
