@@ -27,7 +27,7 @@ from ..stages import Bug
 from .subject import SENTENCES, Layer, draw, fits, in_mode, knows_no_order, no_module, normalises_batch, reordering
 
 # %% auto #0
-__all__ = ['reach_of', 'moved_by', 'must_hide_padding']
+__all__ = ['reach_of', 'moved_by']
 
 # %% ../../../nbs/checks/layers/seeing.ipynb #future
 def _no_future(a: Layer) -> None:
@@ -242,9 +242,7 @@ def _masks(a: Layer, name: str, shapes: dict[str, Callable[[Tensor, int], Tensor
             yield _Mask(f"{shape}, {meaning}", there, means(lay(kept, a.outputs(a.n))))
 
 
-def must_hide_padding(
-    a: Layer,  # the layer under test
-) -> str | None:  # how its masks are meant
+def must_hide_padding(a: Layer) -> str | None:  # how its masks are meant
     "Raise Broken if a mask that it takes does not hide what it should."
     taken = parameters_of(a.module) or {}
     names = [name for name in taken if a.turned and name in MEMORY_MASKS] or [name for name in taken if name in _MASKS]

@@ -25,7 +25,7 @@ from ..stages import Bug
 from .subject import Layer, draw, in_mode, no_module, normalises_batch, unregistered
 
 # %% auto #0
-__all__ = ['must_match_steps']
+__all__ = []
 
 # %% ../../../nbs/checks/layers/training.ipynb #modes
 def _drops(module: nn.Module) -> list[tuple[dict[str, Any], str, float]]:
@@ -265,9 +265,7 @@ def _weights_in_buffers(a: Layer) -> str | None:
     return None
 
 # %% ../../../nbs/checks/layers/training.ipynb #gradients
-def must_match_steps(
-    a: Layer,  # the layer under test
-) -> None:
+def must_match_steps(a: Layer) -> None:
     "Raise Broken if its gradients are not what small steps measure."
     if a.contract.dtype:
         raise NotChecked("it runs in the declared type alone, in which steps are too coarse or not to be taken")
