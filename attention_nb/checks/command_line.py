@@ -271,15 +271,9 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         ),
     )
     check.add_argument("--d-model", type=int, metavar="WIDTH", help="width of the rows of a layer's input")
-    check.add_argument(
-        "--d-memory", type=int, metavar="WIDTH", help="width of the rows of a memory: it is called as layer(x, memory)"
-    )
-    check.add_argument(
-        "--n-heads", type=int, metavar="NUMBER", help="number of heads (default: what the layer says)"
-    )
-    check.add_argument(
-        "--n-kv-heads", type=int, metavar="NUMBER", help="number of heads of keys and values (default: what their widths tell)"
-    )
+    check.add_argument("--d-memory", type=int, metavar="WIDTH", help="width of the rows of a memory: it is called as layer(x, memory)")
+    check.add_argument("--n-heads", type=int, metavar="NUMBER", help="number of heads (default: what the layer says)")
+    check.add_argument("--n-kv-heads", type=int, metavar="NUMBER", help="number of heads of keys and values (default: what their widths tell)")
     check.add_argument("--causal", action="store_true", help="it hides the future")
     check.add_argument("--positions", action="store_true", help="it knows the order of words (RoPE, ALiBi, …)")
     check.add_argument("--mask", choices=["allowed", "blocked", "bias"], help="what the mask of a function means")
@@ -290,9 +284,7 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     for name, option in contract_options().items():
         check.add_argument(f"--{name.replace('_', '-')}", **option)
     check.add_argument("--as", dest="kind", choices=_KINDS, help="what it is (default: find out)")
-    check.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", help="an argument of the class; may be repeated"
-    )
+    check.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="an argument of the class; may be repeated")
     check.add_argument("--strict", action="store_true", help="it fails if there is nothing to compare its numbers with")
     check.add_argument("--format", choices=list(FORMATS), default="text", help="how to write it (default: text)")
     return parser

@@ -15,8 +15,7 @@ import torch
 import torch.nn as nn
 
 # %% auto #0
-__all__ = ['role_of', 'biased_role', 'heads_of', 'settings_of', 'told_scales', 'tells_places', 'only_on_scores', 'is_share',
-           'packing']
+__all__ = ['role_of', 'biased_role', 'heads_of', 'settings_of', 'told_scales', 'is_share', 'packing']
 
 # %% ../../nbs/checks/conventions.ipynb #roles
 _AFFIX = "to|w|fc|lin(?:ear)?s?|proj(?:ection|ections)?|layers?|weights?|matrix|mat|net|transform|dense|func|fn"
@@ -71,10 +70,11 @@ _SCALES: dict[str, Callable[[float, int], float]] = {  # what a config says, and
     "attention_factor": lambda v, d: v * v * d**-0.5,
     "mscale": lambda v, d: v * v * d**-0.5,
 }
-_PLACES = re.compile(
+PLACES = re.compile(  # what has to do with the order of words: "rope", "pos_emb", "alibi"
     r"(?:^|[._])(?:pos|positions?|positional|pe|freqs?|inv_freq|rel|sin|cos|slopes?)(?:$|[._])"
     r"|rope|rotary|alibi|posit|freqs|relative", re.I)
-_ON_SCORES = re.compile(r"rel|bias|pos|emb|rope|rot|alibi|slope|sink|(^|[._])(q|k|query|key|qk)_?(ln|norm)", re.I)
+ON_SCORES = re.compile(  # what has to do with scores, and leaves values alone: "rel_bias", "q_norm", "sink"
+    r"rel|bias|pos|emb|rope|rot|alibi|slope|sink|(^|[._])(q|k|query|key|qk)_?(ln|norm)", re.I)
 CHOOSER = re.compile(r"(?:^|[._])indexer[._]")  # parameters of what chooses keys, trained by a loss of its own (DeepSeek-V3.2)
 CAUSAL = ("causal", "is_causal")  # options of a call, or of a class
 MASK = re.compile("mask|len|pad")  # arguments that may be None
@@ -120,20 +120,6 @@ def told_scales(
                 if name in _SCALES and isinstance(v, (int, float)) and not isinstance(v, bool) and v > 0:
                     found.append((f"{name} = {v:g}", partial(_SCALES[name], v)))
     return found
-
-
-def tells_places(
-    name: str,  # of an attribute, a parameter or a module
-) -> bool:  # True for "rope", "pos_emb", "alibi"
-    "Say whether a name has to do with the order of words."
-    return _PLACES.search(name) is not None
-
-
-def only_on_scores(
-    name: str,  # of something with parameters
-) -> bool:  # True for "rel_bias", "q_norm", "sink"
-    "Say whether a name has to do with scores, and leaves values alone."
-    return _ON_SCORES.search(name) is not None
 
 
 def is_share(

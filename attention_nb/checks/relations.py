@@ -15,9 +15,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
 from .bugs import known
-from attention_nb.checks.reports import (
-    Broken, NotChecked, Property, first_difference, first_line, must_keep_dtype, nearly,
-)
+from .reports import Broken, NotChecked, Property, first_difference, first_line, must_keep_dtype, nearly
 from .stages import Bug
 
 # %% auto #0

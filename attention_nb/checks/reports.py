@@ -30,7 +30,7 @@ from .stages import Bug, sentence, slack
 __all__ = ['Failure', 'Report', 'CheckFailed', 'Broken', 'bugs_in', 'Misused', 'NeedsMore', 'NotChecked', 'Property', 'examine',
            'attempt', 'first_line', 'nearly', 'first_difference', 'sizes_of', 'numbers_of', 'some_mask',
            'parameters_of', 'must_return', 'must_be_tensor', 'must_keep_dtype', 'name_of', 'fixed_chance',
-           'must_repeat', 'compiled', 'exported', 'must_trace']
+           'must_repeat', 'must_trace']
 
 # %% ../../nbs/checks/reports.ipynb #report-classes
 class Failure(NamedTuple):
@@ -475,36 +475,30 @@ def _quiet() -> Iterator[None]:
         trace_log.disabled = was
 
 
-def compiled(
-    f: Callable[..., Tensor],  # what to trace
-    *inputs: Tensor,  # its arguments
-) -> Tensor:  # what the traced function gives; NotChecked if it cannot be traced
-    "Trace a function with torch.compile and run the trace eagerly, which needs no C++ compiler."
-    try:
-        with _quiet():
-            torch._dynamo.reset()
-            traced: Tensor = torch.compile(f, backend="eager", dynamic=False)(*inputs)
-            return traced
-    except Exception as e:
-        raise NotChecked(f"torch.compile cannot trace it: {type(e).__name__}") from None
-
-
-def exported(
-    f: Callable[..., Tensor],  # what to trace
-    *inputs: Tensor,  # its arguments
-) -> Tensor:  # what the traced function gives; NotChecked if it cannot be traced
-    "Trace a function with torch.export and run the graph."
+def _exported(f: Callable[..., Tensor], inputs: tuple[Tensor, ...]) -> Callable[..., Tensor]:
+    "The graph of a function, which must be a module's."
 
     class Module(torch.nn.Module):
         def forward(self, *inputs: Tensor) -> Tensor:
             return f(*inputs)
 
+    return torch.export.export(Module(), inputs, strict=False).module()
+
+
+_TRACERS: dict[str, Callable[..., Callable[..., Tensor]]] = {
+    "torch.compile": lambda f, inputs: torch.compile(f, backend="eager", dynamic=False),  # run eagerly, it needs no C++ compiler
+    "torch.export": _exported,
+}
+
+
+def _traced(tracer: str, f: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
+    "What the traced function gives; NotChecked if it cannot be traced."
     try:
         with _quiet():
-            graph: Tensor = torch.export.export(Module(), inputs, strict=False).module()(*inputs)
-            return graph
+            torch._dynamo.reset()
+            return _TRACERS[tracer](f, inputs)(*inputs)
     except Exception as e:
-        raise NotChecked(f"torch.export cannot trace it: {type(e).__name__}") from None
+        raise NotChecked(f"{tracer} cannot trace it: {type(e).__name__}") from None
 
 
 def must_trace(
@@ -513,10 +507,10 @@ def must_trace(
 ) -> None:
     "Raise Broken if a traced function gives other numbers, NotChecked if it cannot be traced."
     reasons = []
-    for name, trace in (("torch.compile", compiled), ("torch.export", exported)):
+    for name in _TRACERS:
         want = f(*inputs)
         try:
-            got = trace(f, *inputs)
+            got = _traced(name, f, *inputs)
         except NotChecked as e:
             reasons.append(str(e))
             continue

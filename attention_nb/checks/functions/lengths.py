@@ -5,6 +5,7 @@
 # %% ../../../nbs/checks/functions/lengths.ipynb #imports
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
@@ -20,7 +21,7 @@ from ..reports import Broken, NotChecked, attempt, first_difference, first_line,
 from ..stages import Bug, Case, alike, explain
 
 # %% auto #0
-__all__ = ['name_empty', 'any_length']
+__all__ = ['name_empty']
 
 # %% ../../../nbs/checks/functions/lengths.ipynb #one
 def _single(a: Subject) -> None:
@@ -170,11 +171,7 @@ def _must_be_undecided(a: Subject, q: Tensor, k: Tensor, v: Tensor, got: Tensor)
         raise NotChecked(f'with fewer queries than keys it {how}; for cached keys ask for causal="lower-right"')
 
 # %% ../../../nbs/checks/functions/lengths.ipynb #relations
-def any_length(
-    a: Subject,  # the function under test
-) -> bool:
-    "Whether it was promised to take any number of words."
-    return a.contract.lengths is None
+any_length: Callable[[Subject], bool] = lambda a: a.contract.lengths is None  # it was promised to take any number of words
 
 # %% ../../../nbs/checks/functions/lengths.ipynb #lengths-relations
 LENGTHS = (

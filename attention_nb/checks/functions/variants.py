@@ -16,9 +16,7 @@ from ..reports import CheckFailed, examine
 from ...masks import causal_mask
 
 # %% auto #0
-__all__ = ['scores_of', 'normed', 'lower_right', 'no_mask', 'none_hidden', 'masked', 'needs_one', 'of_squares', 'cannot',
-           'one_minus', 'times_infinity', 'attention', 'causal', 'in_blocks', 'if_', 'raising', 'hidden_after',
-           'with_mask', 'filled', 'adds', 'telling']
+__all__ = ['attention', 'causal', 'in_blocks', 'if_', 'raising', 'hidden_after', 'with_mask', 'filled', 'adds', 'telling']
 
 # %% ../../../nbs/checks/functions/variants.ipynb #plain-fns
 def attention(

@@ -18,7 +18,7 @@ from ..reports import Broken
 from ...masks import causal_mask
 
 # %% auto #0
-__all__ = ['all_words', 'back', 'when', 'Head', 'looks', 'keeps', 'Stack', 'saying']
+__all__ = ['Head', 'looks', 'keeps', 'Stack', 'saying']
 
 # %% ../../../nbs/checks/layers/heads.ipynb #names
 NONE: dict[str, Any] = dict.fromkeys(("to_q", "to_k", "to_v"))  # for a head that has other projections, or none

@@ -24,8 +24,7 @@ from ..stages import Bug
 from .subject import SENTENCES, Layer, draw, fits, no_module, unregistered
 
 # %% auto #0
-__all__ = ['must_be_rows', 'misrouted', 'must_forget', 'must_not_mix', 'must_take_one', 'must_leave_inputs', 'must_stay_finite',
-           'must_stand_sixteen_bits']
+__all__ = []
 
 # %% ../../../nbs/checks/layers/running.ipynb #constants
 _LIKELY = (2, 3, 4, 6, 8, 9, 10, 12, 16, 25, 32, 36, 49, 50, 64, 77, 81, 100, 128, 144, 196, 197, 256)  # fixed lengths
@@ -66,12 +65,7 @@ def _remark(a: Layer) -> str | None:
     return "; ".join(said) or None
 
 
-def must_be_rows(
-    a: Layer,  # the layer under test
-    x: Tensor,  # its input
-    y: Tensor,  # its output
-    mode: str = "",  # how it was called, in words
-) -> None:
+def must_be_rows(a: Layer, x: Tensor, y: Tensor, mode: str = "") -> None:
     "Raise Broken if the output is not finite, or has another number of rows than the input."
     if y.shape[:2] != a.rows(x):
         raise Broken(f"x {tuple(x.shape)}{mode}: it gives shape {tuple(y.shape)}", known("length.words"))
@@ -130,9 +124,7 @@ def _why_it_raises(a: Layer, e: Exception) -> Bug:
     return known("code.error" if at_once else "shape.input", error=type(e).__name__)
 
 # %% ../../../nbs/checks/layers/running.ipynb #routes
-def misrouted(
-    a: Layer,  # the layer under test
-) -> Bug | None:  # None without a memory
+def misrouted(a: Layer) -> Bug | None:  # None without a memory
     "Whether projections read the other input, or the output has as many rows as the memory."
     if a.beside is None or a.turned:
         return None
@@ -175,9 +167,7 @@ def _chance_or_state(a: Layer, x: Tensor) -> Bug:
     return known("dropout.in_evaluation", anew=" (it has no parameters of its own)" * bare)
 
 
-def must_forget(
-    a: Layer,  # the layer under test
-) -> None:
+def must_forget(a: Layer) -> None:
     "Raise Broken if something is kept from call to call, so that other inputs before change what it gives."
     x = draw(a)
     first = a(x)
@@ -210,9 +200,7 @@ def _short_then_long(a: Layer, x: Tensor, want: Tensor) -> None:
         raise Broken(f"{shown}{first_difference(got, want)}", known("state.first_length"))
 
 
-def must_not_mix(
-    a: Layer,  # the layer under test
-) -> None:
+def must_not_mix(a: Layer) -> None:
     "Raise Broken if a sentence of a batch comes out other than alone."
     x = draw(a)
     together = a(x)
@@ -233,9 +221,7 @@ def _mixed(a: Layer, x: Tensor) -> Bug:
     return known("batch.axes" if attempt(lambda: nearly(a(moved)[:, 1:], a(x)[:, 1:])) else "batch.mixes")
 
 # %% ../../../nbs/checks/layers/running.ipynb #edges
-def must_take_one(
-    a: Layer,  # the layer under test
-) -> None:
+def must_take_one(a: Layer) -> None:
     "Raise Broken if it cannot do with one word, or with one sentence."
     for b, n in ((1, a.n), (SENTENCES, 1), (1, 1), (SENTENCES, 2)):
         if not a.contract.takes(n):
@@ -252,9 +238,7 @@ def must_take_one(
             raise Broken(f"x {tuple(x.shape)}: NaN or infinity", bug, symptom=True)
 
 
-def must_leave_inputs(
-    a: Layer,  # the layer under test
-) -> None:
+def must_leave_inputs(a: Layer) -> None:
     "Raise Broken if it changes its input, or minds how that lies in memory."
     must_leave_alone(lambda x: a.first(a.module, x), {"memory" if a.turned else "x": draw(a)})
     must_not_mind_strides(lambda x: a.first(a.module, x), draw(a))
@@ -264,9 +248,7 @@ def _finite(gradient: Tensor | None) -> bool:
     return gradient is None or bool(gradient.isfinite().all())
 
 
-def must_stay_finite(
-    a: Layer,  # the layer under test
-) -> None:
+def must_stay_finite(a: Layer) -> None:
     "Raise Broken if large inputs give values or gradients that are not finite."
     for factor in (30.0, 300.0):
         x = (draw(a) * factor).requires_grad_()
@@ -277,9 +259,7 @@ def must_stay_finite(
             raise Broken(f"{shown}gradient is NaN or infinite", known("softmax.overflows"))
 
 
-def must_stand_sixteen_bits(
-    a: Layer,  # the layer under test
-) -> str | None:  # how it was tried
+def must_stand_sixteen_bits(a: Layer) -> str | None:  # how it was tried
     "Raise Broken unless sixteen bits give finite, nearly equal values of their type."
     x, calm = draw(a), []
     want = a(x).detach()

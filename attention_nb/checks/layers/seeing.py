@@ -27,7 +27,7 @@ from ..stages import Bug
 from .subject import SENTENCES, Layer, draw, fits, in_mode, knows_no_order, no_module, normalises_batch, reordering
 
 # %% auto #0
-__all__ = ['reach_of', 'moved_by', 'must_hide_padding']
+__all__ = ['reach_of', 'moved_by']
 
 # %% ../../../nbs/checks/layers/seeing.ipynb #future
 def _no_future(a: Layer) -> None:
@@ -242,9 +242,7 @@ def _masks(a: Layer, name: str, shapes: dict[str, Callable[[Tensor, int], Tensor
             yield _Mask(f"{shape}, {meaning}", there, means(lay(kept, a.outputs(a.n))))
 
 
-def must_hide_padding(
-    a: Layer,  # the layer under test
-) -> str | None:  # how its masks are meant
+def must_hide_padding(a: Layer) -> str | None:  # how its masks are meant
     "Raise Broken if a mask that it takes does not hide what it should."
     taken = parameters_of(a.module) or {}
     names = [name for name in taken if a.turned and name in MEMORY_MASKS] or [name for name in taken if name in _MASKS]
@@ -387,22 +385,12 @@ def _must_know_places(a: Layer, free: bool) -> None:
     raise Broken("words reordered: the outputs are the same, in another order", known("order.never", told=told))
 
 # %% ../../../nbs/checks/layers/seeing.ipynb #relations
-def _hides(a: Layer) -> bool:
-    "Whether it was said to hide the future."
-    return a.causal
-
-
-def _hides_nothing(a: Layer) -> bool:
-    "Whether it was not."
-    return not a.causal
-
-
 SEEING = (
-    Relation("the future cannot reach the past, in evaluation and training, with and without gradients", _no_future, asked=_hides),
-    Relation("every word reaches itself and what comes after it", _reaches, asked=_hides),
-    Relation("every word reaches every output", _reaches, asked=_hides_nothing),
+    Relation("the future cannot reach the past, in evaluation and training, with and without gradients", _no_future, asked=lambda a: a.causal),
+    Relation("every word reaches itself and what comes after it", _reaches, asked=lambda a: a.causal),
+    Relation("every word reaches every output", _reaches, asked=lambda a: not a.causal),
     Relation("longer sentences are treated as short ones", _longer),
     Relation("what its own masks hide has no influence", must_hide_padding, no_module),
-    Relation("the order of the past does not matter to the last word", _ordered, asked=_hides),
-    Relation("reordering the words only reorders the outputs", _ordered, asked=_hides_nothing),
+    Relation("the order of the past does not matter to the last word", _ordered, asked=lambda a: a.causal),
+    Relation("reordering the words only reorders the outputs", _ordered, asked=lambda a: not a.causal),
 )

@@ -19,7 +19,7 @@ from ..bugs import known
 from .calling import Call, carrying, first_tensor, how_to_call, how_to_call_both
 from ..projections.comparing import compare_with_own_weights
 from ..contract import Contract
-from ..conventions import heads_of, settings_of, tells_places, told_scales
+from ..conventions import PLACES, heads_of, settings_of, told_scales
 from .copies import copy_of, in_training, zero_weights
 from ..projections.own_stages import norms_of
 from ..projections import Trace, trace_layer
@@ -250,7 +250,7 @@ class Layer:
             return None
         names = [n for n, _ in [*self.module.named_parameters(), *self.module.named_buffers(), *self.module.named_modules()]]
         names += [n for m in self.module.modules() for n, v in vars(m).items() if not n.startswith("_") and v is not None and v is not False]
-        return next((n for n in names if tells_places(n)), None)
+        return next((n for n in names if PLACES.search(n)), None)
 
     @cached_property
     def order_free(self) -> bool:

@@ -16,7 +16,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
 from ..bugs import known
-from ..conventions import CHOOSER, is_share, role_of, tells_places
+from ..conventions import CHOOSER, PLACES, is_share, role_of
 from .copies import deep_copy, in_training, tensors_in
 from ..relations import Relation, gradients_of, reenters
 from ..reports import Broken, NotChecked, attempt, first_difference, first_line, nearly
@@ -25,7 +25,7 @@ from ..stages import Bug
 from .subject import Layer, draw, in_mode, no_module, normalises_batch, unregistered
 
 # %% auto #0
-__all__ = ['must_match_steps']
+__all__ = []
 
 # %% ../../../nbs/checks/layers/training.ipynb #modes
 def _drops(module: nn.Module) -> list[tuple[dict[str, Any], str, float]]:
@@ -245,7 +245,7 @@ def _plain_weights(a: Layer) -> str | None:
     module = deep_copy(a.fresh)
     registered = {id(t) for t in [*module.parameters(), *module.buffers()]}
     held = [(n, t) for m in module.modules() for n, v in vars(m).items() for t in tensors_in(v) if id(t) not in registered]
-    held = [(n, t) for n, t in held if t.is_floating_point() and t.ndim > 1 and a.d_model in t.shape and not tells_places(n)]
+    held = [(n, t) for n, t in held if t.is_floating_point() and t.ndim > 1 and a.d_model in t.shape and not PLACES.search(n)]
     if called := [n for n, t in held if role_of(n)]:
         return called[0]
     tensors = [t.detach_().requires_grad_() for _, t in held]
@@ -260,14 +260,12 @@ def _weights_in_buffers(a: Layer) -> str | None:
     "The name of a buffer that is a matrix of weights: not a mask, which has few numbers, nor a table of positions."
     for name, t in a.module.named_buffers():
         if t.is_floating_point() and t.ndim > 1 and a.d_model in t.shape and len(t.unique()) > 4:
-            if role_of(name) or not tells_places(name):
+            if role_of(name) or not PLACES.search(name):
                 return name
     return None
 
 # %% ../../../nbs/checks/layers/training.ipynb #gradients
-def must_match_steps(
-    a: Layer,  # the layer under test
-) -> None:
+def must_match_steps(a: Layer) -> None:
     "Raise Broken if its gradients are not what small steps measure."
     if a.contract.dtype:
         raise NotChecked("it runs in the declared type alone, in which steps are too coarse or not to be taken")

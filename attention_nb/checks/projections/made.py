@@ -18,7 +18,7 @@ from . import Trace, trace_layer
 from ..stages import sentence
 
 # %% auto #0
-__all__ = ['cut', 'last', 'joined', 'last_laid', 'attended', 'each', 'traced', 'Made', 'Four', 'random', 'told', 'saying_of']
+__all__ = ['Made', 'Four', 'random', 'told', 'saying_of']
 
 # %% ../../../nbs/checks/projections/made.ipynb #made-classes
 class Made(nn.Module):

@@ -20,7 +20,7 @@ from ..bugs import known
 from ..bugs.layers import MERGES, ORDERS, SPLITS, splitting
 from ..bugs.self_attention import SCALE
 from .comparing import other_scale
-from ..conventions import only_on_scores
+from ..conventions import ON_SCORES
 from . import Trace
 from .readings import starts_of
 from ..reports import nearly
@@ -140,7 +140,7 @@ def _can_be_probed(t: Trace, layer: nn.Module, learned: list[str]) -> bool:
     small = t.width(*t.rows) < 2000  # each feature is a sentence
     turned = any(isinstance(m, (nn.Conv1d, nn.Conv2d)) for m in layer.modules())  # its rows lie the other way round
     plain = t.memory is None and not turned and len(t.names.get("out", [])) <= 1 and not t.matrices and t.width("v") <= t.inner  # no gate
-    return once and small and plain and bool({"v", "kv", "qkv"} & t.rows.keys()) and all(map(only_on_scores, learned))
+    return once and small and plain and bool({"v", "kv", "qkv"} & t.rows.keys()) and all(map(ON_SCORES.search, learned))
 
 
 def _misrouted(probe: _Probe, heads: list[int]) -> tuple[Bug, ...]:
