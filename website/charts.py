@@ -376,7 +376,7 @@ def figure(spec: Record, ident: str, first: bool) -> str:
     if not caption:
         raise ValueError("a chart needs a title or a description, for readers who cannot see it")
     said = spec.get("description", caption).removesuffix(notice).rstrip()  # the sentence stands above the picture
-    spec = {k: v for k, v in (spec | {"description": said}).items() if k not in ("title", "$schema")}
+    spec = {k: v for k, v in (spec | {"description": said}).items() if k not in ("title", "$schema", "config")}
     found = "\n".join(tables(spec))
     spec.pop("usermeta", None)
     wide = filling(spec, COLUMN, WIDER, legend=5)
