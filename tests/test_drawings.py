@@ -105,6 +105,29 @@ def test_a_sentence_attends_as_the_layer_does(visit):
         assert_close(numbers(now[name]), want, **EXACT)
 
 
+LONG = ["fisherman borrowed waterfall deposit children harbour flowed robbed savings interest",
+        "my old gnu stood on the muddy bank of the river with a xylophone"]
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_long_sentence_moves_nothing_below(visit, width):
+    "Its numbers scroll in the room that was kept, by keys too; the chosen word is seen."
+    figure = drawing(visit, "index.html", "attend", width=width, reduced_motion="reduce")
+    below, numbers_of = figure.locator("> details"), figure.get_by_role("group", name="The numbers")
+    top = below.bounding_box()["y"]
+    for sentence in LONG:
+        figure.get_by_role("textbox").fill(sentence)
+        figure.get_by_role("textbox").press("Enter")
+        steps = figure.get_by_role("group", name="The words of the sentence").locator("xpath=../following-sibling::div[1]").get_by_role("button").all()[1:]
+        assert len(steps) == 7
+        for step in steps:
+            step.click()
+            assert below.evaluate("node => node.getBoundingClientRect().top + scrollY") == pytest.approx(top, abs=1), step.inner_text()
+        if width == 390:
+            assert numbers_of.get_attribute("tabindex") == "0"
+            assert numbers_of.evaluate("(list, i) => list.scrollTop <= list.children[i].offsetTop && list.children[i].offsetTop + 20 <= list.scrollTop + list.clientHeight", state(figure)["chosen"])
+
+
 def test_every_word_of_the_small_world_has_room():
     "In both planes: the drawing shows queries and keys up to 3.1, values up to 1.2."
     world = small_world()

@@ -14,11 +14,11 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
   const marks = steps.map((name, i) => button(name, () => { play.stop(); go(i); }));
   const play = player({ at: () => step, last: () => steps.length - 1, go, ms: () => 2600 });
   const stage = el("div", { style: `position: relative; width: ${SIZE}px; height: ${SIZE + 42}px` });
-  const list = el("div", { style: "flex: 1; min-width: 15rem; font-variant-numeric: tabular-nums" });
+  const list = el("div", { role: "group", "aria-label": "The numbers", ...keep, style: "position: relative; flex: 1; min-width: 15rem; overflow-y: auto; font-variant-numeric: tabular-nums" });
   view.append(picker, form, sky, el("div", { class: "row", style: "gap: 0.4rem 0.5rem" }, play.node, ...marks), el("div", { class: "beside", style: "align-items: flex-start; gap: 1rem 1.5rem" }, stage, list), said);
 
   const telling = Object.keys(table).filter((word) => table[word].some((n) => n > 0));
-  const known = telling.filter((_, i) => i % Math.ceil(telling.length / 14) === 0).join(", ");
+  const known = telling.filter((_, i) => i % Math.ceil(telling.length / 8) === 0).join(", ");
 
   // ---- The numbers ----
   function compute() {
@@ -39,10 +39,10 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
     play.stop();
     step = 0;
     lay();
-    const unknown = [...new Set(found)].filter((word) => !(word in table));
-    const notes = [found.length > atMost && `The first ${atMost} words are used.`, unknown.length && `Not in this small table: ${unknown.join(", ")}. `
-      + `Their rows are zeros: they ask for nothing, and nothing finds them. Of ${Object.keys(table).length} words it knows ${known}.`];
-    if (notes.some(Boolean)) say(notes.filter(Boolean).join(" "));
+    const unknown = [...new Set(found)].filter((word) => !(word in table)), some = unknown.slice(0, 4).join(", ");
+    const notes = [found.length > atMost && `The first ${atMost} words are used.`,
+      unknown.length && `Not in this small table: ${unknown.length > 4 ? `${some} and ${unknown.length - 4} more` : some}. Their rows are zeros, so nothing finds them. Of ${Object.keys(table).length} words it knows ${known}.`];
+    if (notes.some(Boolean)) { say(notes.filter(Boolean).join(" ")); fit(); }
   }
 
   // ---- Drawing ----
@@ -284,6 +284,17 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
         el("td", { "data-sym": "q" }, `(${data.W_q[i].map((w) => number(w, 0)).join(", ")}) =`), el("td", {}, row(data.W_q[i].map((w) => n * w))))),
       el("tr", { style: "border-top: 1px solid var(--soft); font-weight: 600" }, el("th", { scope: "row", style: "font-weight: 600" }, hued("q", "q")), el("td", {}), el("td", {}, "sum ="), el("td", { "data-sym": "q" }, row(work.q[chosen])))));
   }
+  // A long sentence needs more lines than the room that is kept: its numbers scroll then, and what stands below does not move.
+  function fit() {
+    const box = view.getBoundingClientRect();
+    if (!box.width) return;  // nothing is laid out
+    list.style.maxHeight = "";
+    const over = said.getBoundingClientRect().bottom - box.top - parseFloat(getComputedStyle(view).minHeight);
+    if (over > 0) list.style.maxHeight = `${Math.max(96, list.offsetHeight - over)}px`;
+    const scrolls = list.scrollHeight > list.clientHeight + 1, mine = list.children[chosen];
+    set(list, { class: scrolls ? "deep" : null, tabindex: scrolls ? 0 : null });
+    if (scrolls && step !== 1) list.scrollTop = mine.offsetTop - (list.clientHeight - mine.offsetHeight) / 2;
+  }
   const scenes = [drawWords, drawQuery, () => drawProjections(false), () => drawProjections(true), drawShares, drawMixture, drawOutput];
   function go(to) {
     step = to;
@@ -291,9 +302,10 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
     scenes[step]();
     showNumbers();
     explain();
+    fit();
   }
 
   lay();
-  new ResizeObserver(() => bend()).observe(sky);
+  new ResizeObserver(() => { bend(); fit(); }).observe(sky);
   expose(() => ({ words, chosen, step, ...work }));
 }

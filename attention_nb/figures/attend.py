@@ -70,4 +70,4 @@ def attend(
     rows = {f"weights of “{words[chosen]}”": weights, axes[0]: x[:, 0], axes[1]: x[:, 1]}
     return Drawing("attend", "What does a word take from its neighbours?",
                    "Point at a word: the wider an arc, the more it takes from there. Then step, or play.", data,
-                   number_table(sentences[0], rows, [f"{word} {i}" for i, word in enumerate(words, 1)]), (640, 940))
+                   number_table(sentences[0], rows, [f"{word} {i}" for i, word in enumerate(words, 1)]), (670, 960))
