@@ -399,7 +399,7 @@ def test_head_cut_lands_where_split_heads_puts_it(visit):
             figure.locator("[role=option][tabindex='0']").first.press(key)
         now = state(figure)
         assert now["lit"] == lit == right[tuple(now["lands"]["right"])] == wrong[tuple(now["lands"]["wrong"])]
-        assert figure.locator("output").inner_text().startswith(f"{lit} belongs to word {lit // 10}. Left: head 0")
+        assert figure.locator("output").inner_text().startswith(f"{lit} belongs to word {lit // 10}. First picture: head 0")
 
 
 def test_head_film_shows_what_was_stored(visit):

@@ -87,7 +87,7 @@ function draw({ view, data, el, svg, set, softmax, number, said, say, choices, t
     const who = (test) => all.filter(test).map(named).join(", ");
     const leak = who((j) => chosen.reached[j] && !chosen.may[j]);
     say(!chosen.may.some(Boolean) ? `“${named(row)}” may look at nobody: its row is all zeros.`
-      : `The new row of “${named(row)}” depends on: ${who((j) => chosen.may[j])}.${leak ? ` A leak: ${leak}.` : ""}`);
+      : `The new row of “${named(row)}” depends on: ${who((j) => chosen.may[j])}${chosen.may[row] ? "" : ", and through its query on itself"}.${leak ? ` A leak: ${leak}.` : ""}`);
   }
 
   // ---- Switches ----
