@@ -120,9 +120,8 @@ def under_the_roof(
             raise ValueError(f"measured[{name!r}]: expected (operations for each byte, operations a second); got {tuple(numbers)}")
     rows: list[dict[str, Any]] = [dict(x=_shown_number(x), y=_shown_number(y / 1e9), kind=name.split(": ")[0], way=name.split(": ")[-1])
                                   for name, (x, y) in measured.items()]
-    right = 2 * max([peak / bandwidth, *(x for x, _ in measured.values())])
-    left = min([peak / bandwidth, *(x for x, _ in measured.values())]) / 2
-    roof: list[dict[str, Any]] = [dict(x=_shown_number(x), y=_shown_number(min(peak, x * bandwidth) / 1e9)) for x in (left, peak / bandwidth, right)]
+    ends = [peak / bandwidth, *(x for x, _ in measured.values())]
+    roof: list[dict[str, Any]] = [dict(x=_shown_number(x), y=_shown_number(min(peak, x * bandwidth) / 1e9)) for x in (min(ends) / 2, ends[0], 2 * max(ends))]
     low = dict(x=roof[0]["x"], y=_shown_number(min(point["y"] for point in [*rows, *roof]) / 1.6))
     high = dict(x=roof[2]["x"], y=_shown_number(1.2 * peak / 1e9))
     rows, log = _placed(rows, roof, low, high), alt.Scale(type="log", nice=False)
