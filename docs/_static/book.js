@@ -92,7 +92,9 @@
   const symbolOf = (node) => node?.dataset.sym ?? /sym-(\w)/.exec(node?.getAttribute("class"))?.[1];
   const heads = [...article?.querySelectorAll("table.docutils td:first-child") ?? []].filter((cell) => cell.querySelector(":is(.katex, code) [class*='sym-']"));
   for (const head of heads) head.tabIndex = 0;
+  const purple = "[fill='#8e5bd0'], .pair td[style*='142 91 208']";  // a cell or a bar of a chart, and of a pair: a weight
   function symbolAt(target) {
+    if (target.matches(purple)) return "w";
     const head = target.closest("tr")?.firstElementChild;
     return symbolOf(target.closest(marked) ?? (target.matches("a, td") ? target.querySelector(marked) : null) ?? (heads.includes(head) ? head.querySelector(marked) : null));
   }
@@ -102,7 +104,7 @@
     if (symbol) document.documentElement.dataset.lit = symbol; else delete document.documentElement.dataset.lit;
   }
   for (const kind of ["pointerover", "focusin"]) article?.addEventListener(kind, light);
-  article?.addEventListener("focusout", () => delete document.documentElement.dataset.lit);
+  article?.addEventListener("focusout", ({ target }) => { if (symbolAt(target) === document.documentElement.dataset.lit) delete document.documentElement.dataset.lit; });
 
   // ---- Charts ----
 
@@ -116,6 +118,10 @@
     script.onerror = () => reject(new Error("vega.min.js did not load; the tables remain"));
     document.head.append(script);
   }));
+
+  const specOf = (figure) => JSON.parse(figure.querySelector("script").textContent);
+  let look;
+  const lookOfAll = () => (look ??= specOf(document.querySelector("figure.chart")).config);  // the first on the page tells it
 
   async function draw(figure) {
     try {
@@ -133,10 +139,10 @@
     const form = figure.querySelector(".chart-controls");
     const data = place.firstElementChild;
     try {
-      const spec = JSON.parse(figure.querySelector("script").textContent);
+      const spec = specOf(figure);
       const chart = document.createElement("div");
       place.replaceChildren(chart);  // of the height that CSS has kept free, so that nothing on the page moves
-      const view = new vega.View(vega.parse(spec), { renderer: "svg" }).initialize(chart, form).hover();
+      const view = new vega.View(vega.parse(spec, lookOfAll()), { renderer: "svg" }).initialize(chart, form).hover();
       view.run();
       const picture = chart.querySelector("svg");  // one picture with a description, not hundreds of nameless marks
       picture.setAttribute("role", "img");

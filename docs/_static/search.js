@@ -3,22 +3,23 @@
   "use strict";
 
   const SILENT = new Set("a an and are as at be been by can do does for from get has have how i if in is it its me my not of on or our should so than that the their then there this to was we what when where which who why will with you your".split(" "));
-  const WORTH = { chapter: 2.7, lookup: 1, name: 1.3, checks: 1, home: 0.8, sources: 0.6, tools: 0.45 };
+  const WORTH = { chapter: 2.2, lookup: 1, name: 1.3, checks: 1, home: 0.8, sources: 0.6, tools: 0.45 };
 
   const clean = (text) => text.toLowerCase().replace(/√(\w+)/g, " √d sqrt ").replace(/q k[ᵀt]/g, "qk").replace(/[“”"‘’]/g, "");
-  const tokens = (text) => clean(text).split(/[^\p{L}\p{N}_√]+/u).filter(Boolean);
-  const parts = (word) => word.includes("_") ? word.split("_").filter(Boolean) : [];  // merge_partials is found by its words, too
+  const tokens = (text) => clean(text).match(/[\p{L}\p{N}_√]+(\.[\p{L}_][\p{L}\p{N}_]*)*/gu) ?? [];  // nn.Embedding and scale.missing are words
+  const parts = (word) => /[_.]/.test(word) ? word.split(/[_.]/).filter(Boolean) : [];  // merge_partials is found by its words, too
   const apart = (text) => tokens(text).flatMap((word) => [word, ...parts(word)]);
-  const stem = (word) => word.length > 3 ? word.replace(/(?<=[^s])s$/, "") : word;
+  const american = (word) => word.replace(/is(?=(e[drs]*|ing|ations?)$)/, "iz").replace(/our(?=(s|ed|ing|al)?$)/, "or");
+  const stem = (word) => word.length > 3 ? american(word.replace(/(?<=[^s])s$/, "")) : word;
 
-  const records = SECTIONS.flatMap(([page, about, kind, found]) => found.map(([anchor, title, text, own, terms, tables]) => (
-    { url: page + anchor, title, page: about, kind: own || kind, text, terms, tables })));
+  const records = SECTIONS.flatMap(([page, about, kind, found]) => found.map(([anchor, title, text, own, terms, tables, asked = ""]) => (
+    { url: page + anchor, title, page: about, kind: own || kind, text, terms, tables, asked })));
   const spread = new Map();  // in how many records a word stands: in a title it may be rare that is common in the book
-  for (const { title, text } of records) for (const word of new Set(apart(`${title} ${text}`).map(stem))) spread.set(word, (spread.get(word) ?? 0) + 1);
+  for (const { title, text, asked } of records) for (const word of new Set(apart(`${title} ${text} ${asked}`).map(stem))) spread.set(word, (spread.get(word) ?? 0) + 1);
   const rarity = (n) => Math.log(1 + records.length / n);
   const engine = new MiniSearch({
-    fields: ["title", "page", "text", "terms", "tables"], storeFields: ["url", "title", "page", "kind", "text"], tokenize: apart, processTerm: stem,
-    searchOptions: { tokenize: tokens, boost: { title: 5, page: 2, terms: 1.5, tables: 0.3 }, prefix: (term) => term.length > 3, fuzzy: (term) => term.length > 5 ? 0.15 : false,
+    fields: ["title", "page", "text", "terms", "tables", "asked"], storeFields: ["url", "title", "page", "kind", "text", "asked"], tokenize: apart, processTerm: stem,
+    searchOptions: { tokenize: tokens, boost: { title: 6, page: 2, terms: 1.5, tables: 0.3, asked: 3 }, prefix: (term) => term.length > 3, fuzzy: (term) => term.length > 5 ? 0.15 : false,
       boostTerm: (term) => spread.has(term) ? Math.max(0.15, rarity(spread.get(term)) / rarity(20)) : 1,
       boostDocument: (id, term, record) => WORTH[record.kind], combineWith: "OR" },
   });
@@ -46,19 +47,22 @@
     return near.sort((a, b) => a[0] - b[0] || a[1] - b[1])[0]?.[2] ?? word;
   }
 
-  const DEFINE = /^\s*(what('s| is| are| does| do)|define|meaning of)\b/i;
-  function defined(query, words) {  // "what is a key?" asks for the glossary's word for it
-    const asked = words.filter((word) => !/^(means?|does|do)$/.test(word)).map(stem).join(" ");
-    return DEFINE.test(query) ? (record) => record.kind === "lookup" && tokens(record.title).map(stem).join(" ") === asked : () => false;
+  const DEFINE = /^\s*what('s| is| are| does| do)\b|\b(defin\w+|meanings?|means?|stands? for)\b/i;
+  const heard = (words) => words.filter((word) => !SILENT.has(word)).map(stem).join(" ");
+  const forms = ({ title, text }) => [title, ...(text.match(/Also: ([^.]*)/)?.[1].split(", ") ?? [])];
+  function meant(query, words) {  // "what is a key?" asks for the glossary's word; and some questions have a section of their own
+    const asked = heard(words), term = DEFINE.test(query) && heard(words.filter((word) => !/^(defin\w+|meanings?|means?|stands?|beginners?)$/.test(word)));
+    return (record) => (term && record.kind === "lookup" && forms(record).some((form) => heard(tokens(form)) === term))
+      || record.asked.split("; ").some((phrase) => heard(tokens(phrase)) === asked);
   }
 
   const understood = (query) => tokens(query).map(spelled);
   function find(query, said = understood(query)) {
     const words = said.filter((word) => !SILENT.has(word));
-    const asked = (words.length ? words : said).join(" "), meant = words.flatMap((word) => [...tokens(meanings.get(word) ?? ""), ...parts(word)]);
+    const asked = (words.length ? words : said).join(" "), more = words.flatMap((word) => [...tokens(meanings.get(word) ?? ""), ...parts(word)]);
     if (!asked) return [];
-    const found = engine.search({ combineWith: "OR", queries: [asked, ...(meant.length ? [{ queries: [meant.join(" ")], boostDocument: (id, term, record) => 0.5 * WORTH[record.kind] }] : [])] });
-    const first = defined(query, words);
+    const found = engine.search({ combineWith: "OR", queries: [asked, ...(more.length ? [{ queries: [more.join(" ")], boostDocument: (id, term, record) => 0.5 * WORTH[record.kind] }] : [])] });
+    const first = meant(query, words);
     return [...found.filter(first), ...found.filter((record) => !first(record))];
   }
 

@@ -4,7 +4,7 @@ function draw({ view, data, el, svg, set, dot, number, said, say, plane, expose 
   const [a, b] = data.arrows.map((arrow) => [...arrow]);
   const { root, arrow, drag, at } = plane(300, 3);
   set(root, { "aria-label": "Two arrows from the middle" });
-  const shadow = svg("path", { stroke: "var(--w)", "stroke-width": 7, opacity: 0.55, "stroke-linecap": "round" });
+  const shadow = svg("path", { stroke: "var(--neutral)", "stroke-width": 7, opacity: 0.55, "stroke-linecap": "round" });
   const drop = svg("path", { stroke: "var(--soft)", "stroke-dasharray": "4 4" });
   root.append(shadow, drop);
   const arrows = [arrow("var(--q)", "a"), arrow("var(--k)", "b")];
@@ -18,10 +18,9 @@ function draw({ view, data, el, svg, set, dot, number, said, say, plane, expose 
     set(shadow, { d: `M${at([0, 0])}L${at(foot)}` });
     set(drop, { d: `M${at(a)}L${at(foot)}` });
     const parts = a.map((x, i) => `${number(x, 1)} · ${number(b[i], 1)}`).join(" + ");
-    const colour = Math.abs(product) < 0.005 ? "inherit" : "var(--ink-w)";
-    sum.replaceChildren(el("div", {}, "a · b = ", parts), el("div", {}, "= ", el("b", { style: `color: ${colour}; font-size: 24px` }, number(product))));
+    sum.replaceChildren(el("div", {}, "a · b = ", parts), el("div", {}, "= ", el("b", { style: "font-size: 24px" }, number(product))));
     say(Math.abs(product) < 0.005 ? "A right angle: neither like nor unlike." :
-      product > 0 ? "They point the same way: alike." : "They point apart: unlike, and the product is negative.");
+      product > 0 ? "They point to the same side: alike." : "They point apart: unlike, and the product is negative.");
   }
   view.append(el("div", { class: "beside", style: "gap: 1.5rem; align-items: center" }, root, el("div", { style: "min-width: 15rem" }, sum, said)));
   set(drag("arrow a", a, (to) => { [a[0], a[1]] = to; show(); }).node, { "data-sym": "q" });

@@ -15,11 +15,11 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
   const marks = steps.map((name, i) => button(name, () => { play.stop(); go(i); }));
   const play = player({ at: () => step, last: () => steps.length - 1, go, ms: () => 2600 });
   const stage = el("div", { style: `position: relative; width: ${SIZE}px; height: ${SIZE + 42}px` });
-  const list = el("div", { style: "flex: 1; min-width: 15rem; font-variant-numeric: tabular-nums" });
+  const list = el("div", { role: "group", "aria-label": "The numbers", ...keep, style: "position: relative; flex: 1; min-width: 15rem; overflow-y: auto; font-variant-numeric: tabular-nums" });
   view.append(picker, form, sky, el("div", { class: "row", style: "gap: 0.4rem 0.5rem" }, play.node, ...marks), el("div", { class: "beside", style: "align-items: flex-start; gap: 1rem 1.5rem" }, stage, list), said);
 
   const telling = Object.keys(table).filter((word) => table[word].some((n) => n > 0));
-  const known = telling.filter((_, i) => i % Math.ceil(telling.length / 14) === 0).join(", ");
+  const known = telling.filter((_, i) => i % Math.ceil(telling.length / 8) === 0).join(", ");
 
   // ---- The numbers ----
   function compute() {
@@ -27,8 +27,8 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
     const [q, k, v] = [data.W_q, data.W_k, data.W_v].map((matrix) => matmul(x, matrix));
     const dots = k.map((key) => dot(q[chosen], key)), scores = dots.map((s) => s / Math.sqrt(q[0].length));
     const weights = softmax(scores), square = dot(q[chosen], q[chosen]) || 1;
-    const feet = dots.map((s) => q[chosen].map((n) => n * s / square));  // of the perpendiculars from the keys to q
-    work = { x, q, k, v, dots, feet, scores, weights, context: mix(weights, v) };
+    const projections = dots.map((s) => q[chosen].map((n) => n * s / square));  // of the perpendiculars from the keys to q
+    work = { x, q, k, v, dots, projections, scores, weights, context: mix(weights, v) };
   }
 
   function read(text) {
@@ -40,10 +40,10 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
     play.stop();
     step = 0;
     lay();
-    const unknown = [...new Set(found)].filter((word) => !(word in table));
-    const notes = [found.length > atMost && `The first ${atMost} words are used.`, unknown.length && `Not in this small table: ${unknown.join(", ")}. `
-      + `Their rows are zeros: they ask for nothing, and nothing finds them. Of ${Object.keys(table).length} words it knows ${known}.`];
-    if (notes.some(Boolean)) say(notes.filter(Boolean).join(" "));
+    const unknown = [...new Set(found)].filter((word) => !(word in table)), some = unknown.slice(0, 4).join(", ");
+    const notes = [found.length > atMost && `The first ${atMost} words are used.`,
+      unknown.length && `Not in this small table: ${unknown.length > 4 ? `${some} and ${unknown.length - 4} more` : some}. Their rows are zeros, so nothing finds them. Of ${Object.keys(table).length} words it knows ${known}.`];
+    if (notes.some(Boolean)) { say(notes.filter(Boolean).join(" ")); fit(); }
   }
 
   // ---- Drawing ----
@@ -76,7 +76,7 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
       const d = i === chosen ? `M${x - 8} ${y}C${x - 22} ${y - 34},${x + 22} ${y - 34},${x + 8} ${y}`
         : `M${x0} ${y0}C${x0} ${y0 + top * 1.3},${x} ${y + top * 1.3},${x} ${y}`;
       const w = work.weights[i];
-      return svg("path", { d, fill: "none", stroke: "var(--w)", "stroke-width": 0.8 + 13 * w, "stroke-linecap": "round", opacity: 0.25 + 0.65 * w, pathLength: 1, "stroke-dasharray": "1 1" });
+      return svg("path", { "data-sym": "w", d, fill: "none", stroke: "var(--w)", "stroke-width": 0.8 + 13 * w, "stroke-linecap": "round", opacity: 0.25 + 0.65 * w, pathLength: 1, "stroke-dasharray": "1 1" });
     });
     arcs.replaceChildren(...paths);
     tween(350, (t) => { if (mine === turn) for (const path of paths) set(path, { "stroke-dashoffset": 1 - t }); });
@@ -108,16 +108,19 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
     trace(p.at(from), p.at(to));
     return made.node;
   }
-  function label(p, sym, text, [x, y], [ax, ay]) {  // near (x, y), rather on the side of (ax, ay) than elsewhere
-    const wide = 8.6 * text.length, far = Math.hypot(ax, ay) || 1;
+  const inside = ([x, y], box) => x > box[0] && x < box[2] && y > box[1] && y < box[3];
+  const overlap = (a, b) => a[0] < b[2] && a[2] > b[0] && a[1] < b[3] && a[3] > b[1];
+  function labelCost(box) {  // lines that it covers, labels that it covers, how far it sticks out of the plane
+    return 8 * ink.filter((point) => inside(point, box)).length + 60 * names.filter((other) => overlap(box, other)).length
+      + 8 * Math.max(0, -box[0], -box[1], box[2] - SIZE - 2, box[3] - SIZE);
+  }
+  function placeLabel(p, sym, text, [x, y], [ax, ay]) {  // near (x, y), rather on the side of (ax, ay) than elsewhere
+    const wide = 8.6 * text.length;
     let best, least = Infinity;
     for (const r of [9, 15, 24, 36]) {
       for (const turned of [0, 30, -30, 60, -60, 90, -90, 125, -125, 180]) {
-        const a = Math.atan2(ay / far, ax / far) + turned * Math.PI / 180, [cx, cy] = [x + Math.cos(a) * (r + wide / 2), y + Math.sin(a) * (r + 7)];
-        const box = [cx - wide / 2, cy - 9, cx + wide / 2, cy + 9];
-        const cost = r / 4 + Math.abs(turned) / 20 + 8 * ink.filter(([a, b]) => a > box[0] && a < box[2] && b > box[1] && b < box[3]).length
-          + 60 * names.filter((n) => n[0] < box[2] && n[2] > box[0] && n[1] < box[3] && n[3] > box[1]).length
-          + 8 * Math.max(0, -box[0], -box[1], box[2] - SIZE - 2, box[3] - SIZE);
+        const a = Math.atan2(ay, ax) + turned * Math.PI / 180, [cx, cy] = [x + Math.cos(a) * (r + wide / 2), y + Math.sin(a) * (r + 7)];
+        const box = [cx - wide / 2, cy - 9, cx + wide / 2, cy + 9], cost = r / 4 + Math.abs(turned) / 20 + labelCost(box);
         if (cost < least) [least, best] = [cost, box];
       }
     }
@@ -128,12 +131,12 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
   const long = (row) => Math.hypot(...row) > 0.01;
   const outward = (p, row) => { const [[x0, y0], [x, y]] = [p.at([0, 0]), p.at(row)]; return [x - x0, y - y0]; };
 
-  function rowsOfWords() {
+  function drawWords() {
     const p = ofValues("The words, by two of their numbers"), shown = seen(work.v);
     for (const [v, i] of shown) arrow(p, "v", v, [0, 0], i === chosen ? "currentColor" : "var(--v)");
-    for (const [v, i] of shown) label(p, "v", words[i], p.at(v), outward(p, v));
+    for (const [v, i] of shown) placeLabel(p, "v", words[i], p.at(v), outward(p, v));
   }
-  function makingOfQuery() {  // the rows of W_q, each as long as a number of x, tip to tail
+  function drawQuery() {  // the rows of W_q, each as long as a number of x, tip to tail
     const p = ofKeys(`The rows of W_q, times x, make the query of ${name(chosen)}`), q = work.q[chosen], sum = [0, 0], middles = [];
     if (long(q)) set(arrow(p, "q", q), { opacity: 0.6 }).firstChild.setAttribute("stroke-width", 8);
     work.x[chosen].forEach((n, i) => {
@@ -144,97 +147,101 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
       middles.push([features[i], sum.map((s, d) => (s + from[d]) / 2), p.at(from), p.at(sum)]);
     });
     if (!long(q)) return;
-    for (const [text, middle, [x0, y0], [x, y]] of middles) label(p, "", text, p.at(middle), [y0 - y, x - x0]);
-    label(p, "q", "q", p.at(q), outward(p, q));
+    for (const [text, middle, [x0, y0], [x, y]] of middles) placeLabel(p, "", text, p.at(middle), [y0 - y, x - x0]);
+    placeLabel(p, "q", "q", p.at(q), outward(p, q));
   }
-  function feet(scaled) {  // where the perpendicular from each key meets q: the dot product is a length along q
-    const q = work.q[chosen], shrink = 1 / Math.sqrt(q.length);
-    const p = ofKeys(long(q) ? (scaled ? "The same lengths, divided by √d" : `How far each key reaches along q`) : `${name(chosen)} has no query; the keys`), shown = seen(work.k);
-    if (!long(q)) {
-      for (const [k] of shown) arrow(p, "k", k);
-      for (const [k, i] of shown) label(p, "k", words[i], p.at(k), outward(p, k));
-      return;
-    }
+  // Where the perpendicular from each key meets q: the dot product is a length along q.
+  function drawProjections(scaled) {
+    const q = work.q[chosen], shown = seen(work.k);
+    const p = ofKeys(!long(q) ? `${name(chosen)} has no query; the keys` : scaled ? "The same lengths, divided by √d" : "How far each key reaches along q");
+    if (!long(q)) return drawKeys(p, shown);
     set(arrow(p, "q", q), { opacity: scaled ? 0.5 : 1 });
-    const drops = shown.map(([k, i]) => {
-      const foot = work.feet[i], to = scaled ? foot.map((n) => n * shrink) : foot;
-      set(arrow(p, "k", k), { opacity: scaled ? 0.3 : 1 });
-      const drop = svg("path", { fill: "none", stroke: "var(--k)", "stroke-width": 1.5, "stroke-dasharray": "4 3", opacity: scaled ? 0.3 : 1, "aria-hidden": true });
-      const dot = svg("circle", { r: 5, fill: "var(--paper)", stroke: "var(--q)", "stroke-width": 2.5, "data-sym": "q", "aria-hidden": true });
-      p.root.append(drop, dot);
-      trace(p.at(k), p.at(foot));
-      const [x, y] = p.at(to);
-      for (const [a, b] of [[-5, 0], [5, 0], [0, -5], [0, 5], [0, 0]]) ink.push([x + a, y + b]);
-      return { k, i, foot, to, drop, dot };
-    });
-    if (!scaled) label(p, "q", "q", p.at(q), outward(p, q));
-    for (const { k, i, foot, to } of drops) {  // the key's name on its side of q, the number on the other
-      const [[fx, fy], [kx, ky], along] = [p.at(foot), p.at(k), outward(p, q)];
-      const away = Math.hypot(fx - kx, fy - ky) > 4 ? [fx - kx, fy - ky] : [along[1], -along[0]], value = number(scaled ? work.scores[i] : work.dots[i]);
-      if (!scaled) label(p, "k", words[i], p.at(k), [-away[0], -away[1]]);
-      label(p, "", scaled ? `${words[i]} ${value}` : value, p.at(to), away);
-    }
-    tween(650, (t) => {
-      for (const { k, foot, to, drop, dot } of drops) {
-        const start = scaled ? foot : k, [cx, cy] = p.at(start.map((n, d) => n + t * (to[d] - n)));
-        set(dot, { cx, cy });
-        set(drop, { d: `M${p.at(k)}L${scaled ? p.at(foot) : [cx, cy]}` });
-      }
-    });
+    const drops = shown.map(([k, i]) => dropKey(p, k, i, scaled));
+    if (!scaled) placeLabel(p, "q", "q", p.at(q), outward(p, q));
+    for (const drop of drops) labelDrop(p, drop, scaled);
+    tween(650, (t) => { for (const drop of drops) moveDrop(p, drop, scaled, t); });
   }
-  function bars() {  // the scores lie on the floor; over each stands its share, as high as the curve of eˣ
+  function drawKeys(p, shown) {
+    for (const [k] of shown) arrow(p, "k", k);
+    for (const [k, i] of shown) placeLabel(p, "k", words[i], p.at(k), outward(p, k));
+  }
+  function dropKey(p, k, i, scaled) {  // a key, the line that falls from it, and the dot where that meets q
+    const projection = work.projections[i], to = scaled ? projection.map((n) => n / Math.sqrt(k.length)) : projection, opacity = scaled ? 0.3 : 1;
+    set(arrow(p, "k", k), { opacity });
+    const line = svg("path", { "data-sym": "k", fill: "none", stroke: "var(--k)", "stroke-width": 1.5, "stroke-dasharray": "4 3", opacity, "aria-hidden": true });
+    const dot = svg("circle", { r: 5, fill: "var(--paper)", stroke: "var(--q)", "stroke-width": 2.5, "data-sym": "q", "aria-hidden": true });
+    p.root.append(line, dot);
+    trace(p.at(k), p.at(projection));
+    const [x, y] = p.at(to);
+    for (const [a, b] of [[-5, 0], [5, 0], [0, -5], [0, 5], [0, 0]]) ink.push([x + a, y + b]);
+    return { k, i, projection, to, line, dot };
+  }
+  function labelDrop(p, { k, i, projection, to }, scaled) {  // the key's name on its side of q, the number on the other
+    const [[fx, fy], [kx, ky], along] = [p.at(projection), p.at(k), outward(p, work.q[chosen])];
+    const away = Math.hypot(fx - kx, fy - ky) > 4 ? [fx - kx, fy - ky] : [along[1], -along[0]], value = number(scaled ? work.scores[i] : work.dots[i]);
+    if (!scaled) placeLabel(p, "k", words[i], p.at(k), [-away[0], -away[1]]);
+    placeLabel(p, "", scaled ? `${words[i]} ${value}` : value, p.at(to), away);
+  }
+  function moveDrop(p, { k, projection, to, line, dot }, scaled, t) {
+    const start = scaled ? projection : k, [cx, cy] = p.at(start.map((n, d) => n + t * (to[d] - n)));
+    set(dot, { cx, cy });
+    set(line, { d: `M${p.at(k)}L${scaled ? p.at(projection) : [cx, cy]}` });
+  }
+  function drawShares() {  // the scores lie on the floor; over each stands its share, as high as the curve of eˣ
     const top = Math.max(...work.scores), least = Math.min(0, ...work.scores), most = Math.max(...work.weights), reach = Math.max(top - least, 1);
     const p = fresh("Over each score, its share: as high as eˢ, all together 1", 1.15, -0.12, 0.5, [], "score →", "↑ share");
     const at = (score, share) => p.at([0.95 * (score - least) / reach, share]);
-    const curve = Array.from({ length: 41 }, (_, i) => least + i / 40 * (top - least));
-    if (top > least) p.root.append(svg("path", { fill: "none", stroke: "var(--soft)", "stroke-width": 1.5, "aria-hidden": true, d: `M${curve.map((s) => at(s, most * Math.exp(s - top))).join("L")}` }));
-    ink.push(...curve.map((s) => at(s, most * Math.exp(s - top))));
-    const groups = new Map();  // equal scores stand at one place
-    work.scores.forEach((score, i) => { const key = number(score); groups.set(key, [...(groups.get(key) ?? []), i]); });
-    const stands = [...groups.values()].map((group) => {
-      const bar = svg("path", { stroke: "var(--w)", "stroke-width": 12, "data-sym": "w", "aria-hidden": true });
-      p.root.append(bar);
-      return [bar, work.scores[group[0]], work.weights[group[0]], group];
-    });
-    for (const [, score, share] of stands) trace(at(score, 0), at(score, share));
-    for (const [, score, share, group] of stands) {
+    const curve = Array.from({ length: 41 }, (_, i) => least + i / 40 * (top - least)).map((s) => at(s, most * Math.exp(s - top)));
+    if (top > least) p.root.append(svg("path", { fill: "none", stroke: "var(--soft)", "stroke-width": 1.5, "aria-hidden": true, d: `M${curve.join("L")}` }));
+    ink.push(...curve);
+    const bars = equalScores().map((group) => ({ group, score: work.scores[group[0]], share: work.weights[group[0]],
+      node: svg("path", { stroke: "var(--w)", "stroke-width": 12, "data-sym": "w", "aria-hidden": true }) }));
+    p.root.append(...bars.map((bar) => bar.node));
+    for (const { score, share } of bars) trace(at(score, 0), at(score, share));
+    for (const { group, score, share } of bars) {
       const told = [...new Set(group.map((i) => words[i]))];
-      label(p, "w", `${told.length > 2 ? `${told.length} words` : told.join(", ")} ${percent(share)}`, at(score, share), [0.4, -1]);
+      placeLabel(p, "w", `${told.length > 2 ? `${told.length} words` : told.join(", ")} ${percent(share)}`, at(score, share), [0.4, -1]);
     }
-    const numbers = [...groups].map(([key, [i]]) => [key, at(work.scores[i], 0)]);
-    let last = -99;
-    for (const [key, [x, y]] of numbers.sort((a, b) => a[1][0] - b[1][0])) {
-      if (x - last < 30 || x > SIZE - 66) continue;
-      p.root.append(svg("text", { x: last = x, y: y + 15, "text-anchor": "middle", "aria-hidden": true, style: "fill: var(--soft); font-size: 13px" }, key));
-    }
-    tween(650, (t) => { for (const [bar, score, share] of stands) set(bar, { d: `M${at(score, 0)}L${at(score, Math.max(0.004, t * share))}` }); });
+    labelFloor(p, bars.map(({ score }) => [number(score), at(score, 0)]));
+    tween(650, (t) => { for (const { node, score, share } of bars) set(node, { d: `M${at(score, 0)}L${at(score, Math.max(0.004, t * share))}` }); });
   }
-  function tipToTail(done) {
-    const p = ofValues(done ? `Where ${name(chosen)} was, and where it is now` : "Shares of the values, tip to tail");
-    const old = work.v[chosen], sum = [0, 0], pieces = work.weights.map((w, i) => work.v[i].map((n) => n * w)), wanted = [];
-    set(arrow(p, "", old, [0, 0], "var(--soft)"), { opacity: done ? 1 : 0.5 });
-    if (done) {
-      const now = p.arrow("var(--w)");
-      trace(p.at([0, 0]), p.at(work.context));
-      if (long(old)) label(p, "", "before", p.at(old), outward(p, old));
-      label(p, "", "after", p.at(work.context), outward(p, work.context));
-      tween(600, (t) => now.point(old.map((n, d) => n + t * (work.context[d] - n))));
-      return;
+  function equalScores() {  // words whose scores are equal stand at one place
+    const groups = new Map();
+    work.scores.forEach((score, i) => groups.set(number(score), [...(groups.get(number(score)) ?? []), i]));
+    return [...groups.values()];
+  }
+  function labelFloor(p, scores) {  // below each bar its score, where there is room
+    let last = -99;
+    for (const [score, [x, y]] of scores.sort((a, b) => a[1][0] - b[1][0])) {
+      if (x - last < 30 || x > SIZE - 66) continue;
+      p.root.append(svg("text", { x: last = x, y: y + 15, "text-anchor": "middle", "aria-hidden": true, style: "fill: var(--soft); font-size: 13px" }, score));
     }
-    set(arrow(p, "", work.context, [0, 0], "var(--w)"), { opacity: 0.45 });
+  }
+  function drawMixture() {  // the values, each as long as its share, tip to tail
+    const p = ofValues("Shares of the values, tip to tail"), sum = [0, 0], wanted = [];
+    set(arrow(p, "", work.v[chosen], [0, 0], "var(--soft)"), { opacity: 0.5 });
+    set(arrow(p, "", work.context, [0, 0], "currentColor"), { opacity: 0.45 });
     for (const i of words.keys()) {
-      const from = [...sum];
-      pieces[i].forEach((n, d) => { sum[d] += n; });
-      if (Math.hypot(...pieces[i]) > 0.004) arrow(p, "v", [...sum], from);
-      if (Math.hypot(...pieces[i]) > 0.06) wanted.push([i, from, [...sum]]);
+      const from = [...sum], piece = work.v[i].map((n) => n * work.weights[i]);
+      piece.forEach((n, d) => { sum[d] += n; });
+      if (Math.hypot(...piece) > 0.004) arrow(p, "v", [...sum], from);
+      if (Math.hypot(...piece) > 0.06) wanted.push([i, p.at(from), p.at(sum)]);
     }
-    const [mx, my] = outward(p, work.context);
-    for (const [i, from, to] of wanted) {  // on the side where the sum is not
-      const [[x0, y0], [x, y]] = [p.at(from), p.at(to)], [ox, oy] = p.at([0, 0]), middle = [(x0 + x) / 2, (y0 + y) / 2];
-      const left = mx * (middle[1] - oy) - my * (middle[0] - ox) < 0;
-      label(p, "v", words[i], middle, left ? [y - y0, x0 - x] : [y0 - y, x - x0]);
+    const [mx, my] = outward(p, work.context), [ox, oy] = p.at([0, 0]);
+    for (const [i, [x0, y0], [x, y]] of wanted) {  // on the side where the sum is not
+      const middle = [(x0 + x) / 2, (y0 + y) / 2], left = mx * (middle[1] - oy) - my * (middle[0] - ox) < 0;
+      placeLabel(p, "v", words[i], middle, left ? [y - y0, x0 - x] : [y0 - y, x - x0]);
     }
-    label(p, "", "sum", p.at(work.context), outward(p, work.context));
+    placeLabel(p, "", "sum", p.at(work.context), outward(p, work.context));
+  }
+  function drawOutput() {
+    const p = ofValues(`Where ${name(chosen)} was, and where it is now`), old = work.v[chosen];
+    arrow(p, "", old, [0, 0], "var(--soft)");
+    const now = p.arrow("currentColor");
+    trace(p.at([0, 0]), p.at(work.context));
+    if (long(old)) placeLabel(p, "", "before", p.at(old), outward(p, old));
+    placeLabel(p, "", "after", p.at(work.context), outward(p, work.context));
+    tween(600, (t) => now.point(old.map((n, d) => n + t * (work.context[d] - n))));
   }
 
   // ---- The same as numbers ----
@@ -244,24 +251,23 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
     (i) => [hued("v", row(work.v[i]))], null, (i) => [hued("q", "q"), " · ", hued("k", row(work.k[i])), ` = ${number(work.dots[i])}`],
     (i) => [`${number(work.dots[i])} ÷ √${d()} = ${number(work.scores[i])}`], (i) => [`score ${number(work.scores[i])} → `, hued("w", percent(work.weights[i]))],
     (i) => [hued("w", number(work.weights[i])), " · ", hued("v", row(work.v[i]))], (i) => [hued("w", percent(work.weights[i]))]];
-  function tell() {
-    const most = Math.max(...work.weights), highest = Math.max(1e-9, ...work.dots);
-    const bar = (i) => [0, 0, work.dots[i] / highest, work.scores[i] / highest, work.weights[i], work.weights[i], work.weights[i]][step];
-    if (step === 1) list.replaceChildren(product());
-    else {
-      if (list.children.length !== words.length || list.firstChild.tagName === "TABLE" || [...list.children].some((line, i) => line.firstChild.textContent !== words[i])) {
-        list.replaceChildren(...words.map((word) => el("div", { style: "display: grid; grid-template-columns: minmax(4rem, 6rem) 1fr; padding-bottom: 2px" }, el("span", {}, word), el("span", { style: "white-space: nowrap" }),
-          el("span", { class: "moves", style: "grid-column: 1 / -1; height: 5px; border-radius: 3px" }))));
-      }
-      [...list.children].forEach((line, i) => {
-        line.style.fontWeight = i === chosen ? 600 : 400;
-        line.children[1].replaceChildren(...columns[step](i));
-        set(line.children[2], { "data-sym": step < 4 ? null : "w" });
-        line.children[2].style.width = `${Math.max(0, 100 * bar(i))}%`;
-        line.children[2].style.background = step < 4 ? "var(--soft)" : "var(--w)";
-      });
-    }
-    const best = work.weights.indexOf(most), even = most - Math.min(...work.weights) < 1e-6, [a, b] = axes;
+  function showNumbers() {
+    if (step === 1) return list.replaceChildren(product());
+    if ([...list.children].map((line) => line.firstChild.textContent).join() !== words.join()) list.replaceChildren(...words.map(lineOf));
+    const highest = Math.max(1e-9, ...work.dots), shares = step < 4 ? [[], [], work.dots, work.scores][step].map((n) => n / highest) : work.weights;
+    [...list.children].forEach((line, i) => {
+      const bar = line.children[2];
+      line.style.fontWeight = i === chosen ? 600 : 400;
+      line.children[1].replaceChildren(...columns[step](i));
+      set(bar, { "data-sym": step < 4 ? null : "w" });
+      bar.style.width = `${Math.max(0, 100 * (shares[i] ?? 0))}%`;
+      bar.style.background = step < 4 ? "var(--soft)" : "var(--w)";
+    });
+  }
+  const lineOf = (word) => el("div", { style: "display: grid; grid-template-columns: minmax(4rem, 6rem) 1fr; padding-bottom: 2px" },
+    el("span", {}, word), el("span", { style: "white-space: nowrap" }), el("span", { class: "moves", style: "grid-column: 1 / -1; height: 5px; border-radius: 3px" }));
+  function explain() {
+    const most = Math.max(...work.weights), best = work.weights.indexOf(most), even = most - Math.min(...work.weights) < 1e-6, [a, b] = axes;
     const was = work.v[chosen].map((n) => number(n)), is = work.context.map((n) => number(n)), none = !long(work.q[chosen]);
     say([
       `${name(chosen)} is ${was[0]} ${a} and ${was[1]} ${b}. Step on, or choose another word.`,
@@ -279,16 +285,29 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
         el("td", { "data-sym": "q" }, `(${data.W_q[i].map((w) => number(w, 0)).join(", ")}) =`), el("td", {}, row(data.W_q[i].map((w) => n * w))))),
       el("tr", { style: "border-top: 1px solid var(--soft); font-weight: 600" }, el("th", { scope: "row", style: "font-weight: 600" }, hued("q", "q")), el("td", {}), el("td", {}, "sum ="), el("td", { "data-sym": "q" }, row(work.q[chosen])))));
   }
-  const scenes = [rowsOfWords, makingOfQuery, () => feet(false), () => feet(true), bars, () => tipToTail(false), () => tipToTail(true)];
+  // A long sentence needs more lines than the room that is kept: its numbers scroll then, and what stands below does not move.
+  function fit() {
+    const box = view.getBoundingClientRect();
+    if (!box.width) return;  // nothing is laid out
+    list.style.maxHeight = "";
+    const over = said.getBoundingClientRect().bottom - box.top - parseFloat(getComputedStyle(view).minHeight);
+    if (over > 0) list.style.maxHeight = `${Math.max(96, list.offsetHeight - over)}px`;
+    const scrolls = list.scrollHeight > list.clientHeight + 1, mine = list.children[chosen];
+    set(list, { class: scrolls ? "deep" : null, tabindex: scrolls ? 0 : null });
+    if (scrolls && step !== 1) list.scrollTop = mine.offsetTop - (list.clientHeight - mine.offsetHeight) / 2;
+  }
+  const scenes = [drawWords, drawQuery, () => drawProjections(false), () => drawProjections(true), drawShares, drawMixture, drawOutput];
   function go(to) {
     step = to;
     marks.forEach((mark, i) => set(mark, { "aria-pressed": String(i === step) }));
     scenes[step]();
-    tell();
+    showNumbers();
+    explain();
+    fit();
   }
 
   lay();
-  new ResizeObserver(() => bend()).observe(sky);
+  new ResizeObserver(() => { bend(); fit(); }).observe(sky);
   expose(() => ({ words, chosen, step, ...work }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=attend]")) draw(stage(figure));

@@ -19,19 +19,19 @@ function draw({ view, data, el, set, dot, softmax, mix, number, said, say, choic
   const tops = all.map((i) => el("th", { scope: "col", style: narrow }, words[i]));
   const cells = kinds.map(() => all.map(() => el("td", { style: "padding: 2px" })));
   const looks = all.map(() => el("td", { style: "padding: 2px; vertical-align: bottom; height: 62px" }));
-  const side = (text) => el("th", { scope: "row", style: "padding: 0 4px 0 0; font-size: 13px; text-align: left" }, text);
+  const side = (text, sym) => el("th", { scope: "row", "data-sym": sym, style: "padding: 0 4px 0 0; font-size: 13px; text-align: left" }, text);
   const board = el("table", { "aria-label": "Each column is a word; made in this step, or kept from before", style: "margin: 0; width: 100%; max-width: 620px; table-layout: fixed" },
     el("thead", {}, el("tr", {}, el("td", { style: "width: 50px; padding: 0" }), ...tops)),
-    el("tbody", {}, ...kinds.map(([name], r) => el("tr", {}, side(name), ...cells[r])), el("tr", {}, side("look"), ...looks)));
-  const box = (state, colour) => `height: 26px; line-height: 24px; box-sizing: border-box; border-radius: 4px; text-align: center; font-size: 13px; `
+    el("tbody", {}, ...kinds.map(([name], r) => el("tr", {}, side(name, name[0]), ...cells[r])), el("tr", {}, side("look", "w"), ...looks)));
+  const box = (state, colour) => `height: 26px; line-height: 24px; box-sizing: border-box; border-radius: 4px; text-align: center; font-size: 13px; color: inherit; `
     + (state === "made" ? `border: 2px solid ${colour}; background: color-mix(in srgb, ${colour} 35%, transparent); font-weight: 600`
       : state === "kept" ? `border: 2px dashed ${colour}` : "border: 2px solid transparent");
 
   // ---- How much was made so far ----
   const most = n * (n + 1) / 2;
-  const tally = ["with", "without"].map((name) => ({ name, bar: el("span", { class: "moves" }), text: el("span", { style: "min-width: 1.6rem; font-weight: 600" }) }));
+  const tally = ["with", "without"].map((name) => ({ name, bar: el("span", { "data-sym": "k", class: "moves" }), text: el("span", { style: "min-width: 1.6rem; font-weight: 600" }) }));
   const total = el("div", { style: "display: grid; grid-template-columns: 6.6rem 1fr; gap: 3px 8px; align-items: center; max-width: 620px; margin-top: 0.4rem; font-size: 13px" },
-    el("span", { style: "grid-column: 1 / -1" }, "keys made so far"),
+    el("span", { style: "grid-column: 1 / -1" }, el("span", { "data-sym": "k" }, "keys"), " made so far"),
     ...tally.flatMap(({ name, bar, text }) => [el("span", {}, `${name} a cache`), el("span", { style: "display: flex; align-items: center; gap: 6px" }, bar, text)]));
 
   function show() {
@@ -40,11 +40,11 @@ function draw({ view, data, el, set, dot, softmax, mix, number, said, say, choic
       set(tops[i], { style: `${narrow}; ${i === t ? "font-weight: 700; box-shadow: inset 0 -3px 0 var(--q)" : i > t ? "opacity: 0.55; font-weight: 400" : "font-weight: 400"}` });
       kinds.forEach(([name, colour], r) => {
         const state = does(i, name, cached);
-        set(cells[r][i], {}, el("div", { style: box(state, colour) }, state === "made" ? "new" : state));
+        set(cells[r][i], {}, el("div", { "data-sym": state ? name[0] : null, style: box(state, colour) }, state === "made" ? "new" : state));
       });
       const share = i <= t ? weights[i] : 0;
       looks[i].replaceChildren(...(i > t ? [] : [el("div", { style: "font-size: 13px; text-align: center; line-height: 1.2" }, number(share)),
-        el("div", { style: `height: ${(40 * share).toFixed(1)}px; background: var(--w); border-radius: 2px` })]));
+        el("div", { "data-sym": "w", style: `height: ${(40 * share).toFixed(1)}px; background: var(--w); border-radius: 2px` })]));
     });
     tally.forEach(({ name, bar, text }) => {
       set(bar, { style: `display: inline-block; height: 12px; border-radius: 2px; background: var(--k); width: ${(85 * made[name] / most).toFixed(2)}%` });

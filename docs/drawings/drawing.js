@@ -145,10 +145,12 @@ function stage(figure) {
   }
 
   // What has `data-sym` is a query, a key, a value or a weight: pointed at or focused, it lights up all that are the same.
-  const lit = document.documentElement?.dataset ?? {};
-  const light = ({ target }) => { const sym = target.closest("[data-sym]")?.dataset.sym; if (sym) lit.lit = sym; else delete lit.lit; };
+  // A finger that is lifted leaves them lit; so does the focus, when it goes because one points at something else.
+  const lit = document.documentElement?.dataset ?? {}, symbolOf = (node) => node.closest("[data-sym]")?.dataset.sym;
+  const light = ({ target }) => { const sym = symbolOf(target); if (sym) lit.lit = sym; else delete lit.lit; };
   for (const kind of ["pointerover", "focusin"]) view.addEventListener(kind, light);
-  for (const kind of ["pointerleave", "focusout"]) view.addEventListener(kind, () => delete lit.lit);
+  view.addEventListener("pointerleave", ({ pointerType }) => { if (pointerType !== "touch") delete lit.lit; });
+  view.addEventListener("focusout", ({ target }) => { if (symbolOf(target) === lit.lit) delete lit.lit; });
 
   // `state` is what the figure has computed, for the tests that hold it against the package.
   const expose = (state) => { figure.state = state; };

@@ -72,8 +72,8 @@ function draw({ view, data, el, set, number, said, say, choices, expose, keep })
     const [h, i] = where(found.right, lit), [wrongHead, wrongWord] = where(found.wrong, lit);
     const name = number(flat[lit], 0), from = `${name} belongs to word ${Math.floor(lit / width)}`;
     say(step === 0 ? `${from}; its colour is head ${h}’s.`
-      : step === 1 ? `${from}. Left, each row is cut where it stands. Right, ${name} is in head ${wrongHead}, as word ${wrongWord}.`
-      : `${from}. Left: head ${h}, word ${i}. Right: head ${wrongHead}, word ${wrongWord}${h === wrongHead && i === wrongWord ? ", by luck the same." : "."}`);
+      : step === 1 ? `${from}. In the first picture each row is cut where it stands. In the second, ${name} is in head ${wrongHead}, as word ${wrongWord}.`
+      : `${from}. First picture: head ${h}, word ${i}. Second: head ${wrongHead}, word ${wrongWord}${h === wrongHead && i === wrongWord ? ", by luck the same." : "."}`);
   }
   view.append(
     choices("step", ["the rows", "view", "transpose"], step, (i) => { step = i; show(); }),

@@ -7,13 +7,13 @@ function draw({ view, data, el, set, number, said, say, slider, player, expose }
   const looks = (w) => [mean(w.slice(2).map((row) => row[0])), mean(w.slice(2).map((row, i) => row[i + 1]))];
 
   const box = "width: 29px; height: 28px; padding: 0; text-align: center; font-size: 13px";
-  const head = (text) => el("th", { scope: "col", style: box }, text);
+  const head = (text) => el("th", { scope: "col", "data-sym": "k", style: box }, text);
   const heads = weights[0].map((_, k) => {
-    const cells = weights[0][k].map((row) => row.map(() => el("td", {})));
+    const cells = weights[0][k].map((row) => row.map(() => el("td", { "data-sym": "w" })));
     const note = el("div", { style: "font-variant-numeric: tabular-nums; min-height: 2.8em" });
     const table = el("table", { "aria-label": `head ${k}: rows ask, columns are asked`, style: "margin: 0.2rem 0" },
       el("thead", {}, el("tr", {}, el("td", {}), ...cells.map((_, j) => head(`${j}`)))),
-      el("tbody", {}, ...cells.map((row, i) => el("tr", {}, el("th", { scope: "row", style: `${box}; width: auto; padding-right: 6px` }, `word ${i}`), ...row))));
+      el("tbody", {}, ...cells.map((row, i) => el("tr", {}, el("th", { scope: "row", "data-sym": "q", style: `${box}; width: auto; padding-right: 6px` }, `word ${i}`), ...row))));
     return { cells, note, node: el("div", {}, el("b", { style: "font-weight: 600" }, `head ${k}`), table, note) };
   });
   const loss = el("span", { style: "font-variant-numeric: tabular-nums" });
@@ -24,7 +24,7 @@ function draw({ view, data, el, set, number, said, say, slider, player, expose }
       note.replaceChildren(el("div", {}, `first word ${number(first)}`), el("div", {}, `word before ${number(before)}`));
       cells.forEach((row, i) => row.forEach((cell, j) => {
         const w = weights[frame][k][i][j];
-        set(cell, { style: `${box}; border: 1px solid var(--faint); background: color-mix(in srgb, var(--w) ${(60 * w).toFixed(1)}%, transparent)` });
+        set(cell, { style: `${box}; border: 1px solid var(--faint); color: inherit; background: color-mix(in srgb, var(--w) ${(60 * w).toFixed(1)}%, transparent)` });
         cell.textContent = number(100 * w, 0);
       }));
     });

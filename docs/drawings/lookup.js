@@ -7,7 +7,7 @@ function draw({ view, data, el, svg, set, mix, number, said, say, choices, playe
   let chosen = 0, way = 0, run = 0;
   const filled = words.map(() => false);
   const top = Math.max(...table.flat().map(Math.abs));
-  const paint = (x) => `color-mix(in srgb, #4c78a8 ${Math.round(75 * Math.abs(x) / top)}%, transparent)`;  // zero is paper
+  const paint = (x) => `color-mix(in srgb, var(--neutral) ${Math.round(75 * Math.abs(x) / top)}%, transparent)`;  // zero is paper
   const text = (x, y, words, style = "", anchor = "middle") => svg("text", { x, y: y + 19, "text-anchor": anchor, style }, words);
 
   function block(x, y) {  // a row of cells
@@ -19,13 +19,13 @@ function draw({ view, data, el, svg, set, mix, number, said, say, choices, playe
   }
   const root = svg("svg", { width: 356, height: line(known.length) + 4, viewBox: `0 0 356 ${line(known.length) + 4}`, role: "img", "aria-label": "The table, and the sentence that is made of its rows", style: "font-variant-numeric: tabular-nums" });
   const head = [text(15, 0, ""), text(from + wide * cell / 2, 0, "the table", "font-weight: 600"), text(to + wide * cell / 2, 0, "the sentence", "font-weight: 600")];
-  const frames = known.map((_, i) => svg("rect", { x: 1, y: line(i) - 2, width: from + wide * cell - 2, height: high + 4, rx: 5, fill: "none", stroke: "var(--w)", "stroke-width": 2 }));
+  const frames = known.map((_, i) => svg("rect", { x: 1, y: line(i) - 2, width: from + wide * cell - 2, height: high + 4, rx: 5, fill: "none", stroke: "var(--rose)", "stroke-width": 2 }));
   const marks = known.map((_, i) => text(15, line(i), ""));
   const names = known.map((word, i) => text(33, line(i), word, "", "start"));
   const spoken = words.map((word, i) => text(to - 8, line(i), word, "", "end"));
   const left = known.map((_, i) => block(from, line(i)));
   const right = words.map((_, i) => block(to, line(i)));
-  const frame = svg("rect", { width: wide * cell + 2, height: high + 4, rx: 5, fill: "none", stroke: "var(--w)", "stroke-width": 2 });
+  const frame = svg("rect", { width: wide * cell + 2, height: high + 4, rx: 5, fill: "none", stroke: "var(--rose)", "stroke-width": 2 });
   const copy = block(0, 0);
   root.append(...head, ...frames, ...marks, ...names, ...spoken, ...left.map((b) => b.node), ...right.map((b) => b.node), frame, copy.node);
   const rule = el("div", { style: "font-size: 16px; line-height: 1.7; min-height: 5.1em; font-variant-numeric: tabular-nums" });

@@ -63,11 +63,11 @@ function draw({ view, data, el, svg, set, softmax, number, said, say, choices, t
         const leaks = r && !r.may[j] && r.reached[j], share = r ? r.weights[j] : 0;
         const paint = !r ? "repeating-linear-gradient(90deg, var(--faint) 0 2px, transparent 2px 8px)"
           : r.may[j] ? `color-mix(in srgb, var(--w) ${(60 * share).toFixed(1)}%, transparent)` : crossed;
-        set(cell, { disabled: !r, tabindex: i === row && j === column ? 0 : -1, "aria-pressed": r ? String(r.may[j]) : null,
+        set(cell, { "data-sym": r?.may[j] ? "w" : null, disabled: !r, tabindex: i === row && j === column ? 0 : -1, "aria-pressed": r ? String(r.may[j]) : null,
           "aria-label": !r ? `${named(i)} is in the cache, it asks no more` : r.may[j] ? `${named(i)} looks at ${named(j)}: ${number(share)}`
             : `${named(i)} must not look at ${named(j)}${leaks ? ", but is reached by it" : ""}`,
           style: `display: block; width: 46px; height: 34px; padding: 0; border: 1px solid var(--faint); border-radius: 0; font-size: 13px; font-weight: 400; box-shadow: none; color: inherit; background: ${paint}` },
-          leaks ? el("span", { style: "display: inline-block; width: 12px; height: 12px; border-radius: 50%; background: var(--k)" })
+          leaks ? el("span", { "data-sym": "k", style: "display: inline-block; width: 12px; height: 12px; border-radius: 50%; background: var(--k)" })
             : r && r.may[j] ? number(share) : "");
       });
     });
@@ -77,7 +77,7 @@ function draw({ view, data, el, svg, set, softmax, number, said, say, choices, t
       const from = place(j), high = j === row ? 30 : 26 + 15 * Math.abs(j - row);
       const d = j === row ? `M${to - 10} 84C${to - 26} 52 ${to + 26} 52 ${to + 10} 84` : `M${from} 84Q${(from + to) / 2} ${84 - 1.35 * high} ${to} 84`;
       const look = chosen.weights[j] > 0
-        ? { stroke: "var(--w)", "stroke-width": 1.5 + 7 * chosen.weights[j] } : { stroke: "var(--k)", "stroke-width": 2.5, "stroke-dasharray": "3 4" };
+        ? { "data-sym": "w", stroke: "var(--w)", "stroke-width": 1.5 + 7 * chosen.weights[j] } : { "data-sym": "k", stroke: "var(--k)", "stroke-width": 2.5, "stroke-dasharray": "3 4" };
       shapes.push(svg("path", { d, fill: "none", opacity: 0.85, ...look }));
     });
     const width = 8.5 * named(row).length + 12;
@@ -88,7 +88,7 @@ function draw({ view, data, el, svg, set, softmax, number, said, say, choices, t
     const who = (test) => all.filter(test).map(named).join(", ");
     const leak = who((j) => chosen.reached[j] && !chosen.may[j]);
     say(!chosen.may.some(Boolean) ? `“${named(row)}” may look at nobody: its row is all zeros.`
-      : `The new row of “${named(row)}” depends on: ${who((j) => chosen.may[j])}.${leak ? ` A leak: ${leak}.` : ""}`);
+      : `The new row of “${named(row)}” depends on: ${who((j) => chosen.may[j])}${chosen.may[row] ? "" : ", and through its query on itself"}.${leak ? ` A leak: ${leak}.` : ""}`);
   }
 
   // ---- Switches ----

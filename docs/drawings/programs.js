@@ -27,8 +27,8 @@ function draw({ view, data, el, svg, set, number, said, say, choices, toggle, sl
   const [w, h] = [left + n * unit + 4, high + n * unit + 4];
   const root = svg("svg", { width: w, height: h, viewBox: `0 0 ${w} ${h}`, role: "img", "aria-label": "A grid of queries and keys; each program has a band of rows" });
   const small = "font-size: 13px";
-  const names = all.map((i) => svg("text", { x: left - 22, y: high + i * unit + 21, "text-anchor": "end", style: small }, words[i]));
-  const tops = all.map((j) => svg("text", { transform: `translate(${left + j * unit + 20} ${high - 7}) rotate(-90)`, style: small }, words[j]));
+  const names = all.map((i) => svg("text", { x: left - 22, y: high + i * unit + 21, "text-anchor": "end", "data-sym": "q", style: small }, words[i]));
+  const tops = all.map((j) => svg("text", { transform: `translate(${left + j * unit + 20} ${high - 7}) rotate(-90)`, "data-sym": "k", style: small }, words[j]));
   const cells = all.map((i) => all.map((j) => svg("g", {},
     svg("rect", { x: left + j * unit, y: high + i * unit, width: unit, height: unit, stroke: "var(--faint)", fill: "none" }),
     svg("path", { d: `M${left + j * unit + 9} ${high + i * unit + 9}l14 14m0 -14l-14 14`, stroke: "var(--soft)", visibility: "hidden" }))));
@@ -53,18 +53,18 @@ function draw({ view, data, el, svg, set, number, said, say, choices, toggle, sl
       const [square, cross] = cells[i][j].children, p = block(i), own = now.tiles[p];
       const place = own.findIndex((start) => within(start, j)), at = doing(now, p), here = place >= 0 && place === at;
       const done = place >= 0 && moment > now.starts[p] + place;
-      set(square, { fill: here ? "color-mix(in srgb, var(--w) 45%, transparent)" : done ? "var(--faint)" : "none" });
+      set(square, { fill: here ? "color-mix(in srgb, var(--neutral) 45%, transparent)" : done ? "var(--faint)" : "none" });
       set(cross, { visibility: causal && j > i && (place < 0 || here) ? "visible" : "hidden" });
     }));
     bands.replaceChildren(...now.tiles.flatMap((own, p) => {
       const y = high + p * size * unit, tall = Math.min(size, n - p * size) * unit, busy = doing(now, p) >= 0;
       return [svg("line", { x1: 2, x2: left + n * unit, y1: y, y2: y, stroke: "var(--soft)", "stroke-width": 1.5 }),
-        svg("text", { x: left - 8, y: y + tall / 2 + 5, "text-anchor": "middle", style: `${small}; font-weight: ${busy ? 700 : 400}; fill: ${busy ? "var(--ink-w)" : "var(--soft)"}` }, String(p))];
+        svg("text", { x: left - 8, y: y + tall / 2 + 5, "text-anchor": "middle", style: `${small}; font-weight: ${busy ? 700 : 400}; fill: ${busy ? "currentColor" : "var(--soft)"}` }, String(p))];
     }));
     lit.replaceChildren(...now.tiles.flatMap((own, p) => {
       const at = doing(now, p);
       return at < 0 ? [] : [svg("rect", { x: left + own[at] * unit, y: high + p * size * unit, width: unit * Math.min(size, n - own[at]),
-        height: unit * Math.min(size, n - p * size), fill: "none", stroke: "var(--w)", "stroke-width": 4, rx: 2 })];
+        height: unit * Math.min(size, n - p * size), fill: "none", stroke: "var(--rose)", "stroke-width": 4, rx: 2 })];
     }));
     const busy = now.tiles.map((_, p) => p).filter((p) => doing(now, p) >= 0), skipped = total - now.count;
     const idle = room - busy.length, places = `${idle} ${idle === 1 ? "place stands" : "places stand"} empty`;

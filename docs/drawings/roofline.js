@@ -22,12 +22,12 @@ function draw({ view, data, el, svg, set, number, say, said, slider, choices, tw
   const least = ({ operations, moved }) => Math.max(operations / peak, moved / bandwidth);
   const keys = (count) => (count === 1 ? "one head of keys" : `${count} heads of keys`);
   const ways = [
-    { letter: "P", name: () => "projections", cost: projections, colour: "var(--q)" },
+    { letter: "P", name: () => "projections", cost: projections, colour: "var(--neutral)" },
     { letter: "M", name: () => "attention that writes its matrix", cost: () => attention({ causal: false, passes: 4 }), colour: "var(--soft)" },
-    { letter: "A", name: () => "attention, 32 heads of keys", cost: () => attention({}), colour: "var(--k)" },
-    { letter: "G", name: () => `attention, ${keys(kv)}`, cost: () => attention({ kept: 2 * kv * width }), colour: "var(--w)" },
-    { letter: "W", name: () => `the same, a window of ${window}`, cost: () => attention({ kept: 2 * kv * width, near: window }), colour: "var(--w)" },
-    { letter: "L", name: () => "one narrow row for all heads", colour: "var(--v)",
+    { letter: "A", name: () => "attention, 32 heads of keys", cost: () => attention({}), colour: "#1a9ba3" },
+    { letter: "G", name: () => `attention, ${keys(kv)}`, cost: () => attention({ kept: 2 * kv * width }), colour: "var(--rose)" },
+    { letter: "W", name: () => `the same, a window of ${window}`, cost: () => attention({ kept: 2 * kv * width, near: window }), colour: "#94901f" },
+    { letter: "L", name: () => "one narrow row for all heads", colour: "#a35f4a",
       cost: () => (writes ? attention({ dk: latent[0] + latent[1], dv: latent[0], kept: latent[0] + latent[1] }) : null) },
   ];
   const found = () => ways.map((way) => {
@@ -52,17 +52,31 @@ function draw({ view, data, el, svg, set, number, say, said, slider, choices, tw
     svg("text", { transform: `translate(14 ${high / 2}) rotate(-90)`, "text-anchor": "middle", style: "font-size: 13px" }, "operations a second"),
     write(x(kink) + 8, high - 10, "computes", "start"), write(x(kink) - 8, high - 10, "waits for memory", "end"));
   const dots = ways.map(({ letter, colour }) => {
-    const circle = svg("circle", { r: 6, fill: colour }), stem = svg("path", { stroke: colour, "stroke-width": 1.5 });
+    const circle = svg("circle", { r: 6, fill: colour }), stem = svg("path", { stroke: colour, "stroke-width": 1.5, opacity: 0.7 });
     const text = write(0, 0, letter, "middle", "font-weight: 700");
     const node = svg("g", {}, stem, circle, text);
     chart.append(node);
     return { node, circle, stem, text, at: null };
   });
-  function place(dot, [cx, cy], step) {  // letters of dots that stand close are stacked
-    dot.at = [cx, cy];
+  const row = high - 30, gap = 17;  // all letters stand in one line, so far apart that none touches another in any font
+  function place(dot, at) {
+    const [cx, cy, letter] = dot.at = at;
     set(dot.circle, { cx, cy });
-    set(dot.stem, { d: `M${cx} ${cy}V${cy + 9}` });
-    set(dot.text, { x: cx, y: cy + 22 + 15 * step });
+    set(dot.stem, { d: `M${cx} ${cy}L${letter} ${row - 13}` });
+    set(dot.text, { x: letter, y: row });
+  }
+  function apart(wanted) {  // ascending places, moved until each is a gap from the next: those that crowd move together
+    const crowds = [], mean = ({ sum, count }) => sum / count;
+    wanted.forEach((at, i) => {
+      let now = { sum: at - i * gap, count: 1 };
+      while (crowds.length && mean(crowds.at(-1)) > mean(now)) {
+        const { sum, count } = crowds.pop();
+        now = { sum: sum + now.sum, count: count + now.count };
+      }
+      crowds.push(now);
+    });
+    const least = left + 8, most = wide - 20 - (wanted.length - 1) * gap;
+    return crowds.flatMap((crowd) => Array(crowd.count).fill(mean(crowd))).map((at, i) => Math.max(least, Math.min(most, at)) + i * gap);
   }
 
   // ---- The same in numbers ----
@@ -79,25 +93,22 @@ function draw({ view, data, el, svg, set, number, say, said, slider, choices, tw
     cell(), cell(), el("span", { style: right }, "operations for each byte"), el("span", { style: right }, "least time"), ...lines.flatMap((line) => line.all));
 
   let turn = 0;
-  function show() {
-    const now = found(), mine = ++turn, close = [];
-    const order = [...ways.keys()].filter((i) => now[i]).sort((i, j) => now[i].intensity - now[j].intensity);
-    const steps = Object.fromEntries(order.map((i) => {
-      const at = x(now[i].intensity), taken = close.filter((c) => Math.abs(c.at - at) < 14).map((c) => c.step);
-      const step = [0, 1, 2, 3, 4, 5].find((s) => !taken.includes(s));
-      close.push({ at, step });
-      return [i, step];
-    }));
-    const from = dots.map((dot) => dot.at);
+  function move(now) {  // dots and letters, from where they are
+    const mine = ++turn, from = dots.map((dot) => dot.at), order = [...ways.keys()].filter((i) => now[i]).sort((i, j) => now[i].intensity - now[j].intensity);
+    const letters = apart(order.map((i) => x(now[i].intensity)));
     tween(350, (f) => {
       if (mine !== turn) return;
       dots.forEach((dot, i) => {
         set(dot.node, { visibility: now[i] ? "visible" : "hidden" });
         if (!now[i]) { dot.at = null; return; }
-        const to = [x(now[i].intensity), y(now[i].rate)], start = from[i] ?? to;
-        place(dot, to.map((end, k) => start[k] + (end - start[k]) * f), steps[i]);
+        const to = [x(now[i].intensity), y(now[i].rate), letters[order.indexOf(i)]], start = from[i] ?? to;
+        place(dot, to.map((end, k) => start[k] + (end - start[k]) * f));
       });
     });
+  }
+  function show() {
+    const now = found();
+    move(now);
     lines.forEach((line, i) => {
       line.name.textContent = ways[i].name();
       line.intensity.textContent = now[i] ? size(now[i].intensity) : "–";

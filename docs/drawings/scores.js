@@ -10,7 +10,7 @@ function draw({ view, data, el, svg, set, number, said, say, slider, choices, to
     "aria-label": "Scores to drag, and their weights" });
   const text = (x, y, anchor, says = "", more = {}) => svg("text", { x, y, "text-anchor": anchor, "aria-hidden": true, ...more }, says);
   const bold = { style: "font-weight: 600" };
-  root.append(text(zero, 14, "middle", "score", bold), text(powers, 14, "end", wide ? "exponential" : "exp", bold), text(bar, 14, "start", "weight", bold));
+  root.append(text(zero, 14, "middle", "score", bold), text(powers, 14, "end", wide ? "exponential" : "exp", bold), text(bar, 14, "start", "weight", { ...bold, "data-sym": "w" }));
   const ticks = [-reach, 0, reach].map((x) => {
     const label = text(zero + x * unit, base + 18, "middle");
     root.append(svg("path", { d: `M${zero + x * unit} ${top}V${base}`, stroke: x ? "var(--faint)" : "var(--soft)" }), label);
@@ -33,9 +33,9 @@ function draw({ view, data, el, svg, set, number, said, say, slider, choices, to
 
   const rows = words.map((word, i) => {
     const y = top + high * (i + 0.5);
-    const part = { value: text(wide ? 100 : 78, y + 5, "end"), exp: text(powers, y + 5, "end"), weight: text(0, y + 5, "start"),
+    const part = { value: text(wide ? 100 : 78, y + 5, "end"), exp: text(powers, y + 5, "end"), weight: text(0, y + 5, "start", "", { "data-sym": "w" }),
       score: svg("rect", { y: y - 9, height: 18, fill: "var(--soft)", opacity: 0.55 }), dot: svg("circle", { cy: y, r: 6, fill: "currentColor" }),
-      share: svg("rect", { x: bar, y: y - 9, height: 18, fill: "var(--w)" }),
+      share: svg("rect", { x: bar, y: y - 9, height: 18, fill: "var(--w)", "data-sym": "w" }),
       cross: svg("path", { d: `M${bar} ${y - 9}l36 18m-36 0l36 -18`, stroke: "currentColor", "stroke-width": 2 }),
       knob: svg("circle", { cy: y, r: 16, fill: "transparent", class: "handle", tabindex: 0, role: "slider",
         "aria-label": `score of ${word}, move it with the arrow keys`, "aria-valuemin": -reach, "aria-valuemax": reach, ...keep }) };

@@ -12,7 +12,7 @@ function draw({ view, data, svg, set, el, said, say, slider, toggle, tween, expo
   const reads = () => [...Array(heads).keys()].map((i) => (wrong ? inTurn : right)(i));
   const lost = () => reads().map((j, i) => j !== right(i));
 
-  root.append(text(0, 14, "query heads", { "text-anchor": "start", style: "font-weight: 600" }));
+  root.append(text(0, 14, "query heads", { "data-sym": "q", "text-anchor": "start", style: "font-weight: 600" }));
   const queries = [...Array(heads).keys()].map((i) => {
     const x = queryAt(i), part = {
       line: svg("path", { stroke: "var(--soft)", fill: "none" }),
@@ -20,7 +20,7 @@ function draw({ view, data, svg, set, el, said, say, slider, toggle, tween, expo
       name: text(x, top + side / 2 + 5, i),
       cross: svg("path", { d: `M${x - side / 2} ${top}l${side} ${side}m0 ${-side}l${-side} ${side}`, stroke: "currentColor", "stroke-width": 1.5, opacity: 0.8 }),
     };
-    const node = svg("g", { class: "handle", style: "cursor: pointer", tabindex: 0, role: "button", "aria-label": `query head ${i}`, ...keep }, part.box, part.name, part.cross);
+    const node = svg("g", { "data-sym": "q", class: "handle", style: "cursor: pointer; color: inherit", tabindex: 0, role: "button", "aria-label": `query head ${i}`, ...keep }, part.box, part.name, part.cross);
     const choose = () => { chosen = i; show(); };
     for (const event of ["click", "focus", "pointerenter"]) node.addEventListener(event, choose);
     node.addEventListener("keydown", (e) => {
@@ -30,7 +30,7 @@ function draw({ view, data, svg, set, el, said, say, slider, toggle, tween, expo
     return { ...part, node, at: 0 };
   });
   const keys = [...Array(heads).keys()].map(() => ({ box: svg("rect", { y: bottom, width: side, height: side, rx: 5, fill: "var(--k)", stroke: "var(--k)" }), name: text(0, bottom + side / 2 + 5, "") }));
-  root.append(...queries.map((q) => q.line), ...keys.flatMap((k) => [k.box, k.name]), ...queries.map((q) => q.node));
+  root.append(...queries.map((q) => q.line), ...keys.map((k) => svg("g", { "data-sym": "k", style: "color: inherit" }, k.box, k.name)), ...queries.map((q) => q.node));
   const caption = text(0, bottom + side + 17, "", { "text-anchor": "start", style: "font-weight: 600" });
   const bar = { y: 222, height: 18 };
   const kept = svg("rect", { x: 0, ...bar, fill: "var(--k)", "fill-opacity": 0.75 });

@@ -29,7 +29,7 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
   const puts = [], named = (name) => hue(name[2], "W", el("sub", {}, name[2]));
   function matrix(name, verb) {
     const thin = "padding: 2px 3px", inputs = [0, 1].map((i) => [0, 1].map((j) => el("input", { type: "number", min: low, max: high, step: 0.5,
-      value: W[name][i][j], style: "width: 3rem", "aria-label": `${name}, from ${kinds[i]} to ${verb} ${kinds[j]}`, ...keep,
+      value: W[name][i][j], style: `width: ${wide ? 3 : 2.6}rem`, "aria-label": `${name}, from ${kinds[i]} to ${verb} ${kinds[j]}`, ...keep,
       oninput: (e) => { const n = +e.target.value; W[name][i][j] = Math.max(low, Math.min(high, Number.isFinite(n) ? n : 0)); show(); } })));
     puts.push((rows) => (rows ?? data[name]).forEach((row, i) => row.forEach((n, j) => { W[name][i][j] = n; inputs[i][j].value = n; })));
     const head = (text) => el("th", { scope: "col", style: thin }, text);
@@ -66,10 +66,12 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
       found[0] === words[asks] ? `“${words[asks]}” finds itself: ${number(best)} of its weight.` :
       `“${words[asks]}” finds “${found[0]}”: ${number(best)} of its weight.`);
   }
+  const around = (gap, ...parts) => el("div", { class: "beside", style: `gap: ${gap}; align-items: flex-start` }, ...parts);
+  const matrices = [matrix("W_q", "looks for"), matrix("W_k", "is found as")], results = el("div", {}, table, working, said);
   view.append(
     choices("Who asks", words, asks, (i) => { asks = i; show(); }),
-    el("div", { class: "beside", style: "gap: 0.5rem 1.5rem; align-items: flex-start" }, root, el("div", {}, table, working, said)),
-    el("div", { class: "beside", style: `gap: 0 ${wide ? 3 : 0.6}rem; align-items: flex-start` }, matrix("W_q", "looks for"), matrix("W_k", "is found as")),
+    ...(wide ? [around("0.5rem 1.5rem", root, results), around("0 3rem", ...matrices)]
+      : [around("0.5rem", root, set(around("0 0.5rem", ...matrices), { style: "flex: 1 1 140px; margin: 0" })), results]),  // what is moved beside what it moves
     el("div", { class: "row" }, preset("hand-made matrices"), preset("the identity for both", eye)));
   set(said, { style: "min-height: 2.8em; max-width: 22rem" });
   show();

@@ -13,17 +13,17 @@ function draw({ view, data, el, svg, set, number, said, say, choices, button, tw
   const each = (f) => Array.from({ length: n }, (_, i) => f(i)), grid = (f) => each((i) => each((j) => f(i, j)));
   const box = (i, j, right) => {
     const [x, y] = at(i, j, right), c = cell / 2;
-    const node = svg("rect", { x: x - c, y: y - c, width: cell, height: cell, fill: right ? "var(--w)" : "var(--soft)", "fill-opacity": 0, stroke: "var(--faint)" });
+    const node = svg("rect", { x: x - c, y: y - c, width: cell, height: cell, fill: right ? "var(--w)" : "var(--soft)", "fill-opacity": 0, stroke: "var(--faint)", "data-sym": right ? "w" : null });
     root.append(node);
     return node;
   };
   root.append(set(text(n * cell / 2, 9, { style: "font-weight: 600" }), {}, "exponentials"),
-    set(text(n * cell * 1.5 + gap, 9, { style: "font-weight: 600" }), {}, "weights"));
+    set(text(n * cell * 1.5 + gap, 9, { "data-sym": "w", style: "font-weight: 600" }), {}, "weights"));
   const boxes = grid((i, j) => box(i, j)), shares = grid((i, j) => box(i, j, true));
   const add = (node) => { root.append(node); return node; };
   const entries = grid((i, j) => add(text(...at(i, j))));
-  const results = grid((i, j) => { const [x, y] = at(i, j, true); return add(text(x, y - 9, { style: "font-weight: 600" })); });
-  const reasons = grid((i, j) => { const [x, y] = at(i, j, true); return add(text(x, y + 11, { style: "font-size: 13px" })); });
+  const results = grid((i, j) => { const [x, y] = at(i, j, true); return add(text(x, y - 9, { style: "font-weight: 600; pointer-events: none" })); });
+  const reasons = grid((i, j) => { const [x, y] = at(i, j, true); return add(text(x, y + 11, { style: "font-size: 13px; pointer-events: none" })); });
   const sums = each(() => add(text(0, 0, { style: "font-weight: 600" })));
   const beside = (i, right) => { const [x, y] = at(i, n - 1, right); return [x + cell / 2 + (right ? 38 : 20), y + 5]; };
   const below = (j, right) => { const [x, y] = at(n - 1, j, right); return [x, y + cell / 2 + 25]; };

@@ -36,15 +36,15 @@ function draw({ view, data, el, svg, set, number, said, say, choices, toggle, sl
   const root = svg("svg", { width: wide, height: low, viewBox: `0 0 ${wide} ${low}`,
     role: "img", "aria-label": `A grid of queries and keys; one tile of it is lit. Values: ${words.map((word, j) => `${word} ${plain(values[j])}`).join(", ")}` });
   const below = ["value", ...values.map(plain)].map((text, j) => svg("text", { x: j ? left + j * unit - unit / 2 : left - 8, y: low - 8,
-    "text-anchor": j ? "middle" : "end", style: "font-size: 13px; font-weight: 600; fill: var(--ink-v)" }, text));
-  const names = all.map((i) => svg("text", { x: left - 8, y: high + i * unit + 21, "text-anchor": "end", style: "font-size: 13px" }, words[i]));
-  const tops = all.map((j) => svg("text", { transform: `translate(${left + j * unit + 20} ${high - 7}) rotate(-90)`, style: "font-size: 13px" }, words[j]));
+    "text-anchor": j ? "middle" : "end", style: "font-size: 13px; font-weight: 600", "data-sym": "v" }, text));
+  const names = all.map((i) => svg("text", { x: left - 8, y: high + i * unit + 21, "text-anchor": "end", "data-sym": "q", style: "font-size: 13px" }, words[i]));
+  const tops = all.map((j) => svg("text", { transform: `translate(${left + j * unit + 20} ${high - 7}) rotate(-90)`, "data-sym": "k", style: "font-size: 13px" }, words[j]));
   const cells = all.map((i) => all.map((j) => svg("g", {},
     svg("rect", { x: left + j * unit, y: high + i * unit, width: unit, height: unit, stroke: "var(--faint)", fill: "none" }),
     svg("path", { d: `M${left + j * unit + 7} ${high + i * unit + 7}l18 18m0 -18l-18 18`, stroke: "var(--soft)", visibility: "hidden" }),
-    svg("text", { x: left + j * unit + unit / 2, y: high + i * unit + 21, "text-anchor": "middle", style: "font-size: 13px" }))));
-  const watched = svg("rect", { x: 2, width: left + n * unit, height: unit, fill: "none", stroke: "var(--q)", "stroke-width": 2, rx: 3 });
-  const lit = svg("rect", { fill: "none", stroke: "var(--w)", "stroke-width": 4, rx: 2 });
+    svg("text", { x: left + j * unit + unit / 2, y: high + i * unit + 21, "text-anchor": "middle", style: "font-size: 13px; pointer-events: none" }))));
+  const watched = svg("rect", { "data-sym": "q", x: 2, width: left + n * unit, height: unit, fill: "none", stroke: "var(--q)", "stroke-width": 2, rx: 3 });
+  const lit = svg("rect", { fill: "none", stroke: "var(--rose)", "stroke-width": 4, rx: 2 });
   root.append(...names, ...tops, ...cells.flat(), ...below, watched, lit);
 
   // ---- Beside it: what the row keeps, tile by tile ----
@@ -71,7 +71,7 @@ function draw({ view, data, el, svg, set, number, said, say, choices, toggle, sl
       const [square, cross, text] = cells[i][j].children, here = now && within(now[0], i) && within(now[1], j);
       const done = tiles.slice(0, step).some(([a, b]) => within(a, i) && within(b, j)), off = hidden(i, j) && (here || skipped.some(([a, b]) => within(a, i) && within(b, j)));
       const own = here && !off ? history(i) : null, e = own ? Math.exp(scores[i][j] - own[own.length - 1].top) : 0;
-      set(square, { fill: here ? `color-mix(in srgb, var(--w) ${(55 * e).toFixed(1)}%, transparent)` : done ? "var(--faint)" : "none" });
+      set(square, { "data-sym": own ? "w" : null, fill: here ? `color-mix(in srgb, var(--w) ${(55 * e).toFixed(1)}%, transparent)` : done ? "var(--faint)" : "none" });
       set(cross, { visibility: off ? "visible" : "hidden" });
       text.textContent = here && !off ? plain(scores[i][j]) : "";
     }));

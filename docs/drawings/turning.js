@@ -25,8 +25,8 @@ function draw({ view, data, el, svg, set, dot, number, said, say, slider, choice
   // ---- A dial for each pair: an orange hand for the key, a blue one for the query ----
   const reach = Math.max(...pairs.map(([x, y]) => Math.hypot(x, y)));
   const dials = all.map((i) => {
-    const hand = (colour, width) => svg("path", { stroke: colour, "stroke-width": width, "stroke-linecap": "round", fill: "none" });
-    const dial = { arc: hand("var(--w)", 3), key: hand("var(--k)", 6), query: hand("var(--q)", 3), text: el("div", { style: "font-size: 13px; text-align: center" }) };
+    const hand = (colour, width, sym) => svg("path", { "data-sym": sym, stroke: colour, "stroke-width": width, "stroke-linecap": "round", fill: "none" });
+    const dial = { arc: hand("var(--neutral)", 3), key: hand("var(--k)", 6, "k"), query: hand("var(--q)", 3, "q"), text: el("div", { style: "font-size: 13px; text-align: center" }) };
     const face = svg("svg", { viewBox: "-56 -56 112 112", style: "width: 100%", "aria-hidden": true },
       svg("circle", { r: 52, fill: "none", stroke: "var(--faint)" }), svg("path", { d: "M0 0H52", stroke: "var(--faint)" }), dial.arc, dial.key, dial.query);
     dial.node = el("div", { style: "flex: 1 1 0; min-width: 0; max-width: 120px" }, face, dial.text);
@@ -41,8 +41,8 @@ function draw({ view, data, el, svg, set, dot, number, said, say, slider, choice
   // ---- The score at each distance ----
   const wide = Math.min(620, view.clientWidth || 350), high = 130;
   const x = (distance) => 8 + ((wide - 16) * distance) / longest, y = (s) => 10 + ((high - 20) * (top - s)) / (2 * top);
-  const curve = svg("path", { stroke: "var(--w)", "stroke-width": 2, fill: "none", "stroke-linejoin": "round" });
-  const drop = svg("path", { stroke: "var(--soft)", "stroke-dasharray": "4 4" }), mark = svg("circle", { r: 7, fill: "var(--w)" });
+  const curve = svg("path", { stroke: "var(--neutral)", "stroke-width": 2, fill: "none", "stroke-linejoin": "round" });
+  const drop = svg("path", { stroke: "var(--soft)", "stroke-dasharray": "4 4" }), mark = svg("circle", { r: 7, fill: "var(--neutral)" });
   const write = (at, text, anchor) => svg("text", { x: at, y: high + 14, "text-anchor": anchor, style: "font-size: 13px" }, text);
   const chart = svg("svg", { width: wide, height: high + 20, viewBox: `0 0 ${wide} ${high + 20}`, "aria-hidden": true },
     svg("rect", { x: x(trained), y: 0, width: x(longest) - x(trained), height: high, fill: "var(--faint)", opacity: 0.6 }),
@@ -64,8 +64,8 @@ function draw({ view, data, el, svg, set, dot, number, said, say, slider, choice
     set(curve, { d: `M${dots.join("L")}` });
     set(drop, { d: `M${x(apart)} ${y(0)}V${y(s)}` });
     set(mark, { cx: x(apart), cy: y(s) });
-    sum.replaceChildren(el("b", { style: "border-bottom: 3px solid var(--k)" }, `key at ${place}`), "  ",
-      el("b", { style: "border-bottom: 3px solid var(--q)" }, `query at ${place + apart}`), "  score ", el("b", { style: "color: var(--ink-w); font-size: 20px" }, number(s)));
+    sum.replaceChildren(el("b", { "data-sym": "k", style: "border-bottom: 3px solid var(--k)" }, `key at ${place}`), "  ",
+      el("b", { "data-sym": "q", style: "border-bottom: 3px solid var(--q)" }, `query at ${place + apart}`), "  score ", el("b", { style: "font-size: 20px" }, number(s)));
     say(moved ? `Both stand at other places, still ${apart} apart: the score is still ${number(s)}.`
       : `“${word}” at places ${place} and ${place + apart}, ${apart} apart: the score is ${number(s)}.`);
   }

@@ -34,7 +34,7 @@ function draw({ view, data, el, svg, set, said, say, choices, toggle, slider, ex
 
   // ---- The board: rows ask, columns are asked ----
   const side = 24, left = 54, top = 56, label = (x, y, text, style, anchor = "middle") => svg("text", { x, y, "text-anchor": anchor, style: `font-size: 13px; ${style}` }, text);
-  const slanted = (x, y, text) => svg("text", { transform: `translate(${x} ${y}) rotate(-55)`, style: "font-size: 13px" }, text);
+  const slanted = (x, y, text) => svg("text", { "data-sym": "k", transform: `translate(${x} ${y}) rotate(-55)`, style: "font-size: 13px" }, text);
   const cells = all.map((i) => all.map((j) => {
     const [x, y] = [left + side * j, top + side * i];
     const box = svg("rect", { x, y, width: side, height: side, stroke: "var(--faint)" });
@@ -43,8 +43,8 @@ function draw({ view, data, el, svg, set, said, say, choices, toggle, slider, ex
     const node = svg("g", { style: "cursor: pointer", onclick: () => choose(i) }, box, cross, ring);
     return { node, box, cross, ring };
   }));
-  const sides = all.map((i) => label(left - 6, top + side * i + 17, words[i], "", "end"));
-  const row = svg("rect", { x: left, width: side * n, height: side, fill: "none", stroke: "var(--q)", "stroke-width": 2.5 });
+  const sides = all.map((i) => set(label(left - 6, top + side * i + 17, words[i], "", "end"), { "data-sym": "q" }));
+  const row = svg("rect", { "data-sym": "q", x: left, width: side * n, height: side, fill: "none", stroke: "var(--q)", "stroke-width": 2.5 });
   const breaks = all.slice(1).filter((i) => documents[i] !== documents[i - 1]).map((i) =>
     svg("path", { d: `M${left} ${top + side * i}h${side * n}M${left + side * i} ${top}v${side * n}`, stroke: "var(--soft)", "stroke-dasharray": "2 3" }));
   const grid = svg("svg", { width: 346, height: top + side * n + 4, viewBox: `0 0 346 ${top + side * n + 4}`, "aria-hidden": true, style: "flex: none" },
@@ -56,14 +56,14 @@ function draw({ view, data, el, svg, set, said, say, choices, toggle, slider, ex
   function build(mask) {
     const found = levels(mask, asks), shapes = [];
     found.slice(0, -1).forEach((level, down) => level.forEach((i) => all.forEach((j) => {
-      if (mask[i][j]) shapes.push(svg("path", { d: `M${x(i)} ${y(layers - down)}L${x(j)} ${y(layers - down - 1)}`, stroke: "var(--w)", "stroke-width": 2, opacity: 0.55 }));
+      if (mask[i][j]) shapes.push(svg("path", { d: `M${x(i)} ${y(layers - down)}L${x(j)} ${y(layers - down - 1)}`, stroke: "var(--neutral)", "stroke-width": 2, opacity: 0.55 }));
     })));
     found.forEach((level, down) => {
       const l = layers - down;
       shapes.push(label(0, y(l) + 5, l ? `${l}` : "", "fill: var(--soft)", "start"));
       all.forEach((j) => {
         const here = level.includes(j), mine = !down && j === asks;
-        shapes.push(svg("circle", { cx: x(j), cy: y(l), r: here ? 7 : 4, fill: mine ? "var(--q)" : here ? "var(--w)" : "none", stroke: mine ? "var(--q)" : here ? "var(--w)" : "var(--faint)", "stroke-width": 1.5 }));
+        shapes.push(svg("circle", { "data-sym": mine ? "q" : null, cx: x(j), cy: y(l), r: here ? 7 : 4, fill: mine ? "var(--q)" : here ? "var(--neutral)" : "none", stroke: mine ? "var(--q)" : here ? "var(--neutral)" : "var(--faint)", "stroke-width": 1.5 }));
       });
     });
     all.forEach((j) => shapes.push(svg("text", { transform: `translate(${x(j) + 5} ${y(0) + 20}) rotate(-55)`, "text-anchor": "end",
@@ -75,16 +75,16 @@ function draw({ view, data, el, svg, set, said, say, choices, toggle, slider, ex
 
   // ---- Below: the formula, the count, the line that is read out ----
   const code = el("code", { style: "font-size: 14px; background: none; border: none; padding: 0; color: inherit" });
-  const bar = el("div", { style: "height: 10px; background: var(--w); border-radius: 2px" });
+  const bar = el("div", { style: "height: 10px; background: var(--neutral); border-radius: 2px" });
   const count = el("span", { "aria-live": "polite", style: "font-variant-numeric: tabular-nums; font-weight: 600" });
   function show() {
     const mask = board(), through = build(mask), scores = mask.flat().filter(Boolean).length;
     cells.forEach((line, i) => {
       const far = levels(mask, i).at(-1);
       line.forEach(({ box, cross, ring }, j) => {
-        set(box, { fill: !mask[i][j] ? "transparent" : j > i ? "color-mix(in srgb, var(--k) 60%, transparent)" : "color-mix(in srgb, var(--w) 45%, transparent)" });
+        set(box, { fill: !mask[i][j] ? "transparent" : `color-mix(in srgb, var(--${j > i ? "rose" : "neutral"}) 65%, transparent)` });
         set(cross, { visibility: mask[i][j] || far.includes(j) ? "hidden" : "visible" });
-        set(ring, { visibility: !mask[i][j] && far.includes(j) ? "visible" : "hidden", fill: "none", stroke: "var(--w)", "stroke-width": 2 });
+        set(ring, { visibility: !mask[i][j] && far.includes(j) ? "visible" : "hidden", fill: "none", stroke: "var(--neutral)", "stroke-width": 2 });
       });
       set(sides[i], { "font-weight": i === asks ? 700 : 400 });
     });
