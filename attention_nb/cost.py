@@ -204,7 +204,7 @@ def attention_cost(
 ) -> Cost:
     "Work out what scores and contexts cost: operations, and the bytes that must be moved at least."
     d_v = d_k if d_v is None else d_v
-    expect_sizes(n_q=n_q, n_k=n_k, n_heads=n_heads, d_k=d_k, d_v=d_v, b=b, bits=bits)
+    expect_sizes(n_heads=n_heads, d_k=d_k, d_v=d_v, b=b, bits=bits)
     _expect_passes(passes)
     kept = n_heads * (d_k + d_v) if kept is None else kept
     expect_sizes(kept=kept)
