@@ -481,6 +481,7 @@ bug("GroupedQueries", "one mean of all keys", [("k = k.repeat_interleave(self.n_
     ("v = v.repeat_interleave(self.n_heads // self.n_kv_heads, dim=1)", "v = v.mean(1, keepdim=True).expand(-1, self.n_heads, -1, -1)")], "groups.averaged")
 bug("NormedGroups", "groups repeated in the wrong order", (SHARE, TURNS), "split.groups")
 bug("NormedGroups", "the keys are not normed", ("self.k_norm(self.k_proj(x).view(b, n, -1, self.d_head))", "self.k_proj(x).view(b, n, -1, self.d_head)"), "norm.queries_only")
+bug("NormedGroups", "normed rows, and scores multiplied by √d", ("is_causal=True)", "is_causal=True, scale=self.d_head**0.5)"), "scale.multiplied")
 bug("NormedGroups", "the queries are not normed", ("self.q_norm(self.q_proj(x).view(b, n, -1, self.d_head))", "self.q_proj(x).view(b, n, -1, self.d_head)"), "norm.keys_only")
 CAP = "self.softcap * torch.tanh(scores / self.softcap)"
 bug("CappedGroups", "groups repeated in the wrong order", (SHARE, TURNS), "split.groups")

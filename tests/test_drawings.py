@@ -310,7 +310,7 @@ def test_mask_board_masks_as_the_package_does(visit):
     by_hand = causal.clone()
     by_hand[1, 1] = False
     assert_board(figure, by_hand)
-    assert said.inner_text() == "The new row of “cat” depends on: the."
+    assert said.inner_text() == "The new row of “cat” depends on: the, and through its query on itself."
     figure.get_by_role("button", name="the looks at the").click()
     by_hand[0, 0] = False
     assert_board(figure, by_hand)

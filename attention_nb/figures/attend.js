@@ -286,10 +286,9 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
   }
   // A long sentence needs more lines than the room that is kept: its numbers scroll then, and what stands below does not move.
   function fit() {
-    const box = view.getBoundingClientRect();
-    if (!box.width) return;  // nothing is laid out
-    list.style.maxHeight = "";
-    const over = said.getBoundingClientRect().bottom - box.top - parseFloat(getComputedStyle(view).minHeight);
+    if (!view.clientWidth) return;  // nothing is laid out
+    list.style.maxHeight = "";  // first: the page may scroll with it
+    const over = said.getBoundingClientRect().bottom - view.getBoundingClientRect().top - parseFloat(getComputedStyle(view).minHeight);
     if (over > 0) list.style.maxHeight = `${Math.max(96, list.offsetHeight - over)}px`;
     const scrolls = list.scrollHeight > list.clientHeight + 1, mine = list.children[chosen];
     set(list, { class: scrolls ? "deep" : null, tabindex: scrolls ? 0 : null });

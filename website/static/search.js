@@ -1,4 +1,4 @@
-// Finds sections: by their headings first, then by what they say; chapters before tools. Works on a page from a disk.
+// Finds sections: by their headings first, then by what people ask of them and what they say; chapters before tools. Works on a page from a disk.
 (() => {
   "use strict";
 
@@ -53,7 +53,7 @@
   function meant(query, words) {  // "what is a key?" asks for the glossary's word; and some questions have a section of their own
     const asked = heard(words), term = DEFINE.test(query) && heard(words.filter((word) => !/^(defin\w+|meanings?|means?|stands?|beginners?)$/.test(word)));
     return (record) => (term && record.kind === "lookup" && forms(record).some((form) => heard(tokens(form)) === term))
-      || record.asked.split("; ").some((phrase) => heard(tokens(phrase)) === asked);
+      || (asked && record.asked.split("; ").some((phrase) => heard(tokens(phrase)) === asked));
   }
 
   const understood = (query) => tokens(query).map(spelled);
