@@ -87,7 +87,7 @@ def test_the_plugin_is_off_until_asked_for(tmp_path):
 def test_a_failing_check_shows_its_report_only(tmp_path):
     (tmp_path / "test_mine.py").write_text(FILE, encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", "--color=no", "test_mine.py"]
-    done = subprocess.run(command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    done = subprocess.run(command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": ""},
                           text=True, capture_output=True)
     assert done.returncode == 1, done.stdout + done.stderr
     _, *tests = re.split(r"^_+ (test_\w+) _+$", done.stdout.partition("short test summary")[0], flags=re.M)

@@ -287,7 +287,7 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
   }
   // A long sentence needs more lines than the room that is kept: its numbers scroll then, and what stands below does not move.
   function fit() {
-    if (!view.clientWidth) return;  // nothing is laid out
+    if (!view.getBoundingClientRect().width) return;  // nothing is laid out
     list.style.maxHeight = "";  // first: the page may scroll with it
     const over = said.getBoundingClientRect().bottom - view.getBoundingClientRect().top - parseFloat(getComputedStyle(view).minHeight);
     if (over > 0) list.style.maxHeight = `${Math.max(96, list.offsetHeight - over)}px`;
