@@ -39,6 +39,7 @@ PRINT = 13  # pixels
 CELL = 88, 56  # pixels; cells of a heatmap grow as far as this
 TALL = 480  # pixels; nor do they grow more where the chart is as high
 WIDER = 1.2  # what they grow at least on a wide page, for whoever can scroll
+IN_A_LINE = (5, 2)  # names in a line of a legend, on a wide page and on a phone
 AT_MOST = 50  # rows and columns of a table; a longer axis is thinned out
 Record = dict[str, Any]
 
@@ -367,7 +368,7 @@ def noticed(spec: Record) -> str:
 def look() -> Record:
     "How all charts look: the configuration that Vega makes of LOOK, the same for each."
     point = {"data": {"values": [{}]}, "mark": "point"}
-    return for_any_width(*(in_vega(point, names) for names in (5, 2)))["config"]
+    return for_any_width(*(in_vega(point, names) for names in IN_A_LINE))["config"]
 
 
 def figure(spec: Record, ident: str, first: bool) -> str:
@@ -379,13 +380,14 @@ def figure(spec: Record, ident: str, first: bool) -> str:
     spec = {k: v for k, v in (spec | {"description": said}).items() if k not in ("title", "$schema", "config")}
     found = "\n".join(tables(spec))
     spec.pop("usermeta", None)
-    wide = filling(spec, COLUMN, WIDER, legend=5)
-    tall = filling(stacked(spec) | ({"columns": 1} if "facet" in spec else {}), PHONE, 1, legend=2)
+    wide = filling(spec, COLUMN, WIDER, IN_A_LINE[0])
+    tall = filling(stacked(spec) | ({"columns": 1} if "facet" in spec else {}), PHONE, 1, IN_A_LINE[1])
     both = for_any_width(wide, tall)
     if fills(spec):
         both["signals"] = [{"name": "width", "init": f"containerSize()[0] || {both.pop('width')}"}, *both.get("signals", [])]
-    assert both.pop("config") == look(), ident
-    both |= {"config": look()} if first else {}
+    config = both.pop("config")
+    assert config == look(), ident
+    both |= {"config": config} if first else {}
     both["data"] = [as_lines(data) for data in both["data"]]
     source = json.dumps(both, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     source = source.replace("</", "<\\/")

@@ -109,14 +109,15 @@ def embed(path: Path, text: str) -> str:
     return re.sub(rf"@font-face\s*{{[^}}]*url\((fonts/(?:{'|'.join(EMBEDDED)}))\.woff2\)[^}}]*}}", both, text)
 
 
-def spoken(css: str, pages: str) -> str:
+def spoken(css: str, pages: list[str]) -> str:
     "A style without the fonts for kinds of letters that no page holds, such as those of Fraktur."
     rules = re.findall(r"([^{}]+){[^{}]*?font(?:-family)?:[^{};]*?(KaTeX_\w+)", re.sub(r"@font-face\s*{[^}]*}", "", css))
-    silent = {font for _, font in rules} - {font for kinds, font in rules if any(kind in pages for kind in re.findall(r"\.(\w+)(?=,|$)", kinds))}
+    held = {font for kinds, font in rules if any(kind in page for kind in re.findall(r"\.(\w+)(?=,|$)", kinds) for page in pages)}
+    silent = {font for _, font in rules} - held
     return re.sub(r"@font-face\s*{[^}]*font-family:\"?(\w+)[^}]*}", lambda rule: "" if rule[1] in silent else rule[0], css)
 
 
-def trim(path: Path, pages: str) -> None:
+def trim(path: Path, pages: list[str]) -> None:
     "Take out fonts that no page uses and the addresses of source maps; let text show before a font that may come late."
     text = path.read_text(encoding="utf-8")
     short = re.sub(r"\n?(?://|/\*)# sourceMappingURL=\S+(?: ?\*/)?\n?", "\n", text)
@@ -127,10 +128,10 @@ def trim(path: Path, pages: str) -> None:
         path.write_text(short, encoding="utf-8", newline="\n")
 
 
-def prune(out: Path) -> None:
+def prune(out: Path, pages: list[str]) -> None:
     "Remove the static files that no page asks for, directly or through a style or a script; licences stay."
     files = {path for path in (out / "_static").rglob("*") if path.is_file()}
-    asking = [path.read_text(encoding="utf-8") for path in out.rglob("*.html")]
+    asking = pages
     kept: set[Path] = {path for path in files if "LICENSE" in path.name}
     while asking:
         found = {path for path in files - kept if any(path.name in text for text in asking)}
@@ -144,10 +145,10 @@ def finish(app: Sphinx, failed: Exception | None) -> None:
     "After all pages are written."
     if not failed:
         out = Path(app.outdir)
-        pages = "".join(path.read_text(encoding="utf-8") for path in out.rglob("*.html"))
+        pages = [path.read_text(encoding="utf-8") for path in out.rglob("*.html")]
         for path in [*out.rglob("_static/**/*.css"), *out.rglob("_static/**/*.js")]:
             trim(path, pages)
-        prune(out)
+        prune(out, pages)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -18,7 +18,7 @@
   for (const { title, text, asked } of records) for (const word of new Set(apart(`${title} ${text} ${asked}`).map(stem))) spread.set(word, (spread.get(word) ?? 0) + 1);
   const rarity = (n) => Math.log(1 + records.length / n);
   const engine = new MiniSearch({
-    fields: ["title", "page", "text", "terms", "tables", "asked"], storeFields: ["url", "title", "page", "kind", "text", "asked"], tokenize: apart, processTerm: stem,
+    fields: ["title", "page", "text", "terms", "tables", "asked"], storeFields: ["url", "title", "page", "kind", "text"], tokenize: apart, processTerm: stem,
     searchOptions: { tokenize: tokens, boost: { title: 6, page: 2, terms: 1.5, tables: 0.3, asked: 3 }, prefix: (term) => term.length > 3, fuzzy: (term) => term.length > 5 ? 0.15 : false,
       boostTerm: (term) => spread.has(term) ? Math.max(0.15, rarity(spread.get(term)) / rarity(20)) : 1,
       boostDocument: (id, term, record) => WORTH[record.kind], combineWith: "OR" },
@@ -49,11 +49,12 @@
 
   const DEFINE = /^\s*what('s| is| are| does| do)\b|\b(defin\w+|meanings?|means?|stands? for)\b/i;
   const heard = (words) => words.filter((word) => !SILENT.has(word)).map(stem).join(" ");
+  const questions = new Map(records.flatMap(({ url, asked }) => asked.split("; ").map((phrase) => [heard(tokens(phrase)), url])));
   const forms = ({ title, text }) => [title, ...(text.match(/Also: ([^.]*)/)?.[1].split(", ") ?? [])];
   function meant(query, words) {  // "what is a key?" asks for the glossary's word; and some questions have a section of their own
-    const asked = heard(words), term = DEFINE.test(query) && heard(words.filter((word) => !/^(defin\w+|meanings?|means?|stands?|beginners?)$/.test(word)));
+    const home = words.length && questions.get(heard(words)), term = DEFINE.test(query) && heard(words.filter((word) => !/^(defin\w+|meanings?|means?|stands?|beginners?)$/.test(word)));
     return (record) => (term && record.kind === "lookup" && forms(record).some((form) => heard(tokens(form)) === term))
-      || (asked && record.asked.split("; ").some((phrase) => heard(tokens(phrase)) === asked));
+      || record.url === home;
   }
 
   const understood = (query) => tokens(query).map(spelled);
