@@ -22,7 +22,8 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(str(p.relative_to(DOCS)) for p in DOCS.rglob("*.html"))
 WIDE, NARROW = "Montserrat", "Roboto Condensed"  # fonts that .venv brings
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+# The shell is the same engine without windows: the tests take a sixth less time.
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 NO_BROWSER = ("no Chromium or Chrome was found, so the built site was not tried in a browser. To get one: "
               "`apt-get install chromium` on Debian, `brew install --cask chromium` on macOS, or google.com/chrome")
 

@@ -12,7 +12,7 @@ import signal
 import socket
 import sys
 
-IMPORTED = ("ipykernel.kernelapp", "ipykernel.ipkernel", "torch", "torch._dynamo", "altair", "fastcore.all")
+IMPORTED = ("ipykernel.kernelapp", "ipykernel.ipkernel", "ipykernel.debugger", "IPython.core.completerlib", "torch", "torch._dynamo", "altair", "fastcore.all")
 
 
 def serve(number: str) -> None:
