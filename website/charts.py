@@ -265,7 +265,7 @@ def fitted(spec: Record) -> Record:
             "padding": {"left": 5, "top": 5, "bottom": 5, "right": 50 if printed else 5}}
 
 
-@functools.lru_cache(maxsize=2)  # its height is asked for after its width
+@functools.lru_cache(maxsize=16)  # its height is asked for after the widths of all its forms
 def drawn(vega: str) -> str:
     "The chart as a picture."
     return vl_convert.vega_to_svg(vega)

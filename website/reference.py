@@ -8,6 +8,7 @@ import inspect
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from docutils import nodes
@@ -55,19 +56,25 @@ def parameters(obj: Any) -> Iterator[tuple[str, str, str]]:
         yield ("*returns*" if param == "return" else f"`{param}`", kind and f"`{kind}`", escape(about.docment or ""))
 
 
+@cache
+def names(env: BuildEnvironment) -> dict[str, str]:
+    "What is described, by all names that a text may call it; asked for when all pages have been read."
+    objects, modules = env.domains["py"].objects, env.domains["py"].modules
+    known = {full: full for full in objects}
+    for full in [full for full in objects if full not in modules]:
+        module = max((m for m in modules if full.startswith(f"{m}.")), key=len)
+        name = full.removeprefix(f"{module}.")
+        known.setdefault(name, full)
+        known.setdefault(f"{module.partition('.')[0]}.{name}", full)  # unless it is a module: `attention_nb.softmax`
+    return known
+
+
 class LinkNames(SphinxPostTransform):
     "Turn `softmax` in the text into a link, when the package exports that name."
     default_priority = 5  # before references are resolved
 
     def run(self, **kwargs: Any) -> None:
-        objects = self.env.domains["py"].objects
-        modules = self.env.domains["py"].modules
-        known = {full: full for full in objects}
-        for full in [full for full in objects if full not in modules]:
-            module = max((m for m in modules if full.startswith(f"{m}.")), key=len)
-            name = full.removeprefix(f"{module}.")
-            known.setdefault(name, full)
-            known.setdefault(f"{module.partition('.')[0]}.{name}", full)  # unless it is a module: `attention_nb.softmax`
+        known = names(self.env)
         for code in list(self.document.findall(nodes.literal)):
             target = known.get(code.astext().removesuffix("()"))
             around = list(ancestors(code))
