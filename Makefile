@@ -82,7 +82,7 @@ mutants-full: mutants  ## and that the notebooks' own checks do, mutant by mutan
 # Triton, for the chapter on GPU kernels: a large download, and for Linux alone. Without it that chapter is passed over.
 # PyTorch for CUDA brings its own, which stays.
 .venv/.gpu: benchmarks/gpu.txt $(READY)
-	$(BIN)/python -c "import triton" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement $<
+	$(BIN)/python -c "import triton" 2>/dev/null || $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --no-deps --requirement $<
 	@touch $@
 
 bench: $(READY) .venv/.bench  ## measure our layers beside those of other packages, in one run (minutes)
@@ -100,10 +100,11 @@ wild: $(READY)  ## hold released packages against the checks, each installed apa
 clean:  ## remove the environment and scratch files
 	rm -rf .venv _proc _build build dist *.egg-info
 
+# --no-compile: most of what is installed is never imported; what is, Python compiles then.
 $(READY): constraints.txt settings.ini setup.py
 	@$(PYTHON) -c 'import sys; v = "%d.%d" % sys.version_info[:2]; sys.exit(v not in "$(PYTHONS)".split() and "attention_nb is built with Python $(PYTHONS); got " + v + ". Name one: make PYTHON=python3.12")'
 	@echo "Setting up .venv (once; a minute or two)"
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
