@@ -22,7 +22,6 @@ DRAWN = [path for path in ROOMS if re.search('data-drawing=|<figure class=chart'
 LIBRARY = "vega.min.js"
 NOT_THE_PAGE = (LIBRARY, "search/sections.js")  # and the words of the whole book, of `search.html` alone
 MOST = {"of its own": 150_000, "with all": 450_000}  # bytes, compressed
-HEAVIER = {"03_self_attention.html": {"of its own": 162_000}}  # it alone misses the aim
 MOST_SHIFT = 0.01  # of layout, as browsers measure it, from the first paint to the end of the page
 
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
@@ -121,8 +120,7 @@ def test_page(visit, site, path, width):
     "Read to its end: nothing fails, moves, sticks out, comes from elsewhere or shuts anyone out."
     visited = visit(path, width, font=FORMS[width], slowly=True).see_all()
     page, found = visited.page, elsewhere(visited, site)
-    most = MOST | HEAVIER.get(path, {})
-    found += [f"{n} bytes {what}; at most {most[what]}" for what, n in weights(visited).items() if n > most[what]]
+    found += [f"{n} bytes {what}; at most {MOST[what]}" for what, n in weights(visited).items() if n > MOST[what]]
     found += [f"layout shift {shift:.3f}" for shift in [sum(page.evaluate(SHIFTS))] if shift >= MOST_SHIFT]
     found += not_drawn(page) + too_wide(page, *WIDTHS, width)
     page.evaluate(Axe().axe_script)

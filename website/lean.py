@@ -3,10 +3,12 @@ import re
 from base64 import b64encode
 from collections.abc import Iterable
 from functools import cache
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from fontTools.subset import main as subset
 from pygments.formatters import HtmlFormatter
 from pygments.styles import get_style_by_name
 from pygments.token import STANDARD_TYPES, Name, Operator, Punctuation, Text, Whitespace
@@ -21,12 +23,8 @@ NEEDED = {  # a file is left out of pages that do not contain this
     "furo-extensions.js": None,  # it is empty
     "sphinx_highlight.js": None}  # it marks what Sphinx's own search has found
 LOADERS = {".html", ".css", ".js"}
-# No formula does without these fonts: the letters that most formulas use lie in the style. FONT.few.woff2 was made by
-# `pyftsubset FONT.woff2 --flavor=woff2 --no-hinting --unicodes=…`, with the letters of FEW, of fonttools.
-EMBEDDED = ("KaTeX_Main-Regular", "KaTeX_Math-Italic")
-FEW = ("20-7E", "A0", "AF", "D7", "2C9", "3B1-3C9", "200B", "2026", "2032", "2113", "2190-2193", "2202", "2208", "2211", "2212",
-       "221E", "2223", "2225", "2248", "2260", "2264", "2265", "22A4", "22C5",
-       "22EF", "2308-230B", "27E8", "27E9")
+EMBEDDED = ("KaTeX_Main-Regular", "KaTeX_Math-Italic")  # no formula does without: if they came after the style, lines would break anew
+VARIABLE = {"mathnormal", "boldsymbol"}  # the classes of letters in the font KaTeX_Math
 
 PLAIN = {Name, Operator, Punctuation, Whitespace}  # tokens that have the colour of text; words such as `in` are none of them
 STYLES = [get_style_by_name(name) for name in ("a11y-light", "native")]  # Furo's, by day and by night
@@ -89,24 +87,40 @@ def near(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree
     context["toctree"] = lambda **options: whole(**options | {"collapse": True})
 
 
-def others(few: Iterable[str]) -> list[str]:
-    "All letters but these, as ranges."
-    ends = [(int(first, 16), int(last or first, 16)) for first, _, last in (one.partition("-") for one in few)]
-    edges = [-1, *(edge for pair in sorted(ends) for edge in pair), 0x110000]
-    return [f"{last + 1:X}-{first - 1:X}" for last, first in zip(edges[::2], edges[1::2]) if last + 1 < first]
+class Formulas(HTMLParser):
+    "Gathers the letters that stand in formulas: those of variables, which have a font of their own, and all others."
+
+    def __init__(self, pages: Iterable[str]) -> None:
+        super().__init__()
+        self.around: list[str] = []  # the classes of the elements that a letter stands in, within a formula
+        self.variables: set[str] = set()
+        self.others: set[str] = set()
+        for page in pages:
+            self.feed(page)
+            self.reset()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        kinds = dict(attrs).get("class") or ""
+        if tag == "span" and (self.around or kinds == "katex-html"):
+            self.around.append(kinds)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "span" and self.around:
+            self.around.pop()
+
+    def handle_data(self, data: str) -> None:
+        if self.around:
+            (self.variables if VARIABLE & set(self.around[-1].split()) else self.others).update(data)
 
 
-def face(rule: str, source: str, letters: Iterable[str]) -> str:
-    "A rule for a font, of some letters alone."
-    return re.sub(r"url\([^)]*\)", f"url({source})", rule)[:-1] + f";unicode-range:{','.join(f'U+{one}' for one in letters)}}}"
-
-
-def embed(path: Path, text: str) -> str:
-    "The style with the letters that every formula uses inside: if they came after it, the lines would break anew."
-    def both(rule: re.Match) -> str:
-        few = (path.parent / f"{rule[1]}.few.woff2").read_bytes()
-        return face(rule[0], f"data:font/woff2;base64,{b64encode(few).decode()}", FEW) + face(rule[0], f"{rule[1]}.woff2", others(FEW))
-    return re.sub(rf"@font-face\s*{{[^}}]*url\((fonts/(?:{'|'.join(EMBEDDED)}))\.woff2\)[^}}]*}}", both, text)
+def embed(path: Path, css: str, formulas: Formulas) -> str:
+    "A style whose fonts have the letters that some formula uses; those that every formula uses lie in it."
+    def small(found: re.Match) -> str:
+        font = path.parent / found[1]
+        letters = "".join(formulas.variables if "_Math-" in font.name else formulas.others)
+        subset([str(font), f"--text={letters}", "--flavor=woff2", "--no-hinting", f"--output-file={font}"])
+        return f"url(data:font/woff2;base64,{b64encode(font.read_bytes()).decode()})" if font.stem in EMBEDDED else found[0]
+    return re.sub(r"url\((fonts/KaTeX_[\w-]+\.woff2)\)", small, css)
 
 
 def spoken(css: str, pages: list[str]) -> str:
@@ -117,13 +131,13 @@ def spoken(css: str, pages: list[str]) -> str:
     return re.sub(r"@font-face\s*{[^}]*font-family:\"?(\w+)[^}]*}", lambda rule: "" if rule[1] in silent else rule[0], css)
 
 
-def trim(path: Path, pages: list[str]) -> None:
+def trim(path: Path, pages: list[str], formulas: Formulas) -> None:
     "Take out fonts that no page uses and the addresses of source maps; let text show before a font that may come late."
     text = path.read_text(encoding="utf-8")
     short = re.sub(r"\n?(?://|/\*)# sourceMappingURL=\S+(?: ?\*/)?\n?", "\n", text)
     short = spoken(short, pages) if path.suffix == ".css" else short
     short = re.sub(r"@font-face\s*{(?![^}]*font-display)", "@font-face{font-display:swap;", short)
-    short = embed(path, short)
+    short = embed(path, short, formulas)
     if short != text:
         path.write_text(short, encoding="utf-8", newline="\n")
 
@@ -146,8 +160,9 @@ def finish(app: Sphinx, failed: Exception | None) -> None:
     if not failed:
         out = Path(app.outdir)
         pages = [path.read_text(encoding="utf-8") for path in out.rglob("*.html")]
+        formulas = Formulas(page for page in pages if "katex-html" in page)
         for path in [*out.rglob("_static/**/*.css"), *out.rglob("_static/**/*.js")]:
-            trim(path, pages)
+            trim(path, pages, formulas)
         prune(out, pages)
 
 
