@@ -34,7 +34,7 @@ function stage(figure) {
   }
   const mix = (weights, values) => values[0].map((_, j) => dot(weights, values.map((v) => v[j])));
   const number = (x, digits = 2) => (Math.abs(x) < 0.5 * 10 ** -digits ? 0 : x).toFixed(digits).replace("-", "−");
-  const grouped = (n) => n.toLocaleString("en").replaceAll(",", " ");
+  const grouped = (n) => n.toLocaleString("en");
   const plural = (n, one, more = `${one}s`) => `${n} ${n === 1 ? one : more}`;
 
   // ---- What is heard: a line under the figure, which screen readers read out after each change ----
