@@ -68,7 +68,7 @@
     about.hidden = true;
   }
   const later = () => { clearTimeout(leaving); leaving = setTimeout(hide, 200); };
-  for (const link of document.querySelectorAll("article a[title]:is(.term, [href*='references.html#'])")) {
+  function explained(link) {
     link.dataset.about = link.title;
     link.removeAttribute("title");
     let touched = false;
@@ -79,6 +79,7 @@
     link.addEventListener("pointerdown", (event) => { touched = event.pointerType === "touch" && shownFor !== link; });
     link.addEventListener("click", (event) => { if (touched) { event.preventDefault(); explain(link); touched = false; } });
   }
+  document.querySelectorAll("article a[title]:is(.term, [href*='references.html#'])").forEach(explained);
   about.addEventListener("pointerenter", () => clearTimeout(leaving));
   about.addEventListener("pointerleave", later);
   document.addEventListener("keydown", ({ key }) => { if (key === "Escape") hide(); });
@@ -92,9 +93,9 @@
   const symbolOf = (node) => node?.dataset.sym ?? /sym-(\w)/.exec(node?.getAttribute("class"))?.[1];
   const heads = [...article?.querySelectorAll("table.docutils td:first-child") ?? []].filter((cell) => cell.querySelector(":is(.katex, code) [class*='sym-']"));
   for (const head of heads) head.tabIndex = 0;
-  const purple = "[fill='#8e5bd0'], .pair td[style*='142 91 208']";  // a cell or a bar of a chart, and of a pair: a weight
   function symbolAt(target) {
-    if (target.matches(purple)) return "w";
+    const hued = getComputedStyle(target).getPropertyValue("--stands-for");  // a cell or a bar of a chart, and of a pair: a weight
+    if (hued) return hued;
     const head = target.closest("tr")?.firstElementChild;
     return symbolOf(target.closest(marked) ?? (target.matches("a, td") ? target.querySelector(marked) : null) ?? (heads.includes(head) ? head.querySelector(marked) : null));
   }
@@ -135,24 +136,14 @@
   // All but the words beside the controls is done at once: a printer does not wait.
   async function paint(figure) {
     if (figure.classList.contains("drawn")) return;
-    const place = figure.querySelector(".chart-view");
-    const form = figure.querySelector(".chart-controls");
-    const data = place.firstElementChild;
+    const place = figure.querySelector(".chart-view"), form = figure.querySelector(".chart-controls"), data = place.firstElementChild;
     try {
-      const spec = specOf(figure);
-      const chart = document.createElement("div");
+      const chart = document.createElement("div"), spec = specOf(figure);
       place.replaceChildren(chart);  // of the height that CSS has kept free, so that nothing on the page moves
       const view = new vega.View(vega.parse(spec, lookOfAll()), { renderer: "svg" }).initialize(chart, form).hover();
       view.run();
-      const picture = chart.querySelector("svg");  // one picture with a description, not hundreds of nameless marks
-      picture.setAttribute("role", "img");
-      picture.setAttribute("aria-label", spec.description);
-      for (const part of picture.children) part.setAttribute("aria-hidden", "true");
-      for (const name of ["role", "aria-label", "aria-roledescription"]) chart.removeAttribute(name);
-      const fold = document.createElement("details");
-      fold.innerHTML = "<summary>The data as a table</summary>";
-      fold.append(data);
-      place.after(fold);
+      describe(chart, spec.description);
+      place.after(folded(data));
       figure.classList.add("drawn");
       await view.runAsync();  // only now it is as wide as it will be
       reach(place);
@@ -162,6 +153,21 @@
       place.replaceChildren(data);
       throw error;
     }
+  }
+
+  function describe(chart, text) {  // one picture with a description, not hundreds of nameless marks
+    const picture = chart.querySelector("svg");
+    picture.setAttribute("role", "img");
+    picture.setAttribute("aria-label", text);
+    for (const part of picture.children) part.setAttribute("aria-hidden", "true");
+    for (const name of ["role", "aria-label", "aria-roledescription"]) chart.removeAttribute(name);
+  }
+
+  function folded(table) {
+    const fold = document.createElement("details");
+    fold.innerHTML = "<summary>The data as a table</summary>";
+    fold.append(table);
+    return fold;
   }
 
   // On paper every chart is a picture, come near or not. The library may not be here yet; then it is asked for while the
@@ -227,22 +233,21 @@
 
   // Furo opens its menus on a narrow page by labels of hidden checkboxes, which a mouse can click. Here they become
   // buttons, which lead into the menu; Escape, a choice, or Tab past its end closes it.
-  for (const [name, drawer] of [["__navigation", ".sidebar-drawer"], ["__toc", ".toc-drawer"]]) {
-    const box = document.getElementById(name);
-    const menu = document.querySelector(drawer);
-    const buttons = [...document.querySelectorAll(`label[for="${name}"]:not(.overlay)`)].map((label) => {
-      const button = document.createElement("button");
-      button.className = label.className;
-      button.setAttribute("aria-label", menu.getAttribute("aria-label"));
-      button.append(...label.childNodes);
-      label.replaceWith(button);
-      return button;
-    });
+  function asButton(label, name) {
+    const button = document.createElement("button");
+    button.className = label.className;
+    button.setAttribute("aria-label", name);
+    button.append(...label.childNodes);
+    label.replaceWith(button);
+    return button;
+  }
+  function openable(box, menu) {
+    const labels = [...document.querySelectorAll(`label[for="${box.id}"]:not(.overlay)`)];
+    const buttons = labels.map((label) => asButton(label, menu.getAttribute("aria-label"))), shown = (element) => element.offsetParent;
     const open = (wanted) => {
       box.checked = wanted;
       for (const button of buttons) button.setAttribute("aria-expanded", wanted);
     };
-    const shown = (element) => element.offsetParent;
     for (const button of buttons) button.addEventListener("click", () => {
       open(true);
       [...menu.querySelectorAll("a, input")].find(shown).focus();
@@ -257,4 +262,5 @@
     box.addEventListener("change", () => open(box.checked));  // a click beside the menu
     open(false);
   }
+  for (const [name, drawer] of [["__navigation", ".sidebar-drawer"], ["__toc", ".toc-drawer"]]) openable(document.getElementById(name), document.querySelector(drawer));
 })();

@@ -81,24 +81,26 @@
     return text.split(new RegExp(`(${terms.map(escaped).join("|")})`, "iu")).map((part, i) => i % 2 ? Object.assign(document.createElement("b"), { textContent: part }) : part);
   }
 
+  function place(record) {  // a line of the results: where it leads, on which page, and what is said there
+    const item = document.createElement("li"), link = document.createElement("a"), where = document.createElement("span"), words = document.createElement("p");
+    const terms = Object.keys(record.match).sort((a, b) => b.length - a.length);
+    link.href = record.url;
+    link.append(...marked(record.title, terms));
+    where.className = "where";
+    where.textContent = record.title === record.page ? "" : ` ${record.page}`;
+    words.className = "context";
+    words.append(...marked(excerpt(record.text, terms), terms));
+    item.append(link, where, words);
+    return item;
+  }
+
   function show(query) {
     const said = understood(query), found = find(query, said), most = found.slice(0, 20);
     const read = said.join(" "), mended = read === tokens(query).join(" ") ? "" : ` (read as “${read}”)`;
     document.querySelector(".search-summary").textContent = !query ? "Type what you look for into the box."
       : found.length ? `${found.length} places found for “${query}”${mended}${found.length > 20 ? "; the best 20:" : ":"}`
       : `Nothing was found for “${query}”${mended}. Try one word of it, or look into the glossary.`;
-    document.getElementById("search-results").replaceChildren(...most.map((record) => {
-      const item = document.createElement("li"), link = document.createElement("a"), where = document.createElement("span"), words = document.createElement("p");
-      const terms = Object.keys(record.match).sort((a, b) => b.length - a.length);
-      link.href = record.url;
-      link.append(...marked(record.title, terms));
-      where.className = "where";
-      where.textContent = record.title === record.page ? "" : ` ${record.page}`;
-      words.className = "context";
-      words.append(...marked(excerpt(record.text, terms), terms));
-      item.append(link, where, words);
-      return item;
-    }));
+    document.getElementById("search-results").replaceChildren(...most.map(place));
   }
 
   const query = new URLSearchParams(location.search).get("q") ?? "";

@@ -1,9 +1,9 @@
 (() => {
 // A sentence, the shares of one of its words, and the steps that make them: each is seen in a plane and read as numbers.
-function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, said, say, choices, button, player, tween, plane, expose, keep }) {
+function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, said, say, choices, button, player, tween, motion, plane, expose, keep }) {
   const { table, axes, features, sentences, at_most: atMost } = data, SIZE = 250;
   const steps = ["The words", "Query: x · W_q", "Match: q · k", "Scale: ÷ √d", "Shares: softmax", "Mix: shares · v", "The new row"];
-  let words = sentences[0].split(" "), chosen = data.chosen, step = 0, work, turn = 0;
+  let words = sentences[0].split(" "), chosen = data.chosen, step = 0, work;
 
   // ---- What a reader sees: the sentence under its arcs, the steps, then arrows beside numbers ----
   const arcs = svg("svg", { style: "position: absolute; inset: 0; width: 100%; height: 100%; pointer-events: none", "aria-hidden": true });
@@ -66,11 +66,12 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
     go(step);
   }
 
+  const grow = motion();
   function bend() {  // arcs from the chosen word to all, as wide as their weights
     const box = sky.getBoundingClientRect();
     if (!box.width) return;  // nothing is laid out
     const tops = [...line.children].map((chip) => { const b = chip.getBoundingClientRect(); return [b.left + b.width / 2 - box.left, b.top - box.top]; });
-    const [x0, y0] = tops[chosen], mine = ++turn;
+    const [x0, y0] = tops[chosen];
     const paths = tops.map(([x, y], i) => {
       const up = Math.min(74, 26 + Math.abs(x - x0) * 0.22), top = Math.max(4 - Math.min(y, y0), -up) ;
       const d = i === chosen ? `M${x - 8} ${y}C${x - 22} ${y - 34},${x + 22} ${y - 34},${x + 8} ${y}`
@@ -79,7 +80,7 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
       return svg("path", { "data-sym": "w", d, fill: "none", stroke: "var(--w)", "stroke-width": 0.8 + 13 * w, "stroke-linecap": "round", opacity: 0.25 + 0.65 * w, pathLength: 1, "stroke-dasharray": "1 1" });
     });
     arcs.replaceChildren(...paths);
-    tween(350, (t) => { if (mine === turn) for (const path of paths) set(path, { "stroke-dashoffset": 1 - t }); });
+    grow(350, (t) => { for (const path of paths) set(path, { "stroke-dashoffset": 1 - t }); });
   }
 
   // ---- A plane, and what stands in it: arrows first, then labels where no line and no label is ----

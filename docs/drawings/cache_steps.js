@@ -1,6 +1,6 @@
 (() => {
 // A text written word by word: what each step makes, what it reads from the cache, and whom the newest word looks at.
-function draw({ view, data, el, set, dot, softmax, mix, number, said, say, choices, slider, player, expose }) {
+function draw({ view, data, el, set, dot, softmax, mix, number, plural, said, say, choices, slider, player, expose }) {
   const { words, q, k, v } = data, n = words.length, all = [...words.keys()];
   const kinds = [["query", "var(--q)"], ["key", "var(--k)"], ["value", "var(--v)"]];
   let t = Math.min(3, n - 1), cached = true;
@@ -34,23 +34,27 @@ function draw({ view, data, el, set, dot, softmax, mix, number, said, say, choic
     el("span", { style: "grid-column: 1 / -1" }, el("span", { "data-sym": "k" }, "keys"), " made so far"),
     ...tally.flatMap(({ name, bar, text }) => [el("span", {}, `${name} a cache`), el("span", { style: "display: flex; align-items: center; gap: 6px" }, bar, text)]));
 
-  function show() {
-    const { weights } = look(), made = sofar();
-    all.forEach((i) => {
-      set(tops[i], { style: `${narrow}; ${i === t ? "font-weight: 700; box-shadow: inset 0 -3px 0 var(--q)" : i > t ? "opacity: 0.55; font-weight: 400" : "font-weight: 400"}` });
-      kinds.forEach(([name, colour], r) => {
-        const state = does(i, name, cached);
-        set(cells[r][i], {}, el("div", { "data-sym": state ? name[0] : null, style: box(state, colour) }, state === "made" ? "new" : state));
-      });
-      const share = i <= t ? weights[i] : 0;
-      looks[i].replaceChildren(...(i > t ? [] : [el("div", { style: "font-size: 13px; text-align: center; line-height: 1.2" }, number(share)),
-        el("div", { "data-sym": "w", style: `height: ${(40 * share).toFixed(1)}px; background: var(--w); border-radius: 2px` })]));
+  // ---- What changes: the column of a word, the tally, the line that is read out ----
+  function showWord(i, share) {
+    set(tops[i], { style: `${narrow}; ${i === t ? "font-weight: 700; box-shadow: inset 0 -3px 0 var(--q)" : i > t ? "opacity: 0.55; font-weight: 400" : "font-weight: 400"}` });
+    kinds.forEach(([name, colour], r) => {
+      const state = does(i, name, cached);
+      set(cells[r][i], {}, el("div", { "data-sym": state ? name[0] : null, style: box(state, colour) }, state === "made" ? "new" : state));
     });
-    tally.forEach(({ name, bar, text }) => {
+    looks[i].replaceChildren(...(i > t ? [] : [el("div", { style: "font-size: 13px; text-align: center; line-height: 1.2" }, number(share)),
+      el("div", { "data-sym": "w", style: `height: ${(40 * share).toFixed(1)}px; background: var(--w); border-radius: 2px` })]));
+  }
+  function showTally(made) {
+    for (const { name, bar, text } of tally) {
       set(bar, { style: `display: inline-block; height: 12px; border-radius: 2px; background: var(--k); width: ${(85 * made[name] / most).toFixed(2)}%` });
       text.textContent = made[name];
-    });
-    say(cached ? `“${words[t]}” makes one query, one key, one value, and reads ${t} old key${t === 1 ? "" : "s"} and value${t === 1 ? "" : "s"}.`
+    }
+  }
+  function show() {
+    const { weights } = look();
+    for (const i of all) showWord(i, weights[i]);
+    showTally(sofar());
+    say(cached ? `“${words[t]}” makes one query, one key, one value, and reads ${plural(t, "old key")} and value${t === 1 ? "" : "s"}.`
       : t ? `“${words[t]}” comes, and queries, keys and values of all ${t + 1} words are made again.`
       : `“${words[t]}” comes, and its query, key and value are made.`);
   }

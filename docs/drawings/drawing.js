@@ -22,17 +22,20 @@ function stage(figure) {
   const set = (node, attributes, ...children) => fill(node, attributes, children);
 
   // ---- Numbers: as the package computes them ----
+  const sum = (list) => list.reduce((a, b) => a + b, 0), clamp = (x, low, high) => Math.max(low, Math.min(high, x));
   const dot = (a, b) => a.reduce((sum, x, i) => sum + x * b[i], 0);
   const matmul = (rows, matrix) => rows.map((row) => matrix[0].map((_, j) => dot(row, matrix.map((r) => r[j]))));
   function softmax(scores) {  // -Infinity is forbidden; a row of nothing else is all zero
     const top = Math.max(...scores);
     if (top === -Infinity) return scores.map(() => 0);
     const powers = scores.map((x) => Math.exp(x - top));
-    const sum = powers.reduce((a, b) => a + b, 0);
-    return powers.map((p) => p / sum);
+    const total = sum(powers);
+    return powers.map((p) => p / total);
   }
   const mix = (weights, values) => values[0].map((_, j) => dot(weights, values.map((v) => v[j])));
   const number = (x, digits = 2) => (Math.abs(x) < 0.5 * 10 ** -digits ? 0 : x).toFixed(digits).replace("-", "−");
+  const grouped = (n) => n.toLocaleString("en");
+  const plural = (n, one, more = `${one}s`) => `${n} ${n === 1 ? one : more}`;
 
   // ---- What is heard: a line under the figure, which screen readers read out after each change ----
   const said = el("output", { class: "said", "aria-live": "polite" });
@@ -90,6 +93,32 @@ function stage(figure) {
       })(begun);
     });
   }
+  function motion() {  // a tween that gives way when it is begun anew, and promises whether it came to its end
+    let last = 0;
+    return (ms, f) => {
+      const mine = ++last, on = () => mine === last;
+      return tween(ms, (t) => { if (on()) f(t); }).then(on);
+    };
+  }
+
+  // ---- A handle: dragged, it gives `moved` a place in the picture `root`; a key gives `keyed` what `ways` says of it ----
+  const onkeys = (ways, keyed) => (e) => {
+    const way = ways[e.key];
+    if (!way) return;
+    e.preventDefault(); e.stopPropagation();
+    keyed(way, e);
+  };
+  function handle(root, name, place, [low, high], moved, ways, keyed) {
+    const node = svg("circle", { ...place, r: 16, fill: "transparent", class: "handle", tabindex: 0, role: "slider",
+      "aria-label": `${name}, move it with the arrow keys`, "aria-valuemin": low, "aria-valuemax": high, ...keep, onkeydown: onkeys(ways, keyed) });
+    node.addEventListener("pointerdown", (e) => { node.setPointerCapture(e.pointerId); e.preventDefault(); node.focus(); });
+    node.addEventListener("pointermove", (e) => {
+      if (!node.hasPointerCapture(e.pointerId)) return;
+      const box = root.getBoundingClientRect(), scale = root.viewBox.baseVal.width / box.width;
+      moved((e.clientX - box.left) * scale, (e.clientY - box.top) * scale);
+    });
+    return node;
+  }
 
   // ---- A plane with arrows. at([x, y]) gives pixels; arrow(…) can be drawn anew; drag(…) by mouse, touch and keys ----
   function plane(size, reach, low = -reach, step = 1) {
@@ -101,47 +130,36 @@ function stage(figure) {
       const stroke = Math.abs(i) < 1e-9 ? "var(--soft)" : "var(--faint)";
       root.append(svg("path", { d: `M${a}L${b}M${c}L${d}`, stroke, fill: "none", "aria-hidden": true }));
     }
-    function arrow(colour, text = "") {
-      const line = svg("path", { stroke: colour, "stroke-width": 3, fill: colour, "stroke-linejoin": "round" });
-      const label = svg("text", { "aria-hidden": true, style: "font-weight: 600" }, text);
-      const node = svg("g", {}, line, label);
-      root.append(node);
-      function point(to, from = [0, 0]) {
-        const [x0, y0] = at(from), [x, y] = at(to), length = Math.hypot(x - x0, y - y0) || 1e-9;
-        const [ux, uy] = [(x - x0) / length, (y - y0) / length], h = Math.min(11, length);
-        const [bx, by] = [x - ux * h, y - uy * h];
-        set(line, { d: `M${x0} ${y0}L${bx} ${by}M${x} ${y}L${bx - uy * h / 2} ${by + ux * h / 2}L${bx + uy * h / 2} ${by - ux * h / 2}Z` });
-        set(label, { x: x + ux * 12 + (ux < 0 ? -7 * text.length : 0), y: y + uy * 12 + 5 });
-      }
-      return { node, label, point };
+    const p = { root, at, unit, low, reach };
+    return { root, at, arrow: arrow.bind(null, p), drag: drag.bind(null, p) };
+  }
+  function arrow({ root, at }, colour, text = "") {
+    const line = svg("path", { stroke: colour, "stroke-width": 3, fill: colour, "stroke-linejoin": "round" });
+    const label = svg("text", { "aria-hidden": true, style: "font-weight: 600" }, text);
+    const node = svg("g", {}, line, label);
+    root.append(node);
+    function point(to, from = [0, 0]) {
+      const [x0, y0] = at(from), [x, y] = at(to), length = Math.hypot(x - x0, y - y0) || 1e-9;
+      const [ux, uy] = [(x - x0) / length, (y - y0) / length], h = Math.min(11, length);
+      const [bx, by] = [x - ux * h, y - uy * h];
+      set(line, { d: `M${x0} ${y0}L${bx} ${by}M${x} ${y}L${bx - uy * h / 2} ${by + ux * h / 2}L${bx + uy * h / 2} ${by - ux * h / 2}Z` });
+      set(label, { x: x + ux * 12 + (ux < 0 ? -7 * text.length : 0), y: y + uy * 12 + 5 });
     }
-    function drag(name, value, moved, by = 0.1) {
-      const knob = svg("circle", { r: 16, fill: "transparent", class: "handle", tabindex: 0, role: "slider",
-        "aria-label": `${name}, move it with the arrow keys`, "aria-valuemin": low, "aria-valuemax": reach, ...keep });
-      const move = (to) => {
-        value = to.map((x) => Math.round(Math.max(low, Math.min(reach, x)) / by) * by);
-        const [x, y] = at(value);
-        set(knob, { cx: x, cy: y, "aria-valuenow": number(value[0], 1), "aria-valuetext": `${number(value[0], 1)} right, ${number(value[1], 1)} up` });
-        moved(value);
-      };
-      knob.addEventListener("pointerdown", (e) => { knob.setPointerCapture(e.pointerId); e.preventDefault(); knob.focus(); });
-      knob.addEventListener("pointermove", (e) => {
-        if (!knob.hasPointerCapture(e.pointerId)) return;
-        const box = root.getBoundingClientRect(), scale = size / box.width;
-        move([(e.clientX - box.left) * scale / unit + low, reach - (e.clientY - box.top) * scale / unit]);
-      });
-      knob.addEventListener("keydown", (e) => {
-        const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[e.key];
-        if (!way) return;
-        e.preventDefault(); e.stopPropagation();
-        const far = by * (e.shiftKey ? 5 : 1);
-        move([value[0] + way[0] * far, value[1] + way[1] * far]);
-      });
-      root.append(knob);
-      move(value);
-      return { node: knob, move };
+    return { node, label, point };
+  }
+  const ways = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
+  function drag({ root, at, unit, low, reach }, name, value, moved, by = 0.1) {
+    function move(to) {
+      value = to.map((x) => Math.round(clamp(x, low, reach) / by) * by);
+      const [x, y] = at(value), [right, up] = value.map((n) => number(n, 1));
+      set(node, { cx: x, cy: y, "aria-valuenow": right, "aria-valuetext": `${right} right, ${up} up` });
+      moved(value);
     }
-    return { root, at, arrow, drag };
+    const node = handle(root, name, {}, [low, reach], (x, y) => move([x / unit + low, reach - y / unit]), ways,
+      (way, e) => move(value.map((n, i) => n + way[i] * by * (e.shiftKey ? 5 : 1))));
+    root.append(node);
+    move(value);
+    return { node, move };
   }
 
   // What has `data-sym` is a query, a key, a value or a weight: pointed at or focused, it lights up all that are the same.
@@ -154,6 +172,6 @@ function stage(figure) {
 
   // `state` is what the figure has computed, for the tests that hold it against the package.
   const expose = (state) => { figure.state = state; };
-  return { figure, view, data, still, el, svg, set, dot, matmul, softmax, mix, number, said, say, slider, choices, button, toggle,
-    player, tween, plane, expose, keep };
+  return { figure, view, data, still, el, svg, set, sum, clamp, dot, matmul, softmax, mix, number, grouped, plural, said, say, slider, choices,
+    button, toggle, player, tween, motion, onkeys, handle, plane, expose, keep };
 }

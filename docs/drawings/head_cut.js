@@ -1,6 +1,6 @@
 (() => {
 // Rows cut into heads, the right way and by a shortcut that only has the right shape.
-function draw({ view, data, el, set, number, said, say, choices, expose, keep }) {
+function draw({ view, data, el, set, number, said, say, choices, onkeys, expose, keep }) {
   const { rows, heads } = data, n = rows.length, width = rows[0].length, part = width / heads;
   const hues = ["#2a9d9d", "#d1578f", "#b59a1c", "#6b7fd0"];
   const paint = (h) => `color-mix(in srgb, ${hues[h % hues.length]} 34%, transparent)`;
@@ -16,61 +16,64 @@ function draw({ view, data, el, set, number, said, say, choices, expose, keep })
   const places = shaped([...flat.keys()], n, heads, part);
   const found = { right: swapped(places), wrong: shaped([...flat.keys()], heads, n, part) };
 
-  // ---- Two pictures of the same numbers ----
-  const [wide, high, room, between] = [36, 28, 62, 14];
+  // ---- Two pictures of the same numbers: each says where a number stands now, and where it lands ----
+  const [wide, high, room, between] = [36, 28, 62, 14], wordOf = (m) => Math.floor(m / width), tall = n * high + between;
   let step = 0, lit = Math.floor(width / heads) + width * (n - 1);
-  function picture(kind, title) {
-    const cells = flat.map((x, m) => el("div", { role: "option", class: "moves", ...keep,
-      onclick: () => light(m), onfocus: () => light(m), onpointerenter: () => light(m),
-      onkeydown: (e) => {
-        const by = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -width, ArrowDown: width }[e.key];
-        if (!by) return;
-        e.preventDefault(); e.stopPropagation();
-        if (cells[m + by]) cells[m + by].focus();
-      } }, number(x, 0)));
-    const label = () => el("span", { "aria-hidden": true, style: "position: absolute; left: 0; font-size: 13px; line-height: 28px; white-space: nowrap" });
-    const names = Array.from({ length: n * heads }, label), signs = Array.from({ length: heads }, label);
-    const box = el("div", {
-      style: `position: relative; width: ${room + width * wide + between * (heads - 1)}px; height: ${heads * (n * high + between)}px` }, 
-      el("div", { role: "listbox", "aria-label": `${title}; arrow keys go from number to number` }, ...cells), ...names, ...signs);
-    const shape = el("span", { style: "font-size: 13px" });
-    const at = (m) => {
-      const i = Math.floor(m / width), j = m % width;
-      if (step === 0) return [room + j * wide, i * high];
-      if (step === 1 && kind === "right") return [room + j * wide + Math.floor(j / part) * between, i * high];
-      const [h, word, place] = where(found[kind], m);
-      return [room + place * wide, h * (n * high + between) + word * high];
-    };
-    function show() {
-      cells.forEach((cell, m) => {
-        const [x, y] = at(m), [h, word] = where(found[kind], m);
-        set(cell, { tabindex: m === lit ? 0 : -1, "aria-selected": String(m === lit),
-          "aria-label": `${number(flat[m], 0)}, of word ${Math.floor(m / width)}${step && !(step === 1 && kind === "right") ? `, lands in head ${h} as word ${word}` : ""}`,
-          style: `position: absolute; left: ${x}px; top: ${y}px; width: ${wide}px; height: ${high}px; display: grid; place-items: center; box-sizing: border-box; cursor: pointer; transition-property: left, top; `
-            + `background: ${paint(Math.floor((m % width) / part))}; border: 1px solid var(--faint); ${m === lit ? "font-weight: 700; box-shadow: inset 0 0 0 3px currentColor; z-index: 1" : ""}` });
-      });
-      const stacked = step === 2 || (step === 1 && kind === "wrong");
-      names.forEach((name, k) => {
-        const [h, i] = [Math.floor(k / n), k % n];
-        name.textContent = stacked || h === 0 ? `word ${i}` : "";
-        name.style.top = `${(stacked ? h * (n * high + between) : 0) + i * high}px`;
-      });
-      signs.forEach((sign, h) => {
-        sign.textContent = stacked ? `head ${h}` : "";
-        sign.style.left = `${room + part * wide + 12}px`;
-        sign.style.top = `${h * (n * high + between) + ((n - 1) * high) / 2}px`;
-      });
-      shape.textContent = `shape (${(step === 0 ? [n, width] : stacked ? [heads, n, part] : [n, heads, part]).join(", ")})`;
+  const kinds = { right: "Cut, then move the heads", wrong: "The final shape at once" };
+  const stackedAt = { right: 2, wrong: 1 };  // the step from which the heads lie one below the other
+  const stacked = (kind) => step >= stackedAt[kind];
+  function place(kind, m) {  // left and top of a number
+    if (stacked(kind)) {
+      const [h, word, j] = where(found[kind], m);
+      return [room + j * wide, h * tall + word * high];
     }
-    return { show, node: el("div", {}, el("div", {}, el("b", { style: "font-weight: 600" }, title), " ", shape), box) };
+    const j = m % width, moved = step ? Math.floor(j / part) * between : 0;
+    return [room + j * wide + moved, wordOf(m) * high];
   }
-  const pictures = [picture("right", "Cut, then move the heads"), picture("wrong", "The final shape at once")];
+
+  // ---- What is drawn once ----
+  const arrows = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -width, ArrowDown: width };
+  function numbers() {
+    const cells = flat.map((x, m) => el("div", { role: "option", class: "moves", ...keep,
+      onclick: () => light(m), onfocus: () => light(m), onpointerenter: () => light(m), onkeydown: onkeys(arrows, (by) => cells[m + by]?.focus()) }, number(x, 0)));
+    return cells;
+  }
+  const label = () => el("span", { "aria-hidden": true, style: "position: absolute; left: 0; font-size: 13px; line-height: 28px; white-space: nowrap" });
+  const pictures = Object.entries(kinds).map(([kind, title]) => {
+    const cells = numbers(), names = Array.from({ length: n * heads }, label), signs = Array.from({ length: heads }, label), shape = el("span", { style: "font-size: 13px" });
+    const box = el("div", { style: `position: relative; width: ${room + width * wide + between * (heads - 1)}px; height: ${heads * tall}px` },
+      el("div", { role: "listbox", "aria-label": `${title}; arrow keys go from number to number` }, ...cells), ...names, ...signs);
+    return { kind, cells, names, signs, shape, node: el("div", {}, el("div", {}, el("b", { style: "font-weight: 600" }, title), " ", shape), box) };
+  });
+
+  // ---- What changes ----
+  function showNumber(kind, cell, m) {
+    const [x, y] = place(kind, m), [h, word] = where(found[kind], m), lands = stacked(kind) ? `, lands in head ${h} as word ${word}` : "";
+    set(cell, { tabindex: m === lit ? 0 : -1, "aria-selected": String(m === lit), "aria-label": `${number(flat[m], 0)}, of word ${wordOf(m)}${lands}`,
+      style: `position: absolute; left: ${x}px; top: ${y}px; width: ${wide}px; height: ${high}px; display: grid; place-items: center; box-sizing: border-box; cursor: pointer; transition-property: left, top; `
+        + `background: ${paint(Math.floor((m % width) / part))}; border: 1px solid var(--faint); ${m === lit ? "font-weight: 700; box-shadow: inset 0 0 0 3px currentColor; z-index: 1" : ""}` });
+  }
+  function showPicture({ kind, cells, names, signs, shape }) {
+    const apart = stacked(kind);
+    cells.forEach((cell, m) => showNumber(kind, cell, m));
+    names.forEach((name, k) => {
+      const [h, i] = [Math.floor(k / n), k % n];
+      name.textContent = apart || h === 0 ? `word ${i}` : "";
+      name.style.top = `${(apart ? h * tall : 0) + i * high}px`;
+    });
+    signs.forEach((sign, h) => {
+      sign.textContent = apart ? `head ${h}` : "";
+      sign.style.left = `${room + part * wide + 12}px`;
+      sign.style.top = `${h * tall + ((n - 1) * high) / 2}px`;
+    });
+    shape.textContent = `shape (${(step === 0 ? [n, width] : apart ? [heads, n, part] : [n, heads, part]).join(", ")})`;
+  }
 
   function light(m) { lit = m; show(); }
   function show() {
-    pictures.forEach((p) => p.show());
+    pictures.forEach(showPicture);
     const [h, i] = where(found.right, lit), [wrongHead, wrongWord] = where(found.wrong, lit);
-    const name = number(flat[lit], 0), from = `${name} belongs to word ${Math.floor(lit / width)}`;
+    const name = number(flat[lit], 0), from = `${name} belongs to word ${wordOf(lit)}`;
     say(step === 0 ? `${from}; its colour is head ${h}’s.`
       : step === 1 ? `${from}. In the first picture each row is cut where it stands. In the second, ${name} is in head ${wrongHead}, as word ${wrongWord}.`
       : `${from}. First picture: head ${h}, word ${i}. Second: head ${wrongHead}, word ${wrongWord}${h === wrongHead && i === wrongWord ? ", by luck the same." : "."}`);

@@ -1,9 +1,9 @@
 (() => {
 // Where the heads of a layer look, at some steps of its training.
-function draw({ view, data, el, set, number, said, say, slider, player, expose }) {
+function draw({ view, data, el, set, sum, number, said, say, slider, player, expose }) {
   const { weights, steps, losses } = data, h = weights[0].length, n = weights[0][0].length;
   let frame = 0;
-  const mean = (list) => list.reduce((a, b) => a + b, 0) / list.length;
+  const mean = (list) => sum(list) / list.length;
   const looks = (w) => [mean(w.slice(2).map((row) => row[0])), mean(w.slice(2).map((row, i) => row[i + 1]))];
 
   const box = "width: 29px; height: 28px; padding: 0; text-align: center; font-size: 13px";
@@ -18,21 +18,22 @@ function draw({ view, data, el, set, number, said, say, slider, player, expose }
   });
   const loss = el("span", { style: "font-variant-numeric: tabular-nums" });
 
+  function showHead({ cells, note }, now) {
+    const [first, before] = looks(now);
+    note.replaceChildren(el("div", {}, `first word ${number(first)}`), el("div", {}, `word before ${number(before)}`));
+    cells.forEach((row, i) => row.forEach((cell, j) => {
+      set(cell, { style: `${box}; border: 1px solid var(--faint); color: inherit; background: color-mix(in srgb, var(--w) ${(60 * now[i][j]).toFixed(1)}%, transparent)` });
+      cell.textContent = number(100 * now[i][j], 0);
+    }));
+  }
+  function favourite(now) {
+    const [first, before] = looks(now);
+    return Math.max(first, before) < 0.5 ? "has no favourite yet" : first > before ? "looks at the first word" : "looks at the word before";
+  }
   function show() {
-    heads.forEach(({ cells, note }, k) => {
-      const [first, before] = looks(weights[frame][k]);
-      note.replaceChildren(el("div", {}, `first word ${number(first)}`), el("div", {}, `word before ${number(before)}`));
-      cells.forEach((row, i) => row.forEach((cell, j) => {
-        const w = weights[frame][k][i][j];
-        set(cell, { style: `${box}; border: 1px solid var(--faint); color: inherit; background: color-mix(in srgb, var(--w) ${(60 * w).toFixed(1)}%, transparent)` });
-        cell.textContent = number(100 * w, 0);
-      }));
-    });
+    heads.forEach((head, k) => showHead(head, weights[frame][k]));
     loss.textContent = `loss ${number(losses[frame], 3)}`;
-    if (!play.playing()) say(`Step ${steps[frame]}: ${weights[frame].map((w, k) => {
-      const [first, before] = looks(w);
-      return `head ${k} ${Math.max(first, before) < 0.5 ? "has no favourite yet" : first > before ? "looks at the first word" : "looks at the word before"}`;
-    }).join(", ")}.`);
+    if (!play.playing()) say(`Step ${steps[frame]}: ${weights[frame].map((now, k) => `head ${k} ${favourite(now)}`).join(", ")}.`);
   }
   const time = slider("step of training", { min: 0, max: steps.length - 1, step: 1, value: 0, text: (i) => `${steps[i]}`,
     input: (i) => { play.stop(); frame = i; show(); } });

@@ -1,10 +1,10 @@
 (() => {
 // A word is looked up: its id picks a row of the table. Or: a row of zeros and a single one is multiplied with the table.
-function draw({ view, data, el, svg, set, mix, number, said, say, choices, player, tween, expose }) {
+function draw({ view, data, el, svg, set, mix, number, said, say, choices, player, motion, expose }) {
   const { words, ids, known, table } = data;
   const wide = table[0].length, cell = 31, high = 28, gap = 4;
   const from = 95, to = 356 - wide * cell - 1, line = (i) => 30 + i * (high + gap);
-  let chosen = 0, way = 0, run = 0;
+  let chosen = 0, way = 0;
   const filled = words.map(() => false);
   const top = Math.max(...table.flat().map(Math.abs));
   const paint = (x) => `color-mix(in srgb, var(--neutral) ${Math.round(75 * Math.abs(x) / top)}%, transparent)`;  // zero is paper
@@ -13,9 +13,10 @@ function draw({ view, data, el, svg, set, mix, number, said, say, choices, playe
   function block(x, y) {  // a row of cells
     const boxes = table[0].map((_, j) => svg("rect", { x: x + j * cell, y, width: cell - 2, height: high, rx: 3, stroke: "var(--faint)" }));
     const texts = table[0].map((_, j) => text(x + j * cell + cell / 2 - 1, y, ""));
-    const node = svg("g", {}, ...boxes, ...texts);
-    return { node, write: (numbers, digits = 1) => numbers.forEach((n, j) => { set(boxes[j], { style: `fill: ${paint(n)}`, "stroke-dasharray": null }); texts[j].textContent = n === 0 && digits ? "0" : number(n, digits); }),
-      clear: () => boxes.forEach((box, j) => { set(box, { style: "fill: none", "stroke-dasharray": "3 3" }); texts[j].textContent = ""; }) };
+    const put = (j, fill, dashes, says) => { set(boxes[j], { style: `fill: ${fill}`, "stroke-dasharray": dashes }); texts[j].textContent = says; };
+    return { node: svg("g", {}, ...boxes, ...texts),
+      write: (numbers) => numbers.forEach((n, j) => put(j, paint(n), null, n === 0 ? "0" : number(n, 1))),
+      clear: () => boxes.forEach((_, j) => put(j, "none", "3 3", "")) };
   }
   const root = svg("svg", { width: 356, height: line(known.length) + 4, viewBox: `0 0 356 ${line(known.length) + 4}`, role: "img", "aria-label": "The table, and the sentence that is made of its rows", style: "font-variant-numeric: tabular-nums" });
   const head = [text(15, 0, ""), text(from + wide * cell / 2, 0, "the table", "font-weight: 600"), text(to + wide * cell / 2, 0, "the sentence", "font-weight: 600")];
@@ -62,20 +63,24 @@ function draw({ view, data, el, svg, set, mix, number, said, say, choices, playe
     words.forEach((_, i) => (filled[i] ? right[i].write(table[ids[i]]) : right[i].clear()));
     set(frame, { x: to - 2, y: line(chosen) - 2 });
   }
-  async function look() {
-    const mine = ++run, { row } = now(), place = chosen, id = ids[place], word = words[place];
+  function tell(id, word, row) {
     const list = `(${row.map((x) => number(x, 1)).join(", ")})`;
     rule.replaceChildren(...(way
       ? [el("div", {}, `1 × the row of “${word}”`), el("div", {}, "+ 0 × every other row"), el("div", {}, "= ", el("b", {}, list))]
       : [el("div", {}, `“${word}” has the id `, el("b", {}, String(id))), el("div", {}, `row ${id} = `, el("b", {}, list))]));
     say(way ? `The other rows turn to zero. Added up, only the row of “${word}” is left.` : `Row ${id} is copied to the place of “${word}”.`);
+  }
+  const fly = motion();
+  async function look() {  // the row flies from the table to its place in the sentence
+    const { row } = now(), place = chosen, id = ids[place];
+    tell(id, words[place], row);
     filled[place] = false;
     show();
     copy.write(row);
     set(copy.node, { visibility: "visible" });
-    await tween(650, (t) => { if (mine === run) set(copy.node, { transform: `translate(${from + (to - from) * t} ${line(id) + (line(place) - line(id)) * t})` }); });
+    const arrived = await fly(650, (t) => set(copy.node, { transform: `translate(${from + (to - from) * t} ${line(id) + (line(place) - line(id)) * t})` }));
     filled[place] = true;
-    if (mine === run) { set(copy.node, { visibility: "hidden" }); show(); }
+    if (arrived) { set(copy.node, { visibility: "hidden" }); show(); }
   }
   const picks = choices("Word of the sentence", words, chosen, (i) => { all.stop(); chosen = i; look(); });
   const ways = choices("How", ["look up", "multiply"], way, (i) => { all.stop(); way = i; look(); });

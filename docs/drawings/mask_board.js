@@ -1,6 +1,6 @@
 (() => {
 // Who may look at whom: a grid whose cells allow or forbid a look, the weights that follow, and whom a new row depends on.
-function draw({ view, data, el, svg, set, softmax, number, said, say, choices, toggle, slider, expose, keep }) {
+function draw({ view, data, el, svg, set, sum, clamp, softmax, number, said, say, choices, toggle, slider, onkeys, expose, keep }) {
   const { words, filler, scores } = data, n = words.length, all = [...words.keys()];
   const on = { causal: true, padding: false, after: false, blocked: false, first: false, cached: 0 };
   let clicked = {}, [row, column] = [Math.floor(n / 2), 0];
@@ -22,7 +22,7 @@ function draw({ view, data, el, svg, set, softmax, number, said, say, choices, t
   }
   const rows = () => all.slice(on.cached).map((i) => {
     const weights = weigh(scores[i], allowed(i));
-    return { i, may: allowed(i), weights, sum: weights.reduce((a, b) => a + b, 0), reached: reached(i, weights) };
+    return { i, may: allowed(i), weights, sum: sum(weights), reached: reached(i, weights) };
   });
 
   // ---- The board ----
@@ -32,15 +32,11 @@ function draw({ view, data, el, svg, set, softmax, number, said, say, choices, t
   const tops = all.map(() => el("th", { scope: "col", "data-sym": "k", style: "padding: 0.1rem; text-align: center; font-size: 13px" }));
   const sides = all.map(() => el("th", { scope: "row", "data-sym": "q", style: plain }));
   const sums = all.map(() => el("td", { style: `${plain}; min-width: 3.6rem` }));
+  const arrows = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
   const cells = all.map((i) => all.map((j) => el("button", { type: "button", ...keep,
     onclick: () => { clicked[[i, j]] = !written(i, j); go(i, j); },
     onfocus: () => go(i, j), onpointerenter: () => go(i, j),
-    onkeydown: (e) => {
-      const by = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[e.key];
-      if (!by) return;
-      e.preventDefault(); e.stopPropagation();
-      cells[Math.max(on.cached, Math.min(n - 1, i + by[0]))][Math.max(0, Math.min(n - 1, j + by[1]))].focus();
-    } })));
+    onkeydown: onkeys(arrows, ([down, right]) => cells[clamp(i + down, on.cached, n - 1)][clamp(j + right, 0, n - 1)].focus()) })));
   const board = el("table", { "aria-label": "Rows ask, columns are asked. Arrow keys move; Enter allows or forbids.", style: "margin: 0" },
     el("thead", {}, el("tr", {}, el("td", {}), ...tops, el("th", { scope: "col", style: plain }, "sum"))),
     el("tbody", {}, ...all.map((i) => el("tr", {}, sides[i], ...cells[i].map((cell) => el("td", { style: "padding: 0" }, cell)), sums[i]))));
@@ -49,46 +45,49 @@ function draw({ view, data, el, svg, set, softmax, number, said, say, choices, t
   const gap = 64, place = (j) => 32 + gap * j;
   const arcs = svg("svg", { width: gap * n, height: 118, viewBox: `0 0 ${gap * n} 118`, "aria-hidden": true });
 
+  // ---- What changes. A row that is in the cache, and asks no more, is undefined ----
+  const barred = "repeating-linear-gradient(90deg, var(--faint) 0 2px, transparent 2px 8px)";
+  function showRow(i, r) {
+    sides[i].textContent = tops[i].textContent = named(i);
+    set(sides[i], { style: `${plain}; font-weight: ${i === row ? 700 : 400}; box-shadow: ${i === row ? "inset 4px 0 0 var(--q)" : "none"}` });
+    sums[i].textContent = r ? `${number(r.sum)}${Math.abs(r.sum - 1) < 1e-6 ? " ✓" : " ✗"}` : "";
+    cells[i].forEach((cell, j) => showCell(cell, i, j, r));
+  }
+  function showCell(cell, i, j, r) {
+    const { says, paint, sym, mark } = !r ? { says: `${named(i)} is in the cache, it asks no more`, paint: barred }
+      : r.may[j] ? look(i, j, r.weights[j]) : noLook(i, j, r.reached[j]);
+    set(cell, { "data-sym": sym, disabled: !r, tabindex: i === row && j === column ? 0 : -1, "aria-pressed": r ? String(r.may[j]) : null, "aria-label": says,
+      style: `display: block; width: 46px; height: 34px; padding: 0; border: 1px solid var(--faint); border-radius: 0; font-size: 13px; font-weight: 400; box-shadow: none; color: inherit; background: ${paint}` }, mark ?? "");
+  }
+  const look = (i, j, weight) => ({ says: `${named(i)} looks at ${named(j)}: ${number(weight)}`, sym: "w", mark: number(weight),
+    paint: `color-mix(in srgb, var(--w) ${(60 * weight).toFixed(1)}%, transparent)` });
+  const noLook = (i, j, leaks) => ({ says: `${named(i)} must not look at ${named(j)}${leaks ? ", but is reached by it" : ""}`, paint: crossed,
+    mark: leaks ? el("span", { "data-sym": "k", style: "display: inline-block; width: 12px; height: 12px; border-radius: 50%; background: var(--k)" }) : "" });
+
+  function arc(j, weight) {  // from a word to the chosen one; dashes if it is reached without a look
+    const [from, to] = [place(j), place(row)], high = 26 + 15 * Math.abs(j - row);
+    const d = j === row ? `M${to - 10} 84C${to - 26} 52 ${to + 26} 52 ${to + 10} 84` : `M${from} 84Q${(from + to) / 2} ${84 - 1.35 * high} ${to} 84`;
+    return svg("path", { d, fill: "none", opacity: 0.85, ...(weight > 0 ? { "data-sym": "w", stroke: "var(--w)", "stroke-width": 1.5 + 7 * weight }
+      : { "data-sym": "k", stroke: "var(--k)", "stroke-width": 2.5, "stroke-dasharray": "3 4" }) });
+  }
+  function showArcs({ reached, weights }) {
+    const width = 8.5 * named(row).length + 12;
+    set(arcs, {}, ...all.filter((j) => reached[j]).map((j) => arc(j, weights[j])),
+      svg("rect", { x: place(row) - width / 2, y: 87, width, height: 24, rx: 5, fill: "none", stroke: "var(--q)", "stroke-width": 2 }),
+      ...all.map((j) => svg("text", { x: place(j), y: 104, "text-anchor": "middle", opacity: reached[j] ? 1 : 0.55, "text-decoration": reached[j] ? "none" : "line-through" }, named(j))));
+  }
+  function tell({ may, reached }) {
+    const who = (test) => all.filter(test).map(named).join(", "), leak = who((j) => reached[j] && !may[j]);
+    say(!may.some(Boolean) ? `“${named(row)}” may look at nobody: its row is all zeros.`
+      : `The new row of “${named(row)}” depends on: ${who((j) => may[j])}${may[row] ? "" : ", and through its query on itself"}.${leak ? ` A leak: ${leak}.` : ""}`);
+  }
   function go(i, j) { [row, column] = [i, j]; show(); }
   function show() {
     if (row < on.cached) row = on.cached;
-    const now = rows(), chosen = now.find((r) => r.i === row);
-    all.forEach((i) => {
-      const r = now.find((r) => r.i === i);
-      tops[i].textContent = named(i);
-      sides[i].textContent = named(i);
-      set(sides[i], { style: `${plain}; font-weight: ${i === row ? 700 : 400}; box-shadow: ${i === row ? "inset 4px 0 0 var(--q)" : "none"}` });
-      sums[i].textContent = r ? `${number(r.sum)}${Math.abs(r.sum - 1) < 1e-6 ? " ✓" : " ✗"}` : "";
-      cells[i].forEach((cell, j) => {
-        const leaks = r && !r.may[j] && r.reached[j], share = r ? r.weights[j] : 0;
-        const paint = !r ? "repeating-linear-gradient(90deg, var(--faint) 0 2px, transparent 2px 8px)"
-          : r.may[j] ? `color-mix(in srgb, var(--w) ${(60 * share).toFixed(1)}%, transparent)` : crossed;
-        set(cell, { "data-sym": r?.may[j] ? "w" : null, disabled: !r, tabindex: i === row && j === column ? 0 : -1, "aria-pressed": r ? String(r.may[j]) : null,
-          "aria-label": !r ? `${named(i)} is in the cache, it asks no more` : r.may[j] ? `${named(i)} looks at ${named(j)}: ${number(share)}`
-            : `${named(i)} must not look at ${named(j)}${leaks ? ", but is reached by it" : ""}`,
-          style: `display: block; width: 46px; height: 34px; padding: 0; border: 1px solid var(--faint); border-radius: 0; font-size: 13px; font-weight: 400; box-shadow: none; color: inherit; background: ${paint}` },
-          leaks ? el("span", { "data-sym": "k", style: "display: inline-block; width: 12px; height: 12px; border-radius: 50%; background: var(--k)" })
-            : r && r.may[j] ? number(share) : "");
-      });
-    });
-    const to = place(row), shapes = [];
-    all.forEach((j) => {
-      if (!chosen.reached[j]) return;
-      const from = place(j), high = j === row ? 30 : 26 + 15 * Math.abs(j - row);
-      const d = j === row ? `M${to - 10} 84C${to - 26} 52 ${to + 26} 52 ${to + 10} 84` : `M${from} 84Q${(from + to) / 2} ${84 - 1.35 * high} ${to} 84`;
-      const look = chosen.weights[j] > 0
-        ? { "data-sym": "w", stroke: "var(--w)", "stroke-width": 1.5 + 7 * chosen.weights[j] } : { "data-sym": "k", stroke: "var(--k)", "stroke-width": 2.5, "stroke-dasharray": "3 4" };
-      shapes.push(svg("path", { d, fill: "none", opacity: 0.85, ...look }));
-    });
-    const width = 8.5 * named(row).length + 12;
-    shapes.push(svg("rect", { x: to - width / 2, y: 87, width, height: 24, rx: 5, fill: "none", stroke: "var(--q)", "stroke-width": 2 }));
-    all.forEach((j) => shapes.push(svg("text", { x: place(j), y: 104, "text-anchor": "middle", opacity: chosen.reached[j] ? 1 : 0.55,
-      "text-decoration": chosen.reached[j] ? "none" : "line-through" }, named(j))));
-    set(arcs, {}, ...shapes);
-    const who = (test) => all.filter(test).map(named).join(", ");
-    const leak = who((j) => chosen.reached[j] && !chosen.may[j]);
-    say(!chosen.may.some(Boolean) ? `“${named(row)}” may look at nobody: its row is all zeros.`
-      : `The new row of “${named(row)}” depends on: ${who((j) => chosen.may[j])}${chosen.may[row] ? "" : ", and through its query on itself"}.${leak ? ` A leak: ${leak}.` : ""}`);
+    const now = rows(), of = (i) => now.find((r) => r.i === i);
+    for (const i of all) showRow(i, of(i));
+    showArcs(of(row));
+    tell(of(row));
   }
 
   // ---- Switches ----

@@ -1,6 +1,6 @@
 (() => {
 // The programs of a grid: each takes a block of queries through its tiles, as many at once as the chip has room for.
-function draw({ view, data, el, svg, set, number, said, say, choices, toggle, slider, player, expose }) {
+function draw({ view, data, el, svg, set, sum, number, plural, said, say, choices, toggle, slider, player, expose }) {
   const { words, sizes, rooms } = data, n = words.length, all = [...words.keys()];
   let size = sizes[data.size], room = rooms[data.room], causal = false, longest = false, moment = 0;
 
@@ -18,9 +18,10 @@ function draw({ view, data, el, svg, set, number, said, say, choices, toggle, sl
       starts[p] = free[place];
       free[place] += tiles[p].length;
     }
-    return { tiles, starts, last: Math.max(...free), count: tiles.reduce((sum, own) => sum + own.length, 0) };
+    return { tiles, starts, last: Math.max(...free), count: sum(tiles.map((own) => own.length)) };
   }
   const doing = (now, p) => (moment > now.starts[p] && moment <= now.starts[p] + now.tiles[p].length ? moment - now.starts[p] - 1 : -1);
+  const busy = (now) => [...now.tiles.keys()].filter((p) => doing(now, p) >= 0);
 
   // ---- The grid ----
   const unit = 32, left = 70, high = 58;
@@ -46,31 +47,37 @@ function draw({ view, data, el, svg, set, number, said, say, choices, toggle, sl
   const play = player({ at: () => moment, last: () => plan().last, ms: () => (plan().last > 12 ? 250 : 650),
     go: (to) => { moment = to; steps.firstChild.move(to); show(); } });
 
+  // ---- What changes: the squares, the bands of the programs, the tiles at work, the line that is read out ----
+  function showCell(now, i, j) {
+    const [square, cross] = cells[i][j].children, p = Math.floor(i / size);
+    const place = now.tiles[p].findIndex((start) => within(start, j)), here = place >= 0 && place === doing(now, p);
+    const done = place >= 0 && moment > now.starts[p] + place;
+    set(square, { fill: here ? "color-mix(in srgb, var(--neutral) 45%, transparent)" : done ? "var(--faint)" : "none" });
+    set(cross, { visibility: causal && j > i && (place < 0 || here) ? "visible" : "hidden" });
+  }
+  const band = (p) => ({ y: high + p * size * unit, tall: Math.min(size, n - p * size) * unit });
+  function drawBand(now, p) {
+    const { y, tall } = band(p), [weight, fill] = doing(now, p) >= 0 ? [700, "currentColor"] : [400, "var(--soft)"];
+    return [svg("line", { x1: 2, x2: left + n * unit, y1: y, y2: y, stroke: "var(--soft)", "stroke-width": 1.5 }),
+      svg("text", { x: left - 8, y: y + tall / 2 + 5, "text-anchor": "middle", style: `${small}; font-weight: ${weight}; fill: ${fill}` }, String(p))];
+  }
+  function drawTile(now, p) {
+    const { y, tall } = band(p), start = now.tiles[p][doing(now, p)];
+    return svg("rect", { x: left + start * unit, y, width: unit * Math.min(size, n - start), height: tall, fill: "none", stroke: "var(--rose)", "stroke-width": 4, rx: 2 });
+  }
+  function tell(now) {
+    const skipped = Math.ceil(n / size) ** 2 - now.count, tiles = `${now.count} tiles${skipped ? `, ${skipped} left out` : ""}`;
+    const ran = busy(now), idle = room - ran.length, places = plural(idle, "place stands", "places stand") + " empty.";
+    say(!moment ? `${plural(now.tiles.length, "program")}, ${tiles}. ${plural(room, "runs", "run")} at once. Nothing has begun.`
+      : moment === now.last ? `Done after ${now.last} moments: ${tiles}.${idle ? ` In the last one ${places}` : ""}`
+      : `At work: ${ran.length === 1 ? "program" : "programs"} ${ran.join(", ")}.${idle > 0 ? ` ${places}` : ""}`);
+  }
   function show() {
-    const now = plan(), total = Math.ceil(n / size) ** 2;
-    const block = (k) => Math.floor(k / size);
-    all.forEach((i) => all.forEach((j) => {
-      const [square, cross] = cells[i][j].children, p = block(i), own = now.tiles[p];
-      const place = own.findIndex((start) => within(start, j)), at = doing(now, p), here = place >= 0 && place === at;
-      const done = place >= 0 && moment > now.starts[p] + place;
-      set(square, { fill: here ? "color-mix(in srgb, var(--neutral) 45%, transparent)" : done ? "var(--faint)" : "none" });
-      set(cross, { visibility: causal && j > i && (place < 0 || here) ? "visible" : "hidden" });
-    }));
-    bands.replaceChildren(...now.tiles.flatMap((own, p) => {
-      const y = high + p * size * unit, tall = Math.min(size, n - p * size) * unit, busy = doing(now, p) >= 0;
-      return [svg("line", { x1: 2, x2: left + n * unit, y1: y, y2: y, stroke: "var(--soft)", "stroke-width": 1.5 }),
-        svg("text", { x: left - 8, y: y + tall / 2 + 5, "text-anchor": "middle", style: `${small}; font-weight: ${busy ? 700 : 400}; fill: ${busy ? "currentColor" : "var(--soft)"}` }, String(p))];
-    }));
-    lit.replaceChildren(...now.tiles.flatMap((own, p) => {
-      const at = doing(now, p);
-      return at < 0 ? [] : [svg("rect", { x: left + own[at] * unit, y: high + p * size * unit, width: unit * Math.min(size, n - own[at]),
-        height: unit * Math.min(size, n - p * size), fill: "none", stroke: "var(--rose)", "stroke-width": 4, rx: 2 })];
-    }));
-    const busy = now.tiles.map((_, p) => p).filter((p) => doing(now, p) >= 0), skipped = total - now.count;
-    const idle = room - busy.length, places = `${idle} ${idle === 1 ? "place stands" : "places stand"} empty`;
-    say(!moment ? `${now.tiles.length} ${now.tiles.length === 1 ? "program" : "programs"}, ${now.count} tiles${skipped ? `, ${skipped} left out` : ""}. ${room} ${room === 1 ? "runs" : "run"} at once. Nothing has begun.`
-      : moment === now.last ? `Done after ${now.last} moments: ${now.count} tiles${skipped ? `, ${skipped} left out` : ""}.${idle ? ` In the last one ${places}.` : ""}`
-      : `At work: ${busy.length === 1 ? "program" : "programs"} ${busy.join(", ")}.${idle > 0 ? ` ${places[0].toUpperCase() + places.slice(1)}.` : ""}`);
+    const now = plan();
+    for (const i of all) for (const j of all) showCell(now, i, j);
+    bands.replaceChildren(...now.tiles.flatMap((_, p) => drawBand(now, p)));
+    lit.replaceChildren(...busy(now).map((p) => drawTile(now, p)));
+    tell(now);
   }
 
   const panel = el("div", { style: "flex: 1 1 300px; min-width: 0" },
@@ -82,7 +89,7 @@ function draw({ view, data, el, svg, set, number, said, say, choices, toggle, sl
   view.append(el("div", { class: "beside", style: "gap: 0.5rem 1.5rem; align-items: flex-start; margin: 0" }, root, panel));
   span();
   show();
-  expose(() => ({ ...plan(), size, room, causal, longest, moment, busy: plan().tiles.map((_, p) => p).filter((p) => doing(plan(), p) >= 0) }));
+  expose(() => ({ ...plan(), size, room, causal, longest, moment, busy: busy(plan()) }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=programs]")) draw(stage(figure));
 })();

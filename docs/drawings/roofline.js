@@ -1,6 +1,6 @@
 (() => {
 // What a machine can do at most, and where the parts of a layer stand below it when it reads a text and when it writes a word.
-function draw({ view, data, el, svg, set, number, say, said, slider, choices, tween, expose }) {
+function draw({ view, data, el, svg, set, clamp, number, grouped, say, said, slider, choices, motion, expose }) {
   const { machine, peak, bandwidth, heads, width, model, latent, window, bits } = data;
   let { n, kv } = data, b = 1, writes = false;
 
@@ -76,7 +76,7 @@ function draw({ view, data, el, svg, set, number, say, said, slider, choices, tw
       crowds.push(now);
     });
     const least = left + 8, most = wide - 20 - (wanted.length - 1) * gap;
-    return crowds.flatMap((crowd) => Array(crowd.count).fill(mean(crowd))).map((at, i) => Math.max(least, Math.min(most, at)) + i * gap);
+    return crowds.flatMap((crowd) => Array(crowd.count).fill(mean(crowd))).map((at, i) => clamp(at, least, most) + i * gap);
   }
 
   // ---- The same in numbers ----
@@ -92,19 +92,16 @@ function draw({ view, data, el, svg, set, number, say, said, slider, choices, tw
   const list = el("div", { style: "display: grid; grid-template-columns: 1.4rem auto auto auto; gap: 0.15rem 0.9rem; width: fit-content; align-items: end; font-variant-numeric: tabular-nums; font-size: 14px" },
     cell(), cell(), el("span", { style: right }, "operations for each byte"), el("span", { style: right }, "least time"), ...lines.flatMap((line) => line.all));
 
-  let turn = 0;
+  const glide = motion();
   function move(now) {  // dots and letters, from where they are
-    const mine = ++turn, from = dots.map((dot) => dot.at), order = [...ways.keys()].filter((i) => now[i]).sort((i, j) => now[i].intensity - now[j].intensity);
+    const from = dots.map((dot) => dot.at), order = [...ways.keys()].filter((i) => now[i]).sort((i, j) => now[i].intensity - now[j].intensity);
     const letters = apart(order.map((i) => x(now[i].intensity)));
-    tween(350, (f) => {
-      if (mine !== turn) return;
-      dots.forEach((dot, i) => {
-        set(dot.node, { visibility: now[i] ? "visible" : "hidden" });
-        if (!now[i]) { dot.at = null; return; }
-        const to = [x(now[i].intensity), y(now[i].rate), letters[order.indexOf(i)]], start = from[i] ?? to;
-        place(dot, to.map((end, k) => start[k] + (end - start[k]) * f));
-      });
-    });
+    glide(350, (f) => dots.forEach((dot, i) => {
+      set(dot.node, { visibility: now[i] ? "visible" : "hidden" });
+      if (!now[i]) { dot.at = null; return; }
+      const to = [x(now[i].intensity), y(now[i].rate), letters[order.indexOf(i)]], start = from[i] ?? to;
+      place(dot, to.map((end, k) => start[k] + (end - start[k]) * f));
+    }));
   }
   function show() {
     const now = found();
@@ -115,9 +112,9 @@ function draw({ view, data, el, svg, set, number, say, said, slider, choices, tw
       line.time.textContent = now[i] ? time(now[i].seconds) : "only to write";
     });
     const shared = now[3], who = shared.operations / peak < shared.moved / bandwidth ? "waits for memory" : "computes all the time";
-    say(`${writes ? "Writing one word after" : "Reading"} ${n.toLocaleString("en").replaceAll(",", " ")} words${b > 1 ? `, ${b} texts at once` : ""}: attention with ${keys(kv)} does ${size(shared.intensity)} operations for each byte, and ${who}.`);
+    say(`${writes ? "Writing one word after" : "Reading"} ${grouped(n)} words${b > 1 ? `, ${b} texts at once` : ""}: attention with ${keys(kv)} does ${size(shared.intensity)} operations for each byte, and ${who}.`);
   }
-  const power = (log) => (2 ** log).toLocaleString("en").replaceAll(",", " ");
+  const power = (log) => grouped(2 ** log);
   const turned = (name, max, value, input) => slider(name, { min: 0, max, step: 1, value: Math.log2(value), text: power, input: (log) => { input(2 ** log); show(); } });
   view.append(
     el("div", { class: "row", style: "margin-top: 0" }, choices("What the layer does", ["read a text", "write the next word"], 0, (i) => { writes = !!i; show(); })),

@@ -1,6 +1,6 @@
 (() => {
 // Scores as bars to drag, their exponentials, and the weights: softmax in 32 bits, with its repair and without.
-function draw({ view, data, el, svg, set, number, said, say, slider, choices, toggle, expose, keep }) {
+function draw({ view, data, el, svg, set, clamp, number, said, say, slider, choices, toggle, handle, expose }) {
   const { words, scores: given, reach } = data, f32 = Math.fround, wide = view.clientWidth >= 600;
   const scores = [...given], added = [0, 10, 100];
   let shift = 0, temperature = 1, repaired = false, exps = [], weights = [];
@@ -31,48 +31,35 @@ function draw({ view, data, el, svg, set, number, said, say, slider, choices, to
     return x.toFixed(x >= 100 ? 0 : 2);
   }
 
+  const keys = { ArrowLeft: -0.1, ArrowDown: -0.1, ArrowRight: 0.1, ArrowUp: 0.1, PageDown: -1, PageUp: 1 };
   const rows = words.map((word, i) => {
-    const y = top + high * (i + 0.5);
+    const y = top + high * (i + 0.5), move = (to) => { scores[i] = Math.round(clamp(to, -reach, reach) * 10) / 10; show(); };
     const part = { value: text(wide ? 100 : 78, y + 5, "end"), exp: text(powers, y + 5, "end"), weight: text(0, y + 5, "start", "", { "data-sym": "w" }),
       score: svg("rect", { y: y - 9, height: 18, fill: "var(--soft)", opacity: 0.55 }), dot: svg("circle", { cy: y, r: 6, fill: "currentColor" }),
       share: svg("rect", { x: bar, y: y - 9, height: 18, fill: "var(--w)", "data-sym": "w" }),
       cross: svg("path", { d: `M${bar} ${y - 9}l36 18m-36 0l36 -18`, stroke: "currentColor", "stroke-width": 2 }),
-      knob: svg("circle", { cy: y, r: 16, fill: "transparent", class: "handle", tabindex: 0, role: "slider",
-        "aria-label": `score of ${word}, move it with the arrow keys`, "aria-valuemin": -reach, "aria-valuemax": reach, ...keep }) };
-    const move = (to) => { scores[i] = Math.round(Math.max(-reach, Math.min(reach, to)) * 10) / 10; show(); };
-    part.knob.addEventListener("pointerdown", (e) => { part.knob.setPointerCapture(e.pointerId); e.preventDefault(); part.knob.focus(); });
-    part.knob.addEventListener("pointermove", (e) => {
-      if (!part.knob.hasPointerCapture(e.pointerId)) return;
-      const box = root.getBoundingClientRect();
-      move(((e.clientX - box.left) * width / box.width - zero) / unit);
-    });
-    part.knob.addEventListener("keydown", (e) => {
-      const by = { ArrowLeft: -0.1, ArrowDown: -0.1, ArrowRight: 0.1, ArrowUp: 0.1, PageDown: -1, PageUp: 1 }[e.key];
-      if (!by) return;
-      e.preventDefault(); e.stopPropagation();
-      move(scores[i] + by * (e.shiftKey ? 10 : 1));
-    });
+      knob: handle(root, `score of ${word}`, { cy: y }, [-reach, reach], (x) => move((x - zero) / unit), keys, (by, e) => move(scores[i] + by * (e.shiftKey ? 10 : 1))) };
     root.append(text(0, y + 5, "start", word, bold), ...Object.values(part));
     return part;
   });
 
+  function showRow(part, i, broken) {
+    const x = zero + scores[i] * unit, w = broken ? 0 : weights[i], score = number(scores[i] + shift, 1), weight = broken ? "NaN" : number(w);
+    part.value.textContent = score;
+    set(part.score, { x: Math.min(x, zero), width: Math.abs(x - zero) });
+    set(part.dot, { cx: x });
+    set(part.knob, { cx: x, "aria-valuenow": scores[i], "aria-valuetext": `${score}, weight ${weight}` });
+    part.exp.textContent = short(exps[i]);
+    set(part.share, { width: full * w });
+    set(part.cross, { visibility: broken ? "visible" : "hidden" });
+    set(part.weight, { x: broken ? bar + 44 : bar + full * w + 6 });
+    part.weight.textContent = weight;
+  }
   function show() {
     compute();
-    const broken = weights.some(Number.isNaN);
-    ticks.forEach(({ x, label }) => { label.textContent = number(x + shift, 0); });
-    rows.forEach((part, i) => {
-      const x = zero + scores[i] * unit, w = broken ? 0 : weights[i];
-      part.value.textContent = number(scores[i] + shift, 1);
-      set(part.score, { x: Math.min(x, zero), width: Math.abs(x - zero) });
-      set(part.dot, { cx: x });
-      set(part.knob, { cx: x, "aria-valuenow": scores[i], "aria-valuetext": `${number(scores[i] + shift, 1)}, weight ${broken ? "NaN" : number(weights[i])}` });
-      part.exp.textContent = short(exps[i]);
-      set(part.share, { width: full * w });
-      set(part.cross, { visibility: broken ? "visible" : "hidden" });
-      set(part.weight, { x: broken ? bar + 44 : bar + full * w + 6 });
-      part.weight.textContent = broken ? "NaN" : number(weights[i]);
-    });
-    const list = words.map((word, i) => `${word} ${number(weights[i])}`).join(", ");
+    const broken = weights.some(Number.isNaN), list = words.map((word, i) => `${word} ${number(weights[i])}`).join(", ");
+    for (const { x, label } of ticks) label.textContent = number(x + shift, 0);
+    rows.forEach((part, i) => showRow(part, i, broken));
     say(!broken ? `${repaired ? "No exponential is above 1. " : ""}Weights: ${list}.` : exps.includes(Infinity) ?
       "An exponential is beyond float32, so it is infinite. Infinity ÷ infinity is not a number." :
       "Every exponential is 0 in float32. 0 ÷ 0 is not a number.");

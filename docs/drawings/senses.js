@@ -1,11 +1,11 @@
 (() => {
 // A word between two senses: its neighbours are scored, the scores become shares, and its row moves to the mixture.
-function draw({ view, data, el, svg, set, dot, softmax, mix, number, said, say, choices, toggle, player, tween, plane, expose }) {
+function draw({ view, data, el, svg, set, dot, softmax, mix, number, said, say, choices, toggle, player, motion, plane, expose }) {
   const { words, rows, asks, axes } = data;
   const me = words.indexOf(asks), old = rows[me];
   const here = words.map((word, i) => i === me || data.beside.includes(word));
   const plain = (x) => String(+x.toFixed(2)), pair = (row, text = number) => `(${row.map((x) => text(x)).join(", ")})`;
-  let step = 2, tip = old, run = 0;
+  let step = 2, tip = old;
 
   // ---- The plane: only its quarter above zero ----
   const { root, at, arrow } = plane(600, 3);
@@ -47,22 +47,23 @@ function draw({ view, data, el, svg, set, dot, softmax, mix, number, said, say, 
     const shares = softmax(scores.map((s, i) => (here[i] ? s : -Infinity)));
     return { scores, shares, mixture: mix(shares, rows) };
   }
+  function showWord(i, score, share) {
+    const c = cells[i], [fill, stroke, clear, faint] = here[i] ? ["var(--k)", "var(--k)", 1, 1] : ["none", "var(--soft)", 0.55, 0.7];
+    c.score.textContent = here[i] ? number(score, 1) : "";
+    c.share.textContent = here[i] && step > 0 ? number(share) : "";
+    c.bar.style.width = step > 0 ? `${100 * share}%` : "0";
+    c.row.style.opacity = clear;
+    set(dots[i].mark, { fill, stroke });
+    if (i !== me) dots[i].label.style.opacity = faint;
+    set(strings[i], { d: `M${at(rows[i])}L${at(tip)}`, "stroke-width": step > 0 ? 14 * share : 0 });
+  }
   function show() {
     const { scores, shares } = now();
-    cells.forEach((c, i) => {
-      c.score.textContent = here[i] ? number(scores[i], 1) : "";
-      c.share.textContent = here[i] && step > 0 ? number(shares[i]) : "";
-      c.bar.style.width = step > 0 ? `${100 * shares[i]}%` : "0";
-      c.row.style.opacity = here[i] ? 1 : 0.55;
-      set(dots[i].mark, { fill: here[i] ? "var(--k)" : "none", stroke: here[i] ? "var(--k)" : "var(--soft)" });
-      if (i !== me) dots[i].label.style.opacity = here[i] ? 1 : 0.7;
-      set(strings[i], { d: `M${at(rows[i])}L${at(tip)}`, "stroke-width": step > 0 ? 14 * shares[i] : 0 });
-    });
+    for (const i of words.keys()) showWord(i, scores[i], shares[i]);
     after.point(tip);
     set(after.node, { visibility: step === 2 ? "visible" : "hidden" });
   }
-  function move() {
-    const mine = ++run, { scores, shares, mixture } = now(), from = tip, to = step === 2 ? mixture : old;
+  function tell({ scores, shares, mixture }) {
     const beside = words.filter((_, i) => here[i] && i !== me), most = shares.indexOf(Math.max(...shares));
     news.replaceChildren(...(step === 2 ? [el("span", { style: "border-bottom: 3px solid var(--v)" }, `new row of “${asks}”`), ` ${pair(mixture)}`] : []));
     const gap = mixture[0] - mixture[1], sense = Math.abs(gap) < 0.005 ? `as much ${axes[0]} as ${axes[1]}` : `more ${axes[gap > 0 ? 0 : 1]} than ${axes[gap > 0 ? 1 : 0]}`;
@@ -70,7 +71,12 @@ function draw({ view, data, el, svg, set, dot, softmax, mix, number, said, say, 
       : step === 0 ? `Each neighbour is scored: ${beside.map((w) => `${w} ${plain(scores[words.indexOf(w)])}`).join(", ")}.`
       : step === 1 ? `The scores become shares. The largest, ${number(shares[most])}, goes to “${words[most]}”.`
       : `“${asks}” moves from ${pair(old, plain)} to ${pair(mixture)}: ${sense}.`);
-    tween(700, (t) => { if (mine !== run) return; tip = from.map((x, i) => x + (to[i] - x) * t); show(); });
+  }
+  const glide = motion();
+  function move() {
+    const numbers = now(), from = tip, to = step === 2 ? numbers.mixture : old;
+    tell(numbers);
+    glide(700, (t) => { tip = from.map((x, i) => x + (to[i] - x) * t); show(); });
   }
   const play = player({ at: () => step, last: () => 2, ms: () => 1600,
     go: (i) => { step = i; steps.querySelectorAll("input")[i].checked = true; move(); } });

@@ -1,9 +1,9 @@
 (() => {
 // Heads of queries above, heads of keys below, a line from each query to the keys it reads; and the bytes of a cache.
-function draw({ view, data, svg, set, el, said, say, slider, toggle, tween, expose, keep }) {
+function draw({ view, data, svg, set, clamp, el, said, say, slider, toggle, motion, onkeys, expose, keep }) {
   const { heads, options, bytes: perHead, full: most, what } = data, wide = view.clientWidth >= 600;
   const width = wide ? 640 : 346, side = wide ? 40 : 30, top = 24, bottom = 150, gap = width / heads;
-  let n = data.kept, wrong = false, chosen = 0, run = 0;
+  let n = data.kept, wrong = false, chosen = 0;
   const root = svg("svg", { width, height: 250, viewBox: `0 0 ${width} 250`, role: "group", style: "height: auto",
     "aria-label": "Query heads, the key heads that they read, and the size of the cache" });
   const text = (x, y, says, more = {}) => svg("text", { x, y, "text-anchor": "middle", "aria-hidden": true, ...more }, says);
@@ -13,6 +13,7 @@ function draw({ view, data, svg, set, el, said, say, slider, toggle, tween, expo
   const lost = () => reads().map((j, i) => j !== right(i));
 
   root.append(text(0, 14, "query heads", { "data-sym": "q", "text-anchor": "start", style: "font-weight: 600" }));
+  const arrows = { ArrowLeft: -1, ArrowRight: 1 };
   const queries = [...Array(heads).keys()].map((i) => {
     const x = queryAt(i), part = {
       line: svg("path", { stroke: "var(--soft)", fill: "none" }),
@@ -20,13 +21,9 @@ function draw({ view, data, svg, set, el, said, say, slider, toggle, tween, expo
       name: text(x, top + side / 2 + 5, i),
       cross: svg("path", { d: `M${x - side / 2} ${top}l${side} ${side}m0 ${-side}l${-side} ${side}`, stroke: "currentColor", "stroke-width": 1.5, opacity: 0.8 }),
     };
-    const node = svg("g", { "data-sym": "q", class: "handle", style: "cursor: pointer; color: inherit", tabindex: 0, role: "button", "aria-label": `query head ${i}`, ...keep }, part.box, part.name, part.cross);
     const choose = () => { chosen = i; show(); };
-    for (const event of ["click", "focus", "pointerenter"]) node.addEventListener(event, choose);
-    node.addEventListener("keydown", (e) => {
-      const by = { ArrowLeft: -1, ArrowRight: 1 }[e.key];
-      if (by) { e.preventDefault(); e.stopPropagation(); queries[Math.min(heads - 1, Math.max(0, i + by))].node.focus(); }
-    });
+    const node = svg("g", { "data-sym": "q", class: "handle", style: "cursor: pointer; color: inherit", tabindex: 0, role: "button", "aria-label": `query head ${i}`, ...keep,
+      onclick: choose, onfocus: choose, onpointerenter: choose, onkeydown: onkeys(arrows, (by) => queries[clamp(i + by, 0, heads - 1)].node.focus()) }, part.box, part.name, part.cross);
     return { ...part, node, at: 0 };
   });
   const keys = [...Array(heads).keys()].map(() => ({ box: svg("rect", { y: bottom, width: side, height: side, rx: 5, fill: "var(--k)", stroke: "var(--k)" }), name: text(0, bottom + side / 2 + 5, "") }));
@@ -41,21 +38,22 @@ function draw({ view, data, svg, set, el, said, say, slider, toggle, tween, expo
   function lines() {
     queries.forEach((q, i) => set(q.line, { d: `M${queryAt(i)} ${top + side}L${q.at} ${bottom}` }));
   }
+  function showQuery(q, i, reads, lit, off) {
+    set(q.line, { stroke: lit ? "var(--q)" : "var(--soft)", "stroke-width": i === chosen ? 4 : lit ? 2.5 : 1.2, "stroke-dasharray": off ? "5 4" : null });
+    set(q.box, { "fill-opacity": lit ? 0.55 : 0.15, "stroke-width": i === chosen ? 3 : 1 });
+    set(q.node, { "aria-label": `query head ${i}, reads key head ${reads}${off ? ", not its own" : ""}` });
+    set(q.cross, { visibility: off ? "visible" : "hidden" });
+  }
+  function showKey(k, j, lit) {
+    const visibility = j < n ? "visible" : "hidden";
+    set(k.box, { x: keyAt(j) - side / 2, visibility, "fill-opacity": lit ? 0.6 : 0.2, "stroke-width": lit ? 3 : 1 });
+    set(k.name, { x: keyAt(j), visibility });
+    k.name.textContent = j;
+  }
   function show() {
     const now = reads(), off = lost(), mine = now[chosen];
-    queries.forEach((q, i) => {
-      const lit = now[i] === mine;
-      set(q.line, { stroke: lit ? "var(--q)" : "var(--soft)", "stroke-width": i === chosen ? 4 : lit ? 2.5 : 1.2, "stroke-dasharray": off[i] ? "5 4" : null });
-      set(q.box, { "fill-opacity": lit ? 0.55 : 0.15, "stroke-width": i === chosen ? 3 : 1 });
-      set(q.node, { "aria-label": `query head ${i}, reads key head ${now[i]}${off[i] ? ", not its own" : ""}` });
-      set(q.cross, { visibility: off[i] ? "visible" : "hidden" });
-    });
-    keys.forEach((k, j) => {
-      const there = j < n ? "visible" : "hidden";
-      set(k.box, { x: keyAt(j) - side / 2, visibility: there, "fill-opacity": j === mine ? 0.6 : 0.2, "stroke-width": j === mine ? 3 : 1 });
-      set(k.name, { x: keyAt(j), visibility: there });
-      k.name.textContent = j;
-    });
+    queries.forEach((q, i) => showQuery(q, i, now[i], now[i] === mine, off[i]));
+    keys.forEach((k, j) => showKey(k, j, j === mine));
     set(kept, { width: (width * n) / heads });
     caption.textContent = `keys and values kept: ${size(n * perHead)} of ${size(most)}`;
     const group = now.flatMap((j, i) => (j === mine ? [i] : [])), count = off.filter(Boolean).length;
@@ -63,10 +61,11 @@ function draw({ view, data, svg, set, el, said, say, slider, toggle, tween, expo
       ? count ? `In the wrong order ${count} of ${heads} query heads read what they were not trained with.` : "With so many, both orders are the same: nobody would notice."
       : `${what} take ${size(n * perHead)}.`));
   }
+  const glide = motion();
   function move() {
-    const mine = ++run, from = queries.map((q) => q.at), to = reads().map((j) => keyAt(j));
+    const from = queries.map((q) => q.at), to = reads().map((j) => keyAt(j));
     show();
-    tween(400, (t) => { if (mine !== run) return; queries.forEach((q, i) => { q.at = from[i] + (to[i] - from[i]) * t; }); lines(); });
+    glide(400, (t) => { queries.forEach((q, i) => { q.at = from[i] + (to[i] - from[i]) * t; }); lines(); });
   }
 
   set(said, { style: `min-height: ${wide ? 2.8 : 4.2}em` });

@@ -1,6 +1,6 @@
 (() => {
 // Who asks, what it looks for, what each word is found by: two small matrices that can be changed.
-function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, said, say, choices, button, plane, expose, keep }) {
+function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, number, said, say, choices, button, plane, expose, keep }) {
   const { words, x, kinds } = data, eye = [[1, 0], [0, 1]];
   const W = { W_q: data.W_q.map((r) => [...r]), W_k: data.W_k.map((r) => [...r]) };
   let asks = data.start, now = {};
@@ -30,7 +30,7 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
   function matrix(name, verb) {
     const thin = "padding: 2px 3px", inputs = [0, 1].map((i) => [0, 1].map((j) => el("input", { type: "number", min: low, max: high, step: 0.5,
       value: W[name][i][j], style: `width: ${wide ? 3 : 2.6}rem`, "aria-label": `${name}, from ${kinds[i]} to ${verb} ${kinds[j]}`, ...keep,
-      oninput: (e) => { const n = +e.target.value; W[name][i][j] = Math.max(low, Math.min(high, Number.isFinite(n) ? n : 0)); show(); } })));
+      oninput: (e) => { const n = +e.target.value; W[name][i][j] = clamp(Number.isFinite(n) ? n : 0, low, high); show(); } })));
     puts.push((rows) => (rows ?? data[name]).forEach((row, i) => row.forEach((n, j) => { W[name][i][j] = n; inputs[i][j].value = n; })));
     const head = (text) => el("th", { scope: "col", style: thin }, text);
     return el("div", {}, named(name), ` ${verb} …`,
@@ -38,33 +38,46 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
         el("tr", {}, el("th", { scope: "row", style: thin }, kind), ...inputs[i].map((input) => el("td", { style: thin }, input)))))));
   }
   const preset = (text, rows) => button(text, () => { puts.forEach((put) => put(rows)); show(); });
-  const side = (v) => (Math.abs(v[0]) >= Math.abs(v[1]) ? [0, -9, "middle"] : [9, 5, "start"]);  // beside the tip, off the arrow
-  function show() {
+  // ---- What is computed, and what changes: the arrows, the rows of the table, the sums in words ----
+  function compute() {
     const q = matmul([x[asks]], W.W_q)[0], k = matmul(x, W.W_k), scores = k.map((row) => dot(q, row)), weights = softmax(scores);
     now = { q, k, scores, weights, context: mix(weights, x) };
-    const inside = (v) => v.map((n) => Math.max(low, Math.min(high, n)));
-    const nothing = q.every((n) => n === 0), [qx, qy] = at(inside(q));
+  }
+  const inside = (v) => v.map((n) => clamp(n, low, high)), zero = (v) => v.every((n) => n === 0), flat = (v) => Math.abs(v[0]) >= Math.abs(v[1]);
+  const side = (v) => (flat(v) ? [0, -9, "middle"] : [9, 5, "start"]);  // beside the tip, off the arrow
+  function showQuery(q) {
+    const [qx, qy] = at(inside(q));
     query.point(inside(q));
-    asked.textContent = nothing ? "" : "q";
-    set(asked, Math.abs(q[0]) >= Math.abs(q[1]) ? { x: qx - 16, y: qy + 22 } : { x: qx - 20, y: qy + 16 });
-    words.forEach((word, i) => {
-      const v = inside(k[i]), [px, py] = at(v), [dx, dy, anchor] = side(v);
-      keys[i].point(v);
-      set(names[i], { x: px + dx, y: py + dy, "text-anchor": anchor, visibility: k[i].every((n) => n === 0) ? "hidden" : "visible" });
-      cells[i].key.textContent = short(k[i]);
-      cells[i].score.textContent = number(scores[i], 1);
-      cells[i].weight.textContent = number(weights[i]);
-      set(cells[i].bar, { style: `height: 14px; background: var(--w); width: ${(weights[i] * 4).toFixed(3)}rem` });
-      set(heads[i], { style: `text-align: left; font-weight: ${i === asks ? 700 : 400}` });
-    });
-    const best = Math.max(...weights), found = words.filter((_, i) => weights[i] > best - 1e-9);
+    asked.textContent = zero(q) ? "" : "q";
+    set(asked, flat(q) ? { x: qx - 16, y: qy + 22 } : { x: qx - 20, y: qy + 16 });
+  }
+  function showWord(i, k, score, weight) {
+    const v = inside(k), [px, py] = at(v), [dx, dy, anchor] = side(v), cell = cells[i];
+    keys[i].point(v);
+    set(names[i], { x: px + dx, y: py + dy, "text-anchor": anchor, visibility: zero(k) ? "hidden" : "visible" });
+    cell.key.textContent = short(k);
+    cell.score.textContent = number(score, 1);
+    cell.weight.textContent = number(weight);
+    set(cell.bar, { style: `height: 14px; background: var(--w); width: ${(weight * 4).toFixed(3)}rem` });
+    set(heads[i], { style: `text-align: left; font-weight: ${i === asks ? 700 : 400}` });
+  }
+  function showSums({ q, context }) {
     working.replaceChildren(
       el("div", {}, hue("q", "query"), ` = row of “${words[asks]}” × `, named("W_q"), " = ", hue("q", short(q))),
-      el("div", {}, hue("v", "comes back"), ": the rows, in these shares = ", hue("v", `(${now.context.map((n) => number(n)).join(", ")})`)));
-    say(nothing ? `“${words[asks]}” looks for nothing: a query of zeros, so all weights are equal.` :
+      el("div", {}, hue("v", "comes back"), ": the rows, in these shares = ", hue("v", `(${context.map((n) => number(n)).join(", ")})`)));
+  }
+  function tell({ q, weights }) {
+    const best = Math.max(...weights), found = words.filter((_, i) => weights[i] > best - 1e-9);
+    say(zero(q) ? `“${words[asks]}” looks for nothing: a query of zeros, so all weights are equal.` :
       found.length > 1 ? `“${words[asks]}” finds ${found.map((w) => `“${w}”`).join(" and ")} alike, ${number(best)} each.` :
-      found[0] === words[asks] ? `“${words[asks]}” finds itself: ${number(best)} of its weight.` :
-      `“${words[asks]}” finds “${found[0]}”: ${number(best)} of its weight.`);
+      `“${words[asks]}” finds ${found[0] === words[asks] ? "itself" : `“${found[0]}”`}: ${number(best)} of its weight.`);
+  }
+  function show() {
+    compute();
+    showQuery(now.q);
+    words.forEach((_, i) => showWord(i, now.k[i], now.scores[i], now.weights[i]));
+    showSums(now);
+    tell(now);
   }
   const around = (gap, ...parts) => el("div", { class: "beside", style: `gap: ${gap}; align-items: flex-start` }, ...parts);
   const matrices = [matrix("W_q", "looks for"), matrix("W_k", "is found as")], results = el("div", {}, table, working, said);

@@ -1,9 +1,9 @@
 (() => {
 // A small matrix of exponentials, summed along its rows or down its columns, and what dividing by those sums gives.
-function draw({ view, data, el, svg, set, number, said, say, choices, button, tween, expose }) {
+function draw({ view, data, el, svg, set, sum, clamp, number, said, say, choices, button, motion, expose }) {
   const { matrices } = data, wide = view.clientWidth >= 600;
   const ways = ["dim=-1: along each row", "dim=0: down each column", "dim=-1, but keepdim forgotten"];
-  let chosen = 0, way = 0, run = 0, now = {};
+  let chosen = 0, way = 0, now = {};
   const n = matrices[0].exps.length, cell = wide ? 68 : 50, gap = wide ? 150 : 72, top = 28;
   const width = 2 * n * cell + gap + 74, high = top + n * cell + 40;
   const root = svg("svg", { width, height: high, viewBox: `0 0 ${width} ${high}`, role: "img", style: "height: auto",
@@ -31,41 +31,44 @@ function draw({ view, data, el, svg, set, number, said, say, choices, button, tw
 
   function compute() {
     const { exps } = matrices[chosen], byRow = way !== 1;
-    const total = each((m) => each((p) => byRow ? exps[m][p] : exps[p][m]).reduce((a, b) => a + b, 0));
+    const summed = each((m) => each((p) => byRow ? exps[m][p] : exps[p][m])), total = summed.map(sum);
     const divisor = (i, j) => total[way === 0 ? i : j];  // a forgotten keepdim lays the sums under the columns
     const weights = grid((i, j) => exps[i][j] / divisor(i, j));
-    const rows = weights.map((row) => row.reduce((a, b) => a + b, 0));
-    const columns = each((j) => weights.reduce((a, row) => a + row[j], 0));
-    now = { exps, byRow, total, divisor, weights, rows, columns };
+    const rows = weights.map(sum), columns = each((j) => sum(weights.map((row) => row[j])));
+    now = { exps, byRow, summed, total, divisor, weights, rows, columns };
   }
   const one = (x) => Math.abs(x - 1) < 1e-6;
   const mark = (node, x, shown) => { node.textContent = !shown ? "" : `${number(x)}${one(x) ? " ✓" : ""}`; set(node, { style: one(x) ? "font-weight: 600" : "" }); };
+  function paintCell(i, j, counted, done) {
+    const { exps, byRow, divisor, weights } = now;
+    entries[i][j].textContent = number(exps[i][j], 0);
+    set(boxes[i][j], { "fill-opacity": clamp(counted - (byRow ? j : i), 0, 1) * 0.22 });
+    results[i][j].textContent = done ? number(weights[i][j]) : "";
+    reasons[i][j].textContent = done ? `${number(exps[i][j], 0)} ÷ ${number(divisor(i, j), 0)}` : "";
+    set(shares[i][j], { "fill-opacity": done ? 0.5 * weights[i][j] : 0 });
+  }
+  function paintSum(m, counted, moved) {
+    const { byRow, summed, total } = now, whole = Math.floor(counted + 1e-9);
+    const from = byRow ? beside(m) : below(m), to = way ? below(m) : beside(m);
+    set(sums[m], { x: from[0] + (to[0] - from[0]) * moved, y: from[1] + (to[1] - from[1]) * moved });
+    sums[m].textContent = counted >= n ? `= ${number(total[m], 0)}` : whole ? `${number(sum(summed[m].slice(0, whole)), 0)} +` : "";
+  }
   function paint(counted, moved, done) {  // counted: 0 → n cells; moved: 0 → 1, the sums on their way under the columns
-    const { exps, byRow, total, divisor, weights, rows, columns } = now;
-    grid((i, j) => {
-      entries[i][j].textContent = number(exps[i][j], 0);
-      set(boxes[i][j], { "fill-opacity": Math.max(0, Math.min(1, counted - (byRow ? j : i))) * 0.22 });
-      results[i][j].textContent = done ? number(weights[i][j]) : "";
-      reasons[i][j].textContent = done ? `${number(exps[i][j], 0)} ÷ ${number(divisor(i, j), 0)}` : "";
-      set(shares[i][j], { "fill-opacity": done ? 0.5 * weights[i][j] : 0 });
-    });
+    grid((i, j) => paintCell(i, j, counted, done));
     each((m) => {
-      const [a, b] = [byRow ? beside(m) : below(m), way === 1 ? below(m) : way === 2 ? below(m) : beside(m)];
-      set(sums[m], { x: a[0] + (b[0] - a[0]) * moved, y: a[1] + (b[1] - a[1]) * moved });
-      const whole = Math.min(n, Math.floor(counted + 1e-9));
-      const part = each((p) => byRow ? exps[m][p] : exps[p][m]);
-      sums[m].textContent = counted >= n ? `= ${number(total[m], 0)}` : whole ? `${number(part.slice(0, whole).reduce((x, y) => x + y, 0), 0)} +` : "";
-      mark(rowSums[m], rows[m], done); mark(columnSums[m], columns[m], done);
+      paintSum(m, counted, moved);
+      mark(rowSums[m], now.rows[m], done); mark(columnSums[m], now.columns[m], done);
     });
   }
+  const go = motion();
   async function count() {
     compute();
-    const mine = ++run, go = (ms, f) => tween(ms, (t) => { if (mine === run) f(t); });
     const { rows, columns } = now, found = [rows.every(one) && "Every row sums to 1", columns.every(one) && "Every column sums to 1"].filter(Boolean);
     say(`${found.length ? found.join(". ") : "Neither rows nor columns sum to 1"}: rows ${rows.map((x) => number(x)).join(" and ")}, columns ${columns.map((x) => number(x)).join(" and ")}.`);
-    await go(1100, (t) => paint(t * n, 0, false));
-    if (way === 2) await go(700, (t) => paint(n, t, false));
-    if (mine === run) paint(n, way === 2 ? 1 : 0, true);
+    const forgotten = way === 2;
+    if (!await go(1100, (t) => paint(t * n, 0, false))) return;
+    if (forgotten && !await go(700, (t) => paint(n, t, false))) return;
+    paint(n, forgotten ? 1 : 0, true);
   }
   view.append(root, said,
     choices("Which sums", ways, way, (i) => { way = i; count(); }),

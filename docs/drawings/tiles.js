@@ -1,6 +1,6 @@
 (() => {
 // Attention in tiles: only the lit one is in memory, and each row keeps its largest score, its sum and its mixture.
-function draw({ view, data, el, svg, set, number, said, say, choices, toggle, slider, player, expose }) {
+function draw({ view, data, el, svg, set, sum, number, plural, said, say, choices, toggle, slider, player, expose }) {
   const { words, scores, values, sizes } = data, n = words.length, all = [...words.keys()];
   const plain = (x) => (x === -Infinity ? "×" : String(x).replace("-", "−"));
   let size = sizes[data.chosen], causal = false, step = 0, row = data.row;
@@ -20,14 +20,14 @@ function draw({ view, data, el, svg, set, number, said, say, choices, toggle, sl
       const keys = all.filter((j) => within(b, j)), seen = keys.map((j) => (hidden(i, j) ? -Infinity : scores[i][j]));
       const next = Math.max(top, ...seen), shrink = top === -Infinity ? 0 : Math.exp(top - next);
       const e = seen.map((s) => Math.exp(s - next));
-      total = total * shrink + e.reduce((x, y) => x + y, 0);
+      total = total * shrink + sum(e);
       mixed = mixed * shrink + e.reduce((x, y, m) => x + y * values[keys[m]], 0);
       top = next;
       return { keys, seen, shrink, top, total, mixed, context: mixed / total };
     });
   }
 
-  const grown = (past) => { const { shrink } = past[past.length - 1] ?? {}; return shrink > 0 && shrink < 1; };
+  const grown = (past) => { const { shrink } = past.at(-1) ?? {}; return shrink > 0 && shrink < 1; };
   while (step < many() && !grown(history(row))) step++;  // begin where something happens
   if (!grown(history(row))) step = 0;
 
@@ -65,32 +65,43 @@ function draw({ view, data, el, svg, set, number, said, say, choices, toggle, sl
   const play = player({ at: () => step, last: many, ms: () => (many() > 20 ? 250 : 700),
     go: (to) => { step = to; steps.firstChild.move(to); show(); } });
 
-  function show() {
-    const { tiles, skipped } = order(), now = step ? tiles[step - 1] : null, past = history(row), last = past[past.length - 1];
-    all.forEach((i) => all.forEach((j) => {
-      const [square, cross, text] = cells[i][j].children, here = now && within(now[0], i) && within(now[1], j);
-      const done = tiles.slice(0, step).some(([a, b]) => within(a, i) && within(b, j)), off = hidden(i, j) && (here || skipped.some(([a, b]) => within(a, i) && within(b, j)));
-      const own = here && !off ? history(i) : null, e = own ? Math.exp(scores[i][j] - own[own.length - 1].top) : 0;
-      set(square, { "data-sym": own ? "w" : null, fill: here ? `color-mix(in srgb, var(--w) ${(55 * e).toFixed(1)}%, transparent)` : done ? "var(--faint)" : "none" });
-      set(cross, { visibility: off ? "visible" : "hidden" });
-      text.textContent = here && !off ? plain(scores[i][j]) : "";
-    }));
+  // ---- What changes: the squares, the frame of the lit tile, what the row keeps, the line that is read out ----
+  const holds = ([a, b], i, j) => within(a, i) && within(b, j);
+  function showCell({ now, before, skipped }, i, j) {
+    const [square, cross, text] = cells[i][j].children, here = now && holds(now, i, j), done = before.some((tile) => holds(tile, i, j));
+    const off = hidden(i, j) && (here || skipped.some((tile) => holds(tile, i, j))), own = here && !off;
+    const e = own ? Math.exp(scores[i][j] - history(i).at(-1).top) : 0;
+    set(square, { "data-sym": own ? "w" : null, fill: here ? `color-mix(in srgb, var(--w) ${(55 * e).toFixed(1)}%, transparent)` : done ? "var(--faint)" : "none" });
+    set(cross, { visibility: off ? "visible" : "hidden" });
+    text.textContent = own ? plain(scores[i][j]) : "";
+  }
+  function showFrames(now) {
+    const [i, j] = now ?? [0, 0];
     set(watched, { y: high + row * unit });
     names.forEach((name, i) => set(name, { style: `font-size: 13px; font-weight: ${i === row ? 700 : 400}` }));
-    set(lit, { visibility: now ? "visible" : "hidden", x: left + (now?.[1] ?? 0) * unit, y: high + (now?.[0] ?? 0) * unit,
-      width: unit * Math.min(size, n - (now?.[1] ?? 0)), height: unit * Math.min(size, n - (now?.[0] ?? 0)) });
-    head.textContent = `Row of “${words[row]}”: what is kept`;
-    const rows = past.map((p) => el("tr", {}, td(`${p.keys[0] + 1}${p.keys.length > 1 ? `–${p.keys[p.keys.length - 1] + 1}` : ""}`),
-      td(p.seen.map(plain).join(" "), "color: var(--soft)"), td(plain(p.top)), td(p.shrink ? number(p.shrink) : "", p.shrink && p.shrink < 1 ? "font-weight: 700" : ""),
-      td(number(p.total)), td(number(p.mixed), "font-weight: 600")));
-    body.replaceChildren(...rows);
-    const moved = grown(past) && now && within(now[0], row);
-    say(!step ? `${tiles.length} tiles to do${skipped.length ? `, ${skipped.length} skipped` : ""}. Nothing is kept yet.`
+    set(lit, { visibility: now ? "visible" : "hidden", x: left + j * unit, y: high + i * unit, width: unit * Math.min(size, n - j), height: unit * Math.min(size, n - i) });
+  }
+  function keptLine({ keys, seen, shrink, top, total, mixed }) {
+    const block = keys.length > 1 ? `${keys[0] + 1}–${keys.at(-1) + 1}` : `${keys[0] + 1}`;
+    return el("tr", {}, td(block), td(seen.map(plain).join(" "), "color: var(--soft)"), td(plain(top)),
+      td(shrink ? number(shrink) : "", shrink && shrink < 1 ? "font-weight: 700" : ""), td(number(total)), td(number(mixed), "font-weight: 600"));
+  }
+  function tell({ now, tiles, skipped, past }) {
+    const last = past.at(-1), left = skipped.length ? `, ${skipped.length} skipped` : "";
+    say(!step ? `${tiles.length} tiles to do${left}. Nothing is kept yet.`
       : !last ? `“${words[row]}” waits: its block of queries has not begun.`
-      : step === tiles.length ? `Done. ${tiles.length} tiles were computed${skipped.length ? `, ${skipped.length} skipped` : ""}; never more than ${size * size} score${size > 1 ? "s" : ""} at once, of ${n * n}.`
+      : step === tiles.length ? `Done. ${tiles.length} tiles were computed${left}; never more than ${plural(size * size, "score")} at once, of ${n * n}.`
       : !within(now[0], row) ? `“${words[row]}” is done: ${number(last.mixed)} divided by ${number(last.total)} is ${number(last.context)}.`
-      : moved ? `A larger score, ${plain(last.top)}: sum and mixture are multiplied by ${number(last.shrink)}, and then grow to ${number(last.total)} and ${number(last.mixed)}.`
+      : grown(past) ? `A larger score, ${plain(last.top)}: sum and mixture are multiplied by ${number(last.shrink)}, and then grow to ${number(last.total)} and ${number(last.mixed)}.`
       : `The largest score is ${plain(last.top)}, the sum ${number(last.total)}.`);
+  }
+  function show() {
+    const { tiles, skipped } = order(), past = history(row), state = { tiles, skipped, past, now: tiles[step - 1], before: tiles.slice(0, step) };
+    for (const i of all) for (const j of all) showCell(state, i, j);
+    showFrames(state.now);
+    head.textContent = `Row of “${words[row]}”: what is kept`;
+    body.replaceChildren(...past.map(keptLine));
+    tell(state);
   }
 
   const panel = el("div", { style: "flex: 1 1 300px; min-width: 0" },
@@ -103,7 +114,7 @@ function draw({ view, data, el, svg, set, number, said, say, choices, toggle, sl
   room();
   show();
   expose(() => {
-    const past = history(row), last = past[past.length - 1], { tiles, skipped } = order();
+    const last = history(row).at(-1), { tiles, skipped } = order();
     return { step, size, causal, row, tiles, skipped: skipped.length, top: last?.top ?? null, total: last?.total ?? 0, context: last?.context ?? 0 };
   });
 }

@@ -1,6 +1,6 @@
 (() => {
 // The same word at two places: the hands of its pairs turn with the place, and the score sees only how far they are apart.
-function draw({ view, data, el, svg, set, dot, number, said, say, slider, choices, expose }) {
+function draw({ view, data, el, svg, set, sum, clamp, dot, number, grouped, said, say, slider, choices, expose }) {
   const { word, row, trained, factor } = data, half = row.length / 2, all = [...Array(half).keys()];
   const pairs = all.map((i) => [row[i], row[i + half]]), top = dot(row, row), longest = 64;
   let { place, apart, base } = data, way = 0;
@@ -10,7 +10,7 @@ function draw({ view, data, el, svg, set, dot, number, said, say, slider, choice
   function yarn() {
     const [low, high] = [32, 1].map((beta) => half * Math.log(trained / (beta * 2 * Math.PI)) / Math.log(base));
     const a = Math.max(Math.floor(low), 0), z = Math.min(Math.ceil(high), 2 * half - 1);
-    const keep = all.map((i) => 1 - Math.min(1, Math.max(0, (i - a) / (z - a || 0.001))));
+    const keep = all.map((i) => 1 - clamp((i - a) / (z - a || 0.001), 0, 1));
     return speeds(base).map((f, i) => f * (keep[i] + (1 - keep[i]) / factor));
   }
   const ways = {
@@ -20,7 +20,7 @@ function draw({ view, data, el, svg, set, dot, number, said, say, slider, choice
   const names = Object.keys(ways);
   const turn = ([x, y], angle) => [x * Math.cos(angle) - y * Math.sin(angle), x * Math.sin(angle) + y * Math.cos(angle)];
   const turned = (at) => ways[names[way]]().map((f, i) => turn(pairs[i], at * f));
-  const score = (distance) => turned(distance).reduce((sum, hand, i) => sum + dot(hand, pairs[i]), 0);
+  const score = (distance) => sum(turned(distance).map((hand, i) => dot(hand, pairs[i])));
 
   // ---- A dial for each pair: an orange hand for the key, a blue one for the query ----
   const reach = Math.max(...pairs.map(([x, y]) => Math.hypot(x, y)));
@@ -48,30 +48,33 @@ function draw({ view, data, el, svg, set, dot, number, said, say, slider, choice
     svg("rect", { x: x(trained), y: 0, width: x(longest) - x(trained), height: high, fill: "var(--faint)", opacity: 0.6 }),
     svg("path", { d: `M${x(0)} ${y(0)}H${x(longest)}`, stroke: "var(--soft)" }), drop, curve, mark,
     write(x(0), "0 apart", "start"), write(x(longest), `further than in training, to ${longest}`, "end"));
-  const sum = el("span", { style: "font-variant-numeric: tabular-nums" });
+  const result = el("span", { style: "font-variant-numeric: tabular-nums" });
 
-  function show(moved) {
-    const now = ways[names[way]](), key = turned(place), query = turned(place + apart), s = score(apart);
-    dials.forEach((dial, i) => {
-      const start = Math.atan2(pairs[i][1], pairs[i][0]);
-      set(dial.key, { d: line(key[i]) });
-      set(dial.query, { d: line(query[i]) });
-      set(dial.arc, { d: arc(start + place * now[i], start + (place + apart) * now[i]) });
-      const degrees = (now[i] * 180) / Math.PI;
-      dial.text.textContent = `${number(degrees, degrees < 1 ? 2 : degrees < 10 ? 1 : 0)}° a step`;
-    });
+  function showDial(dial, i, speed, key, query) {
+    const start = Math.atan2(pairs[i][1], pairs[i][0]), degrees = (speed * 180) / Math.PI;
+    set(dial.key, { d: line(key) });
+    set(dial.query, { d: line(query) });
+    set(dial.arc, { d: arc(start + place * speed, start + (place + apart) * speed) });
+    dial.text.textContent = `${number(degrees, degrees < 1 ? 2 : degrees < 10 ? 1 : 0)}° a step`;
+  }
+  function showCurve(s) {
     const dots = [...Array(longest * 2 + 1).keys()].map((i) => `${x(i / 2).toFixed(1)} ${y(score(i / 2)).toFixed(1)}`);
     set(curve, { d: `M${dots.join("L")}` });
     set(drop, { d: `M${x(apart)} ${y(0)}V${y(s)}` });
     set(mark, { cx: x(apart), cy: y(s) });
-    sum.replaceChildren(el("b", { "data-sym": "k", style: "border-bottom: 3px solid var(--k)" }, `key at ${place}`), "  ",
+  }
+  function show(moved) {
+    const now = ways[names[way]](), key = turned(place), query = turned(place + apart), s = score(apart);
+    dials.forEach((dial, i) => showDial(dial, i, now[i], key[i], query[i]));
+    showCurve(s);
+    result.replaceChildren(el("b", { "data-sym": "k", style: "border-bottom: 3px solid var(--k)" }, `key at ${place}`), "  ",
       el("b", { "data-sym": "q", style: "border-bottom: 3px solid var(--q)" }, `query at ${place + apart}`), "  score ", el("b", { style: "font-size: 20px" }, number(s)));
     say(moved ? `Both stand at other places, still ${apart} apart: the score is still ${number(s)}.`
       : `“${word}” at places ${place} and ${place + apart}, ${apart} apart: the score is ${number(s)}.`);
   }
-  const whole = (n) => number(n, 0), tens = (n) => Math.round(10 ** n).toLocaleString("en").replaceAll(",", " ");
+  const whole = (n) => number(n, 0), tens = (n) => grouped(Math.round(10 ** n));
   view.append(
-    el("div", { class: "beside", style: "min-height: 2em; margin-top: 0; white-space: pre-wrap" }, sum),
+    el("div", { class: "beside", style: "min-height: 2em; margin-top: 0; white-space: pre-wrap" }, result),
     el("div", { style: "display: flex; gap: 8px; justify-content: space-between; max-width: 620px" }, ...dials.map((dial) => dial.node)),
     chart,
     slider("Shift both", { min: 0, max: 32, step: 1, value: place, text: whole, input: (to) => { place = to; show(true); } }),

@@ -1,6 +1,6 @@
 (() => {
 // Masks combined with & and |: who may look at whom, how many scores that is, and which words reach one through layers.
-function draw({ view, data, el, svg, set, said, say, choices, toggle, slider, expose }) {
+function draw({ view, data, el, svg, set, plural, said, say, choices, toggle, slider, expose }) {
   const { words, documents, sinks, block } = data, n = words.length, all = [...words.keys()];
   const on = { window: true, sinks: false, documents: false, blocks: false, causal: false };
   let width = data.window, either = true, asks = n - 1, layers = 2;
@@ -53,47 +53,54 @@ function draw({ view, data, el, svg, set, said, say, choices, toggle, slider, ex
   // ---- The layers: what a word is made of ----
   const x = (j) => 34 + 27 * j, y = (l) => 226 - 50 * l;
   const tower = svg("svg", { width: 346, height: 290, viewBox: "0 0 346 290", "aria-hidden": true, style: "flex: none" });
-  function build(mask) {
-    const found = levels(mask, asks), shapes = [];
-    found.slice(0, -1).forEach((level, down) => level.forEach((i) => all.forEach((j) => {
-      if (mask[i][j]) shapes.push(svg("path", { d: `M${x(i)} ${y(layers - down)}L${x(j)} ${y(layers - down - 1)}`, stroke: "var(--neutral)", "stroke-width": 2, opacity: 0.55 }));
-    })));
-    found.forEach((level, down) => {
-      const l = layers - down;
-      shapes.push(label(0, y(l) + 5, l ? `${l}` : "", "fill: var(--soft)", "start"));
-      all.forEach((j) => {
-        const here = level.includes(j), mine = !down && j === asks;
-        shapes.push(svg("circle", { "data-sym": mine ? "q" : null, cx: x(j), cy: y(l), r: here ? 7 : 4, fill: mine ? "var(--q)" : here ? "var(--neutral)" : "none", stroke: mine ? "var(--q)" : here ? "var(--neutral)" : "var(--faint)", "stroke-width": 1.5 }));
-      });
+  function drawLooks(mask, found) {  // a line to each word that is looked at, from each that matters one layer above
+    const line = (i, j, l) => svg("path", { d: `M${x(i)} ${y(l)}L${x(j)} ${y(l - 1)}`, stroke: "var(--neutral)", "stroke-width": 2, opacity: 0.55 });
+    return found.slice(0, -1).flatMap((level, down) => level.flatMap((i) => all.filter((j) => mask[i][j]).map((j) => line(i, j, layers - down))));
+  }
+  function drawLayer(level, down) {  // its number, and a dot for each word
+    const l = layers - down, cy = y(l);
+    const dots = all.map((j) => {
+      const here = level.includes(j), mine = !down && j === asks, hue = mine ? "var(--q)" : here && "var(--neutral)";
+      return svg("circle", { "data-sym": mine ? "q" : null, cx: x(j), cy, r: here ? 7 : 4, fill: hue || "none", stroke: hue || "var(--faint)", "stroke-width": 1.5 });
     });
-    all.forEach((j) => shapes.push(svg("text", { transform: `translate(${x(j) + 5} ${y(0) + 20}) rotate(-55)`, "text-anchor": "end",
-      style: `font-size: 13px; font-weight: ${found.at(-1).includes(j) ? 700 : 400}`, opacity: found.at(-1).includes(j) ? 1 : 0.6 }, words[j])));
-    shapes.push(label(0, y(layers) - 12, "layer", "fill: var(--soft)", "start"));
-    set(tower, {}, ...shapes);
-    return found.at(-1);
+    return [label(0, cy + 5, l ? `${l}` : "", "fill: var(--soft)", "start"), ...dots];
+  }
+  function drawName(j, matters) {
+    return svg("text", { transform: `translate(${x(j) + 5} ${y(0) + 20}) rotate(-55)`, "text-anchor": "end",
+      style: `font-size: 13px; font-weight: ${matters ? 700 : 400}`, opacity: matters ? 1 : 0.6 }, words[j]);
+  }
+  function build(mask, found) {
+    set(tower, {}, ...drawLooks(mask, found), ...found.flatMap(drawLayer), ...all.map((j) => drawName(j, found.at(-1).includes(j))),
+      label(0, y(layers) - 12, "layer", "fill: var(--soft)", "start"));
   }
 
   // ---- Below: the formula, the count, the line that is read out ----
   const code = el("code", { style: "font-size: 14px; background: none; border: none; padding: 0; color: inherit" });
   const bar = el("div", { style: "height: 10px; background: var(--neutral); border-radius: 2px" });
   const count = el("span", { "aria-live": "polite", style: "font-variant-numeric: tabular-nums; font-weight: 600" });
-  function show() {
-    const mask = board(), through = build(mask), scores = mask.flat().filter(Boolean).length;
-    cells.forEach((line, i) => {
-      const far = levels(mask, i).at(-1);
-      line.forEach(({ box, cross, ring }, j) => {
-        set(box, { fill: !mask[i][j] ? "transparent" : `color-mix(in srgb, var(--${j > i ? "rose" : "neutral"}) 65%, transparent)` });
-        set(cross, { visibility: mask[i][j] || far.includes(j) ? "hidden" : "visible" });
-        set(ring, { visibility: !mask[i][j] && far.includes(j) ? "visible" : "hidden", fill: "none", stroke: "var(--neutral)", "stroke-width": 2 });
-      });
-      set(sides[i], { "font-weight": i === asks ? 700 : 400 });
+  function showRow(mask, i) {
+    const far = levels(mask, i).at(-1);
+    cells[i].forEach(({ box, cross, ring }, j) => {
+      const looks = mask[i][j], reached = far.includes(j);
+      set(box, { fill: looks ? `color-mix(in srgb, var(--${j > i ? "rose" : "neutral"}) 65%, transparent)` : "transparent" });
+      set(cross, { visibility: looks || reached ? "hidden" : "visible" });
+      set(ring, { visibility: !looks && reached ? "visible" : "hidden", fill: "none", stroke: "var(--neutral)", "stroke-width": 2 });
     });
+    set(sides[i], { "font-weight": i === asks ? 700 : 400 });
+  }
+  function tell(mask, through) {
+    const sees = mask[asks].filter(Boolean).length, leaks = all.filter((i) => mask[i].some((m, j) => m && j > i)).length;
+    say(`Word ${asks}, “${words[asks]}”, looks at ${sees}; through ${plural(layers, "layer")} ${through.length} of ${n} words reach it.${leaks ? ` The future is seen: by ${plural(leaks, "word")}.` : ""}`);
+  }
+  function show() {
+    const mask = board(), found = levels(mask, asks), scores = mask.flat().filter(Boolean).length;
+    build(mask, found);
+    for (const i of all) showRow(mask, i);
     set(row, { y: top + side * asks });
     code.textContent = formula();
     count.textContent = `${scores} of ${n * n} scores`;
     bar.style.width = `${(100 * scores) / (n * n)}%`;
-    const sees = mask[asks].filter(Boolean).length, leaks = all.filter((i) => mask[i].some((m, j) => m && j > i)).length;
-    say(`Word ${asks}, “${words[asks]}”, looks at ${sees}; through ${layers} layer${layers > 1 ? "s" : ""} ${through.length} of ${n} words reach it.${leaks ? ` The future is seen: by ${leaks} word${leaks > 1 ? "s" : ""}.` : ""}`);
+    tell(mask, found.at(-1));
   }
   const asking = slider("Who asks", { min: 0, max: n - 1, step: 1, value: asks, input: (i) => { asks = i; show(); }, text: (i) => `${i} ${words[i]}` });
   function choose(i) { const range = asking.querySelector("input"); range.value = i; range.dispatchEvent(new Event("input")); }
