@@ -22,6 +22,7 @@ NOTEBOOKS = notebooks()
 
 # What a copy of the repository leaves out: what is built, and the tests' own scratch.
 NOT_SOURCE = shutil.ignore_patterns(".*", "docs", "_build", "_proc", "dist", "build", "__pycache__", "*.egg-info")
+LONG = ("test_generated.py", "test_wild.py", "test_gpu_kernels.py", "test_chapter.py")
 COSTLY = ("soups", "hosted", "epub", "desk", "wheel", "repo")  # fixtures
 CHAPTERS = [path for path in NOTEBOOKS if place(path)[0].isdigit()]
 each_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=place)
@@ -95,7 +96,8 @@ def soups() -> dict[str, BeautifulSoup]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    "What takes long to make is made once: all tests that use it run in one process."
+    "What takes long begins first: nobody waits for it alone. What takes long to make is made once, in one process for all."
+    items.sort(key=lambda item: item.path.name not in LONG)
     for item in items:
         for fixture in [name for name in COSTLY if name in item.fixturenames]:
             item.add_marker(pytest.mark.xdist_group(fixture))

@@ -54,6 +54,8 @@ KERNEL_ENV = {
 }
 # While a kernel's libraries are imported: the package comes later, and Triton is to work without a GPU (see 17_gpu_kernels).
 IMPORTING = {"PYTHONPATH": "", "TRITON_INTERPRET": "1"}
+# What some notebooks import that takes seconds, by the word that their code says then: these share it, too.
+LARGE = {"transformers": "transformers.models.llama.modeling_llama"}
 
 
 class Failure(Exception):
@@ -223,13 +225,14 @@ KERNEL = WarmKernel if sys.platform == "linux" else AsyncKernelManager  # elsewh
 
 async def in_kernel(nb: NotebookNode, cwd: Path, start: Callable[..., None]) -> None:
     "Run the cells in a kernel of their own. One that never answers is given up for another: its port may have been taken."
+    first = " ".join(module for word, module in LARGE.items() if any(f"from {word}" in c.source for c in nb.cells if c.cell_type == "code"))
     for more in (2, 1, 0):
         client = NotebookClient(
             nb, kernel_name="python3", kernel_manager_class=KERNEL, extra_arguments=["--log-level=CRITICAL"], timeout=CELL_SECONDS, on_cell_start=start,
             allow_errors=True, coalesce_streams=True, record_timing=False, resources={"metadata": {"path": str(cwd)}})
         with TemporaryDirectory() as ipython:  # start-up files of the person's own IPython must not reach the book
             try:
-                await client.async_execute(env=os.environ | KERNEL_ENV | {"IPYTHONDIR": ipython})
+                await client.async_execute(env=os.environ | KERNEL_ENV | {"IPYTHONDIR": ipython, "IMPORT_FIRST": first})
                 return
             except DeadKernelError:
                 raise

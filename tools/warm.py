@@ -3,6 +3,7 @@
     python tools/warm.py serve SOCKET           import, then fork a kernel for each that asks, until stdin ends
     python tools/warm.py ask NAME -f FILE …     what Jupyter starts in a kernel's place: it lives and dies with the kernel
 
+What the environment names in IMPORT_FIRST is imported before the kernel is forked, and stays for those that come after.
 A kernel is still a process of its own; only what importing leaves in memory is shared. Linux alone: elsewhere the
 system's libraries do not bear a fork, and kernels begin cold.
 """
@@ -18,27 +19,39 @@ IMPORTED = ("ipykernel.kernelapp", "ipykernel.ipkernel", "ipykernel.debugger", "
 def serve(number: str) -> None:
     "Import, and fork a kernel for each that asks at the listening socket with this number."
     import select
-    from importlib import import_module
+    from contextlib import suppress
 
-    for module in IMPORTED:
-        import_module(module)
+    import_all(*IMPORTED)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # who asked hears when a kernel ends; nobody waits for it here
     with socket.socket(fileno=int(number)) as door:
         while sys.stdin not in select.select([door, sys.stdin], [], [])[0]:
             with door.accept()[0] as link:
-                if not os.fork():
+                wanted = json.loads(link.makefile().readline() or "null")
+                with suppress(ImportError):  # a cell will say it better
+                    import_all(*wanted["env"].pop("IMPORT_FIRST", "").split() if wanted else [])
+                if wanted and not os.fork():  # else who asked is gone
                     door.close()
-                    become(link)
+                    become(link, wanted)
     os._exit(0)  # at once
 
 
-def become(link: socket.socket) -> None:
+def import_all(*modules: str) -> None:
+    "What is imported here, kernels that are forked from now on have in memory."
+    from importlib import import_module
+    from warnings import catch_warnings, simplefilter
+
+    with catch_warnings():
+        simplefilter("ignore")  # they are for whoever imports it in a cell
+        for module in modules:
+            import_module(module)
+
+
+def become(link: socket.socket, wanted: dict) -> None:
     "Be the kernel that was asked for, as long as the other end is there."
     from threading import Thread
 
     from ipykernel.kernelapp import launch_new_instance
 
-    wanted = json.loads(link.makefile().readline())
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.environ.clear()
     os.environ.update(wanted["env"], JPY_PARENT_PID=str(os.getppid()))
