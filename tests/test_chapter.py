@@ -33,10 +33,11 @@ import sys
 from pathlib import Path
 sys.path[:0] = ["website"]
 import citations, notebooks
-all = {{nb.metadata.book.name.removesuffix(".ipynb"): nb for nb in notebooks.load_all(Path("nbs"))}}
-citations.link_back([*all.values()])
-assert "{NEXT}_new_idea" in notebooks.parts([*all])["Chapters"]
-notebooks.page(Path(), all["{NEXT}_new_idea"], notebooks.settings(Path()), {{}})
+nbs = notebooks.load_all(Path("nbs"))
+by_name = {{nb.metadata.book.name.removesuffix(".ipynb"): nb for nb in nbs}}
+citations.link_back(nbs)
+assert "{NEXT}_new_idea" in notebooks.parts(list(by_name))["Chapters"]
+notebooks.page(Path(), by_name["{NEXT}_new_idea"], notebooks.settings(Path()), {{}})
 """
 
 

@@ -19,20 +19,26 @@ IMPORTED = ("ipykernel.kernelapp", "ipykernel.ipkernel", "ipykernel.debugger", "
 def serve(number: str) -> None:
     "Import, and fork a kernel for each that asks at the listening socket with this number."
     import select
-    from contextlib import suppress
 
     import_all(*IMPORTED)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # who asked hears when a kernel ends; nobody waits for it here
     with socket.socket(fileno=int(number)) as door:
         while sys.stdin not in select.select([door, sys.stdin], [], [])[0]:
             with door.accept()[0] as link:
-                wanted = json.loads(link.makefile().readline() or "null")
-                with suppress(ImportError):  # a cell will say it better
-                    import_all(*wanted["env"].pop("IMPORT_FIRST", "").split() if wanted else [])
-                if wanted and not os.fork():  # else who asked is gone
-                    door.close()
-                    become(link, wanted)
+                if line := link.makefile().readline():  # else who asked is gone
+                    fork(json.loads(line), link, door)
     os._exit(0)  # at once
+
+
+def fork(wanted: dict, link: socket.socket, door: socket.socket) -> None:
+    "Fork the kernel that was asked for, with what it is to have in memory."
+    from contextlib import suppress
+
+    with suppress(ImportError):  # a cell will say it better
+        import_all(*wanted["env"].pop("IMPORT_FIRST", "").split())
+    if not os.fork():
+        door.close()
+        become(wanted, link)
 
 
 def import_all(*modules: str) -> None:
@@ -46,7 +52,7 @@ def import_all(*modules: str) -> None:
             import_module(module)
 
 
-def become(link: socket.socket, wanted: dict) -> None:
+def become(wanted: dict, link: socket.socket) -> None:
     "Be the kernel that was asked for, as long as the other end is there."
     from threading import Thread
 
