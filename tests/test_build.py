@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 from xml.etree import ElementTree
 from zipfile import ZIP_STORED, ZipFile
+from zlib import crc32
 
 import pytest
 from bs4 import BeautifulSoup
@@ -186,6 +187,15 @@ def test_pages_load_what_they_use(soups):
         loads = " ".join(str(tag.get("href") or tag.get("src")) for tag in page.select("link, script[src]"))
         assert ("katex.min.css" in loads) == bool(page.select(".katex")), name
         assert ("copybutton.js" in loads) == bool(page.select("[class*=highlight-]")), name
+
+
+def test_an_address_changes_with_its_content(soups):
+    "Else a browser keeps an old style, with fonts cut for other formulas."
+    told = {found for page in soups.values() for tag in page.select("link[href], script[src]")
+            for found in re.findall(r"(_static/[\w./-]+)\?v=(\w+)", tag.get("href") or tag.get("src"))}
+    assert {name for name, _ in told} >= {"_static/katex/katex.min.css", "_static/book.js"}
+    fail_if([name for name, said in sorted(told) if int(said, 16) != crc32((DOCS / name).read_bytes())],
+            "What a page says of the content is not so:")
 
 
 def letters(soups: dict[str, BeautifulSoup], kind: str) -> set[str]:

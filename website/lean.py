@@ -6,6 +6,7 @@ from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from docutils import nodes
 from fontTools.subset import main as subset
@@ -23,6 +24,7 @@ NEEDED = {  # a file is left out of pages that do not contain this
     "furo-extensions.js": None,  # it is empty
     "sphinx_highlight.js": None}  # it marks what Sphinx's own search has found
 LOADERS = {".html", ".css", ".js"}
+ADDRESS = re.compile(r"(_static/([\w./-]+)\?v=)\w+")  # of a style or a script, and what Sphinx says of its content
 EMBEDDED = ("KaTeX_Main-Regular", "KaTeX_Math-Italic")  # no formula does without: if they came after the style, lines would break anew
 VARIABLE = {"mathnormal", "boldsymbol"}  # the classes of letters in the font KaTeX_Math
 
@@ -155,6 +157,17 @@ def prune(out: Path, pages: list[str]) -> None:
         path.unlink()
 
 
+def stamp(out: Path) -> None:
+    "Let the address of each style and script change when what is left of it does: a browser keeps what it has under an address."
+    @cache
+    def sum_of(name: str) -> str:
+        return f"{crc32((out / '_static' / name).read_bytes()):08x}"
+    for path in out.rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        if (stamped := ADDRESS.sub(lambda found: found[1] + sum_of(found[2]), text)) != text:
+            path.write_text(stamped, encoding="utf-8", newline="\n")
+
+
 def finish(app: Sphinx, failed: Exception | None) -> None:
     "After all pages are written."
     if not failed:
@@ -164,6 +177,7 @@ def finish(app: Sphinx, failed: Exception | None) -> None:
         for path in [*out.rglob("_static/**/*.css"), *out.rglob("_static/**/*.js")]:
             trim(path, pages, formulas)
         prune(out, pages)
+        stamp(out)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

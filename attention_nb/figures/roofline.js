@@ -44,7 +44,7 @@ function draw({ view, data, el, svg, set, clamp, number, grouped, say, said, sli
   const chart = svg("svg", { width: wide, height: high + 42, viewBox: `0 0 ${wide} ${high + 42}`, "aria-hidden": true },
     svg("path", { d: `M${x(kink)} ${y(peak)}H${wide - 12}V${high}H${x(kink)}Z`, fill: "var(--faint)", opacity: 0.6 }),
     ...marks.map((mark) => svg("path", { d: `M${x(mark)} ${high}v-5`, stroke: "var(--soft)" })),
-    ...marks.map((mark, i) => write(x(mark), high + 17, mark < 1 ? "¼" : `${mark}`, i === marks.length - 1 ? "end" : "middle")),
+    ...marks.map((mark, i) => write(x(mark), high + 17, mark < 1 ? "¼" : grouped(mark), i === marks.length - 1 ? "end" : "middle")),
     svg("path", { d: `M${left} ${high}H${wide - 12}`, stroke: "var(--soft)" }),
     svg("path", { d: `M${x(2 ** low)} ${y(2 ** low * bandwidth)}L${x(kink)} ${y(peak)}H${wide - 12}`, stroke: "currentColor", "stroke-width": 2.5, fill: "none", "stroke-linejoin": "round" }),
     write((left + wide - 12) / 2, high + 37, "operations for each byte"),

@@ -30,6 +30,6 @@ def sharing(
     notice = ("Move the slider, and watch lines and bar. Point at a query head: who shares its keys? "
               "Then press the wrong order, and try all numbers of key heads.")
     data = {"heads": n_heads, "kept": n_kv_heads, "options": options, "bytes": per_head, "full": n_heads * per_head,
-            "what": f"The keys and values of {words} words, in {n_layers} layers,"}
+            "what": f"The keys and values of {words:,} words, in {n_layers} layers,"}
     return Drawing("sharing", "Who reads whose keys", notice, data,
                    number_table("The key head that each query head reads", rows, [f"query head {i}" for i in range(n_heads)], 0), (390, 450))

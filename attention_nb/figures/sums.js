@@ -1,5 +1,5 @@
 // A small matrix of exponentials, summed along its rows or down its columns, and what dividing by those sums gives.
-function draw({ view, data, el, svg, set, sum, clamp, number, said, say, choices, button, motion, expose }) {
+function draw({ view, data, svg, set, sum, clamp, number, said, say, choices, button, motion, expose }) {
   const { matrices } = data, wide = view.clientWidth >= 600;
   const ways = ["dim=-1: along each row", "dim=0: down each column", "dim=-1, but keepdim forgotten"];
   let chosen = 0, way = 0, now = {};
