@@ -215,9 +215,9 @@ def test_a_notebook_hangs_on_what_it_imports_and_reads(tmp_path, keys, monkeypat
     changes = {"book/c.py": True, "book/sub/b.py": True, "book/other.py": False, "numbers.txt": True, "e.ipynb": True}
     for name, matters in changes.items():
         fresh.needed.cache_clear()
-        fresh.keep(path)
-        assert fresh.is_fresh(path)
+        fresh.keep(path, "slow")
+        assert fresh.is_fresh(path, "slow") and not fresh.is_fresh(path, "slower")
         with open(tmp_path / name, "a") as file:
             file.write(" ")
-        assert fresh.is_fresh(path) != matters, name
+        assert fresh.is_fresh(path, "slow") != matters, name
     fresh.needed.cache_clear()

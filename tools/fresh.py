@@ -1,8 +1,8 @@
 """What the outputs of a notebook depend on, as one key: while it stays the same, there is nothing to run again.
 
 In the key are the notebook itself, every module of the package that it imports, through others too, the files that its
-code names, and the versions that everything runs on. The keys of the last good runs lie in _build/; a clean checkout
-has none, and runs everything.
+code names, and the versions that everything runs on. The keys of the last good runs lie in _build/, one for each way
+to run a notebook; a clean checkout has none, and runs everything.
 """
 import hashlib
 import json
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from places import ROOT, file_of, imported, imported_by
 
-ALWAYS = [ROOT / "constraints.txt", ROOT / "settings.ini", ROOT / "tools/outputs.py"]
+ALWAYS = [ROOT / name for name in ("constraints.txt", "settings.ini", "tools/outputs.py", "tests/test_notebooks.py")]
 KEYS = ROOT / "_build/outputs"
 
 
@@ -52,20 +52,20 @@ def key_of(notebook: Path) -> str:
     return whole.hexdigest()
 
 
-def slot(notebook: Path) -> Path:
-    "Where the key of its last good run is kept."
-    return KEYS / hashlib.sha256(str(notebook.resolve()).encode()).hexdigest()[:16]
+def slot(notebook: Path, way: str = "") -> Path:
+    "Where the key of its last good run of this way is kept."
+    return KEYS / hashlib.sha256(f"{notebook.resolve()}{way}".encode()).hexdigest()[:16]
 
 
-def is_fresh(notebook: Path) -> bool:
-    "Whether nothing has changed since its last good run."
+def is_fresh(notebook: Path, way: str = "") -> bool:
+    "Whether nothing has changed since its last good run of this way."
     try:
-        return slot(notebook).read_text() == key_of(notebook)
+        return slot(notebook, way).read_text() == key_of(notebook)
     except (OSError, ValueError, SyntaxError):  # never run, or no notebook
         return False
 
 
-def keep(notebook: Path) -> None:
-    "Write down that it ran well as it stands."
+def keep(notebook: Path, way: str = "") -> None:
+    "Write down that it ran well this way as it stands."
     KEYS.mkdir(parents=True, exist_ok=True)
-    slot(notebook).write_text(key_of(notebook))
+    slot(notebook, way).write_text(key_of(notebook))
