@@ -352,7 +352,7 @@ def test_a_symbol_lights_up_wherever_it_stands(visit):
 
 def test_questions_find_their_sections(visit):
     "The first of what is found is what was looked for; for questions of strangers one of the first three."
-    page = visit("search.html").page
+    page = visit("search.html?q=word").page
     page.evaluate("findSections('constructor')")  # a word of the language that the search is written in: it raised
     wrong = []
     for asked, sought in (QUESTIONS | STRANGERS).items():

@@ -97,14 +97,13 @@
   function show(query) {
     const said = understood(query), found = find(query, said), most = found.slice(0, 20);
     const read = said.join(" "), mended = read === tokens(query).join(" ") ? "" : ` (read as “${read}”)`;
-    document.querySelector(".search-summary").textContent = !query ? "Type what you look for into the box."
-      : found.length ? `${found.length} places found for “${query}”${mended}${found.length > 20 ? "; the best 20:" : ":"}`
+    document.querySelector(".search-summary").textContent = found.length ? `${found.length} places found for “${query}”${mended}${found.length > 20 ? "; the best 20:" : ":"}`
       : `Nothing was found for “${query}”${mended}. Try one word of it, or look into the glossary.`;
     document.getElementById("search-results").replaceChildren(...most.map(place));
   }
 
-  const query = new URLSearchParams(location.search).get("q") ?? "";
+  const query = new URLSearchParams(location.search).get("q").trim();  // `search.html` brings this script for a question alone
   for (const box of document.querySelectorAll("input[name=q]")) box.value = query;
-  show(query.trim());
+  show(query);
   window.findSections = (asked) => find(asked);  // for the tests
 })();
