@@ -20,7 +20,6 @@ ROOMS = [path for path in PAGES if re.match(r"checks/(?!index|command_line|bugs/
 VISITS = [*((path, 1280) for path in PAGES if path not in ROOMS), *product(KINDS, [390])]
 DRAWN = [path for path in ROOMS if re.search('data-drawing=|<figure class=chart', (DOCS / path).read_text(encoding="utf-8"))]
 LIBRARY = "vega.min.js"
-NOT_THE_PAGE = (LIBRARY, "search/sections.js")  # and the words of the whole book, of `search.html` alone
 MOST = {"of its own": 150_000, "with all": 450_000}  # bytes, compressed
 MOST_SHIFT = 0.01  # of layout, as browsers measure it, from the first paint to the end of the page
 
@@ -61,7 +60,7 @@ def weights(visited: Visit) -> Counter:
     size = Counter()
     for request in [r for r in visited.requests if r.response()]:
         size["with all"] += (n := request.sizes()["responseBodySize"])
-        size["of its own"] += n * (not request.url.partition("?")[0].endswith(NOT_THE_PAGE))
+        size["of its own"] += n * (not request.url.partition("?")[0].endswith(LIBRARY))
     return size
 
 
@@ -251,6 +250,7 @@ def test_search(visit):
         excerpts = visited.page.locator("#search-results p.context")
         excerpts.first.wait_for()
         assert any(word.lower() in text.lower() for text in excerpts.all_inner_texts())
+        assert sum(visited.page.evaluate(SHIFTS)) < MOST_SHIFT, f"{word}: what stands below the results jumped"
     assert not visited.said
 
 

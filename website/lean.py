@@ -157,14 +157,13 @@ def prune(out: Path, pages: list[str]) -> None:
         path.unlink()
 
 
-def stamp(out: Path) -> None:
+def stamp(out: Path, pages: dict[Path, str]) -> None:
     "Let the address of each style and script change when what is left of it does: a browser keeps what it has under an address."
     @cache
     def sum_of(name: str) -> str:
         return f"{crc32((out / '_static' / name).read_bytes()):08x}"
-    for path in out.rglob("*.html"):
-        text = path.read_text(encoding="utf-8")
-        if (stamped := ADDRESS.sub(lambda found: found[1] + sum_of(found[2]), text)) != text:
+    for path, page in pages.items():
+        if (stamped := ADDRESS.sub(lambda found: found[1] + sum_of(found[2]), page)) != page:
             path.write_text(stamped, encoding="utf-8", newline="\n")
 
 
@@ -172,12 +171,13 @@ def finish(app: Sphinx, failed: Exception | None) -> None:
     "After all pages are written."
     if not failed:
         out = Path(app.outdir)
-        pages = [path.read_text(encoding="utf-8") for path in out.rglob("*.html")]
+        written = {path: path.read_text(encoding="utf-8") for path in out.rglob("*.html")}
+        pages = [*written.values()]
         formulas = Formulas(page for page in pages if "katex-html" in page)
         for path in [*out.rglob("_static/**/*.css"), *out.rglob("_static/**/*.js")]:
             trim(path, pages, formulas)
         prune(out, pages)
-        stamp(out)
+        stamp(out, written)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

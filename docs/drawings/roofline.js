@@ -26,7 +26,7 @@ function draw({ view, data, el, svg, set, clamp, number, grouped, say, said, sli
     { letter: "M", name: () => "attention that writes its matrix", cost: () => attention({ causal: false, passes: 4 }), colour: "var(--soft)" },
     { letter: "A", name: () => "attention, 32 heads of keys", cost: () => attention({}), colour: "#1a9ba3" },
     { letter: "G", name: () => `attention, ${keys(kv)}`, cost: () => attention({ kept: 2 * kv * width }), colour: "var(--rose)" },
-    { letter: "W", name: () => `the same, a window of ${window}`, cost: () => attention({ kept: 2 * kv * width, near: window }), colour: "#94901f" },
+    { letter: "W", name: () => `the same, a window of ${grouped(window)}`, cost: () => attention({ kept: 2 * kv * width, near: window }), colour: "#94901f" },
     { letter: "L", name: () => "one narrow row for all heads", colour: "#a35f4a",
       cost: () => (writes ? attention({ dk: latent[0] + latent[1], dv: latent[0], kept: latent[0] + latent[1] }) : null) },
   ];
