@@ -11,6 +11,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: the w
 
 gc.set_threshold(100_000)  # of parsed pages there are millions of objects: looking through them all again and again takes as long as parsing
 
+import fresh
 import pytest
 from browser import DOCS, browsers, chromium, site, visit  # noqa: F401 (fixtures)
 from bs4 import BeautifulSoup
@@ -26,9 +27,18 @@ LONG = ("test_generated.py", "test_wild.py", "test_gpu_kernels.py", "test_chapte
 COSTLY = ("soups", "hosted", "epub", "desk", "wheel", "repo")  # fixtures
 CHAPTERS = [path for path in NOTEBOOKS if place(path)[0].isdigit()]
 each_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=place)
+IN_CI = os.environ.get("CI") == "true"
+LOOKS = [Path(__file__).with_name(name) for name in ("browser.py", "conftest.py", "test_browser.py", "test_story.py")]
+WORDS = DOCS / "_static/search/sections.js"  # of the whole book; the page of the search alone reads them
+
+
+def of_page(page: Path) -> list[Path]:
+    "What a page of the site shows hangs on itself, on all styles and scripts, and on how it is looked at."
+    beside = [path for path in DOCS.rglob("*") if path.is_file() and path.suffix not in (".html", ".ipynb")]
+    return [page, *LOOKS, ROOT / "constraints.txt", *(path for path in beside if path != WORDS or page.stem == "search")]
 
 # How many examples a property is tried on. In continuous integration they are the same each time.
-settings.register_profile("quick", max_examples=60, deadline=None, derandomize=os.environ.get("CI") == "true",
+settings.register_profile("quick", max_examples=60 if IN_CI else 25, deadline=None, derandomize=IN_CI,
                           print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("thorough", settings.get_profile("quick"), max_examples=2000, derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
@@ -103,11 +113,28 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.xdist_group(fixture))
 
 
+def kept(item) -> tuple[Path, str, fresh.Needs] | None:
+    "Of a test that is marked `once`: what it is about, which test it is, and the files that it hangs on."
+    if not (mark := item.get_closest_marker("once")):
+        return None
+    parameter, files = mark.args
+    return DOCS / item.callspec.params[parameter], mark.kwargs.get("way", item.name), files  # a whole path stays as it is
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    "What passed here is passed over until something has changed that it hangs on; continuous integration runs all."
+    if not IN_CI and (run := kept(item)) and fresh.is_fresh(*run):
+        pytest.skip("it passed here, and nothing that it depends on has changed since; CI=true runs it again")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
     "In continuous integration a skipped test is a failed one: a check that never runs protects nothing."
     report = yield
-    if report.skipped and os.environ.get("CI") == "true":
+    if report.when == "call" and report.passed and (run := kept(item)):
+        fresh.keep(*run)
+    if report.skipped and IN_CI:
         why = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
         report.outcome, report.longrepr = "failed", f"{item.nodeid}: with CI=true nothing may be skipped; {why}"
     return report

@@ -36,6 +36,7 @@ def test_a_run_may_say_itself_how_long_it_took():
     assert seconds(lambda: torch.ones(1), clock=iter([0.0, 9.0]).__next__) == 9.0
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("weights", [False, True])
 def test_contenders_are_causal_layers(weights):
     "Each gives rows of the right shape, and none that know of the words behind them."
@@ -64,6 +65,7 @@ def test_textbook_and_minimal_agree():
 SMALL = {"layers": (1, 5, 12, 3), "grouped": (2, 5, 24, 6, 3), "decoding": (24, 6, 3, 7), "flash": (9, 2, 8), "local": (24, 3, 2, 8)}
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("topic", TOPICS)
 def test_make_bench_writes_what_the_page_reads(topic, tmp_path, capsys):
     "One small shape; the file is named after the machine. Where contenders must give the same, that is compared on the way."

@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from browser import DOCS, NARROW, PAGES, WIDE, Visit, out_of_room
-from conftest import fail_if
+from conftest import fail_if, of_page
 from playwright.sync_api import Page
 
 FORMS = {1280: WIDE, 390: NARROW}  # width of the window, font
@@ -96,6 +96,7 @@ def not_drawn(page: Page) -> list[str]:
     return [f"not drawn, or without a description: {figure}" for figure in page.evaluate(BAD_FIGURES)]
 
 
+@pytest.mark.once("path", of_page)
 @pytest.mark.parametrize("path", DRAWN)
 def test_room_with_a_figure(visit, site, path):
     "Nothing fails, sticks out or comes from elsewhere; what is drawn has the room that was kept for it."
@@ -114,6 +115,7 @@ def test_rooms_of_words(visit, site):
     fail_if(found + elsewhere(visited, site), "Rooms of the checks and figures:")
 
 
+@pytest.mark.once("path", of_page)
 @pytest.mark.parametrize("path, width", VISITS)
 def test_page(visit, site, path, width):
     "Read to its end: nothing fails, moves, sticks out, comes from elsewhere or shuts anyone out."

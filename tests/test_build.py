@@ -118,6 +118,7 @@ def test_every_page_says_what_it_is(soups):
     assert len({content(page, "description") for page in soups.values()}) == len(soups), "two pages share a description"
 
 
+@pytest.mark.ci
 def test_with_a_host_every_page_has_one_address(hosted, hosted_soups):
     "Canonical link, card and sitemap agree, and what they name exists."
     sitemap = ElementTree.fromstring((hosted / "sitemap.xml").read_bytes())
@@ -139,6 +140,7 @@ def test_with_a_host_every_page_has_one_address(hosted, hosted_soups):
     assert png[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack(">II", png[16:24]) == (1200, 630)
 
 
+@pytest.mark.ci
 def test_the_card_and_the_cover_can_be_drawn_again(tmp_path):
     "By `make card`, from the figure of the home page; those that are kept have the same sizes."
     python("website/card.py", tmp_path)
@@ -147,6 +149,7 @@ def test_the_card_and_the_cover_can_be_drawn_again(tmp_path):
         assert struct.unpack(">II", kept[16:24]) == struct.unpack(">II", drawn[16:24]) == size and len(drawn) > 20_000, name
 
 
+@pytest.mark.ci
 def test_404_page_works_at_any_depth(hosted, hosted_soups):
     "A host shows it in place of /a/b/c too: each of its links counts from the root, and leads somewhere."
     page, found = hosted_soups["404.html"], []
@@ -161,6 +164,7 @@ def test_404_page_works_at_any_depth(hosted, hosted_soups):
     assert len(page.select("h1")) == 1 and page.select("article a[href$='index.html']")
 
 
+@pytest.mark.ci
 def test_open_in_colab_when_a_repository_is_named(hosted, hosted_soups):
     "Each page opens its notebook where it can be run; the chapters offer theirs to download, too."
     for name in BOOK:
@@ -171,6 +175,7 @@ def test_open_in_colab_when_a_repository_is_named(hosted, hosted_soups):
             json.loads((hosted / f"notebooks/{name}.ipynb").read_text(encoding="utf-8"))
 
 
+@pytest.mark.ci
 def test_view_and_edit_lead_to_files_of_the_repository(hosted_soups):
     "Most pages come from nbs/, some from beside it."
     links = {a["href"] for page in hosted_soups.values() for a in page.select(f"a[href*='github.com/{REPO}/']")}
@@ -277,6 +282,7 @@ def xhtml(epub: ZipFile) -> dict[str, ElementTree.Element]:
     return {name: ElementTree.fromstring(epub.read(name)) for name in epub.namelist() if name.endswith(".xhtml")}
 
 
+@pytest.mark.ci
 def test_epub_is_a_book(epub):
     "The file says what it is, first of all; it carries no date of the build, and lists all that it holds, once."
     first = epub.infolist()[0]
@@ -295,6 +301,7 @@ def test_epub_is_a_book(epub):
         assert ("mathml" in items[name].get("properties", "")) == math, name
 
 
+@pytest.mark.ci
 def test_epub_passes_epubcheck(epub):
     "The checker that the W3C keeps, and that shops run on what they are sent, says nothing."
     if not shutil.which("java"):
@@ -302,6 +309,7 @@ def test_epub_passes_epubcheck(epub):
     fail_if([f"{m.id} {m.level} {m.location}: {m.message}" for m in EpubCheck(epub.filename).messages], "epubcheck says:")
 
 
+@pytest.mark.ci
 def test_epub_has_the_chapters_in_order(epub):
     "In the table of contents, which readers show beside the text."
     nav = ElementTree.fromstring(epub.read("nav.xhtml")).find(f".//{XHTML}nav")
@@ -311,6 +319,7 @@ def test_epub_has_the_chapters_in_order(epub):
     assert set(BOOK) <= set(every) and len(top) == len(set(top))
 
 
+@pytest.mark.ci
 def test_epub_needs_no_browser(epub):
     "No scripts, nothing from elsewhere, math as MathML; every picture exists and says what it shows."
     found, charts = [], 0
@@ -344,6 +353,7 @@ def test_epub_needs_no_browser(epub):
     fail_if(found, "In the EPUB:")
 
 
+@pytest.mark.ci
 def test_epub_draws_what_a_script_draws(epub):
     "In its first state, in colours that any reader knows, nothing to press, and the table below."
     found, names = [], []
@@ -362,6 +372,7 @@ def test_epub_draws_what_a_script_draws(epub):
                              if line.lstrip().startswith('"<figure') and "entrance" not in line)
 
 
+@pytest.mark.ci
 def test_epub_tables_stand_by_charts_with_controls(epub):
     "A picture shows one state of what can be moved; the table has the others, unless it would fill pages."
     rows = []

@@ -47,6 +47,7 @@ def copy(tmp_path) -> Path:
     return Path(shutil.copytree(ROOT, tmp_path / "book", ignore=NOT_SOURCE))
 
 
+@pytest.mark.ci
 def test_a_new_chapter_is_green_as_it_is(copy):
     "Begun, exported and tested as its author would, before a word of it is changed; the map of the book lists it."
     sh(sys.executable, "tools/chapter.py", NEXT, "new_idea", cwd=copy)

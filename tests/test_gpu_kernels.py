@@ -5,6 +5,8 @@ import outputs
 import pytest
 from conftest import NBS, python
 
+pytestmark = pytest.mark.ci
+
 NOTEBOOK = NBS / "17_gpu_kernels.ipynb"
 CHECK = """
 from functools import partial

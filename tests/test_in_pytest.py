@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 
+import pytest
 from conftest import ROOT
 
 FILE = '''
@@ -69,6 +70,7 @@ def test_the_plugin_makes_a_test_of_each_property(tmp_path):
     assert "it takes no mask" in said and "likely bug: the scores are not scaled at all" in said
 
 
+@pytest.mark.ci
 def test_a_code_chooses_a_test(tmp_path):
     "By `-k`, as every name of a test does."
     said = run_marked(tmp_path, "-k", "scale.missing")
@@ -84,6 +86,7 @@ def test_the_plugin_is_off_until_asked_for(tmp_path):
     assert "test_one: attention_property needs a mark, @pytest.mark.attention(check, layer, …)" in said, said
 
 
+@pytest.mark.ci
 def test_a_failing_check_shows_its_report_only(tmp_path):
     (tmp_path / "test_mine.py").write_text(FILE, encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", "--color=no", "test_mine.py"]

@@ -18,6 +18,8 @@ from browser import Visit
 from conftest import ROOT, fail_if, sh
 from playwright.sync_api import Browser, Locator, Page, TimeoutError, expect
 
+pytestmark = pytest.mark.ci
+
 ANSWERS, FIGURES = "01_naive_attention.ipynb", "02_softmax.ipynb"
 SECONDS = 120  # a busy machine may need them to start a Lab or to run a chapter
 

@@ -60,6 +60,7 @@ def changed(repo) -> list[str]:
     return found
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("command", CLEAN)
 def test_git_stays_clean(repo, command):
     "Whatever they write beside the sources is ignored."
@@ -67,6 +68,7 @@ def test_git_stays_clean(repo, command):
     fail_if(changed(repo), f"nbdev_{command} leaves:")
 
 
+@pytest.mark.ci
 def test_prepare_leaves_the_home_page(tmp_path):
     "To `make docs`. It runs all notebooks that it finds, which other tests do: so here it finds three."
     repo = checkout(tmp_path, ["index", "lookup/api", "lookup/notation"])
@@ -74,6 +76,7 @@ def test_prepare_leaves_the_home_page(tmp_path):
     fail_if(changed(repo), "nbdev_prepare leaves:")
 
 
+@pytest.mark.ci
 def test_pages_for_quarto_are_legible(repo):
     "All code of the notebook, charts as pictures, and an anchor for each link; and git stays clean."
     nbdev("proc_nbs", repo)
@@ -92,6 +95,7 @@ def test_pages_for_quarto_are_legible(repo):
             "Linked to, and not there:")
 
 
+@pytest.mark.ci
 def test_a_new_version_is_one_line(repo):
     "nbdev writes settings.ini anew, so it must stand there as nbdev writes it: all options, no comments."
     nbdev("bump_version", repo)
@@ -99,6 +103,7 @@ def test_a_new_version_is_one_line(repo):
     assert changed(repo) == [f"-{version[0]}", f"+version = {version[1]}.{int(version[2]) + 1}"]
 
 
+@pytest.mark.ci
 def test_an_edit_of_the_package_goes_back(repo):
     "One line, though nbdev would double every option of Quarto's that an exported cell has."
     module = repo / "attention_nb/checks/command_line.py"

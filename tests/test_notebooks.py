@@ -19,10 +19,19 @@ BIN = os.path.dirname(sys.executable)
 SMALLEST = {"ATEN_CPU_CAPABILITY": "default", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2", "ONEDNN_MAX_CPU_ISA": "SSE41"}
 OWN = torch.backends.cpu.get_cpu_capability().lower()
 UNITS = ({"default": SMALLEST} if OWN in ("avx2", "avx512") else {}) | {OWN: {}}  # of other kinds of processors none is smaller
-# The chapters print and draw numbers, so they are run on both. The others are run on the smallest alone: what their cells
-# hold on this machine's own, `test_mutants.py` and the exercises of the chapters show.
+# The chapters print and draw numbers, so continuous integration runs them on both. The others are run on the smallest alone:
+# what their cells hold on this machine's own, `test_mutants.py` and the exercises of the chapters show.
 RUNS = [(path, unit) for path in NOTEBOOKS for unit in UNITS if path in CHAPTERS or unit == next(iter(UNITS))]
-each_run = pytest.mark.parametrize("notebook, unit", RUNS, ids=[f"{place(path)}-{unit}" for path, unit in RUNS])
+
+
+def marks(path, unit):
+    "Of a run: what is no chapter need not run again once `make docs` has run it; of chapters the smallest unit runs here."
+    once = pytest.mark.once("notebook", fresh.depends_on, **{} if path in CHAPTERS else {"way": ""})
+    return [once] if unit == next(iter(UNITS)) else [once, pytest.mark.ci]
+
+
+each_run = pytest.mark.parametrize("notebook, unit", [
+    pytest.param(path, unit, id=f"{place(path)}-{unit}", marks=marks(path, unit)) for path, unit in RUNS])
 
 
 def with_stubs(attempt):
@@ -52,8 +61,6 @@ def test_cells_pass_and_saved_outputs_are_fresh(notebook, unit, monkeypatch):
     "The asserts in the cells, in a fresh kernel; and what they print is what is saved, however the machine rounds."
     if why := outputs.passed_over(notebook):
         pytest.skip(why)
-    if os.environ.get("CI") != "true" and fresh.is_fresh(notebook, unit):
-        pytest.skip("it passed here, and nothing that it depends on has changed since; CI=true runs it again")
     for name, value in UNITS[unit].items():
         monkeypatch.setenv(name, value)  # kernels inherit it
     if unit == next(iter(UNITS)):  # once is enough
@@ -62,9 +69,9 @@ def test_cells_pass_and_saved_outputs_are_fresh(notebook, unit, monkeypatch):
         asyncio.run(outputs.check(notebook))
     except outputs.Failure as failure:
         raise pytest.fail.Exception(f"With the vector unit {unit}:\n{failure}", pytrace=False) from None
-    fresh.keep(notebook, unit)
 
 
+@pytest.mark.ci
 def test_nbdevs_own_runner_agrees():
     "For those who type `nbdev_test`; one chapter is enough, since its cells and those of all others ran above."
     said = sh(f"{BIN}/nbdev_test", "--path", ROOT / "nbs/01_naive_attention.ipynb", env=os.environ | outputs.KERNEL_ENV)

@@ -9,6 +9,8 @@ import outputs
 import pytest
 from outputs import agree, with_data
 
+pytestmark = pytest.mark.ci
+
 
 SAME = [
     ("tensor([0.3333, 0.6667])", "tensor([0.3334, 0.6666])"),  # last digit

@@ -1,4 +1,5 @@
 """The files around the book."""
+import os
 import re
 import subprocess
 
@@ -47,3 +48,11 @@ def test_make_page_finds_the_notebook(number, notebook):
     done = subprocess.run(["make", "--no-print-directory", "--dry-run", "--assume-old=.venv/.ready", "page", f"N={number}"],
                           cwd=ROOT, text=True, capture_output=True)
     assert f"refresh nbs/{notebook}.ipynb\n" in done.stdout if notebook else "make page N=02" in done.stderr, done
+
+
+@pytest.mark.parametrize("ci, chosen", [("", "tests -m \"not ci\"\n"), ("true", "tests \n")])
+def test_continuous_integration_leaves_nothing_out(ci, chosen):
+    "At the desk the tests marked `ci` wait; where CI=true all run, and `.ci/run` says so."
+    command = ["make", "--no-print-directory", "--dry-run", "--assume-old=.venv/.ready", "test"]
+    assert chosen in subprocess.run(command, cwd=ROOT, env=os.environ | {"CI": ci}, text=True, capture_output=True, check=True).stdout
+    assert "CI=true make test" in (ROOT / ".ci/run").read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ import nbformat
 import pytest
 from browser import out_of_room
 from bs4 import BeautifulSoup
-from conftest import CHAPTERS, ROOT, fail_if, place
+from conftest import CHAPTERS, ROOT, fail_if, of_page, place
 from playwright.sync_api import expect
 from pygments import highlight
 from pygments.lexers import PythonLexer
@@ -213,21 +213,22 @@ def misveiled(page) -> list[str]:
 
 
 @pytest.mark.parametrize("width, high", [(1280, 900), (390, 844)])
-@pytest.mark.parametrize("page", ["index.html", *PAGES])
-def test_a_page_at_first_sight(visit, page, width, high):
+@pytest.mark.parametrize("path", ["index.html", *PAGES])
+@pytest.mark.once("path", of_page)
+def test_a_page_at_first_sight(visit, path, width, high):
     """Drawn in the room that was kept; half of a figure that responds is on the first two screens.
 
     Of a chapter half is a story, a cell in sight has a dozen lines of code at most, and only answers are veiled.
     """
-    visited = visit(page, width=width, height=high)
+    visited = visit(path, width=width, height=high)
     found, box = out_of_room(visited.page), visited.page.locator(LIVE).first.bounding_box()
     if box["y"] + min(box["height"] / 2, 300) >= 2 * high:
         found.append(f"the first figure that responds: {box}")
-    if page in PAGES and width == 1280:
+    if path in PAGES and width == 1280:
         found += visited.page.evaluate(LONG, 12) + misveiled(visited.page)
         height = visited.see_all().page.evaluate(HEIGHTS)  # up to the exercises
         found += [f"prose and figures are less than half: {height}"] * (height["story"] < height["other"])
-    fail_if(found + visited.said, f"{page}, {width} pixels wide:")
+    fail_if(found + visited.said, f"{path}, {width} pixels wide:")
 
 
 def test_what_one_moves_stands_beside_what_it_moves_on_a_phone(visit):

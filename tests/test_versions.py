@@ -19,6 +19,7 @@ def pins(text: str) -> dict[str, Requirement]:
     return {r.name: r for line in text.splitlines() if line and not line.startswith("#") for r in [Requirement(line)]}
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("version", VERSIONS)
 def test_pins_can_be_installed(version, tmp_path):
     "On each Python, constraints.txt leaves a version with a wheel of all that the set-up asks for, and chooses every one."

@@ -12,6 +12,8 @@ import pytest
 from conftest import ROOT, fail_if, python, sh, tree
 from packaging.requirements import Requirement
 
+pytestmark = pytest.mark.ci
+
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> Path:

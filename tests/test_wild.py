@@ -61,6 +61,7 @@ def fake(tmp_path):
     return ran
 
 
+@pytest.mark.ci
 def test_rows_of_a_package(fake, tmp_path):
     "Right and wrong, one that ends the process, one that is not there; then nothing is tried again."
     found = fake()
@@ -130,6 +131,7 @@ def test_the_table_of_planted_edits_is_of_the_patches(name):
         assert row["caught"] >= row["named"] == (row["caught"] and bool(set(row["expect"].split("|")) & set(row["codes"]))), row["edit"]
 
 
+@pytest.mark.ci
 def test_an_edit_is_planted_and_judged(fake, tmp_path, monkeypatch):
     "A line of the package made here is changed: its class is another, its file is not; another line than is meant is refused."
     line = next(i for i, text in enumerate(ATTENTION.splitlines(), 1) if "d ** -0.5" in text)

@@ -1,13 +1,14 @@
-"""What the outputs of a notebook depend on, as one key: while it stays the same, there is nothing to run again.
+"""What a run depends on, as one key: while it stays the same, there is nothing to run again.
 
-In the key are the notebook itself, every module of the package that it imports, through others too, the files that its
-code names, and the versions that everything runs on. The keys of the last good runs lie in _build/, one for each way
-to run a notebook; a clean checkout has none, and runs everything.
+In the key of a notebook are the notebook itself, every module of the package that it imports, through others too, the
+files that its code names, and the versions that everything runs on. The keys of the last good runs lie in _build/, one
+for each way to run something; a clean checkout has none, and runs everything.
 """
 import hashlib
 import json
 import re
 import sys
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from places import ROOT, file_of, imported, imported_by
 
 ALWAYS = [ROOT / name for name in ("constraints.txt", "settings.ini", "tools/outputs.py", "tests/test_notebooks.py")]
 KEYS = ROOT / "_build/outputs"
+Needs = Callable[[Path], Iterable[Path]]  # what is run → the files that can change how the run ends
 
 
 @cache
@@ -44,28 +46,28 @@ def depends_on(notebook: Path) -> set[Path]:
     return {notebook, *ALWAYS, *modules, *beside, *(path for path in named if path.is_file())}
 
 
-def key_of(notebook: Path) -> str:
-    "The key of a notebook as it stands."
+def key_of(files: Iterable[Path]) -> str:
+    "The key of files as they stand."
     whole = hashlib.sha256(sys.version.encode())
-    for path in sorted(depends_on(notebook)):
+    for path in sorted(files):
         whole.update(str(path).encode() + b"\0" + path.read_bytes())
     return whole.hexdigest()
 
 
-def slot(notebook: Path, way: str = "") -> Path:
+def slot(what: Path, way: str = "") -> Path:
     "Where the key of its last good run of this way is kept."
-    return KEYS / hashlib.sha256(f"{notebook.resolve()}{way}".encode()).hexdigest()[:16]
+    return KEYS / hashlib.sha256(f"{what.resolve()}{way}".encode()).hexdigest()[:16]
 
 
-def is_fresh(notebook: Path, way: str = "") -> bool:
+def is_fresh(what: Path, way: str = "", files: Needs = depends_on) -> bool:
     "Whether nothing has changed since its last good run of this way."
     try:
-        return slot(notebook, way).read_text() == key_of(notebook)
+        return slot(what, way).read_text() == key_of(files(what))
     except (OSError, ValueError, SyntaxError):  # never run, or no notebook
         return False
 
 
-def keep(notebook: Path, way: str = "") -> None:
+def keep(what: Path, way: str = "", files: Needs = depends_on) -> None:
     "Write down that it ran well this way as it stands."
     KEYS.mkdir(parents=True, exist_ok=True)
-    slot(notebook, way).write_text(key_of(notebook))
+    slot(what, way).write_text(key_of(files(what)))
