@@ -86,16 +86,20 @@ def mutants_of(module: str, sample: int | None = None) -> tuple[list[Mutant], in
     for m in changes:
         if len(found) == sample:
             break
-        changed = tree.deep_replace(m.original_node, m.mutated_node).code
-        old, new = source.splitlines(), changed.splitlines()
-        blocks = [b for b in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes() if b[0] != "equal"]
-        if not blocks or not parses(changed):
-            continue
-        before = "\n".join(line for _, i, j, _, _ in blocks for line in old[i:j])
-        after = "\n".join(line for _, _, _, i, j in blocks for line in new[i:j])
-        mutant = Mutant(module, function_at(source, blocks[0][1] + 1), before, after, changed)
-        found.setdefault(mutant.key, mutant)
+        if mutant := compared(module, source, tree.deep_replace(m.original_node, m.mutated_node).code):
+            found.setdefault(mutant.key, mutant)
     return list(found.values()), len(changes) if sample else len(found)
+
+
+def compared(module: str, source: str, changed: str) -> Mutant | None:
+    "The mutant that a changed source is, or None where nothing differs or it is no Python."
+    old, new = source.splitlines(), changed.splitlines()
+    blocks = [b for b in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes() if b[0] != "equal"]
+    if not blocks or not parses(changed):
+        return None
+    before = "\n".join(line for _, i, j, _, _ in blocks for line in old[i:j])
+    after = "\n".join(line for _, _, _, i, j in blocks for line in new[i:j])
+    return Mutant(module, function_at(source, blocks[0][1] + 1), before, after, changed)
 
 
 def parses(source: str) -> bool:
@@ -339,8 +343,8 @@ def publish(tried: dict[str, tuple[list[Mutant], int]]) -> dict:
     return told
 
 
-def main() -> int:
-    "The command line."
+def command_line() -> argparse.ArgumentParser:
+    "What may be asked."
     parser = argparse.ArgumentParser(prog="python -m mutants.package", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("modules", nargs="*", help="default: all but checks and charts; with --sample these")
@@ -349,6 +353,37 @@ def main() -> int:
     parser.add_argument("--again", action="store_true", help="try earlier survivors only; trust what was killed")
     parser.add_argument("--fresh", action="store_true", help="forget earlier results")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time (2)")
+    return parser
+
+
+def untried(mutants: list[Mutant], again: bool) -> list[Mutant]:
+    "Those that have no result of this edition, or, `again`, those that are not known to be killed."
+    done = earlier()
+    return [m for m in mutants if m.key not in done
+            or (not done[m.key]["killed"] if again else done[m.key].get("edition") != edition(m.module))]
+
+
+def listing(mutants: list[Mutant]) -> str:
+    "The mutants, old lines and new."
+    shown = [f"{m.key}  {m.function}\n    - {m.before.strip()}\n    + {m.after.strip()}" for m in mutants]
+    return "\n".join([*shown, f"{len(mutants)} mutants"])
+
+
+def table(told: dict[str, dict]) -> str:
+    "What became of the mutants of each module."
+    rows = [f"{'module':<24}{'mutants':>8}{'of':>6}{'killed':>8}{'equal':>7}{'open':>6}{'of those that differ':>22}"]
+    for name, t in told.items():
+        differ = t["mutants"] - t["equivalent"]
+        rows.append(f"{name:<24}{t['mutants']:>8}{t['of']:>6}{t['killed']:>8}{t['equivalent']:>7}{differ - t['killed']:>6}"
+                    f"{t['killed'] / max(differ, 1):>21.1%}")
+    unexplained = sum(not s["why"] for t in told.values() for s in t["survivors"])
+    end = f"; {unexplained} survivors without an explanation" if unexplained else ""
+    return "\n".join([*rows, "", f"written: {SURVIVORS.relative_to(ROOT)}{end}"])
+
+
+def main() -> int:
+    "The command line."
+    parser = command_line()
     args = parser.parse_args()
     large = {name for name in FILES if place(notebook_of(FILES[name])).startswith(SAMPLED)}
     names = args.modules or [name for name in FILES if (name in large) == bool(args.sample)]
@@ -360,27 +395,16 @@ def main() -> int:
         raise SystemExit(f"{e.name} is needed here and nowhere else: pip install -r mutants/requirements.txt") from e
     mutants = [m for some, _ in tried.values() for m in some]
     if args.list:
-        for m in mutants:
-            print(f"{m.key}  {m.function}\n    - {m.before.strip()}\n    + {m.after.strip()}")
-        print(f"{len(mutants)} mutants")
+        print(listing(mutants))
         return 0
     if args.fresh:
         RESULTS.unlink(missing_ok=True)
-    done = earlier()
-    new = [m for m in mutants if m.key not in done
-           or (not done[m.key]["killed"] if args.again else done[m.key].get("edition") != edition(m.module))]
+    new = untried(mutants, args.again)
     print(f"{len(mutants)} mutants, {len(mutants) - len(new)} of them tried before", flush=True)
     if new:
         try_all(new, args.jobs)
     told = publish(tried)
-    print(f"\n{'module':<24}{'mutants':>8}{'of':>6}{'killed':>8}{'equal':>7}{'open':>6}{'of those that differ':>22}")
-    for name in names:
-        t = told[name]
-        differ = t["mutants"] - t["equivalent"]
-        print(f"{name:<24}{t['mutants']:>8}{t['of']:>6}{t['killed']:>8}{t['equivalent']:>7}{differ - t['killed']:>6}"
-              f"{t['killed'] / max(differ, 1):>21.1%}")
-    unexplained = sum(not s["why"] for name in names for s in told[name]["survivors"])
-    print(f"\nwritten: {SURVIVORS.relative_to(ROOT)}" + (f"; {unexplained} survivors without an explanation" if unexplained else ""))
+    print("\n" + table({name: told[name] for name in names}))
     return 0
 
 

@@ -371,6 +371,18 @@ def look() -> Record:
     return for_any_width(*(in_vega(point, names) for names in IN_A_LINE))["config"]
 
 
+def as_script(both: Record, fill: bool, first: bool) -> str:
+    "What the browser draws, as JSON in a script; the first on a page brings the look of all."
+    if fill:
+        both["signals"] = [{"name": "width", "init": f"containerSize()[0] || {both.pop('width')}"}, *both.get("signals", [])]
+    config = both.pop("config")
+    assert config == look()
+    both |= {"config": config} if first else {}
+    both["data"] = [as_lines(data) for data in both["data"]]
+    source = json.dumps(both, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return source.replace("</", "<\\/")
+
+
 def figure(spec: Record, ident: str, first: bool) -> str:
     "The chart as an HTML figure; the first on a page tells the others how they look."
     caption, notice = text(spec.get("title")) or spec.get("description", ""), noticed(spec)
@@ -382,15 +394,7 @@ def figure(spec: Record, ident: str, first: bool) -> str:
     spec.pop("usermeta", None)
     wide = filling(spec, COLUMN, WIDER, IN_A_LINE[0])
     tall = filling(stacked(spec) | ({"columns": 1} if "facet" in spec else {}), PHONE, 1, IN_A_LINE[1])
-    both = for_any_width(wide, tall)
-    if fills(spec):
-        both["signals"] = [{"name": "width", "init": f"containerSize()[0] || {both.pop('width')}"}, *both.get("signals", [])]
-    config = both.pop("config")
-    assert config == look(), ident
-    both |= {"config": config} if first else {}
-    both["data"] = [as_lines(data) for data in both["data"]]
-    source = json.dumps(both, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    source = source.replace("</", "<\\/")
+    source = as_script(for_any_width(wide, tall), fills(spec), first)
     room = f"--wide:{height(wide)}px;--narrow:{height(tall)}px"
     kinds = [bind["input"] for bind in controls(spec)]
     room += f";--controls:{len(kinds)};--groups:{kinds.count('radio')}" if kinds else ""

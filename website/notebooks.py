@@ -355,25 +355,33 @@ def load_all(folder: Path) -> list[NotebookNode]:
     return nbs
 
 
+def served(root: Path, nbs: list[NotebookNode], extra: Path) -> None:
+    "Write what is served beside the pages: the references, the scripts of drawings, the chapters as notebooks."
+    try:
+        bib = citations.link_back(nbs)
+    except ValueError as e:
+        raise BadNotebook(str(e)) from None
+    extra.mkdir(parents=True)
+    (extra / "references.bib").write_text(bib, encoding="utf-8", newline="\n")
+    (extra / "drawings").mkdir()
+    for name, script in scripts(figures(root)).items():
+        (extra / f"drawings/{name}.js").write_text(script, encoding="utf-8", newline="\n")
+    (extra / "notebooks").mkdir()
+    for name in filter(is_chapter, (nb.metadata.book.name.removesuffix(".ipynb") for nb in nbs)):
+        packed = to_download(root / settings(root)["nbs_path"] / f"{name}.ipynb")
+        (extra / f"notebooks/{name}.ipynb").write_text(packed, encoding="utf-8", newline="\n")
+
+
 def book(root: Path, src: Path, extra: Path, within: dict[str, str]) -> list[str]:
     "Write Sphinx's sources into `src`, and what is served as it is into `extra`; the names of the pages."
     conf = settings(root)
     nbs = load_all(root / conf["nbs_path"])
     src.mkdir(parents=True)
-    (extra / "notebooks").mkdir(parents=True)
     beside = neighbours(nbs)
     for path in beside:
         copy_neighbour(root, path, src, conf["nbs_path"])
 
-    try:
-        bib = citations.link_back(nbs)
-    except ValueError as e:
-        raise BadNotebook(str(e)) from None
-    (extra / "references.bib").write_text(bib, encoding="utf-8", newline="\n")
-    (extra / "drawings").mkdir()
-    for name, script in scripts(figures(root)).items():
-        (extra / f"drawings/{name}.js").write_text(script, encoding="utf-8", newline="\n")
-
+    served(root, nbs, extra)
     names = [nb.metadata.book.name.removesuffix(".ipynb") for nb in nbs]
     titles = {n: f"{int(n[:2])} · {nb.metadata.book.title} <{n}>" for n, nb in zip(names, nbs) if is_chapter(n)}
     project = [p.with_suffix("").as_posix() for p in beside if p.suffix == ".md"]
@@ -385,9 +393,6 @@ def book(root: Path, src: Path, extra: Path, within: dict[str, str]) -> list[str
             raise BadNotebook(f"{name}.ipynb: {e}") from None
         (src / name).parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(nb, src / f"{name}.ipynb")
-        if is_chapter(name):
-            packed = to_download(root / conf["nbs_path"] / f"{name}.ipynb")
-            (extra / f"notebooks/{name}.ipynb").write_text(packed, encoding="utf-8", newline="\n")
     return names
 
 

@@ -247,46 +247,54 @@ def _find(args: argparse.Namespace) -> Finding:
         return Finding(e.report, *place)
 
 # %% ../../nbs/checks/command_line.ipynb #parser-fn
+_ABOUT = "Say what is wrong with an attention layer or function, and what the bug probably is."
+_STATUS = (
+    "Exit status: 0 all properties hold, 1 some do not, 2 something could not be checked. Example: "
+    "%(prog)s mylib.layers:CausalAttention --d-model 64 --n-heads 4 --causal"
+)
+_TARGET = (
+    "package.module:name or folder/file.py:name of a layer, its class, a function that makes one, "
+    "or a function of (q, k, v), (x, dim) or (scores, mask); default: all that pyproject.toml lists"
+)
+
+
+def _number(help: str, metavar: str = "NUMBER", **more: Any) -> dict[str, Any]:
+    return {"type": int, "metavar": metavar, "help": help, **more}
+
+
+def _switch(help: str) -> dict[str, Any]:
+    return {"action": "store_true", "help": help}
+
+
+_GRAMMAR = {  # as its help lists them
+    "--d-model": _number("width of the rows of a layer's input", "WIDTH"),
+    "--d-memory": _number("width of the rows of a memory: it is called as layer(x, memory)", "WIDTH"),
+    "--n-heads": _number("number of heads (default: what the layer says)"),
+    "--n-kv-heads": _number("number of heads of keys and values (default: what their widths tell)"),
+    "--causal": _switch("it hides the future"),
+    "--positions": _switch("it knows the order of words (RoPE, ALiBi, …)"),
+    "--mask": dict(choices=["allowed", "blocked", "bias"], help="what the mask of a function means"),
+    "--window": _number("how many words a word sees, itself included"),
+    "--sinks": _number("of a function: first keys that are seen besides", default=0),
+    "--documents": _number("of a function: words of each text in a packed row"),
+    "--call": dict(metavar="TARGET", help="package.module:function of layer and rows (and memory) that calls it"),
+    **{f"--{name.replace('_', '-')}": option for name, option in contract_options().items()},
+    "--as": dict(dest="kind", choices=_KINDS, help="what it is (default: find out)"),
+    "--set": dict(action="append", default=[], metavar="NAME=VALUE", help="an argument of the class; may be repeated"),
+    "--strict": _switch("it fails if there is nothing to compare its numbers with"),
+    "--format": dict(choices=list(FORMATS), default="text", help="how to write it (default: text)"),
+}
+
+
 def _parser(prog: str) -> argparse.ArgumentParser:
     "The command line's grammar."
-    about = "Say what is wrong with an attention layer or function, and what the bug probably is."
-    parser = argparse.ArgumentParser(prog=prog, description=about)
+    parser = argparse.ArgumentParser(prog=prog, description=_ABOUT)
     parser.add_argument("--version", action="version", version=f"attention-nb {attention_nb.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="check")
-    check = commands.add_parser(
-        "check",
-        help="check a layer or a function",
-        description=about,
-        epilog=(
-            "Exit status: 0 all properties hold, 1 some do not, 2 something could not be checked. Example: "
-            "%(prog)s mylib.layers:CausalAttention --d-model 64 --n-heads 4 --causal"
-        ),
-    )
-    check.add_argument(
-        "target",
-        nargs="?",
-        help=(
-            "package.module:name or folder/file.py:name of a layer, its class, a function that makes one, "
-            "or a function of (q, k, v), (x, dim) or (scores, mask); default: all that pyproject.toml lists"
-        ),
-    )
-    check.add_argument("--d-model", type=int, metavar="WIDTH", help="width of the rows of a layer's input")
-    check.add_argument("--d-memory", type=int, metavar="WIDTH", help="width of the rows of a memory: it is called as layer(x, memory)")
-    check.add_argument("--n-heads", type=int, metavar="NUMBER", help="number of heads (default: what the layer says)")
-    check.add_argument("--n-kv-heads", type=int, metavar="NUMBER", help="number of heads of keys and values (default: what their widths tell)")
-    check.add_argument("--causal", action="store_true", help="it hides the future")
-    check.add_argument("--positions", action="store_true", help="it knows the order of words (RoPE, ALiBi, …)")
-    check.add_argument("--mask", choices=["allowed", "blocked", "bias"], help="what the mask of a function means")
-    check.add_argument("--window", type=int, metavar="NUMBER", help="how many words a word sees, itself included")
-    check.add_argument("--sinks", type=int, default=0, metavar="NUMBER", help="of a function: first keys that are seen besides")
-    check.add_argument("--documents", type=int, metavar="NUMBER", help="of a function: words of each text in a packed row")
-    check.add_argument("--call", metavar="TARGET", help="package.module:function of layer and rows (and memory) that calls it")
-    for name, option in contract_options().items():
-        check.add_argument(f"--{name.replace('_', '-')}", **option)
-    check.add_argument("--as", dest="kind", choices=_KINDS, help="what it is (default: find out)")
-    check.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="an argument of the class; may be repeated")
-    check.add_argument("--strict", action="store_true", help="it fails if there is nothing to compare its numbers with")
-    check.add_argument("--format", choices=list(FORMATS), default="text", help="how to write it (default: text)")
+    check = commands.add_parser("check", help="check a layer or a function", description=_ABOUT, epilog=_STATUS)
+    check.add_argument("target", nargs="?", help=_TARGET)
+    for name, option in _GRAMMAR.items():
+        check.add_argument(name, **option)
     return parser
 
 # %% ../../nbs/checks/command_line.ipynb #table-fns
