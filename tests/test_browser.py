@@ -314,6 +314,7 @@ def settled(page: Page) -> Page:
     "The page without movement, with the focus at its beginning."
     page.add_style_tag(content=STILL)
     page.evaluate("scrollTo(0, 0); document.body.tabIndex = -1; document.body.focus(); document.body.removeAttribute('tabindex')")
+    page.evaluate("new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(seen)))")  # what shows or hides by the scroll has done so
     return page
 
 

@@ -1,10 +1,12 @@
 """The figures that compute in the page: what their scripts work out is what the package gives, whatever a reader does."""
+import re
 from itertools import product
 
 import pytest
 import torch
 from attention_nb.cost import attention_cost, least_seconds, projection_cost
 from attention_nb.embeddings import Vocab, one_hot
+from attention_nb.figures.adder import rows_of, small_adder
 from attention_nb.figures.attend import small_world
 from attention_nb.flash_attention import online_softmax
 from attention_nb.gpu_kernels import program_tiles
@@ -691,6 +693,29 @@ def test_programs_share_the_tiles(visit):
     figure.page.wait_for_function("() => { const now = document.querySelector('[data-drawing=programs]').state(); return now.moment === now.last }")
 
 
+def test_the_adder_adds_what_its_matrices_give(visit):
+    "Both parts on and off, for sums that are chosen by keys and by the mouse; the same rows, and how many sums are right."
+    figure, m = drawing(visit, "11_transformer.html", "adder"), small_adder()
+    for button, on, count in (("", (True, True), 100), ("Attention", (False, True), 10), ("Feed-forward layer", (False, False), 0), ("Attention", (True, False), 0)):
+        if button:
+            figure.get_by_role("button", name=button).press("Enter")
+        figure.get_by_role("slider", name="first digit").press("ArrowLeft")
+        now = state(figure)
+        rows = [*rows_of(m, [now["a"], 10, now["b"], 11]).values()]
+        looked, worked = rows[1] * on[0], (((rows[0] + rows[1] * on[0]) @ m.W_up + m.b_up).relu() @ m.W_down) * on[1]
+        assert_close(numbers(now["rows"]), torch.stack([rows[0], looked, worked, rows[0] + looked + worked]), **EXACT)
+        assert_close(numbers(now["weights"]), torch.tensor([0.5, 0, 0.5, 0]), **EXACT)
+        assert (now["looks"], now["works"], now["count"]) == (*on, count)
+        said = figure.locator("output").inner_text()
+        assert f"Of all hundred sums {count} are right" in said and ("says nothing" in said) == (not on[1])
+    figure.get_by_role("button", name="Feed-forward layer").click()
+    squares = figure.get_by_role("img", name="All hundred sums").locator("rect")
+    squares.nth(46).click()
+    now = state(figure)
+    assert (now["a"], now["b"], now["answer"], now["count"]) == (4, 6, 0, 100)
+    assert figure.get_by_role("slider", name="second digit").input_value() == "6"
+
+
 def test_the_entrance_shows_every_exhibit(visit):
     "By the list and by the buttons: each has its pair, its story and the way to it."
     figure = drawing(visit, "checks/about/museum.html", "entrance")
@@ -715,7 +740,7 @@ def test_the_entrance_shows_every_exhibit(visit):
 # ---- One hue for each symbol ----
 
 SHOWN = {  # what a drawing shows at first sight, or when a button is pressed: queries, keys, values, weights
-    ("arrows", ""): "kq", ("attend", ""): "vw", ("attend", "Match: q · k"): "kqw", ("attend", "Shares: softmax"): "w", ("cache_steps", ""): "kqvw",
+    ("adder", ""): "w", ("arrows", ""): "kq", ("attend", ""): "vw", ("attend", "Match: q · k"): "kqw", ("attend", "Shares: softmax"): "w", ("cache_steps", ""): "kqvw",
     ("head_film", ""): "kqw", ("mask_board", ""): "kqw", ("programs", ""): "kq", ("scores", ""): "w", ("senses", ""): "kqw", ("sharing", ""): "kq",
     ("subject", ""): "kqvw", ("sums", ""): "w", ("tiles", ""): "kqvw", ("turning", ""): "kq", ("window_board", ""): "kq"}
 NONE_OF_THEM = {"entrance", "head_cut", "lookup", "roofline"}  # rows, costs, and pictures of a page
@@ -753,16 +778,18 @@ def test_symbols_of_a_drawing_light_up_together(visit, script, pressed):
 def test_a_cell_lights_up_by_mouse_finger_and_keys(visit):
     "It stands for a weight; what is forbidden has none. A finger that is lifted leaves it lit."
     figure = drawing(visit, "figures/mask_board.html", "mask_board", has_touch=True)
-    page, cells, lit = figure.page, figure.locator("td button"), "document.documentElement.dataset.lit"
+    page, cells, root = figure.page, figure.locator("td button"), figure.page.locator("html")
     cells.nth(0).hover()
-    assert page.evaluate(lit) == "w"
+    expect(root).to_have_attribute("data-lit", "w")
     cells.nth(1).hover()
-    assert page.evaluate(lit) is None
+    expect(root).not_to_have_attribute("data-lit", re.compile(""))
     cells.nth(0).tap()
-    assert page.evaluate(lit) is None  # it was allowed, and is forbidden now
+    expect(root).not_to_have_attribute("data-lit", re.compile(""))  # it was allowed, and is forbidden now
     cells.nth(3).hover()
     cells.nth(3).focus()
     page.keyboard.press("ArrowRight")
-    assert page.evaluate(lit) == "w"
+    expect(root).to_have_attribute("data-lit", "w")
+    page.keyboard.press("Enter")
+    expect(root).not_to_have_attribute("data-lit", re.compile(""))
     figure.locator("thead th").first.tap()
-    assert page.evaluate(lit) == "k"
+    expect(root).to_have_attribute("data-lit", "k")
