@@ -13,6 +13,7 @@ __all__ = ['Vocab', 'journey', 'number_corpus', 'one_hot', 'one_hot_vectors', 's
            'rms_norm', 'sink_attention', 'sink_softmax', 'soft_cap', 'to_grouped', 'flash_attention', 'merge_partials',
            'online_softmax', 'KVCache', 'PagedCache', 'RollingCache', 'cache_bytes', 'block_mask', 'document_mask',
            'feature_map', 'linear_attention', 'local_attention', 'recurrent_attention', 'sink_mask', 'window_mask',
+           'EncoderDecoder', 'FeedForward', 'LanguageModel', 'TransformerBlock', 'TransformerStack', 'WordRows',
            'attention_cost', 'count_cost', 'count_looks', 'exponent', 'least_seconds', 'peak_bytes', 'projection_cost',
            'saved_bytes', 'gpu_attention', 'program_tiles', 'check_agrees', 'check_attention', 'check_cache',
            'check_cross_attention', 'check_flash', 'check_masked_softmax', 'check_multi_head', 'check_positions',
@@ -44,6 +45,8 @@ from .kv_cache import KVCache, PagedCache, RollingCache, cache_bytes
 from attention_nb.local_attention import (
     block_mask, document_mask, feature_map, linear_attention, local_attention, recurrent_attention,
     sink_mask, window_mask)
+from .transformer import (
+    EncoderDecoder, FeedForward, LanguageModel, TransformerBlock, TransformerStack, WordRows)
 from .cost import (
     attention_cost, count_cost, count_looks, exponent, least_seconds, peak_bytes, projection_cost, saved_bytes)
 from .gpu_kernels import gpu_attention, program_tiles
@@ -70,12 +73,13 @@ _all_ = [
     "LatentAttention", "capped_attention", "rms_norm", "sink_attention", "sink_softmax", "soft_cap",
     "to_grouped", "flash_attention", "merge_partials", "online_softmax", "KVCache", "PagedCache",
     "RollingCache", "cache_bytes", "block_mask", "document_mask", "feature_map", "linear_attention",
-    "local_attention", "recurrent_attention", "sink_mask", "window_mask", "attention_cost",
-    "count_cost", "count_looks", "exponent", "least_seconds", "peak_bytes", "projection_cost",
-    "saved_bytes", "gpu_attention", "program_tiles", "check_agrees", "check_attention",
-    "check_cache", "check_cross_attention", "check_flash", "check_masked_softmax",
-    "check_multi_head", "check_positions", "check_self_attention", "check_softmax", "CheckFailed",
-    "Misused",
+    "local_attention", "recurrent_attention", "sink_mask", "window_mask", "EncoderDecoder",
+    "FeedForward", "LanguageModel", "TransformerBlock", "TransformerStack", "WordRows",
+    "attention_cost", "count_cost", "count_looks", "exponent", "least_seconds", "peak_bytes",
+    "projection_cost", "saved_bytes", "gpu_attention", "program_tiles", "check_agrees",
+    "check_attention", "check_cache", "check_cross_attention", "check_flash",
+    "check_masked_softmax", "check_multi_head", "check_positions", "check_self_attention",
+    "check_softmax", "CheckFailed", "Misused",
 ]
 
 # %% ../nbs/lookup/api.ipynb #late

@@ -1231,6 +1231,170 @@ def right_programs(n_q, n_k, rows, cols, causal=False):
     return [[j for j in range(0, n_k, cols) if any(key >= j for key in block)] for block in blocks]
 
 
+# Transformers
+
+def sized_feed_forward(d_model, d_ff=None, activation=F.gelu, gated=False, bias=True, dropout=0.0):
+    whole(d_model, *[] if d_ff is None else [d_ff])
+    refuse(callable(activation) and isinstance(gated, bool) and isinstance(bias, bool) and 0 <= number_in(dropout) <= 1)
+    d_ff = 4 * d_model if d_ff is None else d_ff
+    shapes = {"up_proj.weight": (d_ff, d_model), "down_proj.weight": (d_model, d_ff)} | ({"gate_proj.weight": (d_ff, d_model)} if gated else {})
+    return shapes | {f"{name[:-7]}.bias": shape[:1] for name, shape in shapes.items() if bias}
+
+
+@st.composite
+def feed_forward_calls(draw):
+    dtype, d = draw(dtypes), draw(sizes)
+    torch.manual_seed(draw(st.integers(0, 999)))
+    layer = nb.FeedForward(d, draw(sizes_or_none), draw(st.sampled_from([F.gelu, F.silu])), draw(st.booleans()), draw(st.booleans()))
+    return {"self": layer.to(dtype), "x": draw(floats((*draw(st.lists(sizes, max_size=3)), d), dtype))}
+
+
+def right_feed_forward(self, x):
+    refuse(isinstance(x, Tensor) and x.dtype == torch.float64 and 0 not in x.shape)
+    own = copy.deepcopy(self).double()
+    wide = F.linear(x, own.up_proj.weight, own.up_proj.bias)
+    wide = self.activation(wide) if own.gate_proj is None else self.activation(F.linear(x, own.gate_proj.weight, own.gate_proj.bias)) * wide
+    return F.linear(wide, own.down_proj.weight, own.down_proj.bias)
+
+
+def a_block(d: int, h: int, cross: bool = False, norm_first: bool = True, norm=nn.LayerNorm) -> nn.Module:
+    return nb.TransformerBlock(d, nb.MultiHeadAttention(d, h), nb.FeedForward(d, 5), nb.MultiHeadAttention(d, h) if cross else None, norm, norm_first)
+
+
+@st.composite
+def transformer_calls(draw, n_blocks=0):
+    "A block, or a stack of several, with rows, masks and, perhaps, a memory."
+    h, dtype = draw(st.integers(1, 2)), draw(st.sampled_from([torch.float32, torch.float64]))
+    b, n, n_k, d, cross, first = draw(sizes), draw(sizes), draw(sizes), h * draw(st.integers(2, 3)), draw(st.booleans()), draw(st.booleans())
+    torch.manual_seed(draw(st.integers(0, 999)))
+    made = [a_block(d, h, cross, first) for _ in range(max(n_blocks, 1))]
+    layer = nb.TransformerStack(made, nn.LayerNorm(d) if first else None) if n_blocks else made[0]
+    args = {"self": layer.to(dtype), "x": draw(floats((b, n, d), dtype)), "mask": draw(masks((b, h, n, n))) if draw(st.booleans()) else None, "causal": draw(st.booleans())}
+    if args["mask"] is not None and args["mask"].ndim == 3:
+        args["mask"] = args["mask"][None]
+    return args | ({"memory": draw(floats((b, n_k, d), dtype)), "memory_mask": None} if cross else {"memory": None})
+
+
+def right_block(self, x, memory=None, mask=None, memory_mask=None, causal=False, cache=None):
+    "With PyTorch's functions, and its norm."
+    refuse(x.dtype == torch.float64 and x.ndim > 1 and isinstance(causal, bool) and (self.cross is None) == (memory is None))
+    own = copy.deepcopy(self).double()
+    norms = [own.attention_norm, own.cross_norm, own.feed_forward_norm]
+    norms = [n and (lambda rows, n=n: F.layer_norm(rows, n.normalized_shape, n.weight, n.bias, n.eps)) for n in norms]
+    parts = [lambda rows: right_layer(own.attention, rows, None, mask, causal, False)[0],
+             own.cross and (lambda rows: right_layer(own.cross, rows, memory, memory_mask, False, False)[0]), lambda rows: right_feed_forward(own.feed_forward, rows)]
+    for norm, part in zip(norms, parts):
+        if part:
+            x = x + part(norm(x)) if self.norm_first else norm(x + part(x))
+    return x
+
+
+def right_stack(self, x, memory=None, mask=None, memory_mask=None, causal=False, caches=None):
+    refuse(caches is None)
+    for block in self.blocks:
+        x = right_block(block, x, memory, mask, memory_mask, causal)
+    return x if self.norm is None else F.layer_norm(x, self.norm.normalized_shape, self.norm.weight.double(), self.norm.bias.double(), self.norm.eps)
+
+
+def right_block_shapes(d_model, attention, feed_forward, norm_first=True, dropout=0.0):
+    whole(d_model)
+    refuse(isinstance(norm_first, bool) and 0 <= number_in(dropout) <= 1)
+    shapes = {f"{part}.{n}": tuple(p.shape) for part, m in (("attention", attention), ("feed_forward", feed_forward)) for n, p in m.named_parameters()}
+    return shapes | {f"{part}_norm.{kind}": (d_model,) for part in ("attention", "feed_forward") for kind in ("weight", "bias")}
+
+
+@st.composite
+def torch_blocks(draw):
+    torch.manual_seed(draw(st.integers(0, 99)))
+    kind = draw(st.sampled_from([nn.TransformerEncoderLayer, nn.TransformerDecoderLayer]))
+    layer = kind(4, draw(st.sampled_from([1, 2])), 5, draw(shares), draw(st.sampled_from(["relu", "gelu"])), batch_first=draw(st.booleans()), norm_first=draw(st.booleans()))
+    return {"layer": layer.to(draw(st.sampled_from([torch.float32, torch.float64]))).train(draw(st.booleans()))}
+
+
+def block_facts(block: nn.Module, norm_first: bool, dropout: float) -> tuple[Any, ...]:
+    return norm_first, dropout, block.training, sum(p.numel() for p in block.parameters()), {str(p.dtype) for p in block.parameters()}
+
+
+def copied_block(layer):
+    new = nb.TransformerBlock.from_torch(layer)
+    return block_facts(new, new.norm_first, new.dropout)
+
+
+def right_block_copy(layer):
+    refuse(isinstance(layer, (nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)))
+    return block_facts(layer, layer.norm_first, layer.dropout1.p)
+
+
+@st.composite
+def word_calls(draw):
+    vocabulary, d = draw(st.integers(2, 5)), draw(sizes)
+    torch.manual_seed(draw(st.integers(0, 99)))
+    rows = nb.WordRows(vocabulary, d, draw(st.sampled_from([None, nb.LearnedPositions(9, d)])), draw(st.sampled_from([1.0, 2])))
+    ids = torch.randint(vocabulary, (draw(sizes), draw(sizes)))
+    return {"self": rows, "ids": ids, "start": draw(st.sampled_from([0, 3, torch.tensor(2), torch.arange(len(ids))]))}
+
+
+def right_words_rows(self, ids, start=0):
+    refuse(isinstance(ids, Tensor) and not ids.is_floating_point() and not ids.is_complex() and ids.dtype != torch.bool and ids.ndim == 2 and ids.numel() > 0)
+    start = torch.as_tensor(start)
+    refuse(not start.is_floating_point() and not start.is_complex() and start.dtype != torch.bool and start.numel() and start.min() >= 0 and start.shape in ((), ids.shape[:1]))
+    refuse(ids.min() >= 0)
+    out = self.table.weight.double()[ids.long()] * self.scale
+    if self.positions is None:
+        return out
+    return out + self.positions.weight.double()[(start[..., None] + torch.arange(ids.shape[1])).expand(ids.shape)]
+
+
+def a_model(vocabulary: int = 5, cross: bool = False, seed: int = 0) -> nn.Module:
+    torch.manual_seed(seed)
+    rows = lambda: nb.WordRows(vocabulary, 4, nb.LearnedPositions(9, 4))
+    stack = lambda crosses: nb.TransformerStack([a_block(4, 2, crosses)], nn.LayerNorm(4))
+    return nb.EncoderDecoder(rows(), rows(), stack(False), stack(True)) if cross else nb.LanguageModel(rows(), stack(False))
+
+
+@st.composite
+def model_calls(draw, cross=False):
+    model, (b, n, m) = a_model(cross=cross, seed=draw(st.integers(0, 99))), [draw(sizes) for _ in range(3)]
+    ids = torch.randint(5, (b, n))
+    if not cross:
+        return {"self": model, "ids": ids, "mask": draw(st.sampled_from([None, torch.ones(n, n, dtype=torch.bool)]))}
+    real = draw(st.sampled_from([None, torch.ones(b, 1, 1, m, dtype=torch.bool)]))
+    return {"self": model, "source_ids": torch.randint(5, (b, m)), "target_ids": ids, "source_mask": real}
+
+
+def right_scores(self, ids, mask=None, caches=None):
+    refuse(caches is None and (mask is None or mask.dtype == torch.bool))
+    x = right_stack(self.stack, right_words_rows(self.rows, ids), mask=mask, causal=True)
+    return x @ self.read.weight.double().T
+
+
+def right_translation(self, source_ids, target_ids, source_mask=None):
+    refuse(source_mask is None or source_mask.dtype == torch.bool and source_mask.ndim <= 4 and bool(source_mask.expand(len(source_ids), 1, 1, source_ids.shape[1]).numel()))
+    refuse(len(source_ids) == len(target_ids))
+    memory = right_stack(self.encoder, right_words_rows(self.source, source_ids), mask=source_mask)
+    x = right_stack(self.decoder, right_words_rows(self.target, target_ids), memory, memory_mask=source_mask, causal=True)
+    return x @ self.read.weight.double().T
+
+
+def written(self, ids, n, temperature=0.0, top_k=None, generator=None):
+    "The whole text, if no chance is in it; else that its beginning is the same, and how long it is."
+    out = self.write(ids, n, temperature, top_k, generator)
+    return out if temperature == 0 else (torch.equal(out[:, :ids.shape[1]], ids), out.shape[1])
+
+
+def right_text(self, ids, n, temperature=0.0, top_k=None, generator=None):
+    whole(n, *[] if top_k is None else [top_k])
+    refuse(0 <= number_in(temperature) < math.inf and (generator is None or isinstance(generator, torch.Generator)))
+    right_words_rows(self.rows, ids)
+    refuse(ids.shape[1] + n <= 10)
+    if temperature:
+        return True, ids.shape[1] + n
+    text = ids
+    for _ in range(n):
+        text = torch.cat([text, right_scores(self, text)[:, -1:].argmax(-1)], 1)
+    return text
+
+
 sizes_or_none = st.none() | sizes
 CASES = {
     "tokenize": Case(nb.tokenize, args(text=st.lists(letters, min_size=1, max_size=6).map(", ".join)),
@@ -1401,6 +1565,33 @@ CASES = {
     "count_cost": Case(lambda f: tuple(nb.count_cost(f, torch.ones(2, 3))), args(f=st.just(torch.exp)), lambda f: (0, 48), fixed=("f", "args")),
     "peak_bytes": Case(lambda f: nb.peak_bytes(f, torch.ones(2, 3)), args(f=st.just(torch.exp)), lambda f: 24, fixed=("f", "args")),
     "saved_bytes": Case(lambda f: nb.saved_bytes(f, torch.ones(2, 3)), args(f=st.just(torch.exp)), lambda f: 24, fixed=("f", "args")),
+    "FeedForward": Case(lambda **a: shapes_of(nb.FeedForward(**a)), args(d_model=sizes, d_ff=sizes_or_none, activation=st.just(F.relu), gated=st.booleans(),
+        bias=st.booleans(), dropout=shares), sized_feed_forward),
+    "FeedForward.forward": Case(nb.FeedForward.forward, feed_forward_calls(), right_feed_forward, "x", fixed=("self",), finite=True),
+    "TransformerBlock": Case(lambda **a: shapes_of(nb.TransformerBlock(**a)), args(
+        d_model=st.just(4), attention=st.just(nb.MultiHeadAttention(4, 2)), feed_forward=st.just(nb.FeedForward(4, 5)), norm_first=st.booleans(), dropout=shares),
+        right_block_shapes, fixed=("attention", "feed_forward")),
+    "TransformerBlock.forward": Case(nb.TransformerBlock.forward, transformer_calls(), right_block, "x", also={"memory_mask": "mask"}, fixed=("self",), finite=True),
+    "TransformerBlock.from_torch": Case(copied_block, torch_blocks(), right_block_copy),
+    "TransformerStack": Case(lambda blocks: len(nb.TransformerStack(blocks).blocks), args(blocks=sizes.map(lambda n: [a_block(2, 1) for _ in range(n)])),
+                             lambda blocks: len([refuse(isinstance(block, nn.Module)) for block in blocks]) or refuse(False)),
+    "TransformerStack.forward": Case(nb.TransformerStack.forward, transformer_calls(2), right_stack, "x", also={"memory_mask": "mask"}, fixed=("self",), finite=True),
+    "WordRows": Case(lambda **a: shapes_of(nb.WordRows(**a)), args(vocabulary=sizes, d_model=sizes, scale=st.sampled_from([1.0, 2])), lambda vocabulary, d_model, scale=1.0: (
+        whole(vocabulary, d_model), refuse(math.isfinite(number_in(scale))), {"table.weight": (vocabulary, d_model)})[-1]),
+    "WordRows.forward": Case(nb.WordRows.forward, word_calls(), right_words_rows, also={"ids": "positions|start", "start": "positions|ids"}, fixed=("self",)),
+    "LanguageModel": Case(lambda rows, stack, tied: (m := nb.LanguageModel(rows, stack, tied)).read.weight is m.rows.table.weight, args(
+        rows=st.just(a_model().rows), stack=st.just(a_model().stack), tied=st.booleans()), lambda rows, stack, tied: tied if isinstance(tied, bool) else refuse(False),
+        fixed=("rows", "stack")),
+    "LanguageModel.forward": Case(nb.LanguageModel.forward, model_calls(), right_scores, also={"ids": "positions|mask"}, fixed=("self",)),
+    "LanguageModel.new_caches": Case(lambda self, b, n_max: [tuple(c.keys.shape) for c in self.new_caches(b, n_max)], args(
+        self=st.just(a_model()), b=sizes, n_max=sizes), lambda self, b, n_max: (whole(b, n_max), [(b, 2, n_max, 2)])[1], fixed=("self",)),
+    "LanguageModel.write": Case(written, args(self=st.just(a_model()), ids=st.tuples(sizes, sizes).map(lambda s: torch.randint(5, s, generator=torch.Generator().manual_seed(sum(s)))),
+        n=st.integers(1, 3), temperature=st.sampled_from([0.0, 0, 1.5]), top_k=sizes_or_none), right_text, also={"ids": "positions", "n": "positions"}, fixed=("self",)),
+    "EncoderDecoder": Case(lambda tied, **a: (m := nb.EncoderDecoder(**a, tied=tied)).read.weight is m.target.table.weight, st.just(a_model(cross=True)).flatmap(lambda m: args(
+        source=st.just(m.source), target=st.just(m.target), encoder=st.just(m.encoder), decoder=st.just(m.decoder), tied=st.booleans())),
+        lambda tied, **a: tied if isinstance(tied, bool) else refuse(False), fixed=("source", "target", "encoder", "decoder")),
+    "EncoderDecoder.forward": Case(nb.EncoderDecoder.forward, model_calls(cross=True), right_translation, also={"source_ids": "target_ids|source_mask|positions",
+        "target_ids": "positions"}, fixed=("self",)),
     "gpu_attention": Case(where_it_runs, unmasked_qkv(), right_flash, "q", finite=True, also={
         "q": "n_heads|n_kv_heads", "k": "n_heads|n_kv_heads"}),
     "program_tiles": Case(nb.program_tiles, args(n_q=sizes, n_k=sizes, rows=sizes, cols=sizes, causal=st.booleans()), right_programs),
