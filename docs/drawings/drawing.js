@@ -166,7 +166,7 @@ function stage(figure) {
   // A finger that is lifted leaves them lit; so does the focus, when it goes because one points at something else.
   const lit = document.documentElement?.dataset ?? {}, symbolOf = (node) => node.closest("[data-sym]")?.dataset.sym;
   const light = ({ target }) => { const sym = symbolOf(target); if (sym) lit.lit = sym; else delete lit.lit; };
-  for (const kind of ["pointerover", "focusin"]) view.addEventListener(kind, light);
+  for (const kind of ["pointerover", "focusin", "click"]) view.addEventListener(kind, light);
   view.addEventListener("pointerleave", ({ pointerType }) => { if (pointerType !== "touch") delete lit.lit; });
   view.addEventListener("focusout", ({ target }) => { if (symbolOf(target) === lit.lit) delete lit.lit; });
 
