@@ -2395,7 +2395,10 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                         'attention_nb/transformer.py'),
                                           'attention_nb.transformer._expect_rows': ( 'transformer.html#_expect_rows',
                                                                                      'attention_nb/transformer.py'),
+                                          'attention_nb.transformer._expect_stacks': ( 'transformer.html#_expect_stacks',
+                                                                                       'attention_nb/transformer.py'),
                                           'attention_nb.transformer._expect_start': ( 'transformer.html#_expect_start',
                                                                                       'attention_nb/transformer.py'),
-                                          'attention_nb.transformer._reading': ( 'transformer.html#_reading',
-                                                                                 'attention_nb/transformer.py')}}}
+                                          'attention_nb.transformer._reading': ('transformer.html#_reading', 'attention_nb/transformer.py'),
+                                          'attention_nb.transformer.in_evaluation': ( 'transformer.html#in_evaluation',
+                                                                                      'attention_nb/transformer.py')}}}

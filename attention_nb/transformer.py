@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -20,7 +21,7 @@ from .tools.guards import (
     expect_flags, expect_floats, expect_mask, expect_scale, expect_share, expect_sizes, expect_tensors, whole_numbers)
 
 # %% auto #0
-__all__ = ['FeedForward', 'TransformerBlock', 'TransformerStack', 'WordRows', 'LanguageModel', 'EncoderDecoder']
+__all__ = ['FeedForward', 'TransformerBlock', 'TransformerStack', 'WordRows', 'LanguageModel', 'in_evaluation', 'EncoderDecoder']
 
 # %% ../nbs/11_transformer.ipynb #feed-forward-class
 class FeedForward(nn.Module):
@@ -31,7 +32,7 @@ class FeedForward(nn.Module):
         d_model: int,  # width of the rows, in and out
         d_ff: int | None = None,  # width in between; default 4 * d_model
         activation: Callable[[Tensor], Tensor] = F.gelu,  # bends each number of the wide rows
-        gated: bool = False,  # multiply with a second wide row, which is bent in its place?
+        gated: bool = False,  # bend a second wide row instead, and multiply the first by it? SwiGLU with F.silu, and d_ff most often 8/3 d_model
         bias: bool = True,  # add a learned constant in each projection?
         dropout: float = 0.0,  # share of the wide numbers to drop in training
     ):
@@ -40,7 +41,7 @@ class FeedForward(nn.Module):
         d_ff = 4 * d_model if d_ff is None else d_ff
         expect_flags(gated=gated, bias=bias)
         expect_share(dropout=dropout)
-        _expect_callable("activation", activation, "a function that bends numbers, such as F.gelu")
+        _expect_callable("activation", None if isinstance(activation, type) else activation, "a function that bends numbers, such as F.gelu")
         self.activation, self.dropout = activation, dropout
         self.up_proj = nn.Linear(d_model, d_ff, bias=bias)
         self.gate_proj = nn.Linear(d_model, d_ff, bias=bias) if gated else None
@@ -62,7 +63,7 @@ class FeedForward(nn.Module):
 
 def _expect_callable(name: str, thing: Any, what: str) -> None:
     "Raise TypeError unless a thing can be called."
-    if not callable(thing):
+    if not callable(thing) or isinstance(thing, nn.Module) and name == "norm":
         raise TypeError(f"{name}: expected {what}; got {type(thing).__name__}")
 
 
@@ -99,6 +100,7 @@ class TransformerBlock(nn.Module):
         self.attention, self.attention_norm = attention, norm(d_model)
         self.cross, self.cross_norm = cross, None if cross is None else norm(d_model)
         self.feed_forward, self.feed_forward_norm = feed_forward, norm(d_model)
+        _expect_modules(norm=self.feed_forward_norm)
 
     def forward(
         self,
@@ -120,9 +122,11 @@ class TransformerBlock(nn.Module):
 
     def _add(self, x: Tensor, norm: Any, part: Callable[[Tensor], Tensor]) -> Tensor:
         "The rows and what a part adds to them."
-        if self.norm_first:
-            return x + F.dropout(part(norm(x)), self.dropout, self.training)
-        return norm(x + F.dropout(part(x), self.dropout, self.training))
+        added = part(norm(x) if self.norm_first else x)
+        if added.shape != x.shape:
+            raise ValueError(f"x: expected parts that give rows of its shape, {tuple(x.shape)}; one gave {tuple(added.shape)}")
+        x = x + F.dropout(added, self.dropout, self.training)
+        return x if self.norm_first else norm(x)
 
     if TYPE_CHECKING:
         __call__ = forward  # so that `block(x)` is typed as `forward` is
@@ -202,7 +206,7 @@ class TransformerStack(nn.Module):
 def _expect_caches(caches: Sequence[Any], n: int) -> Sequence[Any]:
     "The caches; TypeError or ValueError unless there is one for each block."
     if not isinstance(caches, (list, tuple)) or not all(hasattr(cache, "lengths") for cache in caches):
-        raise TypeError(f"caches: expected a list of caches, such as new_caches makes; got {type(caches).__name__}")
+        raise TypeError(f"caches: expected a list of caches, such as new_caches makes; got {caches!r:.60}")
     if len(caches) != n:
         raise ValueError(f"caches: expected one for each of {n} blocks; got {len(caches)}")
     return caches
@@ -224,6 +228,7 @@ class WordRows(nn.Module):
         if positions is not None:
             _expect_callable("positions", positions, "a function of rows and their places, such as LearnedPositions")
         self.table, self.positions, self.scale = nn.Embedding(vocabulary, d_model), positions, scale
+        nn.init.normal_(self.table.weight, std=d_model**-0.5)  # tied, scores begin near 1
 
     def forward(
         self,
@@ -259,6 +264,15 @@ def _expect_start(start: Tensor | int, ids: Tensor) -> Tensor:
     return first
 
 
+def _expect_stacks(d_model: int, **stacks: Any) -> None:
+    "Raise TypeError or ValueError unless these are stacks for rows of this width."
+    for name, stack in stacks.items():
+        if not isinstance(stack, TransformerStack):
+            raise TypeError(f"{name}: expected a TransformerStack; got {type(stack).__name__}")
+        if (width := getattr(stack.blocks[0], "d_model", d_model)) != d_model:
+            raise ValueError(f"{name}: expected blocks for rows of width {d_model}, as the words have; got {width}")
+
+
 def _reading(name: str, rows: WordRows, tied: bool) -> nn.Linear:
     "From rows to a score for each word; tied, with the table of the words."
     expect_flags(tied=tied)
@@ -280,8 +294,8 @@ class LanguageModel(nn.Module):
         tied: bool = True,  # read the scores off with the table of the words?
     ):
         super().__init__()
-        _expect_modules(stack=stack)
         read = _reading("rows", rows, tied)
+        _expect_stacks(rows.table.embedding_dim, stack=stack)
         self.rows, self.stack, self.read = rows, stack, read
 
     def forward(
@@ -303,29 +317,48 @@ class LanguageModel(nn.Module):
         n_max: int,  # words for which there is room
     ) -> list[KVCache]:
         "Make an empty cache for each block."
-        layers: list[Any] = [block.attention for block in self.stack.blocks]
-        like = self.rows.table.weight
-        return [KVCache(b, a.n_kv_heads, n_max, a.k_proj.out_features // a.n_kv_heads, like.dtype, like.device) for a in layers]
+        like, caches = self.rows.table.weight, []
+        for a in (block.attention for block in self.stack.blocks):
+            if not isinstance(a, MultiHeadAttention):
+                raise TypeError(f"caches: expected blocks with MultiHeadAttention, whose caches are known; got {type(a).__name__}: make your own")
+            caches.append(KVCache(b, a.n_kv_heads, n_max, a.k_proj.out_features // a.n_kv_heads, like.dtype, like.device))
+        return caches
 
     @torch.no_grad()
     def write(
         self,
-        ids: Tensor,  # how the text begins, whole numbers, (b, n)
+        ids: Tensor,  # how the texts begin, all equally long, whole numbers, (b, n)
         n: int,  # how many words to add
         temperature: float = 0.0,  # scores are divided by it before one is drawn; 0: the highest score is taken
         top_k: int | None = None,  # draw from so many of the highest scores only; default: from all
         generator: torch.Generator | None = None,  # of the chance
     ) -> Tensor:  # the whole text, (b, n_before + n)
-        "Go on writing, word by word, with caches. Fan et al. 2018 for `top_k`."
+        "Go on writing, word by word, in evaluation and with caches. Fan et al. 2018 for `top_k`."
         expect_sizes(n=n, **({} if top_k is None else {"top_k": top_k}))
         _expect_chance(temperature, generator)
         _expect_ids("ids", ids, self.rows.table.num_embeddings)
         caches, new = self.new_caches(len(ids), ids.shape[1] + n), ids
-        for _ in range(n):
-            scores = self(new, caches=caches)[:, -1]
-            new = _choose(scores, temperature, top_k, generator)
-            ids = torch.cat([ids, new], dim=1)
+        with in_evaluation(self):
+            for _ in range(n):
+                scores = self(new, caches=caches)[:, -1]
+                new = _choose(scores, temperature, top_k, generator)
+                ids = torch.cat([ids, new], dim=1)
         return ids
+
+
+@contextmanager
+def in_evaluation(
+    module: Any,  # a layer or a model; anything else is left alone
+) -> Iterator[None]:
+    "Drop nothing inside; every part is in its own mode again afterwards."
+    modes = [(m, m.training) for m in module.modules()] if isinstance(module, nn.Module) else []
+    try:
+        for m, _ in modes:
+            m.training = False
+        yield
+    finally:
+        for m, mode in modes:
+            m.training = mode
 
 
 def _expect_chance(temperature: float, generator: torch.Generator | None) -> None:
@@ -345,7 +378,8 @@ def _choose(scores: Tensor, temperature: float, top_k: int | None, generator: to
     if top_k is not None:
         least = scores.topk(min(top_k, scores.shape[-1])).values[:, -1:]
         scores = scores.masked_fill(scores < least, float("-inf"))
-    return torch.multinomial((scores.float() / temperature).softmax(-1), 1, generator=generator)
+    scores = scores.float() - scores.max(-1, keepdim=True).values  # the highest is 0, however small the temperature
+    return torch.multinomial((scores / temperature).softmax(-1), 1, generator=generator)
 
 # %% ../nbs/11_transformer.ipynb #both-class
 class EncoderDecoder(nn.Module):
@@ -360,8 +394,8 @@ class EncoderDecoder(nn.Module):
         tied: bool = True,  # read the scores off with the table of `target`?
     ):
         super().__init__()
-        _expect_modules(source=source, encoder=encoder, decoder=decoder)
         read = _reading("target", target, tied)
+        _expect_stacks(target.table.embedding_dim, encoder=encoder, decoder=decoder)
         self.source, self.target, self.encoder, self.decoder, self.read = source, target, encoder, decoder, read
 
     def forward(
