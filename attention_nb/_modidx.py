@@ -2399,6 +2399,5 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                        'attention_nb/transformer.py'),
                                           'attention_nb.transformer._expect_start': ( 'transformer.html#_expect_start',
                                                                                       'attention_nb/transformer.py'),
-                                          'attention_nb.transformer._reading': ('transformer.html#_reading', 'attention_nb/transformer.py'),
-                                          'attention_nb.transformer.in_evaluation': ( 'transformer.html#in_evaluation',
-                                                                                      'attention_nb/transformer.py')}}}
+                                          'attention_nb.transformer._reading': ( 'transformer.html#_reading',
+                                                                                 'attention_nb/transformer.py')}}}

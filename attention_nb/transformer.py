@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -21,7 +20,7 @@ from .tools.guards import (
     expect_flags, expect_floats, expect_mask, expect_scale, expect_share, expect_sizes, expect_tensors, whole_numbers)
 
 # %% auto #0
-__all__ = ['FeedForward', 'TransformerBlock', 'TransformerStack', 'WordRows', 'LanguageModel', 'in_evaluation', 'EncoderDecoder']
+__all__ = ['FeedForward', 'TransformerBlock', 'TransformerStack', 'WordRows', 'LanguageModel', 'EncoderDecoder']
 
 # %% ../nbs/11_transformer.ipynb #feed-forward-class
 class FeedForward(nn.Module):
@@ -338,27 +337,18 @@ class LanguageModel(nn.Module):
         _expect_chance(temperature, generator)
         _expect_ids("ids", ids, self.rows.table.num_embeddings)
         caches, new = self.new_caches(len(ids), ids.shape[1] + n), ids
-        with in_evaluation(self):
+        modes = [(m, m.training) for m in self.modules()]
+        self.eval()
+        try:
             for _ in range(n):
                 scores = self(new, caches=caches)[:, -1]
                 new = _choose(scores, temperature, top_k, generator)
                 ids = torch.cat([ids, new], dim=1)
+        finally:
+            for m, mode in modes:
+                m.training = mode
         return ids
 
-
-@contextmanager
-def in_evaluation(
-    module: Any,  # a layer or a model; anything else is left alone
-) -> Iterator[None]:
-    "Drop nothing inside; every part is in its own mode again afterwards."
-    modes = [(m, m.training) for m in module.modules()] if isinstance(module, nn.Module) else []
-    try:
-        for m, _ in modes:
-            m.training = False
-        yield
-    finally:
-        for m, mode in modes:
-            m.training = mode
 
 
 def _expect_chance(temperature: float, generator: torch.Generator | None) -> None:

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +24,6 @@ from .functions import attention_properties
 from .functions.facts import Subject
 from ..kv_cache import KVCache
 from ..multi_head_attention import MultiHeadAttention
-from ..transformer import in_evaluation
 from ..tools.guards import expect_flags, expect_groups, expect_scale, expect_sizes
 from .layers.cross_attention import cross_properties
 from .layers import layer_properties
@@ -130,6 +130,19 @@ def _cache_of(module: Any) -> Callable[[int, int], Any]:
         rows, like = module.n_kv_heads, module.k_proj.weight
         return lambda b, n_max: KVCache(b, rows, n_max, len(like) // rows, like.dtype, like.device)
     raise TypeError(f"new_cache: expected a function of b and n_max, since {name_of(module)} has none of its own; got None")
+
+
+@contextmanager
+def _in_evaluation(module: Any) -> Iterator[None]:
+    "No dropout inside; every part of the layer is as it was afterwards."
+    modes = [(m, m.training) for m in module.modules()] if isinstance(module, nn.Module) else []
+    try:
+        for m, _ in modes:
+            m.training = False
+        yield
+    finally:
+        for m, mode in modes:
+            m.training = mode
 
 # %% ../../nbs/checks/index.ipynb #sight-helper
 def _sight(causal: bool | str, window: int | None, sinks: int, documents: int | None) -> Sight | None:
@@ -260,7 +273,7 @@ def check_cache(
     writer = Writer(step or _step_of(module, full), full or _full_of(module), new_cache or _cache_of(module), d_model, grows)
     for name in ("new_cache", "step", "full"):
         _callable(name, getattr(writer, name), "a function")
-    with torch.no_grad(), in_evaluation(module):
+    with torch.no_grad(), _in_evaluation(module):
         return _run("check_cache", module, lambda: cache_properties(writer))
 
 # %% ../../nbs/checks/index.ipynb #positions-fn
