@@ -40,7 +40,7 @@ class FeedForward(nn.Module):
         d_ff = 4 * d_model if d_ff is None else d_ff
         expect_flags(gated=gated, bias=bias)
         expect_share(dropout=dropout)
-        _expect_callable("activation", None if isinstance(activation, type) else activation, "a function that bends numbers, such as F.gelu")
+        _expect_callable("activation", activation, "a function that bends numbers, such as F.gelu", type)
         self.activation, self.dropout = activation, dropout
         self.up_proj = nn.Linear(d_model, d_ff, bias=bias)
         self.gate_proj = nn.Linear(d_model, d_ff, bias=bias) if gated else None
@@ -60,10 +60,10 @@ class FeedForward(nn.Module):
         __call__ = forward  # so that `layer(x)` is typed as `forward` is
 
 
-def _expect_callable(name: str, thing: Any, what: str) -> None:
-    "Raise TypeError unless a thing can be called."
-    if not callable(thing) or isinstance(thing, nn.Module) and name == "norm":
-        raise TypeError(f"{name}: expected {what}; got {type(thing).__name__}")
+def _expect_callable(name: str, thing: Any, what: str, unless: type) -> None:
+    "Raise TypeError unless a thing can be called, and is none of what is often handed over by mistake."
+    if not callable(thing) or isinstance(thing, unless):
+        raise TypeError(f"{name}: expected {what}; got {thing!r:.60}")
 
 
 def _expect_rows(x: Tensor, d_model: int, layer: nn.Module) -> None:
@@ -94,7 +94,7 @@ class TransformerBlock(nn.Module):
         expect_flags(norm_first=norm_first)
         expect_share(dropout=dropout)
         _expect_modules(attention=attention, feed_forward=feed_forward, **({} if cross is None else {"cross": cross}))
-        _expect_callable("norm", norm, "a function of d_model that makes a norm, such as nn.LayerNorm")
+        _expect_callable("norm", norm, "a function of d_model that makes a norm, such as nn.LayerNorm", nn.Module)
         self.d_model, self.norm_first, self.dropout = d_model, norm_first, dropout
         self.attention, self.attention_norm = attention, norm(d_model)
         self.cross, self.cross_norm = cross, None if cross is None else norm(d_model)
@@ -225,7 +225,7 @@ class WordRows(nn.Module):
         expect_sizes(vocabulary=vocabulary, d_model=d_model)
         expect_scale(scale)
         if positions is not None:
-            _expect_callable("positions", positions, "a function of rows and their places, such as LearnedPositions")
+            _expect_callable("positions", positions, "a function of rows and their places, such as LearnedPositions(n_max, d_model)", type)
         self.table, self.positions, self.scale = nn.Embedding(vocabulary, d_model), positions, scale
         nn.init.normal_(self.table.weight, std=d_model**-0.5)  # tied, scores begin near 1
 
