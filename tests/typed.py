@@ -8,4 +8,4 @@ x = torch.ones(2, 3, 4)
 one, many = SelfAttention(d_in=4, d_k=2), MultiHeadAttention(d_model=4, n_heads=2)
 assert_type(one(x), tuple[Tensor, Tensor])
 assert_type(many(x, causal=True), tuple[Tensor, Tensor | None])
-many(x, masks=x)  # type: ignore[call-arg]
+many(x, masks=x)  # type: ignore[arg-type]
