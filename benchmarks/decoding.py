@@ -18,17 +18,20 @@ REFERENCE = "attention_nb"
 STEPS = 8  # tokens in one measurement
 
 
-def ours(row: Tensor, d_model: int, h: int, h_kv: int, kept: int) -> Run:
+# Each takes the next tokens, x (1, n, d_model), again and again, `n_steps` times, after `kept` others.
+
+def ours(x: Tensor, d_model: int, h: int, h_kv: int, kept: int, n_steps: int = STEPS) -> Run:
     layer = MultiHeadAttention(d_model, h, bias=False, n_kv_heads=h_kv, positions=RotaryEmbedding(d_model // h)).eval()
     past = torch.randn(2, 1, h_kv, kept, d_model // h)
 
     def steps() -> float:
-        cache = KVCache(1, h_kv, kept + STEPS, d_model // h)  # anew, as the others: what was just written is quick to read
-        cache.append(*past)
+        cache = KVCache(1, h_kv, kept + n_steps * x.shape[1], d_model // h)  # anew, as the others: what was just written is quick to read
+        if kept:
+            cache.append(*past)
         begun = time.perf_counter()
-        for _ in range(STEPS):
-            layer(row, cache=cache)
-        return (time.perf_counter() - begun) / STEPS
+        for _ in range(n_steps):
+            layer(x, cache=cache)
+        return (time.perf_counter() - begun) / n_steps
     return steps
 
 
@@ -48,22 +51,26 @@ def x_transformers(row: Tensor, d_model: int, h: int, h_kv: int, kept: int) -> R
     return steps
 
 
-def transformers(static: bool, row: Tensor, d_model: int, h: int, h_kv: int, kept: int) -> Run:
+def transformers(static: bool, x: Tensor, d_model: int, h: int, h_kv: int, kept: int, n_steps: int = STEPS) -> Run:
     from transformers import DynamicCache, LlamaConfig, StaticCache
     from transformers.models.llama.modeling_llama import LlamaAttention, LlamaRotaryEmbedding
+    n = x.shape[1]
+    room = kept + n_steps * n
     config = LlamaConfig(hidden_size=d_model, num_attention_heads=h, num_key_value_heads=h_kv, num_hidden_layers=1,
-                         max_position_embeddings=kept + STEPS, attn_implementation="sdpa")
+                         max_position_embeddings=room, attn_implementation="sdpa")
     layer, turn = LlamaAttention(config, layer_idx=0).eval(), LlamaRotaryEmbedding(config)
     past = torch.randn(2, 1, h_kv, kept, d_model // h)
 
     def steps() -> float:
-        cache = StaticCache(config=config, max_cache_len=kept + STEPS) if static else DynamicCache(config=config)
-        cache.update(*past, 0)
+        cache = StaticCache(config=config, max_cache_len=room) if static else DynamicCache(config=config)
+        if kept:
+            cache.update(*past, 0)
         begun = time.perf_counter()
-        for i in range(STEPS):
-            mask = torch.arange(kept + STEPS)[None, None, None] <= kept + i if static else None
-            layer(row, turn(row, torch.tensor([[kept + i]])), mask, past_key_values=cache)
-        return (time.perf_counter() - begun) / STEPS
+        for start in range(kept, room, n):
+            positions = torch.arange(start, start + n)
+            mask = torch.arange(room if static else start + n) <= positions[:, None] if static or kept and n > 1 else None
+            layer(x, turn(x, positions[None]), mask if mask is None else mask[None, None], past_key_values=cache)
+        return (time.perf_counter() - begun) / n_steps
     return steps
 
 

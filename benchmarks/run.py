@@ -7,13 +7,13 @@ from types import ModuleType
 from typing import Any
 
 import torch
-from benchmarks import decoding, flash, grouped, layers, local_attention, machine
+from benchmarks import decoding, flash, grouped, layers, local_attention, machine, prefill
 from benchmarks.measure import ratios, rounds
 
 RESULTS = Path(__file__).parent / "results"
 # Each says in SIZES what the numbers of a shape are, in SHAPES which are measured, in REFERENCE what is 1.
 TOPICS: dict[str, ModuleType] = {
-    "layers": layers, "grouped": grouped, "decoding": decoding, "flash": flash, "local": local_attention}
+    "layers": layers, "grouped": grouped, "decoding": decoding, "prefill": prefill, "flash": flash, "local": local_attention}
 
 
 def rows(topic: ModuleType, shapes: list[tuple[int, ...]], n_rounds: int) -> Iterator[dict[str, object]]:

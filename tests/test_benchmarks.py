@@ -62,7 +62,7 @@ def test_textbook_and_minimal_agree():
     assert_close(textbook(x), minimal(x))
 
 
-SMALL = {"layers": (1, 5, 12, 3), "grouped": (2, 5, 24, 6, 3), "decoding": (24, 6, 3, 7), "flash": (9, 2, 8), "local": (24, 3, 2, 8)}
+SMALL = {"layers": (1, 5, 12, 3), "grouped": (2, 5, 24, 6, 3), "decoding": (24, 6, 3, 7), "prefill": (24, 6, 3, 7, 5), "flash": (9, 2, 8), "local": (24, 3, 2, 8)}
 
 
 @pytest.mark.ci
@@ -103,3 +103,4 @@ def test_the_roof_is_written_for_the_page_and_a_second_run_keeps_the_best(tmp_pa
         assert old["name"] == new["name"] and new["seconds"] <= old["seconds"]
         assert (old["operations"], old["moved"]) == (new["operations"], new["moved"])
     assert first["ways"][1]["operations"] == 4 * 16 * 16 * 8 * 8
+
