@@ -124,6 +124,13 @@ def layer_calls(draw, heads: bool):
     return args | draw(ways_of_attending(lead, h, n_q, n_k))
 
 
+def clear(a: dict[str, Any]) -> bool:
+    "Whether a mask can be read in one way only: (n, n) for n sequences of n tokens is refused where it looks like padding."
+    mask, x = a.get("mask"), a.get("x", a.get("ids"))
+    drawn = isinstance(mask, Tensor) and isinstance(x, Tensor)
+    return not (drawn and mask.ndim == 2 and x.ndim > 1 and len(mask) == x.shape[0] == x.shape[1] > 1)
+
+
 @st.composite
 def ways_of_attending(draw, lead, h, n_q, n_k):
     "Mask, causal and need_weights for a layer with heads."
@@ -1697,7 +1704,7 @@ def gradients(fn: Callable[..., Any], a: dict[str, Any], leaves: list[str]) -> t
 def test_right_for_every_shape_dtype_mask_and_stride(name, data):
     "Numbers, types and gradients are those of PyTorch or plain Python; what goes in stays as it was."
     case = CASES[name]
-    a = data.draw(case.draw)
+    a = data.draw(case.draw.filter(clear))
     before = {n: v.clone() for n, v in a.items() if isinstance(v, Tensor)}
     dtype, precise = type_of_result(case, a), {n: in_double(v) for n, v in a.items()}
     same(case.fn(**a), case.want(**precise), dtype, case)
