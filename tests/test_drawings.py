@@ -239,6 +239,7 @@ def test_sums_divide_by_what_pytorch_divides_by(visit):
             assert now["way"] == i
             assert torch.equal(exps, exps.T) == (matrix == "symmetric")
             assert_close(numbers(now["weights"]), exps / sums[i](exps), **EXACT)
+            expect(figure.locator("output")).to_contain_text("sum")  # a moment later: the sums are counted before one's eyes
             said = figure.locator("output").inner_text()
             assert ("Every row" in said) == (i == 0) and ("Neither" in said) == (i == 2 and matrix == "not symmetric")
     expect(figure.locator("svg")).to_contain_text("÷")
@@ -312,7 +313,17 @@ def test_mask_board_masks_as_the_package_does(visit):
     by_hand = causal.clone()
     by_hand[1, 1] = False
     assert_board(figure, by_hand)
-    assert said.inner_text() == "The new row of “cat” depends on: the, and through its query on itself."
+    assert said.inner_text() == "The new row of “cat” depends on: the."  # one weight alone is 1, whatever the query
+    by_hand[0, 1] = True
+    figure.get_by_role("button", name="the must not look at cat").click()
+    figure.get_by_role("button", name="the looks at the").click()
+    figure.get_by_role("button", name="the must not look at drank").click()
+    by_hand[0, 0], by_hand[0, 2] = False, True
+    assert_board(figure, by_hand)
+    assert said.inner_text() == "The new row of “the” depends on: cat, drank, and through its query on itself."
+    for name in ("the looks at cat", "the looks at drank", "the must not look at the"):
+        figure.get_by_role("button", name=name).click()
+    by_hand[0] = causal[0]
     figure.get_by_role("button", name="the looks at the").click()
     by_hand[0, 0] = False
     assert_board(figure, by_hand)
@@ -481,7 +492,7 @@ def test_heads_share_as_the_package_shares(visit):
     assert state(figure)["chosen"] == 5
     slider.press("ArrowRight")
     assert "heads 4, 5, 6 and 7 read key head 1" in figure.locator("output").inner_text()
-    assert "256 MiB" in figure.locator("output").inner_text()
+    assert "take 0.25 GiB" in figure.locator("output").inner_text()
 def test_cache_steps_make_what_the_layer_makes(visit):
     "By the slider, played, and with and without a cache: the counts of a layer that writes, and the oracle's weights."
     figure = drawing(visit, "09_kv_cache.html", "cache_steps", reduced_motion="reduce")
