@@ -21,7 +21,7 @@ from attention_nb.softmax import masked_softmax, softmax
 from attention_nb.tools.testing import assert_close
 from browser import WIDE
 from conftest import ROOT
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Locator, Page, expect
 
 EXACT = dict(atol=1e-5, rtol=0)
 
@@ -804,3 +804,195 @@ def test_a_cell_lights_up_by_mouse_finger_and_keys(visit):
     expect(root).not_to_have_attribute("data-lit", re.compile(""))
     figure.locator("thead th").first.tap()
     expect(root).to_have_attribute("data-lit", "k")
+
+
+# ---- By finger ----
+
+SCRIPTS = sorted(path.stem for path in (ROOT / "attention_nb/figures").glob("*.js") if path.stem != "drawing")
+PAGE_OF = {script: f"figures/{script}.html" for script in SCRIPTS} | {"entrance": "checks/about/museum.html"}
+FINGER = {"width": 390, "height": 844, "has_touch": True, "is_mobile": True, "reduced_motion": "reduce"}
+CENTRE = "node => { const { left, top, width, height } = node.getBoundingClientRect(); return [left + width / 2, top + height / 2]; }"
+
+BESIDE = """svg => {  // a place in the picture that is far from all handles
+  const { left, top, width, height } = svg.getBoundingClientRect(), places = [0.1, 0.3, 0.5, 0.7, 0.9];
+  const knobs = [...svg.querySelectorAll(".handle")].map((node) => node.getBoundingClientRect()).map((box) => [box.left + 16, box.top + 16]);
+  const far = ([x, y]) => Math.min(...knobs.map(([a, b]) => Math.hypot(x - a, y - b)));
+  return places.flatMap((i) => places.map((j) => [left + i * width, top + j * height])).sort((a, b) => far(b) - far(a))[0];
+}"""
+
+
+def swipe(page: Page, start: list[float], by: tuple[float, float], steps: int = 8) -> None:
+    "A finger goes from one place of the screen to another."
+    cdp = page.context.new_cdp_session(page)
+    for i in range(steps + 1):
+        at = {"x": start[0] + by[0] * i / steps, "y": start[1] + by[1] * i / steps}
+        cdp.send("Input.dispatchTouchEvent", {"type": "touchMove" if i else "touchStart", "touchPoints": [at]})
+    cdp.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+
+@pytest.mark.parametrize("script, scales", [("arrows", (1, 1)), ("scores", (1, 0))])
+def test_a_finger_moves_a_handle_and_not_the_page(visit, script, scales):
+    "Up, down and aslant; beside the handle it moves the page, and nothing else."
+    figure = drawing(visit, PAGE_OF[script], script, **FINGER)
+    page, handle = figure.page, figure.locator(".handle").first
+    page.evaluate("document.body.style.paddingBottom = '2000px'")
+    figure.locator("svg").first.evaluate("svg => scrollTo({ top: svg.getBoundingClientRect().top + scrollY - 250, behavior: 'instant' })")
+    page.evaluate("addEventListener('pointercancel', () => { window.cancelled = true; })")
+    top = page.evaluate("scrollY")
+    for by in ((-20, 60), (10, -40), (0, 50)):
+        start = handle.evaluate(CENTRE)
+        swipe(page, start, by)
+        moved = [b - a for a, b in zip(start, handle.evaluate(CENTRE))]
+        assert moved == pytest.approx([d * scale for d, scale in zip(by, scales)], abs=4)
+    assert page.evaluate("[scrollY, window.cancelled]") == [top, None]
+    before = state(figure)
+    swipe(page, figure.locator("svg").first.evaluate(BESIDE), (0, -60))
+    page.wait_for_function("top => scrollY > top + 10", arg=top)
+    assert state(figure) == before
+
+
+def test_what_is_dragged_is_tried_by_finger():
+    "A new drawing with a handle belongs into the list above."
+    texts = {script: (ROOT / f"attention_nb/figures/{script}.js").read_text(encoding="utf-8") for script in SCRIPTS}
+    assert {script for script, text in texts.items() if re.search(r"\b(handle|drag)\(", text)} == {"arrows", "scores"}
+
+
+# ---- Forced colours, and paper ----
+
+SEEN = """  // what a colour is, as (r, g, b), on the paper of the page or of the reader
+  const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true }), probe = document.createElement("i"), known = new Map();
+  probe.style.cssText = `forced-color-adjust: none; background: ${matchMedia("(forced-colors: active)").matches ? "Canvas" : "var(--color-background-primary)"}`;
+  document.body.append(probe);
+  const paper = getComputedStyle(probe).backgroundColor;
+  probe.remove();
+  function seen(colour) {
+    if (known.has(colour)) return known.get(colour);
+    for (const one of [paper, colour]) { canvas.fillStyle = one; canvas.fillRect(0, 0, 1, 1); }
+    known.set(colour, [...canvas.getImageData(0, 0, 1, 1).data.slice(0, 3)]);
+    return known.get(colour);
+  }
+"""
+LOOKS_OF_CONTROLS = f"""(figure) => {{  // of all controls, pressed and not: their text and what it stands on
+  {SEEN}
+  const looks = {{ true: [], false: [] }};
+  const controls = () => [...figure.querySelectorAll("button[aria-pressed], label.choice")].filter((node) => !node.closest("td"));
+  const read = () => controls().forEach((node) => {{
+    const {{ color, backgroundColor }} = getComputedStyle(node), on = node.matches("[aria-pressed=true], :has(:checked)");
+    looks[on].push([seen(color), seen(backgroundColor)]);
+  }});
+  read();
+  for (const node of controls()) {{ (node.querySelector("input") ?? node).click(); read(); }}
+  return [looks.true, looks.false];
+}}"""
+# Of each element what is painted of it: its background, or the fill and the stroke of a shape.
+PAINTED = f"""(figure) => {{
+  {SEEN}
+  return [seen(paper), [...figure.querySelectorAll(".view *, .pair td")].map((node) => {{
+    const look = getComputedStyle(node), shape = /^(path|rect|circle|line)$/.test(node.localName);
+    const paints = shape ? [node.hasAttribute("fill") || node.style.fill ? look.fill : "none", parseFloat(look.strokeWidth) ? look.stroke : "none"] : [look.backgroundColor];
+    const name = `${{node.localName}} ${{node.getAttribute("style") ?? node.getAttribute("fill") ?? ""}} ${{node.textContent.slice(0, 20)}}`;
+    const shown = look.visibility === "visible" && !/^(input|select|option)$/.test(node.localName);
+    return [name, shown ? paints.filter((paint) => paint !== "none").map(seen) : [], look.backgroundImage !== "none", look.printColorAdjust];
+  }})];
+}}"""
+
+
+def lightness(colour: list[int]) -> float:
+    "The relative luminance of WCAG."
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (value / 255 for value in colour)]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(a: list[int], b: list[int]) -> float:
+    "The contrast of two colours, 1 to 21."
+    low, high = sorted((lightness(a), lightness(b)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def seen_on_paper(figure: Locator) -> list[tuple[str, bool, bool]]:
+    "Of each element its name, whether one sees its fill or line, and whether it has a picture in its background."
+    paper, found = figure.evaluate(PAINTED)
+    return [(name, max((contrast(paint, paper) for paint in paints), default=1) > 1.1, picture) for name, paints, picture, _ in found]
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_what_is_painted_is_seen_in_forced_colours_and_on_paper(visit, script):
+    "Bars, cells and crosses keep their fill, and what is pressed stands out; and all is printed, which no browser does of its own accord."
+    figure = drawing(visit, PAGE_OF[script], script, reduced_motion="reduce")
+    for scheme in ("light", "dark"):
+        figure.page.emulate_media(forced_colors="none", color_scheme=scheme)
+        before = seen_on_paper(figure)
+        figure.page.emulate_media(forced_colors="active", color_scheme=scheme)
+        after = seen_on_paper(figure)
+        lost = [name for (name, *own), (_, *forced) in zip(before, after, strict=True) if any(a and not b for a, b in zip(own, forced))]
+        assert lost == [] and sum(own for _, own, _ in before) > 5
+        pressed, plain = figure.evaluate(LOOKS_OF_CONTROLS)
+        assert all(contrast(ink, ground) > 4.5 for ink, ground in pressed + plain)
+        assert all(contrast(ground, other) > 3 for _, ground in pressed for _, other in plain)
+    figure.page.emulate_media(forced_colors="none", media="print")
+    paper, found = figure.evaluate(PAINTED)
+    assert [name for name, paints, picture, adjust in found if adjust != "exact" and (picture or paints != [paper])] == []
+
+
+def test_pairs_and_buttons_of_a_page_in_forced_colours_and_on_paper(visit):
+    "They are no drawings, and have styles of their own."
+    page = visit("checks/about/museum.html").page
+    pair, cells = page.locator("figure.pair:not(.drawing *)").first, ".both [style*=background]"
+    own = pair.evaluate(f"{PAINTED}".replace(".view *, .pair td", cells))[1]
+    page.emulate_media(forced_colors="active")
+    paper, forced = pair.evaluate(f"{PAINTED}".replace(".view *, .pair td", cells))
+    assert len(forced) > 20 and all(contrast(a, paper) > 1.1 for (_, [a], *_), (_, [b], *_) in zip(forced, own) if contrast(b, [255] * 3) > 1.1)
+    pressed, plain = page.locator(".depth").evaluate(LOOKS_OF_CONTROLS)
+    assert pressed and all(contrast(ground, other) > 3 for _, ground in pressed for _, other in plain)
+    page.emulate_media(forced_colors="none", media="print")
+    assert {adjust for *_, adjust in pair.evaluate(f"{PAINTED}".replace(".view *, .pair td", cells))[1]} == {"exact"}
+
+
+# ---- Every state ----
+
+MOVING = {"attend", "cache_steps", "head_cut", "lookup", "roofline", "senses", "sharing", "sums"}
+# Presses everything, and moves each slider at every choice; gives all texts that were seen, and whether anything moved by itself.
+SWEEP = """(figure) => {
+  const texts = new Set(), real = requestAnimationFrame, all = (kind) => [...figure.querySelectorAll(kind)];
+  let moved = false;
+  window.requestAnimationFrame = (f) => { moved ||= /drawings\\//.test(new Error().stack); return real(f); };
+  function note() {
+    const walk = document.createTreeWalker(figure.querySelector(".view"), NodeFilter.SHOW_TEXT);
+    while (walk.nextNode()) texts.add(walk.currentNode.data);
+    moved ||= document.getAnimations().some((one) => figure.contains(one.effect.target));
+  }
+  function slide() {
+    for (let i = 0; i < all("input[type=range]").length; i++) {
+      const { min, max, step } = all("input[type=range]")[i], way = max - min, by = Math.max(+step, way / 12);
+      for (let x = +min; x <= +max + 1e-9; x += by) {
+        const range = all("input[type=range]")[i];  // a drawing may make it anew
+        range.value = x;
+        range.dispatchEvent(new Event("input"));
+        note();
+      }
+    }
+  }
+  note();
+  slide();
+  for (const kind of ["button[aria-pressed]", "input[type=radio]"]) for (let i = 0; i < Math.min(all(kind).length, 40); i++) { all(kind)[i].click(); note(); slide(); }
+  for (const one of all("option")) { const pick = one.parentElement; pick.value = one.value; pick.dispatchEvent(new Event("change")); note(); }
+  for (const one of all("input[type=number]")) for (const x of ["0.25", "-1", "3"]) { one.value = x; one.dispatchEvent(new Event("input")); note(); }
+  window.requestAnimationFrame = real;
+  return [[...texts], moved];
+}"""
+ILL_WRITTEN = [
+    r"(?<![.\d])\d{4,}", r"(?<![\w=])-\d", r"undefined|null|Infinity|\[object",  # 4,096, −1
+    r"\b1 (words|layers|heads|tiles|programs|texts|scores|moments|places|keys|queries|steps) ", "MiB.*GiB"]
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_numbers_are_written_one_way_and_motion_is_obeyed(visit, script):
+    "In every state of every drawing: thousands, signs and units; and where motion is not wanted nothing moves by itself."
+    figure = drawing(visit, PAGE_OF[script], script)
+    figure.page.emulate_media(reduced_motion="reduce")
+    texts, moved = figure.evaluate(SWEEP)
+    ill = ILL_WRITTEN + ["NaN"] * (script not in ("scores", "entrance"))
+    assert not moved and len(texts) > 5
+    assert [text for text in texts for one in ill if re.search(one, text)] == []
+    figure.page.emulate_media(reduced_motion="no-preference")
+    assert figure.evaluate(SWEEP)[1] == (script in MOVING)

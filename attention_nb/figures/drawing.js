@@ -3,7 +3,7 @@ function stage(figure) {
   "use strict";
   const view = figure.querySelector(".view");
   const data = JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
-  const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  const calm = matchMedia("(prefers-reduced-motion: reduce)");
   view.replaceChildren();
 
   // ---- Elements: el("p", { class: "row" }, "text", child); what begins with "on" listens ----
@@ -84,7 +84,7 @@ function stage(figure) {
 
   // ---- Motion: f is called with 0 → 1; at once where motion is not wanted ----
   function tween(ms, f) {
-    if (still) { f(1); return Promise.resolve(); }
+    if (calm.matches) { f(1); return Promise.resolve(); }
     return new Promise((done) => {
       const begun = performance.now();
       (function step(now) {
@@ -174,6 +174,6 @@ function stage(figure) {
 
   // `state` is what the figure has computed, for the tests that hold it against the package.
   const expose = (state) => { figure.state = state; };
-  return { figure, view, data, still, el, svg, set, sum, clamp, dot, matmul, softmax, mix, number, grouped, plural, listed, said, say, slider, choices,
+  return { figure, view, data, el, svg, set, sum, clamp, dot, matmul, softmax, mix, number, grouped, plural, listed, said, say, slider, choices,
     button, toggle, player, tween, motion, onkeys, handle, plane, expose, keep };
 }
