@@ -996,3 +996,207 @@ def test_numbers_are_written_one_way_and_motion_is_obeyed(visit, script):
     assert [text for text in texts for one in ill if re.search(one, text)] == []
     figure.page.emulate_media(reduced_motion="no-preference")
     assert figure.evaluate(SWEEP)[1] == (script in MOVING)
+
+
+# ---- What is said is what is drawn ----
+
+def said(figure: Locator) -> str:
+    "The line that is read out."
+    return figure.locator("output").first.inner_text()
+
+
+def named(text: str) -> set[str]:
+    "The words that stand between quotation marks."
+    return set(re.findall("“([^”]*)”", text))
+
+
+def test_an_arrow_without_length_has_no_angle(visit):
+    "Its product is 0, and no right angle is drawn; what is read out as a number is one."
+    figure = drawing(visit, PAGE_OF["arrows"], "arrows")
+    knob = figure.get_by_role("slider", name="arrow a")
+    a = state(figure)["arrows"][0]
+    for key, steps in (("ArrowLeft", a[0]), ("ArrowDown", a[1])):
+        for _ in range(round(steps / 0.1)):
+            knob.press(key)
+    assert state(figure)["arrows"][0] == [0, 0] and "points nowhere" in said(figure)
+    knob.press("ArrowLeft")
+    assert float(knob.get_attribute("aria-valuenow")) == -0.1 and knob.get_attribute("aria-valuetext") == "−0.1 right, 0.0 up"
+    assert "points nowhere" not in said(figure)
+
+
+@pytest.mark.parametrize("sentence", ["the bank of the river", "bank", "river lake bank", "the of", "she put cash in the bank"])
+def test_shares_of_a_sentence_go_where_they_are_largest(visit, sentence):
+    "To all words that are equal; a word that asks for nothing, and one that is alone, are told apart."
+    figure = drawing(visit, PAGE_OF["attend"], "attend", reduced_motion="reduce")
+    figure.get_by_role("textbox").fill(sentence)
+    figure.get_by_role("textbox").press("Enter")
+    figure.get_by_role("button", name="Shares: softmax").click()
+    for i, word in enumerate(sentence.split()):
+        figure.get_by_role("button", name=word, exact=True).nth(sentence.split()[:i].count(word)).press("Enter")
+        now, text = state(figure), said(figure)
+        if len(now["words"]) == 1:
+            assert text == f"“{word}” stands alone: it gets all, 100 %."
+        elif not any(now["q"][i]):
+            assert text == f"“{word}” asks for nothing: every word gets the same share."
+        else:
+            most = max(now["weights"])
+            assert named(text) == {one for one, w in zip(now["words"], now["weights"]) if w > most - 1e-6}
+            assert f"The most, {100 * most:.0f} %{' each' * (len(named(text)) > 1)}, goes" in text
+
+
+def test_every_neighbourhood_is_told_as_it_is(visit):
+    "Which share is the largest, or which are; and which sense prevails by the numbers that are printed."
+    figure = drawing(visit, PAGE_OF["senses"], "senses", reduced_motion="reduce")
+    words, steps = given(figure)["words"], figure.get_by_role("radio")
+    toggles = figure.locator("button[aria-pressed]")
+    for code in range(2 ** toggles.count()):
+        for i in range(toggles.count()):
+            if bool(code >> i & 1) != (toggles.nth(i).get_attribute("aria-pressed") == "true"):
+                toggles.nth(i).evaluate("node => node.click()")
+        steps.nth(1).evaluate("node => node.click()")
+        now = state(figure)
+        largest = {word for word, share in zip(words, now["shares"]) if share > max(now["shares"]) - 1e-6}
+        alone = "Alone" in said(figure)
+        assert alone == (code == 0) and (alone or named(said(figure)) == largest)
+        steps.nth(2).evaluate("node => node.click()")
+        if not alone:
+            x, y = map(float, re.findall(r"to \(([\d.]+), ([\d.]+)\)", said(figure))[0])
+            a, b = given(figure)["axes"]
+            assert (f"as much {a}" if x == y else f"more {a}" if x > y else f"more {b}") in said(figure), (code, said(figure))
+
+
+def test_the_film_says_what_its_frame_shows(visit):
+    "Of each frame, by the slider and while it plays."
+    figure = drawing(visit, "05_multi_head_attention.html", "head_film")
+    film, slider = given(figure), figure.get_by_role("slider")
+    for i, (step, heads) in enumerate(zip(film["steps"], numbers(film["weights"]))):
+        slider.fill(str(i))
+        parts = said(figure).removeprefix(f"Step {step}: ").rstrip(".").split(", ")
+        for k, (part, w) in enumerate(zip(parts, heads, strict=True)):
+            columns, before = w[2:].mean(0), w[range(2, 6), range(1, 5)].mean()
+            most = max(columns.max(), before)
+            kind = "looks at all words about alike" if most < 0.25 else "leans towards the " if most < 0.5 else "looks at the "
+            name = "" if most < 0.25 else "first word" if columns[0] == most else "word before" if before == most else "?"
+            assert part == f"head {k} {kind}{name}", step
+    figure.evaluate("""figure => {
+      window.told = [];
+      const tell = () => window.told.push([figure.state().step, figure.querySelector("output").textContent, figure.querySelector("td[data-sym]").textContent]);
+      new MutationObserver(tell).observe(figure.querySelector("output"), { childList: true, characterData: true, subtree: true });
+    }""")
+    played(figure, "now => now.step")
+    told = figure.page.evaluate("told")
+    assert {step for step, *_ in told} >= {*film["steps"]} and all(text.startswith(f"Step {step}: ") for step, text, _ in told)
+
+
+def test_no_result_is_told_before_it_is_counted(visit):
+    "Each time that the sums are counted again."
+    figure = drawing(visit, "02_softmax.html", "sums")
+    assert "Every row sums to 1: rows 1.00 and 1.00" in said(figure)
+    figure.evaluate("""figure => {
+      window.told = [];
+      const tell = () => window.told.push([figure.querySelector("output").textContent, figure.querySelector("svg").textContent.includes("÷")]);
+      new MutationObserver(tell).observe(figure, { childList: true, characterData: true, subtree: true });
+    }""")
+    for press in ("Count again", "dim=0: down each column"):
+        figure.get_by_text(press).click()
+        expect(figure.locator("output")).to_contain_text("sum")
+    told = figure.page.evaluate("told")
+    assert all(drawn for text, drawn in told if "sum" in text) and {drawn for _, drawn in told} == {False, True}
+
+
+def test_the_list_under_the_roof_has_one_unit(visit):
+    "Three digits of what was computed, all times in one unit, and every dot within the axes."
+    figure = drawing(visit, "12_cost.html", "roofline", reduced_motion="reduce")
+    units = {"s": 1, "ms": 1e3, "µs": 1e6}
+    for mode, values in product((0, 1), product((0, 1, 7, 12, 17), (0, 5), (0, 8))):
+        figure.evaluate("""(figure, [mode, values]) => {
+          figure.querySelectorAll("input[type=radio]")[mode].click();
+          figure.querySelectorAll("input[type=range]").forEach((range, i) => { range.value = values[i]; range.dispatchEvent(new Event("input")); });
+        }""", [mode, values])
+        now, cells = state(figure), figure.locator(".view > div").last.locator("> *").all_inner_texts()[4:]
+        shown = {cells[i]: cells[i + 2:i + 4] for i in range(0, len(cells), 4)}
+        times = {letter: time.split(" ") for letter, (_, time) in shown.items() if now["ways"][letter]}
+        assert len({unit for _, unit in times.values()}) == 1
+        for letter, (time, unit) in times.items():
+            assert float(time.replace(",", "")) == pytest.approx(now["ways"][letter]["seconds"] * units[unit], rel=5.01e-3)
+            assert float(shown[letter][0].replace(",", "")) == pytest.approx(now["ways"][letter]["intensity"], rel=0.05, abs=0.051)
+        shared = now["ways"]["G"]
+        assert f"does {shown['G'][0]} operations" in said(figure)
+        assert ("waits for memory" in said(figure)) == (shared["intensity"] < now["kink"])
+        count = 2 ** values[0]
+        assert f"{count:,} word{'s' * (count > 1)}" in said(figure)
+        xs = figure.locator("svg circle").evaluate_all("dots => dots.filter((dot) => getComputedStyle(dot).visibility === 'visible').map((dot) => +dot.getAttribute('cx'))")
+        width = figure.locator("svg").evaluate("svg => svg.viewBox.baseVal.width")
+        assert 42 <= min(xs) and max(xs) <= width - 12
+
+
+def test_each_score_is_drawn_as_it_is(visit):
+    "Where one exponential is infinite and others are not; and where all are finite, but not their sum."
+    figure = drawing(visit, "02_softmax.html", "scores")
+    figure.get_by_text("+100 to all").click()
+    temperature, kinds = figure.get_by_role("slider", name="temperature"), set()
+    for scores in ((3, 1, 2), (-1, -1, -1), (5, -5, 2)):
+        for knob, score in zip(figure.locator(".handle").all(), scores, strict=True):
+            by = score - round(float(knob.get_attribute("aria-valuenow")))
+            for _ in range(abs(by)):
+                knob.press("PageUp" if by > 0 else "PageDown")
+        for step in range(-4, 5):
+            temperature.fill(f"{step / 20:.2f}")
+            now, text = state(figure), said(figure)
+            assert now["scores"] == [score + 100 for score in scores]
+            weights = [float(w) for w in now["weights"]]
+            shown = figure.locator("svg text[data-sym=w]").all_text_contents()[1:]
+            assert shown == ["NaN" if w != w else f"{w:.2f}" for w in weights]
+            kind = "NaN" if any(w != w for w in weights) else "sum" if not any(weights) else "Weights"
+            kinds.add((kind, len({*shown})))
+            assert {"NaN": "Infinity ÷ infinity", "sum": "every weight is 0", "Weights": "Weights: cat"}[kind] in text
+    assert kinds == {("NaN", 1), ("NaN", 2), ("sum", 1), ("Weights", 3), ("Weights", 1)}
+
+
+def test_a_cache_is_written_in_one_unit(visit):
+    "The part and the whole, above the bar and below it."
+    figure = drawing(visit, "07_grouped_heads.html", "sharing", reduced_motion="reduce")
+    for kept, size in enumerate(["0.125", "0.25", "0.5", "1"]):
+        figure.get_by_role("slider").fill(str(kept))
+        assert f"kept: {size} GiB of 1 GiB" in figure.locator("svg").text_content() and said(figure).endswith(f"take {size} GiB.")
+        assert figure.locator("svg > rect").last.evaluate("bar => bar.width.baseVal.value / bar.ownerSVGElement.viewBox.baseVal.width") == pytest.approx(float(size))
+
+
+def test_tiles_say_what_their_table_says(visit):
+    "At every step of every row: what is told of a row are the last numbers that it keeps."
+    figure = drawing(visit, PAGE_OF["tiles"], "tiles", reduced_motion="reduce")
+    tile, row = (figure.get_by_role("slider", name=name, exact=True) for name in ("Tile", "Row"))
+    for step in range(17):
+        tile.fill(str(step))
+        for i in range(8):
+            row.fill(str(i))
+            lines, text = figure.locator(".view tbody tr").all(), said(figure)
+            last = lines[-1].locator("td").all_inner_texts() if lines else []
+            for number in re.findall(r"\d+\.\d\d", text):
+                assert number in last or "divided by" in text
+            if "divided by" in text:
+                mixture, total, context = map(float, re.findall(r"\d+\.\d\d", text))
+                assert (f"{total:.2f}", f"{mixture:.2f}") == tuple(last[-2:]) and context == pytest.approx(mixture / total, abs=0.02)
+            assert ("waits" in text) == (not lines and step > 0) and ("multiplied" not in text or float(last[3]) < 1)
+
+
+def test_what_leaves_the_plane_keeps_its_direction(visit):
+    "A query of (6, 3) is drawn on its way there; and a product of 0.25 is not rounded."
+    figure = drawing(visit, PAGE_OF["subject"], "subject")
+    figure.get_by_role("radio", name=given(figure)["words"][1]).check(force=True)
+    put = lambda name, rows: [figure.locator(f"input[aria-label^='{name}']").nth(i).fill(str(n)) for i, n in enumerate(sum(rows, []))]
+    put("W_q", [[3, 1.5], [3, 1.5]])
+    q = state(figure)["q"]
+    assert q == [6, 3]
+    x, y = figure.locator("g[data-sym=q] path").first.evaluate("path => path.getAttribute('d').match(/M[^M]*M([-\\d.]+) ([-\\d.]+)/).slice(1).map(Number)")
+    assert [(x - 150) / 50, (150 - y) / 50] == pytest.approx(q)
+    label = figure.locator("svg text[data-sym=q]").bounding_box()
+    box = figure.locator("svg").bounding_box()
+    assert box["x"] < label["x"] + label["width"] / 2 < box["x"] + box["width"] and box["y"] < label["y"] + label["height"] / 2 < box["y"] + box["height"]
+    figure.get_by_role("radio", name=given(figure)["words"][0]).check(force=True)
+    put("W_q", [[0.5, 0], [0, 0]])
+    put("W_k", [[0.5, 0], [0, 0]])
+    scores = figure.locator(".view tbody tr").first.locator("td").nth(2)
+    assert state(figure)["scores"][0] == 0.25 and scores.inner_text() == "0.25"
+    put("W_k", [[0, 0], [0, 0]])
+    assert named(said(figure)) == {*given(figure)["words"]} and said(figure).endswith("alike, 0.25 each.")
