@@ -948,6 +948,19 @@ def test_pairs_and_buttons_of_a_page_in_forced_colours_and_on_paper(visit):
     assert {adjust for *_, adjust in pair.evaluate(f"{PAINTED}".replace(".view *, .pair td", cells))[1]} == {"exact"}
 
 
+def test_a_dark_page_is_printed_in_dark_ink(visit):
+    "Paper is white: the hues of symbols, in prose and in drawings, are those of the day."
+    page = visit("03_self_attention.html", scheme="dark").page
+    for theme in ("auto", "dark"):
+        page.evaluate("theme => { document.body.dataset.theme = theme; }", theme)
+        page.emulate_media(media="print")
+        inks = page.locator("article [class*=sym-], figure.drawing [data-sym]").evaluate_all(f"""(nodes) => {{
+          {SEEN}
+          return [...new Set(nodes.map((node) => getComputedStyle(node).color))].map(seen);
+        }}""")
+        assert len(inks) >= 4 and all(contrast(ink, [255] * 3) > 4.5 for ink in inks), theme
+
+
 # ---- Every state ----
 
 MOVING = {"attend", "cache_steps", "head_cut", "lookup", "roofline", "senses", "sharing", "sums"}
