@@ -964,14 +964,17 @@ def test_a_dark_page_is_printed_in_dark_ink(visit):
 # ---- Every state ----
 
 MOVING = {"attend", "cache_steps", "head_cut", "lookup", "roofline", "senses", "sharing", "sums"}
-# Presses everything, and moves each slider at every choice; gives all texts that were seen, and whether anything moved by itself.
+# Presses everything, and moves each slider at every choice; gives all texts that were seen, by how many pixels the drawing was
+# wider and higher at most than its place, and whether anything moved by itself.
 SWEEP = """(figure) => {
   const texts = new Set(), real = requestAnimationFrame, all = (kind) => [...figure.querySelectorAll(kind)];
+  const view = figure.querySelector(".view"), kept = parseFloat(getComputedStyle(view).minHeight), over = [0, 0];
   let moved = false;
   window.requestAnimationFrame = (f) => { moved ||= /drawings\\//.test(new Error().stack); return real(f); };
   function note() {
-    const walk = document.createTreeWalker(figure.querySelector(".view"), NodeFilter.SHOW_TEXT);
+    const walk = document.createTreeWalker(view, NodeFilter.SHOW_TEXT);
     while (walk.nextNode()) texts.add(walk.currentNode.data);
+    [view.scrollWidth - view.clientWidth, view.scrollHeight - kept].forEach((more, i) => { over[i] = Math.max(over[i], more); });
     moved ||= document.getAnimations().some((one) => figure.contains(one.effect.target));
   }
   function slide() {
@@ -991,7 +994,7 @@ SWEEP = """(figure) => {
   for (const one of all("option")) { const pick = one.parentElement; pick.value = one.value; pick.dispatchEvent(new Event("change")); note(); }
   for (const one of all("input[type=number]")) for (const x of ["0.25", "-1", "3"]) { one.value = x; one.dispatchEvent(new Event("input")); note(); }
   window.requestAnimationFrame = real;
-  return [[...texts], moved];
+  return [[...texts], over, moved];
 }"""
 ILL_WRITTEN = [
     r"(?<![.\d])\d{4,}", r"(?<![\w=])-\d", r"undefined|null|Infinity|\[object",  # 4,096, −1
@@ -999,16 +1002,17 @@ ILL_WRITTEN = [
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_numbers_are_written_one_way_and_motion_is_obeyed(visit, script):
-    "In every state of every drawing: thousands, signs and units; and where motion is not wanted nothing moves by itself."
-    figure = drawing(visit, PAGE_OF[script], script)
+def test_every_state_has_its_room_its_form_of_numbers_and_its_rest(visit, script):
+    "Of every drawing, on a phone: nothing below is moved; thousands, signs and units are written one way; where motion is not wanted, there is none."
+    figure = drawing(visit, PAGE_OF[script], script, width=390, font=WIDE)
     figure.page.emulate_media(reduced_motion="reduce")
-    texts, moved = figure.evaluate(SWEEP)
+    texts, (wide, high), moved = figure.evaluate(SWEEP)
+    assert wide <= 0 and high <= 1
     ill = ILL_WRITTEN + ["NaN"] * (script not in ("scores", "entrance"))
     assert not moved and len(texts) > 5
     assert [text for text in texts for one in ill if re.search(one, text)] == []
     figure.page.emulate_media(reduced_motion="no-preference")
-    assert figure.evaluate(SWEEP)[1] == (script in MOVING)
+    assert figure.evaluate(SWEEP)[2] == (script in MOVING)
 
 
 # ---- What is said is what is drawn ----

@@ -20,7 +20,7 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
   const cells = words.map(() => ({ key: el("td", { "data-sym": "k" }), score: el("td"), bar: el("div", { "data-sym": "w", style: "height: 14px; background: var(--w)" }), weight: el("span", { "data-sym": "w" }) }));
   const heads = words.map((word) => el("th", { scope: "row", style: "text-align: left" }, word));
   const wide = view.clientWidth >= 600;
-  const table = el("table", { style: "white-space: nowrap" }, el("thead", {}, el("tr", {}, el("td"), ...["row", "key", "q · k"].map((text) => el("th", { scope: "col" }, text === "key" ? hue("k", text) : text)),
+  const table = el("table", { class: wide ? null : "tight", style: "white-space: nowrap" }, el("thead", {}, el("tr", {}, el("td"), ...["row", "key", "q · k"].map((text) => el("th", { scope: "col" }, text === "key" ? hue("k", text) : text)),
     el("th", { scope: "col", style: "text-align: left" }, hue("w", "weight")))),
     el("tbody", {}, ...words.map((_, i) => el("tr", {}, heads[i], el("td", {}, short(x[i])),
       cells[i].key, cells[i].score,
