@@ -1197,6 +1197,16 @@ def test_tiles_say_what_their_table_says(visit):
             assert ("waits" in text) == (not lines and step > 0) and ("multiplied" not in text or float(last[3]) < 1)
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_numbers_that_are_typed_are_read_whole(visit, width):
+    "Also where they are hovered, and buttons stand beside them."
+    field = drawing(visit, PAGE_OF["subject"], "subject", width=width).locator("input[type=number]").first
+    field.hover()
+    for number in ("-0.5", "1.25"):
+        field.fill(number)
+        assert field.evaluate("field => field.scrollWidth <= field.clientWidth"), number
+
+
 def test_what_leaves_the_plane_keeps_its_direction(visit):
     "A query of (6, 3) is drawn on its way there; and a product of 0.25 is not rounded."
     figure = drawing(visit, PAGE_OF["subject"], "subject")

@@ -29,7 +29,7 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
   const puts = [], named = (name) => hue(name[2], "W", el("sub", {}, name[2]));
   function matrix(name, verb) {
     const thin = "padding: 2px 3px", inputs = [0, 1].map((i) => [0, 1].map((j) => el("input", { type: "number", min: low, max: high, step: 0.5,
-      value: W[name][i][j], style: `width: ${wide ? 3 : 2.6}rem`, "aria-label": `${name}, from ${kinds[i]} to ${verb} ${kinds[j]}`, ...keep,
+      value: W[name][i][j], style: wide ? "width: 3.8rem" : "width: 2.6rem; padding-inline: 0.1rem", "aria-label": `${name}, from ${kinds[i]} to ${verb} ${kinds[j]}`, ...keep,
       oninput: (e) => { const n = +e.target.value; W[name][i][j] = clamp(Number.isFinite(n) ? n : 0, low, high); show(); } })));
     puts.push((rows) => (rows ?? data[name]).forEach((row, i) => row.forEach((n, j) => { W[name][i][j] = n; inputs[i][j].value = n; })));
     const head = (text) => el("th", { scope: "col", style: thin }, text);
