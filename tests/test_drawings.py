@@ -21,7 +21,7 @@ from attention_nb.softmax import masked_softmax, softmax
 from attention_nb.tools.testing import assert_close
 from browser import WIDE
 from conftest import ROOT
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Locator, Page, expect
 
 EXACT = dict(atol=1e-5, rtol=0)
 
@@ -239,6 +239,7 @@ def test_sums_divide_by_what_pytorch_divides_by(visit):
             assert now["way"] == i
             assert torch.equal(exps, exps.T) == (matrix == "symmetric")
             assert_close(numbers(now["weights"]), exps / sums[i](exps), **EXACT)
+            expect(figure.locator("output")).to_contain_text("sum")  # a moment later: the sums are counted before one's eyes
             said = figure.locator("output").inner_text()
             assert ("Every row" in said) == (i == 0) and ("Neither" in said) == (i == 2 and matrix == "not symmetric")
     expect(figure.locator("svg")).to_contain_text("÷")
@@ -312,7 +313,17 @@ def test_mask_board_masks_as_the_package_does(visit):
     by_hand = causal.clone()
     by_hand[1, 1] = False
     assert_board(figure, by_hand)
-    assert said.inner_text() == "The new row of “cat” depends on: the, and through its query on itself."
+    assert said.inner_text() == "The new row of “cat” depends on: the."  # one weight alone is 1, whatever the query
+    by_hand[0, 1] = True
+    figure.get_by_role("button", name="the must not look at cat").click()
+    figure.get_by_role("button", name="the looks at the").click()
+    figure.get_by_role("button", name="the must not look at drank").click()
+    by_hand[0, 0], by_hand[0, 2] = False, True
+    assert_board(figure, by_hand)
+    assert said.inner_text() == "The new row of “the” depends on: cat, drank, and through its query on itself."
+    for name in ("the looks at cat", "the looks at drank", "the must not look at the"):
+        figure.get_by_role("button", name=name).click()
+    by_hand[0] = causal[0]
     figure.get_by_role("button", name="the looks at the").click()
     by_hand[0, 0] = False
     assert_board(figure, by_hand)
@@ -481,7 +492,7 @@ def test_heads_share_as_the_package_shares(visit):
     assert state(figure)["chosen"] == 5
     slider.press("ArrowRight")
     assert "heads 4, 5, 6 and 7 read key head 1" in figure.locator("output").inner_text()
-    assert "256 MiB" in figure.locator("output").inner_text()
+    assert "take 0.25 GiB" in figure.locator("output").inner_text()
 def test_cache_steps_make_what_the_layer_makes(visit):
     "By the slider, played, and with and without a cache: the counts of a layer that writes, and the oracle's weights."
     figure = drawing(visit, "09_kv_cache.html", "cache_steps", reduced_motion="reduce")
@@ -793,3 +804,426 @@ def test_a_cell_lights_up_by_mouse_finger_and_keys(visit):
     expect(root).not_to_have_attribute("data-lit", re.compile(""))
     figure.locator("thead th").first.tap()
     expect(root).to_have_attribute("data-lit", "k")
+
+
+# ---- By finger ----
+
+SCRIPTS = sorted(path.stem for path in (ROOT / "attention_nb/figures").glob("*.js") if path.stem != "drawing")
+PAGE_OF = {script: f"figures/{script}.html" for script in SCRIPTS} | {"entrance": "checks/about/museum.html"}
+FINGER = {"width": 390, "height": 844, "has_touch": True, "is_mobile": True, "reduced_motion": "reduce"}
+CENTRE = "node => { const { left, top, width, height } = node.getBoundingClientRect(); return [left + width / 2, top + height / 2]; }"
+
+BESIDE = """svg => {  // a place in the picture that is far from all handles
+  const { left, top, width, height } = svg.getBoundingClientRect(), places = [0.1, 0.3, 0.5, 0.7, 0.9];
+  const knobs = [...svg.querySelectorAll(".handle")].map((node) => node.getBoundingClientRect()).map((box) => [box.left + 16, box.top + 16]);
+  const far = ([x, y]) => Math.min(...knobs.map(([a, b]) => Math.hypot(x - a, y - b)));
+  return places.flatMap((i) => places.map((j) => [left + i * width, top + j * height])).sort((a, b) => far(b) - far(a))[0];
+}"""
+
+
+def swipe(page: Page, start: list[float], by: tuple[float, float], steps: int = 8) -> None:
+    "A finger goes from one place of the screen to another."
+    cdp = page.context.new_cdp_session(page)
+    for i in range(steps + 1):
+        at = {"x": start[0] + by[0] * i / steps, "y": start[1] + by[1] * i / steps}
+        cdp.send("Input.dispatchTouchEvent", {"type": "touchMove" if i else "touchStart", "touchPoints": [at]})
+    cdp.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+
+@pytest.mark.parametrize("script, scales", [("arrows", (1, 1)), ("scores", (1, 0))])
+def test_a_finger_moves_a_handle_and_not_the_page(visit, script, scales):
+    "Up, down and aslant; beside the handle it moves the page, and nothing else."
+    figure = drawing(visit, PAGE_OF[script], script, **FINGER)
+    page, handle = figure.page, figure.locator(".handle").first
+    page.evaluate("document.body.style.paddingBottom = '2000px'")
+    figure.locator("svg").first.evaluate("svg => scrollTo({ top: svg.getBoundingClientRect().top + scrollY - 250, behavior: 'instant' })")
+    page.evaluate("addEventListener('pointercancel', () => { window.cancelled = true; })")
+    top = page.evaluate("scrollY")
+    for by in ((-20, 60), (10, -40), (0, 50)):
+        start = handle.evaluate(CENTRE)
+        swipe(page, start, by)
+        moved = [b - a for a, b in zip(start, handle.evaluate(CENTRE))]
+        assert moved == pytest.approx([d * scale for d, scale in zip(by, scales)], abs=4)
+    assert page.evaluate("[scrollY, window.cancelled]") == [top, None]
+    before = state(figure)
+    swipe(page, figure.locator("svg").first.evaluate(BESIDE), (0, -60))
+    page.wait_for_function("top => scrollY > top + 10", arg=top)
+    assert state(figure) == before
+
+
+def test_what_is_dragged_is_tried_by_finger():
+    "A new drawing with a handle belongs into the list above."
+    texts = {script: (ROOT / f"attention_nb/figures/{script}.js").read_text(encoding="utf-8") for script in SCRIPTS}
+    assert {script for script, text in texts.items() if re.search(r"\b(handle|drag)\(", text)} == {"arrows", "scores"}
+
+
+# ---- Forced colours, and paper ----
+
+SEEN = """  // what a colour is, as (r, g, b), on the paper of the page or of the reader
+  const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true }), probe = document.createElement("i"), known = new Map();
+  probe.style.cssText = `forced-color-adjust: none; background: ${matchMedia("(forced-colors: active)").matches ? "Canvas" : "var(--color-background-primary)"}`;
+  document.body.append(probe);
+  const paper = getComputedStyle(probe).backgroundColor;
+  probe.remove();
+  function seen(colour) {
+    if (known.has(colour)) return known.get(colour);
+    for (const one of [paper, colour]) { canvas.fillStyle = one; canvas.fillRect(0, 0, 1, 1); }
+    known.set(colour, [...canvas.getImageData(0, 0, 1, 1).data.slice(0, 3)]);
+    return known.get(colour);
+  }
+"""
+LOOKS_OF_CONTROLS = f"""(figure) => {{  // of all controls, pressed and not: their text and what it stands on
+  {SEEN}
+  const looks = {{ true: [], false: [] }};
+  const controls = () => [...figure.querySelectorAll("button[aria-pressed], label.choice")].filter((node) => !node.closest("td"));
+  const read = () => controls().forEach((node) => {{
+    const {{ color, backgroundColor }} = getComputedStyle(node), on = node.matches("[aria-pressed=true], :has(:checked)");
+    looks[on].push([seen(color), seen(backgroundColor)]);
+  }});
+  read();
+  for (const node of controls()) {{ (node.querySelector("input") ?? node).click(); read(); }}
+  return [looks.true, looks.false];
+}}"""
+# Of each element what is painted of it: its background, or the fill and the stroke of a shape.
+PAINTED = f"""(figure) => {{
+  {SEEN}
+  return [seen(paper), [...figure.querySelectorAll(".view *, .pair td")].map((node) => {{
+    const look = getComputedStyle(node), shape = /^(path|rect|circle|line)$/.test(node.localName);
+    const paints = shape ? [node.hasAttribute("fill") || node.style.fill ? look.fill : "none", parseFloat(look.strokeWidth) ? look.stroke : "none"] : [look.backgroundColor];
+    const name = `${{node.localName}} ${{node.getAttribute("style") ?? node.getAttribute("fill") ?? ""}} ${{node.textContent.slice(0, 20)}}`;
+    const shown = look.visibility === "visible" && !/^(input|select|option)$/.test(node.localName);
+    return [name, shown ? paints.filter((paint) => paint !== "none").map(seen) : [], look.backgroundImage !== "none", look.printColorAdjust];
+  }})];
+}}"""
+
+
+def lightness(colour: list[int]) -> float:
+    "The relative luminance of WCAG."
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (value / 255 for value in colour)]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(a: list[int], b: list[int]) -> float:
+    "The contrast of two colours, 1 to 21."
+    low, high = sorted((lightness(a), lightness(b)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def seen_on_paper(figure: Locator) -> list[tuple[str, bool, bool]]:
+    "Of each element its name, whether one sees its fill or line, and whether it has a picture in its background."
+    paper, found = figure.evaluate(PAINTED)
+    return [(name, max((contrast(paint, paper) for paint in paints), default=1) > 1.1, picture) for name, paints, picture, _ in found]
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_what_is_painted_is_seen_in_forced_colours_and_on_paper(visit, script):
+    "Bars, cells and crosses keep their fill, and what is pressed stands out; and all is printed, which no browser does of its own accord."
+    figure = drawing(visit, PAGE_OF[script], script, reduced_motion="reduce")
+    for scheme in ("light", "dark"):
+        figure.page.emulate_media(forced_colors="none", color_scheme=scheme)
+        before = seen_on_paper(figure)
+        figure.page.emulate_media(forced_colors="active", color_scheme=scheme)
+        after = seen_on_paper(figure)
+        lost = [name for (name, *own), (_, *forced) in zip(before, after, strict=True) if any(a and not b for a, b in zip(own, forced))]
+        assert lost == [] and sum(own for _, own, _ in before) > 5
+        pressed, plain = figure.evaluate(LOOKS_OF_CONTROLS)
+        assert all(contrast(ink, ground) > 4.5 for ink, ground in pressed + plain)
+        assert all(contrast(ground, other) > 3 for _, ground in pressed for _, other in plain)
+    figure.page.emulate_media(forced_colors="none", media="print")
+    paper, found = figure.evaluate(PAINTED)
+    assert [name for name, paints, picture, adjust in found if adjust != "exact" and (picture or paints != [paper])] == []
+
+
+def test_pairs_and_buttons_of_a_page_in_forced_colours_and_on_paper(visit):
+    "They are no drawings, and have styles of their own."
+    page = visit("checks/about/museum.html").page
+    pair, cells = page.locator("figure.pair:not(.drawing *)").first, ".both [style*=background]"
+    own = pair.evaluate(f"{PAINTED}".replace(".view *, .pair td", cells))[1]
+    page.emulate_media(forced_colors="active")
+    paper, forced = pair.evaluate(f"{PAINTED}".replace(".view *, .pair td", cells))
+    assert len(forced) > 20 and all(contrast(a, paper) > 1.1 for (_, [a], *_), (_, [b], *_) in zip(forced, own) if contrast(b, [255] * 3) > 1.1)
+    pressed, plain = page.locator(".depth").evaluate(LOOKS_OF_CONTROLS)
+    assert pressed and all(contrast(ground, other) > 3 for _, ground in pressed for _, other in plain)
+    page.emulate_media(forced_colors="none", media="print")
+    assert {adjust for *_, adjust in pair.evaluate(f"{PAINTED}".replace(".view *, .pair td", cells))[1]} == {"exact"}
+
+
+def test_a_dark_page_is_printed_in_dark_ink(visit):
+    "Paper is white: the hues of symbols, in prose and in drawings, are those of the day."
+    page = visit("03_self_attention.html", scheme="dark").page
+    for theme in ("auto", "dark"):
+        page.evaluate("theme => { document.body.dataset.theme = theme; }", theme)
+        page.emulate_media(media="print")
+        inks = page.locator("article [class*=sym-], figure.drawing [data-sym]").evaluate_all(f"""(nodes) => {{
+          {SEEN}
+          return [...new Set(nodes.map((node) => getComputedStyle(node).color))].map(seen);
+        }}""")
+        assert len(inks) >= 4 and all(contrast(ink, [255] * 3) > 4.5 for ink in inks), theme
+
+
+# ---- Every state ----
+
+MOVING = {"attend", "cache_steps", "head_cut", "lookup", "roofline", "senses", "sharing", "sums"}
+# Presses everything, and moves each slider at every choice; gives all texts that were seen, by how many pixels the drawing was
+# wider and higher at most than its place, and whether anything moved by itself.
+SWEEP = """(figure) => {
+  const texts = new Set(), real = requestAnimationFrame, all = (kind) => [...figure.querySelectorAll(kind)];
+  const view = figure.querySelector(".view"), kept = parseFloat(getComputedStyle(view).minHeight), over = [0, 0];
+  let moved = false;
+  window.requestAnimationFrame = (f) => { moved ||= /drawings\\//.test(new Error().stack); return real(f); };
+  function note() {
+    const walk = document.createTreeWalker(view, NodeFilter.SHOW_TEXT);
+    while (walk.nextNode()) texts.add(walk.currentNode.data);
+    [view.scrollWidth - view.clientWidth, view.scrollHeight - kept].forEach((more, i) => { over[i] = Math.max(over[i], more); });
+    moved ||= document.getAnimations().some((one) => figure.contains(one.effect.target));
+  }
+  function slide() {
+    for (let i = 0; i < all("input[type=range]").length; i++) {
+      const { min, max, step } = all("input[type=range]")[i], way = max - min, by = Math.max(+step, way / 12);
+      for (let x = +min; x <= +max + 1e-9; x += by) {
+        const range = all("input[type=range]")[i];  // a drawing may make it anew
+        range.value = x;
+        range.dispatchEvent(new Event("input"));
+        note();
+      }
+    }
+  }
+  note();
+  slide();
+  for (const kind of ["button[aria-pressed]", "input[type=radio]"]) for (let i = 0; i < Math.min(all(kind).length, 40); i++) { all(kind)[i].click(); note(); slide(); }
+  for (const one of all("option")) { const pick = one.parentElement; pick.value = one.value; pick.dispatchEvent(new Event("change")); note(); }
+  for (const one of all("input[type=number]")) for (const x of ["0.25", "-1", "3"]) { one.value = x; one.dispatchEvent(new Event("input")); note(); }
+  window.requestAnimationFrame = real;
+  return [[...texts], over, moved];
+}"""
+ILL_WRITTEN = [
+    r"(?<![.\d])\d{4,}", r"(?<![\w=])-\d", r"undefined|null|Infinity|\[object",  # 4,096, −1
+    r"\b1 (words|layers|heads|tiles|programs|texts|scores|moments|places|keys|queries|steps) ", "MiB.*GiB"]
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_every_state_has_its_room_its_form_of_numbers_and_its_rest(visit, script):
+    "Of every drawing, on a phone: nothing below is moved; thousands, signs and units are written one way; where motion is not wanted, there is none."
+    figure = drawing(visit, PAGE_OF[script], script, width=390, font=WIDE)
+    figure.page.emulate_media(reduced_motion="reduce")
+    texts, (wide, high), moved = figure.evaluate(SWEEP)
+    assert wide <= 0 and high <= 1
+    ill = ILL_WRITTEN + ["NaN"] * (script not in ("scores", "entrance"))
+    assert not moved and len(texts) > 5
+    assert [text for text in texts for one in ill if re.search(one, text)] == []
+    figure.page.emulate_media(reduced_motion="no-preference")
+    assert figure.evaluate(SWEEP)[2] == (script in MOVING)
+
+
+# ---- What is said is what is drawn ----
+
+def said(figure: Locator) -> str:
+    "The line that is read out."
+    return figure.locator("output").first.inner_text()
+
+
+def named(text: str) -> set[str]:
+    "The words that stand between quotation marks."
+    return set(re.findall("“([^”]*)”", text))
+
+
+def test_an_arrow_without_length_has_no_angle(visit):
+    "Its product is 0, and no right angle is drawn; what is read out as a number is one."
+    figure = drawing(visit, PAGE_OF["arrows"], "arrows")
+    knob = figure.get_by_role("slider", name="arrow a")
+    a = state(figure)["arrows"][0]
+    for key, steps in (("ArrowLeft", a[0]), ("ArrowDown", a[1])):
+        for _ in range(round(steps / 0.1)):
+            knob.press(key)
+    assert state(figure)["arrows"][0] == [0, 0] and "points nowhere" in said(figure)
+    knob.press("ArrowLeft")
+    assert float(knob.get_attribute("aria-valuenow")) == -0.1 and knob.get_attribute("aria-valuetext") == "−0.1 right, 0.0 up"
+    assert "points nowhere" not in said(figure)
+
+
+@pytest.mark.parametrize("sentence", ["the bank of the river", "bank", "river lake bank", "the of", "she put cash in the bank"])
+def test_shares_of_a_sentence_go_where_they_are_largest(visit, sentence):
+    "To all words that are equal; a word that asks for nothing, and one that is alone, are told apart."
+    figure = drawing(visit, PAGE_OF["attend"], "attend", reduced_motion="reduce")
+    figure.get_by_role("textbox").fill(sentence)
+    figure.get_by_role("textbox").press("Enter")
+    figure.get_by_role("button", name="Shares: softmax").click()
+    for i, word in enumerate(sentence.split()):
+        figure.get_by_role("button", name=word, exact=True).nth(sentence.split()[:i].count(word)).press("Enter")
+        now, text = state(figure), said(figure)
+        if len(now["words"]) == 1:
+            assert text == f"“{word}” stands alone: it gets all, 100 %."
+        elif not any(now["q"][i]):
+            assert text == f"“{word}” asks for nothing: every word gets the same share."
+        else:
+            most = max(now["weights"])
+            assert named(text) == {one for one, w in zip(now["words"], now["weights"]) if w > most - 1e-6}
+            assert f"The most, {100 * most:.0f} %{' each' * (len(named(text)) > 1)}, goes" in text
+
+
+def test_every_neighbourhood_is_told_as_it_is(visit):
+    "Which share is the largest, or which are; and which sense prevails by the numbers that are printed."
+    figure = drawing(visit, PAGE_OF["senses"], "senses", reduced_motion="reduce")
+    words, steps = given(figure)["words"], figure.get_by_role("radio")
+    toggles = figure.locator("button[aria-pressed]")
+    for code in range(2 ** toggles.count()):
+        for i in range(toggles.count()):
+            if bool(code >> i & 1) != (toggles.nth(i).get_attribute("aria-pressed") == "true"):
+                toggles.nth(i).evaluate("node => node.click()")
+        steps.nth(1).evaluate("node => node.click()")
+        now = state(figure)
+        largest = {word for word, share in zip(words, now["shares"]) if share > max(now["shares"]) - 1e-6}
+        alone = "Alone" in said(figure)
+        assert alone == (code == 0) and (alone or named(said(figure)) == largest)
+        steps.nth(2).evaluate("node => node.click()")
+        if not alone:
+            x, y = map(float, re.findall(r"to \(([\d.]+), ([\d.]+)\)", said(figure))[0])
+            a, b = given(figure)["axes"]
+            assert (f"as much {a}" if x == y else f"more {a}" if x > y else f"more {b}") in said(figure), (code, said(figure))
+
+
+def test_the_film_says_what_its_frame_shows(visit):
+    "Of each frame, by the slider and while it plays."
+    figure = drawing(visit, "05_multi_head_attention.html", "head_film")
+    film, slider = given(figure), figure.get_by_role("slider")
+    for i, (step, heads) in enumerate(zip(film["steps"], numbers(film["weights"]))):
+        slider.fill(str(i))
+        parts = said(figure).removeprefix(f"Step {step}: ").rstrip(".").split(", ")
+        for k, (part, w) in enumerate(zip(parts, heads, strict=True)):
+            columns, before = w[2:].mean(0), w[range(2, 6), range(1, 5)].mean()
+            most = max(columns.max(), before)
+            kind = "looks at all words about alike" if most < 0.25 else "leans towards the " if most < 0.5 else "looks at the "
+            name = "" if most < 0.25 else "first word" if columns[0] == most else "word before" if before == most else "?"
+            assert part == f"head {k} {kind}{name}", step
+    figure.evaluate("""figure => {
+      window.told = [];
+      const tell = () => window.told.push([figure.state().step, figure.querySelector("output").textContent, figure.querySelector("td[data-sym]").textContent]);
+      new MutationObserver(tell).observe(figure.querySelector("output"), { childList: true, characterData: true, subtree: true });
+    }""")
+    played(figure, "now => now.step")
+    told = figure.page.evaluate("told")
+    assert {step for step, *_ in told} >= {*film["steps"]} and all(text.startswith(f"Step {step}: ") for step, text, _ in told)
+
+
+def test_no_result_is_told_before_it_is_counted(visit):
+    "Each time that the sums are counted again."
+    figure = drawing(visit, "02_softmax.html", "sums")
+    assert "Every row sums to 1: rows 1.00 and 1.00" in said(figure)
+    figure.evaluate("""figure => {
+      window.told = [];
+      const tell = () => window.told.push([figure.querySelector("output").textContent, figure.querySelector("svg").textContent.includes("÷")]);
+      new MutationObserver(tell).observe(figure, { childList: true, characterData: true, subtree: true });
+    }""")
+    for press in ("Count again", "dim=0: down each column"):
+        figure.get_by_text(press).click()
+        expect(figure.locator("output")).to_contain_text("sum")
+    told = figure.page.evaluate("told")
+    assert all(drawn for text, drawn in told if "sum" in text) and {drawn for _, drawn in told} == {False, True}
+
+
+def test_the_list_under_the_roof_has_one_unit(visit):
+    "Three digits of what was computed, all times in one unit, and every dot within the axes."
+    figure = drawing(visit, "12_cost.html", "roofline", reduced_motion="reduce")
+    units = {"s": 1, "ms": 1e3, "µs": 1e6}
+    for mode, values in product((0, 1), product((0, 1, 7, 12, 17), (0, 5), (0, 8))):
+        figure.evaluate("""(figure, [mode, values]) => {
+          figure.querySelectorAll("input[type=radio]")[mode].click();
+          figure.querySelectorAll("input[type=range]").forEach((range, i) => { range.value = values[i]; range.dispatchEvent(new Event("input")); });
+        }""", [mode, values])
+        now, cells = state(figure), figure.locator(".view > div").last.locator("> *").all_inner_texts()[4:]
+        shown = {cells[i]: cells[i + 2:i + 4] for i in range(0, len(cells), 4)}
+        times = {letter: time.split(" ") for letter, (_, time) in shown.items() if now["ways"][letter]}
+        assert len({unit for _, unit in times.values()}) == 1
+        for letter, (time, unit) in times.items():
+            assert float(time.replace(",", "")) == pytest.approx(now["ways"][letter]["seconds"] * units[unit], rel=5.01e-3)
+            assert float(shown[letter][0].replace(",", "")) == pytest.approx(now["ways"][letter]["intensity"], rel=0.05, abs=0.051)
+        shared = now["ways"]["G"]
+        assert f"does {shown['G'][0]} operations" in said(figure)
+        assert ("waits for memory" in said(figure)) == (shared["intensity"] < now["kink"])
+        count = 2 ** values[0]
+        assert f"{count:,} word{'s' * (count > 1)}" in said(figure)
+        xs = figure.locator("svg circle").evaluate_all("dots => dots.filter((dot) => getComputedStyle(dot).visibility === 'visible').map((dot) => +dot.getAttribute('cx'))")
+        width = figure.locator("svg").evaluate("svg => svg.viewBox.baseVal.width")
+        assert 42 <= min(xs) and max(xs) <= width - 12
+
+
+def test_each_score_is_drawn_as_it_is(visit):
+    "Where one exponential is infinite and others are not; and where all are finite, but not their sum."
+    figure = drawing(visit, "02_softmax.html", "scores")
+    figure.get_by_text("+100 to all").click()
+    temperature, kinds = figure.get_by_role("slider", name="temperature"), set()
+    for scores in ((3, 1, 2), (-1, -1, -1), (5, -5, 2)):
+        for knob, score in zip(figure.locator(".handle").all(), scores, strict=True):
+            by = score - round(float(knob.get_attribute("aria-valuenow")))
+            for _ in range(abs(by)):
+                knob.press("PageUp" if by > 0 else "PageDown")
+        for step in range(-4, 5):
+            temperature.fill(f"{step / 20:.2f}")
+            now, text = state(figure), said(figure)
+            assert now["scores"] == [score + 100 for score in scores]
+            weights = [float(w) for w in now["weights"]]
+            shown = figure.locator("svg text[data-sym=w]").all_text_contents()[1:]
+            assert shown == ["NaN" if w != w else f"{w:.2f}" for w in weights]
+            kind = "NaN" if any(w != w for w in weights) else "sum" if not any(weights) else "Weights"
+            kinds.add((kind, len({*shown})))
+            assert {"NaN": "Infinity ÷ infinity", "sum": "every weight is 0", "Weights": "Weights: cat"}[kind] in text
+    assert kinds == {("NaN", 1), ("NaN", 2), ("sum", 1), ("Weights", 3), ("Weights", 1)}
+
+
+def test_a_cache_is_written_in_one_unit(visit):
+    "The part and the whole, above the bar and below it."
+    figure = drawing(visit, "07_grouped_heads.html", "sharing", reduced_motion="reduce")
+    for kept, size in enumerate(["0.125", "0.25", "0.5", "1"]):
+        figure.get_by_role("slider").fill(str(kept))
+        assert f"kept: {size} GiB of 1 GiB" in figure.locator("svg").text_content() and said(figure).endswith(f"take {size} GiB.")
+        assert figure.locator("svg > rect").last.evaluate("bar => bar.width.baseVal.value / bar.ownerSVGElement.viewBox.baseVal.width") == pytest.approx(float(size))
+
+
+def test_tiles_say_what_their_table_says(visit):
+    "At every step of every row: what is told of a row are the last numbers that it keeps."
+    figure = drawing(visit, PAGE_OF["tiles"], "tiles", reduced_motion="reduce")
+    tile, row = (figure.get_by_role("slider", name=name, exact=True) for name in ("Tile", "Row"))
+    for step in range(17):
+        tile.fill(str(step))
+        for i in range(8):
+            row.fill(str(i))
+            lines, text = figure.locator(".view tbody tr").all(), said(figure)
+            last = lines[-1].locator("td").all_inner_texts() if lines else []
+            for number in re.findall(r"\d+\.\d\d", text):
+                assert number in last or "divided by" in text
+            if "divided by" in text:
+                mixture, total, context = map(float, re.findall(r"\d+\.\d\d", text))
+                assert (f"{total:.2f}", f"{mixture:.2f}") == tuple(last[-2:]) and context == pytest.approx(mixture / total, abs=0.02)
+            assert ("waits" in text) == (not lines and step > 0) and ("multiplied" not in text or float(last[3]) < 1)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_numbers_that_are_typed_are_read_whole(visit, width):
+    "Also where they are hovered, and buttons stand beside them."
+    field = drawing(visit, PAGE_OF["subject"], "subject", width=width).locator("input[type=number]").first
+    field.hover()
+    for number in ("-0.5", "1.25"):
+        field.fill(number)
+        assert field.evaluate("field => field.scrollWidth <= field.clientWidth"), number
+
+
+def test_what_leaves_the_plane_keeps_its_direction(visit):
+    "A query of (6, 3) is drawn on its way there; and a product of 0.25 is not rounded."
+    figure = drawing(visit, PAGE_OF["subject"], "subject")
+    figure.get_by_role("radio", name=given(figure)["words"][1]).check(force=True)
+    put = lambda name, rows: [figure.locator(f"input[aria-label^='{name}']").nth(i).fill(str(n)) for i, n in enumerate(sum(rows, []))]
+    put("W_q", [[3, 1.5], [3, 1.5]])
+    q = state(figure)["q"]
+    assert q == [6, 3]
+    x, y = figure.locator("g[data-sym=q] path").first.evaluate("path => path.getAttribute('d').match(/M[^M]*M([-\\d.]+) ([-\\d.]+)/).slice(1).map(Number)")
+    assert [(x - 150) / 50, (150 - y) / 50] == pytest.approx(q)
+    label = figure.locator("svg text[data-sym=q]").bounding_box()
+    box = figure.locator("svg").bounding_box()
+    assert box["x"] < label["x"] + label["width"] / 2 < box["x"] + box["width"] and box["y"] < label["y"] + label["height"] / 2 < box["y"] + box["height"]
+    figure.get_by_role("radio", name=given(figure)["words"][0]).check(force=True)
+    put("W_q", [[0.5, 0], [0, 0]])
+    put("W_k", [[0.5, 0], [0, 0]])
+    scores = figure.locator(".view tbody tr").first.locator("td").nth(2)
+    assert state(figure)["scores"][0] == 0.25 and scores.inner_text() == "0.25"
+    put("W_k", [[0, 0], [0, 0]])
+    assert named(said(figure)) == {*given(figure)["words"]} and said(figure).endswith("alike, 0.25 each.")

@@ -1,5 +1,5 @@
 // A sentence, the shares of one of its words, and the steps that make them: each is seen in a plane and read as numbers.
-function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, said, say, choices, button, player, tween, motion, plane, expose, keep }) {
+function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, listed, said, say, choices, button, player, tween, motion, plane, expose, keep }) {
   const { table, axes, features, sentences, at_most: atMost } = data, SIZE = 250;
   const steps = ["The words", "Query: x · W_q", "Match: q · k", "Scale: ÷ √d", "Shares: softmax", "Mix: shares · v", "The new row"];
   let words = sentences[0].split(" "), chosen = data.chosen, step = 0, work;
@@ -266,15 +266,17 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
   }
   const lineOf = (word) => el("div", { style: "display: grid; grid-template-columns: minmax(4rem, 6rem) 1fr; padding-bottom: 2px" },
     el("span", {}, word), el("span", { style: "white-space: nowrap" }), el("span", { class: "moves", style: "grid-column: 1 / -1; height: 5px; border-radius: 3px" }));
+  const best = (most) => [...new Set(words.filter((_, i) => work.weights[i] > most - 1e-6))];
   function explain() {
-    const most = Math.max(...work.weights), best = work.weights.indexOf(most), even = most - Math.min(...work.weights) < 1e-6, [a, b] = axes;
+    const most = Math.max(...work.weights), [a, b] = axes;
     const was = work.v[chosen].map((n) => number(n)), is = work.context.map((n) => number(n)), none = !long(work.q[chosen]);
     say([
       `${name(chosen)} is ${was[0]} ${a} and ${was[1]} ${b}. Step on, or choose another word.`,
       `The row of ${name(chosen)} times W_q is its query, q = ${row(work.q[chosen])}: what it looks for. Keys and values are made alike, of every word: k = x · W_k, v = x · W_v.`,
       none ? `The query of ${name(chosen)} is zero: every dot product is 0.` : `Each key drops onto q. How far along it lands, times the length of q, is the dot product: how well the key fits what ${name(chosen)} looks for.`,
-      `Divided by √${d()} = ${number(Math.sqrt(d()))}: every length shrinks alike, so that scores do not grow with the width.`,
-      even ? `${name(chosen)} asks for nothing: every word gets the same share.` : `Shares that add up to 100 %. The most, ${percent(most)}, goes to ${name(best)}.`,
+      none ? `Divided by √${d()}, 0 stays 0.` : `Divided by √${d()} = ${number(Math.sqrt(d()))}: every length shrinks alike, so that scores do not grow with the width.`,
+      words.length === 1 ? `${name(chosen)} stands alone: it gets all, 100 %.` : none ? `${name(chosen)} asks for nothing: every word gets the same share.`
+        : `Shares that add up to 100 %. The most, ${percent(most)}${best(most).length > 1 ? " each" : ""}, goes to ${listed(best(most))}.`,
       `Every value, made as long as its share, laid tip to tail. They end at ${row(work.context)}.`,
       `${name(chosen)} was ${was[0]} ${a}, ${was[1]} ${b}. Now it is ${is[0]} ${a}, ${is[1]} ${b}.`][step]);
   }

@@ -76,9 +76,10 @@ function draw({ view, data, el, svg, set, sum, clamp, softmax, number, said, say
       ...all.map((j) => svg("text", { x: place(j), y: 104, "text-anchor": "middle", opacity: reached[j] ? 1 : 0.55, "text-decoration": reached[j] ? "none" : "line-through" }, named(j))));
   }
   function tell({ may, reached }) {
+    const asks = !may[row] && (on.after || may.filter(Boolean).length > 1);  // one weight alone is 1, whatever the query
     const who = (test) => all.filter(test).map(named).join(", "), leak = who((j) => reached[j] && !may[j]);
     say(!may.some(Boolean) ? `“${named(row)}” may look at nobody: its row is all zeros.`
-      : `The new row of “${named(row)}” depends on: ${who((j) => may[j])}${may[row] ? "" : ", and through its query on itself"}.${leak ? ` A leak: ${leak}.` : ""}`);
+      : `The new row of “${named(row)}” depends on: ${who((j) => may[j])}${asks ? ", and through its query on itself" : ""}.${leak ? ` A leak: ${leak}.` : ""}`);
   }
   function go(i, j) { [row, column] = [i, j]; show(); }
   function show() {

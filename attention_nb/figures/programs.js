@@ -67,7 +67,7 @@ function draw({ view, data, el, svg, set, sum, number, plural, said, say, choice
   function tell(now) {
     const skipped = Math.ceil(n / size) ** 2 - now.count, tiles = `${now.count} tiles${skipped ? `, ${skipped} left out` : ""}`;
     const ran = busy(now), idle = room - ran.length, places = plural(idle, "place stands", "places stand") + " empty.";
-    say(!moment ? `${plural(now.tiles.length, "program")}, ${tiles}. ${plural(room, "runs", "run")} at once. Nothing has begun.`
+    say(!moment ? `${plural(now.tiles.length, "program")}, ${tiles}. At most ${plural(room, "runs", "run")} at once. Nothing has begun.`
       : moment === now.last ? `Done after ${now.last} moments: ${tiles}.${idle ? ` In the last one ${places}` : ""}`
       : `At work: ${ran.length === 1 ? "program" : "programs"} ${ran.join(", ")}.${idle > 0 ? ` ${places}` : ""}`);
   }

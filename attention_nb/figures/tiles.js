@@ -91,7 +91,7 @@ function draw({ view, data, el, svg, set, sum, number, plural, said, say, choice
       : !last ? `“${words[row]}” waits: its block of queries has not begun.`
       : step === tiles.length ? `Done. ${tiles.length} tiles were computed${left}; never more than ${plural(size * size, "score")} at once, of ${n * n}.`
       : !within(now[0], row) ? `“${words[row]}” is done: ${number(last.mixed)} divided by ${number(last.total)} is ${number(last.context)}.`
-      : grown(past) ? `A larger score, ${plain(last.top)}: sum and mixture are multiplied by ${number(last.shrink)}, and then grow to ${number(last.total)} and ${number(last.mixed)}.`
+      : grown(past) ? `A larger score, ${plain(last.top)}: sum and mixture are multiplied by ${number(last.shrink)}, and then come to ${number(last.total)} and ${number(last.mixed)}.`
       : `The largest score is ${plain(last.top)}, the sum ${number(last.total)}.`);
   }
   function show() {
