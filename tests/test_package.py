@@ -4,12 +4,14 @@ import importlib
 import inspect
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 from conftest import NBS, ROOT, fail_if, notebook_of, python
 from fastcore.docments import docments
+from nbdev_docstrings import ADDED
 from places import imported_by
 
 LONGEST = 25  # lines of code; aim at 15
@@ -96,9 +98,26 @@ def test_every_public_function_is_documented_and_short(modules):
             found += [f"{module}.{full}: no comment for {', '.join(bare)}"] * bool(bare)
             found += [f"{module}.{full}: {n} lines of code; {LONGEST} at most" for n in [n_lines(f)] if n > LONGEST]
         for full, obj in documented:
-            n = len((obj.__doc__ or "").splitlines())
+            n = len(ADDED.sub("", obj.__doc__ or "").splitlines())
             found += [f"{module}.{full}: needs a docstring of one line; has {n}"] * (n != 1)
     fail_if(found, "Public functions and classes:")
+
+
+def told(f: object) -> list[str]:
+    "What the comments of a function or a class say: of each parameter with its name, of the result, or of the error."
+    rows = docments(f, args_kwargs=True)
+    result = re.sub(r"^raises (\w+) ", r"\1: ", rows.pop("return", None) or "")
+    return [f"{name}: {text}" for name, text in rows.items() if text] + [result] * (inspect.isfunction(f) and bool(result))
+
+
+def test_help_says_what_the_comments_say(modules):
+    "`help()`, `?` and editors show docstrings, and no comments; a class says what it is made of."
+    found = []
+    for module, name, value in exports(modules):
+        classes = [(name, value)] if inspect.isclass(value) else []
+        for full, f in classes + [pair for pair in functions(name, value) if not pair[0].endswith("__init__")]:
+            found += [f"{module}.{full}: {text}" for text in told(f) if text not in inspect.getdoc(f)]
+    fail_if(found, "Not in the docstring:")
 
 
 SCRIPTS = [path for folder in ("attention_nb/figures", "website", "website/static", "tests") for path in sorted((ROOT / folder).glob("*.js"))]
