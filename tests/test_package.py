@@ -145,6 +145,39 @@ def test_import_is_light(tmp_path):
             "`import attention_nb` loads these; import them inside the function that needs them:")
 
 
+CHECKED = """
+import json, sys
+import torch
+from attention_nb import *
+
+def unscaled(q, k, v):
+    return torch.softmax(q @ k.mT, -1) @ v
+
+layer, rope = MultiHeadAttention(12, 3), RotaryEmbedding(4)
+for check, thing, *more in [
+    (check_attention, fused_attention), (check_attention, unscaled), (check_flash, flash_attention), (check_flash, unscaled),
+    (check_softmax, softmax), (check_softmax, torch.tanh), (check_masked_softmax, masked_softmax),
+    (check_self_attention, layer, 12), (check_self_attention, torch.nn.Linear(12, 12), 12), (check_multi_head, layer, 12, 2),
+    (check_cross_attention, layer, 12),
+    (check_cache, layer, 12), (check_positions, rope), (check_positions, lambda x, positions: x), (check_positions, alibi_bias),
+    (check_agrees, softmax, torch.exp, (torch.ones(3),)),
+]:
+    try:
+        check(thing, *more)
+    except CheckFailed:
+        pass
+    assert not {"torch._dynamo", "sympy"} & set(sys.modules), check
+"""
+
+
+def test_checks_load_no_compiler():
+    """Which takes seconds, once in each process, as often as somebody starts a command or a test. Right code and wrong code.
+
+    (What the code under test loads is its own: torch.nn.MultiheadAttention with a key_padding_mask loads sympy.)
+    """
+    python("-c", CHECKED, env=os.environ | {"PYTHONPATH": str(ROOT)})
+
+
 def test_each_way_of_calling_the_command(tmp_path):
     "It knows its name, shows no line of Python's own, tells what it found, and does not mind `| head`."
     env = os.environ | {"PYTHONPATH": str(ROOT)}
