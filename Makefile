@@ -50,6 +50,11 @@ prepare: docs  ## refresh everything that is generated; run this before a commit
 export: $(READY)
 	$(BIN)/python tools/names.py
 	$(BIN)/nbdev_export
+	@$(MAKE) --no-print-directory attention_nb/catalogue.json
+
+# What `attention-nb explain` says without PyTorch.
+attention_nb/catalogue.json: $(wildcard nbs/checks/bugs/*.ipynb) tools/catalogue.py settings.ini
+	$(BIN)/python tools/catalogue.py
 
 outputs: export
 	@$(BIN)/python tools/outputs.py refresh || { echo "docs/ and README.md are as they were: they are built when all cells pass." >&2; exit 1; }

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from conftest import NBS, ROOT, fail_if, notebook_of, python
 from fastcore.docments import docments
 from nbdev_docstrings import ADDED
@@ -26,7 +27,7 @@ def test_no_name_that_only_the_notebook_defines():
 
 def test_types():
     "The package ships py.typed, so its annotations are a promise."
-    python("-m", "mypy", "attention_nb", "wild", "tests/typed.py")
+    python("-m", "mypy", "attention_nb", "attention_nb_command.py", "wild", "tests/typed.py")
 
 
 MAY_IMPORT = {"chapters": {"chapters", "tools"}, "checks": {"chapters", "checks", "tools"},  # folder → folders
@@ -176,6 +177,27 @@ def test_checks_load_no_compiler():
     (What the code under test loads is its own: torch.nn.MultiheadAttention with a key_padding_mask loads sympy.)
     """
     python("-c", CHECKED, env=os.environ | {"PYTHONPATH": str(ROOT)})
+
+
+@pytest.mark.parametrize("words, status, out, err", [
+    ("--help", 0, "{check,explain}", ""), ("--version", 0, "attention-nb 0.", ""),
+    ("explain scale.missing", 0, "scale.missing: the scores are not scaled at all", ""),
+    ("explain scale.mising", 2, "", "no bug has the code scale.mising; did you mean scale.missing"),
+    ("explain ###", 2, "", "see docs/checks/bugs/index.html"), ("explain", 2, "", "arguments are required: code"),
+])
+def test_explanations_need_no_pytorch(words, status, out, err, tmp_path):
+    "And come at once: what a code means, where it stands in the book, and which code may have been meant."
+    code = f"""
+import sys
+from attention_nb_command import main
+try:
+    status = main({words.split()})
+except SystemExit as e:
+    status = e.code
+assert not {{"torch", "attention_nb"}} & set(sys.modules)
+sys.exit(status)"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, text=True, capture_output=True)
+    assert (done.returncode, out in done.stdout, err in done.stderr, bool(done.stdout)) == (status, True, True, bool(out)), done
 
 
 def test_each_way_of_calling_the_command(tmp_path):
