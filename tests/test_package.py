@@ -30,6 +30,15 @@ def test_types():
     python("-m", "mypy", "attention_nb", "attention_nb_command.py", "wild", "tests/typed.py")
 
 
+def test_calls_of_modules_are_declared(modules):
+    "`layer(x)` has the type of `forward`, and not Any, where a class declares its `__call__`; mypy alone is content with less."
+    classes = {f"{name}.{node.name}": node for name, path in modules.items() for node in ast.parse(path.read_text(encoding="utf-8")).body
+               if "." not in name and isinstance(node, ast.ClassDef) and "nn.Module" in map(ast.unparse, node.bases)}
+    assert len(classes) > 9
+    fail_if([name for name, node in classes.items() if "forward" in [getattr(part, "name", "") for part in node.body]
+             and "@typed_as(forward)" not in ast.unparse(node)], "Declare `__call__` as other layers do:")
+
+
 MAY_IMPORT = {"chapters": {"chapters", "tools"}, "checks": {"chapters", "checks", "tools"},  # folder → folders
               "figures": {"figures", "tools"}, "tools": {"tools"}}
 
