@@ -50,6 +50,11 @@ prepare: docs  ## refresh everything that is generated; run this before a commit
 export: $(READY)
 	$(BIN)/python tools/names.py
 	$(BIN)/nbdev_export
+	@$(MAKE) --no-print-directory attention_nb/catalogue.json
+
+# What `attention-nb explain` says without PyTorch.
+attention_nb/catalogue.json: $(wildcard nbs/checks/bugs/*.ipynb) tools/catalogue.py settings.ini
+	$(BIN)/python tools/catalogue.py
 
 outputs: export
 	@$(BIN)/python tools/outputs.py refresh || { echo "docs/ and README.md are as they were: they are built when all cells pass." >&2; exit 1; }
@@ -102,10 +107,11 @@ clean:  ## remove the environment and scratch files
 	rm -rf .venv _proc _build build dist *.egg-info
 
 # --no-compile: most of what is installed is never imported; what is, Python compiles then.
-$(READY): constraints.txt settings.ini setup.py
+$(READY): constraints.txt settings.ini setup.py tools/export/nbdev_hook.py
 	@$(PYTHON) -c 'import sys; v = "%d.%d" % sys.version_info[:2]; sys.exit(v not in "$(PYTHONS)".split() and "attention_nb is built with Python $(PYTHONS); got " + v + ". Name one: make PYTHON=python3.12")'
 	@echo "Setting up .venv (once; a minute or two)"
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python tools/export/nbdev_hook.py
 	@touch $@

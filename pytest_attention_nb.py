@@ -6,8 +6,9 @@
     def test_my_layer(attention_property):
         attention_property()
 
-Each test is named after its subject, the code of the bug that was found, and the property, so that `-k scale.missing` or
-`-k gradients` chooses. What was not tried is skipped, with the reason. Several marks try several layers.
+Each test is named after its subject and the property, whatever comes out; `-k gradients` chooses by the name, and
+`-k scale.missing` by the code of the bug that was found. What was not tried is skipped, with the reason. Several marks
+try several layers.
 
 The plugin stands outside of the package, since pytest loads every plugin at its start: PyTorch is loaded only where a
 test asks for it.
@@ -39,6 +40,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize("attention_property", cases)
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    "Let `-k` choose by the code of a bug, too, which is no part of the name."
+    tried = getattr(getattr(item, "callspec", None), "params", {}).get("attention_property")
+    item.extra_keyword_matches.update(getattr(tried, "codes", ()))
+
+
 def _cases(check: Callable[..., Any], *args: Any, **kwargs: Any) -> Iterator[Any]:
     "What a check found, as parameters of a test."
     from attention_nb import CheckFailed
@@ -46,11 +53,13 @@ def _cases(check: Callable[..., Any], *args: Any, **kwargs: Any) -> Iterator[Any
         report = check(*args, **kwargs)
     except CheckFailed as failed:
         report = failed.report
-    named = partial("{}-{}-{}".format, report.subject)
+    named = partial("{}-{}".format, report.subject)
     for f in report.failed:
         text = "\n".join(filter(None, [f"{report.subject}: {f.property}", f.example, f.bug and f"likely bug: {f.bug}"]))
-        yield pytest.param(partial(pytest.fail, text, pytrace=False), id=named("+".join(f.codes) or "unknown", f.property))
+        fail = partial(pytest.fail, text, pytrace=False)
+        fail.codes = f.codes  # type: ignore[attr-defined]
+        yield pytest.param(fail, id=named(f.property))
     for name, why in report.notes:
-        yield pytest.param(None, id=named("not tried", name), marks=pytest.mark.skip(reason=why))
+        yield pytest.param(None, id=named(name), marks=pytest.mark.skip(reason=why))
     for name in report.passed:
-        yield pytest.param(lambda: None, id=named("holds", name))
+        yield pytest.param(lambda: None, id=named(name))

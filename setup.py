@@ -37,14 +37,14 @@ setup(
     keywords=cfg["keywords"].split(),
     project_urls={name: url for name, url in urls.items() if url},
     packages=find_packages(include=["attention_nb", "attention_nb.*"]),
-    py_modules=["pytest_attention_nb"],
-    package_data={"attention_nb": ["py.typed"], "attention_nb.figures": ["*.css", "*.js"]},
+    py_modules=["attention_nb_command", "pytest_attention_nb"],
+    package_data={"attention_nb": ["py.typed", "catalogue.json"], "attention_nb.figures": ["*.css", "*.js"]},
     python_requires=f">={cfg['min_python']}",
     install_requires=cfg["requirements"].split(),
     extras_require={"plots": plots, "gpu": gpu, "dev": dev},
     entry_points={
         "nbdev": ["attention_nb=attention_nb._modidx:d"],
-        "console_scripts": ["attention-nb=attention_nb.checks.command_line:main"],
+        "console_scripts": ["attention-nb=attention_nb_command:main"],
         "pytest11": ["attention_nb=pytest_attention_nb"],
     },
     classifiers=[

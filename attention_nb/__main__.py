@@ -1,7 +1,7 @@
-"""`python -m attention_nb`: the command of nbs/checks/command_line.ipynb. Kept by hand, since nbdev makes no such module."""
+"""`python -m attention_nb`: the command `attention-nb`. Kept by hand, since nbdev makes no such module."""
 import sys
 
-from attention_nb.checks.command_line import main
+from attention_nb_command import main
 
 if __name__ == "__main__":
     sys.exit(main(prog="python -m attention_nb"))

@@ -1,9 +1,11 @@
 """Nothing that is generated and committed is stale: the package, README.md and the site."""
+import json
 import os
 import shutil
 import sys
 from pathlib import Path
 
+import catalogue
 import nbformat
 import pytest
 from conftest import CHAPTERS, NBS, NOT_SOURCE, ROOT, differences, fail_if, place, python, sh, tree
@@ -18,13 +20,20 @@ def test_package_comes_from_the_notebooks(tmp_path):
     "An edit in attention_nb/ would be lost at the next export, and one in nbs/ would never reach the user."
     shutil.copy(ROOT / "settings.ini", tmp_path)
     shutil.copytree(ROOT / "nbs", tmp_path / "nbs", ignore=shutil.ignore_patterns(".*"))
-    by_hand = [path for kind in ("py.typed", "__main__.py", "figures/*.js", "figures/*.css") for path in (ROOT / "attention_nb").glob(kind)]
+    by_hand = [path for kind in ("py.typed", "__main__.py", "catalogue.json", "figures/*.js", "figures/*.css") for path in (ROOT / "attention_nb").glob(kind)]
     for path in by_hand:
         copy = tmp_path / path.relative_to(ROOT)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, copy)
     sh(f"{os.path.dirname(sys.executable)}/nbdev_export", cwd=tmp_path)
     fail_if(differences(tree(ROOT / "attention_nb"), tree(tmp_path / "attention_nb")), STALE)
+
+
+def test_explanations_come_from_the_catalogue():
+    "`attention-nb explain` reads a file, so that it need not import what the sentences stand in."
+    assert catalogue.CATALOGUE.read_text(encoding="utf-8") == catalogue.text(), STALE
+    assert all(kind["about"] for kind in catalogue.kinds().values())
+    assert {bug.partition(".")[0] for bug in json.loads(catalogue.text())["bugs"]} == set(catalogue.kinds())
 
 
 def first_entry(page: str, mark: str) -> str:

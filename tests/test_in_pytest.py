@@ -64,10 +64,24 @@ def test_the_plugin_makes_a_test_of_each_property(tmp_path):
     said = run_marked(tmp_path, "-v")
     names = re.findall(r"^test_marked.py::test_mine\[(.+)\] (PASSED|FAILED|SKIPPED)", said, flags=re.M)
     found = {kind: [name for name, k in names if k == kind] for kind in ("PASSED", "FAILED", "SKIPPED")}
-    assert any(name.startswith("check_attention(unscaled)-scale.missing-") for name in found["FAILED"]), said
+    assert any(name.startswith("check_attention(unscaled)-it agrees with the oracle: ") for name in found["FAILED"]), said
     assert not any("MultiHeadAttention" in name for name in found["FAILED"])
     assert sum("MultiHeadAttention" in name for name in found["PASSED"]) > 15
     assert "it takes no mask" in said and "likely bug: the scores are not scaled at all" in said
+
+
+def test_names_do_not_change_with_the_verdict(tmp_path):
+    "A run is compared with the last one, and tests are deselected, by their names."
+    said = run_marked(tmp_path, "--collect-only", "-q", text=MARKED + """
+
+def scaled(q, k, v):
+    return unscaled(q / q.shape[-1] ** 0.5, k, v)
+
+
+test_mine = pytest.mark.attention(check_attention, scaled)(test_mine)
+""")
+    names = {subject: set(re.findall(rf"check_attention\({subject}\)-(.+)\]", said)) for subject in ("scaled", "unscaled")}
+    assert len(names["scaled"]) > 15 and names["scaled"] == names["unscaled"], names
 
 
 @pytest.mark.ci

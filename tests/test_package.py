@@ -4,12 +4,15 @@ import importlib
 import inspect
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from conftest import NBS, ROOT, fail_if, notebook_of, python
 from fastcore.docments import docments
+from nbdev_docstrings import ADDED
 from places import imported_by
 
 LONGEST = 25  # lines of code; aim at 15
@@ -24,7 +27,16 @@ def test_no_name_that_only_the_notebook_defines():
 
 def test_types():
     "The package ships py.typed, so its annotations are a promise."
-    python("-m", "mypy", "attention_nb", "wild", "tests/typed.py")
+    python("-m", "mypy", "attention_nb", "attention_nb_command.py", "wild", "tests/typed.py")
+
+
+def test_calls_of_modules_are_declared(modules):
+    "`layer(x)` has the type of `forward`, and not Any, where a class declares its `__call__`; mypy alone is content with less."
+    classes = {f"{name}.{node.name}": node for name, path in modules.items() for node in ast.parse(path.read_text(encoding="utf-8")).body
+               if "." not in name and isinstance(node, ast.ClassDef) and "nn.Module" in map(ast.unparse, node.bases)}
+    assert len(classes) > 9
+    fail_if([name for name, node in classes.items() if "forward" in [getattr(part, "name", "") for part in node.body]
+             and "@typed_as(forward)" not in ast.unparse(node)], "Declare `__call__` as other layers do:")
 
 
 MAY_IMPORT = {"chapters": {"chapters", "tools"}, "checks": {"chapters", "checks", "tools"},  # folder → folders
@@ -96,9 +108,26 @@ def test_every_public_function_is_documented_and_short(modules):
             found += [f"{module}.{full}: no comment for {', '.join(bare)}"] * bool(bare)
             found += [f"{module}.{full}: {n} lines of code; {LONGEST} at most" for n in [n_lines(f)] if n > LONGEST]
         for full, obj in documented:
-            n = len((obj.__doc__ or "").splitlines())
+            n = len(ADDED.sub("", obj.__doc__ or "").splitlines())
             found += [f"{module}.{full}: needs a docstring of one line; has {n}"] * (n != 1)
     fail_if(found, "Public functions and classes:")
+
+
+def told(f: object) -> list[str]:
+    "What the comments of a function or a class say: of each parameter with its name, of the result, or of the error."
+    rows = docments(f, args_kwargs=True)
+    result = re.sub(r"^raises (\w+) ", r"\1: ", rows.pop("return", None) or "")
+    return [f"{name}: {text}" for name, text in rows.items() if text] + [result] * (inspect.isfunction(f) and bool(result))
+
+
+def test_help_says_what_the_comments_say(modules):
+    "`help()`, `?` and editors show docstrings, and no comments; a class says what it is made of."
+    found = []
+    for module, name, value in exports(modules):
+        classes = [(name, value)] if inspect.isclass(value) else []
+        for full, f in classes + [pair for pair in functions(name, value) if not pair[0].endswith("__init__")]:
+            found += [f"{module}.{full}: {text}" for text in told(f) if text not in inspect.getdoc(f)]
+    fail_if(found, "Not in the docstring:")
 
 
 SCRIPTS = [path for folder in ("attention_nb/figures", "website", "website/static", "tests") for path in sorted((ROOT / folder).glob("*.js"))]
@@ -124,6 +153,60 @@ def test_import_is_light(tmp_path):
     loaded = json.loads(python("-c", code, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}))
     fail_if([m for m in loaded if m in HEAVY | {"attention_nb.checks"} or m.startswith("jupyter")],
             "`import attention_nb` loads these; import them inside the function that needs them:")
+
+
+CHECKED = """
+import json, sys
+import torch
+from attention_nb import *
+
+def unscaled(q, k, v):
+    return torch.softmax(q @ k.mT, -1) @ v
+
+layer, rope = MultiHeadAttention(12, 3), RotaryEmbedding(4)
+for check, thing, *more in [
+    (check_attention, fused_attention), (check_attention, unscaled), (check_flash, flash_attention), (check_flash, unscaled),
+    (check_softmax, softmax), (check_softmax, torch.tanh), (check_masked_softmax, masked_softmax),
+    (check_self_attention, layer, 12), (check_self_attention, torch.nn.Linear(12, 12), 12), (check_multi_head, layer, 12, 2),
+    (check_cross_attention, layer, 12),
+    (check_cache, layer, 12), (check_positions, rope), (check_positions, lambda x, positions: x), (check_positions, alibi_bias),
+    (check_agrees, softmax, torch.exp, (torch.ones(3),)),
+]:
+    try:
+        check(thing, *more)
+    except CheckFailed:
+        pass
+    assert not {"torch._dynamo", "sympy"} & set(sys.modules), check
+"""
+
+
+def test_checks_load_no_compiler():
+    """Which takes seconds, once in each process, as often as somebody starts a command or a test. Right code and wrong code.
+
+    (What the code under test loads is its own: torch.nn.MultiheadAttention with a key_padding_mask loads sympy.)
+    """
+    python("-c", CHECKED, env=os.environ | {"PYTHONPATH": str(ROOT)})
+
+
+@pytest.mark.parametrize("words, status, out, err", [
+    ("--help", 0, "{check,explain}", ""), ("--version", 0, "attention-nb 0.", ""),
+    ("explain scale.missing", 0, "scale.missing: the scores are not scaled at all", ""),
+    ("explain scale.mising", 2, "", "no bug has the code scale.mising; did you mean scale.missing"),
+    ("explain ###", 2, "", "see docs/checks/bugs/index.html"), ("explain", 2, "", "arguments are required: code"),
+])
+def test_explanations_need_no_pytorch(words, status, out, err, tmp_path):
+    "And come at once: what a code means, where it stands in the book, and which code may have been meant."
+    code = f"""
+import sys
+from attention_nb_command import main
+try:
+    status = main({words.split()})
+except SystemExit as e:
+    status = e.code
+assert not {{"torch", "attention_nb"}} & set(sys.modules)
+sys.exit(status)"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, text=True, capture_output=True)
+    assert (done.returncode, out in done.stdout, err in done.stderr, bool(done.stdout)) == (status, True, True, bool(out)), done
 
 
 def test_each_way_of_calling_the_command(tmp_path):

@@ -25,7 +25,7 @@ def wheel(tmp_path_factory) -> Path:
     return next((tmp / "dist").glob("*.whl"))
 
 
-PLUGIN = "pytest_attention_nb.py"  # pytest loads it without the package
+BESIDE = {"attention_nb_command.py", "pytest_attention_nb.py"}  # they are loaded without the package
 
 
 def metadata(wheel: Path) -> PathDistribution:
@@ -36,7 +36,7 @@ def metadata(wheel: Path) -> PathDistribution:
 def test_contents(wheel):
     "The package with its py.typed, the plugin for pytest, the licence, and nothing else."
     names = {str(f) for f in metadata(wheel).files if ".dist-info/" not in str(f)}
-    package = {f"attention_nb/{name}" for name in tree(ROOT / "attention_nb")} | {PLUGIN}
+    package = {f"attention_nb/{name}" for name in tree(ROOT / "attention_nb")} | BESIDE
     found = [f"left out: {name}" for name in sorted(package - names)]
     found += [f"too much: {name}" for name in sorted(names - package)]
     found += [f"left out: {name}" for name in ["LICENSE"] if not any(f.name == name for f in metadata(wheel).files)]
@@ -49,7 +49,7 @@ def test_source_distribution(wheel):
         names = {file.name.partition("/")[2] for file in archive if file.isfile()}
     made = {name for name in names if ".egg-info/" in name} | {"PKG-INFO", "setup.cfg"}
     package = {f"attention_nb/{name}" for name in tree(ROOT / "attention_nb")}
-    beside = {PLUGIN, "CHANGELOG.md", "CITATION.cff", "LICENSE", "MANIFEST.in", "README.md", "pyproject.toml", "settings.ini", "setup.py"}
+    beside = BESIDE | {"CHANGELOG.md", "CITATION.cff", "LICENSE", "MANIFEST.in", "README.md", "pyproject.toml", "settings.ini", "setup.py"}
     assert names - made == package | beside
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from docutils import nodes
 from fastcore.docments import docments
+from nbdev_docstrings import ADDED
 from sphinx.addnodes import desc, pending_xref
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
@@ -37,7 +38,7 @@ def describe(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: l
     if what == "module":
         lines.clear()  # the chapter has said it
         return
-    lines[:] = [escape(line) for line in lines]
+    lines[:] = [escape(line) for line in ADDED.sub("", "\n".join(lines)).splitlines()]
     if rows := list(parameters(obj)) if callable(obj) else []:
         lines += ["", ".. list-table::", "   :class: params", "   :stub-columns: 1", ""]
         lines += [f"   {'  -' if column else '* -'} {cell}" for row in rows for column, cell in enumerate(row)]

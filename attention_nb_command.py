@@ -1,0 +1,73 @@
+"""`attention-nb`: explain a bug at once, and check attention with `attention_nb.checks.command_line`.
+
+It stands outside of the package, as the plugin for pytest does: help and explanations need no PyTorch, and no seconds.
+"""
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+_ABOUT = "Say what is wrong with an attention layer or function, and what the bug probably is."
+_COMMANDS = {"check": "check a layer or a function; check --help lists the options",
+             "explain": "say what a code such as scale.missing means, and what to do about it"}
+
+
+def _parser(prog: str) -> argparse.ArgumentParser:
+    "The grammar of the command; that of `check` stands with the checks."
+    parser = argparse.ArgumentParser(prog=prog, description=_ABOUT)
+    parser.add_argument("--version", action="version", version=f"attention-nb {version('attention_nb')}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="{check,explain}")
+    made = {name: commands.add_parser(name, help=said, description=said) for name, said in _COMMANDS.items()}
+    made["explain"].add_argument("code", help="as a report names it, such as scale.missing")
+    return parser
+
+
+def _catalogue() -> dict[str, Any]:
+    "Every bug by its code, as `make export` writes it from the catalogue."
+    package = find_spec("attention_nb")
+    assert package and package.origin
+    catalogue: dict[str, Any] = json.loads((Path(package.origin).parent / "catalogue.json").read_text(encoding="utf-8"))
+    return catalogue
+
+
+def _explanation(code: str, catalogue: dict[str, Any]) -> str:
+    "What the catalogue says of a bug, in a few lines."
+    bug = catalogue["bugs"][code]
+    kind = catalogue["kinds"][code.partition(".")[0]]
+    lines = [f"{code}: {bug['says']}", ""]
+    lines += ["In braces stands what a check finds out."] * ("{" in bug["says"])
+    lines += [f"If it is meant, declare it: {bug['declare']}"] * bool(bug["declare"])
+    lines += [f"Codes {kind['codes']} are about: {kind['about']}"]
+    lines += [f"How it should be: {catalogue['site']}{kind['chapter']}"] * bool(kind["chapter"])
+    lines += [f"All such bugs: {catalogue['site']}checks/bugs/index.html#{code}"]
+    return "\n".join(lines)
+
+
+def main(
+    argv: Sequence[str] | None = None,  # the words of the command line; default: those it was called with
+    prog: str = "attention-nb",  # how it was called, for its help and its errors
+) -> int:  # exit status: 0 all is well, 1 a property does not hold, 2 it cannot be checked or is not known
+    "Run `attention-nb`."
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words[:1] == ["check"]:
+        from attention_nb.checks.command_line import main as check
+        return check(words, prog)
+    code, catalogue = _parser(prog).parse_args(words).code, _catalogue()
+    if code in catalogue["bugs"]:
+        print(_explanation(code, catalogue))
+        return 0
+    near = difflib.get_close_matches(code, catalogue["bugs"], n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"see {catalogue['site']}checks/bugs/index.html"
+    print(f"{prog}: no bug has the code {code}; {hint}", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(prog="python -m attention_nb_command"))
