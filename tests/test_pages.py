@@ -3,10 +3,14 @@ import io
 import posixpath
 import re
 import sys
+from operator import attrgetter
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import pytest
+import torch
+import transformers
 from bs4 import BeautifulSoup, Tag
 from conftest import CHAPTERS as CHAPTER_NOTEBOOKS, NOTEBOOKS, ROOT, fail_if, place
 from sphinx.application import Sphinx
@@ -236,6 +240,56 @@ def test_a_broken_term_fails_the_build(tmp_path, old, new, complaint):
     glossary = GOOD["lookup/glossary"].replace(old, new, 1)
     assert glossary != GOOD["lookup/glossary"]
     assert complaint in render(tmp_path, GOOD | {"lookup/glossary": glossary})[1]
+
+
+# What others call the same things -------------------------------------------------------------------------------
+
+MODELS = dict(llama="Llama", mistral="Mistral", gpt2="GPT2", bert="Bert", t5="T5", bart="Bart", opt="OPT",
+              deepseek_v3="DeepseekV3", gemma2="Gemma2", qwen3="Qwen3", gpt_oss="GptOss", mixtral="Mixtral")
+OTHER_SOURCES = """transformers/training_args.py transformers/modeling_flash_attention_utils.py
+    transformers/modeling_rope_utils.py transformers/tokenization_utils_base.py
+    transformers/generation/*.py transformers/models/auto/*.py
+    torch/nn/modules/*.py torch/nn/functional.py""".split()
+
+
+def look_up(page: str, pattern: str) -> list[str]:
+    "What the text of a page of nbs/lookup/ holds of a pattern."
+    cells = nbformat.read(ROOT / f"nbs/lookup/{page}.ipynb", as_version=4).cells
+    return re.findall(pattern, "\n\n".join(c.source for c in cells if c.cell_type == "markdown") + "\n", re.M)
+
+
+def column(head: str, *places: int) -> list[list[str]]:
+    "The code in these columns of the notation's table with this head, row by row."
+    table, = look_up("notation", rf"^\| {re.escape(head)} \|.*\n\|[-|]+\n((?:\|.*\n)+)")
+    return [re.findall(r"`(\w+)`", "|".join(row.split("|")[i] for i in places)) for row in table.splitlines()]
+
+
+def test_keys_of_configs_exist():
+    "Each is a key of a model's config; where transformers says that two mean the same, they stand in one row."
+    configs = [getattr(transformers, f"{name}Config")() for name in MODELS.values()]
+    keys = {key for c in configs for part in (c.to_dict(), c.to_dict().get("rope_parameters", {})) for key in part}
+    rows = column("here | key", 2, 3)
+    row_of = {key: i for i, row in enumerate(rows) for key in row}
+    assert len(row_of) == sum(map(len, rows)) >= 50
+    fail_if(sorted(row_of.keys() - keys), "No config has:")
+    same = {pair for c in configs for pair in c.attribute_map.items() if row_of.keys() >= set(pair)}
+    assert len(same) >= 8
+    fail_if([pair for pair in sorted(same) if row_of[pair[0]] != row_of[pair[1]]], "One thing in two rows:")
+
+
+def test_names_in_libraries_exist():
+    "What the glossary and the notation quote stands in the sources of PyTorch or transformers."
+    site = Path(transformers.__file__).parent.parent
+    patterns = [*OTHER_SOURCES, *(f"transformers/models/{name}/*.py" for name in MODELS)]
+    sources = [path.read_text(encoding="utf-8") for pattern in patterns for path in site.glob(pattern)]
+    known = set(re.findall(r"\w+", "\n".join(sources)))
+    elsewhere = "\n".join(look_up("glossary", r"^\*Elsewhere: (.*)"))
+    plain = [*re.findall(r"`(\w+)`", elsewhere), *sum(column("here | `transformers`", 2), [])]
+    dotted = re.findall(r"`(\w+\.[\w.]+)`", elsewhere)
+    assert len(plain) > 100 and len(dotted) > 20
+    fail_if(sorted(set(plain) - known), "Stands in no source:")
+    for name in dotted:
+        attrgetter(name)(SimpleNamespace(torch=torch, nn=torch.nn, F=torch.nn.functional, Tensor=torch.Tensor))
 
 
 # What a cell printed ------------------------------------------------------------------------------------------
