@@ -1,8 +1,8 @@
 """A Sphinx extension: links between the chapters and the glossary, both ways.
 
-The glossary is a notebook of its own: a heading per term, a paragraph that defines it, and `*Also: …*` with its other
-forms. The chapters hold no markup for it. When a page is written, the first use of each term becomes a link to its
-definition, and below each definition stand links back.
+The glossary is a notebook of its own: a heading per term, a paragraph that defines it, `*Elsewhere: …*` with the names
+that others give it, and `*Also: …*` with its other forms. The chapters hold no markup for it. When a page is written,
+the first use of each term becomes a link to its definition, and below each definition stand links back.
 """
 import functools
 import re
@@ -18,6 +18,8 @@ from sphinx.util import logging
 
 logger = logging.getLogger(__name__)
 PAGE = "lookup/glossary"
+ENTRY = re.compile(r"(?!Also: |Elsewhere: )(?P<meaning>(?:.|\n(?!\n))+)"
+                   r"(?:\n\nElsewhere: (?:.|\n(?!\n))+)?(?:\n\nAlso: (?P<also>.+)\.)?")  # its paragraphs
 
 # Where a word is not prose, is a link already, or is only quoted.
 NOT_PROSE = (nodes.title, nodes.reference, addnodes.pending_xref, nodes.literal, nodes.literal_block, nodes.math,
@@ -41,13 +43,13 @@ def terms(glossary: nodes.document) -> list[Term]:
     "What the glossary defines. A mistake in its form is a warning, and so fails the build."
     found, owner = [], {}
     for section in glossary.findall(lambda n: isinstance(n, nodes.section) and isinstance(n.parent, nodes.section)):
-        name, paragraphs = section[0].astext(), [n for n in section[1:] if isinstance(n, nodes.paragraph)]
-        also = paragraphs[-1].astext() if paragraphs else ""
-        others = also[6:].rstrip(".").split(", ") if also.startswith("Also: ") else []
-        if len(paragraphs) != 1 + bool(others):
-            logger.warning("glossary: %s: expected one paragraph, and one more that begins with `*Also: `", name)
+        name, said = section[0].astext(), [n.astext() for n in section[1:] if isinstance(n, nodes.paragraph)]
+        match = ENTRY.fullmatch("\n\n".join(said))
+        if not match:
+            logger.warning("glossary: %s: expected a paragraph, then `*Elsewhere: …*`, then `*Also: …*`, or less", name)
             continue
-        found.append(Term(name, [form.lower() for form in (name, *others)], paragraphs[0].astext(), section))
+        others = match["also"].split(", ") if match["also"] else []
+        found.append(Term(name, [form.lower() for form in (name, *others)], match["meaning"], section))
         for form in found[-1].forms:
             if form in owner:
                 logger.warning("glossary: “%s” stands under %s and under %s", form, owner[form], name)
@@ -156,10 +158,9 @@ class LinkTerms(SphinxPostTransform):
                 for _, term in uses:
                     used[term.name].append(chapter)
         for term in known:
-            if not used[term.name]:
-                logger.warning("glossary: no chapter uses “%s”", term.name, location=term.section)
             link(term.section, [other for other in known if other is not term], "", place=False)
-            self.list_uses(term, used[term.name])
+            if used[term.name]:
+                self.list_uses(term, used[term.name])
 
     def list_uses(self, term: Term, used: list[str]) -> None:
         "After the other forms of a term, as a line of its own: “In Softmax, Masks”, links to the first uses."
