@@ -144,6 +144,11 @@ def out_of_room(page: Page) -> list[str]:
     return page.evaluate(OUT_OF_ROOM)
 
 
+# What moves a page after it was loaded: a font that is swapped in, and what is measured or drawn in the next frames.
+SETTLED = """() => document.fonts.ready.then(
+  () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))))"""
+
+
 def open_slowly(page: Page, address: str) -> None:
     "Open a page as from a slow host: its scripts and fonts come after the first paint."
     PAINTED.clear()
@@ -160,17 +165,23 @@ Visitor = Callable[..., Visit]
 
 @pytest.fixture
 def visit(browsers: Callable[..., Browser], site: str) -> Iterator[Visitor]:
-    "Opens a page of the site, in a browser that knows nothing yet; the pages are closed after the test."
+    """Opens a page of the site, in a browser that knows nothing yet; the pages are closed after the test.
+
+    Nothing on it moves any more, and later nothing glides: what is measured now is there when it is clicked.
+    """
     contexts = []
 
     def visit(path: str = "index.html", width: int = 1280, scheme: str = "light", height: int = 900,
               font: str = "", slowly: bool = False, **options: object) -> Visit:
         "`options` are those of Playwright's new_context, such as java_script_enabled=False."
-        context = browsers(font).new_context(viewport={"width": width, "height": height}, color_scheme=scheme, **options)
+        options = {"viewport": {"width": width, "height": height}, "color_scheme": scheme, "reduced_motion": "reduce"} | options
+        context = browsers(font).new_context(**options)
         contexts.append(context)
         context.set_default_timeout(30_000)
         visited = Visit(context.new_page())
         (open_slowly if slowly else Page.goto)(visited.page, path if "://" in path else site + path)
+        if options.get("java_script_enabled", True):
+            visited.page.evaluate(SETTLED)
         return visited
 
     yield visit
