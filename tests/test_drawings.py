@@ -19,7 +19,7 @@ from attention_nb.positions import RotaryEmbedding
 from attention_nb.self_attention import attention_scores, scaled_dot_product_attention
 from attention_nb.softmax import masked_softmax, softmax
 from attention_nb.tools.testing import assert_close
-from browser import WIDE
+from browser import WIDE, go_to
 from conftest import ROOT, fail_if
 from playwright.sync_api import Locator, expect
 
@@ -646,9 +646,7 @@ def test_names_of_dots_under_the_roof_stand_apart(visit, width, font):
     found = figure.evaluate(IN_EVERY_STATE, list(product((0, 6, 12, 17), (0, 3, 5), (0, 4, 8))))
     assert sum(found, []) == [] and len(found) == 72 and figure.locator("svg").inner_html() != before
     chart = figure.page.locator("figure.chart", has_text="What was reached, under the roof")
-    chart.scroll_into_view_if_needed()
-    chart.and_(figure.page.locator(".drawn")).wait_for()
-    names = chart.locator(".mark-text.role-mark text")
+    names = go_to(chart).locator(".mark-text.role-mark text")
     assert names.count() == 9 and names.evaluate_all(TOUCHING) == []
 
 
