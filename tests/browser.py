@@ -16,7 +16,7 @@ from pathlib import Path
 
 import fontpkg
 import pytest
-from playwright.sync_api import Browser, Error, Page, Request, TimeoutError, sync_playwright
+from playwright.sync_api import Browser, Error, Locator, Page, Request, TimeoutError, expect, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -26,6 +26,9 @@ WIDE, NARROW = "Montserrat", "Roboto Condensed"  # fonts that .venv brings
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 NO_BROWSER = ("no Chromium or Chrome was found, so the built site was not tried in a browser. To get one: "
               "`apt-get install chromium` on Debian, `brew install --cask chromium` on macOS, or google.com/chrome")
+
+PATIENCE = 30_000  # milliseconds: a busy machine may need them, a quiet one waits for none of them
+expect.set_options(timeout=PATIENCE)
 
 LATE = (".js", ".woff2")
 PAINTED = threading.Event()  # until then the server keeps back what is LATE
@@ -104,6 +107,19 @@ def chromium(browsers) -> Browser:
     return browsers()
 
 
+# What moves after a page was loaded, or a chart drawn: a font that is swapped in, what is measured or drawn in the next frames.
+SETTLED = """() => document.fonts.ready.then(
+  () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))))"""
+
+
+def go_to(figure: Locator) -> Locator:
+    "A chart that comes into sight, and is drawn then."
+    figure.evaluate("figure => figure.scrollIntoView({ behavior: 'instant' })")
+    figure.and_(figure.page.locator(".drawn")).wait_for()
+    figure.page.evaluate(SETTLED)
+    return figure
+
+
 class Visit:
     "An open page, with what it said and asked for."
 
@@ -118,9 +134,8 @@ class Visit:
     def see_all(self) -> "Visit":
         "Go from figure to figure, each drawn before one's eyes, and on to the end of the page."
         for figure in self.page.locator("figure.chart").all():
-            figure.evaluate("figure => figure.scrollIntoView({ behavior: 'instant' })")
             try:
-                figure.and_(self.page.locator(".drawn")).wait_for()
+                go_to(figure)
             except TimeoutError:
                 said = "\n  ".join(self.said)
                 why = f"{self.page.url}: {figure.get_attribute('id')} was not drawn:\n  {said}"
@@ -160,17 +175,23 @@ Visitor = Callable[..., Visit]
 
 @pytest.fixture
 def visit(browsers: Callable[..., Browser], site: str) -> Iterator[Visitor]:
-    "Opens a page of the site, in a browser that knows nothing yet; the pages are closed after the test."
+    """Opens a page of the site, in a browser that knows nothing yet; the pages are closed after the test.
+
+    Nothing on it moves any more, and later nothing glides: what is measured now is there when it is clicked.
+    """
     contexts = []
 
     def visit(path: str = "index.html", width: int = 1280, scheme: str = "light", height: int = 900,
               font: str = "", slowly: bool = False, **options: object) -> Visit:
         "`options` are those of Playwright's new_context, such as java_script_enabled=False."
-        context = browsers(font).new_context(viewport={"width": width, "height": height}, color_scheme=scheme, **options)
+        options = {"viewport": {"width": width, "height": height}, "color_scheme": scheme, "reduced_motion": "reduce"} | options
+        context = browsers(font).new_context(**options)
         contexts.append(context)
-        context.set_default_timeout(30_000)
+        context.set_default_timeout(PATIENCE)
         visited = Visit(context.new_page())
         (open_slowly if slowly else Page.goto)(visited.page, path if "://" in path else site + path)
+        if options.get("java_script_enabled", True):
+            visited.page.evaluate(SETTLED)
         return visited
 
     yield visit

@@ -55,8 +55,7 @@ def violations(page: Page, rules: dict[str, object]) -> list[str]:
 
 
 def weights(visited: Visit) -> Counter:
-    "Bytes that came over the network."
-    visited.page.wait_for_load_state("networkidle")
+    "Bytes that came over the network; what is on its way is waited for."
     size = Counter()
     for request in [r for r in visited.requests if r.response()]:
         size["with all"] += (n := request.sizes()["responseBodySize"])
@@ -119,7 +118,7 @@ def test_rooms_of_words(visit, site):
 @pytest.mark.parametrize("path, width", VISITS)
 def test_page(visit, site, path, width):
     "Read to its end: nothing fails, moves, sticks out, comes from elsewhere or shuts anyone out."
-    visited = visit(path, width, font=FORMS[width], slowly=True).see_all()
+    visited = visit(path, width, font=FORMS[width], slowly=True, reduced_motion="no-preference").see_all()
     page, found = visited.page, elsewhere(visited, site)
     found += [f"{n} bytes {what}; at most {MOST[what]}" for what, n in weights(visited).items() if n > MOST[what]]
     found += [f"layout shift {shift:.3f}" for shift in [sum(page.evaluate(SHIFTS))] if shift >= MOST_SHIFT]

@@ -19,8 +19,8 @@ from attention_nb.positions import RotaryEmbedding
 from attention_nb.self_attention import attention_scores, scaled_dot_product_attention
 from attention_nb.softmax import masked_softmax, softmax
 from attention_nb.tools.testing import assert_close
-from browser import WIDE
-from conftest import ROOT
+from browser import WIDE, go_to
+from conftest import ROOT, fail_if
 from playwright.sync_api import Locator, Page, expect
 
 EXACT = dict(atol=1e-5, rtol=0)
@@ -74,7 +74,7 @@ def attended(words: list[str], chosen: int) -> dict:
 def test_a_sentence_attends_as_the_layer_does(visit):
     "Those to choose from and one that is typed, with words that are not in the table; each word, by mouse and by keys."
     figure = drawing(visit, "figures/attend.html", "attend")
-    figure.get_by_role("radio", name="she put cash in the bank").check(force=True)
+    figure.get_by_role("radio", name="she put cash in the bank").check()
     assert state(figure)["words"] == "she put cash in the bank".split() and state(figure)["chosen"] == 5
     own = figure.get_by_role("textbox")
     own.fill("My BANK, a zebra & the lake")
@@ -114,7 +114,7 @@ LONG = ["fisherman borrowed waterfall deposit children harbour flowed robbed sav
 @pytest.mark.parametrize("width", [1280, 390])
 def test_a_long_sentence_moves_nothing_below(visit, width):
     "Its numbers scroll in the room that was kept, by keys too; the chosen word is seen."
-    figure = drawing(visit, "index.html", "attend", width=width, reduced_motion="reduce")
+    figure = drawing(visit, "index.html", "attend", width=width)
     below, numbers_of = figure.locator("> details"), figure.get_by_role("group", name="The numbers")
     top = below.bounding_box()["y"]
     for sentence in LONG:
@@ -140,7 +140,7 @@ def test_every_word_of_the_small_world_has_room():
 
 def test_senses_move_to_the_mixture(visit):
     "The oracle's numbers for every neighbourhood that one chooses, at every step, and what is said of it."
-    figure = drawing(visit, "01_naive_attention.html", "senses", reduced_motion="reduce")
+    figure = drawing(visit, "01_naive_attention.html", "senses")
     rows = dict(zip("the muddy river bank lends money".split(), torch.tensor([[0.0, 0], [2, 0], [3, 0], [1, 1], [0, 2], [0, 3]])))
     assert state(figure)["here"] == ["river", "bank"]
     for chosen in ["money", "river", "the", "lends", "money", "lends", "muddy"]:
@@ -158,14 +158,14 @@ def test_senses_move_to_the_mixture(visit):
     steps.nth(2).press("ArrowLeft")
     assert state(figure)["step"] == 1 and state(figure)["tip"] == [1, 1]
     assert "largest" in figure.locator("output").inner_text()
-    figure.get_by_role("button", name="Play").click()
-    figure.page.wait_for_function("() => document.querySelector('[data-drawing=senses]').state().step === 2")
+    steps.nth(1).press("ArrowLeft")
+    assert played(figure)["step"] == 2
     assert_close(numbers(state(figure)["tip"]), context[0], **EXACT)
 
 
 def test_a_lookup_is_a_product(visit):
     "Each word's row, by its id and by a row of zeros and a one."
-    figure = drawing(visit, "00_embeddings.html", "lookup", reduced_motion="reduce")
+    figure = drawing(visit, "00_embeddings.html", "lookup")
     vocab_words, framed = given(figure)["known"], "rects => rects.map((r) => getComputedStyle(r).visibility)"
     for word in given(figure)["words"]:  # pointed at, it lights its row, and is not chosen
         figure.get_by_role("radiogroup", name="Word of the sentence").get_by_text(word, exact=True).hover()
@@ -178,7 +178,7 @@ def test_a_lookup_is_a_product(visit):
     vocab = Vocab(sorted(words))
     way = figure.get_by_role("radiogroup", name="How").get_by_role("radio")
     for number in range(2):  # look up, multiply
-        way.nth(number).check(force=True)
+        way.nth(number).check()
         for word in words:
             figure.locator("label", has_text=word).click()
             now, ids = state(figure), vocab.encode([word])
@@ -269,16 +269,20 @@ def test_a_verb_finds_its_subject(visit):
     assert check()["W_q"] == [[0, 1.5], [1, 0]] and "finds “bark”" in figure.locator("output").inner_text()
 
 
-def played(figure: Locator, place: str) -> dict:
-    "What the figure holds when its button has played to the end; pressed meanwhile, it stops where it stands."
-    button = figure.get_by_role("button", name="Play")
-    button.click()
-    figure.get_by_role("button", name="Stop").click()
-    here = figure.evaluate(f"figure => ({place})(figure.state())")
-    figure.page.wait_for_timeout(1000)
-    assert figure.evaluate(f"figure => ({place})(figure.state())") == here
-    button.click()
-    expect(figure.get_by_role("button", name="Stop")).to_be_hidden(timeout=20_000)
+def played(figure: Locator) -> dict:
+    "What the figure holds when its button has played to the end; pressed meanwhile, it stops where it stands. No time is lost."
+    clock, play, stop = figure.page.clock, figure.get_by_role("button", name="Play"), figure.get_by_role("button", name="Stop")
+    clock.install(time=0)
+    clock.pause_at(1000)
+    play.click()
+    stop.click()
+    here = state(figure)
+    clock.run_for(10_000)
+    assert state(figure) == here
+    play.click()
+    clock.run_for(60_000)
+    expect(stop).to_be_hidden()
+    clock.resume()
     return state(figure)
 
 
@@ -427,15 +431,14 @@ def test_head_film_shows_what_was_stored(visit):
     assert_close(numbers(now["weights"]), weights, **EXACT)
     expected = torch.stack([weights[:, 2:, 0].mean(-1), weights[:, range(2, 6), range(1, 5)].mean(-1)], dim=-1)
     assert_close(numbers(now["looks"]), expected, **EXACT)
-    figure.get_by_role("button", name="play").click()
-    figure.page.wait_for_function("figure => !figure.state().playing", arg=figure.element_handle())
-    assert state(figure)["step"] == film["steps"][-1]
+    slider.press("Home")
+    assert played(figure)["step"] == film["steps"][-1]
     assert figure.locator("output").inner_text() == "Step 299: head 0 looks at the first word, head 1 looks at the word before."
 
 
 def test_a_word_turns_as_the_rotary_embedding_turns_it(visit):
     "Both hands and the score, by keys and by mouse; shifted, the score stays."
-    figure = drawing(visit, "06_positions.html", "turning", reduced_motion="reduce")
+    figure = drawing(visit, "06_positions.html", "turning")
     row = torch.tensor([1.0, 1, 1, 1, 0, 0, 0, 0])
 
     def agrees() -> dict:
@@ -463,14 +466,14 @@ def test_a_word_turns_as_the_rotary_embedding_turns_it(visit):
     base.press("ArrowLeft")
     ways = figure.get_by_role("radio")
     for i, name in enumerate(["as trained", "linear", "NTK", "YaRN"]):
-        ways.nth(i).check(force=True)
+        ways.nth(i).check()
         assert agrees()["way"] == name
     box = apart.bounding_box()
     apart.click(position={"x": box["width"] - 2, "y": box["height"] / 2})
     assert agrees()["apart"] > 60
 def test_heads_share_as_the_package_shares(visit):
     "Every number of key heads, in the right order and in the wrong one; by keys and by the mouse."
-    figure = drawing(visit, "07_grouped_heads.html", "sharing", reduced_motion="reduce")
+    figure = drawing(visit, "07_grouped_heads.html", "sharing")
     slider, wrong = figure.get_by_role("slider"), figure.get_by_role("button", name="wrong order")
     slider.press("End")
     for n in (8, 4, 2, 1):
@@ -495,7 +498,7 @@ def test_heads_share_as_the_package_shares(visit):
     assert "take 0.25 GiB" in figure.locator("output").inner_text()
 def test_cache_steps_make_what_the_layer_makes(visit):
     "By the slider, played, and with and without a cache: the counts of a layer that writes, and the oracle's weights."
-    figure = drawing(visit, "09_kv_cache.html", "cache_steps", reduced_motion="reduce")
+    figure = drawing(visit, "09_kv_cache.html", "cache_steps")
     given_rows = given(figure)
     q, k, v = (numbers(given_rows[name]) for name in "qkv")
     n, slider, layer, counted = len(q), figure.get_by_role("slider"), MultiHeadAttention(4, 2), []
@@ -510,7 +513,7 @@ def test_cache_steps_make_what_the_layer_makes(visit):
         counted.clear()
         totals = {name: totals[name] + made[name][1] for name in totals}
         for name, button in {"without": "without", "with": "with a cache"}.items():
-            figure.get_by_role("radio", name=button, exact=True).check(force=True)
+            figure.get_by_role("radio", name=button, exact=True).check()
             now = state(figure)
             assert (now["step"], now["made"]) == (t, made[name]) and now["sofar"] == totals
             assert now["kept"] == ([0, t, t] if name == "with" else [0, 0, 0])
@@ -520,14 +523,14 @@ def test_cache_steps_make_what_the_layer_makes(visit):
         assert figure.locator("output").inner_text().startswith(f"“{given_rows['words'][t]}” makes one query")
         slider.press("ArrowRight")
     slider.press("Home")
-    assert played(figure, "now => now.step")["step"] == n - 1
-    figure.get_by_role("radio", name="without", exact=True).check(force=True)
+    assert played(figure)["step"] == n - 1
+    figure.get_by_role("radio", name="without", exact=True).check()
     slider.press("Home")  # back at the first word: the bars of the later ones are gone
     assert [bool(shown) for shown in figure.locator(".view tbody tr").last.locator("td").all_inner_texts()] == [True] + [False] * (n - 1)
     assert figure.locator("output").inner_text() == f"“{given_rows['words'][0]}” comes, and its query, key and value are made."
 def test_tiles_keep_what_online_softmax_keeps(visit):
     "Every row after every tile, of every size, with the future and without it; by the slider's keys, by buttons, by Play."
-    figure = drawing(visit, "figures/tiles.html", "tiles", reduced_motion="reduce")
+    figure = drawing(visit, "figures/tiles.html", "tiles")
     scores = torch.tensor([
         [1.0, 0, 0, 0, 1, 0, 0, 0], [0, 2, 1, 0, 0, 1, 0, 3], [0, 2, 1, 0, 0, 4, 0, 1], [0, 0, 1, 1, 0, 2, 0, 0],
         [1, 0, 0, 0, 1, 2, 0, 0], [0, 1, 3, 2, 1, 1, 0, 0], [0, 0, 2, 0, 0, 0, 1, 2], [0, 5, 1, 0, 0, 1, 0, 2]])
@@ -551,7 +554,7 @@ def test_tiles_keep_what_online_softmax_keeps(visit):
     assert state(figure)["tiles"][state(figure)["step"] - 1] == [2, 4]  # begins where “mat” comes, and what is kept shrinks
     assert "multiplied by 0.14" in figure.locator("output").inner_text()
     for number, size in enumerate([1, 2, 4]):
-        figure.get_by_role("radiogroup", name="Tile of").get_by_role("radio").nth(number).check(force=True)
+        figure.get_by_role("radiogroup", name="Tile of").get_by_role("radio").nth(number).check()
         assert state(figure)["size"] == size and state(figure)["step"] == 0
         for causal in (False, True):
             if causal:
@@ -576,9 +579,7 @@ def test_tiles_keep_what_online_softmax_keeps(visit):
         tile.press("ArrowRight")
     assert "multiplied by 0.14" in figure.locator("output").inner_text()
     assert_close(numbers([state(figure)["total"]])[0], online_softmax(scores[2])[1], **EXACT)
-    figure.get_by_role("button", name="Play").click()
-    figure.page.wait_for_function("() => { const now = document.querySelector('[data-drawing=tiles]').state(); return now.step === now.tiles.length }")
-    check()
+    assert played(figure)["step"] == len(check()["tiles"])
 
 
 def foreseen(now: dict) -> dict[str, tuple[int, int] | None]:
@@ -594,7 +595,7 @@ def foreseen(now: dict) -> dict[str, tuple[int, int] | None]:
 
 def test_parts_of_a_layer_cost_what_the_package_foresees(visit):
     "Reading and writing, every slider, by keys; the dots stand on the roof."
-    figure = drawing(visit, "12_cost.html", "roofline", reduced_motion="reduce")
+    figure = drawing(visit, "12_cost.html", "roofline")
     words, keys, texts = (figure.get_by_role("slider", name=name) for name in ("Words", "Heads of keys", "Texts at once"))
 
     def agrees() -> dict:
@@ -612,7 +613,7 @@ def test_parts_of_a_layer_cost_what_the_package_foresees(visit):
 
     reading = agrees()
     assert not reading["writes"] and (reading["n"], reading["kv"], reading["b"]) == (4096, 8, 1)
-    figure.get_by_role("radio", name="write the next word").check(force=True)
+    figure.get_by_role("radio", name="write the next word").check()
     writing = agrees()
     assert writing["writes"] and "waits for memory" in figure.locator("output").inner_text()
     for slider, key in ((words, "ArrowRight"), (keys, "ArrowLeft"), (texts, "ArrowRight"), (words, "Home"), (keys, "End"), (texts, "End"),
@@ -623,7 +624,7 @@ def test_parts_of_a_layer_cost_what_the_package_foresees(visit):
     assert (many["n"], many["kv"], many["b"]) == (2**17, 1, 256)
     assert many["ways"]["P"]["intensity"] > 50 * writing["ways"]["P"]["intensity"]
     assert abs(many["ways"]["A"]["intensity"] - writing["ways"]["A"]["intensity"]) < 1e-3
-    figure.get_by_role("radio", name="read a text").check(force=True)
+    figure.get_by_role("radio", name="read a text").check()
     agrees()
     words.press("Home")
     agrees()
@@ -651,24 +652,34 @@ IN_EVERY_STATE = f"""(figure, places) => {{
 @pytest.mark.parametrize("width, font", [(390, ""), (390, WIDE), (1280, WIDE)])
 def test_names_of_dots_under_the_roof_stand_apart(visit, width, font):
     "Wherever the dots stand; and those of what was clocked, which do not move."
-    figure = drawing(visit, "12_cost.html", "roofline", width=width, font=font, reduced_motion="reduce")
+    figure = drawing(visit, "12_cost.html", "roofline", width=width, font=font)
     before = figure.locator("svg").inner_html()
     found = figure.evaluate(IN_EVERY_STATE, list(product((0, 6, 12, 17), (0, 3, 5), (0, 4, 8))))
     assert sum(found, []) == [] and len(found) == 72 and figure.locator("svg").inner_html() != before
     chart = figure.page.locator("figure.chart", has_text="What was reached, under the roof")
-    chart.scroll_into_view_if_needed()
-    chart.and_(figure.page.locator(".drawn")).wait_for()
-    names = chart.locator(".mark-text.role-mark text")
+    names = go_to(chart).locator(".mark-text.role-mark text")
     assert names.count() == 9 and names.evaluate_all(TOUCHING) == []
+
+
+# Each choice of both, and some moments after it; in the page, since there are so many.
+EVERY_CHOICE = """figure => {
+  const [sizes, rooms] = [...figure.querySelectorAll("[role=radiogroup]")].map((group) => [...group.querySelectorAll("input")]);
+  const time = figure.querySelector("input[type=range]"), found = [];
+  const keep = () => found.push([figure.state(), figure.querySelector("output").textContent]);
+  for (const size of sizes) for (const room of rooms) {
+    size.click(); room.click();
+    keep();
+    for (const to of [1, 2, time.max]) { time.value = to; time.dispatchEvent(new Event("input")); keep(); }
+  }
+  return found;
+}"""
 
 
 def test_programs_share_the_tiles(visit):
     "Which tiles each computes, as the package says; and when each runs, as a plain count of moments does."
-    figure = drawing(visit, "figures/programs.html", "programs", reduced_motion="reduce")
-    moment = figure.get_by_role("slider", name="Moment")
+    figure = drawing(visit, "figures/programs.html", "programs")
 
-    def check() -> None:
-        now = state(figure)
+    def check(now: dict, said: str) -> None:
         assert now["tiles"] == program_tiles(8, 8, now["size"], now["size"], now["causal"])
         waiting, at_work, t = list(range(len(now["tiles"])))[::-1 if now["longest"] else 1], {}, 0
         while waiting or at_work:
@@ -680,28 +691,29 @@ def test_programs_share_the_tiles(visit):
                 at_work[p] = len(now["tiles"][p])
             t += 1
         assert now["last"] == t - 1 and now["count"] == sum(map(len, now["tiles"]))
+        assert (f"Done after {now['last']} moments" in said) == (now["moment"] == now["last"])
 
     assert state(figure)["last"] == 4
     for mode in ("all keys", "no future", "last block first"):
         if mode != "all keys":
             figure.get_by_role("button", name=mode).press("Enter")
-        for size in range(3):
-            figure.get_by_role("radiogroup", name="Queries of a program").get_by_role("radio").nth(size).check(force=True)
-            for room in range(4):
-                figure.get_by_role("radiogroup", name="Programs at once").get_by_role("radio").nth(room).check(force=True)
-                check()
-                for _ in range(2):
-                    moment.press("ArrowRight")
-                    check()
-                moment.press("End")
-                assert f"Done after {state(figure)['last']} moments" in figure.locator("output").inner_text()
-    figure.get_by_role("radiogroup", name="Queries of a program").get_by_role("radio").nth(1).check(force=True)
-    figure.get_by_role("radiogroup", name="Programs at once").get_by_role("radio").nth(1).check(force=True)
+        found = figure.evaluate(EVERY_CHOICE)
+        for now, said in found:
+            check(now, said)
+        assert len(found) == 48 and sum(now["moment"] == now["last"] for now, _ in found) >= 12
+    sizes, rooms = (figure.get_by_role("radiogroup", name=name).get_by_role("radio") for name in ("Queries of a program", "Programs at once"))
+    sizes.nth(1).check()
+    rooms.nth(1).check()
     assert state(figure)["last"] == 5
     figure.get_by_role("button", name="last block first").press("Enter")
     assert state(figure)["last"] == 6
-    figure.get_by_role("button", name="Play").click()
-    figure.page.wait_for_function("() => { const now = document.querySelector('[data-drawing=programs]').state(); return now.moment === now.last }")
+    moment = figure.get_by_role("slider", name="Moment")
+    moment.press("End")
+    moment.press("ArrowLeft")
+    check(state(figure), figure.locator("output").inner_text())
+    assert state(figure)["moment"] == 5
+    moment.press("Home")
+    assert played(figure)["moment"] == 6
 
 
 def test_the_adder_adds_what_its_matrices_give(visit):
@@ -754,6 +766,7 @@ SHOWN = {  # what a drawing shows at first sight, or when a button is pressed: q
     ("adder", ""): "w", ("arrows", ""): "kq", ("attend", ""): "vw", ("attend", "Match: q · k"): "kqw", ("attend", "Shares: softmax"): "w", ("cache_steps", ""): "kqvw",
     ("head_film", ""): "kqw", ("mask_board", ""): "kqw", ("programs", ""): "kq", ("scores", ""): "w", ("senses", ""): "kqw", ("sharing", ""): "kq",
     ("subject", ""): "kqvw", ("sums", ""): "w", ("tiles", ""): "kqvw", ("turning", ""): "kq", ("window_board", ""): "kq"}
+ALL = sorted(path.stem for path in (ROOT / "attention_nb/figures").glob("*.js") if path.stem != "drawing")
 NONE_OF_THEM = {"entrance", "head_cut", "lookup", "roofline"}  # rows, costs, and pictures of a page
 LOOKS = """(view) => Object.fromEntries([..."kqvw"].map((sym) => [sym, [...view.querySelectorAll(`[data-sym=${sym}]`)].map((node) => {
   const { backgroundColor, outline, stroke, filter } = getComputedStyle(node.localName === "g" ? node.firstElementChild : node);
@@ -764,13 +777,46 @@ HUE = "(node, sym) => [getComputedStyle(node).getPropertyValue('--ink'), getComp
 
 def test_every_drawing_says_what_it_shows():
     "A new one belongs into the list above."
-    assert {script for script, _ in SHOWN} | NONE_OF_THEM == {path.stem for path in (ROOT / "attention_nb/figures").glob("*.js")} - {"drawing"}
+    assert sorted({script for script, _ in SHOWN} | NONE_OF_THEM) == ALL
+
+
+# Every control is used as far as it goes, there and back: what of it, or of the others, is new then, and does it stand elsewhere?
+USED = """figure => {
+  const view = figure.querySelector(".view"), control = "button, input, select, [tabindex]", found = new Set();
+  const parts = () => [...view.querySelectorAll(`${control}, button *, label *`)], first = new Set(parts());
+  const named = (node) => `${node.localName} “${node.ariaLabel ?? node.closest("label")?.textContent ?? node.textContent}”`;
+  const at = (node) => { const { x, y } = node.getBoundingClientRect(); return `${Math.round(x)}, ${Math.round(y + scrollY)}`; };
+  const put = (value, kind) => (node) => { node.value = value; node.dispatchEvent(new Event(kind)); };
+  const key = (key) => (node) => { node.focus({ preventScroll: true }); node.dispatchEvent(new KeyboardEvent("keydown", { key })); };
+  const click = (node) => node.click(), send = (node) => { put("a bank by the river", "input")(node); node.form.requestSubmit(); };
+  const uses = { button: [click, click], submit: [click], radio: [click], range: [(node) => put(node.max, "input")(node), put(0, "input")],
+    number: [put(1, "input")], text: [send], "select-one": [put("2", "change")] };
+  for (const node of [...first].filter((node) => node.matches(control))) {
+    for (const use of uses[node.type] ?? [key("ArrowRight"), key("ArrowLeft")]) {
+      if (!node.checkVisibility() || node.disabled) continue;
+      const before = at(node);
+      use(node);
+      if (!node.matches(".handle") && at(node) !== before) found.add(`${named(node)} goes from ${before} to ${at(node)}`);
+      for (const part of parts()) if (!first.has(part)) found.add(`${named(node)} makes anew ${named(part)}`);
+    }
+  }
+  return [first.size, ...found];
+}"""
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("script", ALL)
+def test_a_control_stays_under_the_finger(visit, script, width):
+    "It is made once, and stands still while it is used: else a click would be lost, or would hit another."
+    count, *found = drawing(visit, f"figures/{script}.html", script, width=width).evaluate(USED)
+    fail_if(found, f"{script}, {width} pixels wide:")
+    assert count > 1
 
 
 @pytest.mark.parametrize("script, pressed", SHOWN)
 def test_symbols_of_a_drawing_light_up_together(visit, script, pressed):
     "They have the hues of the words in the prose; one that is pointed at lights up all that are the same, and no others."
-    figure = drawing(visit, f"figures/{script}.html", script, reduced_motion="reduce")
+    figure = drawing(visit, f"figures/{script}.html", script)
     if pressed:
         figure.get_by_role("button", name=pressed).click()
         figure.page.mouse.move(0, 0)

@@ -24,7 +24,7 @@ from attention_nb.naive_attention import naive_attention
 from attention_nb.self_attention import SelfAttention
 from attention_nb.softmax import softmax
 from attention_nb.tools.testing import assert_close
-from browser import DOCS
+from browser import DOCS, go_to
 from bs4 import BeautifulSoup, SoupStrainer, Tag
 from conftest import NOTEBOOKS, ROOT, fail_if
 from playwright.sync_api import Locator, Page, expect
@@ -338,7 +338,7 @@ def expected(name: str, at: tuple[int, ...]) -> list[str]:
     return [minus(c["value"]) for c in part("cells")] + sums
 
 
-SHOWN = """figure => [...figure.querySelectorAll(".mark-text.role-mark:not(.readout_marks) text")].map(text => text.textContent)"""
+SHOWN = ".mark-text.role-mark:not(.readout_marks) text"
 
 
 def assert_shows(figure: Locator, name: str, at: tuple[int, ...]) -> None:
@@ -348,8 +348,8 @@ def assert_shows(figure: Locator, name: str, at: tuple[int, ...]) -> None:
     expect(figure.locator(".readout_marks tspan")).to_have_text(lines)
     expect(figure.locator("output")).to_have_text(", ".join(lines[1:]))
     for slider in figure.get_by_role("slider").all():
-        assert slider.get_attribute("aria-valuetext") == lines[0]
-    assert figure.evaluate(SHOWN) == expected(name, at)
+        expect(slider).to_have_attribute("aria-valuetext", lines[0])
+    expect(figure.locator(SHOWN)).to_have_text(expected(name, at))
     if name == "width":
         assert_bars(figure, at[0])
     if name == "steps":
@@ -377,10 +377,7 @@ def drawn(visit):
     "Opens the page of a figure and waits until it is drawn."
     def drawn(name: str, width: int) -> tuple[Page, Locator]:
         page = visit(FIGURES[name].page, width).page
-        figure = page.locator(f"#{FIGURES[name].id}")
-        figure.scroll_into_view_if_needed()
-        page.wait_for_selector(f"#{FIGURES[name].id}.drawn")
-        return page, figure
+        return page, go_to(page.locator(f"#{FIGURES[name].id}"))
     return drawn
 
 
@@ -441,7 +438,7 @@ def test_mouse(drawn, name):
             assert_shows(figure, name, tuple(at))
     if name == "steps":  # point at a row of the matrix
         for query, key in ((0, 3), (5, 1)):
-            figure.locator("svg .mark-rect.role-mark").first.locator("path").nth(6 * query + key).hover(force=True)
+            figure.locator("svg .mark-rect.role-mark").first.locator("path").nth(6 * query + key).hover()
             assert_shows(figure, name, (at[0], query))
             assert figure.get_by_role("slider").input_value() == str(query)
     if name == "head":  # click on one of the small ones
@@ -457,7 +454,7 @@ def test_a_cell_of_weights_lights_up_the_word(drawn):
     for hue, lit in (("#8e5bd0", "w"), ("#5f7890", None)):
         box = figure.locator(f"svg .mark-rect.role-mark path[fill='{hue}']").first.bounding_box()
         page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)  # where its number stands
-        assert page.evaluate("document.documentElement.dataset.lit ?? null") == lit
+        page.wait_for_function("lit => (document.documentElement.dataset.lit ?? null) === lit", arg=lit)
 
 
 SIZES = """() => [...document.querySelectorAll("figure.chart")].map((figure) => {

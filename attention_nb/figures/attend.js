@@ -7,6 +7,8 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, lis
   // ---- What a reader sees: the sentence under its arcs, the steps, then arrows beside numbers ----
   const arcs = svg("svg", { style: "position: absolute; inset: 0; width: 100%; height: 100%; pointer-events: none", "aria-hidden": true });
   const line = el("div", { class: "beside", role: "group", "aria-label": "The words of the sentence", style: "position: relative; justify-content: center; gap: 0.5rem 0.4rem; margin: 0" });
+  const chips = Array.from({ length: atMost }, (_, i) => set(button("", () => choose(i)), { onpointerenter: (e) => { if (e.pointerType === "mouse") choose(i); } }));
+  line.append(...chips);
   const sky = el("div", { style: "position: relative; padding-top: 78px" }, arcs, line);
   const own = el("input", { type: "text", size: 24, maxlength: 120, placeholder: "or type a sentence", "aria-label": "A sentence of your own", ...keep });
   const form = el("form", { class: "row", onsubmit: (e) => { e.preventDefault(); read(own.value); } }, own, el("button", { type: "submit", ...keep }, "Use it"));
@@ -49,10 +51,9 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, lis
   const name = (i) => `“${words[i]}”`;
   const percent = (w) => `${Math.round(100 * w)} %`;
   function lay() {
-    line.replaceChildren(...words.map((word, i) => button(word, () => choose(i))));
-    [...line.children].forEach((chip, i) => {
-      chip.addEventListener("pointerenter", (e) => { if (e.pointerType === "mouse") choose(i); });
-      set(chip, { title: word_row(words[i]) });
+    chips.forEach((chip, i) => {
+      chip.textContent = words[i] ?? "";
+      set(chip, { title: i < words.length ? word_row(words[i]) : null, style: i < words.length ? null : "display: none" });
     });
     choose(chosen);
   }
@@ -60,7 +61,7 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, lis
   function choose(i) {
     chosen = i;
     compute();
-    [...line.children].forEach((chip, j) => set(chip, { "aria-pressed": String(j === i) }));
+    chips.forEach((chip, j) => set(chip, { "aria-pressed": String(j === i) }));
     bend();
     go(step);
   }
@@ -69,7 +70,7 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, lis
   function bend() {  // arcs from the chosen word to all, as wide as their weights
     const box = sky.getBoundingClientRect();
     if (!box.width) return;  // nothing is laid out
-    const tops = [...line.children].map((chip) => { const b = chip.getBoundingClientRect(); return [b.left + b.width / 2 - box.left, b.top - box.top]; });
+    const tops = chips.slice(0, words.length).map((chip) => { const b = chip.getBoundingClientRect(); return [b.left + b.width / 2 - box.left, b.top - box.top]; });
     const [x0, y0] = tops[chosen];
     const paths = tops.map(([x, y], i) => {
       const up = Math.min(74, 26 + Math.abs(x - x0) * 0.22), top = Math.max(4 - Math.min(y, y0), -up) ;

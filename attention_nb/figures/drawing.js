@@ -43,13 +43,22 @@ function stage(figure) {
   const say = (text) => { if (said.textContent !== text) said.textContent = text; };
   const keep = { "data-lm-suppress-shortcuts": "true" };  // JupyterLab would take the keys for itself
 
-  // ---- Controls ----
+  // ---- Controls: each is made once, and then changed; one that was made anew would be lost to the finger that is on it ----
   function slider(name, { min, max, step, value, input, text = number }) {
-    const shown = el("span", {}, text(value));
-    const range = el("input", { type: "range", min, max, step, value, "aria-label": name, "aria-valuetext": text(value), ...keep,
-      oninput: () => { set(range, { "aria-valuetext": text(+range.value) }); shown.textContent = text(+range.value); input(+range.value); } });
+    const shown = el("span");
+    const range = el("input", { type: "range", min, max, step, value, "aria-label": name, ...keep,
+      oninput: () => { tell(+range.value); input(+range.value); } });
     const node = el("label", { class: "row" }, el("span", {}, name), range, shown);
-    node.move = (to) => { range.value = to; set(range, { "aria-valuetext": text(to) }); shown.textContent = text(to); };
+    function tell(at) {
+      shown.textContent = text(at);
+      set(range, { "aria-valuetext": text(at) });
+    }
+    node.move = (to, last = max) => {  // `last`: where it ends now, if that changes
+      set(range, { max: last });
+      range.value = to;
+      tell(to);
+    };
+    tell(value);
     return node;
   }
   function choices(name, options, chosen, input) {  // radio buttons that look like buttons
