@@ -1256,7 +1256,7 @@ def test_numbers_that_are_typed_are_read_whole(visit, width):
 def test_what_leaves_the_plane_keeps_its_direction(visit):
     "A query of (6, 3) is drawn on its way there; and a product of 0.25 is not rounded."
     figure = drawing(visit, PAGE_OF["subject"], "subject")
-    figure.get_by_role("radio", name=given(figure)["words"][1]).check(force=True)
+    figure.get_by_role("radio", name=given(figure)["words"][1]).check()
     put = lambda name, rows: [figure.locator(f"input[aria-label^='{name}']").nth(i).fill(str(n)) for i, n in enumerate(sum(rows, []))]
     put("W_q", [[3, 1.5], [3, 1.5]])
     q = state(figure)["q"]
@@ -1266,7 +1266,7 @@ def test_what_leaves_the_plane_keeps_its_direction(visit):
     label = figure.locator("svg text[data-sym=q]").bounding_box()
     box = figure.locator("svg").bounding_box()
     assert box["x"] < label["x"] + label["width"] / 2 < box["x"] + box["width"] and box["y"] < label["y"] + label["height"] / 2 < box["y"] + box["height"]
-    figure.get_by_role("radio", name=given(figure)["words"][0]).check(force=True)
+    figure.get_by_role("radio", name=given(figure)["words"][0]).check()
     put("W_q", [[0.5, 0], [0, 0]])
     put("W_k", [[0.5, 0], [0, 0]])
     scores = figure.locator(".view tbody tr").first.locator("td").nth(2)
