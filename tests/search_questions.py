@@ -84,7 +84,7 @@ QUESTIONS: dict[str, str | tuple[str, ...]] = {
     "hidden_size n_embd naming": "lookup/notation.html#elsewhere",
     "MQA": ("07_grouped_heads.html", "lookup/glossary.html#multi-query-attention"),
     "MLA": ("07_grouped_heads.html#one-narrow-row", "lookup/glossary.html#latent-attention"),
-    "YaRN": "06_positions.html#longer-texts",
+    "YaRN": ("06_positions.html#longer-texts", "lookup/glossary.html#yarn"),
     "SWA": ("10_local_attention.html#a-window", "10_local_attention.html", "lookup/glossary.html#window"),
     "sofmax": ("02_softmax.html", "lookup/glossary.html#softmax"),
     "multihead atention": ("05_multi_head_attention.html", "lookup/glossary.html#multi-head-attention"),

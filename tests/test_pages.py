@@ -195,7 +195,7 @@ GOOD = {
     "01_b": "B\n=\n\nThe mask.\n",
     "lookup/glossary": "Glossary\n========\n\nMask\n----\n\nIt hides a score.\n\n*Also: masks.*\n\n"
                    "Metric\n------\n\nA distance.\n\n"
-                   "Score\n-----\n\nA number.\n\n*Elsewhere:* ``s``, *or logit.*\n\nScore function\n--------------\n\nIt scores.\n",
+                   "Score\n-----\n\nA number.\n\n*Elsewhere:* ``s``, *or metric.*\n\nScore function\n--------------\n\nIt scores.\n",
 }
 
 
@@ -223,7 +223,7 @@ def test_terms_are_linked_in_prose_only(tmp_path):
         ("score", "lookup/glossary.html#score", "term-score", "A number.")]
     assert html["00_a"].p.get_text().startswith("A mask, mask, unmask, mask-like; then two Masks and one\nmask. A score")
     back = {section["id"]: [p.get_text() for p in section.find_all("p")][1:] for section in html["lookup/glossary"].select("section section")}
-    assert back == {"mask": ["Also: masks. In A mask, B"], "metric": [], "score": ["Elsewhere: s, or logit.", "In A mask"],
+    assert back == {"mask": ["Also: masks. In A mask, B"], "metric": [], "score": ["Elsewhere: s, or metric.", "In A mask"],
                     "score-function": ["In A mask"]}
     assert [a["href"] for a in html["lookup/glossary"].select("#mask .back-links a")] == ["../00_a.html#term-mask", "../01_b.html#term-mask"]
     assert [a["href"] for a in html["lookup/glossary"].select("a.term")] == ["#score"]

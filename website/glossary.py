@@ -158,7 +158,7 @@ class LinkTerms(SphinxPostTransform):
                 for _, term in uses:
                     used[term.name].append(chapter)
         for term in known:
-            link(term.section, [other for other in known if other is not term], "", place=False)
+            link(term.section[1], [other for other in known if other is not term], "", place=False)  # the paragraph
             if used[term.name]:
                 self.list_uses(term, used[term.name])
 
