@@ -24,9 +24,9 @@ page: export  ## run one notebook and render its page: make page N=02, or N=chec
 	@$(BIN)/python tools/outputs.py refresh $(NOTEBOOK)
 	$(BIN)/python website/build.py
 
-# What marks a test as one for continuous integration alone stands in pyproject.toml.
+# What marks a test as one for continuous integration alone, or for the desk, stands in pyproject.toml.
 test: $(READY)  ## check all that a change of the book can break; CI=true make test: all that must hold
-	$(BIN)/python -m pytest tests $(if $(filter true,$(CI)),,-m "not ci")
+	$(BIN)/python -m pytest tests -m "not $(if $(filter true,$(CI)),desk,ci)"
 
 book: export  ## make the book one EPUB file, dist/attention_nb.epub
 	$(BIN)/python website/build.py --epub dist/attention_nb.epub

@@ -57,6 +57,7 @@ def stale(built: Path) -> list[str]:
     return differences(was, now)
 
 
+@pytest.mark.desk
 def test_site_and_readme_come_from_the_notebooks(tmp_path):
     "Built again they are the same bytes, so they are fresh. What has not changed since `make docs` is not rendered anew."
     python("website/build.py", "--out", tmp_path / "docs", "--readme", tmp_path / "README.md")
@@ -65,7 +66,7 @@ def test_site_and_readme_come_from_the_notebooks(tmp_path):
 
 @pytest.mark.ci
 def test_every_build_gives_the_same_bytes(tmp_path):
-    """Elsewhere, and after another one: the build is deterministic.
+    """Elsewhere, and after another one: the build is deterministic, and what is committed is fresh.
 
     It is built twice, the first time with a chapter that says more: so what changes, and what others take from it, gets
     the same bytes as what is built for the first time.
