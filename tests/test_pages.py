@@ -96,7 +96,7 @@ def test_a_term_is_linked_where_it_first_stands(soups):
             classes = {c for parent in text.parents for c in parent.get("class", [])}
             linked = "a" in inside and "term" not in classes
             if not linked and not classes & {"cell", "katex", "notebook-links", "math"} and not set(inside) & {
-                    "h1", "h2", "h3", "h4", "code", "pre", "table", "dl", "blockquote", "script", "style"}:
+                    "h1", "h2", "h3", "h4", "code", "pre", "table", "dl", "blockquote", "script", "style", "summary"}:
                 for match in word.finditer(re.sub(r"\s+", " ", text)):
                     found.append((owner[match[0].lower()], "term" in classes))
         first = {}
