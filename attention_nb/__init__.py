@@ -93,4 +93,6 @@ if not typing.TYPE_CHECKING:  # type checkers would take any name for one that t
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_all_})
+    "What is public, and the modules of the book that are imported; not what this module itself imports."
+    own = [name for name, value in globals().items() if getattr(value, "__package__", "").split(".")[0] == __name__]
+    return sorted({*_all_, *own, *(name for name in globals() if name.startswith("__"))})

@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn as nn
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from .kv_cache import cache_bytes
 from .tools.guards import expect_flags, expect_groups, expect_heads, expect_sizes, real_row
-from .tools.testing import allocated
+from .tools.testing import Watch, allocated
 
 # %% auto #0
 __all__ = ['Cost', 'count_cost', 'exponent', 'peak_bytes', 'saved_bytes', 'count_looks', 'attention_cost', 'projection_cost',
@@ -48,20 +47,16 @@ def _bytes(t: Tensor) -> int:
     return math.prod(n for n, step in zip(t.shape, t.stride()) if step) * t.element_size()
 
 
-class _Traffic(TorchDispatchMode):
+class _Traffic(Watch):
     "Add up the bytes that every operation reads and writes."
 
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.moved = 0
+    moved = 0
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        out = func(*args, **(kwargs or {}))
+    def saw(self, func: Any, given: Any, out: Any) -> None:
         made = [t for t in tree_leaves(out) if isinstance(t, Tensor)]
-        read = [t for t in tree_leaves((args, kwargs)) if isinstance(t, Tensor) and not any(t is m for m in made)]
+        read = [t for t in tree_leaves(given) if isinstance(t, Tensor) and not any(t is m for m in made)]
         if func._schema.is_mutable or {*map(_storage, made)} - {*map(_storage, read)}:  # else it is a view
             self.moved += sum(map(_bytes, read + made))
-        return out
 
 
 def _expect_call(f: Any) -> None:
@@ -71,7 +66,12 @@ def _expect_call(f: Any) -> None:
 
 # %% ../nbs/12_cost.ipynb #cost-class
 class Cost(NamedTuple):
-    "What a computation takes."
+    """What a computation takes.
+
+    Args:
+        operations: multiplications and additions of all matrix products
+        moved: bytes that operations read and write
+    """
 
     operations: int  # multiplications and additions of all matrix products
     moved: int  # bytes that operations read and write
@@ -86,7 +86,15 @@ def count_cost(
     f: Callable[..., Any],  # what to call
     *args: Any,  # its arguments
 ) -> Cost:  # the same on every machine: no clock is asked
-    "Call a function, and count the operations of its matrix products and the bytes that all its operations move."
+    """Call a function, and count the operations of its matrix products and the bytes that all its operations move.
+
+    Args:
+        f: what to call
+        args: its arguments
+
+    Returns:
+        the same on every machine: no clock is asked
+    """
     from torch.utils.flop_counter import FlopCounterMode  # it imports Triton where that is installed
     _expect_call(f)
     with FlopCounterMode(display=False, custom_mapping=_KERNELS) as counter, _Traffic() as traffic:
@@ -98,7 +106,15 @@ def exponent(
     sizes: Sequence[float],  # what was varied, positive numbers, not all equal
     counts: Sequence[float],  # what it cost each time, positive numbers
 ) -> float:  # 1: it doubles with the size; 2: it becomes four times as much
-    "Fit a power to counts: the slope of the straight line through their logarithms."
+    """Fit a power to counts: the slope of the straight line through their logarithms.
+
+    Args:
+        sizes: what was varied, positive numbers, not all equal
+        counts: what it cost each time, positive numbers
+
+    Returns:
+        1: it doubles with the size; 2: it becomes four times as much
+    """
     x, y = _logarithms("sizes", sizes), _logarithms("counts", counts)
     _expect_spread(x, y)
     x = x - x.mean()
@@ -125,7 +141,15 @@ def peak_bytes(
     f: Callable[..., Any],  # what to call
     *args: Any,  # its arguments; their memory is not counted
 ) -> int:  # bytes
-    "Call a function, and tell how much memory its operations held at once, at the highest."
+    """Call a function, and tell how much memory its operations held at once, at the highest.
+
+    Args:
+        f: what to call
+        args: its arguments; their memory is not counted
+
+    Returns:
+        bytes
+    """
     _expect_call(f)
     return allocated(f, *args).peak
 
@@ -134,7 +158,15 @@ def saved_bytes(
     f: Callable[..., Any],  # what to call, a function or a layer
     *args: Any,  # its arguments; those of a floating type get gradients
 ) -> int:  # bytes, beside those of arguments and parameters
-    "Call a function, and tell how much memory it keeps for the way back."
+    """Call a function, and tell how much memory it keeps for the way back.
+
+    Args:
+        f: what to call, a function or a layer
+        args: its arguments; those of a floating type get gradients
+
+    Returns:
+        bytes, beside those of arguments and parameters
+    """
     _expect_call(f)
     leaves = [a.detach().requires_grad_() if isinstance(a, Tensor) and a.is_floating_point() else a for a in args]
     own = [*leaves, *(f.parameters() if isinstance(f, nn.Module) else [])]
@@ -161,7 +193,17 @@ def count_looks(
     causal: bool = False,  # hide the future?
     window: int | None = None,  # causal, and at most so many keys for each query
 ) -> int:  # pairs of a query and a key that it sees
-    "Count the allowed entries of a mask without making it."
+    """Count the allowed entries of a mask without making it.
+
+    Args:
+        n_q: queries
+        n_k: keys; the last query stands at the last key
+        causal: hide the future?
+        window: causal, and at most so many keys for each query
+
+    Returns:
+        pairs of a query and a key that it sees
+    """
     expect_sizes(n_q=n_q, n_k=n_k)
     expect_flags(causal=causal)
     if window is not None:
@@ -202,7 +244,21 @@ def attention_cost(
     window: int | None = None,  # causal, and at most so many keys for each query
     passes: int = 0,  # how often the matrix of scores or weights is written or read; 0: it is never made
 ) -> Cost:
-    "Work out what scores and contexts cost: operations, and the bytes that must be moved at least."
+    """Work out what scores and contexts cost: operations, and the bytes that must be moved at least.
+
+    Args:
+        n_q: queries
+        n_k: keys; the last query stands at the last key
+        n_heads: heads of queries
+        d_k: width of a query and of a key
+        d_v: width of a value; default d_k
+        kept: numbers that a word leaves for others, in all heads; default n_heads · (d_k + d_v)
+        b: sentences, each with keys of its own
+        bits: of each number
+        causal: hide the future?
+        window: causal, and at most so many keys for each query
+        passes: how often the matrix of scores or weights is written or read; 0: it is never made
+    """
     d_v = d_k if d_v is None else d_v
     expect_sizes(n_heads=n_heads, d_k=d_k, d_v=d_v, b=b, bits=bits)
     _expect_passes(passes)
@@ -223,7 +279,17 @@ def projection_cost(
     b: int = 1,  # sentences
     bits: int = 16,  # of each number
 ) -> Cost:
-    "Work out what the four projections of a layer cost: operations, and the bytes of matrices and rows."
+    """Work out what the four projections of a layer cost: operations, and the bytes of matrices and rows.
+
+    Args:
+        n: words
+        d_model: width of the rows, in and out
+        n_heads: heads of queries
+        d_head: width of a head; default d_model / n_heads
+        n_kv_heads: heads of keys and values; default n_heads
+        b: sentences
+        bits: of each number
+    """
     d_head = _width(d_model, n_heads, d_head)
     n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
     expect_groups(n_heads, n_kv_heads)
@@ -239,7 +305,17 @@ def least_seconds(
     peak: float,  # operations that a machine does in a second, at most
     bandwidth: float,  # bytes that it moves in a second, at most
 ) -> float:  # seconds; `operations` divided by them is the roof
-    "Tell how long a computation takes at least: to compute, or to fetch. Williams et al. 2009."
+    """Tell how long a computation takes at least: to compute, or to fetch. Williams et al. 2009.
+
+    Args:
+        operations: of a computation, as `count_cost` counts them
+        moved: its bytes
+        peak: operations that a machine does in a second, at most
+        bandwidth: bytes that it moves in a second, at most
+
+    Returns:
+        seconds; `operations` divided by them is the roof
+    """
     _expect_machine(operations, moved, peak, bandwidth)
     return max(operations / peak, moved / bandwidth)
 

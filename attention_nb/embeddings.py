@@ -21,13 +21,25 @@ __all__ = ['tokenize', 'Vocab', 'one_hot', 'number_corpus', 'one_hot_vectors', '
 def tokenize(
     text: str,  # a sentence; case is kept
 ) -> list[str]:  # its words in order, without punctuation
-    "Split `text` into words; ValueError if there are none."
+    """Split `text` into words; ValueError if there are none.
+
+    Args:
+        text: a sentence; case is kept
+
+    Returns:
+        its words in order, without punctuation
+    """
     expect_text(text=text)
     return re.findall(r"\w+(?:['’]\w+)*", text)
 
 # %% ../nbs/00_embeddings.ipynb #vocab-class
 class Vocab:
-    "A two-way list of words and ids; ids follow first appearance, after any special tokens."
+    """A two-way list of words and ids; ids follow first appearance, after any special tokens.
+
+    Args:
+        words: words in any number; repeats count once
+        specials: tokens to number first, such as "<pad>"; none unless asked
+    """
 
     def __init__(
         self,
@@ -50,14 +62,28 @@ class Vocab:
         self,
         words: str | Sequence[str],  # a sentence, or its words
     ) -> Tensor:  # their ids, (n,), int64
-        "Turn words into ids; ValueError names the words that are not known."
+        """Turn words into ids; ValueError names the words that are not known.
+
+        Args:
+            words: a sentence, or its words
+
+        Returns:
+            their ids, (n,), int64
+        """
         return torch.tensor([self.ids[w] for w in _known(words, self.words)])
 
     def decode(
         self,
         ids: Tensor | Sequence[int],  # ids, (n,)
     ) -> list[str]:  # their words
-        "Turn ids into words; ValueError for ids that are not whole numbers from 0 to len - 1."
+        """Turn ids into words; ValueError for ids that are not whole numbers from 0 to len - 1.
+
+        Args:
+            ids: ids, (n,)
+
+        Returns:
+            their words
+        """
         return [self.words[i] for i in _within(ids, len(self))]
 
 # %% ../nbs/00_embeddings.ipynb #vocab-guards
@@ -93,7 +119,15 @@ def one_hot(
     ids: Tensor,  # whole numbers, any shape
     size: int,  # how many words there are
 ) -> Tensor:  # `ids.shape` and then `size`: 1.0 in the place of the id, 0.0 elsewhere
-    "Turn each id into a row of zeros with a single one; ValueError for an id outside 0 … size - 1."
+    """Turn each id into a row of zeros with a single one; ValueError for an id outside 0 … size - 1.
+
+    Args:
+        ids: whole numbers, any shape
+        size: how many words there are
+
+    Returns:
+        `ids.shape` and then `size`: 1.0 in the place of the id, 0.0 elsewhere
+    """
     ids = _expect_ids(ids, size)
     return (ids[..., None] == torch.arange(size, device=ids.device)).float()
 
@@ -108,7 +142,11 @@ def _expect_ids(ids: Tensor, size: int) -> Tensor:
 
 # %% ../nbs/00_embeddings.ipynb #corpus-fn
 def number_corpus() -> list[tuple[str, str]]:  # nine pairs, such as ("one is one", "1 la 1")
-    "Return the nine number sentences in both languages."
+    """Return the nine number sentences in both languages.
+
+    Returns:
+        nine pairs, such as ("one is one", "1 la 1")
+    """
     names = "one two three four five six seven eight nine".split()
     return [(f"{name} is {name}", f"{i} la {i}") for i, name in enumerate(names, start=1)]
 
@@ -116,7 +154,14 @@ def number_corpus() -> list[tuple[str, str]]:  # nine pairs, such as ("one is on
 def one_hot_vectors(
     vocab: Vocab,  # the words
 ) -> dict[str, Tensor]:  # word → its one-hot vector, (len(vocab),)
-    "Give every word of `vocab` its one-hot vector."
+    """Give every word of `vocab` its one-hot vector.
+
+    Args:
+        vocab: the words
+
+    Returns:
+        word → its one-hot vector, (len(vocab),)
+    """
     if not isinstance(vocab, Vocab):
         raise TypeError(f"vocab: expected a Vocab; got {type(vocab).__name__}")
     return dict(zip(vocab.words, torch.eye(len(vocab))))
@@ -126,7 +171,15 @@ def sentence_embed(
     sentence: str,  # words that are all keys of `vectors`
     vectors: Mapping[str, Tensor | Sequence[float]],  # word → its vector, all of one width d_model
 ) -> Tensor:  # one row per word, (n, d_model), float32
-    "Look up every word's vector and stack them; ValueError names the words that have none."
+    """Look up every word's vector and stack them; ValueError names the words that have none.
+
+    Args:
+        sentence: words that are all keys of `vectors`
+        vectors: word → its vector, all of one width d_model
+
+    Returns:
+        one row per word, (n, d_model), float32
+    """
     rows = _rows_of(sentence, vectors)
     return torch.stack([rows[w] for w in tokenize(sentence)])
 
@@ -148,7 +201,11 @@ def _rows_of(sentence: str, vectors: Mapping[str, Tensor | Sequence[float]]) -> 
 
 # %% ../nbs/00_embeddings.ipynb #journey-fn
 def journey() -> tuple[list[str], Tensor]:  # six words; their vectors, (6, 3)
-    "Return the book's running example, 'Your journey starts with one step', as words and vectors."
+    """Return the book's running example, 'Your journey starts with one step', as words and vectors.
+
+    Returns:
+        six words; their vectors, (6, 3)
+    """
     x = [[0.43, 0.15, 0.89],
          [0.55, 0.87, 0.66],
          [0.57, 0.85, 0.64],

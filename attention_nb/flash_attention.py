@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, overload
 
 import torch
 from torch import Tensor
@@ -39,7 +39,15 @@ def online_softmax(
     scores: Tensor,  # (..., n)
     block_size: int = 1,  # how many of a row are looked at together
 ) -> tuple[Tensor, Tensor]:  # largest score and sum of exp(score - largest), each (...), in the type of `scores`
-    "Go once over rows of scores, piece by piece, and keep two numbers for each. Milakov and Gimelshein 2018."
+    """Go once over rows of scores, piece by piece, and keep two numbers for each. Milakov and Gimelshein 2018.
+
+    Args:
+        scores: (..., n)
+        block_size: how many of a row are looked at together
+
+    Returns:
+        largest score and sum of exp(score - largest), each (...), in the type of `scores`
+    """
     _expect_pieces(scores, block_size)
     z = at_least_float32(scores)
     top, total = z.new_full(z.shape[:-1], -math.inf), z.new_zeros(z.shape[:-1])
@@ -67,7 +75,14 @@ def _expect_parts(parts: Any) -> None:
 def merge_partials(
     parts: Sequence[tuple[Tensor, Tensor]],  # context (..., n_q, d_v) and log-sum-exp (..., n_q), of different keys
 ) -> tuple[Tensor, Tensor]:  # context (..., n_q, d_v), log-sum-exp (..., n_q): as over all keys at once
-    "Join what the same queries took from different keys: each part counts by its sum of exponentials."
+    """Join what the same queries took from different keys: each part counts by its sum of exponentials.
+
+    Args:
+        parts: context (..., n_q, d_v) and log-sum-exp (..., n_q), of different keys
+
+    Returns:
+        context (..., n_q, d_v), log-sum-exp (..., n_q): as over all keys at once
+    """
     _expect_parts(parts)
     lse = torch.stack([at_least_float32(lse) for _, lse in parts])  # (parts, ..., n_q)
     top = lse.detach().amax(0)
@@ -352,6 +367,25 @@ def _expect_call(q: Any, k: Any, v: Any, mask: Any, causal: Any, bias: Any, wind
     if bias is not None:
         expect_score_bias(bias, (*q.shape[:-1], k.shape[-2]))
 
+@overload
+def flash_attention(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = ..., causal: bool = ..., bias: Tensor | None = ...,
+    window: int | None = ..., scale: float | None = ...,
+    block_size: int = ..., return_lse: Literal[False] = ...,
+) -> Tensor: ...
+@overload
+def flash_attention(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = ..., causal: bool = ..., bias: Tensor | None = ...,
+    window: int | None = ..., scale: float | None = ...,
+    block_size: int = ..., *, return_lse: Literal[True],
+) -> tuple[Tensor, Tensor]: ...
+@overload
+def flash_attention(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = ..., causal: bool = ..., bias: Tensor | None = ...,
+    window: int | None = ..., scale: float | None = ...,
+    block_size: int = ..., return_lse: bool = ...,
+) -> Tensor | tuple[Tensor, Tensor]: ...
+
 # %% ../nbs/08_flash_attention.ipynb #flash-fn
 def flash_attention(
     q: Tensor,  # queries, (..., h, n_q, d_k)
@@ -365,7 +399,23 @@ def flash_attention(
     block_size: int = 256,  # keys of a tile, and at most so many queries
     return_lse: bool = False,  # return the log-sum-exp of the scores too?
 ) -> Tensor | tuple[Tensor, Tensor]:  # context (..., h, n_q, d_v); with it, if asked for, lse (..., h, n_q)
-    "Attend tile by tile, without the matrix of weights. Dao et al. 2022, Dao 2023."
+    """Attend tile by tile, without the matrix of weights. Dao et al. 2022, Dao 2023.
+
+    Args:
+        q: queries, (..., h, n_q, d_k)
+        k: keys, (..., h, n_k, d_k), or with fewer heads, a divisor of h, that neighbours share
+        v: values, (..., h, n_k, d_v), with as many heads as keys
+        mask: boolean, True = may attend; broadcasts to (..., h, n_q, n_k)
+        causal: hide the future too; the last query stands at the last key
+        bias: added to the scores; broadcasts to (..., h, n_q, n_k)
+        window: each query sees itself and the window - 1 keys before it, and no future
+        scale: every score is multiplied by this; default 1 / √d_k
+        block_size: keys of a tile, and at most so many queries
+        return_lse: return the log-sum-exp of the scores too?
+
+    Returns:
+        context (..., h, n_q, d_v); with it, if asked for, lse (..., h, n_q)
+    """
     _expect_call(q, k, v, mask, causal, bias, window, block_size, return_lse)
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     expect_scale(scale)

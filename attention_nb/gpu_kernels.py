@@ -11,7 +11,7 @@ import os
 from functools import cache
 from importlib import import_module
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import torch
 from torch import Tensor
@@ -124,7 +124,18 @@ def program_tiles(
     cols: int,  # keys of a tile
     causal: bool = False,  # leave out tiles that lie in the future? The last query stands at the last key
 ) -> list[list[int]]:  # for each program, the first key of each of its tiles, in its order
-    "Say which tiles each program of the forward computes: what the kernel works out from its own number."
+    """Say which tiles each program of the forward computes: what the kernel works out from its own number.
+
+    Args:
+        n_q: queries
+        n_k: keys
+        rows: queries of a tile
+        cols: keys of a tile
+        causal: leave out tiles that lie in the future? The last query stands at the last key
+
+    Returns:
+        for each program, the first key of each of its tiles, in its order
+    """
     expect_sizes(n_q=n_q, n_k=n_k, rows=rows, cols=cols)
     expect_flags(causal=causal)
     last = [min(n_k, first + rows + n_k - n_q) if causal else n_k for first in range(0, n_q, rows)]
@@ -296,6 +307,22 @@ def _countable(*tensors: Tensor) -> tuple[Tensor, ...]:
     exact = _interpreted() and tensors[0].dtype == torch.bfloat16
     return tuple(t.float() for t in tensors) if exact else tensors
 
+@overload
+def gpu_attention(
+    q: Tensor, k: Tensor, v: Tensor, causal: bool = ..., scale: float | None = ...,
+    tile: tuple[int, int] | None = ..., return_lse: Literal[False] = ...,
+) -> Tensor: ...
+@overload
+def gpu_attention(
+    q: Tensor, k: Tensor, v: Tensor, causal: bool = ..., scale: float | None = ...,
+    tile: tuple[int, int] | None = ..., *, return_lse: Literal[True],
+) -> tuple[Tensor, Tensor]: ...
+@overload
+def gpu_attention(
+    q: Tensor, k: Tensor, v: Tensor, causal: bool = ..., scale: float | None = ...,
+    tile: tuple[int, int] | None = ..., return_lse: bool = ...,
+) -> Tensor | tuple[Tensor, Tensor]: ...
+
 # %% ../nbs/17_gpu_kernels.ipynb #attention-fn
 def gpu_attention(
     q: Tensor,  # queries, (..., h, n_q, d_k), of 32 or 16 bits, on a GPU
@@ -306,7 +333,20 @@ def gpu_attention(
     tile: tuple[int, int] | None = None,  # queries and keys of a tile, powers of two; default: the fastest of a few
     return_lse: bool = False,  # return the log-sum-exp of the scores too?
 ) -> Tensor | tuple[Tensor, Tensor]:  # context (..., h, n_q, d_v); with it, if asked for, lse (..., h, n_q)
-    "Attend by Triton kernels: on a GPU, or on any processor through Triton's interpreter. Dao et al. 2022."
+    """Attend by Triton kernels: on a GPU, or on any processor through Triton's interpreter. Dao et al. 2022.
+
+    Args:
+        q: queries, (..., h, n_q, d_k), of 32 or 16 bits, on a GPU
+        k: keys, (..., h, n_k, d_k), or with fewer heads, a divisor of h, that neighbours share
+        v: values, (..., h, n_k, d_v), with as many heads as keys
+        causal: hide the future; the last query stands at the last key
+        scale: every score is multiplied by this; default 1 / √d_k
+        tile: queries and keys of a tile, powers of two; default: the fastest of a few
+        return_lse: return the log-sum-exp of the scores too?
+
+    Returns:
+        context (..., h, n_q, d_v); with it, if asked for, lse (..., h, n_q)
+    """
     _expect_call(q, k, v, None, causal, None, None, 1, return_lse)
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     expect_scale(scale)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 import torch.nn as nn
@@ -17,10 +17,12 @@ from torch import Tensor
 from .tools.guards import (
     expect_dim, expect_flags, expect_floats, expect_groups, expect_heads, expect_inputs, expect_mask, expect_qkv,
     expect_scale, expect_share, expect_sizes)
+from .tools.guards import typed_as
 from .multi_head_attention import (
-    MultiHeadAttention, _both, _expect_cache, _for_heads, _places, _with_weights, fused_attention, merge_heads, split_heads)
+    MultiHeadAttention, _expect_cache, _expect_known, _expect_self, _for_heads, _places, _with_cache, _with_weights,
+    fused_attention, merge_heads, split_heads)
 from .naive_attention import at_least_float32
-from .positions import RotaryEmbedding
+from .positions import RotaryEmbedding, _score_factor
 from .self_attention import attention_scores
 from .softmax import masked_softmax
 
@@ -68,10 +70,18 @@ def to_grouped(
     layer: MultiHeadAttention,  # one with `n_kv_heads` heads of keys and values, trained
     n_kv_heads: int,  # how many to keep, a divisor of the layer's
 ) -> MultiHeadAttention:  # a copy; each head of keys and values is the mean of those whose work it takes over
-    "Convert a trained layer to fewer heads of keys and values, by mean pooling. Ainslie et al. 2023, section 2.1."
+    """Convert a trained layer to fewer heads of keys and values, by mean pooling. Ainslie et al. 2023, section 2.1.
+
+    Args:
+        layer: one with `n_kv_heads` heads of keys and values, trained
+        n_kv_heads: how many to keep, a divisor of the layer's
+
+    Returns:
+        a copy; each head of keys and values is the mean of those whose work it takes over
+    """
     _expect_layer(layer)
     expect_groups(layer.n_kv_heads, n_kv_heads)
-    weight, d_head = layer.q_proj.weight, layer.q_proj.out_features // layer.n_heads
+    weight, d_head = layer.q_proj.weight, layer.d_head
     new = MultiHeadAttention(layer.q_proj.in_features, layer.n_heads, layer.q_proj.bias is not None, layer.dropout,
                              n_kv_heads, d_head, copy.deepcopy(layer.positions))
     state = layer.state_dict()
@@ -86,7 +96,16 @@ def rms_norm(
     weight: Tensor | None = None,  # a learned factor for each number of a row, (d,); default 1
     eps: float = 1e-6,  # added to the mean square, so that a row of zeros stays one
 ) -> Tensor:  # the shape and type of `x`
-    "Divide each row by the root of its mean square. Zhang and Sennrich 2019, equation 4."
+    """Divide each row by the root of its mean square. Zhang and Sennrich 2019, equation 4.
+
+    Args:
+        x: rows of a floating type, (..., d)
+        weight: a learned factor for each number of a row, (d,); default 1
+        eps: added to the mean square, so that a row of zeros stays one
+
+    Returns:
+        the shape and type of `x`
+    """
     expect_dim(x, -1)
     if not x.ndim:
         raise ValueError(f"x: expected rows, (..., d); got a single number, {x}")
@@ -99,7 +118,23 @@ def rms_norm(
 
 # %% ../nbs/07_grouped_heads.ipynb #latent-class
 class LatentAttention(nn.Module):
-    "Attention whose keys and values are made from one narrow row for each word. DeepSeek-AI 2024, section 2.1."
+    """Attention whose keys and values are made from one narrow row for each word. DeepSeek-AI 2024, section 2.1.
+
+    Args:
+        d_model: width of the rows, in and out
+        n_heads: how many heads
+        d_latent: width of the narrow row that keys and values are made from (`kv_lora_rank`)
+        d_rope: width of the part of a query and a key that is turned, even (`qk_rope_head_dim`)
+        d_head: width of the part that is not (`qk_nope_head_dim`); default d_model / n_heads
+        d_v: width of a value (`v_head_dim`); default d_head
+        d_latent_q: width of a narrow row for queries (`q_lora_rank`); default: none
+        bias: add a learned constant where `x` comes in and `out` goes out?
+        dropout: share of the weights to drop in training
+        base: of the rotation, as in RotaryEmbedding
+        scaling: of the rotation, too
+        interleaved: are its pairs neighbours?
+        scale: every score is multiplied by this; default 1 / √(d_head + d_rope), times mscale² if `scaling` has an mscale_all_dim
+    """
 
     def __init__(
         self,
@@ -112,9 +147,10 @@ class LatentAttention(nn.Module):
         d_latent_q: int | None = None,  # width of a narrow row for queries (`q_lora_rank`); default: none
         bias: bool = False,  # add a learned constant where `x` comes in and `out` goes out?
         dropout: float = 0.0,  # share of the weights to drop in training
-        base: float = 10000.0,  # of the rotation, as in RotaryEmbedding
-        scaling: dict[str, Any] | None = None,  # of the rotation, too
+        base: float | None = None,  # of the rotation, as in RotaryEmbedding
+        scaling: Mapping[str, Any] | None = None,  # of the rotation, too
         interleaved: bool = True,  # are its pairs neighbours?
+        scale: float | None = None,  # every score is multiplied by this; default 1 / √(d_head + d_rope), times mscale² if `scaling` has an mscale_all_dim
     ):
         super().__init__()
         if d_head is None:
@@ -127,9 +163,11 @@ class LatentAttention(nn.Module):
         expect_flags(bias=bias)
         if d_rope % 2:
             raise ValueError(f"d_rope: expected an even number; got {d_rope}")
-        self.n_heads, self.d_head, self.d_latent, self.dropout = n_heads, d_head, d_latent, dropout
-        self.scale = (d_head + d_rope) ** -0.5
+        self.n_heads, self.d_head, self.d_v, self.d_latent, self.d_rope, self.dropout = n_heads, d_head, d_v, d_latent, d_rope, dropout
         self.positions = RotaryEmbedding(d_rope, base, scaling, interleaved)
+        if scale is not None:
+            expect_scale(scale)
+        self.scale = (d_head + d_rope) ** -0.5 * _score_factor(scaling) if scale is None else scale
         self.q_down = self.q_norm = None
         if d_latent_q is not None:
             self.q_down, self.q_norm = nn.Linear(d_model, d_latent_q, bias), nn.Parameter(torch.ones(d_latent_q))
@@ -147,23 +185,56 @@ class LatentAttention(nn.Module):
         causal: bool = False,  # hide the future too; the last query stands at the last key
         need_weights: bool = False,  # return the weights?
         cache: Any = None,  # the narrow rows of the words before, a KVCache of one head; it is filled, and hides the future
-        absorbed: bool | None = None,  # work on the narrow rows themselves? default: if there is a cache
+        absorbed: bool | None = None,  # work on the narrow rows themselves? default: if that takes fewer multiplications
+        positions: Tensor | None = None,  # where the tokens of `x` stand, (n,) or (b, n); default 0, 1, 2 …, after those in `cache`
+        **unknown: NoReturn,  # arguments of other libraries: an error says what does their work here
     ) -> tuple[Tensor, Tensor | None]:  # out (b, n_q, d_model); weights (b, h, n_q, n_k) or None
-        "Attend from `x` to `memory` with every head."
+        """Attend from `x` to `memory` with every head.
+
+        Args:
+            x: who asks, (b, n_q, d_model); the batch may have any dimensions, or none
+            memory: what is attended to, (b, n_k, d_model); default `x`
+            mask: boolean, True = may attend: (n_q, n_k), (b, n_q, n_k) or (b, h, n_q, n_k)
+            causal: hide the future too; the last query stands at the last key
+            need_weights: return the weights?
+            cache: the narrow rows of the words before, a KVCache of one head; it is filled, and hides the future
+            absorbed: work on the narrow rows themselves? default: if that takes fewer multiplications
+            positions: where the tokens of `x` stand, (n,) or (b, n); default 0, 1, 2 …, after those in `cache`
+            unknown: arguments of other libraries: an error says what does their work here
+
+        Returns:
+            out (b, n_q, d_model); weights (b, h, n_q, n_k) or None
+        """
+        _expect_known(unknown)
+        _expect_self(x, memory, mask, cache=cache, positions=positions)
         memory = x if memory is None else memory
         expect_inputs(x, memory, self.kv_down)
-        absorbed = cache is not None if absorbed is None else absorbed
-        expect_flags(causal=causal, need_weights=need_weights, absorbed=absorbed)
-        q, kept = self._project(x, memory, cache)
-        mask = _for_heads(mask, (*q.shape[:-1], kept[0].shape[-2]))
-        if cache is not None:
-            mask, causal = _both(mask, cache.visible(q.shape[-2])), False
+        expect_flags(causal=causal, need_weights=need_weights, **({} if absorbed is None else {"absorbed": absorbed}))
+        q, kept = self._project(x, memory, cache, positions)
+        n_q, n_k = q.shape[-2], kept[0].shape[-2]
+        mask = _for_heads(mask, (*q.shape[:-1], n_k))
+        mask, causal = _with_cache(mask, causal, cache, n_q)
+        absorbed = self._absorbing_is_less(n_q, n_k) if absorbed is None else absorbed
         context, weights = self._attend(q, kept, mask, causal, need_weights, absorbed)
         if absorbed:
-            context = context @ self.v_proj.weight.unflatten(0, (self.n_heads, -1)).mT
+            context = context @ self._matrix(self.v_proj).mT
         return self.out_proj(merge_heads(context)), weights if need_weights else None
 
-    def _project(self, x: Tensor, memory: Tensor, cache: Any) -> tuple[Tensor, Sequence[Tensor]]:
+    def _absorbing_is_less(self, n_q: int, n_k: int) -> bool:
+        "Does it take fewer multiplications to absorb the projections into the queries than to expand what is kept?"
+        both = self.d_head + self.d_v
+        expanded = n_k * self.d_latent * both + n_q * n_k * (both + self.d_rope)
+        absorbed = n_q * self.d_latent * both + n_q * n_k * (2 * self.d_latent + self.d_rope)
+        return absorbed < expanded
+
+    def _matrix(self, project: Any) -> Tensor:
+        "What a projection of narrow rows multiplies by, (h, width of a head, d_latent); of an adapter, too."
+        if type(project).forward is nn.Linear.forward:
+            return project.weight.unflatten(0, (self.n_heads, -1))
+        unit = torch.eye(self.d_latent, dtype=self.kv_norm.dtype, device=self.kv_norm.device)
+        return project(unit).mT.unflatten(0, (self.n_heads, -1))
+
+    def _project(self, x: Tensor, memory: Tensor, cache: Any, positions: Tensor | None) -> tuple[Tensor, Sequence[Tensor]]:
         "Queries (b, h, n_q, d_head + d_rope), and all narrow rows (b, 1, n_k, d_latent + d_rope), whole or as the halves of a cache."
         if cache is not None:
             _expect_cache(cache, x)
@@ -171,9 +242,12 @@ class LatentAttention(nn.Module):
         q = split_heads(self.q_proj(queries), self.n_heads)
         rows = self.kv_down(memory).unsqueeze(-3)
         rows = torch.cat([self._norm(rows[..., :self.d_latent], self.kv_norm), rows[..., self.d_latent:]], dim=-1)
-        q_places, k_places = _places(q, rows, cache)
+        q_places, k_places = _places(q, rows, cache, positions)
         q, rows = self._turn(q, self.d_head, q_places), self._turn(rows, self.d_latent, k_places)
-        return q, [rows] if cache is None else cache.append(*F.pad(rows, (0, rows.shape[-1] % 2)).chunk(2, dim=-1))
+        if cache is None:
+            return q, [rows]
+        halves = cache.append(*F.pad(rows, (0, rows.shape[-1] % 2)).chunk(2, dim=-1))
+        return q, [half.to(q.dtype) for half in halves]  # under autocast they may be kept in another type
 
     def _norm(self, x: Tensor, weight: Tensor | None) -> Tensor:
         return rms_norm(x, None if weight is None else weight.to(x.dtype))  # under autocast x may be narrower
@@ -190,7 +264,7 @@ class LatentAttention(nn.Module):
 
     def _absorb(self, q: Tensor) -> Tensor:
         "Queries that score the narrow rows, (b, h, n_q, d_latent + d_rope)."
-        in_latent = q[..., :self.d_head] @ self.k_proj.weight.unflatten(0, (self.n_heads, -1))
+        in_latent = q[..., :self.d_head] @ self._matrix(self.k_proj)
         return torch.cat([in_latent, q[..., self.d_head:]], dim=-1)
 
     def _attend(self, q: Tensor, kept: Sequence[Tensor], mask: Tensor | None, causal: bool, need_weights: bool,
@@ -200,7 +274,7 @@ class LatentAttention(nn.Module):
         q = self._absorb(q) if absorbed else q
         if absorbed and len(kept) == 2 and q.shape[-2] == 1:
             return self._ask_halves(q, kept, mask, dropout_p)
-        rows = kept[0] if len(kept) == 1 else torch.cat([*kept], dim=-1)[..., :self.kv_down.out_features]
+        rows = kept[0] if len(kept) == 1 else torch.cat([*kept], dim=-1)[..., : self.d_latent + self.d_rope]
         shared = rows.expand(*q.shape[:-2], *rows.shape[-2:])  # by all heads, as keys and as values
         q, k, v = (q, shared, shared[..., :self.d_latent]) if absorbed else self._expand(q, rows)
         if not need_weights:
@@ -217,22 +291,33 @@ class LatentAttention(nn.Module):
         context = torch.cat([dropped @ first, dropped @ second], dim=-1)[..., :self.d_latent]
         return context.unsqueeze(-2), weights
 
+    def extra_repr(self) -> str:
+        "Name the heads and the widths."
+        return f"n_heads={self.n_heads}, d_latent={self.d_latent}, d_rope={self.d_rope}, d_head={self.d_head}, d_v={self.d_v}"
+
     if TYPE_CHECKING:
-        __call__ = forward  # so that `layer(x)` is typed as `forward` is
+        @typed_as(forward)  # so that `layer(x)` is typed as `forward` is
+        def __call__(self) -> Any: ...
 
     @classmethod
     def from_transformers(
         cls,
         layer: Any,  # a DeepseekV3Attention; other layers with its parameters will do
     ) -> LatentAttention:  # same weights, type, device and mode
-        "Copy the layer of a DeepSeek-V3, as the package transformers has it."
+        """Copy the layer of a DeepSeek-V3, as the package transformers has it.
+
+        Args:
+            layer: a DeepseekV3Attention; other layers with its parameters will do
+
+        Returns:
+            same weights, type, device and mode
+        """
         if not hasattr(layer, "kv_a_proj_with_mqa"):
             raise TypeError(f"layer: expected a DeepseekV3Attention; got {type(layer).__name__}")
         c, rotation = layer.config, layer.config.rope_parameters
         new = cls(c.hidden_size, c.num_attention_heads, c.kv_lora_rank, c.qk_rope_head_dim, c.qk_nope_head_dim,
                   c.v_head_dim, c.q_lora_rank, c.attention_bias, c.attention_dropout, rotation["rope_theta"],
-                  None if rotation["rope_type"] == "default" else dict(rotation), bool(c.rope_interleave))
-        new.scale = layer.scaling
+                  None if rotation["rope_type"] == "default" else dict(rotation), bool(c.rope_interleave), layer.scaling)
         new.to(layer.o_proj.weight).load_state_dict(unpack_latent(layer.state_dict(), c.num_attention_heads, c.v_head_dim))
         return new.train(layer.training)
 
@@ -242,7 +327,16 @@ def unpack_latent(
     n_heads: int,  # how many heads it has
     d_v: int,  # the width of its values
 ) -> dict[str, Tensor]:  # state of a LatentAttention
-    "Rename DeepSeek's projections, and cut the one that makes keys and values in two, head by head."
+    """Rename DeepSeek's projections, and cut the one that makes keys and values in two, head by head.
+
+    Args:
+        state: state of a DeepseekV3Attention
+        n_heads: how many heads it has
+        d_v: the width of its values
+
+    Returns:
+        state of a LatentAttention
+    """
     names = {"q_a_proj": "q_down", "q_a_layernorm.weight": "q_norm", "q_b_proj": "q_proj", "o_proj": "out_proj",
              "kv_a_proj_with_mqa": "kv_down", "kv_a_layernorm.weight": "kv_norm"}
     ours = {}
@@ -258,7 +352,15 @@ def soft_cap(
     scores: Tensor,  # numbers of a floating type, any shape
     cap: float,  # what none of them will reach, above 0
 ) -> Tensor:  # the same, drawn in between -cap and cap
-    "Bend large scores: cap · tanh(scores / cap). Gemma Team 2024, section 2."
+    """Bend large scores: cap · tanh(scores / cap). Gemma Team 2024, section 2.
+
+    Args:
+        scores: numbers of a floating type, any shape
+        cap: what none of them will reach, above 0
+
+    Returns:
+        the same, drawn in between -cap and cap
+    """
     expect_floats(scores=scores)
     _expect_above_zero(cap=cap)
     return cap * (scores / cap).tanh()
@@ -269,7 +371,16 @@ def sink_softmax(
     sinks: Tensor,  # the score of a key that is not there, one for each head, (h,)
     mask: Tensor | None = None,  # boolean, True = may attend; broadcasts to `scores`
 ) -> Tensor:  # weights, the shape and type of `scores`; what a row lacks to 1 went to the sink
-    "Take the softmax with one more score in every row, and leave its share out. OpenAI 2025."
+    """Take the softmax with one more score in every row, and leave its share out. OpenAI 2025.
+
+    Args:
+        scores: (..., h, n_q, n_k)
+        sinks: the score of a key that is not there, one for each head, (h,)
+        mask: boolean, True = may attend; broadcasts to `scores`
+
+    Returns:
+        weights, the shape and type of `scores`; what a row lacks to 1 went to the sink
+    """
     expect_dim(scores, -1, "scores")
     _expect_sinks(scores, sinks)
     sink = sinks[:, None, None].expand(*scores.shape[:-1], 1)
@@ -287,7 +398,19 @@ def capped_attention(
     mask: Tensor | None = None,  # boolean, True = may attend; broadcasts to (..., n_q, n_k)
     scale: float | None = None,  # every score is multiplied by this; default 1 / √d_k
 ) -> tuple[Tensor, Tensor]:  # context (..., n_q, d_v); weights (..., n_q, n_k)
-    "Attend with soft-capped scores. Gemma Team 2024, section 2."
+    """Attend with soft-capped scores. Gemma Team 2024, section 2.
+
+    Args:
+        q: queries, (..., n_q, d_k)
+        k: keys, (..., n_k, d_k)
+        v: values, (..., n_k, d_v)
+        cap: what no score will reach, above 0
+        mask: boolean, True = may attend; broadcasts to (..., n_q, n_k)
+        scale: every score is multiplied by this; default 1 / √d_k
+
+    Returns:
+        context (..., n_q, d_v); weights (..., n_q, n_k)
+    """
     return _attend(q, k, v, scale, lambda scores: masked_softmax(soft_cap(scores, cap), mask))
 
 
@@ -299,7 +422,19 @@ def sink_attention(
     mask: Tensor | None = None,  # boolean, True = may attend; broadcasts to (..., h, n_q, n_k)
     scale: float | None = None,  # every score is multiplied by this; default 1 / √d_k
 ) -> tuple[Tensor, Tensor]:  # context (..., h, n_q, d_v); weights (..., h, n_q, n_k), whose rows sum to less than 1
-    "Attend with a sink in every row, which takes a share and gives nothing. OpenAI 2025."
+    """Attend with a sink in every row, which takes a share and gives nothing. OpenAI 2025.
+
+    Args:
+        q: queries, (..., h, n_q, d_k)
+        k: keys, (..., h, n_k, d_k)
+        v: values, (..., h, n_k, d_v)
+        sinks: the score of a key that is not there, one for each head, (h,)
+        mask: boolean, True = may attend; broadcasts to (..., h, n_q, n_k)
+        scale: every score is multiplied by this; default 1 / √d_k
+
+    Returns:
+        context (..., h, n_q, d_v); weights (..., h, n_q, n_k), whose rows sum to less than 1
+    """
     expect_qkv(q, k, v)
     _expect_sinks(q, sinks)
     return _attend(q, k, v, scale, lambda scores: sink_softmax(scores, sinks.to(scores.dtype), mask))

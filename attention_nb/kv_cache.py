@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .tools.guards import expect_device, expect_float_type, expect_floats, expect_sizes, whole_numbers
+from .tools.guards import (
+    expect_device, expect_float_type, expect_floats, expect_sizes, under_autocast, whole_numbers)
 
 # %% auto #0
 __all__ = ['KVCache', 'RollingCache', 'PagedCache', 'PagedRows', 'cache_bytes']
@@ -27,11 +28,11 @@ def _room(shape: tuple[int, ...], dtype: Any, device: Any) -> tuple[Tensor, Tens
 
 
 def _expect_words(k: Tensor, v: Tensor, room: Tensor, b: int, n_kv_heads: int) -> None:
-    "Raise TypeError or ValueError unless keys and values are those of some words, of the room's type and device."
+    "Raise TypeError or ValueError unless keys and values are those of some tokens, of the room's type and device."
     expect_floats(k=k, v=v)
     d_head = room.shape[-1]
     for name, t in dict(k=k, v=v).items():
-        if t.dtype != room.dtype:
+        if t.dtype != room.dtype and not under_autocast(t):  # else they are kept in the room's type
             raise TypeError(f"{name}: expected the dtype of the cache, {room.dtype}; got {t.dtype}")
         if t.device != room.device:
             raise ValueError(f"{name}: expected the device of the cache, {room.device}; got {t.device}")
@@ -54,7 +55,16 @@ def _visible(lengths: Tensor, n_q: int, n_k: int) -> Tensor:
 
 # %% ../nbs/09_kv_cache.ipynb #cache-class
 class KVCache:
-    "Keys and values of the words so far, in room that is made once. Shazeer 2019."
+    """Keys and values of the words so far, in room that is made once. Shazeer 2019.
+
+    Args:
+        b: sentences that are written side by side
+        n_kv_heads: heads of keys and values
+        n_max: words for which there is room
+        d_head: width of a key and of a value
+        dtype: type of the keys and values; default PyTorch's
+        device: where they are kept; default PyTorch's
+    """
 
     lengths: Tensor  # words of each row, (b,)
     longest: int
@@ -71,19 +81,29 @@ class KVCache:
     ):
         expect_sizes(b=b, n_kv_heads=n_kv_heads, n_max=n_max, d_head=d_head)
         self.keys, self.values = _room((b, n_kv_heads, n_max, d_head), dtype, device)
-        self.reset()
+        self._begin()
 
     def reset(self) -> None:
-        "Forget all words; the room stays."
-        self.keys, self.values = self.keys.detach(), self.values.detach()
-        self._end_at(torch.zeros(len(self.keys), dtype=torch.long, device=self.keys.device))
+        "Forget all tokens; the room stays."
+        kept = self.keys, self.values
+        self.keys, self.values = (torch.zeros_like(t) if t.requires_grad else t.detach() for t in kept)
+        self._clear(torch.zeros_like(self.lengths))
+        self._begin()
 
     def append(
         self,
         k: Tensor,  # keys of the next words, (b, n_kv_heads, n, d_head)
         v: Tensor,  # their values, the same shape
     ) -> tuple[Tensor, Tensor]:  # all keys and all values so far, (b, n_kv_heads, n_k, d_head) both: views, no copies
-        "Put new words behind the old ones, each row at its own end; ValueError, and no change, if there is no room."
+        """Put new words behind the old ones, each row at its own end; ValueError, and no change, if there is no room.
+
+        Args:
+            k: keys of the next words, (b, n_kv_heads, n, d_head)
+            v: their values, the same shape
+
+        Returns:
+            all keys and all values so far, (b, n_kv_heads, n_k, d_head) both: views, no copies
+        """
         self._expect(k, v)
         self._leave_graph(k, v)
         n, start, end = k.shape[2], self.longest, self.longest + k.shape[2]
@@ -99,35 +119,74 @@ class KVCache:
     def visible(
         self,
         n_q: int,  # how many of the last words ask
-    ) -> Tensor | None:  # boolean, True = may attend, (b, 1, n_q, n_k); None where nothing is hidden
-        "Hide from each word what comes after it, and the places that a shorter row does not use."
+    ) -> Tensor | None:  # boolean, True = may attend, (b, 1, n_q, n_k); None where nothing but the future is hidden
+        """Hide from each token what comes after it, and the positions that a shorter row does not use.
+
+        Args:
+            n_q: how many of the last words ask
+
+        Returns:
+            boolean, True = may attend, (b, 1, n_q, n_k); None where nothing but the future is hidden
+        """
         expect_sizes(n_q=n_q)
         if n_q > self.longest:
             raise ValueError(f"n_q: expected at most the {self.longest} words that were appended; got {n_q}")
-        return None if self.even and n_q == 1 else _visible(self.lengths, n_q, self.longest)
+        return None if self.even else _visible(self.lengths, n_q, self.longest)
 
     def truncate(
         self,
         n: int | Tensor | Sequence[int],  # how many words to keep: one number, or one for each row, (b,)
     ) -> None:
-        "Keep at most the first `n` words of each row."
+        """Keep at most the first `n` words of each row.
+
+        Args:
+            n: how many words to keep: one number, or one for each row, (b,)
+        """
         kept = whole_numbers("n", n)  # type: ignore[arg-type]
         if kept.shape not in ((), self.lengths.shape) or kept.numel() and kept.min() < 0:
             raise ValueError(f"n: expected a number of at least 0, or one for each of {len(self.lengths)} rows; got {kept.tolist()}")
-        self._end_at(torch.minimum(self.lengths, kept.to(self.lengths.device)))
+        ends = torch.minimum(self.lengths, kept.to(self.lengths.device))
+        self._leave_graph()
+        self._clear(ends)
+        self._end_at(ends)
 
     def reorder(
         self,
-        rows: Tensor | Sequence[int],  # for each row, which of the old rows it goes on from, (b,)
+        rows: Tensor | Sequence[int],  # for each new row, which of the old rows it goes on from; there may be more than before, or fewer
     ) -> None:
-        "Let row i go on from what was row `rows[i]`, as a search with beams wants it."
+        """Let row i go on from what was row `rows[i]`, as beam search wants it; `[0, 0, 0]` begins three beams from one prompt.
+
+        Args:
+            rows: for each new row, which of the old rows it goes on from; there may be more than before, or fewer
+        """
         chosen, b = whole_numbers("rows", rows).to(self.lengths.device), len(self.lengths)
-        if chosen.shape != self.lengths.shape or chosen.min() < 0 or chosen.max() >= b:
-            raise ValueError(f"rows: expected {b} numbers from 0 to {b - 1}, one for each row; got {chosen.tolist()}")
+        if chosen.ndim != 1 or not len(chosen) or chosen.min() < 0 or chosen.max() >= b:
+            raise ValueError(f"rows: expected numbers from 0 to {b - 1}, one for each new row; got {chosen.tolist()}")
         self._leave_graph()
-        for kept in (self.keys, self.values):
-            kept[:, :, : self.longest] = kept[chosen, :, : self.longest]
+        if len(chosen) != b:
+            self.keys, self.values = self.keys[chosen], self.values[chosen]
+        else:
+            for kept in (self.keys, self.values):
+                kept[:, :, : self.longest] = kept[chosen, :, : self.longest]
         self._end_at(self.lengths[chosen])
+
+    def __repr__(self) -> str:
+        "Name what it was made with, and how full it is."
+        b, n_kv_heads, n_max, d_head = self.keys.shape
+        return (f"{type(self).__name__}(b={b}, n_kv_heads={n_kv_heads}, n_max={n_max}, d_head={d_head}, dtype={self.keys.dtype}, "
+                f"device={str(self.keys.device)!r}), up to {self.longest} tokens")
+
+    def _clear(self, lengths: Tensor) -> None:
+        "Write zeros behind new ends: what is hidden has the weight 0, and 0 times a NaN that was left there would be NaN."
+        used = min(self.longest, self.keys.shape[2])
+        behind = torch.arange(used, device=lengths.device) >= lengths[:, None]
+        for kept in (self.keys, self.values):
+            kept[:, :, :used].masked_fill_(behind[:, None, :, None], 0)
+
+    def _begin(self) -> None:
+        "Let each row be empty."
+        self.lengths = torch.zeros(len(self.keys), dtype=torch.long, device=self.keys.device)
+        self.longest, self.even = 0, True
 
     def _end_at(self, lengths: Tensor) -> None:
         "Let each row end here. The longest, and whether all are equal, are known without asking the device at each step."
@@ -149,7 +208,17 @@ class KVCache:
 
 # %% ../nbs/09_kv_cache.ipynb #rolling-class
 class RollingCache(KVCache):
-    "The last `window` words and, for ever, the first `n_sinks`. Xiao et al. 2024."
+    """The last `window` words and, for ever, the first `n_sinks`. Xiao et al. 2024.
+
+    Args:
+        b: sentences that are written side by side
+        n_kv_heads: heads of keys and values
+        window: words that a word sees: itself and the `window` - 1 before it
+        d_head: width of a key and of a value
+        n_sinks: first words, which all see for ever
+        dtype: type of the keys and values; default PyTorch's
+        device: where they are kept; default PyTorch's
+    """
 
     def __init__(
         self,
@@ -173,7 +242,15 @@ class RollingCache(KVCache):
         k: Tensor,  # keys of the next words, (b, n_kv_heads, n, d_head)
         v: Tensor,  # their values, the same shape
     ) -> tuple[Tensor, Tensor]:  # keys and values of the words that were kept, and of the new ones
-        "Write each new word where the oldest stood that no later word will see."
+        """Write each new word where the oldest stood that no later word will see.
+
+        Args:
+            k: keys of the next words, (b, n_kv_heads, n, d_head)
+            v: their values, the same shape
+
+        Returns:
+            keys and values of the words that were kept, and of the new ones
+        """
         _expect_words(k, v, self.keys, *self.keys.shape[:2])
         self._leave_graph(k, v)
         n, start, end = k.shape[2], self.longest, self.longest + k.shape[2]
@@ -200,12 +277,19 @@ class RollingCache(KVCache):
     def visible(
         self,
         n_q: int,  # how many of the words that were appended last ask
-    ) -> Tensor | None:  # boolean, True = may attend, (b, 1, n_q, n_k); None where nothing is hidden
-        "Show each word the sinks and its own window."
+    ) -> Tensor | None:  # boolean, True = may attend, (b, 1, n_q, n_k); None where nothing but the future is hidden
+        """Show each word the sinks and its own window.
+
+        Args:
+            n_q: how many of the words that were appended last ask
+
+        Returns:
+            boolean, True = may attend, (b, 1, n_q, n_k); None where nothing but the future is hidden
+        """
         expect_sizes(n_q=n_q)
         if n_q > self.newest:
             raise ValueError(f"n_q: expected at most the {self.newest} words that were appended last; got {n_q}")
-        if self.newest == 1:
+        if self.newest == 1 or self.longest <= self.window:
             return None
         keys = self.key_places
         queries = torch.arange(self.longest - n_q, self.longest, device=keys.device)[:, None]
@@ -216,20 +300,38 @@ class RollingCache(KVCache):
         self,
         n: int | Tensor | Sequence[int],  # how many words to keep, one number for all rows
     ) -> None:
-        "Keep at most the first `n` words; ValueError if some of them have rolled out."
+        """Keep at most the first `n` words; ValueError if some of them have rolled out.
+
+        Args:
+            n: how many words to keep, one number for all rows
+        """
         kept = whole_numbers("n", n)  # type: ignore[arg-type]
         if kept.ndim or self.longest > max(self.keys.shape[2], int(kept)):
             raise ValueError(f"n: expected one number for all rows, and at least {self.longest} once words have rolled out; got {kept.tolist()}")
         super().truncate(n)
 
+    def _begin(self) -> None:
+        "Let each row be empty."
+        super()._begin()
+        self.newest = 0
+
     def _end_at(self, lengths: Tensor) -> None:
-        "No word has come since."
+        "No token has come since."
         super()._end_at(lengths)
-        self.newest = 0  # nobody asks before the next words
+        self.newest = 0
 
 # %% ../nbs/09_kv_cache.ipynb #paged-class
 class PagedCache:
-    "Keys and values in blocks of one pool, and for each sequence a table of its blocks. Kwon et al. 2023."
+    """Keys and values in blocks of one pool, and for each sequence a table of its blocks. Kwon et al. 2023.
+
+    Args:
+        n_blocks: blocks in the pool
+        block_size: words in a block
+        n_kv_heads: heads of keys and values
+        d_head: width of a key and of a value
+        dtype: type of the keys and values; default PyTorch's
+        device: where they are kept; default PyTorch's
+    """
 
     def __init__(
         self,
@@ -249,7 +351,11 @@ class PagedCache:
         self._begun = 0
 
     def new(self) -> int:  # its number
-        "Begin a sequence. It has no block yet."
+        """Begin a sequence. It has no block yet.
+
+        Returns:
+            its number
+        """
         seq, self._begun = self._begun, self._begun + 1
         self.tables[seq], self.words[seq] = [], 0
         return seq
@@ -258,7 +364,14 @@ class PagedCache:
         self,
         seq: int,  # the sequence to go on from
     ) -> int:  # the number of the new one
-        "Begin a sequence with all words of another. Nothing is copied: they share their blocks."
+        """Begin a sequence with all words of another. Nothing is copied: they share their blocks.
+
+        Args:
+            seq: the sequence to go on from
+
+        Returns:
+            the number of the new one
+        """
         self._expect("seq", [seq])
         child = self.new()
         self.tables[child], self.words[child] = list(self.tables[seq]), self.words[seq]
@@ -270,7 +383,11 @@ class PagedCache:
         self,
         seq: int,  # the sequence that is done
     ) -> None:
-        "End a sequence. Blocks that nobody else holds can be given out again."
+        """End a sequence. Blocks that nobody else holds can be given out again.
+
+        Args:
+            seq: the sequence that is done
+        """
         self._expect("seq", [seq])
         for block in self.tables.pop(seq):
             self._leave(block)
@@ -282,7 +399,13 @@ class PagedCache:
         k: Tensor,  # keys of their next words, (b, n_kv_heads, n, d_head)
         v: Tensor,  # values of their next words, the same shape
     ) -> None:
-        "Put new words behind the old ones, in blocks of their own; ValueError, and no change, if there are too few."
+        """Put new words behind the old ones, in blocks of their own; ValueError, and no change, if there are too few.
+
+        Args:
+            seqs: sequences, each once, (b,)
+            k: keys of their next words, (b, n_kv_heads, n, d_head)
+            v: values of their next words, the same shape
+        """
         self._expect("seqs", seqs)
         _expect_words(k, v, self.keys, len(seqs), self.keys.shape[2])
         needed = self._needed(seqs, k.shape[2])
@@ -298,11 +421,19 @@ class PagedCache:
         self,
         seqs: Sequence[int],  # sequences, each once, (b,)
     ) -> tuple[Tensor, Tensor]:  # keys and values, (b, n_kv_heads, n_k, d_head) both; behind a shorter row stands anything
-        "Gather the blocks of some sequences. (The kernels of servers read them where they lie.)"
+        """Gather the blocks of some sequences. (The kernels of servers read them where they lie.)
+
+        Args:
+            seqs: sequences, each once, (b,)
+
+        Returns:
+            keys and values, (b, n_kv_heads, n_k, d_head) both; behind a shorter row stands anything
+        """
         self._expect("seqs", seqs)
         longest = max(self.words[seq] for seq in seqs)
         n_blocks = -(-longest // self.keys.shape[1])
-        tables = torch.tensor([[*self.tables[seq], *[0] * n_blocks][:n_blocks] for seq in seqs], dtype=torch.long, device=self.keys.device)
+        filled = [self._filled(seq, n_blocks) for seq in seqs]
+        tables = torch.tensor(filled, dtype=torch.long, device=self.keys.device)
         keys, values = (pool[tables].flatten(1, 2)[:, :longest].transpose(1, 2) for pool in (self.keys, self.values))
         return keys, values
 
@@ -310,9 +441,27 @@ class PagedCache:
         self,
         seqs: Sequence[int],  # sequences, each once, (b,)
     ) -> PagedRows:  # what `MultiHeadAttention` takes as its cache
-        "See some sequences as the rows of a cache."
+        """See some sequences as the rows of a cache.
+
+        Args:
+            seqs: sequences, each once, (b,)
+
+        Returns:
+            what `MultiHeadAttention` takes as its cache
+        """
         self._expect("seqs", seqs)
         return PagedRows(self, seqs)
+
+    def _filled(self, seq: int, n_blocks: int) -> list[int]:
+        "The table of a sequence, filled up with a block of its own: a NaN of another sequence must not come in."
+        table = self.tables[seq]
+        return [*table, *[table[0] if table else 0] * n_blocks][:n_blocks]
+
+    def __repr__(self) -> str:
+        "Name what it was made with, and how full it is."
+        n_blocks, block_size, n_kv_heads, d_head = self.keys.shape
+        return (f"PagedCache(n_blocks={n_blocks}, block_size={block_size}, n_kv_heads={n_kv_heads}, d_head={d_head}, "
+                f"dtype={self.keys.dtype}, device={str(self.keys.device)!r}), {len(self.tables)} sequences, {len(self.unused)} blocks unused")
 
     def _expect(self, name: str, seqs: Sequence[int]) -> None:
         "Raise TypeError or ValueError unless these sequences live, each named once."
@@ -340,8 +489,9 @@ class PagedCache:
         return [table[place // size] * size + place % size for place in range(start, start + n)]
 
     def _take(self) -> int:
-        "Give out a block."
+        "Give out a block, without what another sequence left in it."
         block = self.unused.pop()
+        self.keys[block], self.values[block] = 0, 0
         self.users[block] = 1
         return block
 
@@ -360,7 +510,12 @@ class PagedCache:
 
 # %% ../nbs/09_kv_cache.ipynb #paged-rows
 class PagedRows:
-    "Some sequences of a `PagedCache`, as the cache of a layer."
+    """Some sequences of a `PagedCache`, as the cache of a layer.
+
+    Args:
+        cache: where the words are kept
+        seqs: its sequences that are the rows, (b,)
+    """
 
     def __init__(
         self,
@@ -369,9 +524,17 @@ class PagedRows:
     ):
         self.cache, self.seqs = cache, list(seqs)
 
+    def __repr__(self) -> str:
+        "Name the sequences, and how long they are."
+        return f"PagedRows(seqs={self.seqs}), lengths {[self.cache.words[seq] for seq in self.seqs]}"
+
     @property
     def lengths(self) -> Tensor:  # (b,)
-        "Tell how many words each row has."
+        """Tell how many words each row has.
+
+        Returns:
+            (b,)
+        """
         return torch.tensor([self.cache.words[seq] for seq in self.seqs], device=self.cache.keys.device)
 
     def append(
@@ -379,17 +542,32 @@ class PagedRows:
         k: Tensor,  # keys of the next words, (b, n_kv_heads, n, d_head)
         v: Tensor,  # their values, the same shape
     ) -> tuple[Tensor, Tensor]:  # all keys and all values so far, gathered
-        "Put new words behind the old ones."
+        """Put new words behind the old ones.
+
+        Args:
+            k: keys of the next words, (b, n_kv_heads, n, d_head)
+            v: their values, the same shape
+
+        Returns:
+            all keys and all values so far, gathered
+        """
         self.cache.append(self.seqs, k, v)
         return self.cache.read(self.seqs)
 
     def visible(
         self,
         n_q: int,  # how many of the last words ask
-    ) -> Tensor | None:  # boolean, True = may attend, (b, 1, n_q, n_k); None where nothing is hidden
-        "Hide from each word what comes after it, and what stands behind a shorter row."
+    ) -> Tensor | None:  # boolean, True = may attend, (b, 1, n_q, n_k); None where nothing but the future is hidden
+        """Hide from each word what comes after it, and what stands behind a shorter row.
+
+        Args:
+            n_q: how many of the last words ask
+
+        Returns:
+            boolean, True = may attend, (b, 1, n_q, n_k); None where nothing but the future is hidden
+        """
         lengths = [self.cache.words[seq] for seq in self.seqs]
-        return None if n_q == 1 and len({*lengths}) == 1 else _visible(self.lengths, n_q, max(lengths))
+        return None if len({*lengths}) == 1 else _visible(self.lengths, n_q, max(lengths))
 
 # %% ../nbs/09_kv_cache.ipynb #bytes-fn
 def cache_bytes(
@@ -399,7 +577,18 @@ def cache_bytes(
     bits: int = 16,  # of each number
     window: int | None = None,  # words that are kept at most; default all
 ) -> int:  # for one sentence
-    "Bytes that the caches of all layers take."
+    """Bytes that the caches of all layers take.
+
+    Args:
+        numbers: what a word leaves behind in one layer: 2 · n_kv_heads · d_head for keys and values
+        n_layers: layers that keep it
+        n: words so far
+        bits: of each number
+        window: words that are kept at most; default all
+
+    Returns:
+        for one sentence
+    """
     expect_sizes(numbers=numbers, n_layers=n_layers, n=n, bits=bits)
     if window is not None:
         expect_sizes(window=window)

@@ -28,7 +28,17 @@ def window_mask(
     window: int,  # how many keys a query sees: its own and those before it
     device: torch.device | str | None = None,  # where to put the mask
 ) -> Tensor:  # boolean, True = may attend, (n_q, n_k)
-    "Allow each query its own place and the `window` - 1 before it; the last query stands at the last key."
+    """Allow each query its own place and the `window` - 1 before it; the last query stands at the last key.
+
+    Args:
+        n_q: queries
+        n_k: keys
+        window: how many keys a query sees: its own and those before it
+        device: where to put the mask
+
+    Returns:
+        boolean, True = may attend, (n_q, n_k)
+    """
     expect_sizes(n_q=n_q, n_k=n_k, window=window)
     return causal_mask(n_q, n_k, device).triu(n_k - n_q - min(window, n_k) + 1)
 
@@ -39,7 +49,17 @@ def sink_mask(
     n_sinks: int,  # how many keys at the beginning are never forgotten
     device: torch.device | str | None = None,  # where to put the mask
 ) -> Tensor:  # boolean, True = may attend, (n_q, n_k)
-    "Allow every query the first `n_sinks` keys; join it to a window by `|`, and to a causal mask by `&`."
+    """Allow every query the first `n_sinks` keys; join it to a window by `|`, and to a causal mask by `&`.
+
+    Args:
+        n_q: queries
+        n_k: keys
+        n_sinks: how many keys at the beginning are never forgotten
+        device: where to put the mask
+
+    Returns:
+        boolean, True = may attend, (n_q, n_k)
+    """
     expect_sizes(n_q=n_q, n_k=n_k, n_sinks=n_sinks)
     expect_device(device)
     return (torch.arange(n_k, device=device) < min(n_sinks, n_k)).repeat(n_q, 1)
@@ -49,7 +69,15 @@ def document_mask(
     ids: Tensor | Sequence[int],  # which document each word belongs to, whole numbers, (..., n)
     device: torch.device | str | None = None,  # where to put the mask; default where `ids` are
 ) -> Tensor:  # boolean, True = may attend, (..., n, n)
-    "Allow each word those of its own document; join it to a causal mask or a window by `&`."
+    """Allow each word those of its own document; join it to a causal mask or a window by `&`.
+
+    Args:
+        ids: which document each word belongs to, whole numbers, (..., n)
+        device: where to put the mask; default where `ids` are
+
+    Returns:
+        boolean, True = may attend, (..., n, n)
+    """
     ids = whole_numbers("ids", ids)
     expect_device(device)
     if ids.ndim == 0:
@@ -65,7 +93,18 @@ def block_mask(
     pattern: Tensor | None = None,  # boolean, block of the query by block of the key, (m, m); default: its own
     device: torch.device | str | None = None,  # where to put the mask
 ) -> Tensor:  # boolean, True = may attend, (n_q, n_k)
-    "Allow each query the blocks of keys that a pattern names. Child et al. 2019."
+    """Allow each query the blocks of keys that a pattern names. Child et al. 2019.
+
+    Args:
+        n_q: queries
+        n_k: keys
+        block: words of a block; the last one may be shorter
+        pattern: boolean, block of the query by block of the key, (m, m); default: its own
+        device: where to put the mask
+
+    Returns:
+        boolean, True = may attend, (n_q, n_k)
+    """
     expect_sizes(n_q=n_q, n_k=n_k, block=block)
     expect_device(device)
     m = -(-n_k // block)
@@ -99,7 +138,17 @@ def local_attention(
     v: Tensor,  # values, (..., n_k, d_v)
     window: int,  # how many keys a query sees: its own and those before it
 ) -> Tensor:  # context, (..., n_q, d_v)
-    "Attend causally through a window, in work that grows as n · window. Beltagy et al. 2020."
+    """Attend causally through a window, in work that grows as n · window. Beltagy et al. 2020.
+
+    Args:
+        q: queries, (..., n_q, d_k)
+        k: keys, (..., n_k, d_k); heads may be fewer than those of q
+        v: values, (..., n_k, d_v)
+        window: how many keys a query sees: its own and those before it
+
+    Returns:
+        context, (..., n_q, d_v)
+    """
     expect_sizes(window=window)
     k, v = _for_groups(q, k, v)
     expect_qkv(q, k, v)
@@ -126,7 +175,14 @@ def _for_groups(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
 def feature_map(
     x: Tensor,  # queries or keys, (..., n, d_k)
 ) -> Tensor:  # positive numbers, the shape and type of `x`
-    "Make every number positive: elu(x) + 1. Katharopoulos et al. 2020, section 3.2."
+    """Make every number positive: elu(x) + 1. Katharopoulos et al. 2020, section 3.2.
+
+    Args:
+        x: queries or keys, (..., n, d_k)
+
+    Returns:
+        positive numbers, the shape and type of `x`
+    """
     expect_floats(x=x)
     return F.elu(x) + 1
 
@@ -136,7 +192,16 @@ def linear_attention(
     k: Tensor,  # keys, (..., n, d_k)
     v: Tensor,  # values, (..., n, d_v)
 ) -> Tensor:  # context, (..., n, d_v)
-    "Attend causally with the weights φ(q) · φ(k), all words at once. Katharopoulos et al. 2020, section 3.3."
+    """Attend causally with the weights φ(q) · φ(k), all words at once. Katharopoulos et al. 2020, section 3.3.
+
+    Args:
+        q: queries, (..., n, d_k)
+        k: keys, (..., n, d_k)
+        v: values, (..., n, d_v)
+
+    Returns:
+        context, (..., n, d_v)
+    """
     _expect_pairs(q, k, v)
     dtype = q.dtype
     q, k, v = (at_least_float32(t) for t in (q, k, v))
@@ -150,7 +215,17 @@ def recurrent_attention(
     v: Tensor,  # their values, (..., n, d_v)
     state: Tensor | None = None,  # what the words before left, (..., d_k, d_v + 1); None: there were none
 ) -> tuple[Tensor, Tensor]:  # context (..., n, d_v); the new state
-    "The same as `linear_attention` word by word. Katharopoulos et al. 2020, section 3.4."
+    """The same as `linear_attention` word by word. Katharopoulos et al. 2020, section 3.4.
+
+    Args:
+        q: queries of the next words, (..., n, d_k)
+        k: their keys, (..., n, d_k)
+        v: their values, (..., n, d_v)
+        state: what the words before left, (..., d_k, d_v + 1); None: there were none
+
+    Returns:
+        context (..., n, d_v); the new state
+    """
     _expect_pairs(q, k, v)
     state, dtype = _expect_state(state, k, v), q.dtype
     q, k, v = (at_least_float32(t) for t in (q, k, v))

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from attention_nb.tools.guards import (
+from .tools.guards import (
     expect_bias, expect_device, expect_float_type, expect_mask, expect_sizes, expect_tensors,
-    whole_numbers)
+    values_known, whole_numbers)
 
 # %% auto #0
 __all__ = ['causal_mask', 'padding_mask', 'to_attn_mask', 'to_key_padding_mask', 'mask_to_bias', 'bias_to_mask',
@@ -24,7 +24,16 @@ def causal_mask(
     n_k: int | None = None,  # keys; default n_q
     device: torch.device | str | None = None,  # where to put the mask
 ) -> Tensor:  # boolean, True = may attend, (n_q, n_k)
-    "Allow each query the keys up to its own place; the last query stands at the last key."
+    """Allow each query the keys up to its own place; the last query stands at the last key.
+
+    Args:
+        n_q: queries
+        n_k: keys; default n_q
+        device: where to put the mask
+
+    Returns:
+        boolean, True = may attend, (n_q, n_k)
+    """
     n_k = n_q if n_k is None else n_k
     expect_sizes(n_q=n_q, n_k=n_k)
     expect_device(device)
@@ -35,13 +44,21 @@ def padding_mask(
     lengths: Tensor | Sequence[int],  # real words of each sentence, (b,)
     n: int | None = None,  # length they are padded to; default the longest
 ) -> Tensor:  # boolean, True = may attend, (b, 1, 1, n): the same for every head and query
-    "Allow every query the first `lengths[i]` keys of sentence i."
+    """Allow every query the first `lengths[i]` keys of sentence i.
+
+    Args:
+        lengths: real words of each sentence, (b,)
+        n: length they are padded to; default the longest
+
+    Returns:
+        boolean, True = may attend, (b, 1, 1, n): the same for every head and query
+    """
     lengths = whole_numbers("lengths", lengths)
     if lengths.ndim != 1 or len(lengths) == 0:
         raise ValueError(f"lengths: expected shape (b,), one per sentence; got {tuple(lengths.shape)}")
     n = int(lengths.max()) if n is None else n
     expect_sizes(n=n)
-    if lengths.min() < 0 or lengths.max() > n:
+    if values_known(lengths) and (lengths.min() < 0 or lengths.max() > n):
         raise ValueError(f"lengths: expected numbers from 0 to n = {n}; got {lengths.tolist()}")
     return (torch.arange(n, device=lengths.device) < lengths[:, None])[:, None, None, :]
 
@@ -50,7 +67,15 @@ def to_attn_mask(
     mask: Tensor,  # boolean, True = may attend; broadcasts to `shape`; (b, n_q, n_k) is meant for every head
     shape: Sequence[int],  # shape of the scores, (b, h, n_q, n_k)
 ) -> Tensor:  # boolean, True = blocked, (b * h, n_q, n_k)
-    "Convert to the `attn_mask` of torch.nn.MultiheadAttention."
+    """Convert to the `attn_mask` of torch.nn.MultiheadAttention.
+
+    Args:
+        mask: boolean, True = may attend; broadcasts to `shape`; (b, n_q, n_k) is meant for every head
+        shape: shape of the scores, (b, h, n_q, n_k)
+
+    Returns:
+        boolean, True = blocked, (b * h, n_q, n_k)
+    """
     expect_mask(mask)
     if not isinstance(shape, Sequence) or len(shape) != 4:
         raise ValueError(f"shape: expected (b, h, n_q, n_k); got {shape}")
@@ -63,7 +88,14 @@ def to_attn_mask(
 def to_key_padding_mask(
     mask: Tensor,  # boolean, True = may attend, (b, 1, 1, n_k), as `padding_mask` makes it
 ) -> Tensor:  # boolean, True = blocked, (b, n_k)
-    "Convert a padding mask to the `key_padding_mask` of torch.nn.MultiheadAttention."
+    """Convert a padding mask to the `key_padding_mask` of torch.nn.MultiheadAttention.
+
+    Args:
+        mask: boolean, True = may attend, (b, 1, 1, n_k), as `padding_mask` makes it
+
+    Returns:
+        boolean, True = blocked, (b, n_k)
+    """
     expect_mask(mask)
     if mask.ndim != 4 or mask.shape[1:3] != (1, 1):
         raise ValueError(f"mask: expected shape (b, 1, 1, n_k), the same for all heads and queries; got {tuple(mask.shape)}")
@@ -74,7 +106,15 @@ def mask_to_bias(
     mask: Tensor,  # boolean, True = may attend, any shape
     dtype: torch.dtype = torch.float32,  # the type of the scores it will be added to
 ) -> Tensor:  # 0 where True, -inf where False, shape of `mask`
-    "Write a mask as numbers to be added to the scores."
+    """Write a mask as numbers to be added to the scores.
+
+    Args:
+        mask: boolean, True = may attend, any shape
+        dtype: the type of the scores it will be added to
+
+    Returns:
+        0 where True, -inf where False, shape of `mask`
+    """
     expect_mask(mask)
     expect_float_type(dtype=dtype)
     return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, float("-inf"))
@@ -83,7 +123,14 @@ def mask_to_bias(
 def bias_to_mask(
     bias: Tensor,  # 0 where allowed; -inf, or the lowest number of its type, where not
 ) -> Tensor:  # boolean, True = may attend, shape of `bias`
-    "Read numbers that would be added to the scores as a mask; ValueError if they are more than a mask."
+    """Read numbers that would be added to the scores as a mask; ValueError if they are more than a mask.
+
+    Args:
+        bias: 0 where allowed; -inf, or the lowest number of its type, where not
+
+    Returns:
+        boolean, True = may attend, shape of `bias`
+    """
     expect_bias(bias=bias)
     return bias == 0
 
@@ -93,7 +140,16 @@ def from_torch_masks(
     key_padding_mask: Tensor | None = None,  # (b, n_k): True = blocked, or a float bias
     n_heads: int = 1,  # h, to part the first dimension of a three-dimensional `attn_mask`
 ) -> Tensor | None:  # boolean, True = may attend, broadcasts to (b, h, n_q, n_k); None if both are None
-    "Convert the two masks of torch.nn.MultiheadAttention to one of ours."
+    """Convert the two masks of torch.nn.MultiheadAttention to one of ours.
+
+    Args:
+        attn_mask: (n_q, n_k) or (b * h, n_q, n_k): True = blocked, or a float bias
+        key_padding_mask: (b, n_k): True = blocked, or a float bias
+        n_heads: h, to part the first dimension of a three-dimensional `attn_mask`
+
+    Returns:
+        boolean, True = may attend, broadcasts to (b, h, n_q, n_k); None if both are None
+    """
     expect_sizes(n_heads=n_heads)
     attn, keys = _allowed("attn_mask", attn_mask, (2, 3)), _allowed("key_padding_mask", key_padding_mask, (2,))
     if attn is not None and attn.ndim == 3:

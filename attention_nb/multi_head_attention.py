@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 import torch.nn as nn
@@ -14,8 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .tools.guards import (
-    expect_flags, expect_groups, expect_heads, expect_inputs, expect_mask, expect_qkv, expect_score_bias, expect_share,
-    expect_sizes, expect_tensors)
+    expect_flags, expect_groups, expect_heads, expect_inputs, expect_mask, expect_no_padding, expect_numbers, expect_qkv,
+    expect_score_bias, expect_share, expect_sizes, expect_tensors, typed_as)
 from .masks import causal_mask
 from .naive_attention import at_least_float32
 from .self_attention import add_bias, attention_scores
@@ -28,7 +28,15 @@ def split_heads(
     x: Tensor,  # rows, (..., n, d_model)
     n_heads: int,  # h, a divisor of d_model
 ) -> Tensor:  # (..., h, n, d_head), where head i holds the i-th part of every row
-    "Cut every row into `n_heads` parts and bring the heads to the front."
+    """Cut every row into `n_heads` parts and bring the heads to the front.
+
+    Args:
+        x: rows, (..., n, d_model)
+        n_heads: h, a divisor of d_model
+
+    Returns:
+        (..., h, n, d_head), where head i holds the i-th part of every row
+    """
     expect_tensors(x=x)
     if x.ndim < 2:
         raise ValueError(f"x: expected shape (..., n, d_model); got {tuple(x.shape)}")
@@ -44,7 +52,14 @@ def _split(x: Tensor, n_heads: int) -> Tensor:
 def merge_heads(
     x: Tensor,  # one row per head and word, (..., h, n, d_head)
 ) -> Tensor:  # (..., n, h * d_head)
-    "Lay the parts of all heads side by side again; the inverse of `split_heads`."
+    """Lay the parts of all heads side by side again; the inverse of `split_heads`.
+
+    Args:
+        x: one row per head and word, (..., h, n, d_head)
+
+    Returns:
+        (..., n, h * d_head)
+    """
     expect_tensors(x=x)
     if x.ndim < 3:
         raise ValueError(f"x: expected shape (..., h, n, d_head); got {tuple(x.shape)}")
@@ -72,6 +87,36 @@ def _and_causal(mask: Tensor | None, q: Tensor, k: Tensor) -> Tensor:
     return triangle if mask is None else triangle & mask
 
 
+_INSTEAD = {  # arguments that other libraries have, and what says the same here
+    "key_padding_mask": "mask=~key_padding_mask[:, None]: here True = may attend",
+    "attn_mask": "mask=~attn_mask: here True = may attend",
+    "attention_mask": "mask=attention_mask.bool()[:, None]",
+    "is_causal": "causal=is_causal",
+    **dict.fromkeys(("key", "value", "context", "encoder_hidden_states"), "memory=, from which keys and values are made"),
+    **dict.fromkeys(("past_key_values", "past_key_value", "layer_past", "kv_cache"), "cache="),
+    **dict.fromkeys(("average_attn_weights", "output_attentions"), "need_weights=True"),
+    "position_ids": "positions=position_ids",
+}
+
+
+def _expect_known(unknown: Mapping[str, Any]) -> None:
+    "Raise TypeError for an argument that the layers of this book do not have; say which one does its work."
+    for name in unknown:
+        instead = f". Say {_INSTEAD[name]}" if name in _INSTEAD else ""
+        raise TypeError(f"{name}: expected an argument that this layer has; got another{instead}")
+
+
+def _expect_self(x: Tensor, memory: Tensor | None, mask: Tensor | None, **of_self: Any) -> None:
+    "Raise TypeError for values in the place of a mask, ValueError for a memory beside what belongs to self-attention."
+    if isinstance(mask, Tensor) and mask.is_floating_point() and mask.shape == (x if memory is None else memory).shape:
+        raise TypeError("mask: expected a boolean tensor, True = may attend; got numbers of the shape of memory. "
+                        "Keys and values are both made from memory: layer(x, memory)")
+    expect_no_padding(mask, x)
+    for name, given in of_self.items():
+        if given is not None and memory is not None and memory is not x:
+            raise ValueError(f"memory: expected none together with {name}, which is for self-attention; got one")
+
+
 def _expect_cache(cache: Any, x: Tensor) -> None:
     "Raise TypeError unless `cache` is one, ValueError unless it has the batch of the rows `x`."
     if not (hasattr(cache, "visible") and hasattr(cache, "lengths")):
@@ -80,8 +125,38 @@ def _expect_cache(cache: Any, x: Tensor) -> None:
         raise ValueError(f"x: expected (b, n, d_model) with the batch of the cache, b = {len(cache.lengths)}; got {tuple(x.shape)}")
 
 
-def _places(q: Tensor, k: Tensor, cache: Any) -> tuple[Tensor, Tensor]:
-    "Places of queries and of new keys, behind the words that a cache holds; the last query stands at the last key."
+def _given_positions(positions: Tensor, q: Tensor) -> Tensor:
+    "Positions (n,) or (b, n) of the tokens whose queries are `q`, for every head."
+    expect_numbers(positions=positions)
+    batch, n = q.shape[:-3], q.shape[-2]
+    if positions.shape not in ((n,), (*batch, n)):
+        raise ValueError(f"positions: expected one for each token, ({n},) or {(*batch, n)}; got shape {tuple(positions.shape)}")
+    return positions if positions.ndim == 1 else positions.unsqueeze(-2)
+
+
+def _kept_places(cache: Any, k: Tensor, positions: Tensor | None) -> Tensor:
+    "Positions of all keys that a cache holds; ValueError if they were given, since a cache does not keep them."
+    if positions is not None:
+        raise ValueError("positions: expected none with a cache and a score_bias, whose distances are counted in the cache; got some")
+    kept = getattr(cache, "key_places", None)  # of a cache that does not keep tokens in their order
+    return torch.arange(k.shape[-2], device=k.device) if kept is None else kept
+
+
+def _with_cache(mask: Tensor | None, causal: bool, cache: Any, n_q: int) -> tuple[Tensor | None, bool]:
+    "The mask, and whether the future is hidden, with what a cache hides: all but the future in a mask, if that is all in none."
+    if cache is None:
+        return mask, causal
+    hidden = cache.visible(n_q)
+    if hidden is None and n_q == 1:  # a single token sees all there is
+        return mask, False
+    return _both(mask, hidden), hidden is None
+
+
+def _places(q: Tensor, k: Tensor, cache: Any, positions: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    "Positions of queries and of new keys, after the tokens that a cache holds; the last query stands at the last key."
+    if positions is not None:
+        given = _given_positions(positions, q)
+        return given, given
     n_k = k.shape[-2]
     places = torch.arange(n_k, device=q.device)
     places = places if cache is None else cache.lengths[:, None, None] + places
@@ -92,7 +167,15 @@ def share_heads(
     x: Tensor,  # keys or values, (..., n_kv_heads, n, d_head)
     n_heads: int,  # heads of queries, h, a multiple of n_kv_heads
 ) -> Tensor:  # (..., h, n, d_head), where neighbouring heads hold the same
-    "Repeat each head of keys or values for the group of query heads that shares it. Ainslie et al. 2023."
+    """Repeat each head of keys or values for the group of query heads that shares it. Ainslie et al. 2023.
+
+    Args:
+        x: keys or values, (..., n_kv_heads, n, d_head)
+        n_heads: heads of queries, h, a multiple of n_kv_heads
+
+    Returns:
+        (..., h, n, d_head), where neighbouring heads hold the same
+    """
     expect_tensors(x=x)
     if x.ndim < 3 or not x.shape[-3]:
         raise ValueError(f"x: expected shape (..., n_kv_heads, n, d_head) with at least one head; got {tuple(x.shape)}")
@@ -122,7 +205,17 @@ def _with_weights(
 
 # %% ../nbs/05_multi_head_attention.ipynb #layer-class
 class MultiHeadAttention(nn.Module):
-    "Multi-head attention, self or cross. Vaswani et al. 2017, section 3.2.2."
+    """Multi-head attention, self or cross. Vaswani et al. 2017, section 3.2.2.
+
+    Args:
+        d_model: width of the rows, in and out
+        n_heads: how many heads share that width
+        bias: add a learned constant in each of the four projections?
+        dropout: share of the weights to drop in training
+        n_kv_heads: heads of keys and values, a divisor of n_heads; default n_heads
+        d_head: width of a head; default d_model / n_heads
+        positions: turns rows (..., h, n, d_head) by their places (..., n); may have a `score_bias`
+    """
 
     def __init__(
         self,
@@ -145,7 +238,8 @@ class MultiHeadAttention(nn.Module):
         expect_flags(bias=bias)
         if isinstance(positions, type) or positions is not None and not callable(positions):
             raise TypeError(f"positions: expected an object that turns rows by their places, such as RotaryEmbedding(d_head); got {positions!r:.40}")
-        self.n_heads, self.n_kv_heads, self.dropout, self.positions = n_heads, n_kv_heads, dropout, positions
+        self.d_model, self.d_head, self.dropout, self.positions = d_model, d_head, dropout, positions
+        self.n_heads, self.n_kv_heads = n_heads, n_kv_heads
         self.q_proj = nn.Linear(d_model, n_heads * d_head, bias=bias)
         self.k_proj = nn.Linear(d_model, n_kv_heads * d_head, bias=bias)
         self.v_proj = nn.Linear(d_model, n_kv_heads * d_head, bias=bias)
@@ -159,15 +253,32 @@ class MultiHeadAttention(nn.Module):
         causal: bool = False,  # hide the future too; the last query stands at the last key
         need_weights: bool = False,  # return the weights? PyTorch's fused kernels are used if not
         cache: Any = None,  # keys and values of the words before, a KVCache; it is filled, and hides the future
+        positions: Tensor | None = None,  # where the tokens of `x` stand, (n,) or (b, n); default 0, 1, 2 …, after those in `cache`
+        **unknown: NoReturn,  # arguments of other libraries: an error says what does their work here
     ) -> tuple[Tensor, Tensor | None]:  # out (b, n_q, d_model); weights (b, h, n_q, n_k) or None
-        "Attend from `x` to `memory` with every head."
+        """Attend from `x` to `memory` with every head.
+
+        Args:
+            x: who asks, (b, n_q, d_model); the batch may have any dimensions, or none
+            memory: what is attended to, (b, n_k, d_model); default `x`
+            mask: boolean, True = may attend: (n_q, n_k), (b, n_q, n_k) or (b, h, n_q, n_k)
+            causal: hide the future too; the last query stands at the last key
+            need_weights: return the weights? PyTorch's fused kernels are used if not
+            cache: keys and values of the words before, a KVCache; it is filled, and hides the future
+            positions: where the tokens of `x` stand, (n,) or (b, n); default 0, 1, 2 …, after those in `cache`
+            unknown: arguments of other libraries: an error says what does their work here
+
+        Returns:
+            out (b, n_q, d_model); weights (b, h, n_q, n_k) or None
+        """
+        _expect_known(unknown)
+        _expect_self(x, memory, mask, cache=cache, positions=positions)
         memory = x if memory is None else memory
         expect_inputs(x, memory, self.q_proj)
         expect_flags(causal=causal, need_weights=need_weights)
-        q, k, v, bias = self._project(x, memory, cache)
+        q, k, v, bias = self._project(x, memory, cache, positions)
         mask = _for_heads(mask, (*q.shape[:-1], k.shape[-2]))
-        if cache is not None:
-            mask, causal = _both(mask, cache.visible(q.shape[-2])), False
+        mask, causal = _with_cache(mask, causal, cache, q.shape[-2])
         dropout_p = self.dropout if self.training else 0.0
         if not need_weights:
             return self.out_proj(merge_heads(_fused(q, k, v, mask, causal, dropout_p, bias))), None
@@ -175,21 +286,20 @@ class MultiHeadAttention(nn.Module):
         context, weights = _with_weights(q, k, v, mask, causal, dropout_p, bias)
         return self.out_proj(merge_heads(context)), weights
 
-    def _project(self, x: Tensor, memory: Tensor, cache: Any) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    def _project(self, x: Tensor, memory: Tensor, cache: Any, positions: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
         "Queries, keys and values of every head, turned by their places, after those that the cache holds; and a bias."
         if cache is not None:
             _expect_cache(cache, x)
         q, k, v = _split(self.q_proj(x), self.n_heads), _split(self.k_proj(memory), self.n_kv_heads), _split(self.v_proj(memory), self.n_kv_heads)
         if self.positions is not None:
-            q_places, k_places = _places(q, k, cache)
+            q_places, k_places = _places(q, k, cache, positions)
             q, k = self._turn(q, k, q_places, k_places)
         if cache is not None:
-            k, v = cache.append(k, v)
+            k, v = (t.to(q.dtype) for t in cache.append(k, v))  # under autocast they may be kept in another type
         score_bias = getattr(self.positions, "score_bias", None)
         if score_bias is None:
             return q, k, v, None
-        kept = getattr(cache, "key_places", None)  # of a cache that does not keep words in their order
-        return q, k, v, score_bias(q_places, torch.arange(k.shape[-2], device=k.device) if kept is None else kept)
+        return q, k, v, score_bias(q_places, k_places if cache is None else _kept_places(cache, k, positions))
 
     def _turn(self, q: Tensor, k: Tensor, q_places: Tensor, k_places: Tensor) -> tuple[Tensor, Tensor]:
         "Queries and keys, turned by their places; in one go where an object can do that, and the places are the same."
@@ -197,15 +307,28 @@ class MultiHeadAttention(nn.Module):
         both = getattr(turn, "_turn_both", None) if q_places is k_places else None
         return (turn(q, q_places), turn(k, k_places)) if both is None else both(q, k, k_places)
 
+    def extra_repr(self) -> str:
+        "Name the heads."
+        shared = "" if self.n_kv_heads == self.n_heads else f", n_kv_heads={self.n_kv_heads}"
+        return f"n_heads={self.n_heads}{shared}, d_head={self.d_head}"
+
     if TYPE_CHECKING:
-        __call__ = forward  # so that `layer(x)` is typed as `forward` is
+        @typed_as(forward)  # so that `layer(x)` is typed as `forward` is
+        def __call__(self) -> Any: ...
 
     @classmethod
     def from_torch(
         cls,
         layer: nn.MultiheadAttention,  # any without bias_kv, add_zero_attn, kdim or vdim
     ) -> MultiHeadAttention:  # same weights, type, device and mode; batch first, whatever `layer` is
-        "Copy a torch.nn.MultiheadAttention."
+        """Copy a torch.nn.MultiheadAttention.
+
+        Args:
+            layer: any without bias_kv, add_zero_attn, kdim or vdim
+
+        Returns:
+            same weights, type, device and mode; batch first, whatever `layer` is
+        """
         if not isinstance(layer, nn.MultiheadAttention):
             raise TypeError(f"layer: expected torch.nn.MultiheadAttention; got {type(layer).__name__}")
         if not layer._qkv_same_embed_dim or layer.bias_k is not None or layer.add_zero_attn:
@@ -215,7 +338,11 @@ class MultiHeadAttention(nn.Module):
         return new.train(layer.training)
 
     def to_torch(self) -> nn.MultiheadAttention:  # same weights, type, device and mode; batch_first=True
-        "Copy this layer into a torch.nn.MultiheadAttention; ValueError if PyTorch's cannot do what it does."
+        """Copy this layer into a torch.nn.MultiheadAttention; ValueError if PyTorch's cannot do what it does.
+
+        Returns:
+            same weights, type, device and mode; batch_first=True
+        """
         if self.positions is not None or {p.weight.shape[0] for p in (self.q_proj, self.k_proj)} != {self.q_proj.in_features}:
             raise ValueError("layer: expected one without positions, n_kv_heads and d_head; got one of them")
         d_model, has_bias = self.q_proj.in_features, self.q_proj.bias is not None
@@ -234,33 +361,61 @@ def fused_attention(
     scale: float | None = None,  # every score is multiplied by this; default 1 / √d_k
     bias: Tensor | None = None,  # added to the scores; broadcasts to (..., n_q, n_k)
 ) -> Tensor:  # context, (..., n_q, d_v)
-    "Attend through torch.nn.functional.scaled_dot_product_attention, which need not store the weights."
+    """Attend through torch.nn.functional.scaled_dot_product_attention, which need not store the weights.
+
+    Args:
+        q: queries, (..., n_q, d_k)
+        k: keys, (..., n_k, d_k)
+        v: values, (..., n_k, d_v)
+        mask: boolean, True = may attend; broadcasts to (..., n_q, n_k)
+        causal: hide the future too; the last query stands at the last key
+        dropout_p: share of the weights to drop; pass 0 in evaluation
+        scale: every score is multiplied by this; default 1 / √d_k
+        bias: added to the scores; broadcasts to (..., n_q, n_k)
+
+    Returns:
+        context, (..., n_q, d_v)
+    """
     expect_qkv(q, k, v)
     expect_share(dropout_p=dropout_p)
     expect_flags(causal=causal)
     if mask is not None:
         expect_mask(mask, (*q.shape[:-1], k.shape[-2]))
+    if bias is not None:
+        expect_score_bias(bias, (*q.shape[:-1], k.shape[-2]))
+    return _call_fused(q, k, v, mask, causal, dropout_p, scale, bias)
+
+
+def _call_fused(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, dropout_p: float, scale: float | None = None,
+                bias: Tensor | None = None) -> Tensor:
+    "Attend through PyTorch's function, without guards; heads of queries may share keys and values."
     if causal and (mask is not None or bias is not None or q.shape[-2] != k.shape[-2]):
         mask, causal = _and_causal(mask, q, k), False
     if bias is not None:
-        expect_score_bias(bias, (*q.shape[:-1], k.shape[-2]))
-        bias = bias.to(q.dtype)
+        bias = bias.to(_bias_type(q))
         mask = bias if mask is None else torch.where(mask, bias, float("-inf"))
     mask = mask if mask is None else torch.atleast_2d(mask)
-    return F.scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal=causal, scale=scale)
+    grouped = q.ndim > 2 and bool(q.shape[-3] != k.shape[-3])
+    if grouped and mask is not None and q.is_cuda:  # whose kernels for groups take no mask
+        grouped, k, v = False, share_heads(k, q.shape[-3]), share_heads(v, q.shape[-3])
+    return F.scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal=causal, scale=scale, enable_gqa=grouped)
+
+
+def _bias_type(q: Tensor) -> torch.dtype:
+    "The type in which PyTorch's kernels take numbers to add: the CPU's 32 bits, where 16 would round far positions to the same."
+    return torch.float32 if q.device.type == "cpu" and q.dtype.itemsize == 2 else q.dtype
 
 
 def _fused(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, dropout_p: float,
            bias: Tensor | None = None) -> Tensor:
-    "Fused attention of heads that may share keys. Those of a single word ask as queries of one head: no key is repeated."
+    "Fused attention of heads that may share keys. Those of a single token ask as queries of one head: no key is repeated."
     h, n_kv_heads, n_q = q.shape[-3], k.shape[-3], q.shape[-2]
-    free = mask is None and bias is None and not (causal and n_q != k.shape[-2])  # with a mask, PyTorch may take a slower kernel for groups
-    if free and (n_q > 1 or h == n_kv_heads):
-        expect_qkv(q[..., :n_kv_heads, :, :], k, v)
-        return F.scaled_dot_product_attention(q, k, v, None, dropout_p, is_causal=causal, enable_gqa=h > n_kv_heads)
+    expect_qkv(q[..., :n_kv_heads, :, :], k, v)
+    if bias is not None:
+        expect_score_bias(bias, (*q.shape[:-1], k.shape[-2]))
     differs = mask is not None and mask.ndim > 2 and mask.shape[-3] > 1 or bias is not None  # from head to head
     if n_q > 1 or h == n_kv_heads or differs:
-        return fused_attention(q, share_heads(k, h), share_heads(v, h), mask, causal, dropout_p, bias=bias)
+        return _call_fused(q, k, v, mask, causal, dropout_p, bias=bias)
     groups = q.squeeze(-2).unflatten(-2, (n_kv_heads, -1))  # (..., n_kv_heads, h / n_kv_heads, d_head)
     return fused_attention(groups, k, v, mask, dropout_p=dropout_p).flatten(-3, -2).unsqueeze(-2)
 
@@ -268,7 +423,14 @@ def _fused(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, d
 def unpack_state(
     state: Mapping[str, Tensor],  # state of a torch.nn.MultiheadAttention
 ) -> dict[str, Tensor]:  # state of a MultiHeadAttention
-    "Cut PyTorch's stacked projections in three."
+    """Cut PyTorch's stacked projections in three.
+
+    Args:
+        state: state of a torch.nn.MultiheadAttention
+
+    Returns:
+        state of a MultiHeadAttention
+    """
     ours = {name: t for name, t in state.items() if name.startswith("out_proj")}
     for kind in ("weight", "bias"):
         if (stacked := state.get(f"in_proj_{kind}")) is not None:
@@ -279,7 +441,14 @@ def unpack_state(
 def pack_state(
     state: Mapping[str, Tensor],  # state of a MultiHeadAttention
 ) -> dict[str, Tensor]:  # state of a torch.nn.MultiheadAttention
-    "Stack the three projections as PyTorch does."
+    """Stack the three projections as PyTorch does.
+
+    Args:
+        state: state of a MultiHeadAttention
+
+    Returns:
+        state of a torch.nn.MultiheadAttention
+    """
     theirs = {name: t for name, t in state.items() if name.startswith("out_proj")}
     for kind in ("weight", "bias"):
         if f"q_proj.{kind}" in state:

@@ -20,7 +20,15 @@ def dot(
     a: Tensor,  # a vector, (d,)
     b: Tensor,  # another of the same width, (d,)
 ) -> Tensor:  # a single number, ()
-    "Multiply two vectors place by place and add up."
+    """Multiply two vectors place by place and add up.
+
+    Args:
+        a: a vector, (d,)
+        b: another of the same width, (d,)
+
+    Returns:
+        a single number, ()
+    """
     _expect_vectors(a, b)
     total = a.new_zeros(())
     for a_c, b_c in zip(a, b):
@@ -38,7 +46,14 @@ def _expect_vectors(a: Tensor, b: Tensor) -> None:
 def at_least_float32(
     x: Tensor,  # any floating type
 ) -> Tensor:  # float32 for 16-bit input; otherwise `x` itself
-    "Widen 16-bit numbers to 32 bits, so that sums of many of them stay exact enough."
+    """Widen 16-bit numbers to 32 bits, so that sums of many of them stay exact enough.
+
+    Args:
+        x: any floating type
+
+    Returns:
+        float32 for 16-bit input; otherwise `x` itself
+    """
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 # %% ../nbs/01_naive_attention.ipynb #naive-weights
@@ -48,7 +63,17 @@ def naive_weights(
     allowed: Sequence[bool],  # one per key: may the query attend to it?
     scale: float = 1.0,  # every score is multiplied by this
 ) -> Tensor:  # weights, (n_k,): they sum to 1, or are all 0 if nothing is allowed
-    "Weigh every key for one query, in a loop."
+    """Weigh every key for one query, in a loop.
+
+    Args:
+        q_i: one query, (d_k,)
+        k: keys, (n_k, d_k)
+        allowed: one per key: may the query attend to it?
+        scale: every score is multiplied by this
+
+    Returns:
+        weights, (n_k,): they sum to 1, or are all 0 if nothing is allowed
+    """
     scores = [torch.dot(q_i, k_j) * scale for k_j in k]
     top = max((s.detach() for s, ok in zip(scores, allowed) if ok), default=None)
     if top is None:
@@ -64,7 +89,18 @@ def naive_attention(
     mask: Tensor | None = None,  # boolean, True = may attend; broadcasts to (..., n_q, n_k)
     scale: float = 1.0,  # every score is multiplied by this
 ) -> tuple[Tensor, Tensor]:  # context (..., n_q, d_v), weights (..., n_q, n_k)
-    "Attend in plain loops: slow, short, and the reference for every other version."
+    """Attend in plain loops: slow, short, and the reference for every other version.
+
+    Args:
+        q: queries, (..., n_q, d_k)
+        k: keys, (..., n_k, d_k)
+        v: values, (..., n_k, d_v)
+        mask: boolean, True = may attend; broadcasts to (..., n_q, n_k)
+        scale: every score is multiplied by this
+
+    Returns:
+        context (..., n_q, d_v), weights (..., n_q, n_k)
+    """
     allowed = _allowed(q, k, v, mask, scale)
     weights, context = [], []
     for q_b, k_b, v_b, allowed_b in _one_by_one(*map(at_least_float32, (q, k, v)), allowed):

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 import torch.nn as nn
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from .naive_attention import at_least_float32
 from .tools.guards import (
-    expect_flags, expect_floats, expect_numbers, expect_sizes, whole_numbers)
+    expect_flags, expect_floats, expect_numbers, expect_sizes, typed_as, values_known, whole_numbers)
 
 # %% auto #0
 __all__ = ['sinusoidal_positions', 'LearnedPositions', 'rotate', 'rotary_angles', 'RotaryEmbedding', 'convert_pairing',
@@ -47,6 +47,11 @@ def _expect_base(base: float) -> None:
         raise ValueError(f"base: expected a number greater than 1; got {base}")
 
 
+def _for_each_head(t: Tensor, n_dims: int, axis: int) -> Tensor:
+    "Give what is meant for (b, n) an axis for the heads, where `n_dims` dimensions are wanted."
+    return t.unsqueeze(axis) if t.ndim == n_dims - 1 and t.ndim > -axis - 1 else t
+
+
 def _expect_fit(name: str, t: Tensor, shape: tuple[int, ...]) -> None:
     "Raise ValueError unless `t` broadcasts to `shape`, and has its last width."
     fits = t.ndim <= len(shape) and all(a == 1 or a == b for a, b in zip(reversed(t.shape), reversed(shape)))
@@ -59,7 +64,16 @@ def sinusoidal_positions(
     d_model: int,  # width of the rows that they are added to, even
     base: float = 10000.0,  # the wave after the last would be `base` times as long as the first
 ) -> Tensor:  # a row for each place, float32, (n, d_model)
-    "Write each place in waves of different length, sine and cosine side by side. Vaswani et al. 2017, section 3.5."
+    """Write each place in waves of different length, sine and cosine side by side. Vaswani et al. 2017, section 3.5.
+
+    Args:
+        n: how many places, from 0
+        d_model: width of the rows that they are added to, even
+        base: the wave after the last would be `base` times as long as the first
+
+    Returns:
+        a row for each place, float32, (n, d_model)
+    """
     expect_sizes(n=n)
     _expect_even(d_model=d_model)
     _expect_base(base)
@@ -68,7 +82,12 @@ def sinusoidal_positions(
 
 # %% ../nbs/06_positions.ipynb #learned-class
 class LearnedPositions(nn.Module):
-    "Adds a learned row for each place. Gehring et al. 2017, section 3.1."
+    """Adds a learned row for each place. Gehring et al. 2017, section 3.1.
+
+    Args:
+        n_max: how many places there are rows for
+        d_model: width of the rows that they are added to
+    """
 
     def __init__(
         self,
@@ -79,13 +98,29 @@ class LearnedPositions(nn.Module):
         expect_sizes(n_max=n_max, d_model=d_model)
         self.weight = nn.Parameter(0.02 * torch.randn(n_max, d_model))
 
+    def extra_repr(self) -> str:
+        "Name what it was made with."
+        return f"n_max={self.weight.shape[0]}, d_model={self.weight.shape[1]}"
+
     def forward(
         self,
         x: Tensor,  # rows, (..., n, d_model)
         positions: Tensor | None = None,  # places, whole numbers that broadcast to (..., n); default 0, 1, 2 …
     ) -> Tensor:  # the same with the row of its place added to each
-        "Add to each row that of its place."
+        """Add to each row that of its place.
+
+        Args:
+            x: rows, (..., n, d_model)
+            positions: places, whole numbers that broadcast to (..., n); default 0, 1, 2 …
+
+        Returns:
+            the same with the row of its place added to each
+        """
         return x + self.weight[_known_places(x, positions, self.weight)].to(x.dtype)
+
+    if TYPE_CHECKING:
+        @typed_as(forward)  # so that `positions(x)` is typed as `forward` is
+        def __call__(self) -> Any: ...
 
 # %% ../nbs/06_positions.ipynb #known-places
 def _known_places(x: Tensor, positions: Tensor | None, weight: Tensor) -> Tensor:
@@ -100,23 +135,34 @@ def _known_places(x: Tensor, positions: Tensor | None, weight: Tensor) -> Tensor
         return torch.arange(x.shape[-2], device=x.device)
     positions = whole_numbers("positions", positions)
     _expect_fit("positions", positions, tuple(x.shape[:-1]))
-    if not torch.compiler.is_compiling() and not ((0 <= positions) & (positions < n_max)).all():
+    if values_known(positions) and not ((0 <= positions) & (positions < n_max)).all():
         raise ValueError(f"positions: expected places from 0 to {n_max - 1}; got others")
     return positions
 
 # %% ../nbs/06_positions.ipynb #rotate-fn
 def rotate(
     x: Tensor,  # queries or keys, (..., n, d_head)
-    angles: Tensor,  # radians, broadcasts to (..., n, d_head / 2)
+    angles: Tensor,  # radians, broadcasts to (..., n, d_head / 2); (b, n, d_head / 2) is meant for every head
     interleaved: bool = False,  # are pairs neighbours (the paper), or number i of either half (transformers)?
 ) -> Tensor:  # x with each pair turned, its shape and type
-    "Turn each pair of numbers by its angle. Su et al. 2021, equation 34."
+    """Turn each pair of numbers by its angle. Su et al. 2021, equation 34.
+
+    Args:
+        x: queries or keys, (..., n, d_head)
+        angles: radians, broadcasts to (..., n, d_head / 2); (b, n, d_head / 2) is meant for every head
+        interleaved: are pairs neighbours (the paper), or number i of either half (transformers)?
+
+    Returns:
+        x with each pair turned, its shape and type
+    """
+    expect_floats(x=x, angles=angles)
+    angles = _for_each_head(angles, x.ndim, -3)
     _expect_turns(x, angles, interleaved)
     return _turned(x, at_least_float32(angles), interleaved)
 
 
 def _turned(x: Tensor, angles: Tensor, interleaved: bool) -> Tensor:
-    "The same for who has made sure that they fit."
+    "Rotate each pair by its angle, without guards."
     cos, sin = angles.cos(), angles.sin()
     a, b = x.unflatten(-1, (-1, 2)).unbind(-1) if interleaved else x.chunk(2, dim=-1)
     turned = a * cos - b * sin, a * sin + b * cos
@@ -125,7 +171,6 @@ def _turned(x: Tensor, angles: Tensor, interleaved: bool) -> Tensor:
 # %% ../nbs/06_positions.ipynb #turns-guard
 def _expect_turns(x: Tensor, angles: Tensor, interleaved: bool) -> None:
     "Raise TypeError or ValueError unless the pairs of `x` can be turned by `angles`."
-    expect_floats(x=x, angles=angles)
     expect_flags(interleaved=interleaved)
     if not x.ndim or x.shape[-1] % 2 or 0 in x.shape:
         raise ValueError(f"x: expected shape (..., n, d_head), none 0 and the last even; got {tuple(x.shape)}")
@@ -135,27 +180,36 @@ def _expect_turns(x: Tensor, angles: Tensor, interleaved: bool) -> None:
 def rotary_angles(
     positions: Tensor,  # places, (..., n); whole numbers, or what lies between
     d_head: int,  # width of the rows to turn, even
-    base: float = 10000.0,  # the pair after the last would turn 1 / base as fast as the first
-    scaling: Mapping[str, Any] | None = None,  # how to reach longer texts, as `rope_scaling` in a model's config.json
-) -> Tensor:  # angles in radians, float32, (..., n, d_head / 2)
-    "Turn places into angles: pair i turns by base^(-2i / d_head) a step. Su et al. 2021, section 3.2.2."
+    base: float | None = None,  # the pair after the last would turn 1 / base as fast as the first; default the rope_theta of `scaling`, or 10000
+    scaling: Mapping[str, Any] | None = None,  # `rope_scaling` or `rope_parameters` of a model's config.json
+) -> Tensor:  # angles in radians, float32, (..., n, d_head / 2); fewer with a partial_rotary_factor
+    """Turn places into angles: pair i turns by base^(-2i / d_head) a step. Su et al. 2021, section 3.2.2.
+
+    Args:
+        positions: places, (..., n); whole numbers, or what lies between
+        d_head: width of the rows to turn, even
+        base: the pair after the last would turn 1 / base as fast as the first; default the rope_theta of `scaling`, or 10000
+        scaling: `rope_scaling` or `rope_parameters` of a model's config.json
+
+    Returns:
+        angles in radians, float32, (..., n, d_head / 2); fewer with a partial_rotary_factor
+    """
     _expect_places(positions)
     _expect_even(d_head=d_head)
     return _angles(positions, d_head, base, scaling)
 
 
-def _angles(positions: Tensor, d_head: int, base: float, scaling: Mapping[str, Any] | None) -> Tensor:
-    "The same for who has made sure that they fit."
+def _angles(positions: Tensor, d_head: int, base: float | None, scaling: Mapping[str, Any] | None) -> Tensor:
+    "Turn positions into angles, without guards."
     return positions.float().unsqueeze(-1) * _frequencies(d_head, base, scaling, positions)
 
 # %% ../nbs/06_positions.ipynb #frequencies-fn
-def _frequencies(d_head: int, base: float, scaling: Mapping[str, Any] | None, positions: Tensor) -> Tensor:
-    "How far each pair turns from one place to the next, (d_head / 2,)."
-    way, s = _read_scaling(scaling)
-    base = s.get("rope_theta", base)
-    _expect_base(base)
+def _frequencies(d_head: int, base: float | None, scaling: Mapping[str, Any] | None, positions: Tensor) -> Tensor:
+    "How far each pair is rotated from one position to the next, (d_rotary / 2,)."
+    way, s = _read_scaling(scaling, d_head)
+    base, d_rotary = _base_of(base, s), _rotary_width(s, d_head)
     plain = type(positions) is Tensor and positions.device.type == "cpu" and not torch.compiler.is_compiling()
-    powers = _kept_powers(d_head, base) if plain else _powers(d_head, base, positions.device)
+    powers = _kept_powers(d_rotary, base) if plain else _powers(d_rotary, base, positions.device)
     return way.rescale(powers, base, s, positions)
 
 
@@ -170,30 +224,59 @@ def _kept_powers(d_head: int, base: float) -> Tensor:
 
 # %% ../nbs/06_positions.ipynb #scaling-guard
 class _Scaling(NamedTuple):
-    "A way to longer texts: the numbers that it needs, what becomes of the frequencies, and of the rows; the numbers that may be given."
+    "A way to longer texts: the numbers it needs, what it does to frequencies, rotated vectors and scores, and what else may be given."
 
     needs: tuple[str, ...]
     rescale: Callable[..., Tensor]
     factor: Callable[[Any], float] = lambda s: 1.0
     may: tuple[str, ...] = ()
+    lists: tuple[str, ...] = ()  # of one number for each pair
 
 
 _TRAINED = "original_max_position_embeddings"
 _SCALINGS = {"default": _Scaling((), lambda f, base, s, positions: f)}
+_KNOWN = {"rope_type", "type", "rope_theta", "partial_rotary_factor", "max_position_embeddings", "truncate"}
 
 
-def _read_scaling(scaling: Mapping[str, Any] | None) -> tuple[_Scaling, dict[str, Any]]:
-    "The row of the table, and the mapping; TypeError or ValueError unless the type is known and all that it needs is there."
+def _read_scaling(scaling: Mapping[str, Any] | None, d_head: int) -> tuple[_Scaling, dict[str, Any]]:
+    "The row of the table, and the mapping; TypeError or ValueError unless all in it is known, and all that is needed is there."
     if not isinstance(scaling, (Mapping, type(None))):
         raise TypeError(f"scaling: expected a mapping, as rope_scaling in a config.json, or None; got {type(scaling).__name__}")
-    s = {"rope_type": "default"} if scaling is None else {_TRAINED: scaling.get("max_position_embeddings"), **scaling}
-    kind = s.get("rope_type", s.get("type"))
+    s = _with_defaults({} if scaling is None else scaling)
+    _expect_one_mapping(s)
+    kind = s.get("rope_type", s.get("type", "default"))
     if not isinstance(kind, str) or kind not in _SCALINGS:
         raise ValueError(f"scaling: expected a rope_type among {', '.join(_SCALINGS)}; got {kind!r}")
     _expect_numbers(kind, s)
-    if s.get("partial_rotary_factor") not in (None, 1):
-        raise ValueError("scaling: expected whole rows to be turned; got a partial_rotary_factor: turn the first part only")
+    _expect_known(s)
+    for name in _SCALINGS[kind].lists:
+        _expect_list(name, s.get(name), _rotary_width(s, d_head) // 2)
     return _SCALINGS[kind], s
+
+
+def _with_defaults(scaling: Mapping[str, Any]) -> dict[str, Any]:
+    "The mapping, with the trained length and the factor that follow from others."
+    s = {_TRAINED: scaling.get("max_position_embeddings"), **scaling}
+    trained, longest = scaling.get(_TRAINED), scaling.get("max_position_embeddings")
+    if s.get("factor") is None and _is_number(trained) and _is_number(longest) and trained:
+        s["factor"] = longest / trained
+    return s
+
+
+def _expect_one_mapping(s: Mapping[str, Any]) -> None:
+    "Raise ValueError if there is a mapping for each kind of layer."
+    kinds = [name for name, value in s.items() if isinstance(value, Mapping)]
+    if kinds:
+        raise ValueError(f"scaling: expected the mapping of one kind of layer; got one for each of {', '.join(kinds)}: "
+                         f"hand over scaling[{kinds[0]!r}]")
+
+
+def _expect_known(s: Mapping[str, Any]) -> None:
+    "Raise ValueError if the mapping says what would be ignored."
+    known = _KNOWN.union(*(way.needs + way.may + way.lists for way in _SCALINGS.values()))
+    unknown = [name for name, value in s.items() if name not in known and value is not None]
+    if unknown:
+        raise ValueError(f"scaling: expected only what is implemented here, {', '.join(sorted(known))}; got {', '.join(map(str, unknown))}")
 
 
 def _expect_numbers(kind: str, s: Mapping[str, Any]) -> None:
@@ -201,61 +284,116 @@ def _expect_numbers(kind: str, s: Mapping[str, Any]) -> None:
     for name in _SCALINGS[kind].needs:
         if not _is_number(number := s.get(name)) or number == 0:
             raise ValueError(f"scaling: expected a positive number under {name!r}, which {kind} needs; got {number!r}")
-    for name in _SCALINGS[kind].may:
+    for name in (*_SCALINGS[kind].may, "partial_rotary_factor"):
         if (number := s.get(name)) is not None and not _is_number(number):
             raise ValueError(f"scaling: expected a number of at least 0 under {name!r}, or none; got {number!r}")
     if kind == "llama3" and not s["low_freq_factor"] < s["high_freq_factor"]:  # a ramp rises between them
         raise ValueError(f"scaling: expected a high_freq_factor above the low_freq_factor of {s['low_freq_factor']}; got {s['high_freq_factor']}")
 
 
+def _expect_list(name: str, numbers: Any, n_pairs: int) -> None:
+    "Raise ValueError unless there is a positive number for each pair."
+    right = isinstance(numbers, (list, tuple)) and len(numbers) == n_pairs
+    if not right or not all(_is_number(number) and number for number in numbers):
+        raise ValueError(f"scaling: expected a list of {n_pairs} positive numbers, one for each pair, under {name!r}; got {str(numbers)[:60]}")
+
+
 def _is_number(number: Any) -> bool:
     "Whether it is one, finite and at least 0."
     return isinstance(number, Real) and not isinstance(number, bool) and 0 <= float(number) < math.inf
 
+
+def _base_of(base: float | None, s: Mapping[str, Any]) -> float:
+    "The base of the frequencies; ValueError if two different ones are given."
+    theta = s.get("rope_theta")
+    if base is not None and theta is not None and base != theta:
+        raise ValueError(f"base: expected the rope_theta of scaling, {theta}, or none; got {base}")
+    given = [number for number in (base, theta, 10000.0) if number is not None][0]
+    _expect_base(given)
+    return given
+
+
+def _rotary_width(s: Mapping[str, Any], d_head: int) -> int:
+    "How many numbers of a head are rotated, the first ones."
+    share = s.get("partial_rotary_factor")
+    if share is None or s.get("rope_type") == "proportional":  # which gives the other pairs the frequency 0
+        return d_head
+    width = int(d_head * share)
+    if not 0 < width <= d_head or width % 2:
+        raise ValueError(f"scaling: expected a partial_rotary_factor that gives an even width within d_head = {d_head}; got {share}")
+    return width
+
 # %% ../nbs/06_positions.ipynb #rotary-class
 class RotaryEmbedding(nn.Module):
-    "Turns queries and keys by their places. Su et al. 2021."
+    """Rotates queries and keys by their positions. Su et al. 2021.
+
+    Args:
+        d_head: width of a head, even
+        base: the pair after the last would turn 1 / base as fast as the first; default the rope_theta of `scaling`, or 10000
+        scaling: `rope_scaling` or `rope_parameters` of a model's config.json
+        interleaved: are pairs neighbours, or number i of either half?
+    """
 
     def __init__(
         self,
         d_head: int,  # width of a head, even
-        base: float = 10000.0,  # the pair after the last would turn 1 / base as fast as the first
-        scaling: Mapping[str, Any] | None = None,  # how to reach longer texts, as `rope_scaling` in a model's config.json
+        base: float | None = None,  # the pair after the last would turn 1 / base as fast as the first; default the rope_theta of `scaling`, or 10000
+        scaling: Mapping[str, Any] | None = None,  # `rope_scaling` or `rope_parameters` of a model's config.json
         interleaved: bool = False,  # are pairs neighbours, or number i of either half?
     ):
         super().__init__()
         _expect_even(d_head=d_head)
-        _expect_base(base)
         expect_flags(interleaved=interleaved)
-        way, s = _read_scaling(scaling)
+        way, s = _read_scaling(scaling, d_head)
         self.factor = way.factor(s)
         self.scaling = None if scaling is None else dict(scaling)
-        self.d_head, self.base, self.interleaved = d_head, base, interleaved
+        self.d_head, self.base, self.interleaved = d_head, _base_of(base, s), interleaved
+        self.d_rotary = _rotary_width(s, d_head)
 
     def forward(
         self,
         x: Tensor,  # queries or keys, (..., n, d_head)
-        positions: Tensor | None = None,  # places that broadcast to (..., n); default 0, 1, 2 …
-    ) -> Tensor:  # turned, and times the attention factor of YaRN; the shape and type of `x`
-        "Turn each row by its place."
-        positions = _places_of(x, self.d_head, positions)
-        turned = _turned(x, _angles(positions, self.d_head, self.base, self.scaling), self.interleaved)
-        return turned if self.factor == 1 else turned * self.factor
+        positions: Tensor | None = None,  # broadcast to (..., n); (b, n) is meant for every head; default 0, 1, 2 …
+    ) -> Tensor:  # rotated, and times the attention factor of YaRN; the shape and type of `x`
+        """Rotate each vector by its position.
+
+        Args:
+            x: queries or keys, (..., n, d_head)
+            positions: broadcast to (..., n); (b, n) is meant for every head; default 0, 1, 2 …
+
+        Returns:
+            rotated, and times the attention factor of YaRN; the shape and type of `x`
+        """
+        positions = _positions_of(x, self.d_head, positions)
+        angles = _angles(positions, self.d_head, self.base, self.scaling)
+        rotated = _turned(x[..., : self.d_rotary], angles, self.interleaved)
+        rotated = rotated if self.factor == 1 else rotated * self.factor
+        return rotated if self.d_rotary == self.d_head else torch.cat([rotated, x[..., self.d_rotary :]], dim=-1)
+
+    if TYPE_CHECKING:
+        @typed_as(forward)  # so that `positions(x)` is typed as `forward` is
+        def __call__(self) -> Any: ...
 
     def _turn_both(self, q: Tensor, k: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
-        "Turn queries and keys of the same words in one go: all heads have the same angles."
+        "Rotate queries and keys of the same tokens in one go: all heads have the same angles."
         turned_q, turned_k = self(torch.cat([q, k], dim=-3), positions).split([q.shape[-3], k.shape[-3]], dim=-3)
         return turned_q, turned_k
 
+    def extra_repr(self) -> str:
+        "Name what it was made with."
+        parts = {"base": self.base, "scaling": self.scaling, "interleaved": self.interleaved or None}
+        return ", ".join([f"{self.d_head}", *(f"{name}={value!r}" for name, value in parts.items() if value is not None)])
+
 # %% ../nbs/06_positions.ipynb #rows-guard
-def _places_of(x: Tensor, d_head: int, positions: Tensor | None) -> Tensor:
-    "The places of the rows `x`; TypeError or ValueError unless rows and places fit."
+def _positions_of(x: Tensor, d_head: int, positions: Tensor | None) -> Tensor:
+    "The positions of the vectors `x`; TypeError or ValueError unless they fit."
     expect_floats(x=x)
     if x.ndim < 2 or x.shape[-1] != d_head or 0 in x.shape:
         raise ValueError(f"x: expected shape (..., n, {d_head}), none 0; got {tuple(x.shape)}")
     if positions is None:
         return torch.arange(x.shape[-2], device=x.device)
     _expect_places(positions)
+    positions = _for_each_head(positions, x.ndim - 1, -2)
     _expect_fit("positions", positions, tuple(x.shape[:-1]))
     return positions
 
@@ -276,7 +414,16 @@ def convert_pairing(
     n_heads: int,  # heads in it, h
     interleaved: bool,  # the pairing that is wanted: neighbours if True, halves if False
 ) -> Tensor:  # the same rows in another order
-    "Reorder a projection that was made for one pairing so that the other gives the same scores."
+    """Reorder a projection that was made for one pairing so that the other gives the same scores.
+
+    Args:
+        weight: of a projection to queries or keys, (h * d_head, d_model), or its bias, (h * d_head,)
+        n_heads: heads in it, h
+        interleaved: the pairing that is wanted: neighbours if True, halves if False
+
+    Returns:
+        the same rows in another order
+    """
     _expect_pairs(weight, n_heads, interleaved)
     pairs = (2, -1) if interleaved else (-1, 2)  # how the pairs lie now
     return weight.unflatten(0, (n_heads, -1)).unflatten(1, pairs).transpose(1, 2).flatten(0, 2)
@@ -327,8 +474,40 @@ def _yarn_factor(s: Mapping[str, Any]) -> float:
     if s.get("attention_factor") is not None:
         return float(s["attention_factor"])
     m, m_all = (1, 0) if not (s.get("mscale") and s.get("mscale_all_dim")) else (s["mscale"], s["mscale_all_dim"])
-    growth = max(0.1 * math.log(s["factor"]), 0)
-    return (growth * m + 1) / (growth * m_all + 1)
+    return _mscale(s["factor"], m) / _mscale(s["factor"], m_all)
+
+
+def _mscale(factor: float, m: float) -> float:
+    "By how much YaRN makes rotated vectors longer for texts `factor` times as long."
+    return max(0.1 * math.log(factor), 0) * m + 1
+
+
+def _score_factor(scaling: Mapping[str, Any] | None) -> float:
+    "What DeepSeek multiplies every score by if its config has an mscale_all_dim. DeepSeek-AI 2024, section 3.1.4."
+    s = _with_defaults(scaling or {})
+    m_all = s.get("mscale_all_dim")
+    return _mscale(s["factor"], m_all) ** 2 if m_all else 1.0
+
+
+def _longrope(f: Tensor, base: float, s: Mapping[str, Any], positions: Tensor) -> Tensor:
+    "A factor for each pair: one list within the trained length, another beyond it. Ding et al. 2024."
+    short, long = (torch.tensor(s[name], dtype=f.dtype, device=f.device) for name in ("short_factor", "long_factor"))
+    beyond = positions.max() >= s[_TRAINED] if positions.numel() else torch.tensor(False)
+    return f / torch.where(beyond, long, short)
+
+
+def _longrope_factor(s: Mapping[str, Any]) -> float:
+    "What Phi-3 multiplies queries and keys by beside LongRoPE: the root of 1 + ln(factor) / ln(trained length)."
+    if s.get("attention_factor") is not None:
+        return float(s["attention_factor"])
+    return math.sqrt(1 + max(math.log(s["factor"]), 0) / math.log(s[_TRAINED]))
+
+
+def _proportional(f: Tensor, base: float, s: Mapping[str, Any], positions: Tensor) -> Tensor:
+    "The first pairs are rotated with the frequencies of the whole head, the others not at all."
+    share = s.get("partial_rotary_factor")
+    n_rotated = int((1 if share is None else share) * 2 * len(f) // 2)
+    return f / (s.get("factor") or 1) * (torch.arange(len(f), device=f.device) < n_rotated)
 
 # %% ../nbs/06_positions.ipynb #scaling-table
 _SCALINGS |= {
@@ -337,6 +516,8 @@ _SCALINGS |= {
     "dynamic": _Scaling(("factor", _TRAINED), _dynamic),
     "yarn": _Scaling(("factor", _TRAINED), _yarn, _yarn_factor,
                      ("attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim")),
+    "longrope": _Scaling(("factor", _TRAINED), _longrope, _longrope_factor, ("attention_factor",), ("short_factor", "long_factor")),
+    "proportional": _Scaling((), _proportional, may=("factor",)),
     "llama3": _Scaling(("factor", "low_freq_factor", "high_freq_factor", _TRAINED), _llama3),
 }
 
@@ -344,7 +525,14 @@ _SCALINGS |= {
 def alibi_slopes(
     n_heads: int,  # how many heads, h
 ) -> Tensor:  # a slope for each, float32, (h,)
-    "Give each head a slope, steep to flat: 2^(-8 / h), and its powers. Press et al. 2022, section 3."
+    """Give each head a slope, steep to flat: 2^(-8 / h), and its powers. Press et al. 2022, section 3.
+
+    Args:
+        n_heads: how many heads, h
+
+    Returns:
+        a slope for each, float32, (h,)
+    """
     expect_sizes(n_heads=n_heads)
     power = 1 << (int(n_heads).bit_length() - 1)  # the largest power of two within
     slopes = [2 ** (-8 * i / power) for i in range(1, power + 1)]
@@ -358,19 +546,28 @@ class _ScoredPositions(nn.Module):
     def forward(self, x: Tensor, positions: Tensor | None = None) -> Tensor:
         return x
 
+    if TYPE_CHECKING:
+        @typed_as(forward)  # so that `positions(x)` is typed as `forward` is
+        def __call__(self) -> Any: ...
+
 
 def _relative(q_places: Tensor, k_places: Tensor) -> Tensor:
-    "Place of the key minus that of the query, for each two, (..., n_q, n_k)."
-    q_places, k_places = whole_numbers("q_places", q_places), whole_numbers("k_places", k_places)
+    "Position of the key minus that of the query, for each pair, (..., n_q, n_k)."
+    q_places, k_places = (_for_each_head(whole_numbers(name, places), 3, -2)
+                          for name, places in {"q_places": q_places, "k_places": k_places}.items())
     lead = tuple(k_places.shape[:-1] or q_places.shape[:-1])
     for name, places in {"q_places": q_places, "k_places": k_places}.items():
         if not places.ndim or tuple(places.shape[:-1]) not in ((), lead) or lead and lead[-1] != 1:
-            raise ValueError(f"{name}: expected shape (n,) or (b, 1, n), the same for both; got {tuple(places.shape)}")
+            raise ValueError(f"{name}: expected shape (n,), (b, n) or (b, 1, n), the same for both; got {tuple(places.shape)}")
     return k_places[..., None, :] - q_places[..., :, None]
 
 # %% ../nbs/06_positions.ipynb #alibi-class
 class AlibiPositions(_ScoredPositions):
-    "Lowers scores with distance, in the layer's `positions=`. Press et al. 2022."
+    """Lowers scores with distance, in the layer's `positions=`. Press et al. 2022.
+
+    Args:
+        n_heads: how many heads, h
+    """
 
     def __init__(
         self,
@@ -380,12 +577,24 @@ class AlibiPositions(_ScoredPositions):
         self.n_heads = n_heads
         alibi_slopes(n_heads)  # refuses what is no number of heads
 
+    def extra_repr(self) -> str:
+        "Name what it was made with."
+        return f"{self.n_heads}"
+
     def score_bias(
         self,
-        q_places: Tensor,  # places of the queries, (n_q,), or (b, 1, n_q) where texts begin at different ones
-        k_places: Tensor,  # places of the keys, (n_k,) or (b, 1, n_k)
+        q_places: Tensor,  # places of the queries, (n_q,), or (b, n_q) where texts begin at different ones
+        k_places: Tensor,  # places of the keys, (n_k,) or (b, n_k)
     ) -> Tensor:  # what is added to the scores, float32, (h, n_q, n_k) or (b, h, n_q, n_k)
-        "Lower each score by its distance, times the slope of the head."
+        """Lower each score by its distance, times the slope of the head.
+
+        Args:
+            q_places: places of the queries, (n_q,), or (b, n_q) where texts begin at different ones
+            k_places: places of the keys, (n_k,) or (b, n_k)
+
+        Returns:
+            what is added to the scores, float32, (h, n_q, n_k) or (b, h, n_q, n_k)
+        """
         nearness = -_relative(q_places, k_places).abs()
         return alibi_slopes(self.n_heads).to(nearness.device)[:, None, None] * nearness
 
@@ -395,7 +604,16 @@ def alibi_bias(
     n_q: int,  # queries; the last stands at the last key
     n_k: int,  # keys
 ) -> Tensor:  # what is added to the scores, float32, (h, n_q, n_k)
-    "Lower each score by the distance of its query and key, times the slope of its head. Press et al. 2022."
+    """Lower each score by the distance of its query and key, times the slope of its head. Press et al. 2022.
+
+    Args:
+        n_heads: how many heads, h
+        n_q: queries; the last stands at the last key
+        n_k: keys
+
+    Returns:
+        what is added to the scores, float32, (h, n_q, n_k)
+    """
     expect_sizes(n_q=n_q, n_k=n_k)
     return AlibiPositions(n_heads).score_bias(torch.arange(n_k - n_q, n_k), torch.arange(n_k))
 
@@ -406,7 +624,17 @@ def relative_buckets(
     n_buckets: int = 32,  # how many buckets
     max_distance: int = 128,  # from here on all share the last
 ) -> Tensor:  # numbers of buckets, the shape of `relative`
-    "Sort distances into buckets: near ones alone, far ones together. Raffel et al. 2020, section 2.1."
+    """Sort distances into buckets: near ones alone, far ones together. Raffel et al. 2020, section 2.1.
+
+    Args:
+        relative: place of the key minus that of the query, whole numbers of any shape
+        bidirectional: half of the buckets for keys that come later? If not, those share bucket 0
+        n_buckets: how many buckets
+        max_distance: from here on all share the last
+
+    Returns:
+        numbers of buckets, the shape of `relative`
+    """
     relative = whole_numbers("relative", relative)
     half, exact = _bucket_sizes(bidirectional, n_buckets, max_distance)
     far = relative.abs() if bidirectional else (-relative).clamp(min=0)
@@ -428,7 +656,14 @@ def _bucket_sizes(bidirectional: bool, n_buckets: int, max_distance: int) -> tup
 
 # %% ../nbs/06_positions.ipynb #relative-class
 class RelativePositions(_ScoredPositions):
-    "Adds a learned number to each score, by head and distance, in the layer's `positions=`. Raffel et al. 2020."
+    """Adds a learned number to each score, by head and distance, in the layer's `positions=`. Raffel et al. 2020.
+
+    Args:
+        n_heads: how many heads, h
+        bidirectional: buckets for keys that come later?
+        n_buckets: how many buckets
+        max_distance: from here on all distances share the last
+    """
 
     def __init__(
         self,
@@ -443,12 +678,24 @@ class RelativePositions(_ScoredPositions):
         self.bidirectional, self.n_buckets, self.max_distance = bidirectional, n_buckets, max_distance
         self.weight = nn.Parameter(torch.zeros(n_buckets, n_heads))
 
+    def extra_repr(self) -> str:
+        "Name what it was made with."
+        return f"{self.weight.shape[1]}, bidirectional={self.bidirectional}, n_buckets={self.n_buckets}, max_distance={self.max_distance}"
+
     def score_bias(
         self,
-        q_places: Tensor,  # places of the queries, (n_q,), or (b, 1, n_q) where texts begin at different ones
-        k_places: Tensor,  # places of the keys, (n_k,) or (b, 1, n_k)
+        q_places: Tensor,  # places of the queries, (n_q,), or (b, n_q) where texts begin at different ones
+        k_places: Tensor,  # places of the keys, (n_k,) or (b, n_k)
     ) -> Tensor:  # what is added to the scores, (h, n_q, n_k) or (b, h, n_q, n_k)
-        "Look up the number of each head and distance."
+        """Look up the number of each head and distance.
+
+        Args:
+            q_places: places of the queries, (n_q,), or (b, n_q) where texts begin at different ones
+            k_places: places of the keys, (n_k,) or (b, n_k)
+
+        Returns:
+            what is added to the scores, (h, n_q, n_k) or (b, h, n_q, n_k)
+        """
         buckets = relative_buckets(_relative(q_places, k_places), self.bidirectional, self.n_buckets, self.max_distance)
         heads = torch.arange(self.weight.shape[1], device=self.weight.device)
         return self.weight[buckets, heads[:, None, None]]

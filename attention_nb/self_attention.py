@@ -5,14 +5,15 @@
 # %% ../nbs/03_self_attention.ipynb #imports
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch.nn as nn
 import torch.nn.functional as F
 from torch import Tensor
 
-from .tools.guards import (
-    expect_flags, expect_inputs, expect_mask, expect_qkv, expect_scale, expect_score_bias, expect_share, expect_sizes)
+from attention_nb.tools.guards import (
+    expect_flags, expect_inputs, expect_mask, expect_no_padding, expect_qkv, expect_scale, expect_score_bias, expect_share,
+    expect_sizes, typed_as)
 from .naive_attention import at_least_float32
 from .softmax import masked_softmax
 
@@ -25,7 +26,16 @@ def attention_scores(
     k: Tensor,  # keys, (..., n_k, d_k)
     scale: float | None = None,  # every score is multiplied by this; default 1 / √d_k
 ) -> Tensor:  # scores, (..., n_q, n_k)
-    "Score every query against every key."
+    """Score every query against every key.
+
+    Args:
+        q: queries, (..., n_q, d_k)
+        k: keys, (..., n_k, d_k)
+        scale: every score is multiplied by this; default 1 / √d_k
+
+    Returns:
+        scores, (..., n_q, n_k)
+    """
     expect_qkv(q, k, k)
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     expect_scale(scale)
@@ -37,7 +47,16 @@ def add_bias(
     bias: Tensor | None,  # added to them; broadcasts to (..., n_q, n_k); None adds nothing
     mask: Tensor | None,  # boolean, True = may attend
 ) -> tuple[Tensor, Tensor | None]:  # scores with their bias; the mask without what a bias of -inf forbids
-    "Add a bias to scores; where it is minus infinity, it forbids, as a mask does."
+    """Add a bias to scores; where it is minus infinity, it forbids, as a mask does.
+
+    Args:
+        scores: (..., n_q, n_k)
+        bias: added to them; broadcasts to (..., n_q, n_k); None adds nothing
+        mask: boolean, True = may attend
+
+    Returns:
+        scores with their bias; the mask without what a bias of -inf forbids
+    """
     if bias is None:
         return scores, mask
     expect_score_bias(bias, scores.shape)
@@ -58,7 +77,20 @@ def scaled_dot_product_attention(
     scale: float | None = None,  # every score is multiplied by this; default 1 / √d_k
     bias: Tensor | None = None,  # added to the scores; broadcasts to (..., n_q, n_k)
 ) -> tuple[Tensor, Tensor]:  # context (..., n_q, d_v); weights before dropout (..., n_q, n_k)
-    "Attend: softmax(q kᵀ / √d_k) v. Vaswani et al. 2017, equation 1."
+    """Attend: softmax(q kᵀ / √d_k) v. Vaswani et al. 2017, equation 1.
+
+    Args:
+        q: queries, (..., n_q, d_k)
+        k: keys, (..., n_k, d_k)
+        v: values, (..., n_k, d_v)
+        mask: boolean, True = may attend; broadcasts to (..., n_q, n_k)
+        dropout_p: share of the weights to drop, from 0 to 1; pass 0 in evaluation
+        scale: every score is multiplied by this; default 1 / √d_k
+        bias: added to the scores; broadcasts to (..., n_q, n_k)
+
+    Returns:
+        context (..., n_q, d_v); weights before dropout (..., n_q, n_k)
+    """
     expect_qkv(q, k, v)
     expect_share(dropout_p=dropout_p)
     dtype = q.dtype
@@ -70,7 +102,14 @@ def scaled_dot_product_attention(
 
 # %% ../nbs/03_self_attention.ipynb #layer-class-def
 class SelfAttention(nn.Module):
-    "One attention head with learned projections; cross-attention when it is given a `memory`."
+    """One attention head with learned projections; cross-attention when it is given a `memory`.
+
+    Args:
+        d_in: width of the input rows
+        d_k: width of queries and keys
+        d_v: width of values and contexts; default d_k
+        bias: add a learned constant to q, k and v?
+    """
 
     def __init__(
         self,
@@ -93,12 +132,23 @@ class SelfAttention(nn.Module):
         memory: Tensor | None = None,  # what is attended to, (..., n_k, d_in); default `x`
         mask: Tensor | None = None,  # boolean, True = may attend; broadcasts to (..., n_q, n_k)
     ) -> tuple[Tensor, Tensor]:  # context (..., n_q, d_v), weights (..., n_q, n_k)
-        "Attend from `x` to `memory`."
+        """Attend from `x` to `memory`.
+
+        Args:
+            x: who asks, (..., n_q, d_in)
+            memory: what is attended to, (..., n_k, d_in); default `x`
+            mask: boolean, True = may attend; broadcasts to (..., n_q, n_k)
+
+        Returns:
+            context (..., n_q, d_v), weights (..., n_q, n_k)
+        """
         memory = x if memory is None else memory
         expect_inputs(x, memory, self.q_proj)
+        expect_no_padding(mask, x)
         if isinstance(mask, Tensor) and mask.ndim > x.ndim:
             mask = mask.squeeze(-3)  # a mask made for heads, (b, 1, n_q, n_k), fits a single head
         return scaled_dot_product_attention(self.q_proj(x), self.k_proj(memory), self.v_proj(memory), mask)
 
     if TYPE_CHECKING:
-        __call__ = forward  # so that `layer(x)` is typed as `forward` is
+        @typed_as(forward)  # so that `layer(x)` is typed as `forward` is
+        def __call__(self) -> Any: ...

@@ -18,7 +18,15 @@ def naive_softmax(
     x: Tensor,  # scores, any shape
     dim: int = -1,  # the dimension that will sum to 1
 ) -> Tensor:  # weights, the shape of `x`
-    "Exponentiate and divide by the sum: the definition, for scores of moderate size."
+    """Exponentiate and divide by the sum: the definition, for scores of moderate size.
+
+    Args:
+        x: scores, any shape
+        dim: the dimension that will sum to 1
+
+    Returns:
+        weights, the shape of `x`
+    """
     expect_dim(x, dim)
     return x.exp() / x.exp().sum(dim, keepdim=True)
 
@@ -27,7 +35,15 @@ def softmax(
     x: Tensor,  # scores, any shape, any floating type
     dim: int = -1,  # the dimension that will sum to 1
 ) -> Tensor:  # weights, shape and type of `x`
-    "Turn scores into positive weights that sum to 1 along `dim`, for scores of any finite size."
+    """Turn scores into positive weights that sum to 1 along `dim`, for scores of any finite size.
+
+    Args:
+        x: scores, any shape, any floating type
+        dim: the dimension that will sum to 1
+
+    Returns:
+        weights, shape and type of `x`
+    """
     expect_dim(x, dim)
     z = at_least_float32(x)
     e = (z - z.amax(dim, keepdim=True).detach()).exp()
@@ -38,7 +54,15 @@ def entropy(
     weights: Tensor,  # non-negative, summing to 1 along `dim`
     dim: int = -1,  # the dimension that sums to 1
 ) -> Tensor:  # one number per row, in nats: from 0 (one weight is 1) to ln n (all equal)
-    "Measure how spread out weights are."
+    """Measure how spread out weights are.
+
+    Args:
+        weights: non-negative, summing to 1 along `dim`
+        dim: the dimension that sums to 1
+
+    Returns:
+        one number per row, in nats: from 0 (one weight is 1) to ln n (all equal)
+    """
     expect_dim(weights, dim, "weights")
     w = weights.masked_fill(weights == 0, 1)  # 0 ln 0 counts as 0, like 1 ln 1, which has a finite gradient
     return -(w * w.log()).sum(dim)
@@ -48,7 +72,15 @@ def logsumexp(
     x: Tensor,  # scores, any shape
     dim: int = -1,  # the dimension to sum over; it is dropped
 ) -> Tensor:  # the logarithm of the sum of exponentials, shape of `x` without `dim`
-    "Compute ln Σ exp(x) without overflow: the largest score is taken out first."
+    """Compute ln Σ exp(x) without overflow: the largest score is taken out first.
+
+    Args:
+        x: scores, any shape
+        dim: the dimension to sum over; it is dropped
+
+    Returns:
+        the logarithm of the sum of exponentials, shape of `x` without `dim`
+    """
     expect_dim(x, dim)
     z = at_least_float32(x)
     top = z.amax(dim, keepdim=True).detach()
@@ -61,7 +93,16 @@ def masked_softmax(
     mask: Tensor | None,  # boolean, True = may attend; broadcasts to the shape of `scores`; None allows all
     dim: int = -1,  # the dimension that will sum to 1
 ) -> Tensor:  # weights, shape and type of `scores`; 0 where forbidden, and all 0 where nothing is allowed
-    "Turn scores into weights over the allowed places only."
+    """Turn scores into weights over the allowed places only.
+
+    Args:
+        scores: any shape, any floating type; what stands where the mask is False does not matter
+        mask: boolean, True = may attend; broadcasts to the shape of `scores`; None allows all
+        dim: the dimension that will sum to 1
+
+    Returns:
+        weights, shape and type of `scores`; 0 where forbidden, and all 0 where nothing is allowed
+    """
     expect_dim(scores, dim, "scores")
     if mask is None:
         return softmax(scores, dim)
@@ -76,7 +117,14 @@ def masked_softmax(
 def softmax_jacobian(
     weights: Tensor,  # a row of weights, (..., n)
 ) -> Tensor:  # ∂ weights[i] / ∂ scores[j], (..., n, n)
-    "Work out how each weight answers to each score."
+    """Work out how each weight answers to each score.
+
+    Args:
+        weights: a row of weights, (..., n)
+
+    Returns:
+        ∂ weights[i] / ∂ scores[j], (..., n, n)
+    """
     expect_dim(weights, -1, "weights")
     if weights.ndim == 0:
         raise ValueError("weights: expected a row (..., n); got a single number")
@@ -88,7 +136,16 @@ def softmax_backward(
     grad: Tensor,  # gradient that arrives at the weights, same shape
     dim: int = -1,  # the dimension that sums to 1
 ) -> Tensor:  # gradient for the scores, same shape
-    "Multiply a gradient with softmax's Jacobian without building it."
+    """Multiply a gradient with softmax's Jacobian without building it.
+
+    Args:
+        weights: what softmax returned
+        grad: gradient that arrives at the weights, same shape
+        dim: the dimension that sums to 1
+
+    Returns:
+        gradient for the scores, same shape
+    """
     expect_dim(weights, dim, "weights")
     expect_floats(grad=grad)
     if grad.shape != weights.shape:

@@ -17,14 +17,24 @@ from torch import Tensor
 from .kv_cache import KVCache
 from .multi_head_attention import MultiHeadAttention
 from .tools.guards import (
-    expect_flags, expect_floats, expect_mask, expect_scale, expect_share, expect_sizes, expect_tensors, whole_numbers)
+    expect_flags, expect_floats, expect_mask, expect_scale, expect_share, expect_sizes, expect_tensors, typed_as,
+    under_autocast, values_known, whole_numbers)
 
 # %% auto #0
 __all__ = ['FeedForward', 'TransformerBlock', 'TransformerStack', 'WordRows', 'LanguageModel', 'EncoderDecoder']
 
 # %% ../nbs/11_transformer.ipynb #feed-forward-class
 class FeedForward(nn.Module):
-    "Widen each row, bend it, narrow it again; each word by itself. Vaswani et al. 2017, section 3.3; gated: Shazeer 2020."
+    """Widen each row, bend it, narrow it again; each word by itself. Vaswani et al. 2017, section 3.3; gated: Shazeer 2020.
+
+    Args:
+        d_model: width of the rows, in and out
+        d_ff: width in between; default 4 * d_model
+        activation: bends each number of the wide rows
+        gated: bend a second wide row instead, and multiply the first by it? SwiGLU with F.silu, and d_ff most often 8/3 d_model
+        bias: add a learned constant in each projection?
+        dropout: share of the wide numbers to drop in training
+    """
 
     def __init__(
         self,
@@ -41,7 +51,7 @@ class FeedForward(nn.Module):
         expect_flags(gated=gated, bias=bias)
         expect_share(dropout=dropout)
         _expect_callable("activation", activation, "a function that bends numbers, such as F.gelu", type)
-        self.activation, self.dropout = activation, dropout
+        self.d_model, self.activation, self.dropout = d_model, activation, dropout
         self.up_proj = nn.Linear(d_model, d_ff, bias=bias)
         self.gate_proj = nn.Linear(d_model, d_ff, bias=bias) if gated else None
         self.down_proj = nn.Linear(d_ff, d_model, bias=bias)
@@ -50,14 +60,22 @@ class FeedForward(nn.Module):
         self,
         x: Tensor,  # rows, (..., d_model)
     ) -> Tensor:  # what to add to them, (..., d_model)
-        "Work on each row by itself."
-        _expect_rows(x, self.up_proj.in_features, self)
+        """Work on each row by itself.
+
+        Args:
+            x: rows, (..., d_model)
+
+        Returns:
+            what to add to them, (..., d_model)
+        """
+        _expect_rows(x, self.d_model, self)
         wide = self.up_proj(x)
         wide = self.activation(wide) if self.gate_proj is None else self.activation(self.gate_proj(x)) * wide
         return self.down_proj(F.dropout(wide, self.dropout, self.training))
 
     if TYPE_CHECKING:
-        __call__ = forward  # so that `layer(x)` is typed as `forward` is
+        @typed_as(forward)  # so that `layer(x)` is typed as `forward` is
+        def __call__(self) -> Any: ...
 
 
 def _expect_callable(name: str, thing: Any, what: str, unless: type) -> None:
@@ -70,14 +88,24 @@ def _expect_rows(x: Tensor, d_model: int, layer: nn.Module) -> None:
     "Raise TypeError or ValueError unless `x` is rows of this width, of the type of the layer."
     expect_floats(x=x)
     dtype = next((p.dtype for p in layer.parameters()), x.dtype)
-    if x.dtype != dtype and not torch.is_autocast_enabled(x.device.type):
+    if x.dtype != dtype and not under_autocast(x):
         raise TypeError(f"x: expected the dtype of the layer, {dtype}; got {x.dtype}")
     if not x.ndim or x.shape[-1] != d_model or 0 in x.shape:
         raise ValueError(f"x: expected rows of width d_model = {d_model}, (..., {d_model}), no dimension 0; got {tuple(x.shape)}")
 
 # %% ../nbs/11_transformer.ipynb #block-class
 class TransformerBlock(nn.Module):
-    "Attention, then a feed-forward layer; each adds to the rows. Vaswani et al. 2017; norms in front: Xiong et al. 2020."
+    """Attention, then a feed-forward layer; each adds to the rows. Vaswani et al. 2017; norms in front: Xiong et al. 2020.
+
+    Args:
+        d_model: width of the rows, in and out
+        attention: among the words; called as a MultiHeadAttention is
+        feed_forward: works on each row, (..., d_model) → (..., d_model)
+        cross: attention to a memory, between the two; default: none
+        norm: makes a norm for rows of this width
+        norm_first: norm what a part reads? False: what comes out of an addition
+        dropout: share of what is added to drop in training
+    """
 
     def __init__(
         self,
@@ -109,11 +137,26 @@ class TransformerBlock(nn.Module):
         memory_mask: Tensor | None = None,  # from the words to the memory, boolean, True = may attend
         causal: bool = False,  # hide the future too?
         cache: Any = None,  # keys and values of the words before, a KVCache; it is filled, and hides the future
+        positions: Tensor | None = None,  # where the tokens stand, (n,) or (b, n); default 0, 1, 2 …, after those in `cache`
     ) -> Tensor:  # (b, n, d_model)
-        "Let the words look at each other, and at the memory if there is one; then work on each."
+        """Let the words look at each other, and at the memory if there is one; then work on each.
+
+        Args:
+            x: a row for each word, (b, n, d_model)
+            memory: rows of another text, (b, n_k, d_model); for blocks with `cross`, and only for them
+            mask: among the words, boolean, True = may attend, as in MultiHeadAttention
+            memory_mask: from the words to the memory, boolean, True = may attend
+            causal: hide the future too?
+            cache: keys and values of the words before, a KVCache; it is filled, and hides the future
+            positions: where the tokens stand, (n,) or (b, n); default 0, 1, 2 …, after those in `cache`
+
+        Returns:
+            (b, n, d_model)
+        """
         _expect_rows(x, self.d_model, self)
         _expect_memory(self.cross is not None, memory=memory, memory_mask=memory_mask)
-        x = self._add(x, self.attention_norm, lambda rows: self.attention(rows, mask=mask, causal=causal, cache=cache)[0])
+        given = {} if positions is None else {"positions": positions}
+        x = self._add(x, self.attention_norm, lambda rows: self.attention(rows, mask=mask, causal=causal, cache=cache, **given)[0])
         if self.cross is not None:
             look: Any = self.cross
             x = self._add(x, self.cross_norm, lambda rows: look(rows, memory, mask=memory_mask)[0])
@@ -128,14 +171,22 @@ class TransformerBlock(nn.Module):
         return x if self.norm_first else norm(x)
 
     if TYPE_CHECKING:
-        __call__ = forward  # so that `block(x)` is typed as `forward` is
+        @typed_as(forward)  # so that `block(x)` is typed as `forward` is
+        def __call__(self) -> Any: ...
 
     @classmethod
     def from_torch(
         cls,
         layer: nn.TransformerEncoderLayer | nn.TransformerDecoderLayer,  # batch first or not
     ) -> TransformerBlock:  # same weights, type, device and mode; batch first, whatever `layer` is
-        "Copy one of PyTorch’s blocks; one for decoders has cross-attention."
+        """Copy one of PyTorch’s blocks; one for decoders has cross-attention.
+
+        Args:
+            layer: batch first or not
+
+        Returns:
+            same weights, type, device and mode; batch first, whatever `layer` is
+        """
         if not isinstance(layer, (nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)):
             raise TypeError(f"layer: expected torch.nn.TransformerEncoderLayer or TransformerDecoderLayer; got {type(layer).__name__}")
         cross = getattr(layer, "multihead_attn", None)
@@ -169,7 +220,12 @@ def _expect_memory(wanted: bool, memory: Tensor | None, memory_mask: Tensor | No
 
 # %% ../nbs/11_transformer.ipynb #stack-class
 class TransformerStack(nn.Module):
-    "Blocks one behind the other, and a norm at the end of the stream: an encoder, or a decoder. Vaswani et al. 2017."
+    """Blocks one behind the other, and a norm at the end of the stream: an encoder, or a decoder. Vaswani et al. 2017.
+
+    Args:
+        blocks: called as a TransformerBlock is
+        norm: at the end; blocks with norms in front need one
+    """
 
     def __init__(
         self,
@@ -191,15 +247,31 @@ class TransformerStack(nn.Module):
         memory_mask: Tensor | None = None,  # from the words to the memory, boolean, True = may attend
         causal: bool = False,  # hide the future too? then it is a decoder
         caches: Sequence[Any] | None = None,  # a cache for each block
+        positions: Tensor | None = None,  # where the tokens stand, (n,) or (b, n), for layers that count them; default 0, 1, 2 …, after those in `caches`
     ) -> Tensor:  # (b, n, d_model)
-        "Send the rows through all blocks."
+        """Send the rows through all blocks.
+
+        Args:
+            x: a row for each word, (b, n, d_model)
+            memory: rows of another text, (b, n_k, d_model)
+            mask: among the words, boolean, True = may attend
+            memory_mask: from the words to the memory, boolean, True = may attend
+            causal: hide the future too? then it is a decoder
+            caches: a cache for each block
+            positions: where the tokens stand, (n,) or (b, n), for layers that count them; default 0, 1, 2 …, after those in `caches`
+
+        Returns:
+            (b, n, d_model)
+        """
         kept = [None] * len(self.blocks) if caches is None else _expect_caches(caches, len(self.blocks))
+        given = {} if positions is None else {"positions": positions}
         for block, cache in zip(self.blocks, kept):
-            x = block(x, memory, mask, memory_mask, causal, cache)
+            x = block(x, memory, mask, memory_mask, causal, cache, **given)
         return x if self.norm is None else self.norm(x)
 
     if TYPE_CHECKING:
-        __call__ = forward  # so that `stack(x)` is typed as `forward` is
+        @typed_as(forward)  # so that `stack(x)` is typed as `forward` is
+        def __call__(self) -> Any: ...
 
 
 def _expect_caches(caches: Sequence[Any], n: int) -> Sequence[Any]:
@@ -212,7 +284,14 @@ def _expect_caches(caches: Sequence[Any], n: int) -> Sequence[Any]:
 
 # %% ../nbs/11_transformer.ipynb #rows-class
 class WordRows(nn.Module):
-    "Give each word its row, and add its place. Vaswani et al. 2017, sections 3.4 and 3.5."
+    """Give each word its row, and add its place. Vaswani et al. 2017, sections 3.4 and 3.5.
+
+    Args:
+        vocabulary: how many words there are
+        d_model: width of a row
+        positions: adds to rows (b, n, d_model) their places (..., n), as LearnedPositions does
+        scale: each row of the table is multiplied by it; √d_model in the first transformer
+    """
 
     def __init__(
         self,
@@ -232,16 +311,25 @@ class WordRows(nn.Module):
     def forward(
         self,
         ids: Tensor,  # whole numbers, (b, n)
-        start: Tensor | int = 0,  # the place of the first of them, one number or (b,)
+        positions: Tensor | None = None,  # where they stand, whole numbers, (n,) or (b, n); default 0, 1, 2 …
     ) -> Tensor:  # (b, n, d_model)
-        "Look up the rows of some words, which stand from `start` on."
+        """Look up the embeddings of some tokens, and add their positions.
+
+        Args:
+            ids: whole numbers, (b, n)
+            positions: where they stand, whole numbers, (n,) or (b, n); default 0, 1, 2 …
+
+        Returns:
+            (b, n, d_model)
+        """
         _expect_ids("ids", ids, self.table.num_embeddings)
-        first = _expect_start(start, ids)
+        positions = torch.arange(ids.shape[-1], device=ids.device) if positions is None else _expect_positions(positions, ids)
         x = self.table(ids.long()) * self.scale
-        return x if self.positions is None else self.positions(x, first[..., None] + torch.arange(ids.shape[-1], device=ids.device))
+        return x if self.positions is None else self.positions(x, positions)
 
     if TYPE_CHECKING:
-        __call__ = forward  # so that `rows(ids)` is typed as `forward` is
+        @typed_as(forward)  # so that `rows(ids)` is typed as `forward` is
+        def __call__(self) -> Any: ...
 
 
 def _expect_ids(name: str, ids: Tensor, vocabulary: int) -> None:
@@ -251,16 +339,27 @@ def _expect_ids(name: str, ids: Tensor, vocabulary: int) -> None:
         raise TypeError(f"{name}: expected whole numbers; got {ids.dtype}")
     if ids.ndim != 2 or not ids.numel():
         raise ValueError(f"{name}: expected (b, n), at least one word; got shape {tuple(ids.shape)}")
-    if not torch.compiler.is_compiling() and (ids.min() < 0 or ids.max() >= vocabulary):
+    if values_known(ids) and (ids.min() < 0 or ids.max() >= vocabulary):
         raise ValueError(f"{name}: expected 0 to {vocabulary - 1}, the ids of the vocabulary; got {int(ids.min())} to {int(ids.max())}")
 
 
-def _expect_start(start: Tensor | int, ids: Tensor) -> Tensor:
-    "The place of the first word, () or (b,); TypeError or ValueError for what is no place."
-    first = whole_numbers("start", start).to(ids.device)  # type: ignore[arg-type]
-    if first.shape not in ((), ids.shape[:1]) or not torch.compiler.is_compiling() and first.min() < 0:
-        raise ValueError(f"start: expected a place, 0 or more, or one for each of {len(ids)} sentences; got {first.tolist()}")
-    return first
+def _expect_positions(positions: Tensor, ids: Tensor) -> Tensor:
+    "The positions as a tensor; TypeError or ValueError unless there is one, 0 or more, for each id."
+    given = whole_numbers("positions", positions).to(ids.device)
+    if given.shape not in (ids.shape, ids.shape[1:]) or values_known(given) and given.min() < 0:
+        raise ValueError(f"positions: expected one for each id, 0 or more, ({ids.shape[1]},) or {tuple(ids.shape)}; "
+                         f"got {str(given.tolist()):.60}, of shape {tuple(given.shape)}")
+    return given
+
+
+def _count_positions(ids: Tensor, mask: Tensor | None, caches: Sequence[Any] | None) -> Tensor:
+    "Positions of new tokens, (n,) or (b, n): after those that are kept; padding that `mask` hides from all is not counted."
+    n = ids.shape[1]
+    if mask is not None and mask.ndim > 2 and mask.shape[-2] == 1:
+        real = mask[..., 0, :].flatten(1, -2)[:, 0] if mask.ndim > 3 else mask[:, 0]
+        return (real.expand(len(ids), -1).cumsum(-1) - 1).clamp(min=0)[:, -n:]
+    positions = torch.arange(n, device=ids.device)
+    return positions if caches is None else caches[0].lengths[:, None] + positions
 
 
 def _expect_stacks(d_model: int, **stacks: Any) -> None:
@@ -284,7 +383,13 @@ def _reading(name: str, rows: WordRows, tied: bool) -> nn.Linear:
 
 # %% ../nbs/11_transformer.ipynb #model-class
 class LanguageModel(nn.Module):
-    "A decoder over words: behind each word a score for every word that might come next. Radford et al. 2019."
+    """A decoder over words: behind each word a score for every word that might come next. Radford et al. 2019.
+
+    Args:
+        rows: from ids to rows
+        stack: the decoder
+        tied: read the scores off with the table of the words?
+    """
 
     def __init__(
         self,
@@ -300,55 +405,99 @@ class LanguageModel(nn.Module):
     def forward(
         self,
         ids: Tensor,  # words so far, whole numbers, (b, n)
-        mask: Tensor | None = None,  # boolean, True = may attend; the future is hidden in any case
+        mask: Tensor | None = None,  # boolean, True = may attend; the future is hidden in any case; (b, 1, 1, n_k) hides padding, left or right
         caches: Sequence[Any] | None = None,  # a cache for each block: then `ids` are the words that are new
+        positions: Tensor | None = None,  # where the tokens stand, (n,) or (b, n); default: counted after those in `caches`, without padding
     ) -> Tensor:  # scores of the next word behind each, (b, n, vocabulary)
-        "Score every word as the next one."
-        start = 0 if caches is None else _expect_caches(caches, len(self.stack.blocks))[0].lengths
-        return self.read(self.stack(self.rows(ids, start), mask=mask, causal=True, caches=caches))
+        """Score every token as the next one.
+
+        Args:
+            ids: words so far, whole numbers, (b, n)
+            mask: boolean, True = may attend; the future is hidden in any case; (b, 1, 1, n_k) hides padding, left or right
+            caches: a cache for each block: then `ids` are the words that are new
+            positions: where the tokens stand, (n,) or (b, n); default: counted after those in `caches`, without padding
+
+        Returns:
+            scores of the next word behind each, (b, n, vocabulary)
+        """
+        _expect_ids("ids", ids, self.rows.table.num_embeddings)
+        if mask is not None:
+            expect_mask(mask)
+        if caches is not None:
+            _expect_batch(_expect_caches(caches, len(self.stack.blocks))[0], ids)
+        x = self.rows(ids, _count_positions(ids, mask, caches) if positions is None else positions)
+        return self.read(self.stack(x, mask=mask, causal=True, caches=caches, positions=positions))
 
     if TYPE_CHECKING:
-        __call__ = forward  # so that `model(ids)` is typed as `forward` is
+        @typed_as(forward)  # so that `model(ids)` is typed as `forward` is
+        def __call__(self) -> Any: ...
 
     def new_caches(
         self,
         b: int,  # sentences that are written side by side
         n_max: int,  # words for which there is room
     ) -> list[KVCache]:
-        "Make an empty cache for each block."
+        """Make an empty cache for each block.
+
+        Args:
+            b: sentences that are written side by side
+            n_max: words for which there is room
+        """
         like, caches = self.rows.table.weight, []
+        dtype = torch.get_autocast_dtype(like.device.type) if under_autocast(like) else like.dtype  # of the keys that will come
         for a in (block.attention for block in self.stack.blocks):
             if not isinstance(a, MultiHeadAttention):
                 raise TypeError(f"caches: expected blocks with MultiHeadAttention, whose caches are known; got {type(a).__name__}: make your own")
-            caches.append(KVCache(b, a.n_kv_heads, n_max, a.k_proj.out_features // a.n_kv_heads, like.dtype, like.device))
+            caches.append(KVCache(b, a.n_kv_heads, n_max, a.d_head, dtype, like.device))
         return caches
 
     @torch.no_grad()
     def write(
         self,
-        ids: Tensor,  # how the texts begin, all equally long, whole numbers, (b, n)
+        ids: Tensor,  # how the texts begin, padded on the left to one length, whole numbers, (b, n)
         n: int,  # how many words to add
         temperature: float = 0.0,  # scores are divided by it before one is drawn; 0: the highest score is taken
         top_k: int | None = None,  # draw from so many of the highest scores only; default: from all
         generator: torch.Generator | None = None,  # of the chance
+        mask: Tensor | None = None,  # boolean, True = a token, False = padding, (b, 1, 1, n); default: no padding
     ) -> Tensor:  # the whole text, (b, n_before + n)
-        "Go on writing, word by word, in evaluation and with caches. Fan et al. 2018 for `top_k`."
+        """Go on writing, word by word, in evaluation and with caches. Fan et al. 2018 for `top_k`.
+
+        Args:
+            ids: how the texts begin, padded on the left to one length, whole numbers, (b, n)
+            n: how many words to add
+            temperature: scores are divided by it before one is drawn; 0: the highest score is taken
+            top_k: draw from so many of the highest scores only; default: from all
+            generator: of the chance
+            mask: boolean, True = a token, False = padding, (b, 1, 1, n); default: no padding
+
+        Returns:
+            the whole text, (b, n_before + n)
+        """
         expect_sizes(n=n, **({} if top_k is None else {"top_k": top_k}))
         _expect_chance(temperature, generator)
         _expect_ids("ids", ids, self.rows.table.num_embeddings)
+        if mask is not None:
+            expect_mask(mask, (len(ids), 1, 1, ids.shape[1]))
         caches, new = self.new_caches(len(ids), ids.shape[1] + n), ids
         modes = [(m, m.training) for m in self.modules()]
         self.eval()
         try:
             for _ in range(n):
-                scores = self(new, caches=caches)[:, -1]
+                scores = self(new, mask, caches)[:, -1]
                 new = _choose(scores, temperature, top_k, generator)
                 ids = torch.cat([ids, new], dim=1)
+                mask = mask if mask is None else F.pad(mask, (0, 1), value=True)
         finally:
             for m, mode in modes:
                 m.training = mode
         return ids
 
+
+def _expect_batch(cache: Any, ids: Tensor) -> None:
+    "Raise ValueError unless there are as many sequences of ids as a cache has rows."
+    if len(cache.lengths) != len(ids):
+        raise ValueError(f"ids: expected {len(cache.lengths)} sequences, as the caches; got {len(ids)}. KVCache.reorder makes more rows")
 
 
 def _expect_chance(temperature: float, generator: torch.Generator | None) -> None:
@@ -373,7 +522,15 @@ def _choose(scores: Tensor, temperature: float, top_k: int | None, generator: to
 
 # %% ../nbs/11_transformer.ipynb #both-class
 class EncoderDecoder(nn.Module):
-    "Read one text, and score every word as the next one of another. Vaswani et al. 2017."
+    """Read one text, and score every word as the next one of another. Vaswani et al. 2017.
+
+    Args:
+        source: from ids of the text that is read to rows
+        target: from ids of the text that is written to rows; the same object may serve both
+        encoder: reads
+        decoder: writes; its blocks have cross-attention
+        tied: read the scores off with the table of `target`?
+    """
 
     def __init__(
         self,
@@ -394,16 +551,26 @@ class EncoderDecoder(nn.Module):
         target_ids: Tensor,  # the words written so far, whole numbers, (b, n_q)
         source_mask: Tensor | None = None,  # boolean, True = a real word, not padding: (b, 1, 1, n_k), as padding_mask gives it
     ) -> Tensor:  # scores of the next word behind each, (b, n_q, vocabulary)
-        "Score every word as the next one."
+        """Score every word as the next one.
+
+        Args:
+            source_ids: the text to read, whole numbers, (b, n_k)
+            target_ids: the words written so far, whole numbers, (b, n_q)
+            source_mask: boolean, True = a real word, not padding: (b, 1, 1, n_k), as padding_mask gives it
+
+        Returns:
+            scores of the next word behind each, (b, n_q, vocabulary)
+        """
         for name, ids, rows in (("source_ids", source_ids, self.source), ("target_ids", target_ids, self.target)):
             _expect_ids(name, ids, rows.table.num_embeddings)
         if len(source_ids) != len(target_ids):
             raise ValueError(f"target_ids: expected as many sentences as source_ids, {len(source_ids)}; got {len(target_ids)}")
         if source_mask is not None:
             expect_mask(source_mask, (len(source_ids), 1, 1, source_ids.shape[1]), "source_mask")
-        memory = self.encoder(self.source(source_ids), mask=source_mask)
+        memory = self.encoder(self.source(source_ids, _count_positions(source_ids, source_mask, None)), mask=source_mask)
         x = self.decoder(self.target(target_ids), memory, memory_mask=source_mask, causal=True)
         return self.read(x)
 
     if TYPE_CHECKING:
-        __call__ = forward  # so that `model(source_ids, target_ids)` is typed as `forward` is
+        @typed_as(forward)  # so that `model(source_ids, target_ids)` is typed as `forward` is
+        def __call__(self) -> Any: ...

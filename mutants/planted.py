@@ -41,7 +41,7 @@ bug("scale shared between q and k", "the root on both sides", ("-0.25", "-0.5"),
 bug("online softmax in tiles", "no scale", (" * q.shape[-1] ** -0.5", ""), "scale.missing")
 misuse("unscaled on purpose", "believed to be scaled", "scale.missing", args={})
 bug("package: scaled_dot_product_attention", "1 / d", ("q.shape[-1] ** -0.5", "q.shape[-1] ** -1"), "scale.by_width")
-bug("package: fused_attention", "scale left at 1", ("is_causal=causal, scale=scale)", "is_causal=causal, scale=1.0)"), "scale.missing")
+bug("package: fused_attention", "scale left at 1", ("is_causal=causal, scale=scale,", "is_causal=causal, scale=1.0,"), "scale.missing")
 bug("causal textbook", "no scale", (SQRT_D, ""), "scale.missing")
 
 # what stands in softmax's place, and over what it sums
@@ -509,10 +509,10 @@ bug(P + ", causal", "dropout on in eval", ("self.dropout if self.training else 0
 bug(P + ", weights", "leaks where weights are wanted", ("allowed = _and_causal(mask, q, k) if causal else mask", "allowed = mask"), "mask.ignored")
 bug(P + ", weights", "half the scale", ("q.shape[-1] ** -0.5", "q.shape[-1] ** -0.25"), "scale.one_side", inside="self_attention")
 PG, PL = P + ", grouped", "package: LatentAttention, absorbed"
-ITS_GROUPS = "F.scaled_dot_product_attention(q, k, v, None, dropout_p, is_causal=causal, enable_gqa=h > n_kv_heads)"
+ITS_GROUPS = "return _call_fused(q, k, v, mask, causal, dropout_p, bias=bias)"
 IN_TURNS = "{0}.repeat(*[1] * ({0}.ndim - 3), h // n_kv_heads, 1, 1)"
-bug(PG, "heads take turns", (ITS_GROUPS, f"fused_attention(q, {IN_TURNS.format('k')}, {IN_TURNS.format('v')}, None, causal, dropout_p)"), "split.groups")
-bug(PG, "keys in groups, values in turns", (ITS_GROUPS, f"fused_attention(q, share_heads(k, h), {IN_TURNS.format('v')}, None, causal, dropout_p)"),
+bug(PG, "heads take turns", (ITS_GROUPS, f"return _call_fused(q, {IN_TURNS.format('k')}, {IN_TURNS.format('v')}, mask, causal, dropout_p, bias=bias)"), "split.groups")
+bug(PG, "keys in groups, values in turns", (ITS_GROUPS, f"return _call_fused(q, share_heads(k, h), {IN_TURNS.format('v')}, mask, causal, dropout_p, bias=bias)"),
     "split.groups_of_values")
 bug(PL, "leaks where weights are wanted", ("_with_weights(q, k, v, mask, causal,", "_with_weights(q, k, v, mask, False,"), "mask.leaks")
 bug(PL, "dropout on in eval", ("self.dropout if self.training else 0.0", "self.dropout"), "dropout.in_evaluation")

@@ -255,6 +255,15 @@ def test_search(visit):
     assert not visited.said
 
 
+def test_search_shows_every_section(visit):
+    "One that has no text of its own, too: a table, a heading alone."
+    visited = visit("search.html?q=mqa memory")
+    assert visited.page.locator("#search-results li").count() == 20
+    lengths = visited.page.evaluate("sections.map((record) => placeOf({ ...record, match: { memory: [] } }).textContent.length)")
+    assert len(lengths) > 1000 and min(lengths) > 0
+    assert not visited.said
+
+
 def test_from_a_disk(visit):
     "A clone needs no server: figures are drawn, words are found, and nothing is asked of a network."
     visited = visit((DOCS / "02_softmax.html").as_uri()).see_all()

@@ -168,7 +168,22 @@ def check_attention(
     strict: bool = False,  # is it a failure, too, if its numbers are compared with nothing?
     **choices: Any,  # what else a design may choose: lengths, empty, layout, device, dtype, tolerance, skip, as in `Contract`
 ) -> Report:  # raises CheckFailed if a property does not hold
-    "Check any attention function against what every attention must do."
+    """Check any attention function against what every attention must do.
+
+    Args:
+        fn: fn(q, k, v) or fn(q, k, v, mask), over (b, h, n, d)
+        causal: hides the future? if n_q ≠ n_k: "lower-right", "upper-left"
+        mask: "allowed" (True = may attend), "blocked", "bias"; False: none
+        scale: what scores are multiplied with, or a function of d_k; default 1 / √d_k
+        window: a query sees itself and the `window` - 1 before it; it is causal then
+        sinks: keys at the beginning that are seen besides the window
+        documents: words of each text, if several are packed into one row
+        strict: is it a failure, too, if its numbers are compared with nothing?
+        choices: what else a design may choose: lengths, empty, layout, device, dtype, tolerance, skip, as in `Contract`
+
+    Raises:
+        CheckFailed: if a property does not hold
+    """
     named = any("mask" in name or "bias" in name for name in parameters_of(fn) or {})
     fourth = isinstance(mask, str) and not named  # the mask, whatever it is called
     _callable("fn", fn, "a function of q, k, v and mask" if fourth else "a function of q, k and v", 3 + fourth, more=0)
@@ -184,11 +199,24 @@ def check_flash(
     causal: bool | str = False,  # hides the future? if n_q ≠ n_k: "lower-right", "upper-left"
     mask: str | bool | None = None,  # "allowed" (True = may attend), "blocked", "bias"; False: none
     scale: float | None = None,  # what it multiplies scores with; default 1 / √d_k
+    compiles: bool = False,  # is it tried under torch.compile and torch.export, too? Loading them takes seconds
 ) -> Report:  # raises CheckFailed if a property does not hold
-    "Check attention in tiles: what every attention must do, without its matrix."
+    """Check attention in tiles: what every attention must do, without its matrix.
+
+    Args:
+        fn: fn(q, k, v) or fn(q, k, v, mask), over (b, h, n, d) → context, or (context, log-sum-exp)
+        causal: hides the future? if n_q ≠ n_k: "lower-right", "upper-left"
+        mask: "allowed" (True = may attend), "blocked", "bias"; False: none
+        scale: what it multiplies scores with; default 1 / √d_k
+        compiles: is it tried under torch.compile and torch.export, too? Loading them takes seconds
+
+    Raises:
+        CheckFailed: if a property does not hold
+    """
     _callable("fn", fn, "a function of q, k and v", 3, more=0)
     _options(causal, mask, scale)
-    return _run("check_flash", fn, lambda: flash_properties(fn, causal, mask, scale))
+    expect_flags(compiles=compiles)
+    return _run("check_flash", fn, lambda: flash_properties(fn, causal, mask, scale, compiles))
 
 # %% ../../nbs/checks/index.ipynb #layer-fns
 def check_self_attention(
@@ -203,7 +231,23 @@ def check_self_attention(
     n_kv_heads: int | None = None,  # how many heads of keys and values; default: what their widths tell
     **choices: Any,  # what else a design may choose: scale, lengths, group_order, dropout, layout, …, as in `Contract`
 ) -> Report:  # raises CheckFailed if a property does not hold
-    "Check any self-attention layer, with its own weights where its projections are recognised."
+    """Check any self-attention layer, with its own weights where its projections are recognised.
+
+    Args:
+        module: over x (b, n, d_model); returns the output, or a tuple that begins with it
+        d_model: width of the rows of x
+        causal: does it hide the future?
+        n_heads: how many heads; default: look for an attribute that says
+        positions: does it know the order of words (RoPE, …)? None: find out
+        call: call(module, x); default: module(x), or module(x, x, x)
+        strict: is it a failure, too, if its projections are not recognised?
+        window: a word sees itself and the `window` - 1 before it; it is causal then
+        n_kv_heads: how many heads of keys and values; default: what their widths tell
+        choices: what else a design may choose: scale, lengths, group_order, dropout, layout, …, as in `Contract`
+
+    Raises:
+        CheckFailed: if a property does not hold
+    """
     a = Layer(module, d_model, causal, n_heads, positions, call, False, window, n_kv_heads, declared(**choices))
     return _run_layer("check_self_attention", a, layer_properties, strict)
 
@@ -220,7 +264,23 @@ def check_multi_head(
     positions: bool | None = None,  # does it know the order of words (RoPE, …)? None: find out
     **choices: Any,  # what else a design may choose: scale, lengths, group_order, dropout, layout, …, as in `Contract`
 ) -> Report:  # raises CheckFailed if a property does not hold
-    "Check any multi-head layer: as `check_self_attention`, with this number of heads."
+    """Check any multi-head layer: as `check_self_attention`, with this number of heads.
+
+    Args:
+        module: over x (b, n, d_model); returns the output, or a tuple that begins with it
+        d_model: width of the rows of x
+        n_heads: how many heads share it
+        causal: does it hide the future?
+        call: call(module, x); default: module(x), or module(x, x, x)
+        strict: is it a failure, too, if its projections are not recognised?
+        window: a word sees itself and the `window` - 1 before it; it is causal then
+        n_kv_heads: how many heads of keys and values; default: what their widths tell
+        positions: does it know the order of words (RoPE, …)? None: find out
+        choices: what else a design may choose: scale, lengths, group_order, dropout, layout, …, as in `Contract`
+
+    Raises:
+        CheckFailed: if a property does not hold
+    """
     expect_sizes(n_heads=n_heads)  # here it must be said
     a = Layer(module, d_model, causal, n_heads, positions, call, True, window, n_kv_heads, declared(**choices))
     return _run_layer("check_multi_head", a, layer_properties, strict)
@@ -236,7 +296,21 @@ def check_cross_attention(
     n_kv_heads: int | None = None,  # how many heads of keys and values; default: what their widths tell
     **choices: Any,  # what else a design may choose: scale, lengths, group_order, dropout, layout, …, as in `Contract`
 ) -> Report:  # raises CheckFailed if a property does not hold
-    "Check any cross-attention layer: queries from x, keys and values from a memory of another length."
+    """Check any cross-attention layer: queries from x, keys and values from a memory of another length.
+
+    Args:
+        module: over x (b, n_q, d_model) and memory (b, n_k, d_memory); returns the output, or a tuple that begins with it
+        d_model: width of the rows of x
+        d_memory: width of the rows of the memory; default d_model
+        n_heads: how many heads; default: look for an attribute that says
+        call: call(module, x, memory); default: module(x, memory), or what its parameters demand
+        strict: is it a failure, too, if its projections are not recognised?
+        n_kv_heads: how many heads of keys and values; default: what their widths tell
+        choices: what else a design may choose: scale, lengths, group_order, dropout, layout, …, as in `Contract`
+
+    Raises:
+        CheckFailed: if a property does not hold
+    """
     expect_sizes(d_model=d_model, d_memory=d_model if d_memory is None else d_memory)
     a = Layer(module, d_model, said_heads=n_heads, said_call=call, said_kv_heads=n_kv_heads, contract=declared(**choices))
     return _run_layer("check_cross_attention", a, lambda a: cross_properties(a, d_memory), strict, "module, x and memory")
@@ -245,7 +319,14 @@ def check_cross_attention(
 def check_softmax(
     fn: Callable[..., Any],  # fn(x), over the last dimension, or fn(x, dim)
 ) -> Report:  # raises CheckFailed if a property does not hold
-    "Check any softmax: weights, dimensions, stability, gradients."
+    """Check any softmax: weights, dimensions, stability, gradients.
+
+    Args:
+        fn: fn(x), over the last dimension, or fn(x, dim)
+
+    Raises:
+        CheckFailed: if a property does not hold
+    """
     _callable("fn", fn, "a function of x", 1)
     return _run("check_softmax", fn, lambda: softmax_properties(fn))
 
@@ -253,7 +334,14 @@ def check_softmax(
 def check_masked_softmax(
     fn: Callable[..., Any],  # fn(scores, mask), over the last dimension; True = may attend
 ) -> Report:  # raises CheckFailed if a property does not hold
-    "Check any masked softmax: what is forbidden gets exactly 0, for scores up to ±10⁴."
+    """Check any masked softmax: what is forbidden gets exactly 0, for scores up to ±10⁴.
+
+    Args:
+        fn: fn(scores, mask), over the last dimension; True = may attend
+
+    Raises:
+        CheckFailed: if a property does not hold
+    """
     _callable("fn", fn, "a function of scores and mask", 2)
     return _run("check_masked_softmax", fn, lambda: masked_softmax_properties(fn))
 
@@ -266,7 +354,19 @@ def check_cache(
     full: Callable[[Tensor], Any] | None = None,  # full(x): all words at once, the future hidden; default module(x)
     grows: bool = False,  # may the cache grow, and be copied, at each step?
 ) -> Report:  # raises CheckFailed if a property does not hold
-    "Check any layer with a cache: however a text is cut, the same rows come out as in one causal pass."
+    """Check any layer with a cache: however a text is cut, the same rows come out as in one causal pass.
+
+    Args:
+        module: a layer over x (b, n, d_model), called as module(x, cache=cache); or a function, step(x, cache)
+        d_model: width of the rows of x
+        new_cache: new_cache(b, n_max) → an empty cache; default: the module's own
+        step: step(x, cache): the next words; it fills the cache
+        full: full(x): all words at once, the future hidden; default module(x)
+        grows: may the cache grow, and be copied, at each step?
+
+    Raises:
+        CheckFailed: if a property does not hold
+    """
     expect_sizes(d_model=d_model)
     expect_flags(grows=grows)
     _callable("module", module, "a layer, or a function of x and cache")
@@ -286,7 +386,20 @@ def check_positions(
     n_heads: int = 8,  # of a bias: how many heads
     alibi: bool = True,  # of a bias: is it ALiBi? False: any function of distances
 ) -> Report:  # raises CheckFailed if a property does not hold
-    "Check a rotation by places, or a bias by distances."
+    """Check a rotation by places, or a bias by distances.
+
+    Args:
+        fn: fn(x, positions), over x (b, h, n, d_head); or fn(n_heads, n_q, n_k), which gives (h, n_q, n_k)
+        d_head: of a rotation: the width that it is tried with; default its attribute `d_head`, or 8
+        base: of a rotation: the base of its angles
+        scaling: of a rotation: as `rope_scaling` in a model's config.json
+        interleaved: of a rotation: are pairs neighbours? None: find out
+        n_heads: of a bias: how many heads
+        alibi: of a bias: is it ALiBi? False: any function of distances
+
+    Raises:
+        CheckFailed: if a property does not hold
+    """
     _callable("fn", fn, "a function of rows and places, or of three numbers", 2)
     expect_sizes(n_heads=n_heads)
     expect_flags(alibi=alibi, **({} if interleaved is None else {"interleaved": interleaved}))
@@ -303,7 +416,16 @@ def check_agrees(
     reference: Callable[..., Any],  # one that is right, if slow
     *examples: tuple[Any, ...],  # the arguments of one call each, small ones first
 ) -> Report:  # raises CheckFailed if a property does not hold
-    "Check any function against one that is right: values, shapes, types and gradients."
+    """Check any function against one that is right: values, shapes, types and gradients.
+
+    Args:
+        fn: the function to check
+        reference: one that is right, if slow
+        examples: the arguments of one call each, small ones first
+
+    Raises:
+        CheckFailed: if a property does not hold
+    """
     _callable("fn", fn, "a function")
     _callable("reference", reference, "a function that is known to be right")
     if not examples or not all(isinstance(e, tuple) for e in examples):

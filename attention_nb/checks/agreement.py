@@ -283,7 +283,16 @@ def agreement_properties(
     reference: _Fn,  # one that is right, if slow
     examples: tuple[_Example, ...],  # the arguments of one call each
 ) -> Iterator[Property]:  # what raises Broken or NotChecked, by name
-    "List what must hold of two functions that should do the same."
+    """List what must hold of two functions that should do the same.
+
+    Args:
+        fn: the function to check
+        reference: one that is right, if slow
+        examples: the arguments of one call each
+
+    Returns:
+        what raises Broken or NotChecked, by name
+    """
     for i, example in enumerate(examples):
         yield Property(f"example {i + 1}: the result is right", partial(_same_result, fn, reference, example, examples), "your reference")
     yield Property("inputs are not modified", lambda: _untouched(fn, examples))

@@ -11,13 +11,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from .bugs import known
 from .relations import Properties, Relation, listed
 from .reports import Broken, NotChecked, first_difference, first_line, must_be_tensor, nearly
 from .stages import Bug
+from ..tools.testing import Watch
 
 # %% auto #0
 __all__ = ['Writer', 'cache_properties']
@@ -29,7 +29,15 @@ _CHUNKS = [4, 3, 2]
 
 
 class Writer:
-    "A layer that writes with a cache, called in one way only."
+    """A layer that writes with a cache, called in one way only.
+
+    Args:
+        step: rows of the next words and the cache, which it fills → their new rows
+        full: all rows at once, the future hidden → their new rows
+        new_cache: sentences, words → an empty cache
+        d_model: width of the rows
+        grows: may the cache grow, and be copied, at each step?
+    """
 
     def __init__(
         self,
@@ -70,7 +78,14 @@ class Writer:
         self,
         x: Tensor,  # sentences, (b, n, d_model)
     ) -> Tensor:  # their rows
-        "The full pass."
+        """The full pass.
+
+        Args:
+            x: sentences, (b, n, d_model)
+
+        Returns:
+            their rows
+        """
         return _rows(self.full(x), x)
 
     def call(
@@ -78,7 +93,15 @@ class Writer:
         x: Tensor,  # the next words, (b, n, d_model)
         cache: Any,  # holds the words before, and is filled
     ) -> Tensor:  # their rows
-        "One chunk."
+        """One chunk.
+
+        Args:
+            x: the next words, (b, n, d_model)
+            cache: holds the words before, and is filled
+
+        Returns:
+            their rows
+        """
         return _rows(self.step(x, cache), x)
 
     def write(
@@ -87,7 +110,16 @@ class Writer:
         sizes: Sequence[int],  # words in each chunk
         cache: Any = None,  # default: a new one
     ) -> Tensor:  # their rows
-        "A text in chunks."
+        """A text in chunks.
+
+        Args:
+            x: sentences, (b, n, d_model)
+            sizes: words in each chunk
+            cache: default: a new one
+
+        Returns:
+            their rows
+        """
         cache = self.new_cache(len(x), _N + 3) if cache is None else cache
         return torch.cat([self.call(chunk, cache) for chunk in x.split(list(sizes), dim=1)], dim=1)
 
@@ -95,7 +127,14 @@ class Writer:
         self,
         sizes: Sequence[int],  # words in each chunk
     ) -> bool:  # True: rows are mixed up
-        "Whether the output of a sentence changes with another sentence."
+        """Whether the output of a sentence changes with another sentence.
+
+        Args:
+            sizes: words in each chunk
+
+        Returns:
+            True: rows are mixed up
+        """
         before = self.write(self.x, sizes)
         for row in range(3):
             changed, others = self.x.clone(), [i for i in range(3) if i != row]
@@ -110,7 +149,16 @@ class Writer:
         at: int,  # place of the output
         word: int,  # place of the word
     ) -> bool:  # True: it does
-        "Whether the output of sentence 0 at a place changes with a word."
+        """Whether the output of sentence 0 at a place changes with a word.
+
+        Args:
+            sizes: words in each chunk
+            at: place of the output
+            word: place of the word
+
+        Returns:
+            True: it does
+        """
         changed = self.x.clone()
         changed[0, word] = self.other[0, word]
         return not _equal(self.write(changed, sizes)[0, at], self.write(self.x, sizes)[0, at])
@@ -120,14 +168,29 @@ class Writer:
         sizes: Sequence[int],  # words in each chunk
         at: int,  # place of the output
     ) -> list[int]:  # places of words
-        "The earlier words on which the output at a place depends."
+        """The earlier words on which the output at a place depends.
+
+        Args:
+            sizes: words in each chunk
+            at: place of the output
+
+        Returns:
+            places of words
+        """
         return [word for word in range(at) if self.depends(sizes, at, word)]
 
     def without_order(
         self,
         sizes: Sequence[int],  # words in each chunk
     ) -> bool:  # True: the order of old words makes no difference
-        "Whether two old words may be exchanged, though in the full pass they may not."
+        """Whether two old words may be exchanged, though in the full pass they may not.
+
+        Args:
+            sizes: words in each chunk
+
+        Returns:
+            True: the order of old words makes no difference
+        """
         swapped = self.x[:, [0, 2, 1, *range(3, _N)]]
         read, written = (_equal(f(swapped)[:, -1], f(self.x)[:, -1]) for f in (self.read, lambda x: self.write(x, sizes)))
         return written and not read
@@ -308,18 +371,14 @@ def _full(w: Writer) -> None:
     raise Broken("room for 4 words: it took 5", known("cache.full_silent"))
 
 
-class _Copies(TorchDispatchMode):
+class _Copies(Watch):
     "Count the numbers of all tensors that are put together of others."
 
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.made = 0
+    made = 0
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        out = func(*args, **(kwargs or {}))
+    def saw(self, func: Any, given: Any, out: Any) -> None:
         if func.__name__.split(".")[0] in ("cat", "stack", "constant_pad_nd", "roll"):
             self.made += sum(t.numel() for t in tree_leaves(out) if isinstance(t, Tensor))
-        return out
 
 
 def _memory(thing: Any, deep: int = 5) -> set[int]:
@@ -385,5 +444,12 @@ _RELATIONS = [
 def cache_properties(
     writer: Writer,  # what is under test
 ) -> tuple[Properties, Callable[[], Bug | None]]:  # the properties, and what names the bug if one is only a symptom
-    "List what every layer with a cache must do, in the order of trying."
+    """List what every layer with a cache must do, in the order of trying.
+
+    Args:
+        writer: what is under test
+
+    Returns:
+        the properties, and what names the bug if one is only a symptom
+    """
     return listed(_RELATIONS, lambda: writer), lambda: None if writer.steps_right else _why_steps(writer, writer.write(writer.x, _ONES))

@@ -351,7 +351,15 @@ def main(
     argv: Sequence[str] | None = None,  # the words of the command line; default: those it was called with
     prog: str = "attention-nb",  # how it was called, for its help and its errors
 ) -> int:  # exit status: 0 all properties hold, 1 some do not, 2 something could not be checked
-    "Run `attention-nb`."
+    """Run `attention-nb`.
+
+    Args:
+        argv: the words of the command line; default: those it was called with
+        prog: how it was called, for its help and its errors
+
+    Returns:
+        exit status: 0 all properties hold, 1 some do not, 2 something could not be checked
+    """
     parser = _parser(prog)
     args = parser.parse_args(argv)
     findings, status = [], 0

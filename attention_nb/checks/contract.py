@@ -16,7 +16,7 @@ from torch import Tensor
 
 from .bugs import CATALOGUE
 from .stages import tolerating
-from ..tools.guards import expect_scale, expect_sizes
+from ..tools.guards import expect_flags, expect_scale, expect_sizes
 
 # %% auto #0
 __all__ = ['dtype_of', 'Contract', 'declared', 'contract_options', 'choices_of']
@@ -70,6 +70,11 @@ def _dtype(name: str, value: Any) -> None:
         raise ValueError(f"{name}: expected a floating type, such as torch.bfloat16 or 'bfloat16'; got {value!r}")
 
 
+def _flag(name: str, value: Any) -> None:
+    "True or False."
+    expect_flags(**{name: value})
+
+
 def _far(name: str, value: Any) -> None:
     "How far apart numbers may be."
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
@@ -79,7 +84,14 @@ def _far(name: str, value: Any) -> None:
 def dtype_of(
     said: Any,  # a type, or its name
 ) -> Any:  # the type; None if there is none of that name
-    "Find a type of PyTorch by its name."
+    """Find a type of PyTorch by its name.
+
+    Args:
+        said: a type, or its name
+
+    Returns:
+        the type; None if there is none of that name
+    """
     return getattr(torch, said.removeprefix("torch."), None) if isinstance(said, str) else said
 
 # %% ../../nbs/checks/contract.ipynb #class
@@ -112,6 +124,9 @@ class Contract:
     dtype: str | torch.dtype | None = _choice(None, _dtype, "the type it runs in (default: float32)", metavar="NAME")
     tolerance: float | None = _choice(
         None, _far, "how far apart numbers may be (default: 0.0002)", type=float, metavar="NUMBER")
+    compiles: bool = _choice(
+        False, _flag, "torch.compile and torch.export change nothing (default: not tried, for loading them takes seconds)",
+        action="store_true")
     skip: Collection[str] = _choice(
         (), _codes, "the code of a bug that is no failure here; may be repeated", action="append", metavar="CODE")
 
@@ -124,7 +139,14 @@ class Contract:
         self,
         d: int,  # width of a head
     ) -> float:  # what scores should be multiplied with
-        "Give the right scale."
+        """Give the right scale.
+
+        Args:
+            d: width of a head
+
+        Returns:
+            what scores should be multiplied with
+        """
         said = self.scale(d) if callable(self.scale) else self.scale
         return d**-0.5 if said is None else float(said)
 
@@ -132,12 +154,23 @@ class Contract:
         self,
         n: int,  # words
     ) -> bool:  # True if nothing was said of lengths
-        "Say whether it promises to take so many words."
+        """Say whether it promises to take so many words.
+
+        Args:
+            n: words
+
+        Returns:
+            True if nothing was said of lengths
+        """
         return self.lengths is None or n in self.allowed
 
     @property
     def allowed(self) -> list[int]:  # sorted; none if any
-        "List the lengths that it takes."
+        """List the lengths that it takes.
+
+        Returns:
+            sorted; none if any
+        """
         said = [] if self.lengths is None else [self.lengths] if isinstance(self.lengths, int) else self.lengths
         return sorted(said)
 
@@ -145,23 +178,42 @@ class Contract:
         self,
         n: int,  # words
     ) -> int:  # as many, or the next that it takes
-        "Choose a number of words that it takes."
+        """Choose a number of words that it takes.
+
+        Args:
+            n: words
+
+        Returns:
+            as many, or the next that it takes
+        """
         return next((m for m in self.allowed if m >= n), self.allowed[-1]) if self.allowed else n
 
     @property
     def as_dtype(self) -> torch.dtype:  # float32 if nothing was said
-        "Give the type that it runs in."
+        """Give the type that it runs in.
+
+        Returns:
+            float32 if nothing was said
+        """
         found: torch.dtype = dtype_of(self.dtype) or torch.float32
         return found
 
     @property
     def as_device(self) -> torch.device:  # the CPU if nothing was said
-        "Give the device that it runs on."
+        """Give the device that it runs on.
+
+        Returns:
+            the CPU if nothing was said
+        """
         return torch.device(self.device or "cpu")
 
     @property
     def apart(self) -> float:  # 1 for the usual tolerance
-        "Give how many times as far apart as usually numbers may be."
+        """Give how many times as far apart as usually numbers may be.
+
+        Returns:
+            1 for the usual tolerance
+        """
         usual = {torch.float16: 1e-2, torch.bfloat16: 5e-2}.get(self.as_dtype, 2e-4)
         return (self.tolerance or usual) / 2e-4
 
@@ -169,7 +221,14 @@ class Contract:
         self,
         t: Any,  # a tensor; anything else stays as it is
     ) -> Any:  # on its device, in its type if it is of real numbers
-        "Bring a tensor to where the code runs."
+        """Bring a tensor to where the code runs.
+
+        Args:
+            t: a tensor; anything else stays as it is
+
+        Returns:
+            on its device, in its type if it is of real numbers
+        """
         if not isinstance(t, Tensor):
             return t
         return t.to(self.as_device, self.as_dtype if self.dtype and t.is_floating_point() else t.dtype)
@@ -178,7 +237,14 @@ class Contract:
         self,
         t: Any,  # a tensor; anything else stays as it is
     ) -> Any:  # on the CPU, in float32 if it is of the contract's type
-        "Bring a tensor back."
+        """Bring a tensor back.
+
+        Args:
+            t: a tensor; anything else stays as it is
+
+        Returns:
+            on the CPU, in float32 if it is of the contract's type
+        """
         if not isinstance(t, Tensor):
             return t
         t = t.cpu() if t.device.type != "cpu" else t
@@ -192,7 +258,14 @@ class Contract:
 def declared(
     **said: Any,  # name=value, as in `Contract`
 ) -> Contract:  # TypeError or ValueError for what no contract holds
-    "Make a contract of what a caller says."
+    """Make a contract of what a caller says.
+
+    Args:
+        said: name=value, as in `Contract`
+
+    Returns:
+        TypeError or ValueError for what no contract holds
+    """
     names = [row.name for row in fields(Contract)]
     if unknown := [name for name in said if name not in names]:
         raise TypeError(f"{unknown[0]}: expected an argument of the check, or one of {', '.join(names)}; got {said[unknown[0]]!r}")
@@ -200,12 +273,23 @@ def declared(
 
 # %% ../../nbs/checks/contract.ipynb #options
 def contract_options() -> dict[str, dict[str, Any]]:  # name → what argparse is told of it
-    "List the choices as options of a command."
+    """List the choices as options of a command.
+
+    Returns:
+        name → what argparse is told of it
+    """
     return {row.name: {"help": row.metadata["says"], "default": None, **row.metadata["option"]} for row in fields(Contract)}
 
 
 def choices_of(
     said: Any,  # with an attribute for each choice; None: not said
 ) -> dict[str, Any]:  # name → value, as `declared` takes them
-    "List what was said to a command."
+    """List what was said to a command.
+
+    Args:
+        said: with an attribute for each choice; None: not said
+
+    Returns:
+        name → value, as `declared` takes them
+    """
     return {name: value for name in contract_options() if (value := getattr(said, name, None)) is not None}

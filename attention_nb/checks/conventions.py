@@ -36,7 +36,14 @@ _BIAS = re.compile(
 def role_of(
     path: str,  # the dotted name of a module or parameter, such as "attn.W_query"
 ) -> str | None:  # "q", "k", "v", "kv", "qk", "qkv", "latent" (what keys and values are made of), "out", or None if the name does not tell
-    "Read from its name what a projection is for."
+    """Read from its name what a projection is for.
+
+    Args:
+        path: the dotted name of a module or parameter, such as "attn.W_query"
+
+    Returns:
+        "q", "k", "v", "kv", "qk", "qkv", "latent" (what keys and values are made of), "out", or None if the name does not tell
+    """
     parts = [p for p in path.split(".") if not p.isdigit() and p not in ("weight", "bias")]
     word = parts[-1].lower().replace("_", "") if parts else ""
     bare = word if word in _WORDS else re.sub(rf"^(?:{_AFFIX})+|(?:{_AFFIX})+$", "", word)
@@ -47,7 +54,14 @@ def role_of(
 def biased_role(
     path: str,  # the dotted name of a parameter, such as "attn.b_q"
 ) -> str | None:  # as `role_of`, "in" for one of all three; None if it is no bias that stands alone
-    "Read from its name what a bias that is no part of a module is added to."
+    """Read from its name what a bias that is no part of a module is added to.
+
+    Args:
+        path: the dotted name of a parameter, such as "attn.b_q"
+
+    Returns:
+        as `role_of`, "in" for one of all three; None if it is no bias that stands alone
+    """
     found = _BIAS.search(path.rpartition(".")[2])
     word = next(filter(None, found.groups()), "").lower() if found else ""
     return "in" if word == "in_proj" else _WORDS.get(word) if word else None
@@ -92,7 +106,14 @@ OUTPUT = ("last_hidden_state", "out", "output")  # fields of what a call returns
 def heads_of(
     layer: nn.Module,  # any layer
 ) -> int | None:  # its number of heads, if an attribute tells
-    "Look for an attribute that says how many heads there are."
+    """Look for an attribute that says how many heads there are.
+
+    Args:
+        layer: any layer
+
+    Returns:
+        its number of heads, if an attribute tells
+    """
     values = (getattr(m, name, None) for m in layer.modules() for name in HEADS)
     return next((v for v in values if type(v) is int and v > 0), None)
 
@@ -101,7 +122,15 @@ def settings_of(
     module: object,  # any layer; a function has none
     kind: str,  # "window": how far a word looks, "part": that words see a part only, "residual": that x is added, "cap": what limits scores
 ) -> Iterator[tuple[str, float]]:  # name and value
-    "List numbers above 0 that a layer keeps for a purpose."
+    """List numbers above 0 that a layer keeps for a purpose.
+
+    Args:
+        module: any layer; a function has none
+        kind: "window": how far a word looks, "part": that words see a part only, "residual": that x is added, "cap": what limits scores
+
+    Returns:
+        name and value
+    """
     for m in module.modules() if isinstance(module, nn.Module) else ():
         for name, v in vars(m).items():
             if isinstance(v, (int, float)) and v > 0 and _SETTINGS[kind].search(name):
@@ -111,7 +140,14 @@ def settings_of(
 def told_scales(
     module: object,  # any layer; a function has none
 ) -> list[tuple[str, Callable[[int], float]]]:  # name and value, and the scale of scores that it tells for a width of heads
-    "List settings that a model's config gives scores a scale by, of a layer, or of a config that it keeps."
+    """List settings that a model's config gives scores a scale by, of a layer, or of a config that it keeps.
+
+    Args:
+        module: any layer; a function has none
+
+    Returns:
+        name and value, and the scale of scores that it tells for a width of heads
+    """
     found: list[tuple[str, Callable[[int], float]]] = []
     for m in module.modules() if isinstance(module, nn.Module) else ():
         owned = [v for n, v in vars(m).items() if n[:1] != "_" and hasattr(v, "__dict__") and not isinstance(v, type)]
@@ -125,7 +161,14 @@ def told_scales(
 def is_share(
     name: object,  # of a number above 0
 ) -> bool:  # True for "dropout", "attn_pdrop"
-    "Say whether a name is that of a share of dropout."
+    """Say whether a name is that of a share of dropout.
+
+    Args:
+        name: of a number above 0
+
+    Returns:
+        True for "dropout", "attn_pdrop"
+    """
     return "drop" in str(name).lower()
 
 # %% ../../nbs/checks/conventions.ipynb #packing
@@ -141,6 +184,14 @@ def packing(
     name: str,  # of an argument, such as "document_ids" or "cu_seqlens"
     lengths: list[int],  # words of each text in the row
 ) -> Any:  # numbers of texts (1, n), places of ends (texts + 1,), or the longest; None if the name does not tell
-    "Say where texts that share a row end, in the way that an argument wants."
+    """Say where texts that share a row end, in the way that an argument wants.
+
+    Args:
+        name: of an argument, such as "document_ids" or "cu_seqlens"
+        lengths: words of each text in the row
+
+    Returns:
+        numbers of texts (1, n), places of ends (texts + 1,), or the longest; None if the name does not tell
+    """
     return next((tell(lengths) for called, tell in _PACKING if called.search(name)), None)
 

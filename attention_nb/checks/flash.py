@@ -20,7 +20,7 @@ from .bugs.flash_attention import LSE
 from .contract import Contract
 from .functions import attention_properties
 from .functions.facts import Subject
-from .relations import Properties, Relation, listed, must_have_gradients, outcome
+from .relations import Properties, Relation, gradients_of, listed, must_have_gradients, outcome
 from .reports import Broken, NotChecked, attempt, first_difference, first_line, nearly
 from .stages import Bug
 from ..masks import causal_mask
@@ -149,8 +149,8 @@ def _lse_gradient(t: _Tiled) -> None:
     if not rest[0].requires_grad:
         raise NotChecked("no gradient goes through its log-sum-exp")
     upstream = torch.linspace(-1, 1, 7)
-    got = torch.autograd.grad(rest[0].flatten(), (q, k), upstream, allow_unused=True)
-    want = torch.autograd.grad(_true_scores(t, q, k)[0].logsumexp(-1).flatten(), (q, k), upstream)
+    got = gradients_of(rest[0].flatten(), (q, k), upstream)
+    want = torch.autograd.grad((_true_scores(t, q, k)[0].logsumexp(-1).flatten() * upstream).sum(), (q, k))
     for name, g, w in zip("qk", got, want):
         if g is None or not nearly(g, w, 1e-3):
             shown = "is none" if g is None else first_difference(g, w, 1e-3)
@@ -182,9 +182,22 @@ def flash_properties(
     causal: bool | str = False,  # hides the future? True: if n_q = n_k; "lower-right", "upper-left": always
     mask: str | bool | None = None,  # "allowed" (True = may attend), "blocked" or "bias"; False: none; None: look
     scale: float | None = None,  # what it multiplies scores with; default 1 / √d_k
+    compiles: bool = False,  # is it tried under torch.compile and torch.export, too?
 ) -> tuple[Properties, Callable[[], tuple[Bug, ...] | None]]:  # the properties, and what names the bug if one fails
-    "List what flash attention must do: what every attention must, and its own."
-    properties, recognise = attention_properties(Subject(_first_only(fn), causal, mask, Contract(scale=scale)))
+    """List what flash attention must do: what every attention must, and its own.
+
+    Args:
+        fn: fn(q, k, v) or fn(q, k, v, mask), over (b, h, n, d) → context, or (context, lse)
+        causal: hides the future? True: if n_q = n_k; "lower-right", "upper-left": always
+        mask: "allowed" (True = may attend), "blocked" or "bias"; False: none; None: look
+        scale: what it multiplies scores with; default 1 / √d_k
+        compiles: is it tried under torch.compile and torch.export, too?
+
+    Returns:
+        the properties, and what names the bug if one fails
+    """
+    contract = Contract(scale=scale, compiles=compiles)
+    properties, recognise = attention_properties(Subject(_first_only(fn), causal, mask, contract))
     subject = _Tiled(fn, causal, scale)
     return [*properties, *listed(_RELATIONS, lambda: subject)], recognise
 

@@ -21,7 +21,13 @@ __all__ = ['Finding', 'written_at', 'as_json', 'as_sarif', 'as_junit', 'as_githu
 
 # %% ../../nbs/checks/formats.ipynb #finding-class
 class Finding(NamedTuple):
-    "A report, and where its subject is written."
+    """A report, and where its subject is written.
+
+    Args:
+        report: what was found
+        file: as seen from the folder where the command runs; empty if there is none
+        line: where it begins
+    """
 
     report: Report  # what was found
     file: str = ""  # as seen from the folder where the command runs; empty if there is none
@@ -31,7 +37,14 @@ class Finding(NamedTuple):
 def written_at(
     thing: Any,  # a function, a class, or an object of one
 ) -> tuple[str, int]:  # file, relative to the working folder if it lies below, and line; ("", 1) if there is none
-    "Find the file and the line where something is defined."
+    """Find the file and the line where something is defined.
+
+    Args:
+        thing: a function, a class, or an object of one
+
+    Returns:
+        file, relative to the working folder if it lies below, and line; ("", 1) if there is none
+    """
     source = inspect.unwrap(thing) if inspect.isroutine(thing) or inspect.isclass(thing) else type(thing)
     try:
         file, line = inspect.getsourcefile(source), inspect.getsourcelines(source)[1]
@@ -45,7 +58,14 @@ def written_at(
 def as_json(
     findings: Sequence[Finding],  # what was checked
 ) -> str:  # an object with one entry for each
-    "Write reports as JSON."
+    """Write reports as JSON.
+
+    Args:
+        findings: what was checked
+
+    Returns:
+        an object with one entry for each
+    """
     return json.dumps({"checks": [_plain(finding) for finding in findings]}, indent=2, ensure_ascii=False)
 
 
@@ -63,7 +83,14 @@ def _plain(finding: Finding) -> dict[str, Any]:
 def as_sarif(
     findings: Sequence[Finding],  # what was checked
 ) -> str:  # a log of one run
-    "Write reports as SARIF 2.1.0."
+    """Write reports as SARIF 2.1.0.
+
+    Args:
+        findings: what was checked
+
+    Returns:
+        a log of one run
+    """
     results = [result for finding in findings for result in _results(finding)]
     rules = {_rule(f): f.bug or f"does not hold: {f.property}" for finding in findings for f in finding.report.failed}
     driver = {"name": "attention-nb", "rules": [{"id": rule, "shortDescription": {"text": text}} for rule, text in rules.items()]}
@@ -93,7 +120,14 @@ def _said(name: str, example: str, bug: str) -> str:
 def as_junit(
     findings: Sequence[Finding],  # what was checked
 ) -> str:  # one suite for each
-    "Write reports as JUnit's XML."
+    """Write reports as JUnit's XML.
+
+    Args:
+        findings: what was checked
+
+    Returns:
+        one suite for each
+    """
     root = xml.Element("testsuites")
     for finding in findings:
         root.append(_suite(finding))
@@ -120,7 +154,14 @@ def _suite(finding: Finding) -> xml.Element:
 def as_github(
     findings: Sequence[Finding],  # what was checked
 ) -> str:  # a line for each failure; empty if there is none
-    "Write reports as workflow commands of GitHub."
+    """Write reports as workflow commands of GitHub.
+
+    Args:
+        findings: what was checked
+
+    Returns:
+        a line for each failure; empty if there is none
+    """
     return "\n".join(_command(finding, _rule(f), _said(f.property, f.example, f.bug))
                      for finding in findings for f in finding.report.failed)
 
@@ -135,7 +176,14 @@ def _command(finding: Finding, code: str, text: str) -> str:
 def as_html(
     findings: Sequence[Finding],  # what was checked
 ) -> str:  # a page that needs nothing else
-    "Write reports as a page."
+    """Write reports as a page.
+
+    Args:
+        findings: what was checked
+
+    Returns:
+        a page that needs nothing else
+    """
     style = ("body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }"
              " td, th { text-align: left; vertical-align: top; padding: .2rem .6rem; } :root { color-scheme: light dark; }")
     body = "\n".join(f"<section>{finding.report._repr_html_()}</section>" for finding in findings)
@@ -147,7 +195,14 @@ def as_html(
 def as_text(
     findings: Sequence[Finding],  # what was checked
 ) -> str:  # as people read it
-    "Write reports as they are printed."
+    """Write reports as they are printed.
+
+    Args:
+        findings: what was checked
+
+    Returns:
+        as people read it
+    """
     return "\n\n".join(str(finding.report) for finding in findings)
 
 # %% ../../nbs/checks/formats.ipynb #formats-names

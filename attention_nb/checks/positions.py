@@ -167,7 +167,18 @@ def rotation_properties(
     scaling: Mapping[str, Any] | None = None,  # as `rope_scaling` in a config.json
     interleaved: bool | None = None,  # are pairs neighbours? None: find out
 ) -> tuple[Properties, Callable[[], tuple[Bug, ...] | None]]:  # the properties, and what names the bug if one fails
-    "List what every rotation by places must do, in the order of trying."
+    """List what every rotation by places must do, in the order of trying.
+
+    Args:
+        fn: fn(x, positions), x (b, h, n, d_head)
+        d_head: width of the rows that it is tried with, even
+        base: the base of its angles
+        scaling: as `rope_scaling` in a config.json
+        interleaved: are pairs neighbours? None: find out
+
+    Returns:
+        the properties, and what names the bug if one fails
+    """
     r = _Rotation(fn, d_head, base, scaling, interleaved)
     return listed(_ROTATION, lambda: r), lambda: r.found[1]
 
@@ -261,6 +272,15 @@ def bias_properties(
     n_heads: int,  # how many heads it is tried with
     alibi: bool,  # is it ALiBi? If not, any function of distances will do
 ) -> tuple[Properties, Callable[[], tuple[Bug, ...] | None]]:  # the properties, and what names the bug if one fails
-    "List what a bias by distances must do, in the order of trying."
+    """List what a bias by distances must do, in the order of trying.
+
+    Args:
+        fn: fn(n_heads, n_q, n_k) → (h, n_q, n_k)
+        n_heads: how many heads it is tried with
+        alibi: is it ALiBi? If not, any function of distances will do
+
+    Returns:
+        the properties, and what names the bug if one fails
+    """
     b = _Bias(fn, n_heads, alibi)
     return listed(_OF_BIAS, lambda: b), lambda: b.bugs

@@ -24,7 +24,16 @@ __all__ = ['Relation', 'listed', 'outcome', 'must_agree', 'must_have_gradients',
 
 # %% ../../nbs/checks/relations.ipynb #row-class
 class Relation(NamedTuple):
-    "One thing that must hold, for a subject under test."
+    """One thing that must hold, for a subject under test.
+
+    Args:
+        name: what must hold, in one sentence
+        holds: raises Broken or NotChecked; may return a remark on how it was tried
+        needs: why it does not apply to a subject; empty if it does
+        after: facts of the subject; where one is not true, a failure is only a symptom
+        compares: what the subject's numbers are compared with, if they are
+        asked: False: its author did not promise it, so it is not listed
+    """
 
     name: str  # what must hold, in one sentence
     holds: Callable[[Any], str | None]  # raises Broken or NotChecked; may return a remark on how it was tried
@@ -41,7 +50,15 @@ def listed(
     relations: Sequence[Relation],  # in the order of trying
     subject: Callable[[], Any],  # gives what is under test
 ) -> Properties:  # names, and what tries them
-    "Tie relations to a subject."
+    """Tie relations to a subject.
+
+    Args:
+        relations: in the order of trying
+        subject: gives what is under test
+
+    Returns:
+        names, and what tries them
+    """
     return [Property(row.name, partial(_tried, row, subject), row.compares) for row in relations]
 
 
@@ -61,7 +78,14 @@ def _tried(row: Relation, of: Callable[[], Any]) -> str | None:
 def outcome(
     holds: Callable[[], Any],  # raises Broken if something does not hold
 ) -> Broken | None:  # what does not hold, as a value
-    "Tell what a relation finds, without raising it."
+    """Tell what a relation finds, without raising it.
+
+    Args:
+        holds: raises Broken if something does not hold
+
+    Returns:
+        what does not hold, as a value
+    """
     try:
         holds()
     except Broken as e:
@@ -72,7 +96,11 @@ def outcome(
 def must_agree(
     subject: Any,  # with a fact `mismatch`: how its numbers differ from the right ones, None if they do not
 ) -> None:
-    "Raise Broken if the subject's numbers are not right."
+    """Raise Broken if the subject's numbers are not right.
+
+    Args:
+        subject: with a fact `mismatch`: how its numbers differ from the right ones, None if they do not
+    """
     if subject.mismatch:
         raise subject.mismatch
 
@@ -87,7 +115,15 @@ def must_have_gradients(
     compare: bool = True,  # are its values right, so that gradients must be, too?
     atol: float = 1e-3,  # how close is the same
 ) -> None:
-    "Raise Broken unless gradients reach every input, and are those of the oracle."
+    """Raise Broken unless gradients reach every input, and are those of the oracle.
+
+    Args:
+        f: the code under test
+        oracle: slow code that is right
+        inputs: its arguments by name
+        compare: are its values right, so that gradients must be, too?
+        atol: how close is the same
+    """
     grads = [_gradients(g, inputs) for g in (f, oracle)]
     for name, got, want in zip(inputs, *grads):
         if got is None or (got == 0).all():
@@ -101,14 +137,24 @@ def gradients_of(
     leaves: Sequence[Tensor],  # from what
     up: Tensor | None = None,  # the gradient of `out`; None: of a single number
 ) -> tuple[Tensor | None, ...]:  # one for each, None where nothing depends on it
-    "Differentiate, also what only `backward()` can, as reentrant checkpoints."
+    """Differentiate, also what only `backward()` can, as reentrant checkpoints.
+
+    Args:
+        out: what was computed
+        leaves: from what
+        up: the gradient of `out`; None: of a single number
+
+    Returns:
+        one for each, None where nothing depends on it
+    """
+    out = out if up is None else (out * up).sum()  # handed to PyTorch as it is, `up` would make it import its compiler
     if not reenters(out):
-        return torch.autograd.grad(out, leaves, up, allow_unused=True)
+        return torch.autograd.grad(out, leaves, allow_unused=True)
     kept = [t.grad for t in leaves]
     try:
         for t in leaves:
             t.grad = None
-        out.backward(up)
+        out.backward()
         return tuple(t.grad for t in leaves)
     finally:
         for t, grad in zip(leaves, kept):
@@ -118,7 +164,14 @@ def gradients_of(
 def reenters(
     out: Tensor,  # what was computed
 ) -> bool:  # True: only `backward()` reaches what lies inside
-    "Say whether a checkpoint lies on the way back whose inside is hidden until then."
+    """Say whether a checkpoint lies on the way back whose inside is hidden until then.
+
+    Args:
+        out: what was computed
+
+    Returns:
+        True: only `backward()` reaches what lies inside
+    """
     seen, steps = set(), [out.grad_fn]
     while steps:
         step = steps.pop()
@@ -147,7 +200,17 @@ def must_be_finite(
     shown: str,  # what they are, in words
     bug: Callable[[], Bug],  # what is wrong if the output is not
 ) -> Tensor:  # the output, detached
-    "Raise Broken unless values and gradients are finite."
+    """Raise Broken unless values and gradients are finite.
+
+    Args:
+        f: the code under test
+        inputs: large numbers
+        shown: what they are, in words
+        bug: what is wrong if the output is not
+
+    Returns:
+        the output, detached
+    """
     leaves = [t.clone().requires_grad_() for t in inputs.values()]
     out = f(*leaves)
     if not out.isfinite().all():
@@ -172,7 +235,12 @@ def must_not_mind_strides(
     f: _Call,  # the code under test
     *inputs: Tensor,  # its arguments
 ) -> None:
-    "Raise Broken if the same numbers, laid out in another order, give others."
+    """Raise Broken if the same numbers, laid out in another order, give others.
+
+    Args:
+        f: the code under test
+        inputs: its arguments
+    """
     for how, layout in _LAYOUTS.items():
         other = [layout(t) for t in inputs]
         want = f(*(t.contiguous().clone() for t in other))
@@ -190,7 +258,12 @@ def must_leave_alone(
     f: _Call,  # the code under test
     inputs: Mapping[str, Tensor],  # its arguments by name
 ) -> None:
-    "Raise Broken if an input has changed after the call."
+    """Raise Broken if an input has changed after the call.
+
+    Args:
+        f: the code under test
+        inputs: its arguments by name
+    """
     copies = {name: t.clone() for name, t in inputs.items()}
     f(*inputs.values())
     for name, t in inputs.items():
@@ -207,7 +280,15 @@ def must_hold_in_half(
     atols: Mapping[torch.dtype, float],  # how close is the same
     codes: tuple[str, str] = ("dtype.overflows", "dtype.loses"),  # what to call infinite and inexact outputs
 ) -> None:
-    "Raise Broken unless sixteen bits give finite, nearly equal values of their type."
+    """Raise Broken unless sixteen bits give finite, nearly equal values of their type.
+
+    Args:
+        f: the code under test; what is boolean stays so
+        inputs: its arguments
+        like: the input whose type must come back
+        atols: how close is the same
+        codes: what to call infinite and inexact outputs
+    """
     for dtype, atol in atols.items():
         got = _sixteen(f, [t.to(dtype) if t.is_floating_point() else t for t in inputs], dtype)
         must_keep_dtype(got, dtype, like)

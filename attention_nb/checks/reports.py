@@ -25,6 +25,7 @@ from torch import Tensor
 
 from .bugs import known
 from .stages import Bug, sentence, slack
+from ..tools.testing import reset_compiler
 
 # %% auto #0
 __all__ = ['Failure', 'Report', 'CheckFailed', 'Broken', 'bugs_in', 'Misused', 'NeedsMore', 'NotChecked', 'Property', 'examine',
@@ -34,7 +35,15 @@ __all__ = ['Failure', 'Report', 'CheckFailed', 'Broken', 'bugs_in', 'Misused', '
 
 # %% ../../nbs/checks/reports.ipynb #report-classes
 class Failure(NamedTuple):
-    "One property that does not hold."
+    """One property that does not hold.
+
+    Args:
+        property: what should hold
+        example: the smallest input that shows it, and what came out
+        bug: the likely bug, in one sentence; empty if only another property's tells
+        codes: the same by its code in the catalogue; several if several bugs meet
+        declare: the argument that declares it, if it may be a choice of the design
+    """
 
     property: str  # what should hold
     example: str  # the smallest input that shows it, and what came out
@@ -51,7 +60,11 @@ def _blamed(failure: Failure) -> str:
 
 
 class Report:
-    "What a check found about one piece of code."
+    """What a check found about one piece of code.
+
+    Args:
+        subject: the check and what it was called on
+    """
 
     def __init__(
         self,
@@ -67,28 +80,48 @@ class Report:
 
     @property
     def ok(self) -> bool:  # True if nothing failed
-        "Say whether all properties that were checked hold."
+        """Say whether all properties that were checked hold.
+
+        Returns:
+            True if nothing failed
+        """
         return not self.failed
 
     @property
     def bugs(self) -> list[str]:  # sentences, each once
-        "List the likely bugs."
+        """List the likely bugs.
+
+        Returns:
+            sentences, each once
+        """
         return list(dict.fromkeys(f.bug for f in self.failed if f.bug))
 
     @property
     def codes(self) -> list[str]:  # codes of the catalogue, each once
-        "List the likely bugs by their codes."
+        """List the likely bugs by their codes.
+
+        Returns:
+            codes of the catalogue, each once
+        """
         return list(dict.fromkeys(code for f in self.failed for code in f.codes))
 
     @property
     def choices(self) -> list[str]:  # arguments, each once; none if something failed that cannot be meant
-        "List what would declare all that failed."
+        """List what would declare all that failed.
+
+        Returns:
+            arguments, each once; none if something failed that cannot be meant
+        """
         wanted = dict.fromkeys(f.declare for f in self.failed if f.codes)
         return [] if "" in wanted else list(wanted)
 
     @property
     def named(self) -> list[tuple[str, str]]:  # codes, with a + between several that meet, and the sentence
-        "List the likely bugs by code and sentence."
+        """List the likely bugs by code and sentence.
+
+        Returns:
+            codes, with a + between several that meet, and the sentence
+        """
         return list(dict.fromkeys(("+".join(f.codes), f.bug) for f in self.failed if f.bug))
 
     def __str__(self) -> str:
@@ -134,7 +167,11 @@ class Report:
 
 # %% ../../nbs/checks/reports.ipynb #error-classes
 class CheckFailed(AssertionError):
-    "Raised by a check; its text and its `report` say what does not hold and what the likely bug is."
+    """Raised by a check; its text and its `report` say what does not hold and what the likely bug is.
+
+    Args:
+        report: one with failures
+    """
 
     def __init__(
         self,
@@ -148,7 +185,14 @@ class CheckFailed(AssertionError):
 
 
 class Broken(Exception):
-    "Raised inside a property that does not hold."
+    """Raised inside a property that does not hold.
+
+    Args:
+        example: what was tried and what came out
+        bug: the likely bug, or several that meet
+        symptom: is it only a guess, which gives way to what the numbers tell? None: as the bug says
+        last: does it make no sense to look at further properties?
+    """
 
     def __init__(
         self,
@@ -163,19 +207,34 @@ class Broken(Exception):
 
     @property
     def bug(self) -> str:  # one sentence
-        "Say what is wrong."
+        """Say what is wrong.
+
+        Returns:
+            one sentence
+        """
         return sentence(self.bugs)
 
     @property
     def unknown(self) -> bool:  # True: it gives way to any other
-        "Tell whether it says only that no bug is known."
+        """Tell whether it says only that no bug is known.
+
+        Returns:
+            True: it gives way to any other
+        """
         return any(bug.code.endswith(".unknown") for bug in self.bugs)
 
 
 def bugs_in(
     found: Bug | Sequence[Bug] | str,  # a bug, several, or a sentence that is in no catalogue
 ) -> tuple[Bug, ...]:  # the bugs
-    "Make a tuple of what names a bug."
+    """Make a tuple of what names a bug.
+
+    Args:
+        found: a bug, several, or a sentence that is in no catalogue
+
+    Returns:
+        the bugs
+    """
     return (Bug("", found),) if isinstance(found, str) else (found,) if isinstance(found, Bug) else tuple(found)
 
 
@@ -192,7 +251,13 @@ class NotChecked(Exception):
 
 # %% ../../nbs/checks/reports.ipynb #examine-fns
 class Property(NamedTuple):
-    "Something that must hold, tied to what is under test."
+    """Something that must hold, tied to what is under test.
+
+    Args:
+        name: what must hold, in one sentence
+        tried: raises Broken or NotChecked; may return a remark
+        compares: what numbers are compared with, if they are
+    """
 
     name: str  # what must hold, in one sentence
     tried: Callable[[], str | None]  # raises Broken or NotChecked; may return a remark
@@ -206,7 +271,18 @@ def examine(
     strict: bool = False,  # is it a failure, too, if its numbers were compared with nothing?
     skip: Collection[str] = (),  # codes of bugs that are no failure here
 ) -> Report:  # if all properties hold
-    "Try every property in turn, none if the first one fails; raise CheckFailed if one does not hold."
+    """Try every property in turn, none if the first one fails; raise CheckFailed if one does not hold.
+
+    Args:
+        subject: the check and what it was called on
+        properties: each a Property, or the beginning of one
+        recognise: names the bug by its numbers once a property failed
+        strict: is it a failure, too, if its numbers were compared with nothing?
+        skip: codes of bugs that are no failure here
+
+    Returns:
+        if all properties hold
+    """
     report, broken = Report(subject), []
     for i, (name, holds, compares) in enumerate(starmap(Property, properties)):
         report.comparable |= bool(compares)
@@ -253,7 +329,14 @@ def _failure(name: str, example: str, bugs: tuple[Bug, ...]) -> Failure:
 def attempt(
     f: Callable[[], Any],  # what may raise
 ) -> Any:  # what it gives; None if it raises
-    "Try something that code which is broken in another way may not be able to do."
+    """Try something that code which is broken in another way may not be able to do.
+
+    Args:
+        f: what may raise
+
+    Returns:
+        what it gives; None if it raises
+    """
     try:
         return f()
     except Exception:
@@ -286,7 +369,15 @@ def first_line(
     e: BaseException,  # any error
     n: int = 160,  # at most so many letters of its message
 ) -> str:  # class and message
-    "Give an error's class, the beginning of its message, and the line of the code under test that raised it."
+    """Give an error's class, the beginning of its message, and the line of the code under test that raised it.
+
+    Args:
+        e: any error
+        n: at most so many letters of its message
+
+    Returns:
+        class and message
+    """
     return f"{type(e).__name__}: {(str(e).strip().splitlines() or [''])[0][:n]}{_place(e)}"
 
 
@@ -314,7 +405,17 @@ def nearly(
     atol: float = 2e-4,  # how far apart small numbers may be: float32, sums of a few dozen
     equal_nan: bool = False,  # does NaN in the same place count as the same?
 ) -> bool:  # True for one shape and nearly the same finite values
-    "Compare two tensors."
+    """Compare two tensors.
+
+    Args:
+        a: any shape
+        b: what it should be
+        atol: how far apart small numbers may be: float32, sums of a few dozen
+        equal_nan: does NaN in the same place count as the same?
+
+    Returns:
+        True for one shape and nearly the same finite values
+    """
     return a.shape == b.shape and not _apart(a, b, atol, equal_nan).any()
 
 
@@ -328,14 +429,23 @@ def first_difference(
     want: Tensor,  # what should have
     atol: float = 2e-4,  # how far apart small numbers may be, as in `nearly`
 ) -> str:  # place and both numbers, or both shapes
-    "Say where two tensors first differ by more than the tolerance, or that their shapes do."
+    """Say where two tensors first differ by more than the tolerance, or that their shapes do.
+
+    Args:
+        got: what came out
+        want: what should have
+        atol: how far apart small numbers may be, as in `nearly`
+
+    Returns:
+        place and both numbers, or both shapes
+    """
     if got.shape != want.shape:
         return f"it gives shape {tuple(got.shape)}, expected {tuple(want.shape)}"
     # Not where they differ most: of two places that differ about as much, rounding would choose. NaN beside NaN and
     # what differs less count only where nothing else does.
     degrees = (_apart(got, want, atol, True), _apart(got, want, atol, False), got != want)
     degree = torch.stack(degrees).sum(0)
-    place = tuple(int(i) for i in torch.unravel_index(degree.argmax(), degree.shape))  # the first, in reading order
+    place = tuple((degree == degree.max()).nonzero()[0].tolist())  # the first, in reading order
     at = f"at {list(place)} " if place else ""
     return f"{at}it gives {_number(got[place])}, expected {_number(want[place])}"
 
@@ -348,14 +458,28 @@ def _number(x: Tensor) -> str:
 def sizes_of(
     **tensors: Tensor,  # name=tensor
 ) -> str:  # such as "q (2, 3), k (4, 3)"
-    "Give names and shapes."
+    """Give names and shapes.
+
+    Args:
+        tensors: name=tensor
+
+    Returns:
+        such as "q (2, 3), k (4, 3)"
+    """
     return ", ".join(f"{name} {tuple(t.shape)}" for name, t in tensors.items())
 
 
 def numbers_of(
     **tensors: Tensor,  # name=tensor, small ones
 ) -> str:  # such as "q = [0.5, 1.25]"
-    "Write small tensors out."
+    """Write small tensors out.
+
+    Args:
+        tensors: name=tensor, small ones
+
+    Returns:
+        such as "q = [0.5, 1.25]"
+    """
     return ", ".join(f"{name} = {[round(x, 2) for x in t.flatten().tolist()]}" for name, t in tensors.items())
 
 # %% ../../nbs/checks/reports.ipynb #chance-fns
@@ -363,7 +487,15 @@ def some_mask(
     n_q: int,  # queries
     n_k: int,  # keys
 ) -> Tensor:  # boolean, True = may attend, (n_q, n_k); the same for the same sizes
-    "Draw a mask that leaves every query and every key something."
+    """Draw a mask that leaves every query and every key something.
+
+    Args:
+        n_q: queries
+        n_k: keys
+
+    Returns:
+        boolean, True = may attend, (n_q, n_k); the same for the same sizes
+    """
     mask = torch.rand(n_q, n_k, generator=torch.Generator().manual_seed(3)) < 0.6
     i = torch.arange(max(n_q, n_k))
     mask[i % n_q, i % n_k] = True
@@ -373,7 +505,14 @@ def some_mask(
 def parameters_of(
     fn: Any,  # a function, or a module, whose `forward` is meant
 ) -> Mapping[str, inspect.Parameter] | None:  # by name; None for some built-in functions, which do not tell
-    "List the parameters of a function."
+    """List the parameters of a function.
+
+    Args:
+        fn: a function, or a module, whose `forward` is meant
+
+    Returns:
+        by name; None for some built-in functions, which do not tell
+    """
     try:
         return inspect.signature(fn.forward if isinstance(fn, torch.nn.Module) else fn).parameters
     except (TypeError, ValueError):
@@ -384,7 +523,12 @@ def must_return(
     found: Any,  # what the code under test returned
     where: str = "",  # what it was called with, if that helps
 ) -> None:
-    "Raise Broken for None."
+    """Raise Broken for None.
+
+    Args:
+        found: what the code under test returned
+        where: what it was called with, if that helps
+    """
     if found is None:
         raise Broken(f"{where}it returned None", known("code.returns_nothing"))
 
@@ -392,7 +536,11 @@ def must_return(
 def must_be_tensor(
     found: Any,  # what the code under test returned
 ) -> None:
-    "Raise Misused for an array of another library, and Broken for anything else that is no tensor."
+    """Raise Misused for an array of another library, and Broken for anything else that is no tensor.
+
+    Args:
+        found: what the code under test returned
+    """
     if isinstance(found, Tensor):
         return
     must_return(found)
@@ -407,7 +555,13 @@ def must_keep_dtype(
     dtype: torch.dtype,  # of 16 bits: what it was given
     like: str,  # the input that has it, such as "v"
 ) -> None:
-    "Raise Broken if 16 bits come back in another type."
+    """Raise Broken if 16 bits come back in another type.
+
+    Args:
+        found: what the code under test returned
+        dtype: of 16 bits: what it was given
+        like: the input that has it, such as "v"
+    """
     if found.dtype != dtype:
         here, there = (str(t).removeprefix("torch.") for t in (dtype, found.dtype))
         bug = known("dtype.other", found=there, like=like, given=here)
@@ -417,7 +571,14 @@ def must_keep_dtype(
 def name_of(
     thing: Any,  # a function, a class or an object
 ) -> str:  # its name, or that of its class
-    "Give the name that something is known by."
+    """Give the name that something is known by.
+
+    Args:
+        thing: a function, a class or an object
+
+    Returns:
+        its name, or that of its class
+    """
     return str(getattr(thing, "__name__", type(thing).__name__))
 
 
@@ -444,7 +605,12 @@ def must_repeat(
     f: Callable[[], Tensor],  # one call
     between: Callable[[], Any] = lambda: None,  # calls with other inputs
 ) -> None:
-    "Raise Broken if the same call gives another answer, by chance or by what is kept from other calls."
+    """Raise Broken if the same call gives another answer, by chance or by what is kept from other calls.
+
+    Args:
+        f: one call
+        between: calls with other inputs
+    """
     first = _seeded(f)
     _must_be_same(first, _seeded(f), "twice, with one random seed too", "state.kept")
     for call in ("twice", "once more"):  # two numbers drawn at random may be nearly the same, but hardly three
@@ -495,7 +661,7 @@ def _traced(tracer: str, f: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
     "What the traced function gives; NotChecked if it cannot be traced."
     try:
         with _quiet():
-            torch._dynamo.reset()
+            reset_compiler()
             return _TRACERS[tracer](f, inputs)(*inputs)
     except Exception as e:
         raise NotChecked(f"{tracer} cannot trace it: {type(e).__name__}") from None
@@ -505,7 +671,12 @@ def must_trace(
     f: Callable[..., Tensor],  # what to trace
     *inputs: Tensor,  # its arguments; small ones, since a trace unrolls loops
 ) -> None:
-    "Raise Broken if a traced function gives other numbers, NotChecked if it cannot be traced."
+    """Raise Broken if a traced function gives other numbers, NotChecked if it cannot be traced.
+
+    Args:
+        f: what to trace
+        inputs: its arguments; small ones, since a trace unrolls loops
+    """
     reasons = []
     for name in _TRACERS:
         want = f(*inputs)

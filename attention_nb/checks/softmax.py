@@ -107,7 +107,14 @@ def _takes_dim(fn: Callable[..., Any]) -> bool:
 def softmax_properties(
     fn: Callable[..., Any],  # fn(x), over the last dimension, or fn(x, dim)
 ) -> tuple[Properties, Callable[[], tuple[Bug, ...] | None]]:  # the properties, and what names the bug if one fails
-    "List what every softmax must do, in the order of trying."
+    """List what every softmax must do, in the order of trying.
+
+    Args:
+        fn: fn(x), over the last dimension, or fn(x, dim)
+
+    Returns:
+        the properties, and what names the bug if one fails
+    """
     s = _Softmax(fn)
     return listed(_RELATIONS, lambda: s), lambda: _softmax_bug(s)
 
@@ -278,7 +285,14 @@ def _draw(n_q: int = 5, n_k: int = 7, seed: int = 0) -> tuple[Tensor, Tensor]:
 def masked_softmax_properties(
     fn: Callable[..., Any],  # fn(scores, mask), over the last dimension; mask boolean, True = may attend
 ) -> tuple[Properties, Callable[[], tuple[Bug, ...] | None]]:  # the properties, and what names the bug if one fails
-    "List what every masked softmax must do, in the order of trying."
+    """List what every masked softmax must do, in the order of trying.
+
+    Args:
+        fn: fn(scores, mask), over the last dimension; mask boolean, True = may attend
+
+    Returns:
+        the properties, and what names the bug if one fails
+    """
     m = _MaskedSoftmax(fn)
     return listed(_MASKED_RELATIONS, lambda: m), lambda: _masked_bug(m)
 

@@ -23,7 +23,21 @@ __all__ = ['Work', 'work_of', 'slack', 'tolerating', 'Bug', 'signs', 'bugs_of', 
 
 # %% ../../nbs/checks/stages.ipynb #work-class
 class Work(NamedTuple):
-    "What the stages of attention hand on: the first ones are given, the last three made on the way."
+    """What the stages of attention hand on: the first ones are given, the last three made on the way.
+
+    Args:
+        q: queries, (b, h, n_q, d_k)
+        k: keys, (b, h, n_k, d_k)
+        v: values, (b, h, n_k, d_v)
+        allowed: boolean, True = may attend, broadcasts to (b, h, n_q, n_k)
+        scale: the right factor of the scores; several at once are (s, 1, 1, 1, 1)
+        d_model: width of the rows that queries are made from
+        masked: was a mask given?
+        bias: added to the scores, broadcasts to them
+        scores: (b, h, n_q, n_k), with several scales (s, b, h, n_q, n_k)
+        weights: as the scores
+        out: (b, h, n_q, d_v), then what the layer makes of it
+    """
 
     q: Tensor = torch.empty(0)  # queries, (b, h, n_q, d_k)
     k: Tensor = torch.empty(0)  # keys, (b, h, n_k, d_k)
@@ -46,7 +60,19 @@ def work_of(
     scale: float | None = None,  # the right factor of the scores; default 1 / √d_k
     d_model: int | None = None,  # width of the rows that queries are made from; default h * d_k
 ) -> Work:  # before the first stage
-    "Set out what attention starts from."
+    """Set out what attention starts from.
+
+    Args:
+        q: queries, (b, h, n_q, d_k)
+        k: keys, (b, h, n_k, d_k)
+        v: values, (b, h, n_k, d_v)
+        mask: boolean, True = may attend; broadcasts to (b, h, n_q, n_k)
+        scale: the right factor of the scores; default 1 / √d_k
+        d_model: width of the rows that queries are made from; default h * d_k
+
+    Returns:
+        before the first stage
+    """
     allowed = torch.ones(*q.shape[:-1], k.shape[-2], dtype=torch.bool, device=q.device)
     return Work(
         q, k, v,
@@ -74,7 +100,11 @@ _SLACK: ContextVar[float] = ContextVar("slack", default=1.0)
 
 
 def slack() -> float:  # 1: the usual tolerances
-    "Give how many times as far apart as usually numbers may be and count as the same."
+    """Give how many times as far apart as usually numbers may be and count as the same.
+
+    Returns:
+        1: the usual tolerances
+    """
     return _SLACK.get()
 
 
@@ -82,7 +112,11 @@ def slack() -> float:  # 1: the usual tolerances
 def tolerating(
     times: float,  # how many times as far apart as usually
 ) -> Iterator[None]:
-    "Let numbers inside count as the same though they are further apart, as in sixteen bits."
+    """Let numbers inside count as the same though they are further apart, as in sixteen bits.
+
+    Args:
+        times: how many times as far apart as usually
+    """
     token = _SLACK.set(times)
     try:
         yield
@@ -91,7 +125,17 @@ def tolerating(
 
 # %% ../../nbs/checks/stages.ipynb #bug-class
 class Bug(NamedTuple):
-    "One known mistake."
+    """One known mistake.
+
+    Args:
+        code: what is wrong and how, such as "scale.missing"
+        says: the same in one sentence, for people; {scale} stands for what scores should be multiplied with
+        steps: the stages that it replaces
+        needs: "mask": it shows only where one is given
+        factor: what stands in the place of the scale
+        guess: only a symptom: it gives way to a bug that the numbers tell
+        declare: the argument that declares it, if it may be meant; braces as in `says`
+    """
 
     code: str  # what is wrong and how, such as "scale.missing"
     says: str  # the same in one sentence, for people; {scale} stands for what scores should be multiplied with
@@ -105,14 +149,25 @@ class Bug(NamedTuple):
         self,
         **facts: object,  # what stands in its sentence's braces
     ) -> Bug:
-        "Fill in what was found out."
+        """Fill in what was found out.
+
+        Args:
+            facts: what stands in its sentence's braces
+        """
         return self._replace(says=self.says.format(**facts), declare=self.declare.format(**facts))
 
     def fits(
         self,
         work: Work,  # before the first stage
     ) -> bool:  # False: it cannot show here
-        "Tell whether what it needs is there."
+        """Tell whether what it needs is there.
+
+        Args:
+            work: before the first stage
+
+        Returns:
+            False: it cannot show here
+        """
         return self.needs != "mask" or work.masked
 
 
@@ -120,7 +175,15 @@ def signs(
     table: Mapping[str, str],  # code → sentence
     guess: bool = False,  # as in `Bug`
 ) -> list[Bug]:  # in the order of the table
-    "Make bugs that no numbers give away of a table."
+    """Make bugs that no numbers give away of a table.
+
+    Args:
+        table: code → sentence
+        guess: as in `Bug`
+
+    Returns:
+        in the order of the table
+    """
     return [Bug(code, says, guess=guess) for code, says in table.items()]
 
 
@@ -130,14 +193,31 @@ def bugs_of(
     table: Mapping[str, tuple[str, Any]],  # code → sentence, and what stands in the stage's place
     needs: str = "",  # as in `Bug`
 ) -> list[Bug]:  # in the order of the table
-    "Make bugs of a table."
+    """Make bugs of a table.
+
+    Args:
+        stage: which stage they replace
+        form: makes a step of what stands in the table
+        table: code → sentence, and what stands in the stage's place
+        needs: as in `Bug`
+
+    Returns:
+        in the order of the table
+    """
     return [Bug(code, says, {stage: form(f)}, needs) for code, (says, f) in table.items()]
 
 
 def sentence(
     bugs: Iterable[Bug],  # what is wrong
 ) -> str:  # empty if nothing is wrong
-    "Say what is wrong."
+    """Say what is wrong.
+
+    Args:
+        bugs: what is wrong
+
+    Returns:
+        empty if nothing is wrong
+    """
     return "; and ".join(bug.says for bug in bugs)
 
 # %% ../../nbs/checks/stages.ipynb #run-fns
@@ -145,7 +225,14 @@ _Kept = dict[tuple[str, ...], "Work | None"]  # what was made on the way, by the
 
 # %% ../../nbs/checks/stages.ipynb #run-fns-2
 class Case(NamedTuple):
-    "What went in, and what came out of the code under test."
+    """What went in, and what came out of the code under test.
+
+    Args:
+        work: before the first stage
+        seen: what it returned
+        atol: how close is the same
+        stages: what it should have gone through
+    """
 
     work: Work  # before the first stage
     seen: Tensor  # what it returned
@@ -159,7 +246,17 @@ def run(
     kept: _Kept | None = None,  # what earlier runs from the same start made
     stages: Mapping[str, Step] = STAGES,  # in their order, each as it should be
 ) -> Work | None:  # after the last stage; None where a bug does not fit the shapes
-    "Go through the stages, each as it should be unless a bug replaces it."
+    """Go through the stages, each as it should be unless a bug replaces it.
+
+    Args:
+        work: before the first stage
+        bugs: what is wrong; no two with the same stage
+        kept: what earlier runs from the same start made
+        stages: in their order, each as it should be
+
+    Returns:
+        after the last stage; None where a bug does not fit the shapes
+    """
     steps = {stage: (bug.code + bug.says, bug.steps[stage]) for bug in bugs for stage in bug.steps}
     kept = {} if kept is None else kept
     path: tuple[str, ...] = ()
@@ -177,7 +274,14 @@ def run(
 def rightly(
     work: Work,  # before the first stage
 ) -> Tensor:  # the context, (b, h, n_q, d_v)
-    "Go through the stages, each as it should be."
+    """Go through the stages, each as it should be.
+
+    Args:
+        work: before the first stage
+
+    Returns:
+        the context, (b, h, n_q, d_v)
+    """
     for step in STAGES.values():
         work = step(work)
     return work.out
@@ -195,7 +299,15 @@ def suspects(
     bugs: Iterable[Bug],  # all that are known
     most: int = 2,  # how many at once
 ) -> Iterator[tuple[Bug, ...]]:  # none, each alone, each two of different stages, …
-    "List who may be it, the simpler explanation first."
+    """List who may be it, the simpler explanation first.
+
+    Args:
+        bugs: all that are known
+        most: how many at once
+
+    Returns:
+        none, each alone, each two of different stages, …
+    """
     known = list(bugs)
     for n in range(most + 1):
         for some in combinations(known, n):
@@ -209,7 +321,16 @@ def explain(
     bugs: Iterable[Bug],  # all that are known
     most: int = 2,  # how many at once, beside a wrong scale
 ) -> tuple[Bug, ...] | None:  # what is wrong: nothing, one bug or more; None if that fits nothing known
-    "Find the bugs that give the numbers that were seen, in every case."
+    """Find the bugs that give the numbers that were seen, in every case.
+
+    Args:
+        cases: at least one, the smallest first
+        bugs: all that are known
+        most: how many at once, beside a wrong scale
+
+    Returns:
+        what is wrong: nothing, one bug or more; None if that fits nothing known
+    """
     known, start = list(bugs), cases[0].work
     scales = [bug for bug in known if bug.factor and not math.isclose(bug.factor(start), start.scale, rel_tol=1e-3)]
     others = [bug for bug in known if bug.steps and any(bug.fits(case.work) for case in cases)]
@@ -263,7 +384,16 @@ def alike(
     seen: Tensor,  # (...)
     atol: float = 1e-4,  # how close is the same
 ) -> list[int]:  # which of them
-    "Tell which of several tensors have the shape of another one and nearly its values, NaN where it is NaN."
+    """Tell which of several tensors have the shape of another one and nearly its values, NaN where it is NaN.
+
+    Args:
+        several: (s, ...), or (...) for one
+        seen: (...)
+        atol: how close is the same
+
+    Returns:
+        which of them
+    """
     several = several[None] if several.ndim == seen.ndim else several
     if several.shape[1:] != seen.shape or not seen.numel():
         return []

@@ -18,7 +18,21 @@ __all__ = ['Adder', 'small_adder', 'adder', 'rows_of']
 
 # %% ../../nbs/figures/adder.ipynb #adder-class
 class Adder(NamedTuple):
-    "Words, and the matrices of a transformer of one block, all of which a person can read."
+    """Words, and the matrices of a transformer of one block, all of which a person can read.
+
+    Args:
+        words: ten digits, then + and =
+        features: what each place of a row says, (d_model,)
+        table: the row of each word, (12, d_model)
+        W_q: what a word looks for, (d_model, 1)
+        W_k: what it is found by, (d_model, 1)
+        W_v: what it hands over, (d_model, 1)
+        W_o: where that is written, (1, d_model)
+        W_up: into the ramps, (d_model, 21)
+        b_up: where each ramp begins, (21,)
+        W_down: out of the ramps, (21, d_model)
+        W_read: from a row to a score for each word, (d_model, 12)
+    """
 
     words: list[str]  # ten digits, then + and =
     features: list[str]  # what each place of a row says, (d_model,)
@@ -34,7 +48,11 @@ class Adder(NamedTuple):
 
 # %% ../../nbs/figures/adder.ipynb #adder-fn
 def small_adder() -> Adder:  # d_model is 14
-    "Give a transformer that says the last digit of the sum of two digits."
+    """Give a transformer that says the last digit of the sum of two digits.
+
+    Returns:
+        d_model is 14
+    """
     features = ["number", "digit", "asks", "mean", *map(str, range(10))]
     number, digit, asks, mean = (torch.eye(14)[[i]] for i in range(4))
     table = torch.zeros(12, 14)
@@ -53,7 +71,15 @@ def adder(
     a: int = 8,  # the first digit
     b: int = 9,  # the second
 ) -> Drawing:  # shows itself when it is the last value of a cell
-    "Draw a transformer of one block that adds; a reader chooses the digits, and switches its parts off."
+    """Draw a transformer of one block that adds; a reader chooses the digits, and switches its parts off.
+
+    Args:
+        a: the first digit
+        b: the second
+
+    Returns:
+        shows itself when it is the last value of a cell
+    """
     given = whole_numbers("a and b", [a, b])
     if given.min() < 0 or given.max() > 9:
         raise ValueError(f"a and b: expected two digits, 0 to 9; got {[a, b]}")
@@ -69,7 +95,15 @@ def rows_of(
     m: Adder,  # the model
     ids: list[int],  # the words, the last of which is asked for
 ) -> dict[str, Tensor]:  # what it begins with, what each part adds, what it ends with, (d_model,) each
-    "Follow the row of the last word through a block."
+    """Follow the row of the last word through a block.
+
+    Args:
+        m: the model
+        ids: the words, the last of which is asked for
+
+    Returns:
+        what it begins with, what each part adds, what it ends with, (d_model,) each
+    """
     x = m.table[ids]
     weights = torch.softmax(x[-1] @ m.W_q @ (x @ m.W_k).T, -1)
     looked = (weights @ x @ m.W_v) @ m.W_o

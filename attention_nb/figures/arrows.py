@@ -18,7 +18,15 @@ def arrows(
     a: Tensor,  # where the first arrow points, two numbers from -3 to 3
     b: Tensor,  # where the second points
 ) -> Drawing:  # shows itself when it is the last value of a cell
-    "Draw two arrows that can be dragged, with their dot product."
+    """Draw two arrows that can be dragged, with their dot product.
+
+    Args:
+        a: where the first arrow points, two numbers from -3 to 3
+        b: where the second points
+
+    Returns:
+        shows itself when it is the last value of a cell
+    """
     for name, arrow in {"a": a, "b": b}.items():
         if tuple(arrow.shape) != (2,) or arrow.abs().max() > 3:
             raise ValueError(f"{name}: expected two numbers from -3 to 3; got {arrow.tolist()}")

@@ -18,7 +18,14 @@ __all__ = ['World', 'small_world', 'attend']
 
 # %% ../../nbs/figures/attend.ipynb #world-class
 class World(NamedTuple):
-    "Words, and the three matrices that let them attend."
+    """Words, and the three matrices that let them attend.
+
+    Args:
+        table: word → its row, (3,): water, money, open
+        W_q: what a word looks for, (3, 2)
+        W_k: what it is found by, (3, 2)
+        W_v: what it hands over, (3, 2)
+    """
 
     table: dict[str, Tensor]  # word → its row, (3,): water, money, open
     W_q: Tensor  # what a word looks for, (3, 2)
@@ -45,7 +52,11 @@ _ROWS = {  # a row: the words that have it
 
 # %% ../../nbs/figures/attend.ipynb #world-fn
 def small_world() -> World:  # over 200 words
-    "Give words of two subjects, with matrices that a person can read."
+    """Give words of two subjects, with matrices that a person can read.
+
+    Returns:
+        over 200 words
+    """
     table = {word: torch.tensor(row) * 1.0 for row, words in _ROWS.items() for word in words.split()}
     asks = torch.tensor([[2.0, 0], [0, 2], [2, 2]])
     found_by = torch.tensor([[2.0, 0], [0, 2], [0, 0]])
@@ -57,7 +68,16 @@ def attend(
     sentences: Sequence[str],  # to choose from; small letters, no punctuation, ten words at most
     axes: tuple[str, str] = ("water", "money"),  # what the two numbers of a value say
 ) -> Drawing:  # shows itself when it is the last value of a cell
-    "Draw a sentence whose words attend, step by step; readers may type their own."
+    """Draw a sentence whose words attend, step by step; readers may type their own.
+
+    Args:
+        world: whose words; a third number above 0 marks a word that is shown first
+        sentences: to choose from; small letters, no punctuation, ten words at most
+        axes: what the two numbers of a value say
+
+    Returns:
+        shows itself when it is the last value of a cell
+    """
     for sentence in sentences:
         if missing := [word for word in sentence.split() if word not in world.table]:
             raise ValueError(f"sentences: expected words of the world; got {missing} in {sentence!r}")

@@ -22,7 +22,17 @@ def cache_steps(
     k: Tensor,  # their keys, (n, d)
     v: Tensor,  # their values, (n, d)
 ) -> Drawing:  # shows itself when it is the last value of a cell
-    "Draw a text that is written word by word: what each step makes, and what it reads, with a cache and without."
+    """Draw a text that is written word by word: what each step makes, and what it reads, with a cache and without.
+
+    Args:
+        words: the text, in the order of writing
+        q: their queries, (n, d)
+        k: their keys, (n, d)
+        v: their values, (n, d)
+
+    Returns:
+        shows itself when it is the last value of a cell
+    """
     n = len(words)
     for name, t in dict(q=q, k=k, v=v).items():
         if t.ndim != 2 or len(t) != n or t.shape != q.shape:

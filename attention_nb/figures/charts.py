@@ -134,7 +134,23 @@ def heatmap(
     allowed: Tensor | None = None,  # the mask, True = may attend; default: all; elsewhere a cross stands for 0
     notice: str = "",  # what to notice, printed below the title
 ) -> alt.LayerChart:  # shows itself when it is the last value of a cell
-    "Draw a matrix as coloured cells, queries down and keys across."
+    """Draw a matrix as coloured cells, queries down and keys across.
+
+    Args:
+        weights: the matrix to draw, (n_q, n_k); truth values are a mask
+        rows: one label per query
+        cols: one label per key; default: the same as `rows`
+        title: printed above the chart
+        digits: decimals printed in each cell
+        legend: what a value is called in the tooltip
+        row_title: what a row is
+        col_title: what a column is
+        allowed: the mask, True = may attend; default: all; elsewhere a cross stands for 0
+        notice: what to notice, printed below the title
+
+    Returns:
+        shows itself when it is the last value of a cell
+    """
     alt = _altair()
     cols = rows if cols is None else cols
     cells = _cells(weights, rows, cols, allowed)
@@ -154,7 +170,19 @@ def bars(
     legend: str = "weight",  # what a value is called on the axis
     notice: str = "",  # what to notice, printed below the title
 ) -> alt.LayerChart:  # shows itself when it is the last value of a cell
-    "Draw one row of weights as horizontal bars."
+    """Draw one row of weights as horizontal bars.
+
+    Args:
+        weights: one row of weights, (n_k,)
+        labels: one label per key
+        title: printed above the chart
+        digits: decimals printed beside each bar
+        legend: what a value is called on the axis
+        notice: what to notice, printed below the title
+
+    Returns:
+        shows itself when it is the last value of a cell
+    """
     alt = _altair()
     if weights.ndim != 1:
         raise ValueError(f"weights: expected one row (n_k,); got shape {tuple(weights.shape)}")
@@ -182,7 +210,23 @@ def head_grid(
     allowed: Tensor | None = None,  # the masks, True = may attend; elsewhere a cross stands for 0
     notice: str = "",  # what to notice, printed below the title
 ) -> alt.FacetChart:  # shows itself when it is the last value of a cell
-    "Draw the weights of several heads on one colour scale."
+    """Draw the weights of several heads on one colour scale.
+
+    Args:
+        weights: one matrix per head, (h, n_q, n_k); truth values are masks
+        rows: one label per query
+        cols: one label per key; default: the same as `rows`
+        title: printed above the grid
+        columns: heads per line
+        names: one per matrix; default "head 0", "head 1", …
+        digits: decimals printed in each cell
+        legend: what a value is called in the tooltip
+        allowed: the masks, True = may attend; elsewhere a cross stands for 0
+        notice: what to notice, printed below the title
+
+    Returns:
+        shows itself when it is the last value of a cell
+    """
     alt = _altair()
     if weights.ndim != 3:
         raise ValueError(f"weights: expected one matrix per head (h, n_q, n_k); got shape {tuple(weights.shape)}")
@@ -214,7 +258,20 @@ def lines(
     log: str = "",  # which axes are logarithmic: "", "x", "y" or "xy"
     notice: str = "",  # what to notice, printed below the title
 ) -> alt.Chart:  # shows itself when it is the last value of a cell
-    "Draw one line per name over common positions."
+    """Draw one line per name over common positions.
+
+    Args:
+        x: positions along the axis
+        ys: one line per name, each as long as `x`
+        x_title: what `x` is
+        y_title: what the lines measure
+        title: printed above the chart
+        log: which axes are logarithmic: "", "x", "y" or "xy"
+        notice: what to notice, printed below the title
+
+    Returns:
+        shows itself when it is the last value of a cell
+    """
     alt = _altair()
     for name, y in ys.items():
         if len(y) != len(x):
@@ -324,7 +381,21 @@ def softmax_slider(
     start: int = -1,  # the position shown first
     notice: str = "",  # what to notice, printed below the title
 ) -> alt.VConcatChart:  # shows itself when it is the last value of a cell
-    "Draw how a row of weights and its entropy change with the temperature, under a slider."
+    """Draw how a row of weights and its entropy change with the temperature, under a slider.
+
+    Args:
+        scores: one row of scores, none negative, (n_k,)
+        temperatures: the positions of the slider, rising
+        weights: the weights at each temperature, (t, n_k)
+        entropies: the entropy of each row of weights, in nats, (t,)
+        labels: one label per key
+        title: printed above the figure
+        start: the position shown first
+        notice: what to notice, printed below the title
+
+    Returns:
+        shows itself when it is the last value of a cell
+    """
     alt = _altair()
     t, n = len(temperatures), len(scores)
     _check_labels("labels", labels, n)
@@ -416,7 +487,20 @@ def scale_slider(
     start: int = -1,  # the position shown first
     notice: str = "",  # what to notice, printed below the title
 ) -> alt.VConcatChart:  # shows itself when it is the last value of a cell
-    "Draw how scores spread, weights harden and the gradient dies with the width, under a slider."
+    """Draw how scores spread, weights harden and the gradient dies with the width, under a slider.
+
+    Args:
+        widths: the positions of the slider
+        scores: by kind, with the scale and without: many scores at each width, (len(widths), m)
+        weights: by kind: mean weights at each width, the best key first, (len(widths), n_k)
+        gradients: by kind: what is left of the gradient at each width, (len(widths),)
+        title: printed above the figure
+        start: the position shown first
+        notice: what to notice, printed below the title
+
+    Returns:
+        shows itself when it is the last value of a cell
+    """
     for name, by_kind in (("scores", scores), ("weights", weights), ("gradients", gradients)):
         if by_kind.keys() != scores.keys():
             raise ValueError(f"{name}: expected the kinds of the scores, {list(scores)}; got {list(by_kind)}")
@@ -508,7 +592,17 @@ def attention_explorer(
     start: int = 0,  # the word that asks first
     notice: str = "",  # what to notice, printed below the title
 ) -> alt.VConcatChart:  # shows itself when it is the last value of a cell
-    "Draw the weights of whole sentences, and for the word that is chosen each step from its scores to its context."
+    """Draw the weights of whole sentences, and for the word that is chosen each step from its scores to its context.
+
+    Args:
+        sentences: each: words; scores, scaled, weights (n, n); v, context (n, d_v)
+        title: printed above the figure
+        start: the word that asks first
+        notice: what to notice, printed below the title
+
+    Returns:
+        shows itself when it is the last value of a cell
+    """
     alt = _altair()
     found = [_steps(name, *parts) for name, parts in sentences.items()]
     datasets = {kind: [record for one in found for record in one[kind]] for kind in ("steps", "sums", "notes")}
@@ -564,7 +658,18 @@ def dim_chooser(
     title: str = "Which sums are 1?",  # printed above the figure
     notice: str = "",  # what to notice, printed below the title
 ) -> alt.VConcatChart:  # shows itself when it is the last value of a cell
-    "Draw one of several matrices with the sums of its rows and of its columns, under a button for each."
+    """Draw one of several matrices with the sums of its rows and of its columns, under a button for each.
+
+    Args:
+        matrices: the same scores after one softmax and after another: name → weights (n_q, n_k)
+        rows: one label per row
+        cols: one label per column
+        title: printed above the figure
+        notice: what to notice, printed below the title
+
+    Returns:
+        shows itself when it is the last value of a cell
+    """
     datasets = dict(
         cells=_chosen_cells(matrices, rows, cols, "softmax"),
         row_sums=_sums(matrices, rows, "softmax", 1), column_sums=_sums(matrices, cols, "softmax", 0),
@@ -592,7 +697,20 @@ def weights_slider(
     start: int = 0,  # the position shown first
     notice: str = "",  # what to notice, printed below the title
 ) -> alt.VConcatChart:  # shows itself when it is the last value of a cell
-    "Draw a matrix of weights and how it changes, under a slider."
+    """Draw a matrix of weights and how it changes, under a slider.
+
+    Args:
+        weights: a position of the slider → the weights there, (n_q, n_k)
+        rows: one label per query
+        cols: one label per key; default: the same as `rows`
+        title: printed above the figure
+        label: what the slider changes
+        start: the position shown first
+        notice: what to notice, printed below the title
+
+    Returns:
+        shows itself when it is the last value of a cell
+    """
     cols, names = rows if cols is None else cols, [f"{label} {at:g}" for at in weights]
     steps = list(enumerate(zip(names, weights.values())))
     cells = [dict(step=i, position=name, **cell) for i, (name, w) in steps for cell in _cells(w, rows, cols)]
@@ -614,7 +732,20 @@ def mask_chooser(
     title: str = "The same scores under each mask",  # printed above the figure
     notice: str = "",  # what to notice, printed below the title
 ) -> alt.VConcatChart:  # shows itself when it is the last value of a cell
-    "Draw the scores that a mask lets through, and the weights they become, under a button for each mask."
+    """Draw the scores that a mask lets through, and the weights they become, under a button for each mask.
+
+    Args:
+        scores: the same for every mask, (n_q, n_k)
+        masks: name → boolean mask, True = may attend, (n_q, n_k)
+        weights: name → the weights under that mask, (n_q, n_k)
+        rows: one label per query
+        cols: one label per key; default: the same as `rows`
+        title: printed above the figure
+        notice: what to notice, printed below the title
+
+    Returns:
+        shows itself when it is the last value of a cell
+    """
     alt = _altair()
     if masks.keys() != weights.keys():
         raise ValueError(f"weights: expected the masks, {list(masks)}; got {list(weights)}")
@@ -651,7 +782,19 @@ def head_chooser(
     title: str = "The heads of a layer",  # printed above the figure
     notice: str = "",  # what to notice, printed below the title
 ) -> alt.VConcatChart:  # shows itself when it is the last value of a cell
-    "Draw all heads small, side by side, and the chosen one large; a button or a click chooses."
+    """Draw all heads small, side by side, and the chosen one large; a button or a click chooses.
+
+    Args:
+        weights: one matrix per head, (h, n_q, n_k)
+        rows: one label per query
+        cols: one label per key; default: the same as `rows`
+        notes: a line of words for each head
+        title: printed above the figure
+        notice: what to notice, printed below the title
+
+    Returns:
+        shows itself when it is the last value of a cell
+    """
     alt = _altair()
     if weights.ndim != 3:
         raise ValueError(f"weights: expected one matrix per head (h, n_q, n_k); got shape {tuple(weights.shape)}")

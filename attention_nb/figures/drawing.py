@@ -24,12 +24,27 @@ def number_table(
     columns: Sequence[str],  # a name for each number
     digits: int = 2,  # decimals
 ) -> str:  # HTML
-    "Write numbers as a table with a header for each row and column."
+    """Write numbers as a table with a header for each row and column.
+
+    Args:
+        caption: what the numbers are
+        rows: name of a row → its numbers, one axis
+        columns: a name for each number
+        digits: decimals
+
+    Returns:
+        HTML
+    """
     for name, row in rows.items():
         if tuple(row.shape) != (len(columns),):
             raise ValueError(f"rows[{name!r}]: expected shape ({len(columns)},), a number for each column; got {tuple(row.shape)}")
-    cells = {name: "".join(f"<td>{x:.{digits}f}</td>" for x in row.tolist()) for name, row in rows.items()}
+    cells = {name: "".join(f"<td>{_number(x, digits)}</td>" for x in row.tolist()) for name, row in rows.items()}
     return _table(caption, columns, cells.items())
+
+
+def _number(x: float, digits: int) -> str:
+    "A number as the drawings write it: 1,234.5 or −1.0, and zero without a sign."
+    return f"{round(x, digits) + 0.0:,.{digits}f}".replace("-", "−")
 
 
 def _table(caption: str, columns: Sequence[str], rows: Iterable[tuple[str, str]]) -> str:
@@ -40,7 +55,17 @@ def _table(caption: str, columns: Sequence[str], rows: Iterable[tuple[str, str]]
 
 # %% ../../nbs/figures/drawing.ipynb #drawing-class
 class Drawing:
-    "A figure that a script draws, and that shows itself when it is the last value of a cell."
+    """A figure that a script draws, and that shows itself when it is the last value of a cell.
+
+    Args:
+        script: the script beside this module, without its .js
+        title: what the figure shows
+        notice: what to do with it, and what to notice
+        data: what the script draws: tensors, numbers, words
+        table: the same for those who do not see it, in HTML: see `number_table`
+        height: pixels that it takes on a wide page and on a phone; nothing moves when it is drawn
+        fold: the line that unfolds the table
+    """
 
     def __init__(
         self,
@@ -55,7 +80,11 @@ class Drawing:
         self.script, self.title, self.notice, self.data, self.table, self.height, self.fold = script, title, notice, data, table, height, fold
 
     def html(self) -> str:  # with its style and script
-        "Write the figure as HTML."
+        """Write the figure as HTML.
+
+        Returns:
+            with its style and script
+        """
         wide, narrow = self.height
         return _HTML.format(
             script=self.script, title=escape(self.title), notice=escape(self.notice), wide=wide, narrow=narrow, table=self.table, fold=escape(self.fold),

@@ -17,7 +17,14 @@ __all__ = ['entrance']
 def entrance(
     exhibits: Mapping[str, str],  # what each numbered heading of the page says after its number → its story in a sentence
 ) -> Drawing:  # shows itself when it is the last value of a cell
-    "Show the pairs of a page one at a time, in the order of their numbers."
+    """Show the pairs of a page one at a time, in the order of their numbers.
+
+    Args:
+        exhibits: what each numbered heading of the page says after its number → its story in a sentence
+
+    Returns:
+        shows itself when it is the last value of a cell
+    """
     if not exhibits:
         raise ValueError("exhibits: expected at least one; got none")
     rows = [(f"{i}. {title}", f'<td style="text-align: left">{escape(story)}</td>') for i, (title, story) in enumerate(exhibits.items(), 1)]

@@ -17,7 +17,15 @@ def head_cut(
     rows: Tensor,  # a number that one can follow in every place, (n, d_model)
     n_heads: int,  # how many heads share the width
 ) -> Drawing:  # shows itself when it is the last value of a cell
-    "Draw how rows are cut into heads, step by step, beside the shortcut that mixes the words."
+    """Draw how rows are cut into heads, step by step, beside the shortcut that mixes the words.
+
+    Args:
+        rows: a number that one can follow in every place, (n, d_model)
+        n_heads: how many heads share the width
+
+    Returns:
+        shows itself when it is the last value of a cell
+    """
     if rows.ndim != 2 or n_heads < 1 or rows.shape[-1] % n_heads:
         raise ValueError(f"rows: expected shape (n, d_model), d_model a multiple of {n_heads} heads; got {tuple(rows.shape)}")
     n, part = len(rows), rows.shape[-1] // n_heads
@@ -25,4 +33,4 @@ def head_cut(
     names = [f"head {h}, word {i}" for h in range(n_heads) for i in range(n)]
     table = number_table("Heads, cut the right way", dict(zip(names, right)), [f"place {j}" for j in range(part)], digits=0)
     notice = "Step through it, and point at a number or reach it with the arrow keys: where is it in either picture?"
-    return Drawing("head_cut", "Rows, cut into heads", notice, {"rows": rows, "heads": n_heads}, table, (330, 560))
+    return Drawing("head_cut", "Rows, cut into heads", notice, {"rows": rows, "heads": n_heads}, table, (330, 572))

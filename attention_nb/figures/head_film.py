@@ -21,7 +21,16 @@ def head_film(
     steps: Sequence[int],  # the steps of training
     losses: Sequence[float],  # the loss at each
 ) -> Drawing:  # shows itself when it is the last value of a cell
-    "Draw where heads look at some steps of training, with a slider and a button that plays."
+    """Draw where heads look at some steps of training, with a slider and a button that plays.
+
+    Args:
+        weights: at each step that is shown, one matrix per head, (t, h, n, n)
+        steps: the steps of training
+        losses: the loss at each
+
+    Returns:
+        shows itself when it is the last value of a cell
+    """
     if weights.ndim != 4 or weights.shape[-1] != weights.shape[-2] or not len(weights) == len(steps) == len(losses):
         raise ValueError(f"weights: expected shape ({len(steps)}, h, n, n), with {len(losses)} losses; got {tuple(weights.shape)}")
     data = {"weights": torch.round(weights, decimals=2), "steps": list(steps), "losses": torch.tensor(losses)}

@@ -20,7 +20,16 @@ def lookup(
     known: Sequence[str],  # the words of the table, in the order of their ids
     table: Tensor,  # a row for each known word, (len(known), d_model): three numbers or fewer
 ) -> Drawing:  # shows itself when it is the last value of a cell
-    "Draw how each word of a sentence finds its row of a table."
+    """Draw how each word of a sentence finds its row of a table.
+
+    Args:
+        words: a sentence
+        known: the words of the table, in the order of their ids
+        table: a row for each known word, (len(known), d_model): three numbers or fewer
+
+    Returns:
+        shows itself when it is the last value of a cell
+    """
     if table.ndim != 2 or len(table) != len(known) or not 1 <= table.shape[1] <= 3:
         raise ValueError(f"table: expected shape ({len(known)}, 1 to 3); got {tuple(table.shape)}")
     if strangers := [word for word in words if word not in known]:

@@ -21,7 +21,16 @@ def mask_board(
     scores: Tensor,  # how well each word's query fits each key, (n, n)
     filler: str = "pad",  # what stands in the place of the last word if it is padding
 ) -> Drawing:  # shows itself when it is the last value of a cell
-    "Draw a grid of queries and keys whose cells allow or forbid, with the weights and what depends on what."
+    """Draw a grid of queries and keys whose cells allow or forbid, with the weights and what depends on what.
+
+    Args:
+        words: the sentence
+        scores: how well each word's query fits each key, (n, n)
+        filler: what stands in the place of the last word if it is padding
+
+    Returns:
+        shows itself when it is the last value of a cell
+    """
     n = len(words)
     if tuple(scores.shape) != (n, n) or not scores.isfinite().all():
         raise ValueError(f"scores: expected finite numbers of shape ({n}, {n}), a row and a column for each word; got {tuple(scores.shape)}")

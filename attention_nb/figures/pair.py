@@ -60,7 +60,21 @@ def _largest(x: Tensor) -> float:
 
 # %% ../../nbs/figures/pair.ipynb #pair-class
 class Pair:
-    "Two matrices side by side, wrong and right, that show themselves when they are the last value of a cell."
+    """Two matrices side by side, wrong and right, that show themselves when they are the last value of a cell.
+
+    Args:
+        wrong: what the bug gives, numbers or truth values, (r, c)
+        right: what it should have given, (r, c)
+        rows: one label per row
+        cols: one label per column
+        title: what is drawn
+        notice: what to notice
+        names: what stands above each
+        digits: decimals printed in each cell
+        sums: add what each row sums to
+        allowed: the mask, True = may attend; elsewhere a cross stands for 0
+        weights: whether they are weights, which have a hue of their own
+    """
 
     def __init__(
         self,
@@ -87,7 +101,11 @@ class Pair:
                        for name, x in zip(names, (wrong, right))]
 
     def html(self) -> str:  # with its style
-        "Write the figure as HTML."
+        """Write the figure as HTML.
+
+        Returns:
+            with its style
+        """
         caption = f"<figcaption><b>{escape(self.title)}</b> {escape(self.notice)}</figcaption>"
         both = "\n".join(self.tables)
         return f'<figure class="pair">\n{caption}\n<div class="both">\n{both}\n</div>\n<style>{_beside("pair.css")}</style>\n</figure>'

@@ -20,7 +20,16 @@ def programs(
     sizes: Sequence[int] = (1, 2, 4),  # queries and keys of a tile, to choose from; the second is chosen
     rooms: Sequence[int] = (1, 2, 4, 8),  # how many programs run at once, to choose from; the third is chosen
 ) -> Drawing:  # shows itself when it is the last value of a cell
-    "Draw how the programs of a grid share the tiles of attention among them."
+    """Draw how the programs of a grid share the tiles of attention among them.
+
+    Args:
+        words: the sentence
+        sizes: queries and keys of a tile, to choose from; the second is chosen
+        rooms: how many programs run at once, to choose from; the third is chosen
+
+    Returns:
+        shows itself when it is the last value of a cell
+    """
     if len(words) < 2:
         raise ValueError(f"words: expected a sentence of at least two words; got {len(words)}")
     n, size = len(words), sizes[1]

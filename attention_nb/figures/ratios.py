@@ -27,7 +27,18 @@ def ratios(
     legend: str = "time, as a multiple of the reference",  # what the axis measures
     notice: str = "",  # what to notice, printed below the title
 ) -> alt.LayerChart:  # shows itself when it is the last value of a cell
-    "Draw how long each takes beside a reference, with the spread of the rounds."
+    """Draw how long each takes beside a reference, with the spread of the rounds.
+
+    Args:
+        measured: name → (median, low, high), as multiples of the reference
+        title: printed above the chart
+        ours: the name that is drawn filled
+        legend: what the axis measures
+        notice: what to notice, printed below the title
+
+    Returns:
+        shows itself when it is the last value of a cell
+    """
     alt = _altair()
     for name, numbers in measured.items():
         if len(numbers) != 3:

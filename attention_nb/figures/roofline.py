@@ -31,7 +31,18 @@ def roofline(
     n: int = 4096,  # words at first
     n_kv_heads: int = 8,  # heads of keys at first, 1 to 32, a power of 2
 ) -> Drawing:  # shows itself when it is the last value of a cell
-    "Draw what a machine can do, and the parts of a layer of 32 heads that move below it."
+    """Draw what a machine can do, and the parts of a layer of 32 heads that move below it.
+
+    Args:
+        machine: its name
+        peak: operations that it does in a second, at most
+        bandwidth: bytes that it moves in a second, at most
+        n: words at first
+        n_kv_heads: heads of keys at first, 1 to 32, a power of 2
+
+    Returns:
+        shows itself when it is the last value of a cell
+    """
     _expect_machine(peak, bandwidth)
     at = [2.0**i for i in range(-2, 9, 2)]
     table = number_table("What the machine does at most, by operations for each byte: thousand million operations a second",
@@ -40,7 +51,7 @@ def roofline(
               "Which dots climb it, and by what?")
     data = {"machine": machine, "peak": peak, "bandwidth": bandwidth, "n": n, "kv": n_kv_heads, "heads": 32, "width": 128,
             "model": 4096, "latent": [512, 64], "window": 1024, "bits": 32}
-    return Drawing("roofline", "Under the roof", notice, data, table, (672, 840))
+    return Drawing("roofline", "Under the roof", notice, data, table, (672, 852))
 
 
 def _shown_number(x: float) -> float:
@@ -112,7 +123,18 @@ def under_the_roof(
     title: str,  # printed above the chart
     notice: str = "",  # what to notice, printed below the title
 ) -> alt.LayerChart:  # shows itself when it is the last value of a cell
-    "Draw what was clocked as dots below the roof of a machine."
+    """Draw what was clocked as dots below the roof of a machine.
+
+    Args:
+        measured: name → operations for each byte, operations a second
+        peak: operations that the machine does in a second, at most
+        bandwidth: bytes that it moves in a second, at most
+        title: printed above the chart
+        notice: what to notice, printed below the title
+
+    Returns:
+        shows itself when it is the last value of a cell
+    """
     alt = _altair()
     _expect_machine(peak, bandwidth)
     for name, numbers in measured.items():

@@ -19,7 +19,15 @@ def score_bars(
     scores: Tensor,  # one per word, from -5 to 5, (n,)
     words: Sequence[str],  # what is scored
 ) -> Drawing:  # shows itself when it is the last value of a cell
-    "Draw scores that can be dragged, their exponentials and their weights."
+    """Draw scores that can be dragged, their exponentials and their weights.
+
+    Args:
+        scores: one per word, from -5 to 5, (n,)
+        words: what is scored
+
+    Returns:
+        shows itself when it is the last value of a cell
+    """
     if tuple(scores.shape) != (len(words),) or scores.abs().max() > 5:
         raise ValueError(f"scores: expected {len(words)} numbers from -5 to 5, one for each word; got {scores.tolist()}")
     weights = scores.double().softmax(0)

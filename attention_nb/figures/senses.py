@@ -23,7 +23,18 @@ def senses(
     beside: Sequence[str],  # the words that stand beside it at first; the others wait
     axes: tuple[str, str],  # the two senses: what grows to the right, and what upwards
 ) -> Drawing:  # shows itself when it is the last value of a cell
-    "Draw a word whose row moves to the mixture of the rows beside it, by their dot products."
+    """Draw a word whose row moves to the mixture of the rows beside it, by their dot products.
+
+    Args:
+        words: in the order of the sentence
+        x: their rows, (n, 2): numbers from 0 to 3, a column for each sense
+        asks: the word whose row moves
+        beside: the words that stand beside it at first; the others wait
+        axes: the two senses: what grows to the right, and what upwards
+
+    Returns:
+        shows itself when it is the last value of a cell
+    """
     if tuple(x.shape) != (len(words), 2) or x.min() < 0 or x.max() > 3:
         raise ValueError(f"x: expected two numbers from 0 to 3 for each of {len(words)} words; got {x.tolist()}")
     if strangers := {asks, *beside} - {*words}:

@@ -21,7 +21,18 @@ def sharing(
     n_layers: int = 32,  # how many layers keep them
     words: int = 8192,  # how many words are kept, two bytes for a number
 ) -> Drawing:  # shows itself when it is the last value of a cell
-    "Draw which key head each query head reads, for any number of key heads, and what a cache then takes."
+    """Draw which key head each query head reads, for any number of key heads, and what a cache then takes.
+
+    Args:
+        n_heads: heads of queries
+        n_kv_heads: heads of keys and values at first, a divisor of n_heads
+        d_head: width of a key and of a value
+        n_layers: how many layers keep them
+        words: how many words are kept, two bytes for a number
+
+    Returns:
+        shows itself when it is the last value of a cell
+    """
     expect_groups(n_heads, n_kv_heads)
     expect_sizes(d_head=d_head, n_layers=n_layers, words=words)
     options = [n for n in range(1, n_heads + 1) if n_heads % n == 0]

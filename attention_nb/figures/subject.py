@@ -23,7 +23,19 @@ def who_is_found(
     kinds: tuple[str, str],  # what the two numbers stand for
     start: int = 0,  # the word that asks first
 ) -> Drawing:  # shows itself when it is the last value of a cell
-    "Draw the query of a word, the keys of all, and the weights, for matrices that can be changed."
+    """Draw the query of a word, the keys of all, and the weights, for matrices that can be changed.
+
+    Args:
+        words: the sentence
+        x: a row of two numbers for each word, (n, 2)
+        W_q: turns a row into what it looks for, (2, 2)
+        W_k: turns a row into what it is found by, (2, 2)
+        kinds: what the two numbers stand for
+        start: the word that asks first
+
+    Returns:
+        shows itself when it is the last value of a cell
+    """
     for name, value, shape in (("x", x, (len(words), 2)), ("W_q", W_q, (2, 2)), ("W_k", W_k, (2, 2))):
         if tuple(value.shape) != shape:
             raise ValueError(f"{name}: expected shape {shape}; got {tuple(value.shape)}")

@@ -18,7 +18,14 @@ __all__ = ['row_or_column_sums']
 def row_or_column_sums(
     exponentials: Mapping[str, Tensor],  # name → a matrix of positive whole numbers, (n, n); all of one size
 ) -> Drawing:  # shows itself when it is the last value of a cell
-    "Draw what summing along rows and down columns does to a matrix of exponentials."
+    """Draw what summing along rows and down columns does to a matrix of exponentials.
+
+    Args:
+        exponentials: name → a matrix of positive whole numbers, (n, n); all of one size
+
+    Returns:
+        shows itself when it is the last value of a cell
+    """
     n = len(next(iter(exponentials.values())))
     for name, matrix in exponentials.items():
         if tuple(matrix.shape) != (n, n) or (matrix <= 0).any():

@@ -18,7 +18,16 @@ def table(
     rows: Iterable[Sequence[Any]],  # a cell for each column, in every row
     fold: str | None = None,  # hide it behind these words
 ) -> Any:  # shows itself when it is the last value of a cell
-    "Lay out rows as an HTML table."
+    """Lay out rows as an HTML table.
+
+    Args:
+        head: what stands above each column
+        rows: a cell for each column, in every row
+        fold: hide it behind these words
+
+    Returns:
+        shows itself when it is the last value of a cell
+    """
     import IPython.display as show
     body = "".join(_line("td", row) for row in rows)
     heads = _line("th", head, ' scope="col"')

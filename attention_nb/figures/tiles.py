@@ -23,7 +23,18 @@ def tiles(
     row: int = 0,  # the row that is watched at first
     sizes: Sequence[int] = (1, 2, 4),  # queries and keys of a tile, to choose from; the second is chosen
 ) -> Drawing:  # shows itself when it is the last value of a cell
-    "Draw attention that goes through its scores tile by tile, with what a row keeps."
+    """Draw attention that goes through its scores tile by tile, with what a row keeps.
+
+    Args:
+        words: the sentence
+        scores: how well each word's query fits each key, (n, n)
+        values: one number for each word, (n,)
+        row: the row that is watched at first
+        sizes: queries and keys of a tile, to choose from; the second is chosen
+
+    Returns:
+        shows itself when it is the last value of a cell
+    """
     n = len(words)
     if tuple(scores.shape) != (n, n) or not scores.isfinite().all():
         raise ValueError(f"scores: expected finite numbers of shape ({n}, {n}), a row and a column for each word; got {tuple(scores.shape)}")

@@ -22,7 +22,17 @@ def turning_hands(
     trained: int = 16,  # how far apart two words were in training, at most
     factor: float = 4.0,  # how much longer the texts are that the scalings are for
 ) -> Drawing:  # shows itself when it is the last value of a cell
-    "Draw the pairs of one word as hands that turn with its place, and the score of two places by their distance."
+    """Draw the pairs of one word as hands that turn with its place, and the score of two places by their distance.
+
+    Args:
+        word: the word that stands at two places
+        row: its query, which is also its key, (d_head,), d_head even: number i of either half makes pair i
+        trained: how far apart two words were in training, at most
+        factor: how much longer the texts are that the scalings are for
+
+    Returns:
+        shows itself when it is the last value of a cell
+    """
     if row.ndim != 1 or len(row) % 2 or not row.any():
         raise ValueError(f"row: expected an even number of numbers, not all 0; got shape {tuple(row.shape)}")
     apart, half = torch.tensor([0, 1, 2, 4, 8, 16, 32, 64]), len(row) // 2

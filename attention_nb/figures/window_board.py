@@ -22,7 +22,18 @@ def window_board(
     sinks: int = 2,  # words at the beginning that are never forgotten
     block: int = 4,  # words of a block
 ) -> Drawing:  # shows itself when it is the last value of a cell
-    "Draw a grid of queries and keys under masks that can be combined, and the layers above it."
+    """Draw a grid of queries and keys under masks that can be combined, and the layers above it.
+
+    Args:
+        words: several short texts in one row
+        documents: which text each word belongs to
+        window: words that a word sees at first, itself among them
+        sinks: words at the beginning that are never forgotten
+        block: words of a block
+
+    Returns:
+        shows itself when it is the last value of a cell
+    """
     n = len(words)
     if len(documents) != n:
         raise ValueError(f"documents: expected a number for each of {n} words; got {len(documents)}")

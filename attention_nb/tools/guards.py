@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from numbers import Integral, Real
 from reprlib import repr as shortened
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.nn as nn
@@ -18,9 +18,9 @@ from torch import Tensor
 
 # %% auto #0
 __all__ = ['expect_sizes', 'expect_share', 'expect_scale', 'expect_flags', 'expect_heads', 'expect_groups', 'whole_numbers',
-           'real_row', 'expect_text', 'word_list', 'expect_tensors', 'expect_numbers', 'expect_floats',
-           'expect_float_type', 'expect_dim', 'expect_qkv', 'expect_inputs', 'expect_mask', 'expect_score_bias',
-           'expect_bias', 'expect_device']
+           'real_row', 'expect_text', 'word_list', 'expect_tensors', 'values_known', 'under_autocast', 'expect_numbers',
+           'expect_floats', 'expect_float_type', 'expect_dim', 'expect_qkv', 'expect_inputs', 'expect_mask',
+           'expect_no_padding', 'expect_score_bias', 'expect_bias', 'expect_device', 'typed_as']
 
 # %% ../../nbs/tools/guards.ipynb #kind
 __tracebackhide__ = True  # pytest shows where a guard was called, not the guard
@@ -39,6 +39,12 @@ def _short(x: Any) -> str:
     return f"{x.dtype} of shape {tuple(x.shape)}" if isinstance(x, Tensor) else shortened(x)
 
 
+def _is_whole(x: Any) -> bool:
+    "Whether a thing is a whole number, as a size is: of Python, of a compiler, or of a trace."
+    traced = isinstance(x, Tensor) and x.ndim == 0 and torch.jit.is_tracing()
+    return traced or isinstance(x, (Integral, torch.SymInt)) and not isinstance(x, bool)
+
+
 def _is_real(x: Any) -> bool:
     "Whether a thing is a real number that a tensor can be multiplied by."
     return isinstance(x, Real) and not isinstance(x, (bool, Fraction))
@@ -52,9 +58,13 @@ def _is_numeric(t: Tensor) -> bool:
 def expect_sizes(
     **sizes: int,  # name=value, each a positive whole number
 ) -> None:
-    "Raise TypeError or ValueError unless every size is a whole number of at least 1."
+    """Raise TypeError or ValueError unless every size is a whole number of at least 1.
+
+    Args:
+        sizes: name=value, each a positive whole number
+    """
     for name, size in sizes.items():
-        if type(size) is not int and (not isinstance(size, (Integral, torch.SymInt)) or isinstance(size, bool)):
+        if type(size) is not int and not _is_whole(size):
             raise TypeError(f"{name}: expected a whole number (int); got {_short(size)}")
         if size < 1:
             raise ValueError(f"{name}: expected at least 1; got {size}")
@@ -63,7 +73,11 @@ def expect_sizes(
 def expect_share(
     **shares: float,  # name=value, each a number from 0 to 1
 ) -> None:
-    "Raise TypeError or ValueError unless every share is a number from 0 to 1."
+    """Raise TypeError or ValueError unless every share is a number from 0 to 1.
+
+    Args:
+        shares: name=value, each a number from 0 to 1
+    """
     for name, share in shares.items():
         if not _is_real(share):
             raise TypeError(f"{name}: expected a number from 0 to 1; got {_short(share)}")
@@ -74,7 +88,11 @@ def expect_share(
 def expect_scale(
     scale: float | Tensor,  # a number, or a tensor that holds one, ()
 ) -> None:
-    "Raise TypeError unless `scale` is a single real number, ValueError if it is infinite, NaN or beyond 64 bits."
+    """Raise TypeError unless `scale` is a single real number, ValueError if it is infinite, NaN or beyond 64 bits.
+
+    Args:
+        scale: a number, or a tensor that holds one, ()
+    """
     if isinstance(scale, Tensor):
         fits = scale.ndim == 0 and _is_numeric(scale) and not scale.is_complex()
     else:
@@ -92,7 +110,11 @@ def expect_scale(
 def expect_flags(
     **flags: bool,  # name=value, each True or False
 ) -> None:
-    "Raise TypeError unless every flag is True or False; a mask handed over as `causal` ends here."
+    """Raise TypeError unless every flag is True or False; a mask handed over as `causal` ends here.
+
+    Args:
+        flags: name=value, each True or False
+    """
     for name, flag in flags.items():
         if not isinstance(flag, bool):
             raise TypeError(f"{name}: expected True or False; got {_short(flag)}")
@@ -102,7 +124,12 @@ def expect_heads(
     d_model: int,  # width of the rows
     n_heads: int,  # how many parts to cut them into
 ) -> None:
-    "Raise TypeError or ValueError unless `d_model` can be split evenly into `n_heads` heads."
+    """Raise TypeError or ValueError unless `d_model` can be split evenly into `n_heads` heads.
+
+    Args:
+        d_model: width of the rows
+        n_heads: how many parts to cut them into
+    """
     expect_sizes(d_model=d_model, n_heads=n_heads)
     if d_model % n_heads:
         raise ValueError(f"d_model: expected a multiple of n_heads = {n_heads}; got {d_model}")
@@ -112,7 +139,12 @@ def expect_groups(
     n_heads: int,  # heads of queries
     n_kv_heads: int,  # heads of keys and values, shared by groups of equal size
 ) -> None:
-    "Raise TypeError or ValueError unless the heads of queries can be shared out evenly among those of keys."
+    """Raise TypeError or ValueError unless the heads of queries can be shared out evenly among those of keys.
+
+    Args:
+        n_heads: heads of queries
+        n_kv_heads: heads of keys and values, shared by groups of equal size
+    """
     expect_sizes(n_heads=n_heads, n_kv_heads=n_kv_heads)
     if n_heads % n_kv_heads:
         raise ValueError(f"n_heads: expected a multiple of n_kv_heads = {n_kv_heads}; got {n_heads}")
@@ -122,7 +154,15 @@ def whole_numbers(
     name: str,  # how the argument is called, for the message
     numbers: Tensor | Sequence[int],  # whole numbers of any shape
 ) -> Tensor:  # the same as int64
-    "Return whole numbers as an int64 tensor; TypeError for anything else."
+    """Return whole numbers as an int64 tensor; TypeError for anything else.
+
+    Args:
+        name: how the argument is called, for the message
+        numbers: whole numbers of any shape
+
+    Returns:
+        the same as int64
+    """
     t = _as_tensor(name, numbers, "whole numbers")
     if t.numel() and (t.is_floating_point() or t.is_complex() or t.dtype == torch.bool):
         raise TypeError(f"{name}: expected whole numbers; got {t.dtype}")
@@ -133,7 +173,15 @@ def real_row(
     name: str,  # how the argument is called, for the message
     numbers: Tensor | Sequence[float],  # real numbers, (n,)
 ) -> Tensor:  # the same as float32
-    "Return a row of real numbers as a float32 tensor; TypeError or ValueError for anything else."
+    """Return a row of real numbers as a float32 tensor; TypeError or ValueError for anything else.
+
+    Args:
+        name: how the argument is called, for the message
+        numbers: real numbers, (n,)
+
+    Returns:
+        the same as float32
+    """
     t = _as_tensor(name, numbers, "a row of real numbers")
     if t.is_complex():
         raise TypeError(f"{name}: expected a row of real numbers; got {t.dtype}")
@@ -153,7 +201,11 @@ def _as_tensor(name: str, numbers: Any, expected: str) -> Tensor:
 def expect_text(
     **texts: str,  # name=value, each with a word in it
 ) -> None:
-    "Raise TypeError unless every text is a string, ValueError unless there is a word in it."
+    """Raise TypeError unless every text is a string, ValueError unless there is a word in it.
+
+    Args:
+        texts: name=value, each with a word in it
+    """
     for name, text in texts.items():
         if not isinstance(text, str):
             raise TypeError(f"{name}: expected a string; got {_kind(text)}")
@@ -165,7 +217,15 @@ def word_list(
     name: str,  # how the argument is called, for the message
     words: Iterable[str],  # words in any number
 ) -> list[str]:  # the same in a list
-    "Return words as a list; TypeError for a single string or a set, and for what is no string among them."
+    """Return words as a list; TypeError for a single string or a set, and for what is no string among them.
+
+    Args:
+        name: how the argument is called, for the message
+        words: words in any number
+
+    Returns:
+        the same in a list
+    """
     if isinstance(words, (str, Tensor, set, frozenset)) or not isinstance(words, Iterable):  # a set has no order
         raise TypeError(f"{name}: expected a list of words, such as tokenize gives; "
                         f"got {_kind(words)}")
@@ -178,16 +238,46 @@ def word_list(
 def expect_tensors(
     **tensors: Tensor,  # name=tensor, of any type
 ) -> None:
-    "Raise TypeError unless every argument is a tensor."
+    """Raise TypeError unless every argument is a tensor.
+
+    Args:
+        tensors: name=tensor, of any type
+    """
     for name, t in tensors.items():
         if not isinstance(t, Tensor):
             raise TypeError(f"{name}: expected a tensor; got {_kind(t)}")
 
 
+def values_known(
+    t: Tensor,  # any
+) -> bool:
+    """Tell whether a guard can look at the numbers of a tensor: on the meta device and in a compiler there are none.
+
+    Args:
+        t: any
+    """
+    return not t.is_meta and not torch.compiler.is_compiling()
+
+
+def under_autocast(
+    t: Tensor,  # any
+) -> bool:
+    """Tell whether PyTorch chooses the dtype of what is computed from a tensor.
+
+    Args:
+        t: any
+    """
+    return not t.is_meta and torch.is_autocast_enabled(t.device.type)
+
+
 def expect_numbers(
     **tensors: Tensor,  # name=tensor, each of numbers
 ) -> None:
-    "Raise TypeError unless every argument is a tensor of numbers that PyTorch computes with."
+    """Raise TypeError unless every argument is a tensor of numbers that PyTorch computes with.
+
+    Args:
+        tensors: name=tensor, each of numbers
+    """
     expect_tensors(**tensors)
     for name, t in tensors.items():
         if not _is_numeric(t):
@@ -197,7 +287,11 @@ def expect_numbers(
 def expect_floats(
     **tensors: Tensor,  # name=tensor, each of a floating type
 ) -> None:
-    "Raise TypeError unless every argument is a floating-point tensor of at least 16 bits."
+    """Raise TypeError unless every argument is a floating-point tensor of at least 16 bits.
+
+    Args:
+        tensors: name=tensor, each of a floating type
+    """
     for name, t in tensors.items():
         if not isinstance(t, Tensor) or t.dtype not in _FLOATS:
             raise TypeError(f"{name}: expected a floating-point tensor of at least 16 bits; "
@@ -207,7 +301,11 @@ def expect_floats(
 def expect_float_type(
     **dtypes: torch.dtype,  # name=dtype, each a floating type
 ) -> None:
-    "Raise TypeError unless every argument is a floating type of at least 16 bits."
+    """Raise TypeError unless every argument is a floating type of at least 16 bits.
+
+    Args:
+        dtypes: name=dtype, each a floating type
+    """
     for name, dtype in dtypes.items():
         if not isinstance(dtype, torch.dtype) or dtype not in _FLOATS:
             raise TypeError(f"{name}: expected a floating type of at least 16 bits; "
@@ -219,7 +317,13 @@ def expect_dim(
     dim: int,  # the dimension that will be summed over
     name: str = "x",  # how `x` is called, for the message
 ) -> None:
-    "Raise TypeError or ValueError unless `x` is a floating tensor that has something along `dim`."
+    """Raise TypeError or ValueError unless `x` is a floating tensor that has something along `dim`.
+
+    Args:
+        x: numbers, any shape
+        dim: the dimension that will be summed over
+        name: how `x` is called, for the message
+    """
     expect_floats(**{name: x})
     if not isinstance(dim, Integral) or isinstance(dim, bool):
         raise TypeError(f"dim: expected a whole number (int); got {_short(dim)}")
@@ -235,7 +339,13 @@ def expect_qkv(
     k: Tensor,  # keys, (..., n_k, d_k)
     v: Tensor,  # values, (..., n_k, d_v)
 ) -> None:
-    "Raise TypeError or ValueError unless `q`, `k` and `v` fit together."
+    """Raise TypeError or ValueError unless `q`, `k` and `v` fit together.
+
+    Args:
+        q: queries, (..., n_q, d_k)
+        k: keys, (..., n_k, d_k)
+        v: values, (..., n_k, d_v)
+    """
     expect_floats(q=q, k=k, v=v)
     for name, t in dict(q=q, k=k, v=v).items():
         if t.dtype != q.dtype:
@@ -254,16 +364,23 @@ def expect_qkv(
 def expect_inputs(
     x: Tensor,  # who asks, (..., n_q, width)
     memory: Tensor,  # what is attended to, (..., n_k, width)
-    layer: nn.Linear,  # the first thing that will be applied to them
+    layer: nn.Module,  # the first thing that will be applied to them: an nn.Linear, or what stands in its place
 ) -> None:
-    "Raise TypeError or ValueError unless `x` and `memory` are rows that `layer` accepts, of one batch."
+    """Raise TypeError or ValueError unless `x` and `memory` are vectors that `layer` accepts, of one batch.
+
+    Args:
+        x: who asks, (..., n_q, width)
+        memory: what is attended to, (..., n_k, width)
+        layer: the first thing that will be applied to them: an nn.Linear, or what stands in its place
+    """
     expect_floats(x=x, memory=memory)
-    dtype = getattr(layer.weight, "dtype", x.dtype)  # quantized layers have no such tensor
+    dtype = getattr(getattr(layer, "weight", None), "dtype", x.dtype)  # quantized layers and adapters have no such tensor
+    width = getattr(layer, "in_features", x.shape[-1] if x.ndim else 0)
     for name, t in dict(x=x, memory=memory).items():
-        if t.dtype != dtype and not torch.is_autocast_enabled(t.device.type):
+        if t.dtype != dtype and not under_autocast(t):
             raise TypeError(f"{name}: expected the dtype of the layer, {dtype}; got {t.dtype}")
-        if t.ndim < 2 or t.shape[-1] != layer.in_features or 0 in t.shape:
-            raise ValueError(f"{name}: expected shape (..., n, {layer.in_features}), no dimension 0; got {tuple(t.shape)}")
+        if t.ndim < 2 or t.shape[-1] != width or 0 in t.shape:
+            raise ValueError(f"{name}: expected shape (..., n, {width}), no dimension 0; got {tuple(t.shape)}")
     if memory.device != x.device:
         raise ValueError(f"memory: expected the device of x, {x.device}; got {memory.device}")
     if memory.shape[:-2] != x.shape[:-2]:
@@ -276,7 +393,13 @@ def expect_mask(
     shape: Sequence[int] | None = None,  # shape of the scores, (..., n_q, n_k); None: any will do
     name: str = "mask",  # how the argument is called, for the message
 ) -> None:
-    "Raise TypeError unless `mask` is boolean, ValueError unless it broadcasts to `shape`."
+    """Raise TypeError unless `mask` is boolean, ValueError unless it broadcasts to `shape`.
+
+    Args:
+        mask: boolean, True = may attend
+        shape: shape of the scores, (..., n_q, n_k); None: any will do
+        name: how the argument is called, for the message
+    """
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
         raise TypeError(f"{name}: expected a boolean tensor, True = may attend; got {_kind(mask)}")
     if shape is None:
@@ -287,11 +410,36 @@ def expect_mask(
                          f"got {tuple(mask.shape)}")
 
 
+def expect_no_padding(
+    mask: Tensor | None,  # boolean, True = may attend, as a layer is given it
+    x: Tensor,  # the layer's input, (b, n_q, d)
+) -> None:
+    """Raise ValueError if a mask (n_q, n_k) looks like one (b, n_k) of real tokens, where b and n_q are equal.
+
+    Args:
+        mask: boolean, True = may attend, as a layer is given it
+        x: the layer's input, (b, n_q, d)
+    """
+    square = isinstance(mask, Tensor) and mask.ndim == 2 and x.ndim == 3 and mask.shape[0] == x.shape[0] == x.shape[1] > 1
+    if not square or not values_known(mask):
+        return
+    one_end = ((mask[:, 1:] != mask[:, :-1]).sum(-1) <= 1).all()  # as padding is
+    causal = torch.ones_like(mask).tril(mask.shape[1] - mask.shape[0])
+    if one_end and not mask.all() and not mask.equal(causal):
+        raise ValueError(f"mask: expected no doubt whether {tuple(mask.shape)} is (n_q, n_k) or (b, n_k), since b = n_q = {len(x)}; "
+                         "pass mask[None] for the first, mask[:, None] for the second")
+
+
 def expect_score_bias(
     bias: Tensor,  # numbers that are added to the scores
     shape: Sequence[int],  # shape of the scores, (..., n_q, n_k)
 ) -> None:
-    "Raise TypeError unless `bias` is floating, ValueError unless it broadcasts to `shape`."
+    """Raise TypeError unless `bias` is floating, ValueError unless it broadcasts to `shape`.
+
+    Args:
+        bias: numbers that are added to the scores
+        shape: shape of the scores, (..., n_q, n_k)
+    """
     expect_floats(bias=bias)
     expect_mask(torch.ones((), dtype=torch.bool, device=bias.device).expand(bias.shape), shape, "bias")
 
@@ -299,7 +447,11 @@ def expect_score_bias(
 def expect_bias(
     **biases: Tensor,  # name=tensor, of a floating type
 ) -> None:
-    "Raise TypeError unless every bias is floating, ValueError if it is more than a mask."
+    """Raise TypeError unless every bias is floating, ValueError if it is more than a mask.
+
+    Args:
+        biases: name=tensor, of a floating type
+    """
     expect_floats(**biases)
     for name, bias in biases.items():
         other = bias[(bias != 0) & ~(bias <= torch.finfo(bias.dtype).min)]  # NaN too
@@ -311,7 +463,11 @@ def expect_bias(
 def expect_device(
     device: torch.device | str | None,  # where a tensor is to be put; None: PyTorch's default
 ) -> None:
-    "Raise ValueError unless PyTorch can put a tensor on `device`."
+    """Raise ValueError unless PyTorch can put a tensor on `device`.
+
+    Args:
+        device: where a tensor is to be put; None: PyTorch's default
+    """
     if device is None or isinstance(device, torch.device):
         return
     try:
@@ -319,3 +475,20 @@ def expect_device(
     except (AssertionError, RuntimeError, TypeError, ValueError) as error:
         message = f"device: expected one that PyTorch finds here, such as 'cpu'; got {_short(device)}"
         raise ValueError(message) from error
+
+# %% ../../nbs/tools/guards.ipynb #typed-fn
+_Typed = TypeVar("_Typed")
+
+
+def typed_as(
+    f: _Typed,  # a function or a method
+) -> Callable[[Any], _Typed]:  # a decorator; for type checkers alone, since `f` itself takes the place of what it decorates
+    """Declare that what follows has the type of `f`.
+
+    Args:
+        f: a function or a method
+
+    Returns:
+        a decorator; for type checkers alone, since `f` itself takes the place of what it decorates
+    """
+    return lambda g: f

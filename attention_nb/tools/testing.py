@@ -5,8 +5,14 @@
 # %% ../../nbs/tools/testing.ipynb #imports
 from __future__ import annotations
 
+import ast
 import math
+import os
+import sys
 from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
 from typing import Any, NamedTuple
 from weakref import finalize
 
@@ -17,15 +23,23 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 # %% auto #0
-__all__ = ['as_lists', 'assert_printed', 'assert_raises', 'assert_same_grads', 'random_qkv', 'Allocated', 'operations',
-           'allocated']
+__all__ = ['as_lists', 'assert_printed', 'assert_raises', 'assert_same_grads', 'random_qkv', 'Allocated', 'Watch', 'operations',
+           'allocated', 'reset_compiler', 'compile_fresh', 'needs']
 
 # %% ../../nbs/tools/testing.ipynb #printed-fn
 def as_lists(
     x: Tensor,  # any shape
     indent: int = 1,  # how far rows after the first are set in
 ) -> str:  # Python code
-    "Write a tensor as nested lists of numbers with four decimals, a row to a line."
+    """Write a tensor as nested lists of numbers with four decimals, a row to a line.
+
+    Args:
+        x: any shape
+        indent: how far rows after the first are set in
+
+    Returns:
+        Python code
+    """
     if x.ndim > 1:
         rows = [as_lists(row, indent + 1) for row in x]
         return "[" + (",\n" + " " * indent).join(rows) + "]"
@@ -40,7 +54,12 @@ def assert_printed(
     actual: Tensor,  # what was computed, any shape
     printed: Any,  # the printed numbers as (nested) lists, four decimals
 ) -> None:
-    "Raise AssertionError unless `actual` has the printed shape and values, to four decimals."
+    """Raise AssertionError unless `actual` has the printed shape and values, to four decimals.
+
+    Args:
+        actual: what was computed, any shape
+        printed: the printed numbers as (nested) lists, four decimals
+    """
     expected, got = torch.tensor(printed, dtype=torch.float64), actual.detach().double().cpu()
     assert_close(got, expected, atol=1e-4, rtol=0, msg=lambda why: (
         f"{why}\n\nIf the new values are right, these are they:\n{as_lists(got)}"))
@@ -53,7 +72,18 @@ def assert_raises(
     *args: Any,  # its arguments
     **kwargs: Any,  # its keyword arguments
 ) -> str:  # the message
-    "Call `f` and return the message of the error it raises; AssertionError if it raises another or none."
+    """Call `f` and return the message of the error it raises; AssertionError if it raises another or none.
+
+    Args:
+        error: the class the call must raise
+        contains: text that its message must hold
+        f: what to call
+        args: its arguments
+        kwargs: its keyword arguments
+
+    Returns:
+        the message
+    """
     try:
         f(*args, **kwargs)
     except error as e:
@@ -68,14 +98,21 @@ def assert_same_grads(
     *inputs: Tensor,  # floating tensors; copies are used, so none is changed
     **tolerance: Any,  # atol and rtol, both or neither, as `torch.testing.assert_close` takes them
 ) -> None:
-    "Raise AssertionError unless `f` and `g` agree on `inputs` in value and in every gradient."
+    """Raise AssertionError unless `f` and `g` agree on `inputs` in value and in every gradient.
+
+    Args:
+        f: one function of `inputs`
+        g: the other
+        inputs: floating tensors; copies are used, so none is changed
+        tolerance: atol and rtol, both or neither, as `torch.testing.assert_close` takes them
+    """
     results = []
     for func in (f, g):
         leaves = [x.detach().clone().requires_grad_() for x in inputs]
         out = func(*leaves)
         # a gradient of all ones would hide much: weights that sum to 1 have a constant sum
         upstream = torch.randn(out.shape, generator=torch.Generator().manual_seed(0)).to(out)
-        results.append((out.detach(), torch.autograd.grad(out, leaves, upstream)))
+        results.append((out.detach(), torch.autograd.grad((out * upstream).sum(), leaves)))
     assert_close(results[0], results[1], **tolerance)
 
 # %% ../../nbs/tools/testing.ipynb #qkv-fn
@@ -89,7 +126,21 @@ def random_qkv(
     seed: int = 0,  # same seed, same numbers
     dtype: torch.dtype = torch.float32,  # any floating type
 ) -> tuple[Tensor, Tensor, Tensor]:  # q (b, h, n_q, d_k), k (b, h, n_k, d_k), v (b, h, n_k, d_v)
-    "Draw normally distributed queries, keys and values whose sizes all differ."
+    """Draw normally distributed queries, keys and values whose sizes all differ.
+
+    Args:
+        b: batch
+        h: heads
+        n_q: queries
+        n_k: keys
+        d_k: width of a query and of a key
+        d_v: width of a value
+        seed: same seed, same numbers
+        dtype: any floating type
+
+    Returns:
+        q (b, h, n_q, d_k), k (b, h, n_k, d_k), v (b, h, n_k, d_v)
+    """
     rng = torch.Generator().manual_seed(seed)
     shapes = (b, h, n_q, d_k), (b, h, n_k, d_k), (b, h, n_k, d_v)
     q, k, v = (torch.randn(s, generator=rng).to(dtype) for s in shapes)
@@ -97,27 +148,54 @@ def random_qkv(
 
 # %% ../../nbs/tools/testing.ipynb #allocations-class
 class Allocated(NamedTuple):
-    "Memory that a call took beside its inputs."
+    """Memory that a call took beside its inputs.
+
+    Args:
+        peak: bytes, all that was held at once, at the highest
+        largest: numbers of the largest tensor that was made
+    """
 
     peak: int  # bytes, all that was held at once, at the highest
     largest: int  # numbers of the largest tensor that was made
 
 
-class _Watch(TorchDispatchMode):
-    "Count the bytes of every tensor that an operation makes, until it is freed."
+class _Seeing:
+    "What a watch does. It stands apart, since PyTorch imports its compiler for a mode that has this method itself."
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        self.saw(func, (args, kwargs), out)
+        return out
+
+    def saw(
+        self,
+        func: Any,  # an operation of PyTorch
+        given: Any,  # its arguments
+        out: Any,  # what it gave
+    ) -> None:
+        "Look at an operation."
+
+
+class Watch(_Seeing, TorchDispatchMode):
+    "Look at every operation of PyTorch, while it is entered."
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+
+
+class _Memory(Watch):
+    "Count the bytes of every tensor that an operation makes, until it is freed."
+
+    def __init__(self) -> None:
+        super().__init__()
         self.known: set[int] = set()
         self.live = self.peak = self.largest = 0
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        for t in tree_leaves((args, kwargs)):
+    def saw(self, func: Any, given: Any, out: Any) -> None:
+        for t in tree_leaves(given):
             self.see(t, given=True)
-        out = func(*args, **(kwargs or {}))
         for t in tree_leaves(out):
             self.see(t)
-        return out
 
     def see(self, t: Any, given: bool = False) -> None:
         "A tensor, or anything else; views of what is known take no memory."
@@ -134,22 +212,29 @@ class _Watch(TorchDispatchMode):
         self.live -= size
 
 
-class _Counting(TorchDispatchMode):
+class _Counting(Watch):
     "Count operations."
 
     count = 0
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def saw(self, func: Any, given: Any, out: Any) -> None:
         self.count += 1
-        return func(*args, **(kwargs or {}))
 
 
 def operations(
     f: Callable[..., Any],  # what to call
     *inputs: Any,  # its arguments
 ) -> int:  # how many, large or small
-    "Call a function, and tell how many operations of PyTorch it took."
-    with _Counting() as seen:  # type: ignore[no-untyped-call]
+    """Call a function, and tell how many operations of PyTorch it took.
+
+    Args:
+        f: what to call
+        inputs: its arguments
+
+    Returns:
+        how many, large or small
+    """
+    with _Counting() as seen:
         f(*inputs)
     return seen.count
 
@@ -158,7 +243,65 @@ def allocated(
     f: Callable[..., Any],  # what to call
     *inputs: Any,  # its arguments; their memory is not counted
 ) -> Allocated:  # the same numbers on every machine: nothing is measured by a clock or by the system
-    "Call a function, and tell what memory its operations took."
-    with _Watch() as watch:
+    """Call a function, and tell what memory its operations took.
+
+    Args:
+        f: what to call
+        inputs: its arguments; their memory is not counted
+
+    Returns:
+        the same numbers on every machine: nothing is measured by a clock or by the system
+    """
+    with _Memory() as watch:
         f(*inputs)
     return Allocated(watch.peak, watch.largest)
+
+# %% ../../nbs/tools/testing.ipynb #compiler-fn
+def reset_compiler() -> None:
+    "Let `torch.compile` forget what it compiled, and which module `__main__` was."
+    import_module("torch._dynamo").reset()  # takes seconds to import, and few need it
+    import_module("torch._dynamo.symbolic_convert")._import_module.cache_clear()
+    for module in list(sys.modules.values()):
+        if isinstance(module, ModuleType):
+            vars(module).pop("__import___main__", None)  # the compiler's own name for it
+
+
+def compile_fresh(
+    f: Callable[..., Any],  # a function or a module
+    **options: Any,  # as `torch.compile` takes them, in the place of these: backend="eager", fullgraph=True
+) -> Callable[..., Any]:  # the same, compiled
+    """Compile `f`, with a compiler that remembers nothing; it needs no C++ compiler.
+
+    Args:
+        f: a function or a module
+        options: as `torch.compile` takes them, in the place of these: backend="eager", fullgraph=True
+
+    Returns:
+        the same, compiled
+    """
+    reset_compiler()
+    return torch.compile(f, **{"backend": "eager", "fullgraph": True, **options})
+
+# %% ../../nbs/tools/testing.ipynb #needs-fn
+class _Nothing(ast.NodeTransformer):
+    "Makes each cell an empty one."
+
+    def visit_Module(self, node: ast.Module) -> ast.Module:
+        return ast.Module([], [])
+
+
+def needs(
+    package: str,  # its name, as it is imported
+    how: str,  # how to install it
+) -> None:
+    """Raise ImportError if `package` is not installed; where `nbdev_test` runs, leave out the cells below instead.
+
+    Args:
+        package: its name, as it is imported
+        how: how to install it
+    """
+    if find_spec(package) is not None:
+        return
+    if "IN_TEST" not in os.environ:  # nbdev's own word
+        raise ImportError(f"{package}: not installed, and this notebook needs it; {how}")
+    import_module("IPython").get_ipython().ast_transformers.append(_Nothing())

@@ -67,7 +67,7 @@
     shownFor = undefined;
     about.hidden = true;
   }
-  const later = () => { clearTimeout(leaving); leaving = setTimeout(hide, 200); };
+  const later = () => { clearTimeout(leaving); leaving = setTimeout(() => { if (!shownFor?.matches(":focus-visible")) hide(); }, 200); };
   function explained(link) {
     link.dataset.about = link.title;
     link.removeAttribute("title");
@@ -133,7 +133,7 @@
     }
   }
 
-  // All but the words beside the controls is done at once: a printer does not wait.
+  // All but the words beside the controls is done at once: a printer does not wait, and no control moves once it is there.
   async function paint(figure) {
     if (figure.classList.contains("drawn")) return;
     const place = figure.querySelector(".chart-view"), form = figure.querySelector(".chart-controls"), data = place.firstElementChild;
@@ -144,10 +144,11 @@
       view.run();
       describe(chart, spec.description);
       place.after(folded(data));
+      const tell = form && respond(figure, form, view);
       figure.classList.add("drawn");
       await view.runAsync();  // only now it is as wide as it will be
       reach(place);
-      if (form) await respond(figure, form, view);
+      await tell?.();
     } catch (error) {
       form?.replaceChildren();
       place.replaceChildren(data);
@@ -187,7 +188,7 @@
 
   // A chart with controls says its state in words. For those who only hear the page, the first line is the position of
   // the slider, which would else be a bare number; the others are read out after each change.
-  async function respond(figure, form, view) {
+  function respond(figure, form, view) {
     const said = document.createElement("output");
     form.append(said);
     form.prepend(...form.querySelectorAll(".vega-bind:has([type=radio])"));  // which sentence, then which word of it
@@ -203,7 +204,7 @@
     }
     for (const change of ["input", "change", "click", "pointerover"]) figure.addEventListener(change, tell);
     form.addEventListener("submit", (event) => event.preventDefault());
-    await tell();
+    return tell;
   }
 
   const near = new IntersectionObserver((entries) => {

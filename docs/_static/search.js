@@ -12,7 +12,7 @@
   const american = (word) => word.replace(/is(?=(e[drs]*|ing|ations?)$)/, "iz").replace(/our(?=(s|ed|ing|al)?$)/, "or");
   const stem = (word) => word.length > 3 ? american(word.replace(/(?<=[^s])s$/, "")) : word;
 
-  const records = SECTIONS.flatMap(([page, about, kind, found]) => found.map(([anchor, title, text, own, terms, tables, asked = ""]) => (
+  const records = SECTIONS.flatMap(([page, about, kind, found]) => found.map(([anchor, title, text = "", own = "", terms = "", tables = "", asked = ""]) => (
     { url: page + anchor, title, page: about, kind: own || kind, text, terms, tables, asked })));
   const spread = new Map();  // in how many records a word stands: in a title it may be rare that is common in the book
   for (const { title, text, asked } of records) for (const word of new Set(apart(`${title} ${text} ${asked}`).map(stem))) spread.set(word, (spread.get(word) ?? 0) + 1);
@@ -105,5 +105,5 @@
   const query = new URLSearchParams(location.search).get("q").trim();  // `search.html` brings this script for a question alone
   for (const box of document.querySelectorAll("input[name=q]")) box.value = query;
   show(query);
-  window.findSections = (asked) => find(asked);  // for the tests
+  Object.assign(window, { findSections: (asked) => find(asked), sections: records, placeOf: place });  // for the tests
 })();

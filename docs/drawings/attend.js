@@ -1,6 +1,6 @@
 (() => {
 // A sentence, the shares of one of its words, and the steps that make them: each is seen in a plane and read as numbers.
-function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, said, say, choices, button, player, tween, motion, plane, expose, keep }) {
+function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, listed, said, say, choices, button, player, tween, motion, plane, expose, keep }) {
   const { table, axes, features, sentences, at_most: atMost } = data, SIZE = 250;
   const steps = ["The words", "Query: x · W_q", "Match: q · k", "Scale: ÷ √d", "Shares: softmax", "Mix: shares · v", "The new row"];
   let words = sentences[0].split(" "), chosen = data.chosen, step = 0, work;
@@ -8,6 +8,8 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
   // ---- What a reader sees: the sentence under its arcs, the steps, then arrows beside numbers ----
   const arcs = svg("svg", { style: "position: absolute; inset: 0; width: 100%; height: 100%; pointer-events: none", "aria-hidden": true });
   const line = el("div", { class: "beside", role: "group", "aria-label": "The words of the sentence", style: "position: relative; justify-content: center; gap: 0.5rem 0.4rem; margin: 0" });
+  const chips = Array.from({ length: atMost }, (_, i) => set(button("", () => choose(i)), { onpointerenter: (e) => { if (e.pointerType === "mouse") choose(i); } }));
+  line.append(...chips);
   const sky = el("div", { style: "position: relative; padding-top: 78px" }, arcs, line);
   const own = el("input", { type: "text", size: 24, maxlength: 120, placeholder: "or type a sentence", "aria-label": "A sentence of your own", ...keep });
   const form = el("form", { class: "row", onsubmit: (e) => { e.preventDefault(); read(own.value); } }, own, el("button", { type: "submit", ...keep }, "Use it"));
@@ -50,10 +52,9 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
   const name = (i) => `“${words[i]}”`;
   const percent = (w) => `${Math.round(100 * w)} %`;
   function lay() {
-    line.replaceChildren(...words.map((word, i) => button(word, () => choose(i))));
-    [...line.children].forEach((chip, i) => {
-      chip.addEventListener("pointerenter", (e) => { if (e.pointerType === "mouse") choose(i); });
-      set(chip, { title: word_row(words[i]) });
+    chips.forEach((chip, i) => {
+      chip.textContent = words[i] ?? "";
+      set(chip, { title: i < words.length ? word_row(words[i]) : null, style: i < words.length ? null : "display: none" });
     });
     choose(chosen);
   }
@@ -61,7 +62,7 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
   function choose(i) {
     chosen = i;
     compute();
-    [...line.children].forEach((chip, j) => set(chip, { "aria-pressed": String(j === i) }));
+    chips.forEach((chip, j) => set(chip, { "aria-pressed": String(j === i) }));
     bend();
     go(step);
   }
@@ -70,7 +71,7 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
   function bend() {  // arcs from the chosen word to all, as wide as their weights
     const box = sky.getBoundingClientRect();
     if (!box.width) return;  // nothing is laid out
-    const tops = [...line.children].map((chip) => { const b = chip.getBoundingClientRect(); return [b.left + b.width / 2 - box.left, b.top - box.top]; });
+    const tops = chips.slice(0, words.length).map((chip) => { const b = chip.getBoundingClientRect(); return [b.left + b.width / 2 - box.left, b.top - box.top]; });
     const [x0, y0] = tops[chosen];
     const paths = tops.map(([x, y], i) => {
       const up = Math.min(74, 26 + Math.abs(x - x0) * 0.22), top = Math.max(4 - Math.min(y, y0), -up) ;
@@ -267,15 +268,17 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
   }
   const lineOf = (word) => el("div", { style: "display: grid; grid-template-columns: minmax(4rem, 6rem) 1fr; padding-bottom: 2px" },
     el("span", {}, word), el("span", { style: "white-space: nowrap" }), el("span", { class: "moves", style: "grid-column: 1 / -1; height: 5px; border-radius: 3px" }));
+  const best = (most) => [...new Set(words.filter((_, i) => work.weights[i] > most - 1e-6))];
   function explain() {
-    const most = Math.max(...work.weights), best = work.weights.indexOf(most), even = most - Math.min(...work.weights) < 1e-6, [a, b] = axes;
+    const most = Math.max(...work.weights), [a, b] = axes;
     const was = work.v[chosen].map((n) => number(n)), is = work.context.map((n) => number(n)), none = !long(work.q[chosen]);
     say([
       `${name(chosen)} is ${was[0]} ${a} and ${was[1]} ${b}. Step on, or choose another word.`,
       `The row of ${name(chosen)} times W_q is its query, q = ${row(work.q[chosen])}: what it looks for. Keys and values are made alike, of every word: k = x · W_k, v = x · W_v.`,
       none ? `The query of ${name(chosen)} is zero: every dot product is 0.` : `Each key drops onto q. How far along it lands, times the length of q, is the dot product: how well the key fits what ${name(chosen)} looks for.`,
-      `Divided by √${d()} = ${number(Math.sqrt(d()))}: every length shrinks alike, so that scores do not grow with the width.`,
-      even ? `${name(chosen)} asks for nothing: every word gets the same share.` : `Shares that add up to 100 %. The most, ${percent(most)}, goes to ${name(best)}.`,
+      none ? `Divided by √${d()}, 0 stays 0.` : `Divided by √${d()} = ${number(Math.sqrt(d()))}: every length shrinks alike, so that scores do not grow with the width.`,
+      words.length === 1 ? `${name(chosen)} stands alone: it gets all, 100 %.` : none ? `${name(chosen)} asks for nothing: every word gets the same share.`
+        : `Shares that add up to 100 %. The most, ${percent(most)}${best(most).length > 1 ? " each" : ""}, goes to ${listed(best(most))}.`,
       `Every value, made as long as its share, laid tip to tail. They end at ${row(work.context)}.`,
       `${name(chosen)} was ${was[0]} ${a}, ${was[1]} ${b}. Now it is ${is[0]} ${a}, ${is[1]} ${b}.`][step]);
   }

@@ -3,7 +3,7 @@ function stage(figure) {
   "use strict";
   const view = figure.querySelector(".view");
   const data = JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
-  const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  const calm = matchMedia("(prefers-reduced-motion: reduce)");
   view.replaceChildren();
 
   // ---- Elements: el("p", { class: "row" }, "text", child); what begins with "on" listens ----
@@ -33,22 +33,32 @@ function stage(figure) {
     return powers.map((p) => p / total);
   }
   const mix = (weights, values) => values[0].map((_, j) => dot(weights, values.map((v) => v[j])));
-  const number = (x, digits = 2) => (Math.abs(x) < 0.5 * 10 ** -digits ? 0 : x).toFixed(digits).replace("-", "−");
-  const grouped = (n) => n.toLocaleString("en");
-  const plural = (n, one, more = `${one}s`) => `${n} ${n === 1 ? one : more}`;
+  const grouped = (x, form) => x.toLocaleString("en", form).replace("-", "−");  // 1,234.5, and no other way in any drawing
+  const number = (x, digits = 2) => grouped(Math.abs(x) < 0.5 * 10 ** -digits ? 0 : x, { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  const listed = (words) => words.map((word) => `“${word}”`).join(", ").replace(/, (?=[^,]*$)/, " and ");
+  const plural = (n, one, more = `${one}s`) => `${grouped(n)} ${n === 1 ? one : more}`;
 
   // ---- What is heard: a line under the figure, which screen readers read out after each change ----
   const said = el("output", { class: "said", "aria-live": "polite" });
   const say = (text) => { if (said.textContent !== text) said.textContent = text; };
   const keep = { "data-lm-suppress-shortcuts": "true" };  // JupyterLab would take the keys for itself
 
-  // ---- Controls ----
+  // ---- Controls: each is made once, and then changed; one that was made anew would be lost to the finger that is on it ----
   function slider(name, { min, max, step, value, input, text = number }) {
-    const shown = el("span", {}, text(value));
-    const range = el("input", { type: "range", min, max, step, value, "aria-label": name, "aria-valuetext": text(value), ...keep,
-      oninput: () => { set(range, { "aria-valuetext": text(+range.value) }); shown.textContent = text(+range.value); input(+range.value); } });
+    const shown = el("span");
+    const range = el("input", { type: "range", min, max, step, value, "aria-label": name, ...keep,
+      oninput: () => { tell(+range.value); input(+range.value); } });
     const node = el("label", { class: "row" }, el("span", {}, name), range, shown);
-    node.move = (to) => { range.value = to; set(range, { "aria-valuetext": text(to) }); shown.textContent = text(to); };
+    function tell(at) {
+      shown.textContent = text(at);
+      set(range, { "aria-valuetext": text(at) });
+    }
+    node.move = (to, last = max) => {  // `last`: where it ends now, if that changes
+      set(range, { max: last });
+      range.value = to;
+      tell(to);
+    };
+    tell(value);
     return node;
   }
   function choices(name, options, chosen, input) {  // radio buttons that look like buttons
@@ -83,7 +93,7 @@ function stage(figure) {
 
   // ---- Motion: f is called with 0 → 1; at once where motion is not wanted ----
   function tween(ms, f) {
-    if (still) { f(1); return Promise.resolve(); }
+    if (calm.matches) { f(1); return Promise.resolve(); }
     return new Promise((done) => {
       const begun = performance.now();
       (function step(now) {
@@ -112,6 +122,7 @@ function stage(figure) {
     const node = svg("circle", { ...place, r: 16, fill: "transparent", class: "handle", tabindex: 0, role: "slider",
       "aria-label": `${name}, move it with the arrow keys`, "aria-valuemin": low, "aria-valuemax": high, ...keep, onkeydown: onkeys(ways, keyed) });
     node.addEventListener("pointerdown", (e) => { node.setPointerCapture(e.pointerId); e.preventDefault(); node.focus(); });
+    node.addEventListener("touchstart", (e) => e.preventDefault());  // a finger moves it, and not the page: parts of an SVG are inline, and for them `touch-action` does not count
     node.addEventListener("pointermove", (e) => {
       if (!node.hasPointerCapture(e.pointerId)) return;
       const box = root.getBoundingClientRect(), scale = root.viewBox.baseVal.width / box.width;
@@ -152,7 +163,7 @@ function stage(figure) {
     function move(to) {
       value = to.map((x) => Math.round(clamp(x, low, reach) / by) * by);
       const [x, y] = at(value), [right, up] = value.map((n) => number(n, 1));
-      set(node, { cx: x, cy: y, "aria-valuenow": right, "aria-valuetext": `${right} right, ${up} up` });
+      set(node, { cx: x, cy: y, "aria-valuenow": value[0].toFixed(1), "aria-valuetext": `${right} right, ${up} up` });
       moved(value);
     }
     const node = handle(root, name, {}, [low, reach], (x, y) => move([x / unit + low, reach - y / unit]), ways,
@@ -172,6 +183,6 @@ function stage(figure) {
 
   // `state` is what the figure has computed, for the tests that hold it against the package.
   const expose = (state) => { figure.state = state; };
-  return { figure, view, data, still, el, svg, set, sum, clamp, dot, matmul, softmax, mix, number, grouped, plural, said, say, slider, choices,
+  return { figure, view, data, el, svg, set, sum, clamp, dot, matmul, softmax, mix, number, grouped, plural, listed, said, say, slider, choices,
     button, toggle, player, tween, motion, onkeys, handle, plane, expose, keep };
 }

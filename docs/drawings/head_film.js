@@ -28,12 +28,13 @@ function draw({ view, data, el, set, sum, number, said, say, slider, player, exp
   }
   function favourite(now) {
     const [first, before] = looks(now);
-    return Math.max(first, before) < 0.5 ? "has no favourite yet" : first > before ? "looks at the first word" : "looks at the word before";
+    const most = Math.max(first, before), whom = first > before ? "first word" : "word before";
+    return most < 1.5 / n ? "looks at all words about alike" : `${most < 0.5 ? "leans towards" : "looks at"} the ${whom}`;
   }
   function show() {
     heads.forEach((head, k) => showHead(head, weights[frame][k]));
     loss.textContent = `loss ${number(losses[frame], 3)}`;
-    if (!play.playing()) say(`Step ${steps[frame]}: ${weights[frame].map((now, k) => `head ${k} ${favourite(now)}`).join(", ")}.`);
+    say(`Step ${steps[frame]}: ${weights[frame].map((now, k) => `head ${k} ${favourite(now)}`).join(", ")}.`);
   }
   const time = slider("step of training", { min: 0, max: steps.length - 1, step: 1, value: 0, text: (i) => `${steps[i]}`,
     input: (i) => { play.stop(); frame = i; show(); } });

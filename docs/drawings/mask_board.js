@@ -36,7 +36,7 @@ function draw({ view, data, el, svg, set, sum, clamp, softmax, number, said, say
   const cells = all.map((i) => all.map((j) => el("button", { type: "button", ...keep,
     onclick: () => { clicked[[i, j]] = !written(i, j); go(i, j); },
     onfocus: () => go(i, j), onpointerenter: () => go(i, j),
-    onkeydown: onkeys(arrows, ([down, right]) => cells[clamp(i + down, on.cached, n - 1)][clamp(j + right, 0, n - 1)].focus()) })));
+    onkeydown: onkeys(arrows, ([down, right]) => cells[clamp(i + down, on.cached, n - 1)][clamp(j + right, 0, n - 1)].focus()) }, el("span"), el("span"))));
   const board = el("table", { "aria-label": "Rows ask, columns are asked. Arrow keys move; Enter allows or forbids.", style: "margin: 0" },
     el("thead", {}, el("tr", {}, el("td", {}), ...tops, el("th", { scope: "col", style: plain }, "sum"))),
     el("tbody", {}, ...all.map((i) => el("tr", {}, sides[i], ...cells[i].map((cell) => el("td", { style: "padding: 0" }, cell)), sums[i]))));
@@ -49,20 +49,22 @@ function draw({ view, data, el, svg, set, sum, clamp, softmax, number, said, say
   const barred = "repeating-linear-gradient(90deg, var(--faint) 0 2px, transparent 2px 8px)";
   function showRow(i, r) {
     sides[i].textContent = tops[i].textContent = named(i);
-    set(sides[i], { style: `${plain}; font-weight: ${i === row ? 700 : 400}; box-shadow: ${i === row ? "inset 4px 0 0 var(--q)" : "none"}` });
+    set(sides[i], { style: `${plain}; text-shadow: ${i === row ? "0.5px 0 currentColor" : "none"}; box-shadow: ${i === row ? "inset 4px 0 0 var(--q)" : "none"}` });
     sums[i].textContent = r ? `${number(r.sum)}${Math.abs(r.sum - 1) < 1e-6 ? " ✓" : " ✗"}` : "";
     cells[i].forEach((cell, j) => showCell(cell, i, j, r));
   }
   function showCell(cell, i, j, r) {
-    const { says, paint, sym, mark } = !r ? { says: `${named(i)} is in the cache, it asks no more`, paint: barred }
+    const [weight, leak] = cell.children, { says, paint, sym, mark, leaks } = !r ? { says: `${named(i)} is in the cache, it asks no more`, paint: barred }
       : r.may[j] ? look(i, j, r.weights[j]) : noLook(i, j, r.reached[j]);
     set(cell, { "data-sym": sym, disabled: !r, tabindex: i === row && j === column ? 0 : -1, "aria-pressed": r ? String(r.may[j]) : null, "aria-label": says,
-      style: `display: block; width: 46px; height: 34px; padding: 0; border: 1px solid var(--faint); border-radius: 0; font-size: 13px; font-weight: 400; box-shadow: none; color: inherit; background: ${paint}` }, mark ?? "");
+      style: `display: block; width: 46px; height: 34px; padding: 0; border: 1px solid var(--faint); border-radius: 0; font-size: 13px; font-weight: 400; box-shadow: none; color: inherit; background: ${paint}` });
+    weight.textContent = mark ?? "";
+    set(leak, { "data-sym": leaks ? "k" : null, style: leaks ? dot : "display: none" });
   }
+  const dot = "display: inline-block; width: 12px; height: 12px; border-radius: 50%; background: var(--k)";
   const look = (i, j, weight) => ({ says: `${named(i)} looks at ${named(j)}: ${number(weight)}`, sym: "w", mark: number(weight),
     paint: `color-mix(in srgb, var(--w) ${(60 * weight).toFixed(1)}%, transparent)` });
-  const noLook = (i, j, leaks) => ({ says: `${named(i)} must not look at ${named(j)}${leaks ? ", but is reached by it" : ""}`, paint: crossed,
-    mark: leaks ? el("span", { "data-sym": "k", style: "display: inline-block; width: 12px; height: 12px; border-radius: 50%; background: var(--k)" }) : "" });
+  const noLook = (i, j, leaks) => ({ says: `${named(i)} must not look at ${named(j)}${leaks ? ", but is reached by it" : ""}`, paint: crossed, leaks });
 
   function arc(j, weight) {  // from a word to the chosen one; dashes if it is reached without a look
     const [from, to] = [place(j), place(row)], high = 26 + 15 * Math.abs(j - row);
@@ -77,9 +79,10 @@ function draw({ view, data, el, svg, set, sum, clamp, softmax, number, said, say
       ...all.map((j) => svg("text", { x: place(j), y: 104, "text-anchor": "middle", opacity: reached[j] ? 1 : 0.55, "text-decoration": reached[j] ? "none" : "line-through" }, named(j))));
   }
   function tell({ may, reached }) {
+    const asks = !may[row] && (on.after || may.filter(Boolean).length > 1);  // one weight alone is 1, whatever the query
     const who = (test) => all.filter(test).map(named).join(", "), leak = who((j) => reached[j] && !may[j]);
     say(!may.some(Boolean) ? `“${named(row)}” may look at nobody: its row is all zeros.`
-      : `The new row of “${named(row)}” depends on: ${who((j) => may[j])}${may[row] ? "" : ", and through its query on itself"}.${leak ? ` A leak: ${leak}.` : ""}`);
+      : `The new row of “${named(row)}” depends on: ${who((j) => may[j])}${asks ? ", and through its query on itself" : ""}.${leak ? ` A leak: ${leak}.` : ""}`);
   }
   function go(i, j) { [row, column] = [i, j]; show(); }
   function show() {

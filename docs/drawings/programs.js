@@ -37,15 +37,12 @@ function draw({ view, data, el, svg, set, sum, number, plural, said, say, choice
   root.append(...names, ...tops, ...cells.flat(), bands, lit);
 
   // ---- Controls ----
-  const steps = el("div", {});
-  function span() {  // the slider is as long as the work lasts
-    const { last } = plan();
-    moment = Math.min(moment, last);
-    steps.replaceChildren(slider("Moment", { min: 0, max: last, step: 1, value: moment, input: (to) => { play.stop(); moment = to; show(); }, text: (x) => `${number(x, 0)} of ${last}` }));
-  }
-  function again(change) { play.stop(); change(); moment = 0; span(); show(); }
-  const play = player({ at: () => moment, last: () => plan().last, ms: () => (plan().last > 12 ? 250 : 650),
-    go: (to) => { moment = to; steps.firstChild.move(to); show(); } });
+  const last = () => plan().last;
+  const time = slider("Moment", { min: 0, max: last(), step: 1, value: moment, text: (x) => `${number(x, 0)} of ${last()}`,
+    input: (to) => { play.stop(); moment = to; show(); } });
+  function go(to) { moment = to; time.move(to, last()); show(); }  // the slider is as long as the work lasts
+  function again(change) { play.stop(); change(); go(0); }
+  const play = player({ at: () => moment, last, ms: () => (last() > 12 ? 250 : 650), go });
 
   // ---- What changes: the squares, the bands of the programs, the tiles at work, the line that is read out ----
   function showCell(now, i, j) {
@@ -68,7 +65,7 @@ function draw({ view, data, el, svg, set, sum, number, plural, said, say, choice
   function tell(now) {
     const skipped = Math.ceil(n / size) ** 2 - now.count, tiles = `${now.count} tiles${skipped ? `, ${skipped} left out` : ""}`;
     const ran = busy(now), idle = room - ran.length, places = plural(idle, "place stands", "places stand") + " empty.";
-    say(!moment ? `${plural(now.tiles.length, "program")}, ${tiles}. ${plural(room, "runs", "run")} at once. Nothing has begun.`
+    say(!moment ? `${plural(now.tiles.length, "program")}, ${tiles}. At most ${plural(room, "runs", "run")} at once. Nothing has begun.`
       : moment === now.last ? `Done after ${now.last} moments: ${tiles}.${idle ? ` In the last one ${places}` : ""}`
       : `At work: ${ran.length === 1 ? "program" : "programs"} ${ran.join(", ")}.${idle > 0 ? ` ${places}` : ""}`);
   }
@@ -81,13 +78,12 @@ function draw({ view, data, el, svg, set, sum, number, plural, said, say, choice
   }
 
   const panel = el("div", { style: "flex: 1 1 300px; min-width: 0" },
-    el("div", { class: "row", style: "margin-top: 0" }, play.node, steps),
+    el("div", { class: "row", style: "margin-top: 0" }, play.node, time),
     el("div", { class: "row" }, el("span", {}, "Queries of a program"), choices("Queries of a program", sizes.map(String), data.size, (i) => again(() => { size = sizes[i]; }))),
     el("div", { class: "row" }, el("span", {}, "Programs at once"), choices("Programs at once", rooms.map(String), data.room, (i) => again(() => { room = rooms[i]; }))),
     el("div", { class: "row" }, toggle("no future", false, (on) => again(() => { causal = on; })), toggle("last block first", false, (on) => again(() => { longest = on; }))),
     set(said, { style: "min-height: 4.2em" }));
   view.append(el("div", { class: "beside", style: "gap: 0.5rem 1.5rem; align-items: flex-start; margin: 0" }, root, panel));
-  span();
   show();
   expose(() => ({ ...plan(), size, room, causal, longest, moment, busy: busy(plan()) }));
 }

@@ -1,6 +1,6 @@
 (() => {
 // What a machine can do at most, and where the parts of a layer stand below it when it reads a text and when it writes a word.
-function draw({ view, data, el, svg, set, clamp, number, grouped, say, said, slider, choices, motion, expose }) {
+function draw({ view, data, el, svg, set, clamp, number, grouped, plural, say, said, slider, choices, motion, expose }) {
   const { machine, peak, bandwidth, heads, width, model, latent, window, bits } = data;
   let { n, kv } = data, b = 1, writes = false;
 
@@ -36,16 +36,16 @@ function draw({ view, data, el, svg, set, clamp, number, grouped, say, said, sli
   });
 
   // ---- The roof: both axes count doublings ----
-  const wide = Math.min(620, view.clientWidth || 350), high = 230, left = 42, low = -2, top = 12, kink = peak / bandwidth;
+  const wide = Math.min(620, view.clientWidth || 350), high = 230, left = 42, low = -3, top = 15, kink = peak / bandwidth;
   const x = (intensity) => left + ((wide - left - 12) * (Math.log2(intensity) - low)) / (top - low);
   const ceiling = Math.log2(peak) + 0.6, floor = Math.log2(2 ** low * bandwidth) - 2.6;
   const y = (rate) => ((high - 6) * (ceiling - Math.log2(rate))) / (ceiling - floor);
   const write = (at, up, text, anchor = "middle", style = "") => svg("text", { x: at, y: up, "text-anchor": anchor, style: `font-size: 13px; ${style}` }, text);
-  const marks = [0.25, 1, 4, 16, 64, 256, 1024, 4096].filter((mark) => wide > 420 || mark !== 1024);
+  const marks = [0.25, 1, 4, 16, 64, 256, 1024, 4096, 16384].filter((_, i) => wide > 420 || i % 2 === 0);
   const chart = svg("svg", { width: wide, height: high + 42, viewBox: `0 0 ${wide} ${high + 42}`, "aria-hidden": true },
     svg("path", { d: `M${x(kink)} ${y(peak)}H${wide - 12}V${high}H${x(kink)}Z`, fill: "var(--faint)", opacity: 0.6 }),
     ...marks.map((mark) => svg("path", { d: `M${x(mark)} ${high}v-5`, stroke: "var(--soft)" })),
-    ...marks.map((mark, i) => write(x(mark), high + 17, mark < 1 ? "¼" : grouped(mark), i === marks.length - 1 ? "end" : "middle")),
+    ...marks.map((mark, i) => write(x(mark), high + 17, mark < 1 ? "¼" : grouped(mark))),
     svg("path", { d: `M${left} ${high}H${wide - 12}`, stroke: "var(--soft)" }),
     svg("path", { d: `M${x(2 ** low)} ${y(2 ** low * bandwidth)}L${x(kink)} ${y(peak)}H${wide - 12}`, stroke: "currentColor", "stroke-width": 2.5, fill: "none", "stroke-linejoin": "round" }),
     write((left + wide - 12) / 2, high + 37, "operations for each byte"),
@@ -80,7 +80,8 @@ function draw({ view, data, el, svg, set, clamp, number, grouped, say, said, sli
   }
 
   // ---- The same in numbers ----
-  const time = (s) => (s >= 1 ? `${number(s, 1)} s` : s >= 1e-3 ? `${number(s * 1e3, 1)} ms` : `${number(s * 1e6, 0)} µs`);
+  const three = { minimumSignificantDigits: 3, maximumSignificantDigits: 3 };
+  const clock = (s) => (s >= 1 ? [1, "s"] : s >= 1e-3 ? [1e3, "ms"] : [1e6, "µs"]);  // of the longest time: one unit for all
   const size = (i) => number(i, i < 10 ? 1 : 0);
   const cell = (style = "") => el("span", { style });
   const lines = ways.map(({ letter, colour }) => {
@@ -104,15 +105,15 @@ function draw({ view, data, el, svg, set, clamp, number, grouped, say, said, sli
     }));
   }
   function show() {
-    const now = found();
+    const now = found(), [per, unit] = clock(Math.max(...now.filter(Boolean).map((cost) => cost.seconds)));
     move(now);
     lines.forEach((line, i) => {
       line.name.textContent = ways[i].name();
       line.intensity.textContent = now[i] ? size(now[i].intensity) : "–";
-      line.time.textContent = now[i] ? time(now[i].seconds) : "only to write";
+      line.time.textContent = now[i] ? `${grouped(now[i].seconds * per, three)} ${unit}` : "only to write";
     });
     const shared = now[3], who = shared.operations / peak < shared.moved / bandwidth ? "waits for memory" : "computes all the time";
-    say(`${writes ? "Writing one word after" : "Reading"} ${grouped(n)} words${b > 1 ? `, ${b} texts at once` : ""}: attention with ${keys(kv)} does ${size(shared.intensity)} operations for each byte, and ${who}.`);
+    say(`${writes ? "Writing one word after" : "Reading"} ${plural(n, "word")}${b > 1 ? `, ${b} texts at once` : ""}: attention with ${keys(kv)} does ${size(shared.intensity)} operations for each byte, and ${who}.`);
   }
   const power = (log) => grouped(2 ** log);
   const turned = (name, max, value, input) => slider(name, { min: 0, max, step: 1, value: Math.log2(value), text: power, input: (log) => { input(2 ** log); show(); } });

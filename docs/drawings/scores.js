@@ -28,7 +28,7 @@ function draw({ view, data, el, svg, set, clamp, number, said, say, slider, choi
   function short(x) {
     if (x === Infinity) return "∞";
     if (x && (x >= 1e4 || x < 0.005)) { const [m, e] = x.toExponential(1).split("e"); return `${m}·10${raised(+e)}`; }
-    return x.toFixed(x >= 100 ? 0 : 2);
+    return number(x, x >= 100 ? 0 : 2);
   }
 
   const keys = { ArrowLeft: -0.1, ArrowDown: -0.1, ArrowRight: 0.1, ArrowUp: 0.1, PageDown: -1, PageUp: 1 };
@@ -57,10 +57,11 @@ function draw({ view, data, el, svg, set, clamp, number, said, say, slider, choi
   }
   function show() {
     compute();
-    const broken = weights.some(Number.isNaN), list = words.map((word, i) => `${word} ${number(weights[i])}`).join(", ");
+    const broken = weights.some(Number.isNaN), lost = !weights.some(Boolean) && !broken, list = words.map((word, i) => `${word} ${number(weights[i])}`).join(", ");
     for (const { x, label } of ticks) label.textContent = number(x + shift, 0);
-    rows.forEach((part, i) => showRow(part, i, broken));
-    say(!broken ? `${repaired ? "No exponential is above 1. " : ""}Weights: ${list}.` : exps.includes(Infinity) ?
+    rows.forEach((part, i) => showRow(part, i, Number.isNaN(weights[i])));
+    say(lost ? "The sum of the exponentials is beyond float32, so it is infinite, and every weight is 0."
+      : !broken ? `${repaired ? "No exponential is above 1. " : ""}Weights: ${list}.` : exps.includes(Infinity) ?
       "An exponential is beyond float32, so it is infinite. Infinity ÷ infinity is not a number." :
       "Every exponential is 0 in float32. 0 ÷ 0 is not a number.");
   }

@@ -1,6 +1,6 @@
 (() => {
 // A word between two senses: its neighbours are scored, the scores become shares, and its row moves to the mixture.
-function draw({ view, data, el, svg, set, dot, softmax, mix, number, said, say, choices, toggle, player, motion, plane, expose }) {
+function draw({ view, data, el, svg, set, dot, softmax, mix, number, listed, said, say, choices, toggle, player, motion, plane, expose }) {
   const { words, rows, asks, axes } = data;
   const me = words.indexOf(asks), old = rows[me];
   const here = words.map((word, i) => i === me || data.beside.includes(word));
@@ -64,12 +64,12 @@ function draw({ view, data, el, svg, set, dot, softmax, mix, number, said, say, 
     set(after.node, { visibility: step === 2 ? "visible" : "hidden" });
   }
   function tell({ scores, shares, mixture }) {
-    const beside = words.filter((_, i) => here[i] && i !== me), most = shares.indexOf(Math.max(...shares));
+    const beside = words.filter((_, i) => here[i] && i !== me), most = Math.max(...shares), first = words.filter((_, i) => shares[i] > most - 1e-6);
     news.replaceChildren(...(step === 2 ? [el("span", { style: "border-bottom: 3px solid var(--v)" }, `new row of “${asks}”`), ` ${pair(mixture)}`] : []));
     const gap = mixture[0] - mixture[1], sense = Math.abs(gap) < 0.005 ? `as much ${axes[0]} as ${axes[1]}` : `more ${axes[gap > 0 ? 0 : 1]} than ${axes[gap > 0 ? 1 : 0]}`;
     say(!beside.length ? `Alone, “${asks}” keeps its row.`
       : step === 0 ? `Each neighbour is scored: ${beside.map((w) => `${w} ${plain(scores[words.indexOf(w)])}`).join(", ")}.`
-      : step === 1 ? `The scores become shares. The largest, ${number(shares[most])}, goes to “${words[most]}”.`
+      : step === 1 ? `The scores become shares. The largest, ${number(most)}, goes to ${listed(first)}.`
       : `“${asks}” moves from ${pair(old, plain)} to ${pair(mixture)}: ${sense}.`);
   }
   const glide = motion();

@@ -1,6 +1,6 @@
 (() => {
 // Heads of queries above, heads of keys below, a line from each query to the keys it reads; and the bytes of a cache.
-function draw({ view, data, svg, set, clamp, el, said, say, slider, toggle, motion, onkeys, expose, keep }) {
+function draw({ view, data, svg, set, clamp, el, grouped, said, say, slider, toggle, motion, onkeys, expose, keep }) {
   const { heads, options, bytes: perHead, full: most, what } = data, wide = view.clientWidth >= 600;
   const width = wide ? 640 : 346, side = wide ? 40 : 30, top = 24, bottom = 150, gap = width / heads;
   let n = data.kept, wrong = false, chosen = 0;
@@ -22,7 +22,7 @@ function draw({ view, data, svg, set, clamp, el, said, say, slider, toggle, moti
       cross: svg("path", { d: `M${x - side / 2} ${top}l${side} ${side}m0 ${-side}l${-side} ${side}`, stroke: "currentColor", "stroke-width": 1.5, opacity: 0.8 }),
     };
     const choose = () => { chosen = i; show(); };
-    const node = svg("g", { "data-sym": "q", class: "handle", style: "cursor: pointer; color: inherit", tabindex: 0, role: "button", "aria-label": `query head ${i}`, ...keep,
+    const node = svg("g", { "data-sym": "q", style: "cursor: pointer; color: inherit", tabindex: 0, role: "button", "aria-label": `query head ${i}`, ...keep,
       onclick: choose, onfocus: choose, onpointerenter: choose, onkeydown: onkeys(arrows, (by) => queries[clamp(i + by, 0, heads - 1)].node.focus()) }, part.box, part.name, part.cross);
     return { ...part, node, at: 0 };
   });
@@ -33,7 +33,8 @@ function draw({ view, data, svg, set, clamp, el, said, say, slider, toggle, moti
   const kept = svg("rect", { x: 0, ...bar, fill: "var(--k)", "fill-opacity": 0.75 });
   root.append(caption, svg("rect", { x: 0.5, ...bar, width: width - 1, fill: "none", stroke: "var(--soft)" }), kept);
 
-  const size = (b) => (b >= 2 ** 30 ? `${b / 2 ** 30} GiB` : `${b / 2 ** 20} MiB`);
+  const [one, unit] = most >= 2 ** 30 ? [2 ** 30, "GiB"] : [2 ** 20, "MiB"];  // one unit for the part and for the whole
+  const size = (b) => `${grouped(b / one)} ${unit}`;
   const names = (list) => (list.length === 1 ? `Query head ${list[0]} reads` : `Query heads ${list.slice(0, -1).join(", ")} and ${list.at(-1)} read`);
   function lines() {
     queries.forEach((q, i) => set(q.line, { d: `M${queryAt(i)} ${top + side}L${q.at} ${bottom}` }));
@@ -58,7 +59,7 @@ function draw({ view, data, svg, set, clamp, el, said, say, slider, toggle, moti
     caption.textContent = `keys and values kept: ${size(n * perHead)} of ${size(most)}`;
     const group = now.flatMap((j, i) => (j === mine ? [i] : [])), count = off.filter(Boolean).length;
     say(`${names(group)} key head ${mine}. ` + (wrong
-      ? count ? `In the wrong order ${count} of ${heads} query heads read what they were not trained with.` : "With so many, both orders are the same: nobody would notice."
+      ? count ? `In the wrong order ${count} of ${heads} query heads read what they were not trained with.` : `With ${n} both orders are the same: nobody would notice.`
       : `${what} take ${size(n * perHead)}.`));
   }
   const glide = motion();

@@ -1,6 +1,6 @@
 (() => {
 // Who asks, what it looks for, what each word is found by: two small matrices that can be changed.
-function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, number, said, say, choices, button, plane, expose, keep }) {
+function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, number, listed, said, say, choices, button, plane, expose, keep }) {
   const { words, x, kinds } = data, eye = [[1, 0], [0, 1]];
   const W = { W_q: data.W_q.map((r) => [...r]), W_k: data.W_k.map((r) => [...r]) };
   let asks = data.start, now = {};
@@ -15,12 +15,13 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
   set(query.node.firstChild, { "stroke-width": 9, opacity: 0.5 });
   const asked = note({ "data-sym": "q", style: "font-weight: 600" }, ""), names = words.map((word) => note({ "data-sym": "k" }, word));
 
-  const short = (row) => `(${row.map((n) => number(n, Number.isInteger(n) ? 0 : 1)).join(", ")})`;
+  const plain = (n) => number(n, [0, 1].find((digits) => Math.abs(n - +n.toFixed(digits)) < 1e-9) ?? 2);  // no zeros at its end
+  const short = (row) => `(${row.map(plain).join(", ")})`;
   const hue = (which, ...text) => el("b", { "data-sym": which }, ...text);
   const cells = words.map(() => ({ key: el("td", { "data-sym": "k" }), score: el("td"), bar: el("div", { "data-sym": "w", style: "height: 14px; background: var(--w)" }), weight: el("span", { "data-sym": "w" }) }));
   const heads = words.map((word) => el("th", { scope: "row", style: "text-align: left" }, word));
   const wide = view.clientWidth >= 600;
-  const table = el("table", { style: "white-space: nowrap" }, el("thead", {}, el("tr", {}, el("td"), ...["row", "key", "q · k"].map((text) => el("th", { scope: "col" }, text === "key" ? hue("k", text) : text)),
+  const table = el("table", { class: wide ? null : "tight", style: "white-space: nowrap" }, el("thead", {}, el("tr", {}, el("td"), ...["row", "key", "q · k"].map((text) => el("th", { scope: "col" }, text === "key" ? hue("k", text) : text)),
     el("th", { scope: "col", style: "text-align: left" }, hue("w", "weight")))),
     el("tbody", {}, ...words.map((_, i) => el("tr", {}, heads[i], el("td", {}, short(x[i])),
       cells[i].key, cells[i].score,
@@ -29,7 +30,7 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
   const puts = [], named = (name) => hue(name[2], "W", el("sub", {}, name[2]));
   function matrix(name, verb) {
     const thin = "padding: 2px 3px", inputs = [0, 1].map((i) => [0, 1].map((j) => el("input", { type: "number", min: low, max: high, step: 0.5,
-      value: W[name][i][j], style: `width: ${wide ? 3 : 2.6}rem`, "aria-label": `${name}, from ${kinds[i]} to ${verb} ${kinds[j]}`, ...keep,
+      value: W[name][i][j], style: wide ? "width: 3.8rem" : "width: 2.6rem; padding-inline: 0.1rem", "aria-label": `${name}, from ${kinds[i]} to ${verb} ${kinds[j]}`, ...keep,
       oninput: (e) => { const n = +e.target.value; W[name][i][j] = clamp(Number.isFinite(n) ? n : 0, low, high); show(); } })));
     puts.push((rows) => (rows ?? data[name]).forEach((row, i) => row.forEach((n, j) => { W[name][i][j] = n; inputs[i][j].value = n; })));
     const head = (text) => el("th", { scope: "col", style: thin }, text);
@@ -43,20 +44,21 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
     const q = matmul([x[asks]], W.W_q)[0], k = matmul(x, W.W_k), scores = k.map((row) => dot(q, row)), weights = softmax(scores);
     now = { q, k, scores, weights, context: mix(weights, x) };
   }
-  const inside = (v) => v.map((n) => clamp(n, low, high)), zero = (v) => v.every((n) => n === 0), flat = (v) => Math.abs(v[0]) >= Math.abs(v[1]);
+  const inside = (v) => { const most = Math.max(1, ...v.map((n) => n / (n < 0 ? low : high))); return v.map((n) => n / most); };  // where it leaves the plane
+  const zero = (v) => v.every((n) => n === 0), flat = (v) => Math.abs(v[0]) >= Math.abs(v[1]);
   const side = (v) => (flat(v) ? [0, -9, "middle"] : [9, 5, "start"]);  // beside the tip, off the arrow
   function showQuery(q) {
     const [qx, qy] = at(inside(q));
-    query.point(inside(q));
+    query.point(q);
     asked.textContent = zero(q) ? "" : "q";
     set(asked, flat(q) ? { x: qx - 16, y: qy + 22 } : { x: qx - 20, y: qy + 16 });
   }
   function showWord(i, k, score, weight) {
     const v = inside(k), [px, py] = at(v), [dx, dy, anchor] = side(v), cell = cells[i];
-    keys[i].point(v);
+    keys[i].point(k);
     set(names[i], { x: px + dx, y: py + dy, "text-anchor": anchor, visibility: zero(k) ? "hidden" : "visible" });
     cell.key.textContent = short(k);
-    cell.score.textContent = number(score, 1);
+    cell.score.textContent = plain(score);
     cell.weight.textContent = number(weight);
     set(cell.bar, { style: `height: 14px; background: var(--w); width: ${(weight * 4).toFixed(3)}rem` });
     set(heads[i], { style: `text-align: left; font-weight: ${i === asks ? 700 : 400}` });
@@ -69,7 +71,7 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
   function tell({ q, weights }) {
     const best = Math.max(...weights), found = words.filter((_, i) => weights[i] > best - 1e-9);
     say(zero(q) ? `“${words[asks]}” looks for nothing: a query of zeros, so all weights are equal.` :
-      found.length > 1 ? `“${words[asks]}” finds ${found.map((w) => `“${w}”`).join(" and ")} alike, ${number(best)} each.` :
+      found.length > 1 ? `“${words[asks]}” finds ${listed(found)} alike, ${number(best)} each.` :
       `“${words[asks]}” finds ${found[0] === words[asks] ? "itself" : `“${found[0]}”`}: ${number(best)} of its weight.`);
   }
   function show() {

@@ -61,14 +61,18 @@ function draw({ view, data, svg, set, sum, clamp, number, said, say, choices, bu
     });
   }
   const go = motion();
+  function tell({ rows, columns }) {
+    const found = [rows.every(one) && "Every row sums to 1", columns.every(one) && "Every column sums to 1"].filter(Boolean);
+    say(`${found.length ? found.join(". ") : "Neither rows nor columns sum to 1"}: rows ${rows.map((x) => number(x)).join(" and ")}, columns ${columns.map((x) => number(x)).join(" and ")}.`);
+  }
   async function count() {
     compute();
-    const { rows, columns } = now, found = [rows.every(one) && "Every row sums to 1", columns.every(one) && "Every column sums to 1"].filter(Boolean);
-    say(`${found.length ? found.join(". ") : "Neither rows nor columns sum to 1"}: rows ${rows.map((x) => number(x)).join(" and ")}, columns ${columns.map((x) => number(x)).join(" and ")}.`);
+    say("Counting …");  // until there is a result, none is told
     const forgotten = way === 2;
     if (!await go(1100, (t) => paint(t * n, 0, false))) return;
     if (forgotten && !await go(700, (t) => paint(n, t, false))) return;
     paint(n, forgotten ? 1 : 0, true);
+    tell(now);
   }
   view.append(root, said,
     choices("Which sums", ways, way, (i) => { way = i; count(); }),
@@ -77,7 +81,7 @@ function draw({ view, data, svg, set, sum, clamp, number, said, say, choices, bu
   if (!wide) set(said, { style: "min-height: 2.8em" });
   compute();
   paint(n, 0, true);
-  say("Every row sums to 1.");
+  tell(now);
   expose(() => ({ exps: now.exps, way, sums: now.total, weights: now.weights }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=sums]")) draw(stage(figure));

@@ -55,15 +55,11 @@ function draw({ view, data, el, svg, set, sum, number, plural, said, say, choice
   const head = el("div", { style: "font-weight: 600" });
 
   // ---- Controls ----
-  const steps = el("div", {});
-  function room() {  // the slider is as long as there are tiles
-    const last = order().tiles.length;
-    step = Math.min(step, last);
-    steps.replaceChildren(slider("Tile", { min: 0, max: last, step: 1, value: step, input: go, text: (x) => `${number(x, 0)} of ${last}` }));
-  }
-  function go(to) { play.stop(); step = to; show(); }
-  const play = player({ at: () => step, last: many, ms: () => (many() > 20 ? 250 : 700),
-    go: (to) => { step = to; steps.firstChild.move(to); show(); } });
+  const steps = slider("Tile", { min: 0, max: many(), step: 1, value: step, text: (x) => `${number(x, 0)} of ${many()}`,
+    input: (to) => { play.stop(); step = to; show(); } });
+  function go(to) { step = to; steps.move(to, many()); show(); }  // the slider is as long as there are tiles
+  function again(change) { play.stop(); change(); go(0); }
+  const play = player({ at: () => step, last: many, ms: () => (many() > 20 ? 250 : 700), go });
 
   // ---- What changes: the squares, the frame of the lit tile, what the row keeps, the line that is read out ----
   const holds = ([a, b], i, j) => within(a, i) && within(b, j);
@@ -92,7 +88,7 @@ function draw({ view, data, el, svg, set, sum, number, plural, said, say, choice
       : !last ? `“${words[row]}” waits: its block of queries has not begun.`
       : step === tiles.length ? `Done. ${tiles.length} tiles were computed${left}; never more than ${plural(size * size, "score")} at once, of ${n * n}.`
       : !within(now[0], row) ? `“${words[row]}” is done: ${number(last.mixed)} divided by ${number(last.total)} is ${number(last.context)}.`
-      : grown(past) ? `A larger score, ${plain(last.top)}: sum and mixture are multiplied by ${number(last.shrink)}, and then grow to ${number(last.total)} and ${number(last.mixed)}.`
+      : grown(past) ? `A larger score, ${plain(last.top)}: sum and mixture are multiplied by ${number(last.shrink)}, and then come to ${number(last.total)} and ${number(last.mixed)}.`
       : `The largest score is ${plain(last.top)}, the sum ${number(last.total)}.`);
   }
   function show() {
@@ -107,11 +103,10 @@ function draw({ view, data, el, svg, set, sum, number, plural, said, say, choice
   const panel = el("div", { style: "flex: 1 1 300px; min-width: 0" },
     el("div", { class: "row", style: "margin-top: 0" }, play.node, steps),
     slider("Row", { min: 0, max: n - 1, step: 1, value: row, input: (i) => { row = i; show(); }, text: (i) => words[i] }),
-    el("div", { class: "row" }, el("span", {}, "Tile of"), choices("Tile of", sizes.map(String), data.chosen, (i) => { play.stop(); size = sizes[i]; step = 0; room(); show(); }),
-      toggle("no future", false, (on) => { play.stop(); causal = on; step = 0; room(); show(); })),
+    el("div", { class: "row" }, el("span", {}, "Tile of"), choices("Tile of", sizes.map(String), data.chosen, (i) => again(() => { size = sizes[i]; })),
+      toggle("no future", false, (on) => again(() => { causal = on; }))),
     head, set(said, { style: "min-height: 2.8em" }), table);
   view.append(el("div", { class: "beside", style: "gap: 0.5rem 1.5rem; align-items: flex-start; margin: 0" }, root, panel));
-  room();
   show();
   expose(() => {
     const last = history(row).at(-1), { tiles, skipped } = order();

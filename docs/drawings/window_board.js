@@ -114,7 +114,7 @@ function draw({ view, data, el, svg, set, plural, said, say, choices, toggle, sl
       slider("Layers", { min: 1, max: 4, step: 1, value: layers, input: (i) => { layers = i; show(); }, text: whole }), asking),
     el("div", { style: "min-height: 1.5em" }, code),
     el("div", { style: "display: grid; grid-template-columns: 1fr 9rem; gap: 0.8rem; align-items: center; max-width: 500px; margin-bottom: 0.3rem" },
-      el("div", { style: "background: var(--faint); border-radius: 2px" }, bar), count),
+      el("div", { style: "box-shadow: 0 0 0 1px var(--soft); border-radius: 2px" }, bar), count),
     el("div", { style: "display: flex; flex-wrap: wrap; gap: 0.3rem 1.5rem; align-items: flex-end" }, grid, tower),
     el("div", { style: "min-height: 4.2em" }, said));
   show();

@@ -47,5 +47,13 @@ def known(
     code: str,  # of a bug in the catalogue
     **facts: object,  # what stands in the braces of its sentence
 ) -> Bug:  # KeyError for a code that is not there
-    "Look up a bug, and fill in what was found out."
+    """Look up a bug, and fill in what was found out.
+
+    Args:
+        code: of a bug in the catalogue
+        facts: what stands in the braces of its sentence
+
+    Returns:
+        KeyError for a code that is not there
+    """
     return CATALOGUE[code].about(**facts) if facts else CATALOGUE[code]

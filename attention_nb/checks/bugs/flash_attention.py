@@ -87,7 +87,14 @@ _CAUSAL = {"blocks.causal_anew": (
 def blocks(
     n_k: int,  # how many keys: of few, every smaller size of a block is tried; of many, those that people take
 ) -> list[Bug]:  # one of each kind and size
-    "List what goes wrong with softmax in blocks."
+    """List what goes wrong with softmax in blocks.
+
+    Args:
+        n_k: how many keys: of few, every smaller size of a block is tried; of many, those that people take
+
+    Returns:
+        one of each kind and size
+    """
     return [bug for size in (range(1, n_k) if n_k < 256 else _TILES) for table, needs in ((_BLOCKS, ""), (_CAUSAL, "mask"))
             for bug in bugs_of("mix", mixing, {
                 code: (says.format(size=size), lambda c, w, f=f, size=size: f(w, size))

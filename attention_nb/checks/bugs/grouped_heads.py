@@ -76,7 +76,15 @@ def norming(
     norm_q: Callable[[Tensor], Tensor],  # what brings queries to one length
     norm_k: Callable[[Tensor], Tensor],  # and keys
 ) -> tuple[Step, list[Bug]]:  # for the stage behind `split`: what is right, and what is not
-    "Make steps of a layer's own norms."
+    """Make steps of a layer's own norms.
+
+    Args:
+        norm_q: what brings queries to one length
+        norm_k: and keys
+
+    Returns:
+        for the stage behind `split`: what is right, and what is not
+    """
     right = lambda w: w._replace(q=norm_q(w.q), k=norm_k(w.k))
     return right, bugs_of(AFTER_SPLIT, lambda f: lambda w: f(w, norm_q, norm_k), _NORMS)
 
@@ -84,7 +92,14 @@ def norming(
 def capping(
     cap: float,  # what no score should reach
 ) -> tuple[Step, list[Bug]]:  # for the stage behind `score`: what is right, and what is not
-    "Make steps of a layer's own cap."
+    """Make steps of a layer's own cap.
+
+    Args:
+        cap: what no score should reach
+
+    Returns:
+        for the stage behind `score`: what is right, and what is not
+    """
     def step(f: Callable[[Tensor, float], Tensor]) -> Step:
         return lambda w: w._replace(scores=f(w.scores, cap))
 
@@ -94,7 +109,14 @@ def capping(
 def sinking(
     sinks: Tensor,  # a score for each head that belongs to no word, (h,)
 ) -> tuple[Step, list[Bug]]:  # for the stage `weigh`: what is right, and what is not
-    "Make steps of a layer's own sinks."
+    """Make steps of a layer's own sinks.
+
+    Args:
+        sinks: a score for each head that belongs to no word, (h,)
+
+    Returns:
+        for the stage `weigh`: what is right, and what is not
+    """
     def step(f: Callable[[Work, Tensor], Tensor]) -> Step:
         return lambda w: w._replace(weights=f(w, sinks))
 
@@ -104,7 +126,14 @@ def sinking(
 def gating(
     rows: Tensor,  # of each word what its context is gated by, (b, n, width); one number a head, or one a feature
 ) -> tuple[Step, list[Bug]]:  # for the stage behind `merge`: what is right, and what is not
-    "Make steps of a layer's own gate."
+    """Make steps of a layer's own gate.
+
+    Args:
+        rows: of each word what its context is gated by, (b, n, width); one number a head, or one a feature
+
+    Returns:
+        for the stage behind `merge`: what is right, and what is not
+    """
     def step(f: Callable[[Tensor, Tensor], Tensor]) -> Step:
         return lambda w: w._replace(out=f(w.out, rows.repeat_interleave(w.out.shape[-1] // rows.shape[-1], -1)))
 

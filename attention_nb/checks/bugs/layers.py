@@ -26,21 +26,43 @@ def cut_last(
     rows: Tensor,  # (..., n, width)
     h: int,  # how many heads
 ) -> Tensor:  # (..., h, n, width / h)
-    "Cut rows whose features stand one after the other, each for all heads."
+    """Cut rows whose features stand one after the other, each for all heads.
+
+    Args:
+        rows: (..., n, width)
+        h: how many heads
+
+    Returns:
+        (..., h, n, width / h)
+    """
     return rows.unflatten(-1, (-1, h)).movedim(-1, -3)
 
 
 def laid_last(
     heads: Tensor,  # (..., h, n, d)
 ) -> Tensor:  # (..., n, d * h)
-    "Lay features side by side, each of all heads."
+    """Lay features side by side, each of all heads.
+
+    Args:
+        heads: (..., h, n, d)
+
+    Returns:
+        (..., n, d * h)
+    """
     return heads.movedim(-3, -1).flatten(-2)
 
 
 def merging(
     f: Callable[[Tensor], Tensor],  # contexts (..., h, n, d) → rows (..., n, width)
 ) -> Step:  # for the stage `merge`
-    "Make a step of a function that lays heads together."
+    """Make a step of a function that lays heads together.
+
+    Args:
+        f: contexts (..., h, n, d) → rows (..., n, width)
+
+    Returns:
+        for the stage `merge`
+    """
     return lambda w: w._replace(out=f(w.out))
 
 # %% ../../../nbs/checks/bugs/layers.ipynb #cut-fns-2
@@ -69,7 +91,16 @@ def splitting(
     share_k: _Share = _in_groups,  # how heads of keys are shared by groups of queries
     share_v: _Share = _in_groups,  # and those of values
 ) -> Step:  # for the stage `split`
-    "Make a step of a function that cuts rows into heads in its own way."
+    """Make a step of a function that cuts rows into heads in its own way.
+
+    Args:
+        f: what is done to heads cut rightly
+        share_k: how heads of keys are shared by groups of queries
+        share_v: and those of values
+
+    Returns:
+        for the stage `split`
+    """
 
     def split(w: Work) -> Work:
         q, k, v = f(w.q, w.k, w.v)
@@ -125,7 +156,15 @@ def fused_orders(
     name: str,  # of a projection that gives queries, keys and values at once
     told: str,  # in which order, as "qkv"
 ) -> list[Bug]:  # of the stage `split`, one for each other order
-    "List the wrong orders in which a fused projection may be cut."
+    """List the wrong orders in which a fused projection may be cut.
+
+    Args:
+        name: of a projection that gives queries, keys and values at once
+        told: in which order, as "qkv"
+
+    Returns:
+        of the stage `split`, one for each other order
+    """
     def taken(found: str) -> Step:
         i, j, l = ("qkv".index(told[found.index(role)]) for role in "qkv")
         return splitting(lambda *qkv: (qkv[i], qkv[j], qkv[l]))
@@ -221,7 +260,16 @@ def turned(
     angles: Tensor,  # of each pair at each place, (n, pairs)
     halves: bool,  # pairs of one from each half, or neighbours?
 ) -> Tensor:  # as x; what is beyond the angles stays
-    "Turn pairs of features."
+    """Turn pairs of features.
+
+    Args:
+        x: (..., n, d)
+        angles: of each pair at each place, (n, pairs)
+        halves: pairs of one from each half, or neighbours?
+
+    Returns:
+        as x; what is beyond the angles stays
+    """
     size = 2 * angles.shape[-1]
     a, b = x[..., :size].chunk(2, -1) if halves else (x[..., :size:2], x[..., 1:size:2])
     pair = a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()
@@ -245,7 +293,16 @@ def mirrored(
     angles: Tensor,  # of each pair at each place, (n, pairs)
     halves: bool,  # pairs of one from each half, or neighbours?
 ) -> Tensor:  # as x; what is beyond the angles stays
-    "Do what becomes of a rotation whose minus sign is forgotten."
+    """Do what becomes of a rotation whose minus sign is forgotten.
+
+    Args:
+        x: (..., n, d)
+        angles: of each pair at each place, (n, pairs)
+        halves: pairs of one from each half, or neighbours?
+
+    Returns:
+        as x; what is beyond the angles stays
+    """
     size, swapped = 2 * angles.shape[-1], turned(x, torch.full_like(angles, torch.pi / 2), halves)
     first = torch.arange(size) < size // 2 if halves else torch.arange(size) % 2 == 0
     partner = torch.where(first, -swapped[..., :size], swapped[..., :size])
@@ -285,7 +342,16 @@ def turning(
     halves: bool,  # pairs of one from each half, or neighbours?
     longer: float = 1.0,  # how much longer the pairs become (YaRN)
 ) -> tuple[Step, list[Bug]]:  # for the stage `turn`: what is right, and what is not
-    "Make steps of one table of angles."
+    """Make steps of one table of angles.
+
+    Args:
+        angles: of each pair at each place, (n, pairs)
+        halves: pairs of one from each half, or neighbours?
+        longer: how much longer the pairs become (YaRN)
+
+    Returns:
+        for the stage `turn`: what is right, and what is not
+    """
     form, pairs = ("0 0 1 1, for neighbours", "halves") if halves else ("0 1 0 1, for halves", "neighbours")
 
     def stretched(x: Tensor) -> Tensor:
@@ -309,7 +375,15 @@ def untransposed(
     names: list[str],  # of projections
     steps: dict[str, Step] = {},  # what they replace, as in `Bug`
 ) -> Bug:  # one for all of them
-    "Name weights that are used the wrong way round."
+    """Name weights that are used the wrong way round.
+
+    Args:
+        names: of projections
+        steps: what they replace, as in `Bug`
+
+    Returns:
+        one for all of them
+    """
     which = " and ".join(f"{name}.weight" for name in names) + (" is" if len(names) == 1 else " are")
     return UNTRANSPOSED.about(which=which, name=names[0])._replace(steps=steps)
 

@@ -19,7 +19,15 @@ __all__ = ['Sight', 'sight_bugs']
 
 # %% ../../../nbs/checks/bugs/local_attention.ipynb #sight-class
 class Sight(NamedTuple):
-    "How far a query sees, as it was declared."
+    """How far a query sees, as it was declared.
+
+    Args:
+        window: itself and those before it; 0: all
+        sinks: keys at the beginning that are seen besides
+        documents: words of each packed text; 0: one text
+        causal: is the future hidden?
+        upper_left: does the first query stand at the first key? else the last at the last
+    """
 
     window: int = 0  # itself and those before it; 0: all
     sinks: int = 0  # keys at the beginning that are seen besides
@@ -32,7 +40,15 @@ class Sight(NamedTuple):
         i: Tensor,  # places of queries, (n_q, 1)
         j: Tensor,  # places of keys, (1, n_k)
     ) -> Tensor:  # boolean, (n_q, n_k)
-        "What is not the future."
+        """What is not the future.
+
+        Args:
+            i: places of queries, (n_q, 1)
+            j: places of keys, (1, n_k)
+
+        Returns:
+            boolean, (n_q, n_k)
+        """
         return (j <= i) | (not self.causal)
 
     def near(
@@ -40,7 +56,15 @@ class Sight(NamedTuple):
         i: Tensor,  # places of queries, (n_q, 1)
         j: Tensor,  # places of keys, (1, n_k)
     ) -> Tensor:  # boolean, (n_q, n_k)
-        "What lies in the window."
+        """What lies in the window.
+
+        Args:
+            i: places of queries, (n_q, 1)
+            j: places of keys, (1, n_k)
+
+        Returns:
+            boolean, (n_q, n_k)
+        """
         return (j <= i) & (i - j < self.window) if self.window else self.past(i, j)
 
     def kept(
@@ -48,7 +72,15 @@ class Sight(NamedTuple):
         i: Tensor,  # places of queries, (n_q, 1)
         j: Tensor,  # places of keys, (1, n_k)
     ) -> Tensor:  # boolean, (n_q, n_k)
-        "What are sinks."
+        """What are sinks.
+
+        Args:
+            i: places of queries, (n_q, 1)
+            j: places of keys, (1, n_k)
+
+        Returns:
+            boolean, (n_q, n_k)
+        """
         return self.past(i, j) & (j < self.sinks)
 
     def own(
@@ -56,7 +88,15 @@ class Sight(NamedTuple):
         i: Tensor,  # places of queries, (n_q, 1)
         j: Tensor,  # places of keys, (1, n_k)
     ) -> Tensor:  # boolean, (n_q, n_k)
-        "What is of the same text."
+        """What is of the same text.
+
+        Args:
+            i: places of queries, (n_q, 1)
+            j: places of keys, (1, n_k)
+
+        Returns:
+            boolean, (n_q, n_k)
+        """
         return i // self.documents == j // self.documents if self.documents else j <= j
 
     def places(
@@ -64,7 +104,15 @@ class Sight(NamedTuple):
         n_q: int,  # queries
         n_k: int,  # keys
     ) -> tuple[Tensor, Tensor]:  # (n_q, 1) and (1, n_k)
-        "The places of queries and of keys."
+        """The places of queries and of keys.
+
+        Args:
+            n_q: queries
+            n_k: keys
+
+        Returns:
+            (n_q, 1) and (1, n_k)
+        """
         start = 0 if self.upper_left else n_k - n_q
         return torch.arange(start, start + n_q)[:, None], torch.arange(n_k)[None]
 
@@ -73,7 +121,15 @@ class Sight(NamedTuple):
         n_q: int,  # queries
         n_k: int,  # keys
     ) -> Tensor:  # boolean, True = may attend, (n_q, n_k)
-        "Who may look at whom."
+        """Who may look at whom.
+
+        Args:
+            n_q: queries
+            n_k: keys
+
+        Returns:
+            boolean, True = may attend, (n_q, n_k)
+        """
         i, j = self.places(n_q, n_k)
         return (self.near(i, j) | self.kept(i, j)) & self.own(i, j)
 
@@ -145,7 +201,14 @@ _OWN: dict[str, tuple[str, _Rule]] = {
 def sight_bugs(
     sight: Sight,  # what was declared
 ) -> list[Bug]:  # those that can show, for the stage `mask`
-    "List what goes wrong with windows, sinks and packed texts."
+    """List what goes wrong with windows, sinks and packed texts.
+
+    Args:
+        sight: what was declared
+
+    Returns:
+        those that can show, for the stage `mask`
+    """
     anew = {
         "near": _NEAR if sight.window else {},
         "kept": _KEPT if sight.sinks else {},

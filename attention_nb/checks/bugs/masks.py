@@ -22,7 +22,14 @@ __all__ = ['allowing', 'scoring']
 def allowing(
     f: Callable[[Tensor], Tensor],  # what should be allowed → what is, both boolean (b, h, n_q, n_k)
 ) -> Step:  # for the stage `mask`
-    "Make a step of a function that changes the mask."
+    """Make a step of a function that changes the mask.
+
+    Args:
+        f: what should be allowed → what is, both boolean (b, h, n_q, n_k)
+
+    Returns:
+        for the stage `mask`
+    """
     return lambda w: w._replace(allowed=f(w.allowed))
 
 # %% ../../../nbs/checks/bugs/masks.ipynb #allow-fns-2
@@ -134,7 +141,14 @@ APPLIED: list[Bug] = bugs_of("weigh", weighing, {
 def scoring(
     f: Callable[[Tensor, Tensor, float | Tensor], Tensor],  # q kᵀ, bias and scale → scores
 ) -> Step:  # for the stage `score`
-    "Make a step of a function that makes scores."
+    """Make a step of a function that makes scores.
+
+    Args:
+        f: q kᵀ, bias and scale → scores
+
+    Returns:
+        for the stage `score`
+    """
     return lambda w: w._replace(scores=f(w.q @ w.k.mT, w.bias, w.scale))
 
 # %% ../../../nbs/checks/bugs/masks.ipynb #bias-table-2

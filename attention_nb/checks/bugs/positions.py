@@ -105,7 +105,15 @@ def turn_pairs(
     way: str,  # one of WAYS
     f: Callable[[Tensor, Tensor, Tensor, Tensor], Any] = lambda a, b, c, s: (a * c - b * s, a * s + b * c),  # numbers of a pair, cosine, sine → the two turned
 ) -> Step:  # for the stage `pair`
-    "Make a step of a function of pairs, cosine and sine."
+    """Make a step of a function of pairs, cosine and sine.
+
+    Args:
+        way: one of WAYS
+        f: numbers of a pair, cosine, sine → the two turned
+
+    Returns:
+        for the stage `pair`
+    """
     apart, together = WAYS[way]
     return lambda w: w._replace(out=together(*f(*apart(w.q), w.scores.cos(), w.scores.sin())))
 
@@ -113,7 +121,14 @@ def turn_pairs(
 def mixed(
     way: str,  # one of WAYS
 ) -> Step:  # for the stage `pair`
-    "Take pairs one way, with angles that were repeated for the other."
+    """Take pairs one way, with angles that were repeated for the other.
+
+    Args:
+        way: one of WAYS
+
+    Returns:
+        for the stage `pair`
+    """
     apart, together = WAYS[way]
     repeat = _woven if apart is _halves else _joined
     both: Callable[[Tensor], _Pair] = lambda t: apart(repeat(t, t))
@@ -136,7 +151,17 @@ def rotary_bugs(
     scaling: Mapping[str, Any] | None = None,  # the right one
     way: str = "number i of either half, as in Llama",  # one of WAYS
 ) -> list[Bug]:  # all that numbers tell
-    "List what goes wrong with a rotation."
+    """List what goes wrong with a rotation.
+
+    Args:
+        d_head: width of the rows
+        base: the right one
+        scaling: the right one
+        way: one of WAYS
+
+    Returns:
+        all that numbers tell
+    """
     right: _Right = lambda p: rotary_angles(p, d_head, base, scaling)
     angled: Callable[[_Angles], Step] = lambda f: lambda w: w._replace(scores=f(w.k, right, d_head, base))
     with_base: Callable[[float], _Angles] = lambda b: lambda p, a, d, base: rotary_angles(p, d, b)

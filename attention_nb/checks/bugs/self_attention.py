@@ -67,7 +67,14 @@ _Route = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]
 def routing(
     f: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]],  # q, k, v → those that meet in their place
 ) -> Step:  # for the stage `route`
-    "Make a step of a function that takes other tensors for queries, keys and values."
+    """Make a step of a function that takes other tensors for queries, keys and values.
+
+    Args:
+        f: q, k, v → those that meet in their place
+
+    Returns:
+        for the stage `route`
+    """
 
     def route(w: Work) -> Work:
         q, k, v = f(w.q, w.k, w.v)
@@ -120,7 +127,14 @@ NORMS: list[Bug] = bugs_of("route", routing, {
 def mixing(
     f: Callable[[Tensor, Work], Tensor],  # the context as it should be, and the work → what stands in its place
 ) -> Step:  # for the stage `mix`
-    "Make a step of a function that changes the context."
+    """Make a step of a function that changes the context.
+
+    Args:
+        f: the context as it should be, and the work → what stands in its place
+
+    Returns:
+        for the stage `mix`
+    """
     return lambda w: w._replace(out=f(w.weights @ w.v, w))
 
 # %% ../../../nbs/checks/bugs/self_attention.ipynb #context-table-2

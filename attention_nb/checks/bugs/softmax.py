@@ -24,7 +24,14 @@ _Weigh = Callable[[Tensor, Tensor], Tensor]  # scores, allowed → weights
 def weighing(
     f: Callable[[Tensor, Tensor], Tensor],  # scores, allowed → weights
 ) -> Step:  # for the stage `weigh`
-    "Make a step of a function that weighs."
+    """Make a step of a function that weighs.
+
+    Args:
+        f: scores, allowed → weights
+
+    Returns:
+        for the stage `weigh`
+    """
     return lambda w: w._replace(weights=f(w.scores, w.allowed))
 
 
@@ -169,7 +176,15 @@ def softmax_bugs(
     ndim: int,  # how many dimensions the numbers have
     dim: int = -1,  # the dimension that should sum to 1; the bugs want it moved to the end
 ) -> list[Bug]:  # those of the stage `weigh`, another dimension first
-    "List what people write for softmax along one dimension."
+    """List what people write for softmax along one dimension.
+
+    Args:
+        ndim: how many dimensions the numbers have
+        dim: the dimension that should sum to 1; the bugs want it moved to the end
+
+    Returns:
+        those of the stage `weigh`, another dimension first
+    """
     others = [d for d in (range(-ndim, 0) if dim < 0 else range(ndim)) if d % ndim != dim % ndim]
     dims = [OTHER_DIM.about(other=d, dim=dim)._replace(steps={"weigh": _along(d, dim)}) for d in others]
     whole = weighing(lambda s, a: softmax(s.flatten()).view_as(s))
@@ -187,7 +202,15 @@ def name_added(
     weights: Tensor,  # what should be the softmax of the scores, (..., n)
     scores: Tensor,  # -inf where nothing may be seen, (..., n)
 ) -> Bug | None:  # if that explains the weights
-    "Find a number that is added to the sum of exponentials, such as an epsilon."
+    """Find a number that is added to the sum of exponentials, such as an epsilon.
+
+    Args:
+        weights: what should be the softmax of the scores, (..., n)
+        scores: -inf where nothing may be seen, (..., n)
+
+    Returns:
+        if that explains the weights
+    """
     sums, top = weights.sum(-1, keepdim=True), scores.amax(-1, keepdim=True)
     if not alike(weights, softmax(scores) * sums):
         return None
@@ -201,7 +224,14 @@ def name_added(
 def name_rounded(
     weights: Tensor,  # random ones, in a type of 32 bits or more
 ) -> Bug | None:  # if sixteen bits are enough to hold them all
-    "Find a type that is narrower than what was handed in, by what it rounds away."
+    """Find a type that is narrower than what was handed in, by what it rounds away.
+
+    Args:
+        weights: random ones, in a type of 32 bits or more
+
+    Returns:
+        if sixteen bits are enough to hold them all
+    """
     for dtype in (torch.bfloat16, torch.float16):
         if len(weights.unique()) > weights.shape[-1] and torch.equal(weights, weights.to(dtype).to(weights)):
             return ROUNDED.about(dtype=dtype)

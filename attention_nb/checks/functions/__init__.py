@@ -24,5 +24,12 @@ __all__ = ['attention_properties']
 def attention_properties(
     a: Subject,  # the function under test, and what was said of it
 ) -> tuple[Properties, Callable[[], tuple[Bug, ...] | None]]:  # the properties, and what names the bug if one fails
-    "List what every attention function must do, in the order of trying."
+    """List what every attention function must do, in the order of trying.
+
+    Args:
+        a: the function under test, and what was said of it
+
+    Returns:
+        the properties, and what names the bug if one fails
+    """
     return properties_for(a, [*VALUES, *INFLUENCE, *LENGTHS, *NUMBERS, *HIDING, TRACED])

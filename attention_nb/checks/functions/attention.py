@@ -41,14 +41,25 @@ class Sizes(NamedTuple):
         self,
         n: int,  # how many queries and keys more
     ) -> Sizes:
-        "Give the sizes with more words."
+        """Give the sizes with more words.
+
+        Args:
+            n: how many queries and keys more
+        """
         return self._replace(n_q=self.n_q + n, n_k=self.n_k + n)
 
     def draw(
         self,
         seed: int = 0,  # same seed, same numbers
     ) -> tuple[Tensor, Tensor, Tensor]:  # q, k and v
-        "Draw queries, keys and values."
+        """Draw queries, keys and values.
+
+        Args:
+            seed: same seed, same numbers
+
+        Returns:
+            q, k and v
+        """
         return random_qkv(*self, seed=seed)
 
 # %% ../../../nbs/checks/functions/attention.ipynb #sizes-tried
@@ -70,7 +81,17 @@ MEANINGS = {"allowed": "True = may attend", "blocked": "True = blocked", "bias":
 
 # %% ../../../nbs/checks/functions/attention.ipynb #manner
 class Manner(NamedTuple):
-    "How a function wants to be called."
+    """How a function wants to be called.
+
+    Args:
+        parameter: that takes a mask; None: the fourth one, whatever it is called
+        meaning: of its mask, one of MEANINGS
+        form: the shape of mask that it takes, one of FORMS
+        numbers: give it 1 and 0 for True and False
+        flat: it takes (b, n, d) only
+        refuses: what it raises at any mask
+        as_is: its inputs keep their layout in memory
+    """
 
     parameter: str | None = None  # that takes a mask; None: the fourth one, whatever it is called
     takes_mask: bool = False
@@ -87,7 +108,15 @@ class Manner(NamedTuple):
         n_q: int,  # queries
         n_k: int,  # keys
     ) -> Tensor:  # boolean, True = may attend, (n_q, n_k)
-        "Draw a mask, the same for all queries if that is all it takes."
+        """Draw a mask, the same for all queries if that is all it takes.
+
+        Args:
+            n_q: queries
+            n_k: keys
+
+        Returns:
+            boolean, True = may attend, (n_q, n_k)
+        """
         mask = some_mask(n_q, n_k)
         return mask[:1].expand(n_q, n_k) if self.form == OF_KEYS else mask
 
@@ -96,7 +125,15 @@ class Manner(NamedTuple):
         mask: Tensor,  # boolean, True = may attend; or a bias
         q: Tensor,  # the queries, (b, h, n_q, d_k)
     ) -> Tensor:  # a copy
-        "Bring a mask into the form that the function takes."
+        """Bring a mask into the form that the function takes.
+
+        Args:
+            mask: boolean, True = may attend; or a bias
+            q: the queries, (b, h, n_q, d_k)
+
+        Returns:
+            a copy
+        """
         if self.form:
             mask = mask.expand(*q.shape[:-1], mask.shape[-1])
             mask = FORMS[self.form](mask.flatten(0, 1)[:, None] if self.flat else mask)
@@ -112,7 +149,12 @@ _A = TypeVar("_A", bound="Attention")
 
 @dataclass(frozen=True)
 class Attention:
-    "The function under test, what was said of it, and how it is called."
+    """The function under test, what was said of it, and how it is called.
+
+    Args:
+        mask: what the caller says of masks
+        sight: how far a query sees; None: everywhere, or all of the past
+    """
 
     fn: Callable[..., Any]
     causal: bool | str = False
@@ -125,7 +167,11 @@ class Attention:
         self: _A,
         **how: Any,  # parts of the manner
     ) -> _A:
-        "Give the same function, called in another manner."
+        """Give the same function, called in another manner.
+
+        Args:
+            how: parts of the manner
+        """
         return replace(self, manner=self.manner._replace(**how))
 
     def raw(
@@ -135,7 +181,17 @@ class Attention:
         v: Tensor,  # (b, h, n_k, d_v)
         mask: Tensor | None = None,  # boolean, True = may attend; or a bias
     ) -> tuple[Any, Any]:  # the context and whatever else is returned
-        "Call it on copies, so that code that changes its inputs breaks one property."
+        """Call it on copies, so that code that changes its inputs breaks one property.
+
+        Args:
+            q: (b, h, n_q, d_k)
+            k: (b, h, n_k, d_k)
+            v: (b, h, n_k, d_v)
+            mask: boolean, True = may attend; or a bias
+
+        Returns:
+            the context and whatever else is returned
+        """
         if mask is None and self.manner.needs_mask:
             mask = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool)
         mask = None if mask is None else self.manner.as_taken(mask, q)
@@ -150,7 +206,17 @@ class Attention:
         v: Tensor,  # (b, h, n_k, d_v)
         mask: Tensor | None = None,  # in the form that it takes
     ) -> tuple[Any, Any]:  # the context and whatever else is returned
-        "Call it on these very tensors."
+        """Call it on these very tensors.
+
+        Args:
+            q: (b, h, n_q, d_k)
+            k: (b, h, n_k, d_k)
+            v: (b, h, n_k, d_v)
+            mask: in the form that it takes
+
+        Returns:
+            the context and whatever else is returned
+        """
         m, there, here = self.manner, self.contract.there, self.contract.here
         q, k, v = (there(self._laid(t.flatten(0, 1) if m.flat else t)) for t in (q, k, v))
         named = {m.parameter: there(mask)} if m.parameter and mask is not None else {}
@@ -181,7 +247,16 @@ class Attention:
         k: Tensor,  # (b, h, n_k, d_k)
         mask: Tensor | None = None,  # boolean, True = may attend
     ) -> Tensor | None:  # None: everything
-        "Give the mask that should be in force."
+        """Give the mask that should be in force.
+
+        Args:
+            q: (b, h, n_q, d_k)
+            k: (b, h, n_k, d_k)
+            mask: boolean, True = may attend
+
+        Returns:
+            None: everything
+        """
         if not self.sees:
             return mask
         seen = self.sees.mask(q.shape[-2], k.shape[-2])
@@ -194,7 +269,17 @@ class Attention:
         v: Tensor,  # (b, h, n_k, d_v)
         mask: Tensor | None = None,  # boolean, True = may attend
     ) -> Work:  # before the first stage
-        "Set out what it starts from."
+        """Set out what it starts from.
+
+        Args:
+            q: (b, h, n_q, d_k)
+            k: (b, h, n_k, d_k)
+            v: (b, h, n_k, d_v)
+            mask: boolean, True = may attend
+
+        Returns:
+            before the first stage
+        """
         return work_of(q, k, v, self.allowed(q, k, mask), self.right_scale(q))
 
     def oracle(
@@ -204,7 +289,14 @@ class Attention:
         v: Tensor,  # (b, h, n_k, d_v)
         mask: Tensor | None = None,  # boolean, True = may attend
     ) -> Tensor:
-        "Give what the loops of chapter 1 give, stage by stage: loops take long, and numbers are asked for again and again."
+        """Give what the loops of chapter 1 give, stage by stage: loops take long, and numbers are asked for again and again.
+
+        Args:
+            q: (b, h, n_q, d_k)
+            k: (b, h, n_k, d_k)
+            v: (b, h, n_k, d_v)
+            mask: boolean, True = may attend
+        """
         exact = self.work(at_least_float32(q), at_least_float32(k), at_least_float32(v), mask)
         return rightly(exact).to(q.dtype)
 
@@ -212,7 +304,11 @@ class Attention:
         self,
         q: Tensor,  # (b, h, n_q, d_k)
     ) -> float:
-        "What scores should be multiplied by."
+        """What scores should be multiplied by.
+
+        Args:
+            q: (b, h, n_q, d_k)
+        """
         return self.contract.scale_of(q.shape[-1])
 
     @cached_property
@@ -252,7 +348,14 @@ class Attention:
 def settle(
     a: _A,  # a function of which nobody has said how it is called
 ) -> _A:  # the same with its manner
-    "Find out how a function wants to be called, with (b, n, d) if (b, h, n, d) does not work."
+    """Find out how a function wants to be called, with (b, n, d) if (b, h, n, d) does not work.
+
+    Args:
+        a: a function of which nobody has said how it is called
+
+    Returns:
+        the same with its manner
+    """
     parameter = None if a.mask is False else _mask_parameter(a.fn)
     takes = parameter is not None or isinstance(a.mask, str)
     a = replace(a, manner=Manner(parameter, takes, takes and _required(a.fn, parameter)))

@@ -120,7 +120,15 @@ def draw_many(
     a: Subject,  # the function under test
     n_k: int = MANY,  # how many
 ) -> tuple[Tensor, Tensor, Tensor]:  # q, k and v, of one head
-    "Draw many keys. They grow: the last ones weigh, and a running maximum is exceeded again and again."
+    """Draw many keys. They grow: the last ones weigh, and a running maximum is exceeded again and again.
+
+    Args:
+        a: the function under test
+        n_k: how many
+
+    Returns:
+        q, k and v, of one head
+    """
     q, k, v = Sizes(1, 1, n_k if a.causal else 5, n_k).draw()
     return q, k * torch.linspace(1, 3, n_k)[:, None], v
 
@@ -129,7 +137,12 @@ def right_for(
     a: Subject,  # the function under test
     n_k: int,  # how many keys
 ) -> bool:
-    "Whether that many keys give right numbers."
+    """Whether that many keys give right numbers.
+
+    Args:
+        a: the function under test
+        n_k: how many keys
+    """
     q, k, v = draw_many(a, n_k)
     return nearly(a(q, k, v), a.oracle(q, k, v), 1e-3)
 

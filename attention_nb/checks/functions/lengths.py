@@ -157,7 +157,12 @@ def name_empty(
     row: Tensor,  # the context of a query that may attend to nothing, (b, h, d_v)
     v: Tensor,  # (b, h, n_k, d_v)
 ) -> Bug:
-    "Say what a query that may attend to nothing gets in the place of zeros."
+    """Say what a query that may attend to nothing gets in the place of zeros.
+
+    Args:
+        row: the context of a query that may attend to nothing, (b, h, d_v)
+        v: (b, h, n_k, d_v)
+    """
     if not row.isfinite().all():
         return known("mask.empty_nan")
     return known("mask.empty_mean" if nearly(row, v.mean(-2)) else "mask.empty_something")

@@ -32,7 +32,17 @@ def used_weights(
     k: Tensor,  # (b, h, n_k, d_k)
     mask: Tensor | None = None,  # boolean, True = may attend
 ) -> Tensor:  # (b, h, n_q, n_k)
-    "Find the weights in force: with the identity as values, the context is the weights."
+    """Find the weights in force: with the identity as values, the context is the weights.
+
+    Args:
+        a: the function under test
+        q: (b, h, n_q, d_k)
+        k: (b, h, n_k, d_k)
+        mask: boolean, True = may attend
+
+    Returns:
+        (b, h, n_q, n_k)
+    """
     eye = torch.eye(k.shape[-2]).expand(*k.shape[:-1], k.shape[-2])
     return a(q, k, eye, mask)
 
@@ -40,7 +50,14 @@ def used_weights(
 def recognise(
     a: Subject,  # a function whose numbers are wrong
 ) -> tuple[Bug, ...] | None:  # None if no known bug gives them
-    "Find the bugs that explain its numbers; what breaks one search need not break the next."
+    """Find the bugs that explain its numbers; what breaks one search need not break the next.
+
+    Args:
+        a: a function whose numbers are wrong
+
+    Returns:
+        None if no known bug gives them
+    """
     for look in (_added, _rounded, _one_bug, _wrong_scale, _two_bugs):
         if found := attempt(lambda: look(a)):
             return (found,) if isinstance(found, Bug) else found
@@ -119,5 +136,13 @@ def properties_for(
     a: Subject,  # the function under test
     rows: Sequence[Relation],  # what must hold of it, in the order of trying
 ) -> tuple[Properties, Callable[[], tuple[Bug, ...] | None]]:  # the properties, and what names the bug if one fails
-    "Tie relations to a function, without those that were not promised."
+    """Tie relations to a function, without those that were not promised.
+
+    Args:
+        a: the function under test
+        rows: what must hold of it, in the order of trying
+
+    Returns:
+        the properties, and what names the bug if one fails
+    """
     return listed([row for row in rows if row.asked(a)], lambda: a.settled), lambda: recognise(a.settled)

@@ -28,7 +28,20 @@ def attention(
     dim: int = -1,  # what the softmax goes over
     fill: float = float("-inf"),  # what forbidden scores become
 ) -> Tensor:  # (b, h, n_q, d_v)
-    "Attend, as most people write it."
+    """Attend, as most people write it.
+
+    Args:
+        q: (b, h, n_q, d_k)
+        k: (b, h, n_k, d_k)
+        v: (b, h, n_k, d_v)
+        mask: boolean, True = may attend
+        scale: what scores are multiplied by; default 1 / √d_k
+        dim: what the softmax goes over
+        fill: what forbidden scores become
+
+    Returns:
+        (b, h, n_q, d_v)
+    """
     scores = q @ k.mT * (q.shape[-1] ** -0.5 if scale is None else scale)
     if mask is not None:
         scores = scores.masked_fill(~mask, fill)
@@ -42,7 +55,18 @@ def causal(
     diagonal: int = 0,  # how many places beyond the diagonal are seen
     **how: Any,  # more for `attention`
 ) -> Tensor:  # (b, h, n_q, d_v)
-    "Hide the future, from the upper left corner."
+    """Hide the future, from the upper left corner.
+
+    Args:
+        q: (b, h, n_q, d_k)
+        k: (b, h, n_k, d_k)
+        v: (b, h, n_k, d_v)
+        diagonal: how many places beyond the diagonal are seen
+        how: more for `attention`
+
+    Returns:
+        (b, h, n_q, d_v)
+    """
     mask = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool).tril(diagonal)
     return attention(q, k, v, mask, **how)
 
@@ -55,7 +79,19 @@ def in_blocks(
     rescale: bool = True,  # is what was summed before brought to the new maximum?
     larger: Callable[[Tensor, Tensor], Tensor] = torch.maximum,  # the new maximum, of the old one and the block's
 ) -> Tensor:  # (b, h, n_q, d_v)
-    "Attend to one block of keys after the other, with a running maximum."
+    """Attend to one block of keys after the other, with a running maximum.
+
+    Args:
+        q: (b, h, n_q, d_k)
+        k: (b, h, n_k, d_k)
+        v: (b, h, n_k, d_v)
+        size: keys of a block
+        rescale: is what was summed before brought to the new maximum?
+        larger: the new maximum, of the old one and the block's
+
+    Returns:
+        (b, h, n_q, d_v)
+    """
     top = torch.full_like(q[..., :1], float("-inf"))
     total, context = torch.zeros_like(top), torch.zeros(*q.shape[:-1], v.shape[-1], dtype=q.dtype)
     for part, values in zip(scores_of(q, k).split(size, -1), v.split(size, -2)):
@@ -71,14 +107,24 @@ def if_(
     fn: Callable[..., Tensor] = attention,  # an attention function
     other: Callable[[Tensor], Tensor] = lambda context: 2 * context,  # what becomes of the context if they fit
 ) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
-    "Make a function that gives something else for some inputs."
+    """Make a function that gives something else for some inputs.
+
+    Args:
+        fits: of q, k and v
+        fn: an attention function
+        other: what becomes of the context if they fit
+    """
     return lambda q, k, v: other(fn(q, k, v)) if fits(q, k, v) else fn(q, k, v)
 
 
 def raising(
     words: str,  # the message
 ) -> NoReturn:
-    "Raise a TypeError."
+    """Raise a TypeError.
+
+    Args:
+        words: the message
+    """
     raise TypeError(words)
 
 # %% ../../../nbs/checks/functions/variants.ipynb #plain-table
@@ -94,7 +140,17 @@ def hidden_after(
     v: Tensor,  # (b, h, n_k, d_v)
     mask: Tensor | None = None,  # boolean, True = may attend
 ) -> Tensor:  # (b, h, n_q, d_v)
-    "Hide after the softmax, and normalise again."
+    """Hide after the softmax, and normalise again.
+
+    Args:
+        q: (b, h, n_q, d_k)
+        k: (b, h, n_k, d_k)
+        v: (b, h, n_k, d_v)
+        mask: boolean, True = may attend
+
+    Returns:
+        (b, h, n_q, d_v)
+    """
     weights = scores_of(q, k).softmax(-1) * (1 if mask is None else mask)
     return weights @ v / weights.sum(-1, True).clamp(min=1e-30)
 
@@ -102,14 +158,28 @@ def hidden_after(
 def with_mask(
     turn: Callable[[Tensor, Tensor, Tensor], Tensor],  # what becomes of the mask, of it, q and k
 ) -> Callable[..., Tensor]:  # of q, k, v and a mask
-    "Make a function that takes its mask for something else."
+    """Make a function that takes its mask for something else.
+
+    Args:
+        turn: what becomes of the mask, of it, q and k
+
+    Returns:
+        of q, k, v and a mask
+    """
     return lambda q, k, v, mask=None: masked(q, k, v, None if mask is None else turn(mask, q, k))
 
 
 def filled(
     fill: float,  # what forbidden scores become
 ) -> Callable[..., Tensor]:  # of q, k, v and a mask
-    "Make a function that fills in another number than minus infinity."
+    """Make a function that fills in another number than minus infinity.
+
+    Args:
+        fill: what forbidden scores become
+
+    Returns:
+        of q, k, v and a mask
+    """
     return lambda q, k, v, mask=None: attention(q, k, v, mask, fill=fill)
 
 
@@ -121,7 +191,19 @@ def adds(
     mask: Tensor | None = None,  # boolean, True = may attend
     before: bool = True,  # does it hide before the softmax, or after it?
 ) -> Tensor:  # (b, h, n_q, d_v)
-    "Add a number to the softmax's sum."
+    """Add a number to the softmax's sum.
+
+    Args:
+        number: what the softmax's sum has more
+        q: (b, h, n_q, d_k)
+        k: (b, h, n_k, d_k)
+        v: (b, h, n_k, d_v)
+        mask: boolean, True = may attend
+        before: does it hide before the softmax, or after it?
+
+    Returns:
+        (b, h, n_q, d_v)
+    """
     e = scores_of(q, k).exp() if before else scores_of(q, k).softmax(-1)
     e = e if mask is None else e * mask
     return e @ v / (e.sum(-1, True) + number)
@@ -140,7 +222,14 @@ times_infinity: _Fn = lambda q, k, v, mask=None: (scores_of(q, k) + (0 if mask i
 def telling(
     listing: Callable[..., tuple[list[Any], Any]],  # of a function and what is said of it; properties, the first of them first, and what names a bug
 ) -> Callable[..., None]:  # tell(name, wrong, recognise=False, **said)
-    "Make the function that prints what properties whose names hold some words find in each of several functions."
+    """Make the function that prints what properties whose names hold some words find in each of several functions.
+
+    Args:
+        listing: of a function and what is said of it; properties, the first of them first, and what names a bug
+
+    Returns:
+        tell(name, wrong, recognise=False, **said)
+    """
     def tell(name: str, wrong: Mapping[str, Callable[..., Any]], recognise: bool = False, **said: Any) -> None:
         print(name.upper(), *(f"{k}={v}" for k, v in said.items()))
         for what, fn in wrong.items():

@@ -24,7 +24,14 @@ __all__ = ['layer_properties', 'tried']
 def layer_properties(
     a: Layer,  # the layer under test, and what was said of it
 ) -> tuple[Properties, Callable[[], tuple[Bug, ...] | None]]:  # properties; what names the bug
-    "List what every self-attention layer must do, in the order of trying."
+    """List what every self-attention layer must do, in the order of trying.
+
+    Args:
+        a: the layer under test, and what was said of it
+
+    Returns:
+        properties; what names the bug
+    """
     must_be_whole(a.given)
     return tried(a, [*RUNS, *OWN_WEIGHTS, *PACKED, *CALLS, *SEEING, *TRAINING, *EDGES])
 
@@ -33,5 +40,13 @@ def tried(
     a: Layer,  # the layer under test
     rows: list[Relation],  # what must hold of it, in the order of trying
 ) -> tuple[Properties, Callable[[], tuple[Bug, ...] | None]]:  # properties; what names the bug
-    "Tie relations to a layer, without those that were not promised."
+    """Tie relations to a layer, without those that were not promised.
+
+    Args:
+        a: the layer under test
+        rows: what must hold of it, in the order of trying
+
+    Returns:
+        properties; what names the bug
+    """
     return properties_of(a, rows), lambda: a.settled.verdict

@@ -29,7 +29,14 @@ Call = Callable[..., Any]  # of module and x; of cross-attention, and of the mem
 def first_tensor(
     result: Any,  # what a layer returned: a tensor, a tuple, an object with an output
 ) -> tuple[Tensor, tuple[Any, ...]]:  # the output, and whatever came with it
-    "Find the output in what a layer returns."
+    """Find the output in what a layer returns.
+
+    Args:
+        result: what a layer returned: a tensor, a tuple, an object with an output
+
+    Returns:
+        the output, and whatever came with it
+    """
     if isinstance(result, (tuple, list)) and result:
         return result[0], tuple(result[1:])
     return next((t for f in OUTPUT if isinstance(t := getattr(result, f, None), Tensor)), result), ()
@@ -52,7 +59,15 @@ def carrying(
     call: Call,  # of rows (b, n, width), in float32 on the CPU
     contract: Contract,  # what was declared
 ) -> Call:  # takes and gives the same rows
-    "Call it in the layout, on the device and in the type that were declared."
+    """Call it in the layout, on the device and in the type that were declared.
+
+    Args:
+        call: of rows (b, n, width), in float32 on the CPU
+        contract: what was declared
+
+    Returns:
+        takes and gives the same rows
+    """
     to, back = _LAID.get(contract.layout or "", (lambda x: x, lambda y: y))
     if not (contract.layout or contract.device or contract.dtype):
         return call
@@ -69,7 +84,15 @@ def how_to_call(
     module: Any,  # a layer or a function
     causal: bool,  # should it hide the future? Then it is told so, if it can be
 ) -> Call:  # of module and x
-    "Find out how to call a layer: module(x), or as its parameters demand."
+    """Find out how to call a layer: module(x), or as its parameters demand.
+
+    Args:
+        module: a layer or a function
+        causal: should it hide the future? Then it is told so, if it can be
+
+    Returns:
+        of module and x
+    """
     parameters = parameters_of(module)
     if as_torch(module):
         return lambda m, x: _torch_mha(m, x, causal)
@@ -88,7 +111,14 @@ def how_to_call(
 def told_by(
     names: Iterable[str],  # of arguments
 ) -> list[str]:  # such as "document_ids" or "cu_seqlens"
-    "Of some arguments, those that say where the texts of a row end."
+    """Of some arguments, those that say where the texts of a row end.
+
+    Args:
+        names: of arguments
+
+    Returns:
+        such as "document_ids" or "cu_seqlens"
+    """
     return [name for name in names if isinstance(packing(name, [1]), Tensor)]
 
 
@@ -97,7 +127,16 @@ def ends_of(
     lengths: list[int],  # words of each text in the row
     x: Tensor,  # the row, (n, d), or with a batch of one
 ) -> dict[str, Any]:  # by name, on the device of x
-    "Say where the texts of a row end, by those arguments that ask for it."
+    """Say where the texts of a row end, by those arguments that ask for it.
+
+    Args:
+        names: of arguments
+        lengths: words of each text in the row
+        x: the row, (n, d), or with a batch of one
+
+    Returns:
+        by name, on the device of x
+    """
     told = {name: value for name in names if (value := packing(name, lengths)) is not None}
     flat = {name: value.squeeze(0) if x.ndim == 2 else value for name, value in told.items() if isinstance(value, Tensor)}
     return told | {name: value.to(x.device) for name, value in flat.items()}
@@ -116,7 +155,11 @@ def _end_to_end(names: list[str]) -> Call:
 def as_torch(
     module: Any,  # a layer or a function
 ) -> bool:
-    "Whether it is called as PyTorch's layer is."
+    """Whether it is called as PyTorch's layer is.
+
+    Args:
+        module: a layer or a function
+    """
     given = parameters_of(module) or {}
     return isinstance(module, nn.MultiheadAttention) and ("attn_mask" in given or {"args", "kwargs"} <= given.keys())
 
@@ -124,7 +167,11 @@ def as_torch(
 def needed_by(
     module: Any,  # a layer or a function
 ) -> list[str]:
-    "The names of the arguments that it cannot do without."
+    """The names of the arguments that it cannot do without.
+
+    Args:
+        module: a layer or a function
+    """
     return [n for n, p in (parameters_of(module) or {}).items()
             if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
 
@@ -139,7 +186,15 @@ def how_to_call_both(
     module: Any,  # a layer or a function
     **options: Any,  # what it gets besides, such as a mask
 ) -> Call:  # of module, x and memory
-    "Find out how to call cross-attention: module(x, memory), or as its parameters demand. All but x gets the memory, except masks."
+    """Find out how to call cross-attention: module(x, memory), or as its parameters demand. All but x gets the memory, except masks.
+
+    Args:
+        module: a layer or a function
+        options: what it gets besides, such as a mask
+
+    Returns:
+        of module, x and memory
+    """
     if as_torch(module):
         return lambda m, x, y: _torch_cross(m, x, y, options)
     parameters, told = parameters_of(module) or {}, for_memory(module)
@@ -155,7 +210,11 @@ def how_to_call_both(
 def for_memory(
     module: Any,  # a layer or a function
 ) -> list[str]:
-    "The names of the arguments that take the memory: what is needed beside x, or else what is called so, or may be left out."
+    """The names of the arguments that take the memory: what is needed beside x, or else what is called so, or may be left out.
+
+    Args:
+        module: a layer or a function
+    """
     names = [(n, p.default) for n, p in list((parameters_of(module) or {}).items())[1:]
              if not MASK.search(n) and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     needed, free = ([n for n, default in names if default is what] for what in (inspect.Parameter.empty, None))
@@ -175,7 +234,11 @@ def _torch_cross(m: nn.MultiheadAttention, x: Tensor, y: Tensor, options: dict[s
 def must_be_whole(
     module: Any,  # a layer or a function
 ) -> None:
-    "Raise Misused if its weights are parts on several machines: a copy on one does not run."
+    """Raise Misused if its weights are parts on several machines: a copy on one does not run.
+
+    Args:
+        module: a layer or a function
+    """
     parts = [n for n, p in module.named_parameters() if hasattr(p, "full_tensor")] if isinstance(module, nn.Module) else []
     if parts:
         raise Misused(f"module: expected a layer with whole weights, as it is before it is sharded; got shards (DTensor) in {parts[0]}")

@@ -26,7 +26,15 @@ def copy_of(
     module: Any,  # a layer; a function comes back as it is
     contract: Contract = Contract(),  # what was declared: its type and device
 ) -> Any:  # in evaluation mode
-    "A copy in float32 on the CPU, or as was declared, so that the caller's layer is not touched."
+    """A copy in float32 on the CPU, or as was declared, so that the caller's layer is not touched.
+
+    Args:
+        module: a layer; a function comes back as it is
+        contract: what was declared: its type and device
+
+    Returns:
+        in evaluation mode
+    """
     if not isinstance(module, nn.Module):
         return module
     copied = _awake(_dequantised(deep_copy(module)).float().cpu())
@@ -51,7 +59,14 @@ def _awake(module: nn.Module) -> nn.Module:
 def calm_copy(
     module: Any,  # a layer; a function comes back as it is
 ) -> Any:  # the copy
-    "A copy with small matrices, so that no softmax is peaked and every word is seen a little."
+    """A copy with small matrices, so that no softmax is peaked and every word is seen a little.
+
+    Args:
+        module: a layer; a function comes back as it is
+
+    Returns:
+        the copy
+    """
     calm = deep_copy(module) if isinstance(module, nn.Module) else module
     with torch.no_grad():
         for _, p in _matrices(calm) if isinstance(calm, nn.Module) else ():
@@ -73,7 +88,14 @@ def _gain(p: Tensor) -> float:
 def zero_weights(
     module: nn.Module,  # any layer
 ) -> list[tuple[str, nn.Parameter]]:  # with their names
-    "The parameters that are trained, no bias, and all zero."
+    """The parameters that are trained, no bias, and all zero.
+
+    Args:
+        module: any layer
+
+    Returns:
+        with their names
+    """
     trained = [(n, p) for n, p in module.named_parameters() if p.requires_grad and not nn.parameter.is_lazy(p)]
     return [(n, p) for n, p in trained if not n.endswith("bias") and not p.any()]
 
@@ -81,7 +103,14 @@ def zero_weights(
 def deep_copy(
     module: nn.Module,  # any layer
 ) -> nn.Module:  # one that shares nothing with it
-    "A copy, also of a layer that keeps tensors of its last call, which cannot be copied with their history."
+    """A copy, also of a layer that keeps tensors of its last call, which cannot be copied with their history.
+
+    Args:
+        module: any layer
+
+    Returns:
+        one that shares nothing with it
+    """
     kept = [t for m in module.modules() for t in tensors_in(vars(m)) if not t.is_leaf]
     memo: dict[int, Any] = {id(t): t.detach().clone() for t in kept}
     copied = copy.deepcopy(module, memo)
@@ -128,7 +157,14 @@ def _dequantised(module: nn.Module) -> nn.Module:
 def tensors_in(
     value: Any,  # anything, nested or not
 ) -> Iterator[Tensor]:  # in order
-    "All that a list, a tuple or a dict holds."
+    """All that a list, a tuple or a dict holds.
+
+    Args:
+        value: anything, nested or not
+
+    Returns:
+        in order
+    """
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, (list, tuple, dict)):
@@ -140,7 +176,11 @@ def tensors_in(
 def in_training(
     module: Any,  # a copy in evaluation mode, as it is again afterwards; or a function
 ) -> Iterator[None]:
-    "Training mode inside; but spectral norms stay as they are, which move a little at every call in training."
+    """Training mode inside; but spectral norms stay as they are, which move a little at every call in training.
+
+    Args:
+        module: a copy in evaluation mode, as it is again afterwards; or a function
+    """
     modules = list(module.modules()) if isinstance(module, nn.Module) else []
     for m in modules:
         hooks = [type(hook).__name__ for hook in m._forward_pre_hooks.values()]

@@ -156,7 +156,15 @@ def cross_properties(
     a: Layer,  # the layer under test, and what was said of it
     d_memory: int | None = None,  # width of the rows of the memory; default d_model
 ) -> tuple[Properties, Callable[[], tuple[Bug, ...] | None]]:  # properties; what names the bug
-    "List what every cross-attention layer must do, in the order of trying."
+    """List what every cross-attention layer must do, in the order of trying.
+
+    Args:
+        a: the layer under test, and what was said of it
+        d_memory: width of the rows of the memory; default d_model
+
+    Returns:
+        properties; what names the bug
+    """
     must_be_whole(a.given)
     n_k = next(n for n in _MEMORY if n not in (a.n_heads, a.d_model // (a.n_heads or 1)))
     a = replace(a, beside=draw(replace(a, d_model=d_memory or a.d_model), 1, a.contract.usual(n_k), seed=9))

@@ -26,7 +26,12 @@ _Sees = Callable[[int], Tensor]  # of so many words, which may see which: (n, n)
 
 # %% ../../../nbs/checks/layers/heads.ipynb #head-class
 class Head(nn.Module):
-    "A causal head that goes its own way."
+    """A causal head that goes its own way.
+
+    Args:
+        way: what it gives, of itself and x
+        more: more attributes; or other ones, under the names of its projections
+    """
 
     to_q: nn.Module
     to_k: nn.Module
@@ -49,7 +54,16 @@ class Head(nn.Module):
         sees: _Sees = causal_mask,  # which word sees which
         scale: float = 6**-0.5,  # what scores are multiplied by
     ) -> Tensor:  # (b, n, n)
-        "Compare queries and keys; what is not seen is minus infinity."
+        """Compare queries and keys; what is not seen is minus infinity.
+
+        Args:
+            x: (b, n, 12)
+            sees: which word sees which
+            scale: what scores are multiplied by
+
+        Returns:
+            (b, n, n)
+        """
         return (self.to_q(x) @ self.to_k(x).mT * scale).masked_fill(~sees(x.shape[1]), -math.inf)
 
     def attend(
@@ -58,14 +72,27 @@ class Head(nn.Module):
         sees: _Sees = causal_mask,  # which word sees which
         scale: float = 6**-0.5,  # what scores are multiplied by
     ) -> Tensor:  # (b, n, 6)
-        "Mix values by the softmax of the scores."
+        """Mix values by the softmax of the scores.
+
+        Args:
+            x: (b, n, 12)
+            sees: which word sees which
+            scale: what scores are multiplied by
+
+        Returns:
+            (b, n, 6)
+        """
         return self.scores(x, sees, scale).softmax(-1) @ self.to_v(x)
 
     def forward(
         self,
         x: Tensor,  # (b, n, 12)
     ) -> Any:
-        "Go its own way."
+        """Go its own way.
+
+        Args:
+            x: (b, n, 12)
+        """
         return self.way(self, x)
 
 # %% ../../../nbs/checks/layers/heads.ipynb #sees
@@ -79,7 +106,13 @@ def looks(
     scale: float = 6**-0.5,  # what scores are multiplied by
     **more: Any,  # attributes
 ) -> Head:
-    "Make a head with another mask."
+    """Make a head with another mask.
+
+    Args:
+        sees: which word sees which
+        scale: what scores are multiplied by
+        more: attributes
+    """
     return Head(lambda m, x: m.attend(x, sees, scale), **more)
 
 
@@ -87,14 +120,26 @@ def keeps(
     m: Head,  # writes it down, also where it lies deep
     x: Tensor,  # (b, n, 12)
 ) -> Tensor:  # the same
-    "Keep what was given last, with its history."
+    """Keep what was given last, with its history.
+
+    Args:
+        m: writes it down, also where it lies deep
+        x: (b, n, 12)
+
+    Returns:
+        the same
+    """
     m.last = m.attend(x)
     vars(m)["all"] = {"it": [(m.last, 1)]}
     return m.last
 
 # %% ../../../nbs/checks/layers/heads.ipynb #stack-class
 class Stack(nn.Module):
-    "Layers one after the other, said to take rows of width 24."
+    """Layers one after the other, said to take rows of width 24.
+
+    Args:
+        parts: in order
+    """
 
     def __init__(
         self,
@@ -107,7 +152,11 @@ class Stack(nn.Module):
         self,
         x: Tensor,  # what the first part takes
     ) -> Tensor:
-        "Go through all."
+        """Go through all.
+
+        Args:
+            x: what the first part takes
+        """
         for part in self.parts:
             x = part(x)
         return x
@@ -116,7 +165,14 @@ class Stack(nn.Module):
 def saying(
     listing: Callable[..., Properties],  # of a layer, its width, causal= and other settings
 ) -> Callable[..., None]:  # says(what, layer, words, d_model=12, causal=True, **settings)
-    "Make the function that prints what the properties say whose names hold some words."
+    """Make the function that prints what the properties say whose names hold some words.
+
+    Args:
+        listing: of a layer, its width, causal= and other settings
+
+    Returns:
+        says(what, layer, words, d_model=12, causal=True, **settings)
+    """
     def says(what: str, layer: Any, words: str, d_model: int = 12, causal: bool = True, **settings: Any) -> None:
         print(what)
         try:

@@ -125,7 +125,11 @@ def _why_it_raises(a: Layer, e: Exception) -> Bug:
 
 # %% ../../../nbs/checks/layers/running.ipynb #routes
 def misrouted(a: Layer) -> Bug | None:  # None without a memory
-    "Whether projections read the other input, or the output has as many rows as the memory."
+    """Whether projections read the other input, or the output has as many rows as the memory.
+
+    Returns:
+        None without a memory
+    """
     if a.beside is None or a.turned:
         return None
     wrong = {name: role for name, role, right in a.read if not right}
@@ -221,6 +225,10 @@ def _mixed(a: Layer, x: Tensor) -> Bug:
     return known("batch.axes" if attempt(lambda: nearly(a(moved)[:, 1:], a(x)[:, 1:])) else "batch.mixes")
 
 # %% ../../../nbs/checks/layers/running.ipynb #edges
+def _traces(a: Layer) -> None:
+    must_trace(lambda t: a.first(a.module, t), draw(a, 2, a.contract.usual(3)))
+
+
 def must_take_one(a: Layer) -> None:
     "Raise Broken if it cannot do with one word, or with one sentence."
     for b, n in ((1, a.n), (SENTENCES, 1), (1, 1), (SENTENCES, 2)):
@@ -260,7 +268,11 @@ def must_stay_finite(a: Layer) -> None:
 
 
 def must_stand_sixteen_bits(a: Layer) -> str | None:  # how it was tried
-    "Raise Broken unless sixteen bits give finite, nearly equal values of their type."
+    """Raise Broken unless sixteen bits give finite, nearly equal values of their type.
+
+    Returns:
+        how it was tried
+    """
     x, calm = draw(a), []
     want = a(x).detach()
     for dtype, tolerance in ((torch.bfloat16, 0.06), (torch.float16, 0.02)):
@@ -349,5 +361,5 @@ EDGES = (
     Relation("large inputs give finite values and gradients", must_stay_finite),
     Relation("float16 and bfloat16 give finite, nearly equal values", must_stand_sixteen_bits, no_module, asked=lambda a: a.contract.dtype is None),
     Relation("weights that it returns are weights", _returned),
-    Relation("torch.compile and torch.export change nothing", lambda a: must_trace(lambda t: a.first(a.module, t), draw(a, 2, a.contract.usual(3))), no_module),
+    Relation("torch.compile and torch.export change nothing", _traces, no_module, asked=lambda a: a.contract.compiles),
 )

@@ -100,7 +100,14 @@ def _why_unseen(a: Layer, reach: Tensor, missing: Tensor) -> Bug:
 def reach_of(
     a: Layer,  # the layer under test
 ) -> Tensor:  # (outputs, n)
-    "Tell which output is moved by which word."
+    """Tell which output is moved by which word.
+
+    Args:
+        a: the layer under test
+
+    Returns:
+        (outputs, n)
+    """
     x, moved = draw(a), []
     before = a(x)
     for j in range(a.n):
@@ -172,7 +179,16 @@ def moved_by(
     n: int,  # words
     module: Any,  # its copy, or a calmer one
 ) -> tuple[Tensor, Tensor]:  # surely, and at all, both (outputs, n)
-    "Tell which output is moved by which of n words."
+    """Tell which output is moved by which of n words.
+
+    Args:
+        a: the layer under test
+        n: words
+        module: its copy, or a calmer one
+
+    Returns:
+        surely, and at all, both (outputs, n)
+    """
     surely, at_all = torch.zeros(2, a.outputs(n), n, dtype=torch.bool)
     every = torch.arange(n)
     for size, factor in ((1.0, 1.0), (0.03, 100.0)):  # small inputs too: their softmax is flat
@@ -243,7 +259,11 @@ def _masks(a: Layer, name: str, shapes: dict[str, Callable[[Tensor, int], Tensor
 
 
 def must_hide_padding(a: Layer) -> str | None:  # how its masks are meant
-    "Raise Broken if a mask that it takes does not hide what it should."
+    """Raise Broken if a mask that it takes does not hide what it should.
+
+    Returns:
+        how its masks are meant
+    """
     taken = parameters_of(a.module) or {}
     names = [name for name in taken if a.turned and name in MEMORY_MASKS] or [name for name in taken if name in _MASKS]
     if a.said_call or a.causal or not names:

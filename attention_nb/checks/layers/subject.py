@@ -40,7 +40,18 @@ LONGEST = 160  # words of the longest sentence that shows where a window ends
 # %% ../../../nbs/checks/layers/subject.ipynb #adapter
 @dataclass(frozen=True)
 class Layer:
-    "The layer under test: a copy, in evaluation mode, called in one way whatever it returns."
+    """The layer under test: a copy, in evaluation mode, called in one way whatever it returns.
+
+    Args:
+        alone: True: it should be multi-head attention and nothing else
+        said_window: how many words a word sees, itself included, if somebody said so
+        said_kv_heads: how many heads of keys and values, if somebody said so
+        contract: what else was declared
+        found_out: what was not declared, and is plain
+        beside: of cross-attention the other sequence, (1, n, width), the same for all sentences
+        turned: is x the memory, and asks what lies beside it?
+        said_n: how many words it is tried with, if any length will do
+    """
 
     given: Any
     d_model: int
@@ -65,7 +76,11 @@ class Layer:
         self,
         x: Tensor,  # (b, n, d_model)
     ) -> tuple[Tensor, tuple[Any, ...]]:
-        "The output and whatever else is returned."
+        """The output and whatever else is returned.
+
+        Args:
+            x: (b, n, d_model)
+        """
         return first_tensor(self.call(self.module, x.clone(memory_format=torch.contiguous_format)))
 
     def first(
@@ -73,7 +88,12 @@ class Layer:
         m: Any,  # the copy, or a copy of that
         x: Tensor,  # (b, n, d_model)
     ) -> Tensor:
-        "The output alone, of any module of its kind."
+        """The output alone, of any module of its kind.
+
+        Args:
+            m: the copy, or a copy of that
+            x: (b, n, d_model)
+        """
         return first_tensor(self.call(m, x))[0]
 
     @property
@@ -90,21 +110,33 @@ class Layer:
         self,
         x: Tensor,  # (b, n, d_model)
     ) -> tuple[int, int]:
-        "How many sentences and words come out."
+        """How many sentences and words come out.
+
+        Args:
+            x: (b, n, d_model)
+        """
         return len(x), self.outputs(x.shape[1])
 
     def outputs(
         self,
         n: int,  # words of x
     ) -> int:
-        "How many words come out of so many that go in."
+        """How many words come out of so many that go in.
+
+        Args:
+            n: words of x
+        """
         return self.beside.shape[1] if self.beside is not None and self.turned else n
 
     def lengths(
         self,
         *several: int,  # numbers of words; those below 1 are left out
     ) -> list[int]:
-        "Of some numbers of words, those that it promises to take."
+        """Of some numbers of words, those that it promises to take.
+
+        Args:
+            several: numbers of words; those below 1 are left out
+        """
         return [n for n in several if n > 0 and self.contract.takes(n)]
 
     @cached_property
@@ -127,7 +159,14 @@ class Layer:
         self,
         other: Tensor,  # (1, n, width) for all sentences, or (b, n, width)
     ) -> Call:  # of module and x
-        "How it is called with another sequence beside x."
+        """How it is called with another sequence beside x.
+
+        Args:
+            other: (1, n, width) for all sentences, or (b, n, width)
+
+        Returns:
+            of module and x
+        """
         def call(m: Any, x: Tensor) -> Any:
             y = other.expand(len(x), -1, -1).to(x).clone(memory_format=torch.contiguous_format)
             return self.plain(m, y, x) if self.turned else self.plain(m, x, y)
@@ -191,7 +230,11 @@ class Layer:
         self,
         x: Tensor,  # (b, n, d_model)
     ) -> Trace:
-        "What they do in another call."
+        """What they do in another call.
+
+        Args:
+            x: (b, n, d_model)
+        """
         return self.watched(x, self.roles)
 
     def watched(
@@ -200,7 +243,13 @@ class Layer:
         roles: dict[str, str] | None,  # name → role; None: what the names tell
         n_k: int = 0,  # words of the memory, if there is one; 0: as usual
     ) -> Trace:
-        "The same for some roles, with a memory of its own for each sentence."
+        """The same for some roles, with a memory of its own for each sentence.
+
+        Args:
+            x: (b, n, d_model)
+            roles: name → role; None: what the names tell
+            n_k: words of the memory, if there is one; 0: as usual
+        """
         if self.beside is None:
             return trace_layer(self.module, x, self.first, roles, self.contract)
         memory = draw(self.over_memory, len(x), n_k or self.n_k, seed=8)
@@ -210,7 +259,14 @@ class Layer:
         self,
         memory: Tensor,  # (b, n, d_memory)
     ) -> Callable[[Any, Tensor], Tensor]:  # of module and x
-        "How its output alone is had with another memory."
+        """How its output alone is had with another memory.
+
+        Args:
+            memory: (b, n, d_memory)
+
+        Returns:
+            of module and x
+        """
         return lambda m, x: first_tensor(self.calling(memory)(m, x))[0]
 
     @cached_property
@@ -272,7 +328,11 @@ class Layer:
 def no_module(
     a: Layer,  # the layer under test
 ) -> str:
-    "Why it has no weights; empty if it may have some."
+    """Why it has no weights; empty if it may have some.
+
+    Args:
+        a: the layer under test
+    """
     return "" if isinstance(a.given, nn.Module) else "it is a function, not a module"
 
 
@@ -282,7 +342,17 @@ def draw(
     n: int = 0,  # words; 0: as many as it is tried with
     seed: int = 0,  # same seed, same numbers
 ) -> Tensor:  # (b, n, d_model)
-    "Draw sentences for a layer."
+    """Draw sentences for a layer.
+
+    Args:
+        a: the layer under test
+        b: sentences
+        n: words; 0: as many as it is tried with
+        seed: same seed, same numbers
+
+    Returns:
+        (b, n, d_model)
+    """
     return torch.randn(b, n or a.n, a.d_model, generator=torch.Generator().manual_seed(seed))
 
 
@@ -291,7 +361,13 @@ def fits(
     b: int,  # sentences
     n: int,  # words
 ) -> bool:
-    "Whether it runs for so many sentences and words."
+    """Whether it runs for so many sentences and words.
+
+    Args:
+        a: the layer under test
+        b: sentences
+        n: words
+    """
     return attempt(lambda: (a(draw(a, b, n)),)) is not None
 
 
@@ -302,7 +378,18 @@ def in_mode(
     grad: bool = True,  # with gradients?
     seed: int = 0,  # of what drops
 ) -> Tensor:  # detached
-    "The output in some mode, always with the same dropout."
+    """The output in some mode, always with the same dropout.
+
+    Args:
+        a: the layer under test
+        x: (b, n, d_model)
+        training: or in evaluation?
+        grad: with gradients?
+        seed: of what drops
+
+    Returns:
+        detached
+    """
     torch.manual_seed(seed)
     with torch.set_grad_enabled(grad), in_training(a.module) if training else nullcontext():
         return a(x.clone().requires_grad_(grad)).detach()
@@ -311,7 +398,14 @@ def in_mode(
 def reordering(
     a: Layer,  # the layer under test
 ) -> Tensor:  # the numbers of its words
-    "Give another order of the words; the last one stays the last if the future is hidden."
+    """Give another order of the words; the last one stays the last if the future is hidden.
+
+    Args:
+        a: the layer under test
+
+    Returns:
+        the numbers of its words
+    """
     if a.n == WORDS:
         return torch.tensor([3, 0, 2, 1, 4] if a.causal else [2, 0, 4, 1, 3])
     p = torch.randperm(a.n - a.causal, generator=torch.Generator().manual_seed(1))
@@ -321,7 +415,11 @@ def reordering(
 def knows_no_order(
     a: Layer,  # the layer under test
 ) -> bool:
-    "Whether another order of its words only gives the same outputs in that order."
+    """Whether another order of its words only gives the same outputs in that order.
+
+    Args:
+        a: the layer under test
+    """
     x, p = draw(a), reordering(a)
     want, got = a(x), a(x[:, p])
     return nearly(got[:, -1], want[:, -1]) if a.causal else nearly(got, want[:, p])
@@ -331,7 +429,15 @@ def properties_of(
     a: Layer,  # the layer under test
     rows: Sequence[Relation],  # what must hold of it, in the order of trying
 ) -> Properties:  # names, and what tries them
-    "Tie relations to a layer, without those that were not promised; TypeError now, if nobody can know how to call it."
+    """Tie relations to a layer, without those that were not promised; TypeError now, if nobody can know how to call it.
+
+    Args:
+        a: the layer under test
+        rows: what must hold of it, in the order of trying
+
+    Returns:
+        names, and what tries them
+    """
     a.plain
     return listed([row for row in rows if row.asked(a)], lambda: a.settled)
 
@@ -339,14 +445,22 @@ def properties_of(
 def normalises_batch(
     module: Any,  # a layer or a function
 ) -> bool:
-    "Whether it has batch normalisation, which mixes sentences in training."
+    """Whether it has batch normalisation, which mixes sentences in training.
+
+    Args:
+        module: a layer or a function
+    """
     return isinstance(module, nn.Module) and any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in module.modules())
 
 
 def unregistered(
     module: nn.Module,  # any layer
 ) -> str | None:
-    "The name of a plain attribute that hides parameters."
+    """The name of a plain attribute that hides parameters.
+
+    Args:
+        module: any layer
+    """
     registered = {id(p) for p in module.parameters()}
     attributes = ((n, v) for m in module.modules() for n, v in vars(m).items() if not n.startswith("_"))
     return next((n for n, v in attributes if _holds_parameters(v, registered)), None)

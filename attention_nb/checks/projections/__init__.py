@@ -31,7 +31,26 @@ _Rows = dict[str, list[Tensor]]  # role → what each projection of that role ga
 
 
 class Trace(NamedTuple):
-    "What happened to the projections of a layer in one call."
+    """What happened to the projections of a layer in one call.
+
+    Args:
+        x: the input, (b, n, d_model)
+        out: the output, (b, n, d_out)
+        context: what went into the output projection; None if there is none that was called
+        unfired: output projections that exist and were never called, by name
+        matrices: output projections that are bare parameters, by name
+        bias: what is added to those
+        projected: what the output projection gave; None if none was called
+        calls: how often each recognised projection was called
+        names: role → names
+        strangers: modules and parameters that are none of them
+        others: rows if weights are used the other way round, and the bug, if it is one
+        tables: rows of numbers that it keeps, which may be the frequencies of a rotation, (d,)
+        own: stages of its own, such as a soft cap, and what goes wrong with them
+        turns: complex numbers that pairs of features may be multiplied by, (n, pairs)
+        contract: what was declared of it
+        memory: of cross-attention, what keys and values are made of; None: the input
+    """
 
     x: Tensor  # the input, (b, n, d_model)
     out: Tensor  # the output, (b, n, d_out)
@@ -52,17 +71,29 @@ class Trace(NamedTuple):
     memory: Tensor | None = None  # of cross-attention, what keys and values are made of; None: the input
 
     def width(self, *roles: str) -> int:  # 0 if there are none
-        "Give the width of all projections of some roles together."
+        """Give the width of all projections of some roles together.
+
+        Returns:
+            0 if there are none
+        """
         return sum(r.shape[-1] for role in roles for r in self.rows.get(role, []))
 
     @property
     def even(self) -> bool:  # False: fewer heads for keys and values than for queries, or a way not known here
-        "Tell whether a fused projection, if there is one, is three times as wide as the context."
+        """Tell whether a fused projection, if there is one, is three times as wide as the context.
+
+        Returns:
+            False: fewer heads for keys and values than for queries, or a way not known here
+        """
         return self.width("qkv") in (0, 3 * self.inner)
 
     @property
     def inner(self) -> int:  # features of a word
-        "Give the width of the context, all heads together."
+        """Give the width of the context, all heads together.
+
+        Returns:
+            features of a word
+        """
         if self.context is not None:
             return self.context.shape[-1]
         widths = [m.weight.shape[-1] for m in self.unfired.values() if isinstance(m, nn.Linear)]
@@ -71,7 +102,11 @@ class Trace(NamedTuple):
 
     @property
     def across(self) -> int:  # 0 if there are none
-        "Give the width of all queries together."
+        """Give the width of all queries together.
+
+        Returns:
+            0 if there are none
+        """
         if "qkv" in self.rows and not self.even:
             return self.inner
         return self.width("q") or self.width("qk") // 2 or self.width("qkv") // 3
@@ -80,7 +115,11 @@ class Trace(NamedTuple):
         self,
         n_heads: int | None,  # how many, if known
     ) -> list[int]:
-        "List the numbers of heads that fit, or the one that is known."
+        """List the numbers of heads that fit, or the one that is known.
+
+        Args:
+            n_heads: how many, if known
+        """
         stack = len(self.rows.get("q", []))  # several: single heads
         said = stack if stack > 1 else n_heads
         return [said] if said else [h for h in range(1, min(self.across, 64) + 1) if self.across % h == 0]
@@ -90,7 +129,15 @@ class Trace(NamedTuple):
         causal: bool,  # is the future hidden?
         window: int | None = None,  # how many words, itself included, a word may look back on; None: all
     ) -> Tensor | None:  # boolean, True = may attend, (n, n); None: everything
-        "Give the mask that should be in force."
+        """Give the mask that should be in force.
+
+        Args:
+            causal: is the future hidden?
+            window: how many words, itself included, a word may look back on; None: all
+
+        Returns:
+            boolean, True = may attend, (n, n); None: everything
+        """
         n = self.x.shape[1]
         return causal_mask(n).triu(1 - (window or n)) if causal else None
 
@@ -106,7 +153,19 @@ def trace_layer(
     contract: Contract = Contract(),  # what was declared of it
     memory: Tensor | None = None,  # of cross-attention, what keys and values are made of; the call knows it
 ) -> Trace:  # what its projections did
-    "Call a layer once and write down what goes in and out of its projections."
+    """Call a layer once and write down what goes in and out of its projections.
+
+    Args:
+        layer: the layer, in evaluation mode
+        x: its input, (b, n, d_model)
+        call: how to call it; returns the output alone
+        roles: name → role; default: what the names tell
+        contract: what was declared of it
+        memory: of cross-attention, what keys and values are made of; the call knows it
+
+    Returns:
+        what its projections did
+    """
     leaves, names, bare = find_projections(layer, lambda: call(layer, x), roles)
     names = {n: role for n, role in names.items() if memory is None or role != "qkv"}  # called twice, cut in unknown ways
     with handing(layer, x.shape[1]) as handed:

@@ -38,7 +38,18 @@ def compare_with_own_weights(
     window: int | None = None,  # how many words, itself included, a word may look back on; None: all
     most: int = 2,  # how many bugs at once, beside a wrong scale, are looked for
 ) -> tuple[Bug, ...] | None:  # what is wrong: nothing, or some bugs; None if that fits nothing known
-    "Compute attention from what the layer's own projections gave, and find out how the layer differs."
+    """Compute attention from what the layer's own projections gave, and find out how the layer differs.
+
+    Args:
+        t: from `trace_layer`
+        n_heads: if known
+        causal: is the future hidden?
+        window: how many words, itself included, a word may look back on; None: all
+        most: how many bugs at once, beside a wrong scale, are looked for
+
+    Returns:
+        what is wrong: nothing, or some bugs; None if that fits nothing known
+    """
     if not t.out.isfinite().any():
         return None  # anything may explain it
     heads, mask = t.heads(n_heads), t.past(causal, window)
@@ -55,7 +66,16 @@ def rightly_read(
     n_heads: int | None,  # if known
     causal: bool,  # is the future hidden?
 ) -> Work | None:  # with scores and weights; None if it gives other numbers
-    "Compute attention from what the layer's own projections gave, if the layer gives the same numbers."
+    """Compute attention from what the layer's own projections gave, if the layer gives the same numbers.
+
+    Args:
+        t: from `trace_layer`
+        n_heads: if known
+        causal: is the future hidden?
+
+    Returns:
+        with scores and weights; None if it gives other numbers
+    """
     starts = [start for start in _starts(t, t.heads(n_heads), t.past(causal)) if not start.bugs]
     right = next((start.case for start in starts if explain([start.case], [], 0) is not None), None)
     return right and run(right.work, stages=right.stages)
@@ -90,7 +110,11 @@ def _fewest(starts: list[Start]) -> tuple[Bug, ...] | None:
 def with_fill(
     start: Start,  # with a mask
 ) -> Start:
-    "Put a finite number for minus infinity: it tells where all that a softmax sums over is forbidden."
+    """Put a finite number for minus infinity: it tells where all that a softmax sums over is forbidden.
+
+    Args:
+        start: with a mask
+    """
     fill: Step = lambda w: w._replace(scores=w.scores.masked_fill(~w.allowed, torch.finfo(w.scores.dtype).min), allowed=torch.ones_like(w.allowed))
     return start._replace(case=start.case._replace(stages=with_own(start.case.stages, {"mask, its own": (fill, [])})))
 
@@ -152,7 +176,17 @@ def name_other_scale(
     causal: bool,  # is the future hidden?
     window: int | None = None,  # how many words, itself included, a word may look back on; None: all
 ) -> tuple[Bug, ...] | None:  # the bug; None if no constant fits
-    "Find out what scores are multiplied by, if all is right but that."
+    """Find out what scores are multiplied by, if all is right but that.
+
+    Args:
+        t: from `trace_layer`
+        n_heads: if known
+        causal: is the future hidden?
+        window: how many words, itself included, a word may look back on; None: all
+
+    Returns:
+        the bug; None if no constant fits
+    """
     with torch.no_grad():
         for start in (s for h in t.heads(n_heads)[:8] for s in islice(starts_of(t, h, t.past(causal, window)), 2)):
             work, right = start.case.work, float(start.case.work.scale)
@@ -167,5 +201,10 @@ def other_scale(
     scale: float,  # what scores are multiplied by
     right: float,  # what they should be
 ) -> Bug:
-    "Say that some other number stands in the place of the scale."
+    """Say that some other number stands in the place of the scale.
+
+    Args:
+        scale: what scores are multiplied by
+        right: what they should be
+    """
     return known("scale.head_constant", found=f"{scale:.4g}", right=f"{right:.4g}")

@@ -22,7 +22,12 @@ __all__ = ['Made', 'Four', 'random', 'told', 'saying_of']
 
 # %% ../../../nbs/checks/projections/made.ipynb #made-classes
 class Made(nn.Module):
-    "A layer of given parts, with a given forward."
+    """A layer of given parts, with a given forward.
+
+    Args:
+        use: what it gives, of itself and x
+        parts: modules, parameters, tables and settings, by name
+    """
 
     def __init__(
         self,
@@ -39,12 +44,21 @@ class Made(nn.Module):
         self,
         x: Tensor,  # (b, n, d)
     ) -> Any:
-        "Go its way."
+        """Go its way.
+
+        Args:
+            x: (b, n, d)
+        """
         return self.use(self, x)
 
 
 class Four(nn.Module):
-    "Attention whose projections have no names."
+    """Attention whose projections have no names.
+
+    Args:
+        d_model: width of the rows of x
+        h: heads
+    """
 
     def __init__(
         self,
@@ -59,7 +73,14 @@ class Four(nn.Module):
         self,
         x: Tensor,  # (b, n, d_model)
     ) -> Tensor:  # (b, n, d_model)
-        "Attend."
+        """Attend.
+
+        Args:
+            x: (b, n, d_model)
+
+        Returns:
+            (b, n, d_model)
+        """
         q, k, v = (cut(f(x), self.h) for f in self.linears[:3])
         out: Tensor = self.linears[3](joined(F.scaled_dot_product_attention(q, k, v)))
         return out
@@ -70,7 +91,16 @@ def random(
     width: int = 12,  # of what they give
     back: bool = True,  # is there one that leads back?
 ) -> dict[str, nn.Module]:  # name → module
-    "Make projections of rows of width 12."
+    """Make projections of rows of width 12.
+
+    Args:
+        names: of the projections
+        width: of what they give
+        back: is there one that leads back?
+
+    Returns:
+        name → module
+    """
     made: dict[str, nn.Module] = {name: nn.Linear(12, width) for name in names}
     return made | ({"out_proj": nn.Linear(width, 12)} if back else {})
 
@@ -94,7 +124,18 @@ def told(
     window: int | None = None,  # how many words are seen; None: all
     most: int = 2,  # how many bugs at once are looked for
 ) -> tuple[bool, str | None]:  # does it agree? and if not, why, if that is known
-    "Say how a layer compares with its own weights."
+    """Say how a layer compares with its own weights.
+
+    Args:
+        t: from `trace_layer`
+        n_heads: if known
+        causal: is the future hidden?
+        window: how many words are seen; None: all
+        most: how many bugs at once are looked for
+
+    Returns:
+        does it agree? and if not, why, if that is known
+    """
     found = compare_with_own_weights(t, n_heads, causal, window, most)
     return found == (), sentence(found) if found else None
 
@@ -102,7 +143,14 @@ def told(
 def saying_of(
     x: Tensor,  # the usual input, (b, n, d)
 ) -> Callable[..., None]:  # says(title, use, h=4, causal=False, window=None, x=x, say=told, **parts)
-    "Make the function that prints what is said of layers with given forwards, and projections of the usual names if not told otherwise."
+    """Make the function that prints what is said of layers with given forwards, and projections of the usual names if not told otherwise.
+
+    Args:
+        x: the usual input, (b, n, d)
+
+    Returns:
+        says(title, use, h=4, causal=False, window=None, x=x, say=told, **parts)
+    """
     def says(title: str, use: Callable[..., Any], h: int | None = 4, causal: bool = False, window: int | None = None,
              x: Tensor = x, say: Callable[..., tuple[bool, str | None]] = told, **parts: Any) -> None:
         torch.manual_seed(0)

@@ -33,7 +33,14 @@ _Own = dict[str, tuple[Step, list[Bug]]]  # stage → what the layer does there,
 def norms_of(
     layer: nn.Module,  # any layer
 ) -> dict[str, nn.Module]:  # role, "q" or "k", → what brings its rows to one length
-    "Find the norms of queries and keys by their names."
+    """Find the norms of queries and keys by their names.
+
+    Args:
+        layer: any layer
+
+    Returns:
+        role, "q" or "k", → what brings its rows to one length
+    """
     found = [(_NORM.search(name), m) for name, m in layer.named_modules()]
     return {(said[1] or said[2])[0].lower(): m for said, m in found if said and not isinstance(m, nn.Identity)}
 
@@ -44,7 +51,17 @@ def own_stages(
     call: OneCall,  # how it is called
     contract: Contract = Contract(),  # what was declared of it
 ) -> _Own:  # stage → what the layer does there, and what may go wrong with it
-    "Find what a layer does on purpose beside the plain stages."
+    """Find what a layer does on purpose beside the plain stages.
+
+    Args:
+        layer: the layer, in evaluation mode
+        x: its input, (b, n, d_model)
+        call: how it is called
+        contract: what was declared of it
+
+    Returns:
+        stage → what the layer does there, and what may go wrong with it
+    """
     norms = norms_of(layer)
     caps = [v for name, v in settings_of(layer, "cap") if re.search("soft|logit", name) and not isinstance(v, bool)]
     sinks = [p.detach() for name, p in layer.named_parameters() if name.rpartition(".")[2].startswith("sink") and p.ndim == 1]
@@ -102,7 +119,12 @@ def with_own(
     stages: Mapping[str, Step],  # in their order
     own: Mapping[str, tuple[Step, list[Bug]]],  # what takes the place of one, or comes behind one: "route, its own"
 ) -> dict[str, Step]:
-    "Put stages of a layer's own in their places."
+    """Put stages of a layer's own in their places.
+
+    Args:
+        stages: in their order
+        own: what takes the place of one, or comes behind one: "route, its own"
+    """
     found: dict[str, Step] = {}
     for name, step in stages.items():
         found[name] = own.get(name, (step,))[0]
@@ -114,7 +136,14 @@ def with_own(
 def tables_of(
     layer: nn.Module,  # any layer
 ) -> list[Tensor]:  # (d,)
-    "List the rows of numbers between 0 and 1 that a layer keeps, and the angles of complex tables."
+    """List the rows of numbers between 0 and 1 that a layer keeps, and the angles of complex tables.
+
+    Args:
+        layer: any layer
+
+    Returns:
+        (d,)
+    """
     kept = [v for m in layer.modules() for v in [*vars(m).values(), *m._buffers.values()] if isinstance(v, Tensor)]
     kept = [t[1].angle() if t.is_complex() and t.ndim == 2 and len(t) > 1 else t for t in kept]
     kept = [t.detach().float() for t in kept if t.ndim == 1 and 0 < len(t) < 1000 and t.is_floating_point()]
@@ -124,7 +153,14 @@ def tables_of(
 def turns_in(
     seen: list[list[Tensor]],  # what was handed to each module, and what it gave
 ) -> list[Tensor]:  # (n, pairs)
-    "List the complex numbers that turn pairs of features: from cosines and sines that stand side by side."
+    """List the complex numbers that turn pairs of features: from cosines and sines that stand side by side.
+
+    Args:
+        seen: what was handed to each module, and what it gave
+
+    Returns:
+        (n, pairs)
+    """
     pairs = [(a, b) for some in seen for a, b in zip(some, some[1:]) if a.shape == b.shape and a.is_floating_point() and b.is_floating_point()]
     found = [torch.complex(a.float(), b.float()) for a, b in pairs] + [t for some in seen for t in some if t.is_complex()]
     return [_once(z.flatten(0, -3)[0] if z.ndim > 2 else z) for z in found if _turning(z)]

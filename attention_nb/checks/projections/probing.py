@@ -118,7 +118,18 @@ def name_by_probes(
     n_heads: int | None,  # if known
     causal: bool,  # is the future hidden?
 ) -> tuple[Bug, ...] | None:  # the bugs; None if the probes find none, or cannot be used
-    "Find bugs that show whatever is done to the scores, such as adding places: with values and keys of our own."
+    """Find bugs that show whatever is done to the scores, such as adding places: with values and keys of our own.
+
+    Args:
+        t: from `trace_layer`
+        layer: the layer
+        call: how to call it
+        n_heads: if known
+        causal: is the future hidden?
+
+    Returns:
+        the bugs; None if the probes find none, or cannot be used
+    """
     own = [name for name, _ in layer.named_parameters()]
     learned = [s for s in t.strangers if any(name == s or name.startswith(s + ".") for name in own)]
     if not _can_be_probed(t, layer, learned):

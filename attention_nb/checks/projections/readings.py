@@ -112,7 +112,12 @@ def _fused_groups(rows: Tensor, h: int, d: int, name: str) -> Iterator[_Rows]:
 
 # %% ../../../nbs/checks/projections/readings.ipynb #start-fns
 class Start(NamedTuple):
-    "From where a search begins."
+    """From where a search begins.
+
+    Args:
+        bugs: what is wrong with it already
+        more: bugs of this layer alone
+    """
 
     case: Case
     bugs: tuple[Bug, ...] = ()  # what is wrong with it already
@@ -125,7 +130,14 @@ def starts_of(
     mask: Tensor | None,  # boolean, True = may attend
     bugs: tuple[Bug, ...] = (),  # what is wrong with its rows
 ) -> Iterator[Start]:
-    "Give every way to read the rows as so many heads."
+    """Give every way to read the rows as so many heads.
+
+    Args:
+        t: from `trace_layer`
+        h: heads
+        mask: boolean, True = may attend
+        bugs: what is wrong with its rows
+    """
     for one in _ungated(t, h):
         yield from _starts_read(one, h, mask, bugs)
 

@@ -32,7 +32,16 @@ def find_projections(
     call: Callable[[], Tensor],  # one call of it
     roles: Mapping[str, str | None] | None = None,  # name → role; default: what the names tell
 ) -> tuple[dict[str, nn.Module], dict[str, str], dict[str, tuple[str, nn.Parameter]]]:  # parts that compute; name → role of projections; bare matrices
-    "Find the projections of a layer."
+    """Find the projections of a layer.
+
+    Args:
+        layer: the layer, in evaluation mode
+        call: one call of it
+        roles: name → role; default: what the names tell
+
+    Returns:
+        parts that compute; name → role of projections; bare matrices
+    """
     leaves = _leaves(layer, _wraps(layer, call))
     bare = _bare(layer, leaves)
     return leaves, _nearest(roles or _roles(leaves), [name for name, (role, _) in bare.items() if role != "out"]), bare
@@ -120,7 +129,13 @@ def strangers_of(
     told: set[str],  # names of what has a role
     read: list[str],  # names of those whose weight is read without a call
 ) -> list[str]:
-    "List what has weights or does something, and is no projection; and whose weight is read without a call."
+    """List what has weights or does something, and is no projection; and whose weight is read without a call.
+
+    Args:
+        layer: the layer
+        told: names of what has a role
+        read: names of those whose weight is read without a call
+    """
     modules = [n for n, m in layer.named_modules() if n and not list(m.children()) and not isinstance(m, _QUIET)]
     parameters = [n for n, _ in layer.named_parameters() if not _within(n, told)]
     buffers = [n for n, t in layer.named_buffers() if t.numel() > 1 and not _within(n, told) and not (t.ndim >= 2 and t.shape[-1] == t.shape[-2])]
@@ -132,7 +147,12 @@ def sources(
     x: Tensor,  # who asks, (b, n_q, d_model)
     memory: Tensor | None,  # what is attended to, (b, n_k, d_memory); None: x
 ) -> dict[str, Tensor]:
-    "Say what each role reads."
+    """Say what each role reads.
+
+    Args:
+        x: who asks, (b, n_q, d_model)
+        memory: what is attended to, (b, n_k, d_memory); None: x
+    """
     of_memory = ("k", "v", "kv", "latent")
     return {role: x if memory is None or role not in of_memory else memory for role in (*ASKED, "latent", "out")}
 
@@ -143,7 +163,17 @@ def guess_roles(
     call: Callable[[nn.Module, Tensor], Tensor],  # how to call it; returns the output alone
     memory: Tensor | None = None,  # of cross-attention, what keys and values are made of
 ) -> list[dict[str, str]]:  # name → role, in every order that is possible; none if there are more or fewer
-    "Find queries, keys, values and output among projections whose names tell nothing."
+    """Find queries, keys, values and output among projections whose names tell nothing.
+
+    Args:
+        layer: the layer, in evaluation mode
+        x: its input, (b, n, d_model)
+        call: how to call it; returns the output alone
+        memory: of cross-attention, what keys and values are made of
+
+    Returns:
+        name → role, in every order that is possible; none if there are more or fewer
+    """
     leaves = {name: m for name, m in _leaves(layer).items() if isinstance(m, nn.Linear)}
     _, ins, _ = watch(leaves, lambda: call(layer, x))
     once = [name for name in leaves if len(ins.get(name, ())) == 1 and isinstance(ins[name][0], Tensor)]
@@ -163,7 +193,17 @@ def what_is_read(
     memory: Tensor,  # what is attended to, (b, n_k, d_memory)
     call: Callable[[nn.Module, Tensor], Tensor],  # how to call it with both
 ) -> list[tuple[str, str, bool]]:  # name, role, and whether it reads what its role tells; without those that read something else
-    "Say which projections read which of two inputs, even if the layer fails on the way."
+    """Say which projections read which of two inputs, even if the layer fails on the way.
+
+    Args:
+        layer: the layer, in evaluation mode
+        x: who asks, (b, n_q, d_model)
+        memory: what is attended to, (b, n_k, d_memory)
+        call: how to call it with both
+
+    Returns:
+        name, role, and whether it reads what its role tells; without those that read something else
+    """
     leaves, right, wrong = _leaves(layer), sources(x, memory), sources(memory, x)
     found: list[tuple[str, str, bool]] = []
     with ExitStack() as hooks, torch.no_grad(), suppress(Exception):

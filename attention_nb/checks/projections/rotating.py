@@ -59,7 +59,18 @@ def agrees_with_rotation(
     signs: tuple[int, ...] = (1, -1),  # the directions that count: 1 as usual, -1 backwards
     window: int | None = None,  # how many words, itself included, a word may look back on; None: all
 ) -> bool:  # True if it does
-    "Say whether a layer is attention with queries and keys rotated by their places (RoPE)."
+    """Say whether a layer is attention with queries and keys rotated by their places (RoPE).
+
+    Args:
+        t: from `trace_layer`
+        n_heads: if known
+        causal: is the future hidden?
+        signs: the directions that count: 1 as usual, -1 backwards
+        window: how many words, itself included, a word may look back on; None: all
+
+    Returns:
+        True if it does
+    """
     starts = _turned_starts(t, t.heads(n_heads), t.past(causal, window), 4, signs)
     return any(explain([start.case], [], 0) is not None for _, start in starts)
 
@@ -70,7 +81,17 @@ def name_rotation_bug(
     causal: bool,  # is the future hidden?
     window: int | None = None,  # as in `agrees_with_rotation`
 ) -> tuple[Bug, ...] | None:  # the bugs; None if none fit
-    "Find the bug of a layer that rotates queries and keys by their places."
+    """Find the bug of a layer that rotates queries and keys by their places.
+
+    Args:
+        t: from `trace_layer`
+        n_heads: if known
+        causal: is the future hidden?
+        window: as in `agrees_with_rotation`
+
+    Returns:
+        the bugs; None if none fit
+    """
     found, starts = [], list(_turned_starts(t, t.heads(n_heads)[:1], t.past(causal, window), 2))
     late = [(i, with_fill(start)) for i, start in starts if causal and i < 4]
     for i, start in starts + late:
@@ -86,7 +107,16 @@ def name_window_bug(
     n_heads: int | None,  # if known
     window: int,  # how many words, itself included, a word should look back on
 ) -> tuple[Bug, ...] | None:  # the bug; None if none fits
-    "Find what is wrong with the window of a layer that is right in shorter sentences, whether it rotates or not."
+    """Find what is wrong with the window of a layer that is right in shorter sentences, whether it rotates or not.
+
+    Args:
+        t: from `trace_layer`, with more words than the window
+        n_heads: if known
+        window: how many words, itself included, a word should look back on
+
+    Returns:
+        the bug; None if none fits
+    """
     heads, mask = t.heads(n_heads), t.past(True, window)
     plain = (start for h in heads for start in starts_of(t, h, mask) if not start.bugs)
     turned = (start for _, start in _turned_starts(t, heads, mask, 4, (1,)))

@@ -28,7 +28,15 @@ def watch(
     modules: Mapping[str, nn.Module],  # by name
     call: Callable[[], Tensor],  # one call of the layer
 ) -> tuple[Tensor, _Kept, _Kept]:  # its result; by name, what went into each module at each call, and what came out
-    "Write down what modules are given and give in a call."
+    """Write down what modules are given and give in a call.
+
+    Args:
+        modules: by name
+        call: one call of the layer
+
+    Returns:
+        its result; by name, what went into each module at each call, and what came out
+    """
     ins: _Kept = {}
     outs: _Kept = {}
 
@@ -63,7 +71,11 @@ def _kept(t: Any, m: nn.Module) -> Any:
 def as_float(
     t: Any,  # a tensor, or anything else, which stays as it is
 ) -> Any:
-    "Bring a tensor of real numbers to float32 on the CPU, without its history."
+    """Bring a tensor of real numbers to float32 on the CPU, without its history.
+
+    Args:
+        t: a tensor, or anything else, which stays as it is
+    """
     return t.detach().float().cpu() if isinstance(t, Tensor) and t.is_floating_point() else t
 
 
@@ -71,7 +83,15 @@ def as_rows(
     t: Any,  # what was seen
     x: Tensor,  # the input, (b, n, d)
 ) -> Tensor | None:  # (b, n, width); None if it cannot be read so
-    "Read something as rows, one for each word."
+    """Read something as rows, one for each word.
+
+    Args:
+        t: what was seen
+        x: the input, (b, n, d)
+
+    Returns:
+        (b, n, width); None if it cannot be read so
+    """
     if not isinstance(t, Tensor) or t.ndim < 2 or t.numel() % (x.shape[0] * x.shape[1]):
         return None
     if t.ndim > 2 and t.shape[:2] == (x.shape[1], x.shape[0]) != x.shape[:2]:  # (n, b, width), or (n, b, h, d)
@@ -86,7 +106,15 @@ def handing(
     layer: nn.Module,  # to be called inside
     n: int,  # words
 ) -> Iterator[list[list[Tensor]]]:  # a list for each call of a module
-    "Write down what modules are given inside, and what they give, as far as it has a row for each word."
+    """Write down what modules are given inside, and what they give, as far as it has a row for each word.
+
+    Args:
+        layer: to be called inside
+        n: words
+
+    Returns:
+        a list for each call of a module
+    """
     seen: list[list[Tensor]] = []
 
     def keep(_: nn.Module, *what: Any) -> None:
@@ -104,7 +132,17 @@ def used_of(
     x: Tensor,  # its input
     call: OneCall,  # how it is called
 ) -> list[str]:  # names
-    "List the weights that the output depends on; all that are bare, if it wants no gradient at all."
+    """List the weights that the output depends on; all that are bare, if it wants no gradient at all.
+
+    Args:
+        layer: the layer
+        weights: by name; what is no parameter is left out
+        x: its input
+        call: how it is called
+
+    Returns:
+        names
+    """
     weights = {name: w for name, w in weights.items() if isinstance(w, nn.Parameter)}
     asked = {name: w for name, w in weights.items() if w.requires_grad}
     with torch.enable_grad():
