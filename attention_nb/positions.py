@@ -155,9 +155,7 @@ def rotate(
     Returns:
         x with each pair turned, its shape and type
     """
-    expect_floats(x=x, angles=angles)
-    angles = _for_each_head(angles, x.ndim, -3)
-    _expect_turns(x, angles, interleaved)
+    angles = _expect_turns(x, angles, interleaved)
     return _turned(x, at_least_float32(angles), interleaved)
 
 
@@ -169,12 +167,15 @@ def _turned(x: Tensor, angles: Tensor, interleaved: bool) -> Tensor:
     return (torch.stack(turned, dim=-1).flatten(-2) if interleaved else torch.cat(turned, dim=-1)).to(x.dtype)
 
 # %% ../nbs/06_positions.ipynb #turns-guard
-def _expect_turns(x: Tensor, angles: Tensor, interleaved: bool) -> None:
-    "Raise TypeError or ValueError unless the pairs of `x` can be turned by `angles`."
+def _expect_turns(x: Tensor, angles: Tensor, interleaved: bool) -> Tensor:
+    "The angles, for every head; TypeError or ValueError unless the pairs of `x` can be rotated by them."
+    expect_floats(x=x, angles=angles)
     expect_flags(interleaved=interleaved)
     if not x.ndim or x.shape[-1] % 2 or 0 in x.shape:
         raise ValueError(f"x: expected shape (..., n, d_head), none 0 and the last even; got {tuple(x.shape)}")
+    angles = _for_each_head(angles, x.ndim, -3)
     _expect_fit("angles", angles, (*x.shape[:-1], x.shape[-1] // 2))
+    return angles
 
 # %% ../nbs/06_positions.ipynb #angles-fn
 def rotary_angles(
