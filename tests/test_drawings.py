@@ -890,7 +890,8 @@ def test_a_finger_moves_a_handle_and_not_the_page(visit, script, scales):
         swipe(page, start, by)
         moved = [b - a for a, b in zip(start, handle.evaluate(CENTRE))]
         assert moved == pytest.approx([d * scale for d, scale in zip(by, scales)], abs=4)
-    assert page.evaluate("[scrollY, window.cancelled]") == [top, None]
+    now, cancelled = page.evaluate("[scrollY, window.cancelled]")
+    assert abs(now - top) <= 1 and cancelled is None  # a pixel may be rounded; the finger went forty and more
     before = state(figure)
     swipe(page, figure.locator("svg").first.evaluate(BESIDE), (0, -60))
     page.wait_for_function("top => scrollY > top + 10", arg=top)
@@ -1036,7 +1037,10 @@ SWEEP = """(figure) => {
   }
   note();
   slide();
-  for (const kind of ["button[aria-pressed]", "input[type=radio]"]) for (let i = 0; i < Math.min(all(kind).length, 40); i++) { all(kind)[i].click(); note(); slide(); }
+  for (const kind of ["button[aria-pressed]", "input[type=radio]"]) for (let i = 0; i < Math.min(all(kind).length, 40); i++) {
+    if (!all(kind)[i].checkVisibility()) continue;  // a button that waits for a longer sentence
+    all(kind)[i].click(); note(); slide();
+  }
   for (const one of all("option")) { const pick = one.parentElement; pick.value = one.value; pick.dispatchEvent(new Event("change")); note(); }
   for (const one of all("input[type=number]")) for (const x of ["0.25", "-1", "3"]) { one.value = x; one.dispatchEvent(new Event("input")); note(); }
   window.requestAnimationFrame = real;
@@ -1146,7 +1150,7 @@ def test_the_film_says_what_its_frame_shows(visit):
       const tell = () => window.told.push([figure.state().step, figure.querySelector("output").textContent, figure.querySelector("td[data-sym]").textContent]);
       new MutationObserver(tell).observe(figure.querySelector("output"), { childList: true, characterData: true, subtree: true });
     }""")
-    played(figure, "now => now.step")
+    played(figure)
     told = figure.page.evaluate("told")
     assert {step for step, *_ in told} >= {*film["steps"]} and all(text.startswith(f"Step {step}: ") for step, text, _ in told)
 
