@@ -319,11 +319,12 @@ class _Flash(torch.autograd.Function):
 # %% ../nbs/08_flash_attention.ipynb #operator-fns
 _HOW = "Tensor? mask, Tensor? bias"
 _REST = "bool causal, SymInt? window, float scale, SymInt block_size"
+_NAMED = f"{__name__.partition('.')[0]}::flash_attention"  # a notebook, too, has one of its own
 _operator = torch.library.custom_op(
-    "attention_nb::flash_attention", _forward, mutates_args=(),
+    _NAMED, _forward, mutates_args=(),
     schema=f"(Tensor q, Tensor k, Tensor v, {_HOW}, {_REST}) -> (Tensor, Tensor)")
 _gradients = torch.library.custom_op(
-    "attention_nb::flash_attention_backward", _backward, mutates_args=(),
+    f"{_NAMED}_backward", _backward, mutates_args=(),
     schema=f"(Tensor g, Tensor g_lse, Tensor q, Tensor k, Tensor v, {_HOW}, Tensor context, Tensor lse, {_REST})"
            " -> (Tensor, Tensor, Tensor, Tensor)")
 

@@ -206,9 +206,9 @@ class LatentAttention(nn.Module):
             out (b, n_q, d_model); weights (b, h, n_q, n_k) or None
         """
         _expect_known(unknown)
-        _expect_self(x, memory, mask, cache=cache, positions=positions)
         memory = x if memory is None else memory
         expect_inputs(x, memory, self.kv_down)
+        _expect_self(x, memory, mask, cache=cache, positions=positions)
         expect_flags(causal=causal, need_weights=need_weights, **({} if absorbed is None else {"absorbed": absorbed}))
         q, kept = self._project(x, memory, cache, positions)
         n_q, n_k = q.shape[-2], kept[0].shape[-2]

@@ -106,14 +106,14 @@ def _expect_known(unknown: Mapping[str, Any]) -> None:
         raise TypeError(f"{name}: expected an argument that this layer has; got another{instead}")
 
 
-def _expect_self(x: Tensor, memory: Tensor | None, mask: Tensor | None, **of_self: Any) -> None:
+def _expect_self(x: Tensor, memory: Tensor, mask: Tensor | None, **of_self: Any) -> None:
     "Raise TypeError for values in the place of a mask, ValueError for a memory beside what belongs to self-attention."
-    if isinstance(mask, Tensor) and mask.is_floating_point() and mask.shape == (x if memory is None else memory).shape:
+    if isinstance(mask, Tensor) and mask.is_floating_point() and mask.shape == memory.shape:
         raise TypeError("mask: expected a boolean tensor, True = may attend; got numbers of the shape of memory. "
                         "Keys and values are both made from memory: layer(x, memory)")
     expect_no_padding(mask, x)
     for name, given in of_self.items():
-        if given is not None and memory is not None and memory is not x:
+        if given is not None and memory is not x:
             raise ValueError(f"memory: expected none together with {name}, which is for self-attention; got one")
 
 
@@ -272,9 +272,9 @@ class MultiHeadAttention(nn.Module):
             out (b, n_q, d_model); weights (b, h, n_q, n_k) or None
         """
         _expect_known(unknown)
-        _expect_self(x, memory, mask, cache=cache, positions=positions)
         memory = x if memory is None else memory
         expect_inputs(x, memory, self.q_proj)
+        _expect_self(x, memory, mask, cache=cache, positions=positions)
         expect_flags(causal=causal, need_weights=need_weights)
         q, k, v, bias = self._project(x, memory, cache, positions)
         mask = _for_heads(mask, (*q.shape[:-1], k.shape[-2]))

@@ -21,7 +21,7 @@ QUESTIONS: dict[str, str | tuple[str, ...]] = {
     "logsumexp": "02_softmax.html#log-sum-exp",
     "masked softmax": "02_softmax.html#masked-softmax",
     "softmax gradient": "02_softmax.html#its-gradient",
-    "softmax overflow nan": "02_softmax.html#repair-take-the-largest-away",
+    "softmax overflow nan": ("02_softmax.html#repair-take-the-largest-away", "02_softmax.html#add-a-hundred"),
     "one-hot": "00_embeddings.html#one-hot-vectors",
     "embedding lookup as matrix product": "00_embeddings.html#a-lookup-is-a-one-hot-matmul",
     "bank river": ("01_naive_attention.html#a-word-between-two-senses", "01_naive_attention.html"),
@@ -43,9 +43,9 @@ QUESTIONS: dict[str, str | tuple[str, ...]] = {
     "why is writing slower than reading": "12_cost.html#reading-and-writing",
     "arithmetic intensity": "lookup/glossary.html#arithmetic-intensity",
     "one program one query": "17_gpu_kernels.html#one-program-one-query",
-    "causal skipping time": "17_gpu_kernels.html#who-is-late",
+    "causal skipping time": ("17_gpu_kernels.html#who-is-late", "08_flash_attention.html#what-is-skipped"),
     "check my own attention": "checks/index.html",
-    "online softmax": ("08_flash_attention.html#one-row-two-numbers", "08_flash_attention.html#attention_nb.flash_attention.online_softmax"),
+    "online softmax": ("lookup/glossary.html#online-softmax", "08_flash_attention.html#one-row-two-numbers", "08_flash_attention.html#attention_nb.flash_attention.online_softmax"),
     "merge partials": "08_flash_attention.html#attention_nb.flash_attention.merge_partials",
     "latent attention": ("07_grouped_heads.html#one-narrow-row", "lookup/glossary.html#latent-attention"),
     "attention sink": ("07_grouped_heads.html#a-sink", "10_local_attention.html#sinks-nobody-to-look-at"),
@@ -88,7 +88,7 @@ QUESTIONS: dict[str, str | tuple[str, ...]] = {
     "SWA": ("10_local_attention.html#a-window", "10_local_attention.html", "lookup/glossary.html#window"),
     "sofmax": ("02_softmax.html", "lookup/glossary.html#softmax"),
     "multihead atention": ("05_multi_head_attention.html", "lookup/glossary.html#multi-head-attention"),
-    "positonal encodng": ("06_positions.html", "06_positions.html#a-place-in-each-row", "lookup/glossary.html#position"),
+    "positonal encodng": ("lookup/glossary.html#positional-encoding", "06_positions.html", "06_positions.html#a-place-in-each-row", "lookup/glossary.html#position"),
     "flahs attention": "08_flash_attention.html",
     "embeding": ("00_embeddings.html", "lookup/glossary.html#embedding"),
     "performer kernel trick": "10_local_attention.html#linear-attention-no-softmax",
@@ -97,6 +97,161 @@ QUESTIONS: dict[str, str | tuple[str, ...]] = {
     "block sparse attention": ("10_local_attention.html#blocks", "10_local_attention.html#flexattention"),
     "prompt processing prefill": ("lookup/glossary.html#prefill", "09_kv_cache.html#which-triangle", "12_cost.html#reading-and-writing"),
     "licence": "index.html#contribute",
+    "rope explained": (
+        "06_positions.html#turn-do-not-add",
+        "06_positions.html#in-symbols",
+        "06_positions.html",
+        "lookup/glossary.html#rotary-embedding"),
+    "how to test attention": (
+        "checks/index.html",
+        "checks/index.html#in-a-test-file",
+        "checks/index.html#a-function"),
+    "causal mask wrong": (
+        "04_masks.html#the-other-corner",
+        "checks/about/museum.html#the-wrong-corner",
+        "04_masks.html#the-test-that-matters",
+        "checks/about/museum.html#room-1-leaks",
+        "checks/about/museum.html#causal-in-training-only",
+        "04_masks.html#no-look-ahead"),
+    "why query key value": (
+        "03_self_attention.html#a-dictionary-that-answers-approximately",
+        "03_self_attention.html",
+        "03_self_attention.html#three-projections-by-hand"),
+    "number of parameters": "11_transformer.html#where-the-parameters-are",
+    "sdpa": (
+        "03_self_attention.html#scaled-dot-product-attention",
+        "lookup/glossary.html#scaled-dot-product-attention"),
+    "leaking": (
+        "04_masks.html#the-test-that-matters",
+        "checks/about/museum.html#room-1-leaks"),
+    "memory": (
+        "12_cost.html",
+        "05_multi_head_attention.html#what-it-costs"),
+    "mqa memory": (
+        "07_grouped_heads.html#what-it-saves",
+        "07_grouped_heads.html"),
+    "cuda out of memory": (
+        "08_flash_attention.html#no-matrix-ever",
+        "08_flash_attention.html",
+        "12_cost.html"),
+    "pre norm": (
+        "11_transformer.html#in-front-or-behind",
+        "lookup/glossary.html#pre-norm"),
+    "softmax explained": (
+        "02_softmax.html",
+        "02_softmax.html#the-definition-word-for-word",
+        "02_softmax.html#in-symbols",
+        "lookup/glossary.html#softmax"),
+    "kv cache explained simply": (
+        "09_kv_cache.html",
+        "09_kv_cache.html#word-by-word",
+        "lookup/glossary.html#cache"),
+    "flash attention tutorial": "08_flash_attention.html",
+    "how to test a layer": (
+        "checks/index.html#a-layer",
+        "checks/index.html",
+        "checks/index.html#in-a-test-file"),
+    "padding mask wrong": (
+        "04_masks.html#no-look-at-padding",
+        "checks/about/museum.html#the-mask-on-its-side"),
+    "why layer norm": (
+        "11_transformer.html#one-length-for-all",
+        "lookup/glossary.html#layer-norm"),
+    "residual connections explained": (
+        "11_transformer.html#add-do-not-replace",
+        "lookup/glossary.html#residual-connection"),
+    "gqa memory": (
+        "07_grouped_heads.html#what-it-saves",
+        "07_grouped_heads.html"),
+    "number of heads": (
+        "05_multi_head_attention.html#what-one-head-does-badly",
+        "05_multi_head_attention.html",
+        "05_multi_head_attention.html#more-heads-than-duties",
+        "05_multi_head_attention.html#what-it-costs"),
+    "parameter count of a transformer": "11_transformer.html#where-the-parameters-are",
+    "information leaking from the future": (
+        "04_masks.html#the-test-that-matters",
+        "04_masks.html#no-look-ahead",
+        "checks/about/museum.html#room-1-leaks"),
+    "query key value intuition": (
+        "03_self_attention.html#a-dictionary-that-answers-approximately",
+        "03_self_attention.html"),
+    "out of memory long sequence": (
+        "08_flash_attention.html#no-matrix-ever",
+        "08_flash_attention.html"),
+    "rmsnorm": (
+        "11_transformer.html#one-length-for-all",
+        "lookup/glossary.html#layer-norm"),
+    "feed forward network": (
+        "11_transformer.html#the-feed-forward-layer",
+        "lookup/glossary.html#feed-forward-layer"),
+    "alibi explained": "06_positions.html#lower-the-score-instead",
+    "post norm vs pre norm": "11_transformer.html#in-front-or-behind",
+    "how to debug attention": (
+        "checks/index.html",
+        "checks/about/museum.html",
+        "checks/index.html#in-a-test-file"),
+    "tied embeddings": (
+        "11_transformer.html#from-ids-to-scores",
+        "lookup/glossary.html#tied-embeddings"),
+    "why multiple heads": (
+        "05_multi_head_attention.html#what-one-head-does-badly",
+        "05_multi_head_attention.html"),
+    "masking future tokens": (
+        "04_masks.html#no-look-ahead",
+        "lookup/glossary.html#causal-mask",
+        "04_masks.html",
+        "checks/about/museum.html#room-1-leaks"),
+    "dropout in attention": (
+        "03_self_attention.html#scaled-dot-product-attention",
+        "lookup/glossary.html#dropout",
+        "checks/about/museum.html#dropout-that-stays-on"),
+    "cross attention explained": (
+        "03_self_attention.html#cross-attention",
+        "lookup/glossary.html#cross-attention"),
+    "attention is slow": (
+        "12_cost.html",
+        "lookup/speed.html",
+        "12_cost.html#reading-and-writing",
+        "12_cost.html#what-grows-how"),
+    "gqa vs mqa": (
+        "07_grouped_heads.html",
+        "lookup/glossary.html#grouped-query-attention",
+        "lookup/glossary.html#multi-query-attention",
+        "07_grouped_heads.html#what-it-saves"),
+    "llama rope wrong": "06_positions.html#two-pairings",
+    "sampling temperature": "02_softmax.html#temperature",
+    "batching sequences of different lengths": (
+        "09_kv_cache.html#rows-of-different-lengths",
+        "04_masks.html#no-look-at-padding"),
+    "visualize attention weights": (
+        "05_multi_head_attention.html#what-heads-learn-to-look-at",
+        "03_self_attention.html#one-query-step-by-step",
+        "01_naive_attention.html#weights"),
+    "softmax derivative": "02_softmax.html#its-gradient",
+    "sliding windows": (
+        "10_local_attention.html#a-window",
+        "lookup/glossary.html#window",
+        "10_local_attention.html"),
+    "masked self attention": (
+        "04_masks.html",
+        "04_masks.html#no-look-ahead",
+        "lookup/glossary.html#causal-mask"),
+    "pruning heads": "05_multi_head_attention.html#more-heads-than-duties",
+    "implementing flash attention in triton": (
+        "17_gpu_kernels.html",
+        "17_gpu_kernels.html#from-tensors-to-programs",
+        "17_gpu_kernels.html#a-block-of-queries"),
+    "encoding positions with sine": "06_positions.html#a-place-in-each-row",
+    "attention complexity": (
+        "01_naive_attention.html#what-it-costs",
+        "12_cost.html",
+        "12_cost.html#what-grows-how"),
+    "tokenization": "00_embeddings.html#words",
+    "gelu activation": "11_transformer.html#the-feed-forward-layer",
+    "testing rope": "checks/index.html#positions",
+    "exporting to onnx": "08_flash_attention.html#compile-export-vmap",
+    "gradients vanish": "02_softmax.html#when-it-stops-learning",
 }
 
 # Asked by people who did not know how the site puts it; written after the search. Each must be among the first three.
@@ -152,7 +307,7 @@ STRANGERS: dict[str, tuple[str, ...]] = {
     "is positional information really needed with a causal decoder": ("06_positions.html#a-bag-of-words", "lookup/references.html#haviv-et-al-2022"),
     "llama weights give garbage, rotate_half vs interleaved": ("06_positions.html#two-pairings",),
     "turn a multi-head checkpoint into GQA by averaging kv heads": ("07_grouped_heads.html#from-a-trained-layer", "lookup/references.html#ainslie-et-al-2023"),
-    "what happens to memory when sequence length doubles with flash attention": ("08_flash_attention.html#no-matrix-ever",),
+    "what happens to memory when sequence length doubles with flash attention": ("08_flash_attention.html#no-matrix-ever", "08_flash_attention.html"),
     "combine attention outputs computed on different chunks of keys (split-k, ring attention)": ("08_flash_attention.html#two-parts-become-one",),
     "can bidirectional models like BERT use a kv cache": ("09_kv_cache.html#does-nothing-old-change",),
     "how many GB of VRAM does the kv cache of Llama 3 8B need": ("09_kv_cache.html#how-many-bytes", "07_grouped_heads.html#what-it-saves"),

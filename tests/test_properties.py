@@ -560,12 +560,12 @@ def right_speeds(d: int, base: float | None, scaling: Any, longest: float) -> li
     at_least_two(d, base)
     refuse(scaling is None or isinstance(scaling, Mapping))
     s = {"rope_type": "default"} if scaling is None else scaling
-    kind = s.get("rope_type", s.get("type"))
+    kind = s.get("rope_type", s.get("type", "default"))
     refuse(kind in ("default", "linear", "proportional", "ntk", "dynamic", "yarn", "llama3"))
     factor, trained = s.get("factor", 1), s.get("original_max_position_embeddings", s.get("max_position_embeddings"))
     for x in (factor, 1 if kind in ("default", "linear", "proportional", "ntk") else trained, s.get("low_freq_factor", 1), s.get("high_freq_factor", 1)):
         refuse(isinstance(x, (int, float)) and not isinstance(x, bool) and 0 < x < math.inf)
-    refuse(kind in ("default",) or "factor" in s)
+    refuse(kind in ("default", "proportional") or "factor" in s)
     refuse(kind != "llama3" or {"low_freq_factor", "high_freq_factor"} <= set(s))
     speeds = [base ** (-2 * i / d) for i in range(d // 2)]
     grown = factor * max(longest + 1, trained) / trained - (factor - 1) if kind == "dynamic" else factor
@@ -1358,7 +1358,7 @@ def right_words_rows(self, ids, positions=None):
     out = self.table.weight.double()[ids.long()] * self.scale
     if self.positions is None:
         return out
-    return out + self.positions.weight.double()[where.expand(ids.shape)]
+    return out + self.positions.weight.double()[where.long().expand(ids.shape)]
 
 
 def a_model(vocabulary: int = 5, cross: bool = False, seed: int = 0) -> nn.Module:

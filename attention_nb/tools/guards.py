@@ -420,9 +420,9 @@ def expect_no_padding(
         mask: boolean, True = may attend, as a layer is given it
         x: the layer's input, (b, n_q, d)
     """
-    if not isinstance(mask, Tensor) or mask.ndim != 2 or x.ndim != 3 or not values_known(mask):
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool or not values_known(mask):
         return
-    if not mask.shape[0] == x.shape[0] == x.shape[1] > 1:
+    if (mask.ndim, x.ndim) != (2, 3) or not len(mask) == x.shape[0] == x.shape[1] > 1:
         return
     one_end = ((mask[:, 1:] != mask[:, :-1]).sum(-1) <= 1).all()  # as padding is
     causal = torch.ones_like(mask).tril(mask.shape[1] - mask.shape[0])
