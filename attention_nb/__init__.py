@@ -13,8 +13,8 @@ __all__ = ['Vocab', 'journey', 'number_corpus', 'one_hot', 'one_hot_vectors', 's
            'rms_norm', 'sink_attention', 'sink_softmax', 'soft_cap', 'to_grouped', 'flash_attention', 'merge_partials',
            'online_softmax', 'KVCache', 'PagedCache', 'RollingCache', 'cache_bytes', 'block_mask', 'document_mask',
            'feature_map', 'linear_attention', 'local_attention', 'recurrent_attention', 'sink_mask', 'window_mask',
-           'EncoderDecoder', 'FeedForward', 'LanguageModel', 'TransformerBlock', 'TransformerStack', 'WordRows',
-           'attention_cost', 'count_cost', 'count_looks', 'exponent', 'least_seconds', 'peak_bytes', 'projection_cost',
+           'EncoderDecoder', 'FeedForward', 'LanguageModel', 'TransformerBlock', 'TransformerStack', 'TokenEmbedding',
+           'attention_cost', 'count_cost', 'count_pairs', 'exponent', 'least_seconds', 'peak_bytes', 'projection_cost',
            'saved_bytes', 'gpu_attention', 'program_tiles', 'check_agrees', 'check_attention', 'check_cache',
            'check_cross_attention', 'check_flash', 'check_masked_softmax', 'check_multi_head', 'check_positions',
            'check_self_attention', 'check_softmax', 'CheckFailed', 'Misused']
@@ -46,9 +46,9 @@ from attention_nb.local_attention import (
     block_mask, document_mask, feature_map, linear_attention, local_attention, recurrent_attention,
     sink_mask, window_mask)
 from .transformer import (
-    EncoderDecoder, FeedForward, LanguageModel, TransformerBlock, TransformerStack, WordRows)
+    EncoderDecoder, FeedForward, LanguageModel, TransformerBlock, TransformerStack, TokenEmbedding)
 from .cost import (
-    attention_cost, count_cost, count_looks, exponent, least_seconds, peak_bytes, projection_cost, saved_bytes)
+    attention_cost, count_cost, count_pairs, exponent, least_seconds, peak_bytes, projection_cost, saved_bytes)
 from .gpu_kernels import gpu_attention, program_tiles
 
 if typing.TYPE_CHECKING:  # they come when one is asked for, see below
@@ -74,8 +74,8 @@ _all_ = [
     "to_grouped", "flash_attention", "merge_partials", "online_softmax", "KVCache", "PagedCache",
     "RollingCache", "cache_bytes", "block_mask", "document_mask", "feature_map", "linear_attention",
     "local_attention", "recurrent_attention", "sink_mask", "window_mask", "EncoderDecoder",
-    "FeedForward", "LanguageModel", "TransformerBlock", "TransformerStack", "WordRows",
-    "attention_cost", "count_cost", "count_looks", "exponent", "least_seconds", "peak_bytes",
+    "FeedForward", "LanguageModel", "TransformerBlock", "TransformerStack", "TokenEmbedding",
+    "attention_cost", "count_cost", "count_pairs", "exponent", "least_seconds", "peak_bytes",
     "projection_cost", "saved_bytes", "gpu_attention", "program_tiles", "check_agrees",
     "check_attention", "check_cache", "check_cross_attention", "check_flash",
     "check_masked_softmax", "check_multi_head", "check_positions", "check_self_attention",

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .tools.guards import (
     expect_flags, expect_groups, expect_heads, expect_inputs, expect_mask, expect_no_padding, expect_numbers, expect_qkv,
-    expect_score_bias, expect_share, expect_sizes, expect_tensors, typed_as)
+    expect_score_bias, expect_probability, expect_sizes, expect_tensors, typed_as)
 from .masks import causal_mask
 from .naive_attention import at_least_float32
 from .self_attention import add_bias, attention_scores
@@ -134,11 +134,11 @@ def _given_positions(positions: Tensor, q: Tensor) -> Tensor:
     return positions if positions.ndim == 1 else positions.unsqueeze(-2)
 
 
-def _kept_places(cache: Any, k: Tensor, positions: Tensor | None) -> Tensor:
+def _kept_positions(cache: Any, k: Tensor, positions: Tensor | None) -> Tensor:
     "Positions of all keys that a cache holds; ValueError if they were given, since a cache does not keep them."
     if positions is not None:
         raise ValueError("positions: expected none with a cache and a score_bias, whose distances are counted in the cache; got some")
-    kept = getattr(cache, "key_places", None)  # of a cache that does not keep tokens in their order
+    kept = getattr(cache, "key_positions", None)  # of a cache that does not keep tokens in their order
     return torch.arange(k.shape[-2], device=k.device) if kept is None else kept
 
 
@@ -234,7 +234,7 @@ class MultiHeadAttention(nn.Module):
         n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
         expect_sizes(d_model=d_model, d_head=d_head)
         expect_groups(n_heads, n_kv_heads)
-        expect_share(dropout=dropout)
+        expect_probability(dropout=dropout)
         expect_flags(bias=bias)
         if isinstance(positions, type) or positions is not None and not callable(positions):
             raise TypeError(f"positions: expected an object that turns rows by their places, such as RotaryEmbedding(d_head); got {positions!r:.40}")
@@ -292,20 +292,20 @@ class MultiHeadAttention(nn.Module):
             _expect_cache(cache, x)
         q, k, v = _split(self.q_proj(x), self.n_heads), _split(self.k_proj(memory), self.n_kv_heads), _split(self.v_proj(memory), self.n_kv_heads)
         if self.positions is not None:
-            q_places, k_places = _places(q, k, cache, positions)
-            q, k = self._turn(q, k, q_places, k_places)
+            q_positions, k_positions = _places(q, k, cache, positions)
+            q, k = self._turn(q, k, q_positions, k_positions)
         if cache is not None:
             k, v = (t.to(q.dtype) for t in cache.append(k, v))  # under autocast they may be kept in another type
         score_bias = getattr(self.positions, "score_bias", None)
         if score_bias is None:
             return q, k, v, None
-        return q, k, v, score_bias(q_places, k_places if cache is None else _kept_places(cache, k, positions))
+        return q, k, v, score_bias(q_positions, k_positions if cache is None else _kept_positions(cache, k, positions))
 
-    def _turn(self, q: Tensor, k: Tensor, q_places: Tensor, k_places: Tensor) -> tuple[Tensor, Tensor]:
+    def _turn(self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor) -> tuple[Tensor, Tensor]:
         "Queries and keys, turned by their places; in one go where an object can do that, and the places are the same."
         turn: Any = self.positions
-        both = getattr(turn, "_turn_both", None) if q_places is k_places else None
-        return (turn(q, q_places), turn(k, k_places)) if both is None else both(q, k, k_places)
+        both = getattr(turn, "_rotate_both", None) if q_positions is k_positions else None
+        return (turn(q, q_positions), turn(k, k_positions)) if both is None else both(q, k, k_positions)
 
     def extra_repr(self) -> str:
         "Name the heads."
@@ -377,7 +377,7 @@ def fused_attention(
         context, (..., n_q, d_v)
     """
     expect_qkv(q, k, v)
-    expect_share(dropout_p=dropout_p)
+    expect_probability(dropout_p=dropout_p)
     expect_flags(causal=causal)
     if mask is not None:
         expect_mask(mask, (*q.shape[:-1], k.shape[-2]))

@@ -24,7 +24,7 @@ __all__ = ['sinusoidal_positions', 'LearnedPositions', 'rotate', 'rotary_angles'
            'alibi_slopes', 'AlibiPositions', 'alibi_bias', 'relative_buckets', 'RelativePositions']
 
 # %% ../nbs/06_positions.ipynb #guards
-def _expect_places(positions: Tensor) -> None:
+def _expect_positions(positions: Tensor) -> None:
     "Raise TypeError unless `positions` is a tensor of real numbers."
     expect_numbers(positions=positions)
     if positions.is_complex():
@@ -116,14 +116,14 @@ class LearnedPositions(nn.Module):
         Returns:
             the same with the row of its place added to each
         """
-        return x + self.weight[_known_places(x, positions, self.weight)].to(x.dtype)
+        return x + self.weight[_known_positions(x, positions, self.weight)].to(x.dtype)
 
     if TYPE_CHECKING:
         @typed_as(forward)  # so that `positions(x)` is typed as `forward` is
         def __call__(self) -> Any: ...
 
 # %% ../nbs/06_positions.ipynb #known-places
-def _known_places(x: Tensor, positions: Tensor | None, weight: Tensor) -> Tensor:
+def _known_positions(x: Tensor, positions: Tensor | None, weight: Tensor) -> Tensor:
     "The places of the rows `x`; TypeError or ValueError unless there is a row in `weight` for each."
     expect_floats(x=x)
     n_max, d_model = weight.shape
@@ -155,19 +155,19 @@ def rotate(
     Returns:
         x with each pair turned, its shape and type
     """
-    angles = _expect_turns(x, angles, interleaved)
-    return _turned(x, at_least_float32(angles), interleaved)
+    angles = _expect_angles(x, angles, interleaved)
+    return _rotated(x, at_least_float32(angles), interleaved)
 
 
-def _turned(x: Tensor, angles: Tensor, interleaved: bool) -> Tensor:
+def _rotated(x: Tensor, angles: Tensor, interleaved: bool) -> Tensor:
     "Rotate each pair by its angle, without guards."
     cos, sin = angles.cos(), angles.sin()
     a, b = x.unflatten(-1, (-1, 2)).unbind(-1) if interleaved else x.chunk(2, dim=-1)
-    turned = a * cos - b * sin, a * sin + b * cos
-    return (torch.stack(turned, dim=-1).flatten(-2) if interleaved else torch.cat(turned, dim=-1)).to(x.dtype)
+    rotated = a * cos - b * sin, a * sin + b * cos
+    return (torch.stack(rotated, dim=-1).flatten(-2) if interleaved else torch.cat(rotated, dim=-1)).to(x.dtype)
 
 # %% ../nbs/06_positions.ipynb #turns-guard
-def _expect_turns(x: Tensor, angles: Tensor, interleaved: bool) -> Tensor:
+def _expect_angles(x: Tensor, angles: Tensor, interleaved: bool) -> Tensor:
     "The angles, for every head; TypeError or ValueError unless the pairs of `x` can be rotated by them."
     expect_floats(x=x, angles=angles)
     expect_flags(interleaved=interleaved)
@@ -195,7 +195,7 @@ def rotary_angles(
     Returns:
         angles in radians, float32, (..., n, d_head / 2); fewer with a partial_rotary_factor
     """
-    _expect_places(positions)
+    _expect_positions(positions)
     _expect_even(d_head=d_head)
     return _angles(positions, d_head, base, scaling)
 
@@ -367,7 +367,7 @@ class RotaryEmbedding(nn.Module):
         """
         positions = _positions_of(x, self.d_head, positions)
         angles = _angles(positions, self.d_head, self.base, self.scaling)
-        rotated = _turned(x[..., : self.d_rotary], angles, self.interleaved)
+        rotated = _rotated(x[..., : self.d_rotary], angles, self.interleaved)
         rotated = rotated if self.factor == 1 else rotated * self.factor
         return rotated if self.d_rotary == self.d_head else torch.cat([rotated, x[..., self.d_rotary :]], dim=-1)
 
@@ -375,10 +375,10 @@ class RotaryEmbedding(nn.Module):
         @typed_as(forward)  # so that `positions(x)` is typed as `forward` is
         def __call__(self) -> Any: ...
 
-    def _turn_both(self, q: Tensor, k: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
+    def _rotate_both(self, q: Tensor, k: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
         "Rotate queries and keys of the same tokens in one go: all heads have the same angles."
-        turned_q, turned_k = self(torch.cat([q, k], dim=-3), positions).split([q.shape[-3], k.shape[-3]], dim=-3)
-        return turned_q, turned_k
+        rotated_q, rotated_k = self(torch.cat([q, k], dim=-3), positions).split([q.shape[-3], k.shape[-3]], dim=-3)
+        return rotated_q, rotated_k
 
     def extra_repr(self) -> str:
         "Name what it was made with."
@@ -393,7 +393,7 @@ def _positions_of(x: Tensor, d_head: int, positions: Tensor | None) -> Tensor:
         raise ValueError(f"x: expected shape (..., n, {d_head}), none 0; got {tuple(x.shape)}")
     if positions is None:
         return torch.arange(x.shape[-2], device=x.device)
-    _expect_places(positions)
+    _expect_positions(positions)
     positions = _for_each_head(positions, x.ndim - 1, -2)
     _expect_fit("positions", positions, tuple(x.shape[:-1]))
     return positions
@@ -552,15 +552,15 @@ class _ScoredPositions(nn.Module):
         def __call__(self) -> Any: ...
 
 
-def _relative(q_places: Tensor, k_places: Tensor) -> Tensor:
+def _relative(q_positions: Tensor, k_positions: Tensor) -> Tensor:
     "Position of the key minus that of the query, for each pair, (..., n_q, n_k)."
-    q_places, k_places = (_for_each_head(whole_numbers(name, places), 3, -2)
-                          for name, places in {"q_places": q_places, "k_places": k_places}.items())
-    lead = tuple(k_places.shape[:-1] or q_places.shape[:-1])
-    for name, places in {"q_places": q_places, "k_places": k_places}.items():
+    q_positions, k_positions = (_for_each_head(whole_numbers(name, places), 3, -2)
+                          for name, places in {"q_positions": q_positions, "k_positions": k_positions}.items())
+    lead = tuple(k_positions.shape[:-1] or q_positions.shape[:-1])
+    for name, places in {"q_positions": q_positions, "k_positions": k_positions}.items():
         if not places.ndim or tuple(places.shape[:-1]) not in ((), lead) or lead and lead[-1] != 1:
             raise ValueError(f"{name}: expected shape (n,), (b, n) or (b, 1, n), the same for both; got {tuple(places.shape)}")
-    return k_places[..., None, :] - q_places[..., :, None]
+    return k_positions[..., None, :] - q_positions[..., :, None]
 
 # %% ../nbs/06_positions.ipynb #alibi-class
 class AlibiPositions(_ScoredPositions):
@@ -584,19 +584,19 @@ class AlibiPositions(_ScoredPositions):
 
     def score_bias(
         self,
-        q_places: Tensor,  # places of the queries, (n_q,), or (b, n_q) where texts begin at different ones
-        k_places: Tensor,  # places of the keys, (n_k,) or (b, n_k)
+        q_positions: Tensor,  # places of the queries, (n_q,), or (b, n_q) where texts begin at different ones
+        k_positions: Tensor,  # places of the keys, (n_k,) or (b, n_k)
     ) -> Tensor:  # what is added to the scores, float32, (h, n_q, n_k) or (b, h, n_q, n_k)
         """Lower each score by its distance, times the slope of the head.
 
         Args:
-            q_places: places of the queries, (n_q,), or (b, n_q) where texts begin at different ones
-            k_places: places of the keys, (n_k,) or (b, n_k)
+            q_positions: places of the queries, (n_q,), or (b, n_q) where texts begin at different ones
+            k_positions: places of the keys, (n_k,) or (b, n_k)
 
         Returns:
             what is added to the scores, float32, (h, n_q, n_k) or (b, h, n_q, n_k)
         """
-        nearness = -_relative(q_places, k_places).abs()
+        nearness = -_relative(q_positions, k_positions).abs()
         return alibi_slopes(self.n_heads).to(nearness.device)[:, None, None] * nearness
 
 # %% ../nbs/06_positions.ipynb #alibi-fn
@@ -685,18 +685,18 @@ class RelativePositions(_ScoredPositions):
 
     def score_bias(
         self,
-        q_places: Tensor,  # places of the queries, (n_q,), or (b, n_q) where texts begin at different ones
-        k_places: Tensor,  # places of the keys, (n_k,) or (b, n_k)
+        q_positions: Tensor,  # places of the queries, (n_q,), or (b, n_q) where texts begin at different ones
+        k_positions: Tensor,  # places of the keys, (n_k,) or (b, n_k)
     ) -> Tensor:  # what is added to the scores, (h, n_q, n_k) or (b, h, n_q, n_k)
         """Look up the number of each head and distance.
 
         Args:
-            q_places: places of the queries, (n_q,), or (b, n_q) where texts begin at different ones
-            k_places: places of the keys, (n_k,) or (b, n_k)
+            q_positions: places of the queries, (n_q,), or (b, n_q) where texts begin at different ones
+            k_positions: places of the keys, (n_k,) or (b, n_k)
 
         Returns:
             what is added to the scores, (h, n_q, n_k) or (b, h, n_q, n_k)
         """
-        buckets = relative_buckets(_relative(q_places, k_places), self.bidirectional, self.n_buckets, self.max_distance)
+        buckets = relative_buckets(_relative(q_positions, k_positions), self.bidirectional, self.n_buckets, self.max_distance)
         heads = torch.arange(self.weight.shape[1], device=self.weight.device)
         return self.weight[buckets, heads[:, None, None]]

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from attention_nb.tools.guards import (
-    expect_flags, expect_inputs, expect_mask, expect_no_padding, expect_qkv, expect_scale, expect_score_bias, expect_share,
+    expect_flags, expect_inputs, expect_mask, expect_no_padding, expect_qkv, expect_scale, expect_score_bias, expect_probability,
     expect_sizes, typed_as)
 from .naive_attention import at_least_float32
 from .softmax import masked_softmax
@@ -92,7 +92,7 @@ def scaled_dot_product_attention(
         context (..., n_q, d_v); weights before dropout (..., n_q, n_k)
     """
     expect_qkv(q, k, v)
-    expect_share(dropout_p=dropout_p)
+    expect_probability(dropout_p=dropout_p)
     dtype = q.dtype
     q, k, v = (at_least_float32(t) for t in (q, k, v))
     scores, mask = add_bias(attention_scores(q, k, scale), bias, mask)

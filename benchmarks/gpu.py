@@ -30,7 +30,7 @@ WORDS, D_MODEL = 16384, 2048  # words in all sentences together, and width of al
 def missing() -> str:
     "Why nothing can be measured here; empty if it can."
     if not torch.cuda.is_available():
-        return "PyTorch sees no CUDA GPU here, so there is nothing to measure; the kernels' values are proven by nbs/17_gpu_kernels.ipynb"
+        return "PyTorch sees no CUDA GPU here, so there is nothing to measure; the kernels' values are proven by nbs/20_gpu_kernels.ipynb"
     return "" if importlib.util.find_spec("triton") else "Triton is not installed: make .venv/.gpu"
 
 

@@ -133,7 +133,7 @@ def test_page(visit, site, path, width):
     fail_if(found + visited.said, f"{path}, {width} pixels wide:")
 
 
-@pytest.mark.parametrize("path", ["02_softmax.html", "07_grouped_heads.html"])  # all are made by one script
+@pytest.mark.parametrize("path", ["02_softmax.html", "11_grouped_heads.html"])  # all are made by one script
 def test_figures_wait_for_the_reader(visit, path):
     "The library is large: it comes when a figure nears the window. Until then, and without it, a table stands there."
     visited = visit(path, height=200)
@@ -161,7 +161,7 @@ def test_what_scrolls_says_so(visit):
 @pytest.mark.parametrize("width", [390, 412])
 def test_nothing_moves_when_a_chart_says_that_it_scrolls(visit, width):
     "The words might need a line of their own, which is there from the first."
-    page = visit("10_local_attention.html", width=width).page
+    page = visit("14_local_attention.html", width=width).page
     high = page.evaluate("""() => [false, true].map((scrolls) => {
       for (const view of document.querySelectorAll(".chart-view")) view.classList.toggle("scrolls", scrolls);
       return [...document.querySelectorAll("figure.chart figcaption")].map((line) => line.offsetHeight);
@@ -169,7 +169,7 @@ def test_nothing_moves_when_a_chart_says_that_it_scrolls(visit, width):
     assert high[0] == high[1] and len(high[0]) > 4
 
 
-@pytest.mark.parametrize("path", ["12_cost.html", "lookup/speed.html", "checks/about/in_the_wild.html"])
+@pytest.mark.parametrize("path", ["17_cost.html", "lookup/speed.html", "checks/about/in_the_wild.html"])
 def test_a_table_that_is_wider_than_a_phone_scrolls_alone(visit, path):
     "And says so, without moving what is below it; keys reach it."
     page = visit(path, width=390).page
@@ -216,8 +216,8 @@ def test_on_a_phone_rows_of_a_legend_are_cards(visit):
 
 @pytest.mark.parametrize("path, figure, controls", [
     ("03_self_attention.html", "figure.chart:has(.chart-controls)", ".chart-controls"),
-    ("10_local_attention.html", "[data-drawing=window_board]", ".view > div:has(> label.row)"),
-    ("12_cost.html", "[data-drawing=roofline]", ".view > div:has(> label.row)")])
+    ("14_local_attention.html", "[data-drawing=window_board]", ".view > div:has(> label.row)"),
+    ("17_cost.html", "[data-drawing=roofline]", ".view > div:has(> label.row)")])
 def test_on_a_phone_controls_stay_in_sight(visit, path, figure, controls):
     "While one looks at the lower end of a figure that is higher than the screen."
     page = visit(path, width=390, height=700).see_all().page

@@ -365,7 +365,7 @@ def assert_windows(figure: Locator, mask: torch.Tensor, layers: int) -> None:
 
 def test_window_board_combines_masks_as_the_package_does(visit):
     "By keys, by the mouse, with every mask, and joined either way."
-    seen = visit("10_local_attention.html")
+    seen = visit("14_local_attention.html")
     figure = seen.page.locator("figure[data-drawing=window_board]").first
     said, press = figure.locator("output"), lambda name: figure.get_by_role("button", name=name, exact=True).click()
     window, sinks, causal = window_mask(12, 12, 3), sink_mask(12, 12, 2), causal_mask(12)
@@ -473,7 +473,7 @@ def test_a_word_turns_as_the_rotary_embedding_turns_it(visit):
     assert agrees()["apart"] > 60
 def test_heads_share_as_the_package_shares(visit):
     "Every number of key heads, in the right order and in the wrong one; by keys and by the mouse."
-    figure = drawing(visit, "07_grouped_heads.html", "sharing")
+    figure = drawing(visit, "11_grouped_heads.html", "sharing")
     slider, wrong = figure.get_by_role("slider"), figure.get_by_role("button", name="wrong order")
     slider.press("End")
     for n in (8, 4, 2, 1):
@@ -498,7 +498,7 @@ def test_heads_share_as_the_package_shares(visit):
     assert "take 0.25 GiB" in figure.locator("output").inner_text()
 def test_cache_steps_make_what_the_layer_makes(visit):
     "By the slider, played, and with and without a cache: the counts of a layer that writes, and the oracle's weights."
-    figure = drawing(visit, "09_kv_cache.html", "cache_steps")
+    figure = drawing(visit, "10_kv_cache.html", "cache_steps")
     given_rows = given(figure)
     q, k, v = (numbers(given_rows[name]) for name in "qkv")
     n, slider, layer, counted = len(q), figure.get_by_role("slider"), MultiHeadAttention(4, 2), []
@@ -595,7 +595,7 @@ def foreseen(now: dict) -> dict[str, tuple[int, int] | None]:
 
 def test_parts_of_a_layer_cost_what_the_package_foresees(visit):
     "Reading and writing, every slider, by keys; the dots stand on the roof."
-    figure = drawing(visit, "12_cost.html", "roofline")
+    figure = drawing(visit, "17_cost.html", "roofline")
     words, keys, texts = (figure.get_by_role("slider", name=name) for name in ("Words", "Heads of keys", "Texts at once"))
 
     def agrees() -> dict:
@@ -652,7 +652,7 @@ IN_EVERY_STATE = f"""(figure, places) => {{
 @pytest.mark.parametrize("width, font", [(390, ""), (390, WIDE), (1280, WIDE)])
 def test_names_of_dots_under_the_roof_stand_apart(visit, width, font):
     "Wherever the dots stand; and those of what was clocked, which do not move."
-    figure = drawing(visit, "12_cost.html", "roofline", width=width, font=font)
+    figure = drawing(visit, "17_cost.html", "roofline", width=width, font=font)
     before = figure.locator("svg").inner_html()
     found = figure.evaluate(IN_EVERY_STATE, list(product((0, 6, 12, 17), (0, 3, 5), (0, 4, 8))))
     assert sum(found, []) == [] and len(found) == 72 and figure.locator("svg").inner_html() != before
@@ -718,7 +718,7 @@ def test_programs_share_the_tiles(visit):
 
 def test_the_adder_adds_what_its_matrices_give(visit):
     "Both parts on and off, for sums that are chosen by keys and by the mouse; the same rows, and how many sums are right."
-    figure, m = drawing(visit, "11_transformer.html", "adder"), small_adder()
+    figure, m = drawing(visit, "07_transformer.html", "adder"), small_adder()
     for button, on, count in (("", (True, True), 100), ("Attention", (False, True), 10), ("Feed-forward layer", (False, False), 0), ("Attention", (True, False), 0)):
         if button:
             figure.get_by_role("button", name=button).press("Enter")
@@ -1173,7 +1173,7 @@ def test_no_result_is_told_before_it_is_counted(visit):
 
 def test_the_list_under_the_roof_has_one_unit(visit):
     "Three digits of what was computed, all times in one unit, and every dot within the axes."
-    figure = drawing(visit, "12_cost.html", "roofline", reduced_motion="reduce")
+    figure = drawing(visit, "17_cost.html", "roofline", reduced_motion="reduce")
     units = {"s": 1, "ms": 1e3, "µs": 1e6}
     for mode, values in product((0, 1), product((0, 1, 7, 12, 17), (0, 5), (0, 8))):
         figure.evaluate("""(figure, [mode, values]) => {
@@ -1222,7 +1222,7 @@ def test_each_score_is_drawn_as_it_is(visit):
 
 def test_a_cache_is_written_in_one_unit(visit):
     "The part and the whole, above the bar and below it."
-    figure = drawing(visit, "07_grouped_heads.html", "sharing", reduced_motion="reduce")
+    figure = drawing(visit, "11_grouped_heads.html", "sharing", reduced_motion="reduce")
     for kept, size in enumerate(["0.125", "0.25", "0.5", "1"]):
         figure.get_by_role("slider").fill(str(kept))
         assert f"kept: {size} GiB of 1 GiB" in figure.locator("svg").text_content() and said(figure).endswith(f"take {size} GiB.")

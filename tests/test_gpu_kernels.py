@@ -7,7 +7,7 @@ from conftest import NBS, python
 
 pytestmark = pytest.mark.ci
 
-NOTEBOOK = NBS / "17_gpu_kernels.ipynb"
+NOTEBOOK = NBS / "20_gpu_kernels.ipynb"
 CHECK = """
 from functools import partial
 from attention_nb import check_flash, gpu_attention

@@ -691,14 +691,14 @@ def learned_distances(n_heads):
     return layer
 
 
-def right_score_bias(self, q_places, k_places):
-    q_places, k_places = (torch.as_tensor(t) for t in (q_places, k_places))
-    q_places, k_places = (t.unsqueeze(-2) if t.ndim == 2 else t for t in (q_places, k_places))  # for every head
-    for t in (q_places, k_places):
+def right_score_bias(self, q_positions, k_positions):
+    q_positions, k_positions = (torch.as_tensor(t) for t in (q_positions, k_positions))
+    q_positions, k_positions = (t.unsqueeze(-2) if t.ndim == 2 else t for t in (q_positions, k_positions))  # for every head
+    for t in (q_positions, k_positions):
         refuse(t.ndim >= 1 and (t.ndim == 1 or t.shape[-2] == 1))
         refuse(not t.numel() or not t.is_floating_point() and not t.is_complex() and t.dtype != torch.bool)
-    refuse(() in (q_places.shape[:-1], k_places.shape[:-1]) or q_places.shape[:-1] == k_places.shape[:-1])
-    relative = k_places.long()[..., None, :] - q_places.long()[..., :, None]
+    refuse(() in (q_positions.shape[:-1], k_positions.shape[:-1]) or q_positions.shape[:-1] == k_positions.shape[:-1])
+    relative = k_positions.long()[..., None, :] - q_positions.long()[..., :, None]
     if isinstance(self, nb.AlibiPositions):
         return -right_slopes(self.n_heads)[:, None, None] * relative.abs()
     found = self.weight.double()[right_buckets(relative)]  # (..., n_q, n_k, h)
@@ -746,7 +746,7 @@ def two_places(draw, kind):
     n_q, n_k, b = draw(sizes), draw(sizes), draw(sizes)
     q, k = torch.arange(n_k - n_q, n_k), torch.arange(n_k)
     q, k = (q + torch.arange(b)[:, None, None], k) if draw(st.booleans()) else (q, k)
-    return {"self": kind(draw(sizes)), "q_places": q, "k_places": k}
+    return {"self": kind(draw(sizes)), "q_positions": q, "k_positions": k}
 
 # Grouped and latent heads, norms, caps and sinks
 
@@ -1228,7 +1228,7 @@ def unmasked_qkv(draw):
 
 
 def where_it_runs(**a):
-    "On a GPU, if there is one. Elsewhere it refuses last of all, and chapter 8's answer stands in for its own."
+    "On a GPU, if there is one. Elsewhere it refuses last of all, and chapter 13's answer stands in for its own."
     gpu = torch.cuda.is_available()
     a = {name: value.cuda() if gpu and isinstance(value, Tensor) else value for name, value in a.items()}
     try:
@@ -1345,7 +1345,7 @@ def right_block_copy(layer):
 def word_calls(draw):
     vocabulary, d = draw(st.integers(2, 5)), draw(sizes)
     torch.manual_seed(draw(st.integers(0, 99)))
-    rows = nb.WordRows(vocabulary, d, draw(st.sampled_from([None, nb.LearnedPositions(9, d)])), draw(st.sampled_from([1.0, 2])))
+    rows = nb.TokenEmbedding(vocabulary, d, draw(st.sampled_from([None, nb.LearnedPositions(9, d)])), draw(st.sampled_from([1.0, 2])))
     ids = torch.randint(vocabulary, (draw(sizes), draw(sizes)))
     return {"self": rows, "ids": ids, "positions": draw(st.sampled_from([None, torch.arange(ids.shape[1]) + 2, torch.randint(9, ids.shape)]))}
 
@@ -1363,7 +1363,7 @@ def right_words_rows(self, ids, positions=None):
 
 def a_model(vocabulary: int = 5, cross: bool = False, seed: int = 0) -> nn.Module:
     torch.manual_seed(seed)
-    rows = lambda: nb.WordRows(vocabulary, 4, nb.LearnedPositions(9, 4))
+    rows = lambda: nb.TokenEmbedding(vocabulary, 4, nb.LearnedPositions(9, 4))
     stack = lambda crosses: nb.TransformerStack([a_block(4, 2, crosses)], nn.LayerNorm(4))
     return nb.EncoderDecoder(rows(), rows(), stack(False), stack(True)) if cross else nb.LanguageModel(rows(), stack(False))
 
@@ -1499,7 +1499,7 @@ CASES = {
     "AlibiPositions": Case(lambda n_heads: nb.AlibiPositions(n_heads).n_heads, args(n_heads=sizes),
                            lambda n_heads: (whole(n_heads), n_heads)[1]),
     "AlibiPositions.score_bias": Case(nb.AlibiPositions.score_bias, two_places(nb.AlibiPositions), right_score_bias,
-                                      also={"q_places": "k_places", "k_places": "q_places"}, fixed=("self",)),
+                                      also={"q_positions": "k_positions", "k_positions": "q_positions"}, fixed=("self",)),
     "relative_buckets": Case(nb.relative_buckets, args(
         relative=all_places, bidirectional=st.booleans(), n_buckets=st.integers(4, 32), max_distance=st.sampled_from([23, 61, 97])),
         right_buckets, also={"n_buckets": "max_distance|n_buckets"}),
@@ -1507,7 +1507,7 @@ CASES = {
         n_heads=sizes, bidirectional=st.booleans(), n_buckets=st.integers(4, 32), max_distance=st.sampled_from([23, 61, 97])),
         sized_buckets, also={"n_buckets": "max_distance|n_buckets"}),
     "RelativePositions.score_bias": Case(nb.RelativePositions.score_bias, two_places(learned_distances), right_score_bias,
-                                         also={"q_places": "k_places", "k_places": "q_places"}, fixed=("self",)),
+                                         also={"q_positions": "k_positions", "k_positions": "q_positions"}, fixed=("self",)),
     "share_heads": Case(nb.share_heads, shared_heads(), right_sharing, "x", also={"x": "n_heads"}, exact=True),
     "to_grouped": Case(lambda **a: grouped_facts(nb.to_grouped(**a)), grouped_layers(), right_pooling,
                        also={"n_kv_heads": "n_heads"}),
@@ -1553,7 +1553,7 @@ CASES = {
     "RollingCache": Case(lambda **a: cache_facts(nb.RollingCache(**a)), args(
         b=sizes, n_kv_heads=sizes, window=sizes, d_head=sizes, n_sinks=st.integers(0, 3), **places), sized_rolling),
     "RollingCache.append": Case(rolled, rolling(words=True), right_roll, "k", fixed=("self",)),
-    "RollingCache.key_places": Case(lambda self: self.key_places.sort().values, rolling(), right_held_places, fixed=("self",)),
+    "RollingCache.key_positions": Case(lambda self: self.key_positions.sort().values, rolling(), right_held_places, fixed=("self",)),
     "RollingCache.visible": Case(nb.RollingCache.visible, rolling(n_q=st.integers(1, 3)).filter(lambda a: a["n_q"] <= a["self"].newest), right_rolling, fixed=("self",)),
     "RollingCache.truncate": Case(lambda self, n: lengths_after(self, n), rolling(n=st.integers(0, 9)).filter(
         lambda a: a["self"].longest <= max(a["n"], a["self"].keys.shape[2])), right_cut, fixed=("self",)),
@@ -1569,7 +1569,7 @@ CASES = {
     "PagedCache.rows": Case(lambda self, seqs: self.rows(seqs).lengths, paged(seqs=st.sampled_from([[0], [1], [0, 1], [1, 0]])),
                             lambda self, seqs: torch.tensor([self.words[seq] for seq in real_seqs(self, seqs)]), fixed=("self",)),
     "cache_bytes": Case(nb.cache_bytes, args(numbers=sizes, n_layers=sizes, n=sizes, bits=sizes, window=st.none() | sizes), right_bytes),
-    "count_looks": Case(nb.count_looks, args(n_q=sizes, n_k=sizes, causal=st.booleans(), window=st.none() | sizes), right_looks),
+    "count_pairs": Case(nb.count_pairs, args(n_q=sizes, n_k=sizes, causal=st.booleans(), window=st.none() | sizes), right_looks),
     "attention_cost": Case(lambda **a: tuple(nb.attention_cost(**a)), args(n_q=sizes, n_k=sizes, n_heads=sizes, d_k=sizes, d_v=st.none() | sizes,
         kept=st.none() | sizes, b=sizes, bits=sizes, causal=st.booleans(), window=st.none() | sizes, passes=st.integers(0, 3)), right_attention_cost),
     "projection_cost": Case(lambda **a: tuple(nb.projection_cost(**a)), args(n=sizes, d_model=st.sampled_from([4, 8, 12]), n_heads=st.sampled_from([2, 4]),
@@ -1591,9 +1591,9 @@ CASES = {
     "TransformerStack": Case(lambda blocks: len(nb.TransformerStack(blocks).blocks), args(blocks=sizes.map(lambda n: [a_block(2, 1) for _ in range(n)])),
                              lambda blocks: len([refuse(isinstance(block, nn.Module)) for block in blocks]) or refuse(False)),
     "TransformerStack.forward": Case(nb.TransformerStack.forward, transformer_calls(2), right_stack, "x", also={"memory_mask": "mask"}, fixed=("self",), finite=True),
-    "WordRows": Case(lambda **a: shapes_of(nb.WordRows(**a)), args(vocabulary=sizes, d_model=sizes, scale=st.sampled_from([1.0, 2])), lambda vocabulary, d_model, scale=1.0: (
+    "TokenEmbedding": Case(lambda **a: shapes_of(nb.TokenEmbedding(**a)), args(vocabulary=sizes, d_model=sizes, scale=st.sampled_from([1.0, 2])), lambda vocabulary, d_model, scale=1.0: (
         whole(vocabulary, d_model), refuse(math.isfinite(number_in(scale))), {"table.weight": (vocabulary, d_model)})[-1]),
-    "WordRows.forward": Case(nb.WordRows.forward, word_calls(), right_words_rows, also={"ids": "positions"}, fixed=("self",)),
+    "TokenEmbedding.forward": Case(nb.TokenEmbedding.forward, word_calls(), right_words_rows, also={"ids": "positions"}, fixed=("self",)),
     "LanguageModel": Case(lambda rows, stack, tied: (m := nb.LanguageModel(rows, stack, tied)).read.weight is m.rows.table.weight, args(
         rows=st.just(a_model().rows), stack=st.just(a_model().stack), tied=st.booleans()), lambda rows, stack, tied: tied if isinstance(tied, bool) else refuse(False),
         fixed=("rows", "stack")),

@@ -95,7 +95,7 @@ def test_the_outline_is_seen_on_a_common_screen(visit):
 
 def test_a_line_of_the_outline_keeps_its_width(visit):
     "When it becomes the one where one is: else its words would break anew."
-    page = visit("10_local_attention.html", width=1280).page
+    page = visit("14_local_attention.html", width=1280).page
     link = page.locator(".toc-tree li li a.reference").first
     before = link.bounding_box()
     link.evaluate("link => link.parentElement.classList.add('scroll-current')")
@@ -241,7 +241,7 @@ def test_what_one_moves_stands_beside_what_it_moves_on_a_phone(visit):
 @pytest.mark.parametrize("width", [360, 412])
 def test_nothing_moves_when_the_switch_appears(visit, width):
     "Before a script has run it is not seen, and has its room."
-    page = visit("09_kv_cache.html", width=width).page
+    page = visit("10_kv_cache.html", width=width).page
     switch, line = page.locator(".depth"), page.locator(".notebook-links")
     expect(switch).to_be_visible()
     high = line.bounding_box()["height"]

@@ -2,7 +2,7 @@
 import torch
 from attention_nb import (
     AlibiPositions, EncoderDecoder, FeedForward, LanguageModel, LatentAttention, LearnedPositions, MultiHeadAttention,
-    RelativePositions, RotaryEmbedding, SelfAttention, TransformerBlock, TransformerStack, WordRows, flash_attention, gpu_attention)
+    RelativePositions, RotaryEmbedding, SelfAttention, TransformerBlock, TransformerStack, TokenEmbedding, flash_attention, gpu_attention)
 from torch import Tensor
 from typing_extensions import assert_type
 
@@ -23,7 +23,7 @@ def positions(learned: LearnedPositions, rotary: RotaryEmbedding, alibi: AlibiPo
     assert_type(relative(x), Tensor)
 
 
-def models(forward: FeedForward, block: TransformerBlock, stack: TransformerStack, rows: WordRows, model: LanguageModel,
+def models(forward: FeedForward, block: TransformerBlock, stack: TransformerStack, rows: TokenEmbedding, model: LanguageModel,
            both: EncoderDecoder) -> None:
     assert_type(forward(x), Tensor)
     assert_type(block(x), Tensor)

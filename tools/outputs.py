@@ -52,7 +52,7 @@ KERNEL_ENV = {
     **dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), NOWHERE),
     "no_proxy": "", "NO_PROXY": "", "HF_HUB_OFFLINE": "1",
 }
-# While a kernel's libraries are imported: the package comes later, and Triton is to work without a GPU (see 17_gpu_kernels).
+# While a kernel's libraries are imported: the package comes later, and Triton is to work without a GPU (see 20_gpu_kernels).
 IMPORTING = {"PYTHONPATH": "", "TRITON_INTERPRET": "1"}
 # What some notebooks import that takes seconds, by the word that their code says then: these share it, too.
 LARGE = {"transformers": "transformers.models.llama.modeling_llama"}

@@ -20,7 +20,7 @@ MATRIX = re.compile(r'<span class="mord mathnormal"((?: style="[^"]*")?)>W</span
 CODE = re.compile(rf'<span class="(n|pre)">({WORD})</span>')
 
 # In the prose, its tables and its captions. A chapter on numbers (0, 2, 12) has other values and weights.
-TOLD = ("01", "03", "04", "05", "06", "07", "08", "09", "10", "17")
+TOLD = ("01", "03", "04", "05", "06", "10", "11", "12", "13", "14", "15", "16", "20")
 PROSE = {"query": "q", "queries": "q", "key": "k", "keys": "k", "value": "v", "values": "v", "weight": "w", "weights": "w"}
 OTHER = "|".join([  # what these words also mean: the parameters of a layer, its numbers, what is pressed
     r"(?:random|own|old|our|learned|trained|same|loads its|with its|[’']s) weights?", r"weights? (?:of their own|copied|come from|from|of the model|as parameters|are trained|run with)",

@@ -17,7 +17,7 @@ import torch.nn as nn
 from torch import Tensor
 
 # %% auto #0
-__all__ = ['expect_sizes', 'expect_share', 'expect_scale', 'expect_flags', 'expect_heads', 'expect_groups', 'whole_numbers',
+__all__ = ['expect_sizes', 'expect_probability', 'expect_scale', 'expect_flags', 'expect_heads', 'expect_groups', 'whole_numbers',
            'real_row', 'expect_text', 'word_list', 'expect_tensors', 'values_known', 'under_autocast', 'expect_numbers',
            'expect_floats', 'expect_float_type', 'expect_dim', 'expect_qkv', 'expect_inputs', 'expect_mask',
            'expect_no_padding', 'expect_score_bias', 'expect_bias', 'expect_device', 'typed_as']
@@ -70,7 +70,7 @@ def expect_sizes(
             raise ValueError(f"{name}: expected at least 1; got {size}")
 
 
-def expect_share(
+def expect_probability(
     **shares: float,  # name=value, each a number from 0 to 1
 ) -> None:
     """Raise TypeError or ValueError unless every share is a number from 0 to 1.
