@@ -324,9 +324,13 @@ def test_epub_passes_epubcheck(epub):
 
 @pytest.mark.ci
 def test_epub_has_the_chapters_in_order(epub):
-    "In the table of contents, which readers show beside the text."
+    "In the table of contents, which readers show beside the text, below the names of their parts."
     nav = ElementTree.fromstring(epub.read("nav.xhtml")).find(f".//{XHTML}nav")
-    top = [li.find(f"{XHTML}a").get("href").removesuffix(".xhtml") for li in nav.find(f"{XHTML}ol")]
+    first, *rest = nav.find(f"{XHTML}ol")
+    named = [li for li in rest if li.find(f"{XHTML}span") is not None]
+    assert rest[:len(named)] == named and [li.find(f"{XHTML}span").text.split()[0] for li in named] == ["I", "II", "III", "IV"]
+    chapters = [li for part in named for li in part.find(f"{XHTML}ol")]
+    top = [li.find(f"{XHTML}a").get("href").removesuffix(".xhtml") for li in [first, *chapters, *rest[len(named):]]]
     assert top[0] == "index" and top[1:1 + len(CHAPTERS)] == [place(path) for path in CHAPTERS]
     every = [a.get("href").removesuffix(".xhtml") for a in nav.iter(f"{XHTML}a")]  # what is for few stands below a page
     assert set(BOOK) <= set(every) and len(top) == len(set(top))

@@ -36,7 +36,7 @@ import citations, notebooks
 nbs = notebooks.load_all(Path("nbs"))
 by_name = {{nb.metadata.book.name.removesuffix(".ipynb"): nb for nb in nbs}}
 citations.link_back(nbs)
-assert "{NEXT}_new_idea" in notebooks.parts(list(by_name))["Chapters"]
+assert "{NEXT}_new_idea" in notebooks.parts(list(by_name))["IV In the world"]
 notebooks.page(Path(), by_name["{NEXT}_new_idea"], notebooks.settings(Path()), {{}})
 """
 
@@ -77,15 +77,15 @@ def test_what_cannot_be_begun_is_refused(number, name, complaint):
     assert tree(ROOT / "nbs") == before
 
 
-def test_a_chapter_that_is_missing_leaves_a_gap():
-    "And later fills it: the map is in order each time, and each number is the chapter's own."
+def test_a_chapter_takes_its_place_on_the_map():
+    "Behind the one before it, or where the map says that it is being written."
     chapter = runpy.run_path(str(ROOT / "tools/chapter.py"))
-    far, near = chapter["mapped"](13, "Far", "13_far"), chapter["mapped"](12, "Near", "12_near")
-    begun = "## The map\n\n11. [Old](11_old.ipynb)\\\n    It is about.\n\nThe end"
-    gap = far(begun)
-    assert re.findall(r"^(\d+)\. |^(<!--)", gap, re.M) == [("11", ""), ("", "<!--"), ("13", "")]
-    assert re.findall(r"^(\d+)\. |^(<!--)", near(gap), re.M) == [("11", ""), ("12", ""), ("13", "")]
-    assert near(gap).startswith("## The map\n\n11.") and near(gap).endswith("in a line.\n\nThe end")
+    begun = "## The map\n\n11. [Old](11_old.ipynb)\\\n    It is about.\n12. New\\\n    A promise.\n\nThe end"
+    for number, others in ((12, ["11", "12"]), (13, ["11", "12", "13"])):
+        edited = chapter["mapped"](number, "Far", f"{number}_far")(begun)
+        assert re.findall(r"^(\d+)\. ", edited, re.M) == others
+        assert f"\n{number}. [Far]({number}_far.ipynb)\\\n    What it is about, in a line.\n\nThe end" in edited
+        assert ("A promise." in edited) == (number == 13)
 
 
 def test_make_hands_over_what_is_named():

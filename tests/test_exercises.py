@@ -42,9 +42,14 @@ def test_solutions_stand_together_under_a_shut_heading(chapter):
     "JupyterLab shows every output of a cell that it runs, unless the heading above is collapsed: all to the next one is."
     found = cells_of(chapter)
     solutions = [name for name in found if name.endswith("-solution")]
-    assert list(found)[-len(solutions) - 2:] == ["solutions", *solutions, "next"]
+    last = list(found)[list(found).index("solutions"):]
+    assert last[:len(solutions) + 2] == ["solutions", *solutions, "next"]
     assert found["solutions"].source.startswith("## Solutions\n") and found["next"].source.startswith("## ")
     assert found["solutions"].metadata == {"jp-MarkdownHeadingCollapsed": True}
+    if users := last[len(solutions) + 2:]:  # after it stands only what is for users of the package, under a shut heading, too
+        assert users[0] == "users" and found["users"].source.startswith("## For users of the package\n")
+        assert found["users"].metadata == {"jp-MarkdownHeadingCollapsed": True}
+        assert not any(found[name].source.startswith(("# ", "## ")) for name in users[1:])
 
 
 @each_chapter

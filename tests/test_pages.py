@@ -43,15 +43,20 @@ def links_to(soups: dict[str, BeautifulSoup], name: str, target: str) -> list[tu
 # The built site -----------------------------------------------------------------------------------------------
 
 def test_the_home_page_shows_the_book(soups):
-    "In its first part a figure and the way in; then every chapter, in order, under its own number; and the two commands."
+    "In its first part a figure and the way in; then every chapter, in order, under its own number and in its part; and the two commands."
     home = soups["index.html"]
     opening = home.select_one(".opening")
     assert opening.select_one("figure.drawing")
     assert opening.select_one("p > strong:only-child > a")["href"] == f"{CHAPTERS[0]}.html"
     assert re.findall(r"^make \w+", home.select_one("#run-it .highlight-sh").get_text(), re.M) == ["make docs", "make test"]
-    lists = [(int(ol["start"]), ol.find_all("li", recursive=False)) for ol in home.select("#the-map > ol")]
-    listed = [(start + i, card.a["href"]) for start, cards in lists for i, card in enumerate(cards)]
+    lists = [(int(ol["start"]), ol.find_all("li", recursive=False)) for ol in home.select("#the-map ol")]
+    cards = [(start + i, card) for start, found in lists for i, card in enumerate(found)]
+    assert [number for number, _ in cards] == list(range(len(cards))), "the map in nbs/index.ipynb leaves no number out"
+    listed = [(number, card.a["href"]) for number, card in cards if card.a]
     assert listed == [(int(c[:2]), f"{c}.html") for c in CHAPTERS], "the map in nbs/index.ipynb lists each chapter, in order"
+    shown = [h3.get_text().removesuffix("¶").removesuffix("#") for h3 in home.select("#the-map section:has(> ol) > h3")]
+    sidebar = [p.get_text() for p in home.select(".sidebar-tree .caption")]
+    assert shown == sidebar[:len(shown)], "the parts of the map are those of website/notebooks.py"
 
 
 def test_every_chapter_leads_to_the_legend(soups):

@@ -252,10 +252,20 @@ def test_nothing_moves_when_the_switch_appears(visit, width):
 
 # ---- Code ----
 
+def refuses(node: ast.stmt) -> bool:
+    "Whether a statement is a guard of arguments, or is for a type checker."
+    code = ast.unparse(node)
+    return bool(re.match(r"(if [^\n]+:\n +)*(_?expect_|raise )", code)) and " = " not in code.split("raise ")[0].split("expect_")[0] \
+        or code.startswith("if TYPE_CHECKING:")
+
+
 def untyped(code: str) -> str:
-    "What code means, types aside."
+    "What code means, types and guards aside."
     tree = ast.parse(code)
     for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not re.match("_?expect_", node.name):
+            rest = [part for part in node.body if not refuses(part)]
+            node.body = rest if len(rest) > 1 else node.body
         if isinstance(node, ast.FunctionDef):
             node.returns = None
         if isinstance(node, ast.arg):
@@ -264,7 +274,7 @@ def untyped(code: str) -> str:
 
 
 def test_short_heads_are_the_same_code(soups):
-    "All that a story hides of a cell are types, comments and line ends; the whole is there for who wants everything."
+    "A story hides types, comments, line ends and guards of a cell; the whole is there for who wants everything."
     heads = []
     for path, page in zip(CHAPTERS, PAGES):
         sources = [cell.source for cell in nbformat.read(path, as_version=4).cells]
@@ -291,16 +301,28 @@ LONG_NAMES = [f"{'word' * 3}_{i}" for i in range(9)]
     ("%timeit f(x: int)", None),
     (f"def f(\n    {': int,  # ä, ö'.join(f'{name}' for name in LONG_NAMES)}: int,\n): ...".replace("ö", "ö\n    "),
      f"def f({', '.join(LONG_NAMES[:5])},\n        {', '.join(LONG_NAMES[5:])}): ..."),
-], ids=["typed", "of every kind", "untyped", "a call", "no Python", "long"])
+    ("def f(x):\n    'Double.'\n    expect_numbers(x=x)\n    if x is None:\n        raise ValueError(x)\n    return 2 * x",
+     "def f(x):\n    'Double.'\n    return 2 * x"),
+    ("def f(x):\n    if x is None:\n        return 0\n    y = expect(x)\n    return y", None),
+    ("def f(x):\n    'Refuse.'\n    raise ValueError(x)", None),
+    ("def _expect_even(x):\n    expect_numbers(x=x)\n    for n in x:\n        raise ValueError(n)", None),
+], ids=["typed", "of every kind", "untyped", "a call", "no Python", "long", "guarded", "early", "all guard", "a guard"])
 def test_what_a_story_shows_of_a_head(code, shown):
     "Nothing else of the code is hidden; and the whole is there."
     html = BeautifulSoup(highlight(code, PythonLexer(), ShortHeads(heads=True)), "html.parser")
     assert html.get_text().strip() == code
     for hidden in html.select("i"):
         hidden.extract()
-    for indent in html.select("b"):
+    for indent in html.select("b:not([data-shapes])"):
         indent.replace_with("    ")
     assert html.get_text().strip() == (shown or code)
+
+
+def test_a_story_shows_the_shapes_below_a_head():
+    "Those of the parameters and of the result; what else stands in parentheses is no shape."
+    head = "def f(\n    x: Tensor,  # tokens (as in a book), (b, n)\n    n: int,  # how many (0: all)\n) -> Tensor:  # (b, n, d_model)\n    return x"
+    html = BeautifulSoup(highlight(head, PythonLexer(), ShortHeads(heads=True)), "html.parser")
+    assert [b["data-shapes"] for b in html.select("b[data-shapes]")] == ["\n    # x (b, n) → (b, n, d_model)"]
 
 
 def test_a_head_is_one_line_until_one_wants_everything(visit):
@@ -310,11 +332,14 @@ def test_a_head_is_one_line_until_one_wants_everything(visit):
     code = cell.locator("pre")
     whole = next(c.source for c in nbformat.read(CHAPTERS[1], as_version=4).cells if c.id == "naive-attention").partition("\n")[2]
     assert code.inner_text().startswith("def naive_attention(q, k, v, mask=None, scale=1.0):\n    \"Attend")
+    shapes = code.locator("b[data-shapes]")
+    assert "q (..., n_q, d_k), k (..., n_k, d_k)" in shapes.evaluate("b => getComputedStyle(b, '::before').content")
     cell.locator("button.copybtn").press("Enter")
     cell.locator("button.copybtn.success").wait_for()
     assert page.evaluate("navigator.clipboard.readText()").strip() == whole.strip()
     page.get_by_role("button", name="Everything").press("Enter")
     assert code.inner_text().strip() == whole.strip()
+    assert shapes.evaluate("b => getComputedStyle(b, '::before').content") == "none"
 
 
 # ---- On paper ----

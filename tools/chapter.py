@@ -17,8 +17,7 @@ from places import NBS, ROOT
 TEMPLATE = Path(__file__).with_suffix(".ipynb")
 USAGE = "Say which chapter to begin, such as: make chapter N=06 NAME=positions"
 
-ENTRY = re.compile(r"^(\d+)\. \[.*\\\n +.*$", re.M)  # of the map
-GAP = "\n<!-- a list of its own: in one list Markdown counts on -->\n\n"
+ENTRY = re.compile(r"^(\d+)\. .*\\\n +.*$", re.M)  # of the map
 IMPORT = "from attention_nb.{name} import {name}_shares\n"
 PROPERTY = """\
     "{name}_shares": Case(nb.{name}_shares, args(x=dtypes.flatmap(lambda t: floats((2, 3), t))),
@@ -68,14 +67,13 @@ def in_cell(ident: str, edit: Callable[[str], str]) -> Callable[[str], str]:
 
 
 def mapped(number: int, title: str, stem: str) -> Callable[[str], str]:
-    "An edit: the chapter in its place among the entries of the map, with a gap where numbers are missing."
+    "An edit: the chapter in its place among the entries of the map; there may be one that says that it is being written."
     entry = f"{number}. [{title}]({stem}.ipynb)\\\n{' ' * (len(str(number)) + 2)}What it is about, in a line."
 
     def edit(source: str) -> str:
-        found = list(ENTRY.finditer(source))
-        entries = {int(m[1]): m[0] for m in found} | {number: entry}
-        lines = [(GAP if i > min(entries) and i - 1 not in entries else "") + entries[i] for i in sorted(entries)]
-        return source[:found[0].start()] + "\n".join(lines) + source[found[-1].end():]
+        before = max((m for m in ENTRY.finditer(source) if int(m[1]) <= number), key=lambda m: int(m[1]))
+        start = before.start() if int(before[1]) == number else before.end()
+        return source[:start] + ("" if start < before.end() else "\n") + entry + source[before.end():]
     return edit
 
 

@@ -1,4 +1,5 @@
 """Sphinx's settings for the book. `build.py` calls Sphinx and adds what is made anew for each build."""
+import shutil
 import socket
 import subprocess
 import sys
@@ -35,7 +36,7 @@ language = "en"
 
 # `build.py --epub` sets the tag: one file for readers of books, or a site.
 one_file = "epub" in tags  # noqa: F821 (Sphinx gives it)
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinxcontrib.katex", "reference", "glossary"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinxcontrib.katex", "reference", "glossary", "aside"]
 extensions += ["epub"] if one_file else ["sphinx.ext.linkcode", "sphinx_copybutton", "source", "heads", "head", "codes", "symbols", "sections", "cards", "icons", "lean", "kept"]
 templates_path = [] if one_file else ["templates"]
 smartquotes = False  # the text says what it means, also in `--option`
@@ -83,6 +84,14 @@ def start_katex(rundir: Path, timeout: float) -> tuple[subprocess.Popen, socket.
 # KaTeX's own way fails when nobody listens yet. Over a port, as on Windows, each formula waits for packets, 80 ms.
 katex.KaTeXServer.start_server_process = start_katex
 katex_prerender = True
+
+
+def forget(app: Sphinx, exception: Exception | None) -> None:
+    "Delete what KaTeX wrote; after a failure it is asked to once more, and must not hide the failure."
+    shutil.rmtree(app._katex_static_path, ignore_errors=True)
+
+
+katex.builder_finished = forget
 
 
 def with_place(visit: Callable) -> Callable:

@@ -15,14 +15,14 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 import sphinxcontrib.katex as katex
 import vl_convert
+from bs4 import BeautifulSoup
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.builders.epub3 import Epub3Builder
 from sphinx.util import logging
 
 from charts import look
-from notebooks import figures
-
+from notebooks import figures, is_chapter, parts
 
 logger = logging.getLogger("book")
 STYLES = ("pygments.css", "reading.css", "pair.css")
@@ -136,6 +136,21 @@ class Book(Epub3Builder):
         lines = dict.fromkeys(opf.read_text(encoding="utf-8").splitlines())  # the index would be there twice
         opf.write_text("".join(declare(line, out, self.config.epub_cover[0]) + "\n" for line in lines),
                        encoding="utf-8", newline="\n")
+
+    def build_navigation_doc(self) -> None:
+        "Write the table of contents; its chapters stand below the names of their parts."
+        super().build_navigation_doc()
+        nav = Path(self.outdir) / "nav.xhtml"
+        soup = BeautifulSoup(nav.read_text(encoding="utf-8"), "xml")
+        pages = {li.a["href"].removesuffix(".xhtml"): li for li in soup.nav.ol.find_all("li", recursive=False)}
+        for part, names in parts(list(pages)).items():
+            items = [pages[name] for name in names if name in pages and is_chapter(name)]
+            if items:
+                entry = soup.new_tag("li")
+                items[0].insert_before(entry)
+                entry.extend([soup.new_tag("span", string=part), soup.new_tag("ol")])
+                entry.ol.extend(item.extract() for item in items)
+        nav.write_text(str(soup), encoding="utf-8", newline="\n")
 
     def toc_metadata(self, level: int, navpoints: list[Any]) -> dict[str, Any]:
         "The table of contents for old readers names the book as the list of the files does."

@@ -1,8 +1,9 @@
-"""A Sphinx extension: in the code of a chapter, the head of a function is one line, until a reader asks for everything.
+"""A Sphinx extension: a story shows the plain version of a function, until a reader asks for everything.
 
 In the package a head has a line with a comment for each parameter, and the reference says it all once more. So types,
 comments and line ends of heads are marked, and in a story the book's style hides them: names and defaults are left,
-`def softmax(x, dim=-1):`. Nothing is there twice, and what is copied is the whole.
+`def softmax(x, dim=-1):`, and below them the shapes that the comments give. Guards of arguments are hidden, too.
+Nothing is there twice, and what is copied is the whole.
 """
 import ast
 import re
@@ -19,8 +20,12 @@ from lean import Code
 from notebooks import is_chapter
 
 WIDE = 88  # characters; a longer head goes on in the next line
-HIDE, SHOW, INDENT = "\ue000", "\ue001", "\ue002"  # no code holds them
-ELEMENTS = {HIDE: "<i>", SHOW: "</i>", INDENT: "<b></b>"}  # book.css hides the first in a story, and indents by the last
+HIDE, SHOW, INDENT, SHAPES, END = "\ue000", "\ue001", "\ue002", "\ue003", "\ue004"  # no code holds them
+# In a story, book.css hides the first, indents by the third, and shows the shapes.
+ELEMENTS = {HIDE: "<i>", SHOW: "</i>", INDENT: "<b></b>", SHAPES: '<b data-shapes="', END: '"></b>'}
+GUARD = re.compile(r"_?expect_\w+$")  # the name of a function that refuses arguments
+SIZE = r"(?:\.\.\.|\w+(?: [*/+-] \w+)*)"
+SHAPE = re.compile(rf"\((?:{SIZE}(?:, {SIZE})+|{SIZE},)?\)")
 IDLE = {tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.COMMENT}
 
 
@@ -37,10 +42,15 @@ class Source:
     def __init__(self, code: str) -> None:
         self.code, self.lines = code, code.splitlines(keepends=True)
         self.starts = [sum(map(len, self.lines[:i])) for i in range(len(self.lines) + 1)]
-        tokens = list(tokenize.generate_tokens(StringIO(code).readline))
+        every = list(tokenize.generate_tokens(StringIO(code).readline))
         self.tokens = [Piece(*(self.starts[row - 1] + col for row, col in (t.start, t.end)), t.string)
-                       for t in tokens if t.type not in IDLE and t.string]
-        self.functions = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.FunctionDef)]
+                       for t in every if t.type not in IDLE and t.string]
+        self.comments = {t.start[0]: t.string for t in every if t.type == tokenize.COMMENT}
+        tree = list(ast.walk(ast.parse(code)))
+        self.functions = [node for node in tree if isinstance(node, ast.FunctionDef)]
+        bodies = [node.body for node in tree
+                  if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not GUARD.match(node.name)]
+        self.hidden = [guard for body in bodies for guard in self.guards(body)]
 
     def place(self, row: int, col: int) -> int:
         "The place in the code that ast means, which counts bytes."
@@ -49,8 +59,8 @@ class Source:
     def types(self, function: ast.FunctionDef) -> list[Piece]:
         "The types of parameters, from their colon on, and of the result, from behind the parameters on."
         a = function.args
-        every = [*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))]
-        found = [(self.place(arg.lineno, arg.col_offset) + len(arg.arg), arg.annotation) for arg in every if arg.annotation]
+        named = [*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))]
+        found = [(self.place(arg.lineno, arg.col_offset) + len(arg.arg), arg.annotation) for arg in named if arg.annotation]
         if to := function.returns:
             found.append((self.code.rindex("->", 0, self.place(to.lineno, to.col_offset)), to))
         return [Piece(start, self.place(kind.end_lineno, kind.end_col_offset)) for start, kind in found]
@@ -62,11 +72,52 @@ class Source:
         shown = [t for t in self.tokens if start <= t.start < body and not any(p.start <= t.start < p.end for p in types)]
         return [t for t, after in zip(shown, [*shown[1:], None]) if not (t.text == "," and after and after.text == ")")]
 
+    def shapes(self, function: ast.FunctionDef) -> list[str]:
+        "What the comments of a head say of shapes: `q (n, d)` for a parameter; behind an arrow, those of the result."
+        given = [(arg.arg, SHAPE.search(self.comments.get(arg.lineno, ""))) for arg in function.args.args]
+        found = [f"{name} {shape[0]}" for name, shape in given if shape]
+        rows = [row for row in self.comments if function.lineno <= row < function.body[0].lineno]
+        ends = rows and "->" in self.lines[rows[-1] - 1]  # the comment behind the type of the result
+        result = SHAPE.findall(self.comments[rows[-1]]) if ends else []
+        return found + [f"→ {result[0]}", *result[1:]] if result else found
+
+    def guards(self, body: list[ast.stmt]) -> list[Piece]:
+        "The lines of a function or class that do nothing but refuse arguments, or are for a type checker."
+        found = [node for node in body if is_guard(node)]
+        if len(found) + 1 >= len(body):
+            return []  # a docstring and guards: refusing is what it is for
+        return [Piece(self.starts[node.lineno - 1], self.starts[node.end_lineno]) for node in found]
+
+
+def is_guard(node: ast.stmt) -> bool:
+    "Whether a statement only calls a function that expects, or raises, perhaps under a condition; or is for a type checker."
+    if isinstance(node, ast.If):
+        return ast.unparse(node.test) == "TYPE_CHECKING" or not node.orelse and all(map(is_guard, node.body))
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        return bool(GUARD.match(ast.unparse(node.value.func)))
+    return isinstance(node, ast.Raise)
+
+
+def below(shapes: list[str], indent: int) -> str:
+    "Shapes as lines of comments below a head."
+    lines = [""]
+    for shape in shapes:
+        apart = " " if shape.startswith("→") or not lines[-1] else ", "
+        if len(lines[-1]) + len(apart) + len(shape) + indent + 1 > WIDE:
+            lines.append("")
+            apart = " "
+        lines[-1] += apart + shape
+    return "".join(f"\n{' ' * indent}#{line}" for line in lines)
+
 
 def hidden(code: str) -> Iterator[tuple[int, str]]:
     "Marks for what a story does not show of the code, each with its place."
     source = Source(code)
+    for guard in source.hidden:
+        yield from ((guard.start, HIDE), (guard.end, SHOW))
     for function in source.functions:
+        if any(guard.start <= source.starts[function.lineno - 1] < guard.end for guard in source.hidden):
+            continue  # all of it is hidden
         if not (types := source.types(function)):
             continue  # and a comment behind it is all that is said of its parameters
         head = source.head(function, types)
@@ -86,6 +137,9 @@ def hidden(code: str) -> Iterator[tuple[int, str]]:
         behind = code[head[-1].end:].partition("\n")[0]
         if behind.lstrip().startswith("#"):
             yield from ((head[-1].end, HIDE), (head[-1].end + len(behind), SHOW))
+        if shapes := source.shapes(function):
+            text = below(shapes, function.body[0].col_offset)
+            yield head[-1].end + len(behind), f"{SHAPES}{text}{END}"
 
 
 def reach(head: list[Piece], between: list[str], first: int) -> int:

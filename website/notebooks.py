@@ -27,7 +27,10 @@ NOTATION = "lookup/notation.html"
 DEPTH = ('<span class="depth" role="group" aria-label="How much to show"><button type="button">Story</button>'
          '<button type="button">Everything</button></span>')  # shut or open folds; book.js makes it work
 PARTS = {  # of the table of contents; a page stands in the first part that it fits
-    "Chapters": ["[0-9]*"],
+    "I Attention": ["0[0-5]_*"],
+    "II A model that learns": ["0[6-9]_*"],
+    "III As models run it": ["1[0-7]_*"],
+    "IV In the world": ["[1-9][0-9]_*"],
     "Check yours": ["checks/index", "checks/command_line", "checks/bugs/index", "checks/about/*"],
     "Look it up": ["lookup/*", "genindex"],
     "How the checks work": ["checks/*"],

@@ -3,6 +3,8 @@
   "use strict";
 
   const SILENT = new Set("a an and are as at be been by can do does for from get has have how i if in is it its me my not of on or our should so than that the their then there this to was we what when where which who why will with you your".split(" "));
+  // They say how one asks, not what about; where nothing else is asked they are looked for all the same.
+  const FILLERS = new Set("basics beginner clearly detail easily easy example explain explanation explained guide intro introduction intuition intuitive intuitively overview please plain plainly scratch simple simply tutorial understand versus vs walkthrough work".split(" "));
   const WORTH = { chapter: 2.2, lookup: 1, name: 1.3, checks: 1, home: 0.8, sources: 0.6, tools: 0.45 };
 
   const clean = (text) => text.toLowerCase().replace(/√(\w+)/g, " √d sqrt ").replace(/q k[ᵀt]/g, "qk").replace(/[“”"‘’]/g, "");
@@ -11,15 +13,19 @@
   const apart = (text) => tokens(text).flatMap((word) => [word, ...parts(word)]);
   const american = (word) => word.replace(/is(?=(e[drs]*|ing|ations?)$)/, "iz").replace(/our(?=(s|ed|ing|al)?$)/, "or");
   const stem = (word) => word.length > 3 ? american(word.replace(/(?<=[^s])s$/, "")) : word;
+  const ended = /(?<=..)(?<=[aeiouy].*)(?:ing|ed|e)$/, twice = /([^aeiouls])\1$/;
+  const root = (word) => stem(word).replace(ended, "").replace(twice, "$1");  // of mask, masked and masking
 
   const records = SECTIONS.flatMap(([page, about, kind, found]) => found.map(([anchor, title, text = "", own = "", terms = "", tables = "", asked = ""]) => (
     { url: page + anchor, title, page: about, kind: own || kind, text, terms, tables, asked })));
   const spread = new Map();  // in how many records a word stands: in a title it may be rare that is common in the book
   for (const { title, text, asked } of records) for (const word of new Set(apart(`${title} ${text} ${asked}`).map(stem))) spread.set(word, (spread.get(word) ?? 0) + 1);
   const rarity = (n) => Math.log(1 + records.length / n);
+  const kin = new Map();
+  for (const word of spread.keys()) kin.set(root(word), [...kin.get(root(word)) ?? [], word]);
   const engine = new MiniSearch({
     fields: ["title", "page", "text", "terms", "tables", "asked"], storeFields: ["url", "title", "page", "kind", "text"], tokenize: apart, processTerm: stem,
-    searchOptions: { tokenize: tokens, boost: { title: 6, page: 2, terms: 1.5, tables: 0.3, asked: 3 }, prefix: (term) => term.length > 3, fuzzy: (term) => term.length > 5 ? 0.15 : false,
+    searchOptions: { tokenize: tokens, boost: { title: 6, page: 2, terms: 1.5, tables: 0.3, asked: 3 }, prefix: (term) => term.length > 3, fuzzy: (term) => !kin.has(root(term)) && term.length > 5 ? 0.15 : false,
       boostTerm: (term) => spread.has(term) ? Math.max(0.15, rarity(spread.get(term)) / rarity(20)) : 1,
       boostDocument: (id, term, record) => WORTH[record.kind], combineWith: "OR" },
   });
@@ -38,33 +44,52 @@
     return last[b.length];
   }
 
-  const meanings = new Map(Object.entries(SYNONYMS)), known = [...spread.keys(), ...meanings.keys()];
+  const meanings = new Map(), known = [...spread.keys(), ...Object.keys(SYNONYMS)];
+  for (const [word, meaning] of Object.entries(SYNONYMS)) meanings.set(root(word), [...meanings.get(root(word)) ?? [], ...tokens(meaning)]);
   function spelled(word) {  // a word that stands nowhere, as the most frequent of those that it may be
     const most = word.length > 7 ? 2 : 1;
-    if (!/^[a-z]{5,}$/.test(word) || spread.has(stem(word)) || meanings.has(word)) return word;
+    if (!/^[a-z]{5,}$/.test(word) || kin.has(root(word)) || meanings.has(root(word))) return word;
     const near = known.filter((other) => other[0] === word[0] && Math.abs(other.length - word.length) <= most)
       .map((other) => [edits(stem(word), other), -(spread.get(other) ?? 0), other]).filter(([far]) => far <= most);
     return near.sort((a, b) => a[0] - b[0] || a[1] - b[1])[0]?.[2] ?? word;
   }
 
+  // What a question is about: its words without idle ones, and then each by its root, or by that of another word for the same.
+  const but = (idle, words) => { const left = words.filter((word) => !idle.has(stem(word))); return left.length ? left : words; };
+  const topic = (words) => but(FILLERS, but(SILENT, words));
+  const same = new Map(SAME.flatMap((words) => words.map((word) => [root(word), root(words[0])])));
+  const heard = (words) => [...new Set(topic(words).map((word) => same.get(root(word)) ?? root(word)))];
+
+  // A phrase in which people ask for a section, or its heading, may be nearly the question: 1 if it is, 0 if they share nothing.
+  const phrases = records.map(({ title, asked }) => [title, ...asked.split("; ").filter(Boolean)].map((phrase) => new Set(heard(tokens(phrase)))));
+  const weigh = (roots) => roots.reduce((sum, one) => sum + rarity(Math.max(...(kin.get(one) ?? []).map((word) => spread.get(word)), 1)), 0);
+  const near = (roots, phrase) => 2 * weigh(roots.filter((one) => phrase.has(one))) / (weigh(roots) + weigh([...phrase]));
+  const nearest = (roots, all) => Math.max(...all.map((phrase) => near(roots, phrase)));
+
   const DEFINE = /^\s*what('s| is| are| does| do)\b|\b(defin\w+|meanings?|means?|stands? for)\b/i;
-  const heard = (words) => words.filter((word) => !SILENT.has(word)).map(stem).join(" ");
-  const questions = new Map(records.flatMap(({ url, asked }) => asked.split("; ").map((phrase) => [heard(tokens(phrase)), url])));
   const forms = ({ title, text }) => [title, ...(text.match(/Also: ([^.]*)/)?.[1].split(", ") ?? [])];
-  function meant(query, words) {  // "what is a key?" asks for the glossary's word; and some questions have a section of their own
-    const home = words.length && questions.get(heard(words)), term = DEFINE.test(query) && heard(words.filter((word) => !/^(defin\w+|meanings?|means?|stands?|beginners?)$/.test(word)));
-    return (record) => (term && record.kind === "lookup" && forms(record).some((form) => heard(tokens(form)) === term))
-      || record.url === home;
+  function defines(query, words) {  // "what is a key?" asks for the glossary's word
+    const term = DEFINE.test(query) && String(heard(words.filter((word) => !/^(defin\w+|meanings?|means?|stands?)$/.test(word))));
+    return (record) => term && record.kind === "lookup" && forms(record).some((form) => String(heard(tokens(form))) === term);
+  }
+
+  const inflected = (word) => [...new Set([stem(word), ...kin.get(root(word)) ?? [], ...parts(word)])];
+  const meant = (word) => (meanings.get(root(word)) ?? []).map(stem);
+  const joined = (words) => words.slice(1).map((word, i) => words[i] + word).filter((word) => kin.has(root(word)));  // layer norm: layernorm
+  function covered(words, { queryTerms }) {  // how much of a question a section speaks of, from 0 to 1
+    const found = new Set(queryTerms), any = (terms) => terms.some((term) => found.has(term));
+    const shares = words.map((word) => [weigh([root(word)]), any(inflected(word)) ? 1 : any(meant(word)) ? 0.5 : 0]);
+    return shares.reduce((sum, [weight, share]) => sum + weight * share, 0) / weigh(words.map(root));
   }
 
   const understood = (query) => tokens(query).map(spelled);
-  function find(query, said = understood(query)) {
-    const words = said.filter((word) => !SILENT.has(word));
-    const asked = (words.length ? words : said).join(" "), more = words.flatMap((word) => [...tokens(meanings.get(word) ?? ""), ...parts(word)]);
-    if (!asked) return [];
-    const found = engine.search({ combineWith: "OR", queries: [asked, ...(more.length ? [{ queries: [more.join(" ")], boostDocument: (id, term, record) => 0.5 * WORTH[record.kind] }] : [])] });
-    const first = meant(query, words);
-    return [...found.filter(first), ...found.filter((record) => !first(record))];
+  function find(query, read = understood(query)) {
+    const words = topic(read), roots = heard(words), more = [...words.flatMap((word) => [...inflected(word).slice(1), ...meant(word)]), ...joined(words)];
+    if (!words.length) return [];
+    const half = { queries: [more.join(" ")], boostDocument: (id, term, record) => 0.5 * WORTH[record.kind] };
+    const found = engine.search({ combineWith: "OR", queries: [words.join(" "), ...(more.length ? [half] : [])] }), first = defines(query, words);
+    for (const record of found) record.score *= covered(words, record) * (1 + 4 * nearest(roots, phrases[record.id]) ** 2) * (first(record) ? 1000 : 1);
+    return found.sort((a, b) => b.score - a.score);
   }
 
   const escaped = (term) => term.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");

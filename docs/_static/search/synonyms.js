@@ -11,7 +11,7 @@ const SYNONYMS = {
 
   // masks
   corner: "last query last key is_causal lower upper", is_causal: "causal corner", causal: "future",
-  leak: "look ahead test matters", leaks: "look ahead test matters", future: "ahead test matters", lookahead: "future causal",
+  leak: "look ahead test matters", leaks: "look ahead test matters", future: "ahead", lookahead: "future causal",
   autoregressive: "causal future", tril: "causal triangle", triu: "causal triangle", empty: "nothing left", fully: "nothing left",
   padding: "padding", pad: "padding", swa: "sliding window",
 
@@ -25,7 +25,8 @@ const SYNONYMS = {
   cross: "cross-attention memory", encoder: "cross-attention memory", decoder: "cross-attention memory",
   permutation: "order bag", invariant: "order bag", equivariant: "order bag", positional: "position place",
   rotate_half: "pairings halves neighbours", interleaved: "pairings halves neighbours", mla: "latent", softcap: "soft cap",
-  softcapping: "soft cap",
+  softcapping: "soft cap", gqa: "grouped heads", mqa: "multi-query", rope: "rotary turn", alibi: "lower score distance", ffn: "feed-forward", mlp: "feed-forward",
+  rmsnorm: "rms_norm layer norm", layernorm: "layer norm", oom: "out memory", gelu: "feed-forward", silu: "feed-forward", swiglu: "feed-forward",
 
   // writing a text
   kv: "cache keys", kvcache: "cache", decoding: "cache", generation: "writes word", inference: "writes word",
@@ -35,3 +36,9 @@ const SYNONYMS = {
   // checks
   test: "check", tests: "checks", verify: "check", pytest: "test file", unittest: "test file", terminal: "command", cli: "command terminal",
 };
+
+// Words that say the same in a question.
+const SAME = [
+  ["wrong", "bug", "mistake", "incorrect", "incorrectly", "broken", "error", "problem", "fault"], ["number", "many", "count", "amount"],
+  ["test", "check", "verify", "validate", "debug"], ["fully", "completely", "entirely", "all"], ["several", "multiple"], ["memory", "vram", "ram"], ["double", "twice"],
+];
