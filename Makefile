@@ -9,7 +9,7 @@ READY := .venv/.ready
 .DEFAULT_GOAL := help
 # The steps of `docs` follow each other, also under `make -j`.
 .NOTPARALLEL:
-.PHONY: help docs page test book lab serve chapter prepare export outputs pages card hooks constraints oldest newest mutants mutants-full bench wild clean
+.PHONY: help docs page named test book lab serve chapter prepare export outputs pages card hooks constraints oldest newest mutants mutants-full bench wild clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z -]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -19,10 +19,12 @@ docs: export outputs pages  ## run the notebooks and build the site into docs/, 
 
 # The page of a chapter by its number, of what is no chapter by its place in nbs/.
 page: NOTEBOOK = $(wildcard nbs/$(N)*.ipynb)
-page: export  ## run one notebook and render its page: make page N=02, or N=checks/layers/seeing
-	$(if $(and $(N),$(NOTEBOOK)),,$(error no notebook was named: make page N=02))
+page: named export  ## run one notebook and render its page: make page N=02, or N=checks/layers/seeing
 	@$(BIN)/python tools/outputs.py refresh $(NOTEBOOK)
 	$(BIN)/python website/build.py
+
+named:
+	$(if $(and $(N),$(NOTEBOOK)),,$(error no notebook was named: make page N=02))
 
 # What marks a test as one for continuous integration alone, or for the desk, stands in pyproject.toml.
 test: $(READY)  ## check all that a change of the book can break; CI=true make test: all that must hold

@@ -2,6 +2,7 @@
 import json
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import catalogue
 import nbformat
 import pytest
 from conftest import CHAPTERS, NBS, NOT_SOURCE, ROOT, differences, fail_if, place, python, sh, tree
+from filelock import FileLock
 
 sys.path.insert(0, str(ROOT / "website"))
 import kept
@@ -58,10 +60,21 @@ def stale(built: Path) -> list[str]:
 
 
 @pytest.mark.desk
+@pytest.mark.xdist_group("the scratch of this checkout")
 def test_site_and_readme_come_from_the_notebooks(tmp_path):
     "Built again they are the same bytes, so they are fresh. What has not changed since `make docs` is not rendered anew."
     python("website/build.py", "--out", tmp_path / "docs", "--readme", tmp_path / "README.md")
     fail_if(stale(tmp_path), STALE)
+
+
+@pytest.mark.xdist_group("the scratch of this checkout")
+def test_two_builds_do_not_meet(tmp_path):
+    "The second says so, and writes nothing."
+    (ROOT / "_build").mkdir(exist_ok=True)
+    with FileLock(ROOT / "_build/lock"):
+        done = subprocess.run([sys.executable, "website/build.py", "--out", tmp_path / "docs", "--readme", tmp_path / "README.md"],
+                              cwd=ROOT, text=True, capture_output=True)
+    assert done.returncode == 1 and done.stderr.startswith("Another build of the site is at work") and not list(tmp_path.iterdir())
 
 
 @pytest.mark.ci

@@ -21,6 +21,7 @@ SITE = Path(__file__).resolve().parent
 ROOT = SITE.parent
 sys.path.insert(0, str(ROOT))  # the reference describes the package of this checkout, not one installed elsewhere
 
+from filelock import FileLock, Timeout
 from sphinx.cmd.build import build_main
 
 import kept
@@ -125,14 +126,18 @@ def main() -> int:
         parser.error(f"{args.out} holds something that is not a built site; it would be replaced")
     gc.disable()  # trees of pages are large and soon done with: looking through them costs a seventh of the time
     (ROOT / "_build").mkdir(exist_ok=True)
-    with TemporaryDirectory(dir=ROOT / "_build") as name:
-        try:
+    try:
+        with TemporaryDirectory(dir=ROOT / "_build") as name:
             if args.epub:
                 return build_epub(Path(name), args.epub)
-            return build_site(Path(name) if args.fresh else ROOT / "_build/site", args.out, args.readme)
-        except BadNotebook as e:
-            print(f"{e}\nNothing was built; {args.epub or args.out} is as it was.", file=sys.stderr)
-            return 1
+            with FileLock(ROOT / "_build/lock", blocking=False):
+                return build_site(Path(name) if args.fresh else ROOT / "_build/site", args.out, args.readme)
+    except Timeout:
+        why = "Another build of the site is at work in this folder: try again when it has ended."
+    except BadNotebook as e:
+        why = str(e)
+    print(f"{why}\nNothing was built; {args.epub or args.out} is as it was.", file=sys.stderr)
+    return 1
 
 
 if __name__ == "__main__":

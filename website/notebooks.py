@@ -2,7 +2,7 @@
 import ast
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from configparser import ConfigParser
 from copy import deepcopy
 from fnmatch import fnmatch
@@ -203,9 +203,12 @@ def links(nb: NotebookNode, conf: dict[str, str]) -> str:
         found.append(f'<a href="{NOTATION}">Notation</a>')
     if folds(nb):
         found.append(DEPTH)
+    if is_chapter(name):
+        found.append('<button type="button" id="print-for-class">Print for class</button>')
     if name == citations.PAGE:
         found.append(f'<a href="{up}references.bib" download>Download as BibTeX</a>')
-    return f'<p class="notebook-links">{" · ".join(found)}</p>' if found else ""
+    items = "".join(f"<span>{one}</span>" for one in found)
+    return f'<p class="notebook-links">{items}</p>' if found else ""
 
 
 def is_chapter(name: str) -> bool:
@@ -228,16 +231,29 @@ def beside_pages(source: str, name: str) -> str:
     return source.replace(f"](../{up}", f"]({up}")
 
 
-def mark_answers(cells: list[NotebookNode]) -> None:
-    """Tag the answers that stand behind a question, for book.css to veil: what is printed or charted next, and the check `predict-…-test`.
+SKIP = '<details class="skip"><summary>Show me</summary>\n\nIt is shown below.\n\n</details>\n\n</div>'
 
-    The next heading, the next question and a drawing, which is there to be tried, end the search.
+
+def mark_answers(cells: list[NotebookNode]) -> None:
+    """Mark the answers that stand behind a question, for book.css to veil: prose, what is printed or charted next, and the check `predict-…-test`.
+
+    The next heading and the next question end the search; for what is printed a drawing does too, which is there to be tried.
     """
     seen = [cell for cell in cells if "remove-cell" not in cell.metadata.get("tags", [])]
     for i, asked in enumerate(seen):
         if is_question(asked):
-            for cell in answers(asked, seen[i + 1:]):
+            asked.source = asked.source.strip().removesuffix("</div>") + SKIP
+            after = list(takewhile(lambda cell: not ends(cell), seen[i + 1:]))
+            for cell in answers(asked, after):
                 cell.metadata.tags.append("answer")
+            for cell in after:
+                if cell.cell_type == "markdown":
+                    cell.source = f'<div class="answer">\n\n{cell.source}\n\n</div>'
+
+
+def ends(cell: NotebookNode) -> bool:
+    "Whether a cell is about something else than the question before it."
+    return is_question(cell) or cell.cell_type == "markdown" and cell.source.startswith("#")
 
 
 def is_question(cell: NotebookNode) -> bool:
@@ -245,11 +261,10 @@ def is_question(cell: NotebookNode) -> bool:
     return cell.cell_type == "markdown" and cell.id.startswith("predict-")
 
 
-def answers(asked: NotebookNode, after: list[NotebookNode]) -> Iterator[NotebookNode]:
+def answers(asked: NotebookNode, after: Iterable[NotebookNode]) -> Iterator[NotebookNode]:
     "The first output behind a question, and its check."
-    ends = takewhile(lambda cell: not (is_question(cell) or cell.source.startswith("#") and cell.cell_type == "markdown" or draws(cell)), after)
     told = False
-    for cell in ends:
+    for cell in takewhile(lambda cell: not draws(cell), after):
         if cell.id == f"{asked.id}-test":
             yield cell
             return
@@ -433,7 +448,8 @@ def readme(root: Path) -> str:
                 out.data = {"text/markdown": in_words(out.data[CHART], site)}
             elif holds(out, DRAWING):
                 title = out.data["text/plain"].partition("\n")[0]
-                out.data = {"text/markdown": f"*The figure “{title}” responds in [the rendered book]({site}).*"}
+                out.data = {"text/markdown": f"[![{title}](website/card.png)]({site})\n\n*The figure “{title}” responds in [the rendered book]({site}).*"}
+                cell.metadata.tags = [*cell.metadata.get("tags", []), "remove-input"]
     tags = {"remove_cell_tags": ["remove-cell"], "remove_input_tags": ["remove-input"],
             "remove_all_outputs_tags": ["remove-output"], "enabled": True}
     exporter = MarkdownExporter(config=Config(TagRemovePreprocessor=tags))

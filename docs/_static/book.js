@@ -23,6 +23,13 @@
     show(document.documentElement.dataset.depth ?? "story");
   }
 
+  // Questions without their answers: only on this paper.
+  document.getElementById("print-for-class")?.addEventListener("click", () => {
+    document.documentElement.dataset.for = "class";
+    print();
+  });
+  addEventListener("afterprint", () => delete document.documentElement.dataset.for);
+
   // Where a link leads is open. Browsers open it, too, but some do not, and the switch may have shut it since.
   function unfold(hash) {
     const target = document.getElementById(decodeURIComponent(hash.slice(1)));
