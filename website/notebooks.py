@@ -242,7 +242,8 @@ def mark_answers(cells: list[NotebookNode]) -> None:
     seen = [cell for cell in cells if "remove-cell" not in cell.metadata.get("tags", [])]
     for i, asked in enumerate(seen):
         if is_question(asked):
-            asked.source = asked.source.strip().removesuffix("</div>") + SKIP
+            if "data-answer=" not in asked.source:  # else its only fold shows the answer
+                asked.source = asked.source.strip().removesuffix("</div>") + SKIP
             after = list(takewhile(lambda cell: not ends(cell), seen[i + 1:]))
             for cell in answers(asked, after):
                 cell.metadata.tags.append("answer")
