@@ -18,7 +18,7 @@ QUESTIONS: dict[str, str | tuple[str, ...]] = {
     "mask conversions": "04_masks.html#conversions",
     "softmax dim": "02_softmax.html#the-wrong-dim",
     "temperature": "02_softmax.html#temperature",
-    "logsumexp": "02_softmax.html#log-sum-exp",
+    "logsumexp": ("02_softmax.html#log-sum-exp", "02_softmax.html#attention_nb.softmax.logsumexp"),
     "masked softmax": "02_softmax.html#masked-softmax",
     "softmax gradient": "02_softmax.html#the-gradient-of-softmax",
     "softmax overflow nan": ("02_softmax.html#repair-subtract-the-maximum", "02_softmax.html#overflow"),

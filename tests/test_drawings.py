@@ -164,7 +164,7 @@ def test_senses_move_to_the_weighted_mean(visit):
 
 
 def test_a_lookup_is_a_product(visit):
-    "Each word's row, by its id and by a row of zeros and a one."
+    "Each word's row, by its id and by its one-hot vector."
     figure = drawing(visit, "00_embeddings.html", "lookup")
     vocab_words, framed = given(figure)["known"], "rects => rects.map((r) => getComputedStyle(r).visibility)"
     for word in given(figure)["tokens"]:  # pointed at, it lights its row, and is not chosen
