@@ -138,7 +138,7 @@ def test_every_word_of_the_small_world_has_room():
     assert (x @ world.W_q).max() <= 3.1 and (x @ world.W_k).max() <= 3.1 and (x @ world.W_v).max() <= 1.2 and x.min() == 0
 
 
-def test_senses_move_to_the_mixture(visit):
+def test_senses_move_to_the_weighted_mean(visit):
     "The oracle's numbers for every neighbourhood that one chooses, at every step, and what is said of it."
     figure = drawing(visit, "01_naive_attention.html", "senses")
     rows = dict(zip("the muddy river bank lends money".split(), torch.tensor([[0.0, 0], [2, 0], [3, 0], [1, 1], [0, 2], [0, 3]])))
@@ -149,9 +149,9 @@ def test_senses_move_to_the_mixture(visit):
         x = torch.stack([rows[word] for word in now["here"]])
         context, weights = naive_attention(rows["bank"][None], x, x)
         assert_close(numbers(now["scores"]), torch.stack(list(rows.values())) @ rows["bank"], **EXACT)
-        assert_close(numbers([w for w, word in zip(now["shares"], rows) if word in now["here"]]), weights[0], **EXACT)
-        assert sum(w > 0 for w in now["shares"]) == len(now["here"])
-        assert_close(numbers(now["mixture"]), context[0], **EXACT)
+        assert_close(numbers([w for w, word in zip(now["weights"], rows) if word in now["here"]]), weights[0], **EXACT)
+        assert sum(w > 0 for w in now["weights"]) == len(now["here"])
+        assert_close(numbers(now["mean"]), context[0], **EXACT)
         assert_close(numbers(now["tip"]), context[0], **EXACT)
         figure.locator("output", has_text=f"{context[0, 0]:.2f}, {context[0, 1]:.2f}").wait_for()
     steps = figure.get_by_role("radio")
@@ -164,13 +164,13 @@ def test_senses_move_to_the_mixture(visit):
 
 
 def test_a_lookup_is_a_product(visit):
-    "Each word's row, by its id and by a row of zeros and a one."
+    "Each word's row, by its id and by its one-hot vector."
     figure = drawing(visit, "00_embeddings.html", "lookup")
     vocab_words, framed = given(figure)["known"], "rects => rects.map((r) => getComputedStyle(r).visibility)"
-    for word in given(figure)["words"]:  # pointed at, it lights its row, and is not chosen
+    for word in given(figure)["tokens"]:  # pointed at, it lights its row, and is not chosen
         figure.get_by_role("radiogroup", name="Word of the sentence").get_by_text(word, exact=True).hover()
         lit = figure.locator("svg > rect").evaluate_all(framed)[: len(vocab_words)]
-        assert lit[vocab_words.index(word)] == "visible" and state(figure)["word"] == given(figure)["words"][0]
+        assert lit[vocab_words.index(word)] == "visible" and state(figure)["word"] == given(figure)["tokens"][0]
     figure.locator("figcaption").hover()
     assert state(figure)["near"] == -1
     words = "Life is short eat dessert first".split()
@@ -220,7 +220,7 @@ def test_scores_give_the_weights_of_float32(visit):
     figure.get_by_text("+100 to all").click()
     assert check()["weights"] == ["NaN"] * 3
     assert "infinite" in figure.locator("output").inner_text()
-    figure.get_by_role("button", name="subtract the largest first").click()
+    figure.get_by_role("button", name="subtract the maximum first").click()
     assert_close(numbers([float(w) for w in check(repaired=True)["weights"]]), numbers([float(w) for w in before["weights"]]), **EXACT)
     figure.get_by_role("slider", name="temperature").press("Home")
     assert check(repaired=True)["temperature"] == 0.1
@@ -1085,10 +1085,10 @@ def test_an_arrow_without_length_has_no_angle(visit):
     for key, steps in (("ArrowLeft", a[0]), ("ArrowDown", a[1])):
         for _ in range(round(steps / 0.1)):
             knob.press(key)
-    assert state(figure)["arrows"][0] == [0, 0] and "points nowhere" in said(figure)
+    assert state(figure)["arrows"][0] == [0, 0] and "no direction" in said(figure)
     knob.press("ArrowLeft")
     assert float(knob.get_attribute("aria-valuenow")) == -0.1 and knob.get_attribute("aria-valuetext") == "−0.1 right, 0.0 up"
-    assert "points nowhere" not in said(figure)
+    assert "no direction" not in said(figure)
 
 
 @pytest.mark.parametrize("sentence", ["the bank of the river", "bank", "river lake bank", "the of", "she put cash in the bank"])
@@ -1112,9 +1112,9 @@ def test_shares_of_a_sentence_go_where_they_are_largest(visit, sentence):
 
 
 def test_every_neighbourhood_is_told_as_it_is(visit):
-    "Which share is the largest, or which are; and which sense prevails by the numbers that are printed."
+    "Which weight is the largest, or which are; and which sense prevails by the numbers that are printed."
     figure = drawing(visit, PAGE_OF["senses"], "senses", reduced_motion="reduce")
-    words, steps = given(figure)["words"], figure.get_by_role("radio")
+    tokens, steps = given(figure)["tokens"], figure.get_by_role("radio")
     toggles = figure.locator("button[aria-pressed]")
     for code in range(2 ** toggles.count()):
         for i in range(toggles.count()):
@@ -1122,7 +1122,7 @@ def test_every_neighbourhood_is_told_as_it_is(visit):
                 toggles.nth(i).evaluate("node => node.click()")
         steps.nth(1).evaluate("node => node.click()")
         now = state(figure)
-        largest = {word for word, share in zip(words, now["shares"]) if share > max(now["shares"]) - 1e-6}
+        largest = {token for token, w in zip(tokens, now["weights"]) if w > max(now["weights"]) - 1e-6}
         alone = "Alone" in said(figure)
         assert alone == (code == 0) and (alone or named(said(figure)) == largest)
         steps.nth(2).evaluate("node => node.click()")

@@ -342,10 +342,10 @@ def right_dot(a, b):
     return total
 
 
-def right_words(words, specials=()):
-    for given_words in (words, specials):
-        refuse(not isinstance(given_words, str) and all(isinstance(w, str) for w in given_words))
-    return list(dict.fromkeys([*specials, *words]))
+def right_tokens(tokens, specials=()):
+    for given_tokens in (tokens, specials):
+        refuse(not isinstance(given_tokens, str) and all(isinstance(token, str) for token in given_tokens))
+    return list(dict.fromkeys([*specials, *tokens]))
 
 
 def right_rows(sentence, vectors):
@@ -440,22 +440,22 @@ def words_and_vectors(draw):
 def in_vocab(draw, ids: bool):
     vocab = nb.Vocab(draw(st.lists(letters, min_size=1, max_size=5)))
     if not ids:
-        words = draw(st.lists(st.sampled_from(vocab.words), min_size=1, max_size=5))
-        return {"self": vocab, "words": " ".join(words) if draw(st.booleans()) else words}
+        tokens = draw(st.lists(st.sampled_from(vocab.tokens), min_size=1, max_size=5))
+        return {"self": vocab, "tokens": " ".join(tokens) if draw(st.booleans()) else tokens}
     numbers = draw(st.lists(st.integers(0, len(vocab) - 1), max_size=5))
     return {"self": vocab, "ids": torch.tensor(numbers) if draw(st.booleans()) else numbers}
 
 
-def right_ids(self, words):
-    words = re.findall(r"\w+", words) if isinstance(words, str) else list(words)
-    refuse(bool(words))
-    return torch.tensor([self.words.index(w) for w in words])
+def right_ids(self, tokens):
+    tokens = re.findall(r"\w+", tokens) if isinstance(tokens, str) else list(tokens)
+    refuse(bool(tokens))
+    return torch.tensor([self.tokens.index(token) for token in tokens])
 
 
 def right_decoded(self, ids):
     ids = ids.tolist() if isinstance(ids, Tensor) else list(ids)
     whole(*ids, least=0)
-    return [self.words[i] for i in ids]
+    return [self.tokens[i] for i in ids]
 
 
 @st.composite
@@ -1415,10 +1415,10 @@ sizes_or_none = st.none() | sizes
 CASES = {
     "tokenize": Case(nb.tokenize, args(text=st.lists(letters, min_size=1, max_size=6).map(", ".join)),
                      lambda text: text.split(", ")),
-    "Vocab": Case(lambda **a: nb.Vocab(**a).words,
-                  args(words=st.lists(letters, min_size=1, max_size=6), specials=st.lists(letters, max_size=2)),
-                  right_words),
-    "Vocab.encode": Case(nb.Vocab.encode, in_vocab(ids=False), right_ids, also={"words": "unknown words"}, fixed=("self",)),
+    "Vocab": Case(lambda **a: nb.Vocab(**a).tokens,
+                  args(tokens=st.lists(letters, min_size=1, max_size=6), specials=st.lists(letters, max_size=2)),
+                  right_tokens),
+    "Vocab.encode": Case(nb.Vocab.encode, in_vocab(ids=False), right_ids, also={"tokens": "unknown tokens"}, fixed=("self",)),
     "Vocab.decode": Case(nb.Vocab.decode, in_vocab(ids=True), right_decoded, fixed=("self",)),
     "one_hot": Case(nb.one_hot, args(size=st.just(5), ids=st.lists(sizes, max_size=3).flatmap(
         lambda shape: st.integers(0, 99).map(lambda s: (torch.arange(math.prod(shape)) * 7 + s).view(shape) % 5))),
@@ -1427,9 +1427,9 @@ CASES = {
         (f"{w} is {w}", f"{i + 1} la {i + 1}") for i, w in enumerate(
             ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine"])]),
     "one_hot_vectors": Case(nb.one_hot_vectors, args(vocab=st.lists(letters, min_size=1).map(nb.Vocab)), lambda vocab: {
-        w: torch.tensor([float(w == other) for other in vocab.words]).double() for w in vocab.words}),
+        w: torch.tensor([float(w == other) for other in vocab.tokens]).double() for w in vocab.tokens}),
     "sentence_embed": Case(nb.sentence_embed, words_and_vectors(), right_rows, also={
-        "sentence": "unknown words", "vectors": "unknown words"}),
+        "sentence": "unknown tokens", "vectors": "unknown tokens"}),
     "journey": Case(nb.journey, args(), lambda: ("Your journey starts with one step".split(), torch.tensor([
         [0.43, 0.15, 0.89], [0.55, 0.87, 0.66], [0.57, 0.85, 0.64], [0.22, 0.58, 0.33], [0.77, 0.25, 0.10],
         [0.05, 0.80, 0.55]]).double())),

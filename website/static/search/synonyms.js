@@ -2,10 +2,10 @@
 const SYNONYMS = {
   // numbers
   "√d": "root", sqrt: "root √d", squareroot: "root √d", scaling: "scale divide root", scaled: "scale", dividing: "divide",
-  nan: "overflow hundred repair largest", inf: "overflow infinite", overflow: "repair largest hundred",
-  "1e9": "minus infinity empty row", masked_fill: "minus infinity empty row", fp16: "float16", half: "float16", bf16: "bfloat16",
+  nan: "overflow repair maximum", inf: "overflow infinite", overflow: "repair maximum",
+  "1e9": "minus infinity negative number", masked_fill: "minus infinity negative number", fp16: "float16", half: "float16", bf16: "bfloat16",
   lse: "log-sum-exp", logsumexp: "log-sum-exp", online: "pieces running largest", logits: "scores",
-  saturation: "stops learning", saturates: "stops learning", vanishing: "stops learning", vanish: "stops learning",
+  saturates: "saturation", vanish: "vanishing",
   derivative: "gradient", derivatives: "gradient", backprop: "gradient", autograd: "gradient backward", loss: "learns gradient",
   atomic: "owners lock", race: "owners lock",
 
