@@ -93,7 +93,7 @@ def test_make_bench_says_what_it_cannot_measure(argv, said, capsys):
 
 def test_the_roof_is_written_for_the_page_and_a_second_run_keeps_the_best(tmp_path):
     "Of small sizes; operations and bytes are counted, so they are the same in every run."
-    asked = [f"--{name}={number}" for name, number in dict(words=16, cached=32, heads=8, width=8, tries=2, fresh=1, memory=1024, product=64).items()]
+    asked = [f"--{name}={number}" for name, number in dict(tokens=16, cached=32, heads=8, width=8, tries=2, fresh=1, memory=1024, product=64).items()]
     path = roofline.main([*asked, "--to", str(tmp_path), "--name", "Mine"])
     first = json.loads(path.read_text(encoding="utf-8"))
     assert {"processor", "threads", "versions", "date", "ceiling", "bandwidth"} <= set(first["machine"])

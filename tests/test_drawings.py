@@ -584,19 +584,19 @@ def test_tiles_keep_what_online_softmax_keeps(visit):
 
 def foreseen(now: dict) -> dict[str, tuple[int, int] | None]:
     "Operations and bytes of each part of the layer, by the package."
-    n_q, n, kv = 1 if now["writes"] else now["n"], now["n"], now["kv"]
+    n_q, n, kv = 1 if now["decodes"] else now["n"], now["n"], now["kv"]
     attention = dict(b=now["b"], bits=32)
-    shared = attention | dict(kept=2 * kv * 128, causal=True)
+    shared = attention | dict(cached=2 * kv * 128, causal=True)
     return {"P": projection_cost(n_q, 4096, 32, 128, kv, now["b"], 32),
             "M": attention_cost(n_q, n, 32, 128, **attention, passes=4), "A": attention_cost(n_q, n, 32, 128, **attention, causal=True),
             "G": attention_cost(n_q, n, 32, 128, **shared), "W": attention_cost(n_q, n, 32, 128, **shared, window=1024),
-            "L": attention_cost(1, n, 32, 576, 512, kept=576, **attention) if now["writes"] else None}
+            "L": attention_cost(1, n, 32, 576, 512, cached=576, **attention) if now["decodes"] else None}
 
 
 def test_parts_of_a_layer_cost_what_the_package_foresees(visit):
-    "Reading and writing, every slider, by keys; the dots stand on the roof."
+    "Prefill and decode, every slider, by keys; the dots are on the roofline."
     figure = drawing(visit, "17_cost.html", "roofline")
-    words, keys, texts = (figure.get_by_role("slider", name=name) for name in ("Words", "Heads of keys", "Texts at once"))
+    tokens, keys, batch = (figure.get_by_role("slider", name=name) for name in ("Tokens", "Heads of keys", "Batch size"))
 
     def agrees() -> dict:
         now = state(figure)
@@ -611,22 +611,22 @@ def test_parts_of_a_layer_cost_what_the_package_foresees(visit):
             assert shown == pytest.approx(expected, rel=1e-9, abs=1e-5), letter
         return now
 
-    reading = agrees()
-    assert not reading["writes"] and (reading["n"], reading["kv"], reading["b"]) == (4096, 8, 1)
-    figure.get_by_role("radio", name="write the next word").check()
-    writing = agrees()
-    assert writing["writes"] and "waits for memory" in figure.locator("output").inner_text()
-    for slider, key in ((words, "ArrowRight"), (keys, "ArrowLeft"), (texts, "ArrowRight"), (words, "Home"), (keys, "End"), (texts, "End"),
-                        (words, "End"), (keys, "Home")):
+    prefill = agrees()
+    assert not prefill["decodes"] and (prefill["n"], prefill["kv"], prefill["b"]) == (4096, 8, 1)
+    figure.get_by_role("radio", name="decode").check()
+    decode = agrees()
+    assert decode["decodes"] and "memory-bound" in figure.locator("output").inner_text()
+    for slider, key in ((tokens, "ArrowRight"), (keys, "ArrowLeft"), (batch, "ArrowRight"), (tokens, "Home"), (keys, "End"), (batch, "End"),
+                        (tokens, "End"), (keys, "Home")):
         slider.press(key)
         agrees()
     many = agrees()
     assert (many["n"], many["kv"], many["b"]) == (2**17, 1, 256)
-    assert many["ways"]["P"]["intensity"] > 50 * writing["ways"]["P"]["intensity"]
-    assert abs(many["ways"]["A"]["intensity"] - writing["ways"]["A"]["intensity"]) < 1e-3
-    figure.get_by_role("radio", name="read a text").check()
+    assert many["ways"]["P"]["intensity"] > 50 * decode["ways"]["P"]["intensity"]
+    assert abs(many["ways"]["A"]["intensity"] - decode["ways"]["A"]["intensity"]) < 1e-3
+    figure.get_by_role("radio", name="prefill").check()
     agrees()
-    words.press("Home")
+    tokens.press("Home")
     agrees()
 
 
@@ -650,13 +650,13 @@ IN_EVERY_STATE = f"""(figure, places) => {{
 
 
 @pytest.mark.parametrize("width, font", [(390, ""), (390, WIDE), (1280, WIDE)])
-def test_names_of_dots_under_the_roof_stand_apart(visit, width, font):
-    "Wherever the dots stand; and those of what was clocked, which do not move."
+def test_names_of_dots_on_the_roofline_do_not_touch(visit, width, font):
+    "Wherever the dots are; and those of the measured speeds, which do not move."
     figure = drawing(visit, "17_cost.html", "roofline", width=width, font=font)
     before = figure.locator("svg").inner_html()
     found = figure.evaluate(IN_EVERY_STATE, list(product((0, 6, 12, 17), (0, 3, 5), (0, 4, 8))))
     assert sum(found, []) == [] and len(found) == 72 and figure.locator("svg").inner_html() != before
-    chart = figure.page.locator("figure.chart", has_text="What was reached, under the roof")
+    chart = figure.page.locator("figure.chart", has_text="Measured speeds below the roofline")
     names = go_to(chart).locator(".mark-text.role-mark text")
     assert names.count() == 9 and names.evaluate_all(TOUCHING) == []
 
@@ -1171,7 +1171,7 @@ def test_no_result_is_told_before_it_is_counted(visit):
     assert all(drawn for text, drawn in told if "sum" in text) and {drawn for _, drawn in told} == {False, True}
 
 
-def test_the_list_under_the_roof_has_one_unit(visit):
+def test_the_list_below_the_roofline_has_one_unit(visit):
     "Three digits of what was computed, all times in one unit, and every dot within the axes."
     figure = drawing(visit, "17_cost.html", "roofline", reduced_motion="reduce")
     units = {"s": 1, "ms": 1e3, "µs": 1e6}
@@ -1189,9 +1189,9 @@ def test_the_list_under_the_roof_has_one_unit(visit):
             assert float(shown[letter][0].replace(",", "")) == pytest.approx(now["ways"][letter]["intensity"], rel=0.05, abs=0.051)
         shared = now["ways"]["G"]
         assert f"does {shown['G'][0]} operations" in said(figure)
-        assert ("waits for memory" in said(figure)) == (shared["intensity"] < now["kink"])
+        assert ("memory-bound" in said(figure)) == (shared["intensity"] < now["ridge"])
         count = 2 ** values[0]
-        assert f"{count:,} word{'s' * (count > 1)}" in said(figure)
+        assert f"{count:,} token{'s' * (count > 1)}" in said(figure)
         xs = figure.locator("svg circle").evaluate_all("dots => dots.filter((dot) => getComputedStyle(dot).visibility === 'visible').map((dot) => +dot.getAttribute('cx'))")
         width = figure.locator("svg").evaluate("svg => svg.viewBox.baseVal.width")
         assert 42 <= min(xs) and max(xs) <= width - 12

@@ -1141,7 +1141,7 @@ def right_read(self, seqs):
 def right_bytes(numbers, n_layers, n=1, bits=16, window=None):
     whole(numbers, n_layers, n, bits, *([] if window is None else [window]))
     return math.ceil(numbers * n_layers * min(n, n if window is None else window) * bits / 8)
-def right_looks(n_q, n_k, causal=False, window=None):
+def right_pairs(n_q, n_k, causal=False, window=None):
     whole(n_q, n_k, *([] if window is None else [window]))
     refuse(isinstance(causal, bool))
     near = n_k if window is None else window
@@ -1149,14 +1149,14 @@ def right_looks(n_q, n_k, causal=False, window=None):
     return len([1 for i, j in seen if i - near < j <= i]) if causal or window is not None else len(seen)
 
 
-def right_attention_cost(n_q, n_k, n_heads, d_k, d_v=None, kept=None, b=1, bits=16, causal=False, window=None, passes=0):
+def right_attention_cost(n_q, n_k, n_heads, d_k, d_v=None, cached=None, b=1, bits=16, causal=False, window=None, passes=0):
     d_v = d_k if d_v is None else d_v
-    whole(n_heads, d_k, d_v, b, bits, *([] if kept is None else [kept]))
+    whole(n_heads, d_k, d_v, b, bits, *([] if cached is None else [cached]))
     whole(passes, least=0)
-    reach = n_k if window is None else min(n_k, n_q + window - 1)
-    numbers = reach * (n_heads * (d_k + d_v) if kept is None else kept) + n_heads * n_q * (d_k + d_v) + passes * n_heads * n_q * n_k
-    looks = right_looks(n_q, n_k, causal, window)
-    return 2 * b * n_heads * looks * (d_k + d_v), math.ceil(b * numbers * bits / 8)
+    reached = n_k if window is None else min(n_k, n_q + window - 1)
+    numbers = reached * (n_heads * (d_k + d_v) if cached is None else cached) + n_heads * n_q * (d_k + d_v) + passes * n_heads * n_q * n_k
+    pairs = right_pairs(n_q, n_k, causal, window)
+    return 2 * b * n_heads * pairs * (d_k + d_v), math.ceil(b * numbers * bits / 8)
 
 
 def right_projection_cost(n, d_model, n_heads, d_head=None, n_kv_heads=None, b=1, bits=16):
@@ -1569,9 +1569,9 @@ CASES = {
     "PagedCache.rows": Case(lambda self, seqs: self.rows(seqs).lengths, paged(seqs=st.sampled_from([[0], [1], [0, 1], [1, 0]])),
                             lambda self, seqs: torch.tensor([self.words[seq] for seq in real_seqs(self, seqs)]), fixed=("self",)),
     "cache_bytes": Case(nb.cache_bytes, args(numbers=sizes, n_layers=sizes, n=sizes, bits=sizes, window=st.none() | sizes), right_bytes),
-    "count_pairs": Case(nb.count_pairs, args(n_q=sizes, n_k=sizes, causal=st.booleans(), window=st.none() | sizes), right_looks),
+    "count_pairs": Case(nb.count_pairs, args(n_q=sizes, n_k=sizes, causal=st.booleans(), window=st.none() | sizes), right_pairs),
     "attention_cost": Case(lambda **a: tuple(nb.attention_cost(**a)), args(n_q=sizes, n_k=sizes, n_heads=sizes, d_k=sizes, d_v=st.none() | sizes,
-        kept=st.none() | sizes, b=sizes, bits=sizes, causal=st.booleans(), window=st.none() | sizes, passes=st.integers(0, 3)), right_attention_cost),
+        cached=st.none() | sizes, b=sizes, bits=sizes, causal=st.booleans(), window=st.none() | sizes, passes=st.integers(0, 3)), right_attention_cost),
     "projection_cost": Case(lambda **a: tuple(nb.projection_cost(**a)), args(n=sizes, d_model=st.sampled_from([4, 8, 12]), n_heads=st.sampled_from([2, 4]),
         d_head=st.none() | sizes, n_kv_heads=st.none() | st.sampled_from([1, 2]), b=sizes, bits=sizes), right_projection_cost),
     "exponent": Case(lambda **a: round(nb.exponent(**a), 3), args(sizes=st.sampled_from([[1, 2, 4], [3.0, 5.0, 50.0]]),
