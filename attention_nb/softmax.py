@@ -18,7 +18,7 @@ def naive_softmax(
     x: Tensor,  # scores, any shape
     dim: int = -1,  # the dimension that will sum to 1
 ) -> Tensor:  # weights, the shape of `x`
-    """Exponentiate and divide by the sum: the definition, for scores of moderate size.
+    """Return the softmax of scores by its definition, which overflows for large ones.
 
     Args:
         x: scores, any shape
@@ -35,7 +35,7 @@ def softmax(
     x: Tensor,  # scores, any shape, any floating type
     dim: int = -1,  # the dimension that will sum to 1
 ) -> Tensor:  # weights, shape and type of `x`
-    """Turn scores into positive weights that sum to 1 along `dim`, for scores of any finite size.
+    """Return the softmax of scores: weights that sum to 1 along `dim`, for scores of any finite size.
 
     Args:
         x: scores, any shape, any floating type
@@ -54,7 +54,7 @@ def entropy(
     weights: Tensor,  # non-negative, summing to 1 along `dim`
     dim: int = -1,  # the dimension that sums to 1
 ) -> Tensor:  # one number per row, in nats: from 0 (one weight is 1) to ln n (all equal)
-    """Measure how spread out weights are.
+    """Return the entropy of weights: how evenly they are distributed.
 
     Args:
         weights: non-negative, summing to 1 along `dim`
@@ -72,7 +72,7 @@ def logsumexp(
     x: Tensor,  # scores, any shape
     dim: int = -1,  # the dimension to sum over; it is dropped
 ) -> Tensor:  # the logarithm of the sum of exponentials, shape of `x` without `dim`
-    """Compute ln Σ exp(x) without overflow: the largest score is taken out first.
+    """Return the log-sum-exp of scores, ln Σ exp(x), without overflow.
 
     Args:
         x: scores, any shape
@@ -89,14 +89,14 @@ def logsumexp(
 
 # %% ../nbs/02_softmax.ipynb #masked-fn
 def masked_softmax(
-    scores: Tensor,  # any shape, any floating type; what stands where the mask is False does not matter
+    scores: Tensor,  # any shape, any floating type; where the mask is False they have no effect
     mask: Tensor | None,  # boolean, True = may attend; broadcasts to the shape of `scores`; None allows all
     dim: int = -1,  # the dimension that will sum to 1
 ) -> Tensor:  # weights, shape and type of `scores`; 0 where forbidden, and all 0 where nothing is allowed
-    """Turn scores into weights over the allowed places only.
+    """Return the softmax of scores over the allowed keys only: weights of exactly 0 for the others.
 
     Args:
-        scores: any shape, any floating type; what stands where the mask is False does not matter
+        scores: any shape, any floating type; where the mask is False they have no effect
         mask: boolean, True = may attend; broadcasts to the shape of `scores`; None allows all
         dim: the dimension that will sum to 1
 
@@ -117,7 +117,7 @@ def masked_softmax(
 def softmax_jacobian(
     weights: Tensor,  # a row of weights, (..., n)
 ) -> Tensor:  # ∂ weights[i] / ∂ scores[j], (..., n, n)
-    """Work out how each weight answers to each score.
+    """Return the Jacobian of softmax: the derivative of each weight by each score.
 
     Args:
         weights: a row of weights, (..., n)
@@ -136,7 +136,7 @@ def softmax_backward(
     grad: Tensor,  # gradient that arrives at the weights, same shape
     dim: int = -1,  # the dimension that sums to 1
 ) -> Tensor:  # gradient for the scores, same shape
-    """Multiply a gradient with softmax's Jacobian without building it.
+    """Return the gradient of the scores, given that of the weights: the backward pass of softmax.
 
     Args:
         weights: what softmax returned
@@ -149,5 +149,6 @@ def softmax_backward(
     expect_dim(weights, dim, "weights")
     expect_floats(grad=grad)
     if grad.shape != weights.shape:
-        raise ValueError(f"grad: expected the shape of the weights, {tuple(weights.shape)}; got {tuple(grad.shape)}")
+        raise ValueError(f"grad: expected the shape of the weights, {tuple(weights.shape)}; "
+                         f"got {tuple(grad.shape)}")
     return weights * (grad - (grad * weights).sum(dim, keepdim=True))

@@ -24,7 +24,7 @@ RESULTS = Path(__file__).parent / "results/gpu"
 REFERENCE, OURS = "PyTorch, flash backend", "gpu_attention"
 TYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 WIDTHS, LENGTHS = (64, 128), (512, 1024, 2048, 4096, 8192, 16384)
-WORDS, D_MODEL = 16384, 2048  # words in all sentences together, and width of all heads: the same work of memory for all
+TOKENS, D_MODEL = 16384, 2048  # tokens in all sequences together, and width of all heads: the same memory for all
 
 
 def missing() -> str:
@@ -52,12 +52,12 @@ def ours(q: Tensor, k: Tensor, v: Tensor, causal: bool) -> Tensor:
 def timed(attend: Callable[..., Tensor], qkv: tuple[Tensor, ...], causal: bool, backward: bool, repeats: int) -> Run:
     "A run that says itself how long the GPU took, in seconds, for one of `repeats` calls."
     leaves = [t.detach().requires_grad_(backward) for t in qkv]
-    arriving = torch.randn_like(qkv[0])
+    do = torch.randn_like(qkv[0])  # the gradient of the context
 
     def once() -> None:
         context = attend(*leaves, causal)
         if backward:
-            torch.autograd.grad(context, leaves, arriving)
+            torch.autograd.grad(context, leaves, do)
 
     def run() -> float:
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -80,7 +80,7 @@ def measured(lengths: list[int], n_rounds: int) -> Iterator[dict[str, object]]:
     "A row for every type, width, length and contender, causal and not, forward and with backward."
     for (dtype, width), n, causal, backward in itertools.product(
             itertools.product(TYPES, WIDTHS), lengths, (False, True), (False, True)):
-        b, h = max(1, WORDS // n), D_MODEL // width
+        b, h = max(1, TOKENS // n), D_MODEL // width
         torch.manual_seed(0)
         q, k, v = (torch.randn(b, h, n, width, device="cuda", dtype=TYPES[dtype]) for _ in range(3))
         torch.testing.assert_close(ours(q, k, v, causal), fused(q, k, v, causal), atol=2e-2, rtol=2e-2)

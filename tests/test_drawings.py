@@ -529,32 +529,32 @@ def test_cache_steps_make_what_the_layer_makes(visit):
     assert [bool(shown) for shown in figure.locator(".view tbody tr").last.locator("td").all_inner_texts()] == [True] + [False] * (n - 1)
     assert figure.locator("output").inner_text() == f"“{given_rows['words'][0]}” comes, and its query, key and value are made."
 def test_tiles_keep_what_online_softmax_keeps(visit):
-    "Every row after every tile, of every size, with the future and without it; by the slider's keys, by buttons, by Play."
+    "Every query after every tile, of every size, causal and not; by the slider's keys, by buttons, by Play."
     figure = drawing(visit, "figures/tiles.html", "tiles")
     scores = torch.tensor([
         [1.0, 0, 0, 0, 1, 0, 0, 0], [0, 2, 1, 0, 0, 1, 0, 3], [0, 2, 1, 0, 0, 4, 0, 1], [0, 0, 1, 1, 0, 2, 0, 0],
         [1, 0, 0, 0, 1, 2, 0, 0], [0, 1, 3, 2, 1, 1, 0, 0], [0, 0, 2, 0, 0, 0, 1, 2], [0, 5, 1, 0, 0, 1, 0, 2]])
     values = torch.tensor([0.0, 8, 2, 0, 0, 4, 0, 6])
-    tile, row = (figure.get_by_role("slider", name=name) for name in ("Tile", "Row"))
+    tile, query = (figure.get_by_role("slider", name=name, exact=True) for name in ("Tile", "Query"))
 
     def check() -> dict:
         now = state(figure)
-        i, size = now["row"], now["size"]
+        i, size = now["query"], now["size"]
         done = [b for a, b in now["tiles"][: now["step"]] if a <= i < a + size]
         keys = [j for b in done for j in range(b, min(b + size, 8)) if not now["causal"] or j <= i]
         if keys:
-            top, total = online_softmax(scores[i, keys], size)
-            assert_close(numbers([now["top"], now["total"]]), torch.stack([top, total]), **EXACT)
+            m, l = online_softmax(scores[i, keys], size)
+            assert_close(numbers([now["m"], now["l"]]), torch.stack([m, l]), **EXACT)
             assert_close(numbers([now["context"]])[0], scores[i, keys].softmax(-1) @ values[keys], **EXACT)
-            mixed = figure.locator(".view tbody tr").last.locator("td").last.inner_text()
-            assert mixed == f"{((scores[i, keys] - top).exp() @ values[keys]).item():.2f}"
+            acc = figure.locator(".view tbody tr").last.locator("td").last.inner_text()
+            assert acc == f"{((scores[i, keys] - m).exp() @ values[keys]).item():.2f}"
         return now
 
-    assert check()["tiles"][:2] == [[0, 0], [0, 2]] and state(figure)["row"] == 2
+    assert check()["tiles"][:2] == [[0, 0], [0, 2]] and state(figure)["query"] == 2
     assert state(figure)["tiles"][state(figure)["step"] - 1] == [2, 4]  # begins where “mat” comes, and what is kept shrinks
     assert "multiplied by 0.14" in figure.locator("output").inner_text()
     for number, size in enumerate([1, 2, 4]):
-        figure.get_by_role("radiogroup", name="Tile of").get_by_role("radio").nth(number).check()
+        figure.get_by_role("radiogroup", name="Tile size").get_by_role("radio").nth(number).check()
         assert state(figure)["size"] == size and state(figure)["step"] == 0
         for causal in (False, True):
             if causal:
@@ -567,18 +567,18 @@ def test_tiles_keep_what_online_softmax_keeps(visit):
                 assert check()["step"] == step
             tile.press("End")
             for _ in range(3):
-                row.press("ArrowRight")
+                query.press("ArrowRight")
                 check()
             assert "Done" in figure.locator("output").inner_text()
-            row.press("Home")
+            query.press("Home")
         figure.get_by_role("button", name="no future").press("Enter")
-    row.press("ArrowRight")
-    row.press("ArrowRight")
+    query.press("ArrowRight")
+    query.press("ArrowRight")
     tile.press("Home")
     for _ in range(2):
         tile.press("ArrowRight")
     assert "multiplied by 0.14" in figure.locator("output").inner_text()
-    assert_close(numbers([state(figure)["total"]])[0], online_softmax(scores[2])[1], **EXACT)
+    assert_close(numbers([state(figure)["l"]])[0], online_softmax(scores[2])[1], **EXACT)
     assert played(figure)["step"] == len(check()["tiles"])
 
 
@@ -661,7 +661,7 @@ def test_names_of_dots_on_the_roofline_do_not_touch(visit, width, font):
     assert names.count() == 9 and names.evaluate_all(TOUCHING) == []
 
 
-# Each choice of both, and some moments after it; in the page, since there are so many.
+# Each choice of both, and some time steps after it; in the page, since there are so many.
 EVERY_CHOICE = """figure => {
   const [sizes, rooms] = [...figure.querySelectorAll("[role=radiogroup]")].map((group) => [...group.querySelectorAll("input")]);
   const time = figure.querySelector("input[type=range]"), found = [];
@@ -676,22 +676,22 @@ EVERY_CHOICE = """figure => {
 
 
 def test_programs_share_the_tiles(visit):
-    "Which tiles each computes, as the package says; and when each runs, as a plain count of moments does."
+    "Which tiles each computes, as the package says; and when each runs, as a plain count of time steps does."
     figure = drawing(visit, "figures/programs.html", "programs")
 
     def check(now: dict, said: str) -> None:
         assert now["tiles"] == program_tiles(8, 8, now["size"], now["size"], now["causal"])
         waiting, at_work, t = list(range(len(now["tiles"])))[::-1 if now["longest"] else 1], {}, 0
         while waiting or at_work:
-            assert now["moment"] != t or now["busy"] == sorted(at_work) or t == 0
+            assert now["step"] != t or now["busy"] == sorted(at_work) or t == 0
             at_work = {p: left - 1 for p, left in at_work.items() if left > 1}
-            while waiting and len(at_work) < now["room"]:
+            while waiting and len(at_work) < now["slots"]:
                 p = waiting.pop(0)
                 assert now["starts"][p] == t
                 at_work[p] = len(now["tiles"][p])
             t += 1
         assert now["last"] == t - 1 and now["count"] == sum(map(len, now["tiles"]))
-        assert (f"Done after {now['last']} moments" in said) == (now["moment"] == now["last"])
+        assert (f"Done after {now['last']} time steps" in said) == (now["step"] == now["last"])
 
     assert state(figure)["last"] == 4
     for mode in ("all keys", "no future", "last block first"):
@@ -700,20 +700,20 @@ def test_programs_share_the_tiles(visit):
         found = figure.evaluate(EVERY_CHOICE)
         for now, said in found:
             check(now, said)
-        assert len(found) == 48 and sum(now["moment"] == now["last"] for now, _ in found) >= 12
+        assert len(found) == 48 and sum(now["step"] == now["last"] for now, _ in found) >= 12
     sizes, rooms = (figure.get_by_role("radiogroup", name=name).get_by_role("radio") for name in ("Queries of a program", "Programs at once"))
     sizes.nth(1).check()
     rooms.nth(1).check()
     assert state(figure)["last"] == 5
     figure.get_by_role("button", name="last block first").press("Enter")
     assert state(figure)["last"] == 6
-    moment = figure.get_by_role("slider", name="Moment")
-    moment.press("End")
-    moment.press("ArrowLeft")
+    step = figure.get_by_role("slider", name="Time step")
+    step.press("End")
+    step.press("ArrowLeft")
     check(state(figure), figure.locator("output").inner_text())
-    assert state(figure)["moment"] == 5
-    moment.press("Home")
-    assert played(figure)["moment"] == 6
+    assert state(figure)["step"] == 5
+    step.press("Home")
+    assert played(figure)["step"] == 6
 
 
 def test_the_adder_adds_what_its_matrices_give(visit):
@@ -1048,7 +1048,7 @@ SWEEP = """(figure) => {
 }"""
 ILL_WRITTEN = [
     r"(?<![.\d])\d{4,}", r"(?<![\w=])-\d", r"undefined|null|Infinity|\[object",  # 4,096, −1
-    r"\b1 (words|layers|heads|tiles|programs|texts|scores|moments|places|keys|queries|steps) ", "MiB.*GiB"]
+    r"\b1 (words|layers|heads|tiles|programs|texts|scores|slots|places|keys|queries|steps) ", "MiB.*GiB"]
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
@@ -1230,20 +1230,20 @@ def test_a_cache_is_written_in_one_unit(visit):
 
 
 def test_tiles_say_what_their_table_says(visit):
-    "At every step of every row: what is told of a row are the last numbers that it keeps."
+    "At every step of every query: what is told of a query are the last numbers that it keeps."
     figure = drawing(visit, PAGE_OF["tiles"], "tiles", reduced_motion="reduce")
-    tile, row = (figure.get_by_role("slider", name=name, exact=True) for name in ("Tile", "Row"))
+    tile, query = (figure.get_by_role("slider", name=name, exact=True) for name in ("Tile", "Query"))
     for step in range(17):
         tile.fill(str(step))
         for i in range(8):
-            row.fill(str(i))
+            query.fill(str(i))
             lines, text = figure.locator(".view tbody tr").all(), said(figure)
             last = lines[-1].locator("td").all_inner_texts() if lines else []
             for number in re.findall(r"\d+\.\d\d", text):
                 assert number in last or "divided by" in text
             if "divided by" in text:
-                mixture, total, context = map(float, re.findall(r"\d+\.\d\d", text))
-                assert (f"{total:.2f}", f"{mixture:.2f}") == tuple(last[-2:]) and context == pytest.approx(mixture / total, abs=0.02)
+                acc, l, context = map(float, re.findall(r"\d+\.\d\d", text))
+                assert (f"{l:.2f}", f"{acc:.2f}") == tuple(last[-2:]) and context == pytest.approx(acc / l, abs=0.02)
             assert ("waits" in text) == (not lines and step > 0) and ("multiplied" not in text or float(last[3]) < 1)
 
 

@@ -19,12 +19,12 @@ from triton.backends.compiler import GPUTarget
 from triton import compile
 from triton.compiler import ASTSource
 gpu_kernels._triton()
-POINTERS = {"_forward_kernel": 5, "_queries_kernel": 7, "_keys_kernel": 8}
+POINTERS = {"_forward_kernel": 5, "_dq_kernel": 7, "_dkdv_kernel": 8}
 for kind, sides, capability in (("bf16", (64, 64), 90), ("bf16", (64, 64), 80), ("fp32", (32, 32), 80)):
     for name, count in POINTERS.items():
         kernel = getattr(gpu_kernels, name)
-        fixed = dict(CAUSAL=True, WIDE=64, WIDE_V=64, LENGTH=1024, ROWS=sides[0], COLS=sides[1])
-        pointers = {arg: "*fp32" if arg in ("lse", "pull") else f"*{kind}" for arg in kernel.arg_names[:count]}
+        fixed = dict(CAUSAL=True, BLOCK_D=64, BLOCK_DV=64, LENGTH=1024, BLOCK_Q=sides[0], BLOCK_K=sides[1])
+        pointers = {arg: "*fp32" if arg in ("lse_ptr", "delta_ptr") else f"*{kind}" for arg in kernel.arg_names[:count]}
         numbers = {arg: "constexpr" if arg in fixed else "fp32" if arg == "scale" else "i32" for arg in kernel.arg_names[count:]}
         made = compile(ASTSource(kernel, pointers | numbers, constexprs=fixed), target=GPUTarget("cuda", capability, 32),
                        options={"num_warps": 4, "num_stages": 3})

@@ -1239,12 +1239,12 @@ def where_it_runs(**a):
         return nb.flash_attention(**a)
 
 
-def right_programs(n_q, n_k, rows, cols, causal=False):
-    whole(n_q, n_k, rows, cols)
+def right_programs(n_q, n_k, block_q, block_k, causal=False):
+    whole(n_q, n_k, block_q, block_k)
     refuse(isinstance(causal, bool))
     seen = [{j for j in range(n_k) if not causal or j <= i + n_k - n_q} for i in range(n_q)]
-    blocks = [set().union(*seen[first:first + rows]) for first in range(0, n_q, rows)]
-    return [[j for j in range(0, n_k, cols) if any(key >= j for key in block)] for block in blocks]
+    blocks = [set().union(*seen[first:first + block_q]) for first in range(0, n_q, block_q)]
+    return [[j for j in range(0, n_k, block_k) if any(key >= j for key in block)] for block in blocks]
 
 
 # Transformers
@@ -1609,7 +1609,7 @@ CASES = {
         "target_ids": "positions"}, fixed=("self",)),
     "gpu_attention": Case(where_it_runs, unmasked_qkv(), right_flash, "q", finite=True, also={
         "q": "n_heads|n_kv_heads", "k": "n_heads|n_kv_heads"}),
-    "program_tiles": Case(nb.program_tiles, args(n_q=sizes, n_k=sizes, rows=sizes, cols=sizes, causal=st.booleans()), right_programs),
+    "program_tiles": Case(nb.program_tiles, args(n_q=sizes, n_k=sizes, block_q=sizes, block_k=sizes, causal=st.booleans()), right_programs),
 }
 each_case = pytest.mark.parametrize("name", CASES)
 

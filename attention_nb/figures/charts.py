@@ -47,7 +47,7 @@ def _altair() -> Any:
     try:
         import altair
     except ImportError as e:
-        raise ImportError('Charts need Altair: pip install "attention_nb[plots]"') from e
+        raise ImportError('Charts need Altair 5: pip install "altair>=5.5,<6"') from e
     altair.renderers.enable("mimetype")  # the output is the chart's data, so a page can draw it later
     return altair
 

@@ -29,11 +29,12 @@ def row_or_column_sums(
     n = len(next(iter(exponentials.values())))
     for name, matrix in exponentials.items():
         if tuple(matrix.shape) != (n, n) or (matrix <= 0).any():
-            raise ValueError(f"exponentials[{name!r}]: expected positive numbers, ({n}, {n}); got {matrix.tolist()}")
+            raise ValueError(f"exponentials[{name!r}]: expected positive numbers, ({n}, {n}); "
+                             f"got {matrix.tolist()}")
     rows = {f"{name}, divided by the sums of its {kind}: row {i}": row
             for name, matrix in exponentials.items() for kind, dim in (("rows", 1), ("columns", 0))
             for i, row in enumerate(matrix / matrix.sum(dim, keepdim=True))}
-    notice = "Choose along which dimension to sum. Where do the ticks stand, which mark a sum of 1?"
+    notice = "Choose along which dimension to sum. A tick marks a sum of 1: where do they stand?"
     data = {"matrices": [{"name": name, "exps": matrix} for name, matrix in exponentials.items()]}
     table = number_table("Weights", rows, [f"column {j}" for j in range(n)])
     return Drawing("sums", "Along the rows, or down the columns?", notice, data, table, (345, 410))

@@ -18,9 +18,9 @@ from torch import Tensor
 
 # %% auto #0
 __all__ = ['expect_sizes', 'expect_probability', 'expect_scale', 'expect_flags', 'expect_heads', 'expect_groups', 'whole_numbers',
-           'real_row', 'expect_text', 'word_list', 'expect_tensors', 'values_known', 'under_autocast', 'expect_numbers',
-           'expect_floats', 'expect_float_type', 'expect_dim', 'expect_qkv', 'expect_inputs', 'expect_mask',
-           'expect_no_padding', 'expect_score_bias', 'expect_bias', 'expect_device', 'typed_as']
+           'real_row', 'expect_text', 'token_list', 'expect_tensors', 'values_known', 'under_autocast',
+           'expect_numbers', 'expect_floats', 'expect_float_type', 'expect_dim', 'expect_qkv', 'expect_inputs',
+           'expect_mask', 'expect_no_padding', 'expect_score_bias', 'expect_bias', 'expect_device', 'typed_as']
 
 # %% ../../nbs/tools/guards.ipynb #kind
 __tracebackhide__ = True  # pytest shows where a guard was called, not the guard
@@ -213,24 +213,24 @@ def expect_text(
             raise ValueError(f"{name}: expected at least one word; got {_short(text)}")
 
 
-def word_list(
+def token_list(
     name: str,  # how the argument is called, for the message
-    words: Iterable[str],  # words in any number
+    tokens: Iterable[str],  # tokens in any number
 ) -> list[str]:  # the same in a list
-    """Return words as a list; TypeError for a single string or a set, and for what is no string among them.
+    """Return tokens as a list; TypeError for a single string, for a set, and for anything in it that is no string.
 
     Args:
         name: how the argument is called, for the message
-        words: words in any number
+        tokens: tokens in any number
 
     Returns:
         the same in a list
     """
-    if isinstance(words, (str, Tensor, set, frozenset)) or not isinstance(words, Iterable):  # a set has no order
-        raise TypeError(f"{name}: expected a list of words, such as tokenize gives; "
-                        f"got {_kind(words)}")
-    listed = list(words)
-    if wrong := [word for word in listed if not isinstance(word, str)]:
+    if isinstance(tokens, (str, Tensor, set, frozenset)) or not isinstance(tokens, Iterable):  # a set has no order
+        raise TypeError(f"{name}: expected a list of tokens, such as tokenize gives; "
+                        f"got {_kind(tokens)}")
+    listed = list(tokens)
+    if wrong := [token for token in listed if not isinstance(token, str)]:
         raise TypeError(f"{name}: expected strings and nothing else; got {_short(wrong[0])}")
     return listed
 
