@@ -415,6 +415,7 @@ def check_agrees(
     fn: Callable[..., Any],  # the function to check
     reference: Callable[..., Any],  # one that is right, if slow
     *examples: tuple[Any, ...],  # the arguments of one call each, small ones first
+    wrong: Mapping[str, Callable[..., Any]] | None = None,  # likely wrong answers, by what is wrong with them
 ) -> Report:  # raises CheckFailed if a property does not hold
     """Check any function against one that is right: values, shapes, types and gradients.
 
@@ -422,6 +423,7 @@ def check_agrees(
         fn: the function to check
         reference: one that is right, if slow
         examples: the arguments of one call each, small ones first
+        wrong: likely wrong answers, by what is wrong with them
 
     Raises:
         CheckFailed: if a property does not hold
@@ -431,4 +433,6 @@ def check_agrees(
     if not examples or not all(isinstance(e, tuple) for e in examples):
         raise TypeError("examples: expected a tuple of arguments for each call, such as (x,); got "
                         + (", ".join(type(e).__name__ for e in examples) or "none"))
-    return _run("check_agrees", fn, lambda: [agreement_properties(fn, reference, examples)])
+    for name, other in (wrong or {}).items():
+        _callable(f"wrong[{name!r}]", other, "a function that gives this wrong answer")
+    return _run("check_agrees", fn, lambda: [agreement_properties(fn, reference, examples, wrong)])

@@ -56,14 +56,23 @@ def _in_words(x: Any) -> str:
     return text if len(text) < 60 else text[:57] + "…"
 
 
-def _same_result(fn: _Fn, reference: _Fn, example: _Example, examples: tuple[_Example, ...] = ()) -> None:
+def _same_result(
+    fn: _Fn, reference: _Fn, example: _Example, examples: tuple[_Example, ...] = (), wrong: Mapping[str, _Fn] | None = None,
+) -> None:
     want, got = reference(*_copied(example)), fn(*_copied(example))
     try:
         _same(got, want, f"{_shown(fn, example)}: ")
     except Broken as e:
+        if named := _named(fn, wrong or {}, examples):
+            raise Broken(e.example, known("result.named", found=named)) from None
         if e.bugs or not (_is_number(got) and _is_number(want)):
             raise
         raise Broken(e.example, _guess_together(fn, reference, examples)) from None
+
+
+def _named(fn: _Fn, wrong: Mapping[str, _Fn], examples: tuple[_Example, ...]) -> str | None:
+    "The first of the wrong answers that gives what `fn` gives, in each example."
+    return next((name for name, other in wrong.items() if all(_agrees(fn, other, e) for e in examples)), None)
 
 
 def _same(got: Any, want: Any, where: str) -> None:
@@ -226,10 +235,10 @@ def _unchanged(now: Any, was: Any) -> bool:
 
 
 def _same_gradients(fn: _Fn, reference: _Fn, examples: tuple[_Example, ...]) -> None:
-    right = [(f"example {i}, ", e) for i, e in enumerate(examples, 1) if _agrees(fn, reference, e)]
-    tried = [_compare_gradients(fn, reference, example, which) for which, example in right]
-    if not any(tried):
-        raise NotChecked("there is nothing to differentiate in the examples that it gets right")
+    if not all(_agrees(fn, reference, example) for example in examples):
+        raise NotChecked("gradients are compared when all results are right")
+    for i, example in enumerate(examples, 1):
+        _compare_gradients(fn, reference, example, f"example {i}, ")
 
 
 def _has_gradients(reference: _Fn, examples: tuple[_Example, ...]) -> bool:
@@ -250,8 +259,8 @@ def _agrees(fn: _Fn, reference: _Fn, example: _Example) -> bool:
     return True
 
 
-def _compare_gradients(fn: _Fn, reference: _Fn, example: _Example, which: str) -> bool:
-    "Whether there was a gradient to compare."
+def _compare_gradients(fn: _Fn, reference: _Fn, example: _Example, which: str) -> None:
+    "Raise Broken if a gradient differs; there may be none to compare."
     grads: list[tuple[Tensor | None, ...]] = []
     for f in (reference, fn):
         given = _copied(example, grad=True)
@@ -261,7 +270,7 @@ def _compare_gradients(fn: _Fn, reference: _Fn, example: _Example, which: str) -
             if grads:
                 raise Broken(f"{which}{_shown(fn, example)}: the result does not require a gradient",
                              known("grad.detached"))
-            return False
+            return
         rng = torch.Generator().manual_seed(0)
         total = sum((t * torch.randn(t.shape, generator=rng).to(t)).sum() for t in outs)
         grads.append(torch.autograd.grad(total, leaves, allow_unused=True))
@@ -271,7 +280,6 @@ def _compare_gradients(fn: _Fn, reference: _Fn, example: _Example, which: str) -
             shown = f"gradient of floating argument {i}, {first_difference(got, want, 1e-4)}"
             bug = known("grad.partly_detached" if got.isfinite().all() else "grad.nan")
             raise Broken(f"{which}{_shown(fn, example)}: {shown}", bug)
-    return True
 
 
 def _parts(result: Any) -> tuple[Any, ...]:
@@ -282,6 +290,7 @@ def agreement_properties(
     fn: _Fn,  # the function to check
     reference: _Fn,  # one that is right, if slow
     examples: tuple[_Example, ...],  # the arguments of one call each
+    wrong: Mapping[str, _Fn] | None = None,  # likely wrong answers, by what is wrong with them
 ) -> Iterator[Property]:  # what raises Broken or NotChecked, by name
     """List what must hold of two functions that should do the same.
 
@@ -289,12 +298,13 @@ def agreement_properties(
         fn: the function to check
         reference: one that is right, if slow
         examples: the arguments of one call each
+        wrong: likely wrong answers, by what is wrong with them
 
     Returns:
         what raises Broken or NotChecked, by name
     """
     for i, example in enumerate(examples):
-        yield Property(f"example {i + 1}: the result is right", partial(_same_result, fn, reference, example, examples), "your reference")
+        yield Property(f"example {i + 1}: the result is right", partial(_same_result, fn, reference, example, examples, wrong), "your reference")
     yield Property("inputs are not modified", lambda: _untouched(fn, examples))
     if _has_gradients(reference, examples):
         yield Property("gradients are right", lambda: _same_gradients(fn, reference, examples))

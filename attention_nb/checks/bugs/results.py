@@ -25,5 +25,6 @@ RESULT_SIGNS: list[Bug] = signs({
     "compare.nothing": (
         "nothing to compare its numbers with was found: name the projections as others do, say how it is called, or do"
         " without strict"),
+    "result.named": "it does what was declared as a likely mistake: {found}",
     "result.alone": "only {found} is wrong",
 })
