@@ -584,17 +584,20 @@ def test_tiles_keep_what_online_softmax_keeps(visit):
 
 def foreseen(now: dict) -> dict[str, tuple[int, int] | None]:
     "Operations and bytes of each part of the layer, by the package."
-    n_q, n, kv = 1 if now["decodes"] else now["n"], now["n"], now["kv"]
+    if now["phase"] == 0:
+        return {"prefill": attention_cost(1000, 1000, 1, 100, bits=32), "decode": attention_cost(1, 1000, 1, 100, bits=32)} | dict.fromkeys("PMAGWL")
+    n_q, n, kv = 1 if now["phase"] == 2 else now["n"], now["n"], now["kv"]
     attention = dict(b=now["b"], bits=32)
     shared = attention | dict(cached=2 * kv * 128, causal=True)
     return {"P": projection_cost(n_q, 4096, 32, 128, kv, now["b"], 32),
             "M": attention_cost(n_q, n, 32, 128, **attention, passes=4), "A": attention_cost(n_q, n, 32, 128, **attention, causal=True),
             "G": attention_cost(n_q, n, 32, 128, **shared), "W": attention_cost(n_q, n, 32, 128, **shared, window=1024),
-            "L": attention_cost(1, n, 32, 576, 512, cached=576, **attention) if now["decodes"] else None}
+            "L": attention_cost(1, n, 32, 576, 512, cached=576, **attention) if now["phase"] == 2 else None,
+            "prefill": None, "decode": None}
 
 
 def test_parts_of_a_layer_cost_what_the_package_foresees(visit):
-    "Prefill and decode, every slider, by keys; the dots are on the roofline."
+    "Two dots; then prefill and decode, every slider, by keys; the dots are on the roofline."
     figure = drawing(visit, "17_cost.html", "roofline")
     tokens, keys, batch = (figure.get_by_role("slider", name=name) for name in ("Tokens", "Heads of keys", "Batch size"))
 
@@ -611,11 +614,14 @@ def test_parts_of_a_layer_cost_what_the_package_foresees(visit):
             assert shown == pytest.approx(expected, rel=1e-9, abs=1e-5), letter
         return now
 
+    assert agrees()["phase"] == 0 and not tokens.is_visible()
+    assert "prefill does 250 operations per byte and is compute-bound; decode does 0.5 and is memory-bound" in figure.locator("output").inner_text()
+    figure.get_by_role("radio", name="prefill").check()
     prefill = agrees()
-    assert not prefill["decodes"] and (prefill["n"], prefill["kv"], prefill["b"]) == (4096, 8, 1)
+    assert prefill["phase"] == 1 and (prefill["n"], prefill["kv"], prefill["b"]) == (4096, 8, 1)
     figure.get_by_role("radio", name="decode").check()
     decode = agrees()
-    assert decode["decodes"] and "memory-bound" in figure.locator("output").inner_text()
+    assert decode["phase"] == 2 and "memory-bound" in figure.locator("output").inner_text()
     for slider, key in ((tokens, "ArrowRight"), (keys, "ArrowLeft"), (batch, "ArrowRight"), (tokens, "Home"), (keys, "End"), (batch, "End"),
                         (tokens, "End"), (keys, "Home")):
         slider.press(key)
@@ -638,7 +644,7 @@ TOUCHING = """texts => {
 IN_EVERY_STATE = f"""(figure, places) => {{
   const touching = {TOUCHING};
   const ranges = [...figure.querySelectorAll("input[type=range]")], found = [];
-  for (const mode of [0, 1]) {{
+  for (const mode of [0, 1, 2]) {{
     figure.querySelectorAll("input[type=radio]")[mode].click();
     for (const values of places) {{
       ranges.forEach((range, i) => {{ range.value = values[i]; range.dispatchEvent(new Event("input")); }});
@@ -655,7 +661,7 @@ def test_names_of_dots_on_the_roofline_do_not_touch(visit, width, font):
     figure = drawing(visit, "17_cost.html", "roofline", width=width, font=font)
     before = figure.locator("svg").inner_html()
     found = figure.evaluate(IN_EVERY_STATE, list(product((0, 6, 12, 17), (0, 3, 5), (0, 4, 8))))
-    assert sum(found, []) == [] and len(found) == 72 and figure.locator("svg").inner_html() != before
+    assert sum(found, []) == [] and len(found) == 108 and figure.locator("svg").inner_html() != before
     chart = figure.page.locator("figure.chart", has_text="Measured speeds below the roofline")
     names = go_to(chart).locator(".mark-text.role-mark text")
     assert names.count() == 9 and names.evaluate_all(TOUCHING) == []
@@ -1175,7 +1181,7 @@ def test_the_list_below_the_roofline_has_one_unit(visit):
     "Three digits of what was computed, all times in one unit, and every dot within the axes."
     figure = drawing(visit, "17_cost.html", "roofline", reduced_motion="reduce")
     units = {"s": 1, "ms": 1e3, "µs": 1e6}
-    for mode, values in product((0, 1), product((0, 1, 7, 12, 17), (0, 5), (0, 8))):
+    for mode, values in product((1, 2), product((0, 1, 7, 12, 17), (0, 5), (0, 8))):
         figure.evaluate("""(figure, [mode, values]) => {
           figure.querySelectorAll("input[type=radio]")[mode].click();
           figure.querySelectorAll("input[type=range]").forEach((range, i) => { range.value = values[i]; range.dispatchEvent(new Event("input")); });

@@ -1,7 +1,7 @@
-// The roofline of a machine, and where the parts of a layer are on it, in prefill and in decode.
+// The roofline of a machine: first one head in prefill and in decode, two dots, then all parts of a layer in either.
 function draw({ view, data, el, svg, set, clamp, number, grouped, plural, say, said, slider, choices, motion, expose }) {
-  const { machine, peak, bandwidth, heads, width, model, latent, window, bits } = data;
-  let { n, kv } = data, b = 1, decodes = false;
+  const { machine, peak, bandwidth, heads, width, model, latent, window, bits, example } = data;
+  let { n, kv } = data, b = 1, phase = 0;  // 0: two dots; 1: a layer in prefill; 2: in decode
 
   // ---- What is computed, as attention_nb.cost does ----
   const pairs = (nq, nk, causal, near) => {
@@ -10,15 +10,19 @@ function draw({ view, data, el, svg, set, clamp, number, grouped, plural, say, s
     return first(nk) - first(Math.max(0, nk - nq));
   };
   function attention({ dk = width, dv = dk, cached = heads * (dk + dv), causal = true, near = null, passes = 0 }) {
-    const nq = decodes ? 1 : n, reach = near == null ? n : Math.min(n, nq + near - 1);
+    const nq = phase === 2 ? 1 : n, reach = near == null ? n : Math.min(n, nq + near - 1);
     const perQuery = heads * nq * (dk + dv + passes * n);
     const operations = 2 * b * heads * pairs(nq, n, causal, near) * (dk + dv);
     return { operations, moved: (b * (cached * reach + perQuery) * bits) / 8 };
   }
   function projections() {
-    const tokens = decodes ? 1 : n, widths = 2 * (heads + kv) * width, parameters = model * widths;
+    const tokens = phase === 2 ? 1 : n, widths = 2 * (heads + kv) * width, parameters = model * widths;
     const vectors = b * tokens * (4 * model + widths);
     return { operations: 2 * b * tokens * parameters, moved: ((parameters + vectors) * bits) / 8 };
+  }
+  function oneHead(queries) {  // without a mask: each pair takes a score and a part of the context
+    const { n, d } = example, numbers = 2 * queries * d + 2 * n * d;
+    return { operations: queries * n * 4 * d, moved: (numbers * bits) / 8 };
   }
   const least = ({ operations, moved }) => Math.max(operations / peak, moved / bandwidth);
   const keys = (count) => (count === 1 ? "one head of keys" : `${count} heads of keys`);
@@ -29,10 +33,14 @@ function draw({ view, data, el, svg, set, clamp, number, grouped, plural, say, s
     { letter: "G", name: () => `attention, ${keys(kv)}`, cost: () => attention({ cached: 2 * kv * width }), colour: "var(--rose)" },
     { letter: "W", name: () => `the same, window of ${grouped(window)}`, cost: () => attention({ cached: 2 * kv * width, near: window }), colour: "#94901f" },
     { letter: "L", name: () => "latent attention", colour: "#a35f4a",
-      cost: () => (decodes ? attention({ dk: latent[0] + latent[1], dv: latent[0], cached: latent[0] + latent[1] }) : null) },
+      cost: () => (phase === 2 ? attention({ dk: latent[0] + latent[1], dv: latent[0], cached: latent[0] + latent[1] }) : null) },
+    { letter: "prefill", name: () => inNumbers(oneHead(example.n)), cost: () => oneHead(example.n), colour: "#1a9ba3", two: true },
+    { letter: "decode", name: () => inNumbers(oneHead(1)), cost: () => oneHead(1), colour: "var(--rose)", two: true },
   ];
+  const inNumbers = ({ operations, moved }) => `${grouped(operations)} operations, ${grouped(moved)} bytes`;
+  const listed = (way) => Boolean(way.two) === (phase === 0);
   const found = () => ways.map((way) => {
-    const cost = way.cost();
+    const cost = listed(way) ? way.cost() : null;
     return cost && { ...cost, intensity: cost.operations / cost.moved, seconds: least(cost), rate: cost.operations / least(cost) };
   });
 
@@ -87,11 +95,12 @@ function draw({ view, data, el, svg, set, clamp, number, grouped, plural, say, s
   const cell = (style = "") => el("span", { style });
   const list = ways.map(({ letter, colour }) => {
     const item = { name: cell(), intensity: cell("text-align: right"), time: cell("text-align: right") };
-    item.all = [el("b", { style: `border-bottom: 3px solid ${colour}; text-align: center` }, letter), item.name, item.intensity, item.time];
+    const head = el("b", { style: `border-bottom: 3px solid ${colour}; text-align: center; white-space: nowrap` }, letter);
+    item.all = [head, item.name, item.intensity, item.time];
     return item;
   });
   const right = "text-align: right";
-  const table = el("div", { style: "display: grid; grid-template-columns: 1.4rem auto auto auto; gap: 0.15rem 0.9rem; width: fit-content; align-items: end; font-variant-numeric: tabular-nums; font-size: 14px" },
+  const table = el("div", { style: "display: grid; grid-template-columns: minmax(1.4rem, max-content) auto auto auto; gap: 0.15rem 0.9rem; width: fit-content; align-items: end; font-variant-numeric: tabular-nums; font-size: 14px" },
     cell(), cell(), el("span", { style: right }, "operations per byte"), el("span", { style: right }, "minimum time"), ...list.flatMap((item) => item.all));
 
   const glide = motion();
@@ -109,21 +118,34 @@ function draw({ view, data, el, svg, set, clamp, number, grouped, plural, say, s
     const now = found(), [per, unit] = clock(Math.max(...now.filter(Boolean).map((cost) => cost.seconds)));
     move(now);
     list.forEach((item, i) => {
+      item.all.forEach((cell) => { cell.hidden = !listed(ways[i]); });
       item.name.textContent = ways[i].name();
       item.intensity.textContent = now[i] ? size(now[i].intensity) : "–";
       item.time.textContent = now[i] ? `${grouped(now[i].seconds * per, three)} ${unit}` : "decode only";
     });
-    const shared = now[3], limit = shared.operations / peak < shared.moved / bandwidth ? "memory-bound" : "compute-bound";
-    const phase = `${decodes ? "One step of decode after" : "Prefill of"} ${plural(n, "token")}${b > 1 ? `, a batch of ${b} sequences` : ""}`;
-    say(`${phase}: attention with ${keys(kv)} does ${size(shared.intensity)} operations per byte; it is ${limit}.`);
+    sliders.style.visibility = phase ? "" : "hidden";
+    byHand.style.visibility = phase ? "hidden" : "visible";
+    say(phase ? inALayer(now[3]) : ofTwo(now[6], now[7]));
   }
+  const limit = (cost) => (cost.operations / peak < cost.moved / bandwidth ? "memory-bound" : "compute-bound");
+  function inALayer(shared) {
+    const what = `${phase === 2 ? "One step of decode after" : "Prefill of"} ${plural(n, "token")}${b > 1 ? `, a batch of ${b} sequences` : ""}`;
+    return `${what}: attention with ${keys(kv)} does ${size(shared.intensity)} operations per byte; it is ${limit(shared)}.`;
+  }
+  const ofTwo = (first, second) => `One head, ${plural(example.n, "token")}: prefill does ${size(first.intensity)} operations per byte and is ${limit(first)}; ` +
+    `decode does ${size(second.intensity)} and is ${limit(second)}.`;
   const power = (log) => grouped(2 ** log);
   const control = (name, max, value, input) => slider(name, { min: 0, max, step: 1, value: Math.log2(value), text: power, input: (log) => { input(2 ** log); show(); } });
+  const each = (name, queries) => el("div", {}, `${name}: ${grouped(queries)} · ${grouped(example.n)} pairs, ${4 * example.d} operations each; ` +
+    `${grouped((oneHead(queries).moved * 8) / bits)} numbers of ${bits / 8} bytes`);
+  const byHand = el("div", { style: "width: 100%; height: 0" }, each("prefill", example.n), each("decode", 1));  // where the sliders will be
+  const sliders = el("div", { style: "display: flex; flex-wrap: wrap; gap: 0 1.6rem" }, byHand,
+    control("Tokens", 17, n, (to) => { n = to; }), control("Heads of keys", 5, kv, (to) => { kv = to; }),
+    control("Batch size", 8, b, (to) => { b = to; }));
   view.append(
-    el("div", { class: "row", style: "margin-top: 0" }, choices("Phase", ["prefill", "decode"], 0, (i) => { decodes = !!i; show(); })),
-    el("div", { style: "display: flex; flex-wrap: wrap; gap: 0 1.6rem" },
-      control("Tokens", 17, n, (to) => { n = to; }), control("Heads of keys", 5, kv, (to) => { kv = to; }), control("Batch size", 8, b, (to) => { b = to; })),
+    el("div", { class: "row", style: "margin-top: 0" }, choices("What is shown", ["two dots", "a layer in prefill", "a layer in decode"], 0, (i) => { phase = i; show(); })),
+    sliders,
     chart, el("div", { style: `min-height: ${wide > 420 ? 2.8 : 5.6}em` }, said), table);
   show();
-  expose(() => ({ n, kv, b, decodes, peak, bandwidth, ridge, ways: Object.fromEntries(ways.map((way, i) => [way.letter, found()[i]])) }));
+  expose(() => ({ n, kv, b, phase, peak, bandwidth, ridge, ways: Object.fromEntries(ways.map((way, i) => [way.letter, found()[i]])) }));
 }
