@@ -1491,7 +1491,7 @@ CASES = {
     "rotary_angles": Case(nb.rotary_angles, args(positions=all_places, d_head=even, base=bases, scaling=scalings), right_angles),
     "rotate": Case(nb.rotate, rotations(), right_rotation, "x"),
     "convert_pairing": Case(nb.convert_pairing, projections(), right_pairing, "weight", exact=True),
-    "RotaryEmbedding": Case(lambda **a: nb.RotaryEmbedding(**a).factor, args(
+    "RotaryEmbedding": Case(lambda **a: nb.RotaryEmbedding(**a).attention_factor, args(
         d_head=even, base=bases, scaling=scalings, interleaved=st.booleans()), right_factor),
     "RotaryEmbedding.forward": Case(nb.RotaryEmbedding.forward, rotary_calls(), right_turned, "x", fixed=("self",), single=True),
     "alibi_slopes": Case(nb.alibi_slopes, args(n_heads=st.integers(1, 20)), right_slopes),
