@@ -30,7 +30,7 @@ QUESTIONS: dict[str, str | tuple[str, ...]] = {
     "why several heads": "05_multi_head_attention.html#what-one-head-does-badly",
     "repeat_interleave or repeat": ("11_grouped_heads.html#neighbours-share", "checks/about/museum.html#tiled-for-repeated"),
     "MultiHeadAttention": "05_multi_head_attention.html#attention_nb.multi_head_attention.MultiHeadAttention",
-    "longer texts than in training": ("16_longer_texts.html", "16_longer_texts.html#why-a-longer-sequence-fails"),
+    "longer texts than in training": ("16_longer_texts.html", "16_longer_texts.html#slow-pairs-beyond-the-trained-length"),
     "t5 buckets": "06_positions.html#relative-positions-of-t5",
     "sliding window": "14_local_attention.html#a-window",
     "packed documents": "14_local_attention.html#several-documents-in-one-row",
