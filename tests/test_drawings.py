@@ -436,16 +436,17 @@ def test_head_film_shows_what_was_stored(visit):
     assert figure.locator("output").inner_text() == "Step 299: head 0 looks at the first word, head 1 looks at the word before."
 
 
-def test_a_word_turns_as_the_rotary_embedding_turns_it(visit):
-    "Both hands and the score, by keys and by mouse; shifted, the score stays."
-    figure = drawing(visit, "06_positions.html", "turning")
-    row = torch.tensor([1.0, 1, 1, 1, 0, 0, 0, 0])
+def test_a_token_rotates_as_the_rotary_embedding_rotates_it(visit):
+    "Both vectors and the score, by keys and by mouse; shifted, the score stays."
+    figure = drawing(visit, "16_longer_texts.html", "turning")
+    vector = torch.tensor([1.0, 1, 1, 1, 0, 0, 0, 0])
 
     def agrees() -> dict:
         now = state(figure)
-        kind = {"as trained": "default", "linear": "linear", "NTK": "ntk", "YaRN": "yarn"}[now["way"]]
+        kind = {"as trained": "default", "linear": "linear", "NTK": "ntk", "YaRN": "yarn"}[now["scaling"]]
         rotary = RotaryEmbedding(8, now["base"], {"rope_type": kind, "factor": 4.0, "original_max_position_embeddings": 16})
-        key, query = rotary(row.expand(2, 8), torch.tensor([now["place"], now["place"] + now["apart"]])) / rotary.factor
+        positions = torch.tensor([now["position"], now["position"] + now["distance"]])
+        key, query = rotary(vector.expand(2, 8), positions) / rotary.attention_factor
         for name, want in {"key": key, "query": query}.items():
             assert_close(numbers(now[name]), want.view(2, 4).T, **EXACT)
         assert_close(numbers(now["score"]), query @ key, **EXACT)
@@ -453,24 +454,31 @@ def test_a_word_turns_as_the_rotary_embedding_turns_it(visit):
         return now
 
     before = agrees()
-    shift, apart, base = (figure.get_by_role("slider", name=name) for name in ("Shift both", "How far apart", "Base"))
+    shift, distance, base = (figure.get_by_role("slider", name=name) for name in ("Shift both", "Distance", "Base"))
     for _ in range(3):
         shift.press("ArrowRight")
     now = agrees()
-    assert now["place"] == before["place"] + 3 and now["key"] != before["key"]
+    assert now["position"] == before["position"] + 3 and now["key"] != before["key"]
     assert_close(now["score"], before["score"], **EXACT)
     assert "still" in figure.locator("output").inner_text()
     for key in ["ArrowLeft"] * 3 + ["PageUp"]:
-        apart.press(key)
-    assert agrees()["apart"] not in (5, 2)
+        distance.press(key)
+    assert agrees()["distance"] not in (5, 2)
     base.press("ArrowLeft")
-    ways = figure.get_by_role("radio")
+    scalings = figure.get_by_role("radio")
     for i, name in enumerate(["as trained", "linear", "NTK", "YaRN"]):
-        ways.nth(i).check()
-        assert agrees()["way"] == name
-    box = apart.bounding_box()
-    apart.click(position={"x": box["width"] - 2, "y": box["height"] / 2})
-    assert agrees()["apart"] > 60
+        scalings.nth(i).check()
+        assert agrees()["scaling"] == name
+    box = distance.bounding_box()
+    distance.click(position={"x": box["width"] - 2, "y": box["height"] / 2})
+    assert agrees()["distance"] > 60
+
+
+def test_before_longer_texts_the_rotation_offers_no_scaling(visit):
+    figure = drawing(visit, "06_positions.html", "turning")
+    assert state(figure)["scaling"] == "as trained" and not figure.get_by_role("radio").count()
+
+
 def test_heads_share_as_the_package_shares(visit):
     "Every number of key heads, in the right order and in the wrong one; by keys and by the mouse."
     figure = drawing(visit, "11_grouped_heads.html", "sharing")

@@ -539,7 +539,7 @@ def only_torch(layer):
 
 # Places: what is right, worked out by complex numbers and plain loops
 
-even, bases = sizes.map(lambda n: 2 * n), st.sampled_from([10000.0, 100, 7.5])
+even, bases, lengths = sizes.map(lambda n: 2 * n), st.sampled_from([10000.0, 100, 7.5]), st.sampled_from([1, 8, 9, 100])
 scalings = st.sampled_from([
     None, {"rope_type": "default"}, {"type": "linear", "factor": 4}, {"rope_type": "ntk", "factor": 2.5},
     {"rope_type": "proportional", "factor": 2.5}, {"rope_type": "dynamic", "factor": 2.0, "original_max_position_embeddings": 8},
@@ -587,6 +587,11 @@ def right_angles(positions, d_head, base=None, scaling=None):
     positions = positions.double()
     longest = positions.max().item() if positions.numel() else 0
     return positions[..., None] * torch.tensor(right_speeds(d_head, base, scaling, longest), dtype=torch.float64)
+
+
+def right_frequencies(d_head, base=None, scaling=None, n=1):
+    whole(n)
+    return torch.tensor(right_speeds(d_head, base, scaling, n - 1), dtype=torch.float64)
 
 
 def right_waves(n, d_model, base=10000.0):
@@ -1489,9 +1494,12 @@ CASES = {
                              lambda n_max, d_model: (whole(n_max, d_model), {"weight": (n_max, d_model)})[1]),
     "LearnedPositions.forward": Case(nb.LearnedPositions.forward, learned_calls(), right_learned, "x", fixed=("self",)),
     "rotary_angles": Case(nb.rotary_angles, args(positions=all_places, d_head=even, base=bases, scaling=scalings), right_angles),
+    "rotary_frequencies": Case(nb.rotary_frequencies, args(d_head=even, base=bases, scaling=scalings, n=lengths), right_frequencies),
+    "rotary_rounds": Case(nb.rotary_rounds, args(n=lengths, d_head=even, base=bases, scaling=scalings),
+                          lambda n, **a: right_frequencies(n=n, **a) * n / (2 * math.pi)),
     "rotate": Case(nb.rotate, rotations(), right_rotation, "x"),
     "convert_pairing": Case(nb.convert_pairing, projections(), right_pairing, "weight", exact=True),
-    "RotaryEmbedding": Case(lambda **a: nb.RotaryEmbedding(**a).factor, args(
+    "RotaryEmbedding": Case(lambda **a: nb.RotaryEmbedding(**a).attention_factor, args(
         d_head=even, base=bases, scaling=scalings, interleaved=st.booleans()), right_factor),
     "RotaryEmbedding.forward": Case(nb.RotaryEmbedding.forward, rotary_calls(), right_turned, "x", fixed=("self",), single=True),
     "alibi_slopes": Case(nb.alibi_slopes, args(n_heads=st.integers(1, 20)), right_slopes),
