@@ -39,17 +39,18 @@ function draw({ view, data, el, set, dot, mix, matmul, number, plural, said, say
     set(names[i], { style: `${plain}; font-weight: ${i === t ? 700 : 400}; opacity: ${here ? 1 : 0.55}` });
     kept[i].forEach((node, c) => { node.textContent = texts[c]; });
   }
+  const tint = (hue, x) => `color-mix(in srgb, var(--${hue}) ${x ? 45 : 0}%, transparent)`;  // what is 0 adds nothing
   function showGrid(cells, numbers, hue) {
     cells.forEach((row, r) => row.forEach((node, c) => {
       node.textContent = whole(numbers[r][c]);
-      set(node, { style: `${plain}; min-width: 3.2rem; box-shadow: inset 0 0 0 1px ${hue(numbers[r][c])}` });
+      set(node, { style: `${plain}; min-width: 3.2rem; box-shadow: inset 0 0 0 1px var(--soft); background: ${tint(hue, numbers[r][c])}` });
     }));
   }
   function show() {
     const { scores, S, added: more, sums, context, kept: numbers } = compute();
     for (const i of all) showToken(i, scores);
-    showGrid(added, more, (x) => (x ? "var(--soft)" : "var(--faint)"));
-    showGrid(held, S, () => "var(--soft)");
+    showGrid(added, more, "rose");
+    showGrid(held, S, "neutral");
     for (const [name, first] of [["cache", "Σ (q · k) [v, 1]"], ["state", "q S"]]) {
       result[name].textContent = `${first} = ${vector(sums[name])}`;
       count[name].textContent = `${plural(numbers[name], "number")} kept`;
