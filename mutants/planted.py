@@ -818,7 +818,7 @@ bug(D, "the text before is seen", ("ids[:, None] == ids", "ids[:, None] - ids <=
 bug(D, "the others only", ("ids[:, None] == ids", "ids[:, None] != ids"), "documents.inverted")
 bug(D, "the future of its own text", (" & torch.ones(n, n, dtype=torch.bool).tril()", ""), "documents.future")
 bug("packed, both ways", "texts leak", ("mine[:, None] == ids", "mine[:, None] >= 0"), "documents.leak")
-bug("package: local_attention", "stretches see the whole window before", ("window_mask(step, span, window, q.device)", "torch.ones(step, span).bool()"), "mask.leaks")
+bug("package: local_attention", "blocks see the whole window before", ("window_mask(step, span, window, q.device)", "torch.ones(step, span).bool()"), "mask.leaks")
 bug("package: local_attention", "windows one too narrow", ("window = min(window, n_k)", "window = min(window, n_k) - 1"), "window.one_short")
 bug("Band", "one word too many", ("back < self.far", "back <= self.far"), "window.size")
 bug("Band", "one word too few", ("back < self.far", "back < self.far - 1"), "window.size")

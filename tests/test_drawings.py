@@ -356,7 +356,7 @@ def test_mask_board_masks_as_the_package_does(visit):
 
 
 def assert_windows(figure: Locator, mask: torch.Tensor, layers: int) -> None:
-    "The board allows this, counts it, and carries news through so many layers."
+    "The board allows these pairs, counts them, and carries information through so many layers."
     now = state(figure)
     assert torch.equal(numbers(now["mask"]).bool(), mask)
     assert now["scores"] == mask.sum()
@@ -371,10 +371,10 @@ def test_window_board_combines_masks_as_the_package_does(visit):
     window, sinks, causal = window_mask(12, 12, 3), sink_mask(12, 12, 2), causal_mask(12)
     apart, blocks = document_mask([0] * 5 + [1] * 4 + [2] * 3), block_mask(12, 12, 4)
     assert_windows(figure, window, 2)
-    assert said.inner_text() == "Word 11, “one”, looks at 3; through 2 layers 5 of 12 words reach it."
+    assert said.inner_text() == "Token 11, “one”, attends to 3; through 2 layers 5 of 12 tokens reach it."
     press("sinks")
     assert_windows(figure, window | sinks, 2)
-    assert "The future is seen: by 1 word." in said.inner_text()
+    assert "The mask allows 1 token to attend to the future." in said.inner_text()
     press("causal")
     assert_windows(figure, causal & (window | sinks), 2)
     press("documents")
@@ -392,11 +392,33 @@ def test_window_board_combines_masks_as_the_package_does(visit):
         figure.get_by_role("slider", name="Window").press("ArrowRight")
     figure.get_by_role("slider", name="Layers").press("ArrowLeft")
     assert_windows(figure, window_mask(12, 12, 5), 1)
-    figure.get_by_role("slider", name="Who asks").press("ArrowLeft")
-    assert said.inner_text().startswith("Word 10, “is”, looks at 5; through 1 layer 5 of 12")
+    figure.get_by_role("slider", name="Query").press("ArrowLeft")
+    assert said.inner_text().startswith("Token 10, “is”, attends to 5; through 1 layer 5 of 12")
     figure.locator("svg rect").first.click()
-    assert said.inner_text().startswith("Word 0, “the”, looks at 1")
+    assert said.inner_text().startswith("Token 0, “the”, attends to 1")
     assert seen.said == []
+
+
+def test_the_state_gives_what_the_cache_gives(visit):
+    "By the slider, and played: at each step both ways give what a masked matrix of weights gives."
+    figure = drawing(visit, "15_linear_attention.html", "state_steps")
+    q, k, v = (numbers(given(figure)[name]) for name in "qkv")
+    n, slider, weights = len(q), figure.get_by_role("slider"), (q @ k.mT).tril()
+    ones = torch.cat([v, torch.ones(n, 1)], dim=-1)
+    slider.press("Home")
+    for t in range(n):
+        now = state(figure)
+        assert now["step"] == t and now["kept"] == {"cache": 4 * (t + 1), "state": 6}
+        assert_close(numbers(now["scores"]), weights[t, :t + 1], **EXACT)
+        assert_close(numbers(now["S"]), k[:t + 1].mT @ ones[:t + 1], **EXACT)
+        assert_close(numbers(now["added"]), torch.outer(k[t], ones[t]), **EXACT)
+        for way in ("cache", "state"):
+            assert_close(numbers(now["sums"][way]), weights[t] @ ones, **EXACT)
+        assert_close(numbers(now["context"]), weights[t] @ v / weights[t].sum(), **EXACT)
+        assert figure.locator("output").inner_text().startswith(f"“{given(figure)['tokens'][t]}” has the query")
+        slider.press("ArrowRight")
+    slider.press("Home")
+    assert played(figure)["step"] == n - 1
 
 
 def test_head_cut_lands_where_split_heads_puts_it(visit):
@@ -772,7 +794,7 @@ def test_the_entrance_shows_every_exhibit(visit):
 
 SHOWN = {  # what a drawing shows at first sight, or when a button is pressed: queries, keys, values, weights
     ("adder", ""): "w", ("arrows", ""): "kq", ("attend", ""): "vw", ("attend", "Match: q · k"): "kqw", ("attend", "Shares: softmax"): "w", ("cache_steps", ""): "kqvw",
-    ("head_film", ""): "kqw", ("mask_board", ""): "kqw", ("programs", ""): "kq", ("scores", ""): "w", ("senses", ""): "kqw", ("sharing", ""): "kq",
+    ("head_film", ""): "kqw", ("mask_board", ""): "kqw", ("programs", ""): "kq", ("scores", ""): "w", ("senses", ""): "kqw", ("sharing", ""): "kq", ("state_steps", ""): "kvw",
     ("subject", ""): "kqvw", ("sums", ""): "w", ("tiles", ""): "kqvw", ("turning", ""): "kq", ("window_board", ""): "kq"}
 ALL = sorted(path.stem for path in (ROOT / "attention_nb/figures").glob("*.js") if path.stem != "drawing")
 NONE_OF_THEM = {"entrance", "head_cut", "lookup", "roofline"}  # rows, costs, and pictures of a page

@@ -282,6 +282,21 @@ def right_linear(q, k, v, state=None):
     return read[..., :-1] / read[..., -1:]
 
 
+def right_delta(q, k, v, beta, state=None):
+    refuse(q.shape[:-1] == k.shape[:-1] == v.shape[:-1] == beta.shape)
+    refuse(q.dtype == k.dtype == v.dtype == beta.dtype == torch.float64)
+    want = (*k.shape[:-2], k.shape[-1], v.shape[-1])
+    state = torch.zeros(want, dtype=q.dtype) if state is None else state
+    refuse(state.shape == want and state.is_floating_point())
+    read, eye = [], torch.eye(k.shape[-1], dtype=q.dtype)
+    for i in range(k.shape[-2]):
+        part = beta[..., i, None, None]
+        keep = eye - part * torch.einsum("...d,...e->...de", k[..., i, :], k[..., i, :])
+        state = keep @ state + part * torch.einsum("...d,...e->...de", k[..., i, :], v[..., i, :])
+        read.append(torch.einsum("...d,...de->...e", q[..., i, :], state))
+    return torch.stack(read, -2)
+
+
 def right_attn_mask(mask, shape):
     whole(*shape)
     b, h, n_q, n_k = shape
@@ -488,6 +503,16 @@ def with_state(draw):
     if a["q"].dtype in (torch.float32, torch.float64) and draw(st.booleans()):
         shape = (*a["k"].shape[:-2], a["k"].shape[-1], a["v"].shape[-1] + 1)
         a["state"] = draw(floats(shape, a["q"].dtype)).abs() + 0.1  # a sum of positive numbers
+    return a
+
+
+@st.composite
+def with_beta(draw):
+    a = draw(unmasked(pairs=True))
+    a["k"] = a["k"] / a["k"].norm(dim=-1, keepdim=True).clamp(min=1)  # of length 1 at most
+    a["beta"] = draw(floats(a["k"].shape[:-1], a["k"].dtype)).sigmoid()
+    if a["q"].dtype in (torch.float32, torch.float64) and draw(st.booleans()):
+        a["state"] = draw(floats((*a["k"].shape[:-2], a["k"].shape[-1], a["v"].shape[-1]), a["q"].dtype))
     return a
 
 
@@ -1548,6 +1573,7 @@ CASES = {
     "feature_map": Case(nb.feature_map, scores(dim=False), lambda x: F.elu(x) + 1, "x"),
     "linear_attention": Case(nb.linear_attention, unmasked(pairs=True), right_linear, "q", finite=True),
     "recurrent_attention": Case(lambda **a: nb.recurrent_attention(**a)[0], with_state(), right_linear, "q", finite=True),
+    "delta_rule": Case(lambda **a: nb.delta_rule(**a)[0], with_beta(), right_delta, "q", finite=True),
     "KVCache": Case(lambda **a: cache_facts(nb.KVCache(**a)), args(
         b=sizes, n_kv_heads=sizes, n_max=sizes, d_head=sizes, **places), sized_cache),
     "KVCache.append": Case(lambda self, k, v: appended(self, k, v), caches(words=True), right_append, "k", fixed=("self",)),
