@@ -3,7 +3,7 @@ QUESTIONS: dict[str, str | tuple[str, ...]] = {
     "why divide by sqrt d": "03_self_attention.html#the-scale-why-divide-by-d",
     "sqrt(d_k)": "03_self_attention.html#the-scale-why-divide-by-d",
     "why scale the scores": "03_self_attention.html#the-scale-why-divide-by-d",
-    "approximate dictionary": "03_self_attention.html#a-dictionary-that-answers-approximately",
+    "approximate dictionary": "03_self_attention.html#query-key-and-value-a-soft-dictionary",
     "cross attention": "03_self_attention.html#cross-attention",
     "scaled dot product attention": "03_self_attention.html#scaled-dot-product-attention",
     "nn.Parameter or nn.Linear": "03_self_attention.html#parameter-or-linear",
@@ -51,9 +51,9 @@ QUESTIONS: dict[str, str | tuple[str, ...]] = {
     "attention sink": ("11_grouped_heads.html#a-sink", "14_local_attention.html#sinks-nobody-to-look-at"),
     "convert to grouped heads": "11_grouped_heads.html",
     "what is a query": (
-        "lookup/glossary.html#query", "01_naive_attention.html#a-word-between-two-senses", "03_self_attention.html#a-dictionary-that-answers-approximately"),
+        "lookup/glossary.html#query", "01_naive_attention.html#a-word-between-two-senses", "03_self_attention.html#query-key-and-value-a-soft-dictionary"),
     "what are keys": (
-        "lookup/glossary.html#key", "03_self_attention.html#a-dictionary-that-answers-approximately", "01_naive_attention.html#a-word-between-two-senses"),
+        "lookup/glossary.html#key", "03_self_attention.html#query-key-and-value-a-soft-dictionary", "01_naive_attention.html#a-word-between-two-senses"),
     "what is a kernel": ("lookup/glossary.html#kernel", "20_gpu_kernels.html"),
     "what does log sum exp mean": ("02_softmax.html#log-sum-exp", "lookup/glossary.html#log-sum-exp"),
     "is attention permutation invariant": (
@@ -114,7 +114,7 @@ QUESTIONS: dict[str, str | tuple[str, ...]] = {
         "checks/about/museum.html#causal-in-training-only",
         "04_masks.html#no-look-ahead"),
     "why query key value": (
-        "03_self_attention.html#a-dictionary-that-answers-approximately",
+        "03_self_attention.html#query-key-and-value-a-soft-dictionary",
         "03_self_attention.html",
         "03_self_attention.html#three-projections-by-hand"),
     "number of parameters": "07_transformer.html#where-the-parameters-are",
@@ -174,7 +174,7 @@ QUESTIONS: dict[str, str | tuple[str, ...]] = {
         "04_masks.html#no-look-ahead",
         "checks/about/museum.html#room-1-leaks"),
     "query key value intuition": (
-        "03_self_attention.html#a-dictionary-that-answers-approximately",
+        "03_self_attention.html#query-key-and-value-a-soft-dictionary",
         "03_self_attention.html"),
     "out of memory long sequence": (
         "13_flash_attention.html#no-matrix-ever",
@@ -293,10 +293,10 @@ STRANGERS: dict[str, tuple[str, ...]] = {
     "RuntimeError: The size of tensor a (8) must match the size of tensor b (64) at non-singleton dimension 0 q @ k.transpose": ("03_self_attention.html#scores-for-any-batch", "02_softmax.html#the-wrong-dim"),
     "vanishing gradients when softmax saturates": ("02_softmax.html#when-it-stops-learning", "03_self_attention.html#the-scale-why-divide-by-d"),
     "should I normalise over keys or over queries, axis -1 or -2": ("02_softmax.html#the-wrong-dim", "checks/about/museum.html#softmax-over-queries"),
-    "illustrated calculation of q, k and v with small numbers": ("03_self_attention.html#every-number-worked-by-hand", "03_self_attention.html#three-projections-by-hand", "03_self_attention.html#one-query-step-by-step"),
-    "explain query key value as a soft hash table": ("03_self_attention.html#a-dictionary-that-answers-approximately",),
+    "illustrated calculation of q, k and v with small numbers": ("03_self_attention.html#three-projections-by-hand", "03_self_attention.html#one-query-step-by-step"),
+    "explain query key value as a soft hash table": ("03_self_attention.html#query-key-and-value-a-soft-dictionary",),
     "model.parameters() is empty, my attention weights never train": ("03_self_attention.html#a-layer",),
-    "why does the same word twice in a sentence get identical output": ("03_self_attention.html#twins", "06_positions.html#a-bag-of-words"),
+    "why does the same word twice in a sentence get identical output": ("03_self_attention.html#equal-tokens-get-equal-outputs", "06_positions.html#a-bag-of-words"),
     "is it ok to multiply the attention probabilities by the mask afterwards": ("04_masks.html#before-or-after-the-softmax", "02_softmax.html#masked-softmax"),
     "all keys masked for one sample gives nan, what should the output be": ("04_masks.html#a-row-with-nothing-left", "04_masks.html#an-empty-row-elsewhere", "02_softmax.html#masked-softmax"),
     "in attn_mask does True mean ignore or keep": ("04_masks.html#to-pytorch-and-back", "checks/about/museum.html#the-mask-upside-down", "lookup/notation.html#the-mask-contract"),
