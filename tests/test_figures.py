@@ -157,7 +157,7 @@ def test_data_of_width():
 
 def banks() -> dict[str, tuple[list[str], torch.Tensor]]:
     "The two sentences of chapter 3, in the small world."
-    texts, table = ("she put cash in the bank", "her boat crossed to the bank"), small_world().table
+    texts, table = ("she put cash in the bank", "her boat crossed to our banks"), small_world().table
     return {text: (text.split(), torch.stack([table[word] for word in text.split()])) for text in texts}
 
 
@@ -222,7 +222,7 @@ def test_data_of_head():
     q, k = (proj(x).unflatten(-1, (4, 4)).transpose(1, 2) for proj in (layer.q_proj, layer.k_proj))
     looks = softmax(q @ k.mT / 4**0.5).mean(0).detach()
     data = sets("head")
-    labels = [f"word {i}" for i in range(6)]
+    labels = [f"token {i}" for i in range(6)]
     assert [(c["head"], c["query"], c["key"]) for c in data["cells"]] == list(
         product((f"head {h}" for h in range(4)), labels, labels))
     assert_close(column(data["cells"], "value", 4, 6, 6), looks, atol=2e-3, rtol=0)
