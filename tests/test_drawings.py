@@ -88,7 +88,7 @@ def test_a_sentence_attends_as_the_layer_does(visit):
             assert_close(numbers(now[name]), want, **EXACT)
     figure.get_by_role("button", name="bank", exact=True).hover()
     for step, says in {"Query: x · W_q": "q = (2.80, 2.80)", "Match: q · k": "drops onto q", "Scale: ÷ √d": "√2 = 1.41",
-                       "Shares: softmax": "goes to “lake”", "Mix: shares · v": "tip to tail", "The new row": "Now it is 0.7"}.items():
+                       "Weights: softmax": "goes to “lake”", "Sum: weights · v": "tip to tail", "The context": "Now it is 0.7"}.items():
         figure.get_by_role("button", name=step, exact=True).click()
         assert says in figure.locator("output").inner_text()
         assert figure.get_by_role("img").count() == 1
@@ -252,13 +252,13 @@ def test_a_verb_finds_its_subject(visit):
 
     def check() -> dict:
         now = state(figure)
-        q, k = x[now["asks"]] @ numbers(now["W_q"]), x @ numbers(now["W_k"])
+        q, k = x[now["chosen"]] @ numbers(now["W_q"]), x @ numbers(now["W_k"])
         context, weights = naive_attention(q[None], k, x)
         for name, value in {"q": q, "k": k, "weights": weights[0], "context": context[0], "scores": k @ q}.items():
             assert_close(numbers(now[name]), value, **EXACT)
         return now
 
-    assert check()["asks"] == 2 and "finds “dogs”: 0.85" in figure.locator("output").inner_text()
+    assert check()["chosen"] == 2 and "finds “dogs”: 0.85" in figure.locator("output").inner_text()
     figure.get_by_text("the identity for both").click()
     assert check()["W_q"] == [[1, 0], [0, 1]] and "finds itself: 0.85" in figure.locator("output").inner_text()
     figure.get_by_text("hand-made matrices").click()
@@ -309,7 +309,7 @@ def test_mask_board_masks_as_the_package_does(visit):
     figure = seen.page.locator("figure[data-drawing=mask_board]").first
     said, causal = figure.locator("output"), causal_mask(5)
     assert_board(figure, causal)
-    assert said.inner_text() == "The new row of “drank” depends on: the, cat, drank."
+    assert said.inner_text() == "The context of “drank” depends on: the, cat, drank."
     cell = figure.locator("td button[tabindex='0']")
     cell.focus()
     for key in ("ArrowRight", "ArrowUp", "Enter"):
@@ -317,37 +317,37 @@ def test_mask_board_masks_as_the_package_does(visit):
     by_hand = causal.clone()
     by_hand[1, 1] = False
     assert_board(figure, by_hand)
-    assert said.inner_text() == "The new row of “cat” depends on: the."  # one weight alone is 1, whatever the query
+    assert said.inner_text() == "The context of “cat” depends on: the."  # one weight alone is 1, whatever the query
     by_hand[0, 1] = True
-    figure.get_by_role("button", name="the must not look at cat").click()
-    figure.get_by_role("button", name="the looks at the").click()
-    figure.get_by_role("button", name="the must not look at drank").click()
+    figure.get_by_role("button", name="the must not attend to cat").click()
+    figure.get_by_role("button", name="the attends to the").click()
+    figure.get_by_role("button", name="the must not attend to drank").click()
     by_hand[0, 0], by_hand[0, 2] = False, True
     assert_board(figure, by_hand)
-    assert said.inner_text() == "The new row of “the” depends on: cat, drank, and through its query on itself."
-    for name in ("the looks at cat", "the looks at drank", "the must not look at the"):
+    assert said.inner_text() == "The context of “the” depends on: cat, drank, and through its query on itself."
+    for name in ("the attends to cat", "the attends to drank", "the must not attend to the"):
         figure.get_by_role("button", name=name).click()
     by_hand[0] = causal[0]
-    figure.get_by_role("button", name="the looks at the").click()
+    figure.get_by_role("button", name="the attends to the").click()
     by_hand[0, 0] = False
     assert_board(figure, by_hand)
-    assert "nobody" in said.inner_text()
-    figure.get_by_role("button", name="last word is padding").click()
+    assert "attend to nothing" in said.inner_text()
+    figure.get_by_role("button", name="padding mask, last word").click()
     assert_board(figure, causal & padding_mask([4], 5)[0, 0])
-    figure.get_by_role("button", name="no future").click()
+    figure.get_by_role("button", name="causal mask").click()
     assert_board(figure, padding_mask([4], 5)[0, 0].expand(5, 5))
-    figure.get_by_role("button", name="no future").click()
-    figure.get_by_role("button", name="last word is padding").click()
+    figure.get_by_role("button", name="causal mask").click()
+    figure.get_by_role("button", name="padding mask, last word").click()
     figure.get_by_text("More switches").click()
-    figure.get_by_text("after it").click()
+    figure.get_by_text("after the softmax").click()
     assert_board(figure, causal, after=True)
-    figure.get_by_role("button", name="drank looks at cat").hover()
+    figure.get_by_role("button", name="drank attends to cat").hover()
     assert said.inner_text().endswith("depends on: the, cat, drank. A leak: milk, today.")
     figure.get_by_text("before the softmax").click()
     figure.get_by_text("blocked", exact=True).click()
     assert_board(figure, ~causal)
     figure.get_by_text("may attend", exact=True).click()
-    kept = figure.get_by_role("slider", name="Words kept in a cache")
+    kept = figure.get_by_role("slider", name="Words in a cache")
     for _ in range(3):
         kept.press("ArrowRight")
     assert_board(figure, causal_mask(2, 5))
@@ -424,21 +424,21 @@ def test_the_state_gives_what_the_cache_gives(visit):
 def test_head_cut_lands_where_split_heads_puts_it(visit):
     "At each step, in both pictures; pointed at and reached by keys."
     figure = drawing(visit, "05_multi_head_attention.html", "head_cut")
-    rows = numbers(given(figure)["rows"])
+    rows = numbers(given(figure)["x"])
     n, width, heads = *rows.shape, given(figure)["heads"]
     right, wrong = split_heads(rows, heads), rows.view(heads, n, width // heads)
-    for step, left in {"the rows": rows, "view": rows.view(n, heads, -1), "transpose": right}.items():
+    for step, left in {"the vectors": rows, "view": rows.view(n, heads, -1), "transpose": right}.items():
         figure.get_by_text(step, exact=True).click()
         now = state(figure)
         assert torch.equal(numbers(now["right"]), left)
-        assert torch.equal(numbers(now["wrong"]), rows if step == "the rows" else wrong)
-    figure.get_by_role("option", name="10, of word 1").first.hover()
+        assert torch.equal(numbers(now["wrong"]), rows if step == "the vectors" else wrong)
+    figure.get_by_role("option", name="10, of token 1").first.hover()
     for lit, key in ((10, None), (11, "ArrowRight"), (1, "ArrowUp")):
         if key:
             figure.locator("[role=option][tabindex='0']").first.press(key)
         now = state(figure)
         assert now["lit"] == lit == right[tuple(now["lands"]["right"])] == wrong[tuple(now["lands"]["wrong"])]
-        assert figure.locator("output").inner_text().startswith(f"{lit} belongs to word {lit // 10}. First picture: head 0")
+        assert figure.locator("output").inner_text().startswith(f"{lit} belongs to token {lit // 10}. First picture: head 0")
 
 
 def test_head_film_shows_what_was_stored(visit):
@@ -452,10 +452,10 @@ def test_head_film_shows_what_was_stored(visit):
     assert (now["step"], now["loss"]) == (film["steps"][-2], film["losses"][-2])
     assert_close(numbers(now["weights"]), weights, **EXACT)
     expected = torch.stack([weights[:, 2:, 0].mean(-1), weights[:, range(2, 6), range(1, 5)].mean(-1)], dim=-1)
-    assert_close(numbers(now["looks"]), expected, **EXACT)
+    assert_close(numbers(now["means"]), expected, **EXACT)
     slider.press("Home")
     assert played(figure)["step"] == film["steps"][-1]
-    assert figure.locator("output").inner_text() == "Step 299: head 0 looks at the first word, head 1 looks at the word before."
+    assert figure.locator("output").inner_text() == "Step 299: head 0 attends to the first token, head 1 attends to the previous token."
 
 
 def test_a_token_rotates_as_the_rotary_embedding_rotates_it(visit):
@@ -793,7 +793,7 @@ def test_the_entrance_shows_every_exhibit(visit):
 # ---- One hue for each symbol ----
 
 SHOWN = {  # what a drawing shows at first sight, or when a button is pressed: queries, keys, values, weights
-    ("adder", ""): "w", ("arrows", ""): "kq", ("attend", ""): "vw", ("attend", "Match: q · k"): "kqw", ("attend", "Shares: softmax"): "w", ("cache_steps", ""): "kqvw",
+    ("adder", ""): "w", ("arrows", ""): "kq", ("attend", ""): "vw", ("attend", "Match: q · k"): "kqw", ("attend", "Weights: softmax"): "w", ("cache_steps", ""): "kqvw",
     ("head_film", ""): "kqw", ("mask_board", ""): "kqw", ("programs", ""): "kq", ("scores", ""): "w", ("senses", ""): "kqw", ("sharing", ""): "kq", ("state_steps", ""): "kvw",
     ("subject", ""): "kqvw", ("sums", ""): "w", ("tiles", ""): "kqvw", ("turning", ""): "kq", ("window_board", ""): "kq"}
 ALL = sorted(path.stem for path in (ROOT / "attention_nb/figures").glob("*.js") if path.stem != "drawing")
@@ -1127,14 +1127,14 @@ def test_shares_of_a_sentence_go_where_they_are_largest(visit, sentence):
     figure = drawing(visit, PAGE_OF["attend"], "attend", reduced_motion="reduce")
     figure.get_by_role("textbox").fill(sentence)
     figure.get_by_role("textbox").press("Enter")
-    figure.get_by_role("button", name="Shares: softmax").click()
+    figure.get_by_role("button", name="Weights: softmax").click()
     for i, word in enumerate(sentence.split()):
         figure.get_by_role("button", name=word, exact=True).nth(sentence.split()[:i].count(word)).press("Enter")
         now, text = state(figure), said(figure)
         if len(now["words"]) == 1:
-            assert text == f"“{word}” stands alone: it gets all, 100 %."
+            assert text == f"“{word}” stands alone: it gets all the weight, 100 %."
         elif not any(now["q"][i]):
-            assert text == f"“{word}” asks for nothing: every word gets the same share."
+            assert text == f"“{word}” asks for nothing: every word gets the same weight."
         else:
             most = max(now["weights"])
             assert named(text) == {one for one, w in zip(now["words"], now["weights"]) if w > most - 1e-6}
@@ -1172,8 +1172,8 @@ def test_the_film_says_what_its_frame_shows(visit):
         for k, (part, w) in enumerate(zip(parts, heads, strict=True)):
             columns, before = w[2:].mean(0), w[range(2, 6), range(1, 5)].mean()
             most = max(columns.max(), before)
-            kind = "looks at all words about alike" if most < 0.25 else "leans towards the " if most < 0.5 else "looks at the "
-            name = "" if most < 0.25 else "first word" if columns[0] == most else "word before" if before == most else "?"
+            kind = "attends to all tokens about alike" if most < 0.25 else "prefers the " if most < 0.5 else "attends to the "
+            name = "" if most < 0.25 else "first token" if columns[0] == most else "previous token" if before == most else "?"
             assert part == f"head {k} {kind}{name}", step
     figure.evaluate("""figure => {
       window.told = [];
