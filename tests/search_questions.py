@@ -135,7 +135,7 @@ QUESTIONS: dict[str, str | tuple[str, ...]] = {
         "13_flash_attention.html",
         "17_cost.html"),
     "pre norm": (
-        "07_transformer.html#in-front-or-behind",
+        "07_transformer.html#pre-norm-or-post-norm",
         "lookup/glossary.html#pre-norm"),
     "softmax explained": (
         "02_softmax.html",
@@ -155,10 +155,10 @@ QUESTIONS: dict[str, str | tuple[str, ...]] = {
         "04_masks.html#no-look-at-padding",
         "checks/about/museum.html#the-mask-on-its-side"),
     "why layer norm": (
-        "07_transformer.html#one-length-for-all",
+        "07_transformer.html#layer-norm",
         "lookup/glossary.html#layer-norm"),
     "residual connections explained": (
-        "07_transformer.html#add-do-not-replace",
+        "07_transformer.html#residual-connections",
         "lookup/glossary.html#residual-connection"),
     "gqa memory": (
         "11_grouped_heads.html#what-it-saves",
@@ -180,19 +180,19 @@ QUESTIONS: dict[str, str | tuple[str, ...]] = {
         "13_flash_attention.html#no-matrix-ever",
         "13_flash_attention.html"),
     "rmsnorm": (
-        "07_transformer.html#one-length-for-all",
+        "07_transformer.html#layer-norm",
         "lookup/glossary.html#layer-norm"),
     "feed forward network": (
         "07_transformer.html#the-feed-forward-layer",
         "lookup/glossary.html#feed-forward-layer"),
     "alibi explained": "06_positions.html#lower-the-score-instead",
-    "post norm vs pre norm": "07_transformer.html#in-front-or-behind",
+    "post norm vs pre norm": "07_transformer.html#pre-norm-or-post-norm",
     "how to debug attention": (
         "checks/index.html",
         "checks/about/museum.html",
         "checks/index.html#in-a-test-file"),
     "tied embeddings": (
-        "07_transformer.html#from-ids-to-scores",
+        "07_transformer.html#from-token-ids-to-logits",
         "lookup/glossary.html#tied-embeddings"),
     "why multiple heads": (
         "05_multi_head_attention.html#what-one-head-does-badly",
