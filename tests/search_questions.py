@@ -59,7 +59,8 @@ QUESTIONS: dict[str, str | tuple[str, ...]] = {
     "is attention permutation invariant": (
         "06_positions.html#a-bag-of-words", "01_naive_attention.html#what-always-holds", "05_multi_head_attention.html#what-is-still-missing"),
     "encoder decoder attention": (
-        "03_self_attention.html#cross-attention", "checks/index.html#cross-attention", "lookup/glossary.html#cross-attention", "checks/layers/cross_attention.html"),
+        "03_self_attention.html#cross-attention", "checks/index.html#cross-attention", "lookup/glossary.html#cross-attention", "checks/layers/cross_attention.html",
+        "07_transformer.html#encoders-and-decoders"),
     "softmax saturation vanishing gradient": ("02_softmax.html#when-it-stops-learning", "03_self_attention.html#the-scale-why-divide-by-d"),
     "How does the model know the order of the words?": (
         "06_positions.html", "06_positions.html#a-bag-of-words", "06_positions.html#a-place-in-each-row", "06_positions.html#turn-do-not-add", "lookup/glossary.html#position"),
@@ -220,7 +221,9 @@ QUESTIONS: dict[str, str | tuple[str, ...]] = {
         "lookup/glossary.html#multi-query-attention",
         "11_grouped_heads.html#what-it-saves"),
     "llama rope wrong": "06_positions.html#two-pairings",
-    "sampling temperature": "02_softmax.html#temperature",
+    "sampling temperature": (
+        "02_softmax.html#temperature",
+        "07_transformer.html#temperature-and-top-k"),
     "batching sequences of different lengths": (
         "10_kv_cache.html#rows-of-different-lengths",
         "04_masks.html#no-look-at-padding"),
