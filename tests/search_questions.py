@@ -61,7 +61,8 @@ QUESTIONS: dict[str, str | tuple[str, ...]] = {
     "is attention permutation invariant": (
         "06_positions.html#a-bag-of-words", "01_naive_attention.html#what-always-holds", "05_multi_head_attention.html#order-is-still-missing"),
     "encoder decoder attention": (
-        "03_self_attention.html#cross-attention", "checks/index.html#cross-attention", "lookup/glossary.html#cross-attention", "checks/layers/cross_attention.html"),
+        "03_self_attention.html#cross-attention", "checks/index.html#cross-attention", "lookup/glossary.html#cross-attention", "checks/layers/cross_attention.html",
+        "07_transformer.html#encoders-and-decoders"),
     "softmax saturation vanishing gradient": ("02_softmax.html#saturation-vanishing-gradients", "03_self_attention.html#the-scale-why-divide-by-d"),
     "How does the model know the order of the words?": (
         "06_positions.html", "06_positions.html#a-bag-of-words", "06_positions.html#sinusoidal-positions", "06_positions.html#rotary-position-embeddings", "lookup/glossary.html#position"),
@@ -137,7 +138,7 @@ QUESTIONS: dict[str, str | tuple[str, ...]] = {
         "13_flash_attention.html",
         "17_cost.html"),
     "pre norm": (
-        "07_transformer.html#in-front-or-behind",
+        "07_transformer.html#pre-norm-or-post-norm",
         "lookup/glossary.html#pre-norm"),
     "softmax explained": (
         "02_softmax.html",
@@ -157,10 +158,10 @@ QUESTIONS: dict[str, str | tuple[str, ...]] = {
         "04_masks.html#the-padding-mask",
         "checks/about/museum.html#the-mask-on-its-side"),
     "why layer norm": (
-        "07_transformer.html#one-length-for-all",
+        "07_transformer.html#layer-norm",
         "lookup/glossary.html#layer-norm"),
     "residual connections explained": (
-        "07_transformer.html#add-do-not-replace",
+        "07_transformer.html#residual-connections",
         "lookup/glossary.html#residual-connection"),
     "gqa memory": (
         "11_grouped_heads.html#what-it-saves",
@@ -182,19 +183,19 @@ QUESTIONS: dict[str, str | tuple[str, ...]] = {
         "13_flash_attention.html#memory-linear-not-quadratic",
         "13_flash_attention.html"),
     "rmsnorm": (
-        "07_transformer.html#one-length-for-all",
+        "07_transformer.html#layer-norm",
         "lookup/glossary.html#layer-norm"),
     "feed forward network": (
         "07_transformer.html#the-feed-forward-layer",
         "lookup/glossary.html#feed-forward-layer"),
     "alibi explained": "06_positions.html#alibi",
-    "post norm vs pre norm": "07_transformer.html#in-front-or-behind",
+    "post norm vs pre norm": "07_transformer.html#pre-norm-or-post-norm",
     "how to debug attention": (
         "checks/index.html",
         "checks/about/museum.html",
         "checks/index.html#in-a-test-file"),
     "tied embeddings": (
-        "07_transformer.html#from-ids-to-scores",
+        "07_transformer.html#from-token-ids-to-logits",
         "lookup/glossary.html#tied-embeddings"),
     "why multiple heads": (
         "05_multi_head_attention.html#why-several-heads",
@@ -222,7 +223,9 @@ QUESTIONS: dict[str, str | tuple[str, ...]] = {
         "lookup/glossary.html#multi-query-attention",
         "11_grouped_heads.html#what-it-saves"),
     "llama rope wrong": "06_positions.html#pairing-conventions",
-    "sampling temperature": "02_softmax.html#temperature",
+    "sampling temperature": (
+        "02_softmax.html#temperature",
+        "07_transformer.html#temperature-and-top-k"),
     "batching sequences of different lengths": (
         "10_kv_cache.html#sequences-of-different-lengths",
         "04_masks.html#the-padding-mask"),
@@ -267,7 +270,8 @@ STRANGERS: dict[str, tuple[str, ...]] = {
     "sofmax temprature": ("02_softmax.html#temperature", "lookup/glossary.html#temperature"),
     "keepdim": ("02_softmax.html#the-wrong-dim",),
     "1/sqrt(d_k)": ("03_self_attention.html#the-scale-why-divide-by-d",),
-    "encoder decoder attention": ("03_self_attention.html#cross-attention", "lookup/glossary.html#cross-attention"),
+    "encoder decoder attention": ("03_self_attention.html#cross-attention", "lookup/glossary.html#cross-attention",
+        "07_transformer.html#encoders-and-decoders"),
     "nn.Parameter vs nn.Linear": ("03_self_attention.html#parameter-or-linear", "03_self_attention.html#a-layer"),
     "tril mask": ("04_masks.html#the-causal-mask", "lookup/glossary.html#causal-mask"),
     "key_padding_mask": ("04_masks.html#conversions", "04_masks.html#to-pytorch-and-back"),

@@ -6,8 +6,9 @@ import pytest
 import torch
 from attention_nb.cost import attention_cost, least_seconds, projection_cost
 from attention_nb.embeddings import Vocab, one_hot
-from attention_nb.figures.adder import rows_of, small_adder
+from attention_nb.figures.adder import follow_last, small_adder
 from attention_nb.figures.attend import small_world
+from attention_nb.figures.machine import parts_of
 from attention_nb.flash_attention import online_softmax
 from attention_nb.gpu_kernels import program_tiles
 from attention_nb.kv_cache import KVCache
@@ -747,26 +748,44 @@ def test_programs_share_the_tiles(visit):
 
 
 def test_the_adder_adds_what_its_matrices_give(visit):
-    "Both parts on and off, for sums that are chosen by keys and by the mouse; the same rows, and how many sums are right."
+    "Both parts on and off, for sums that are chosen by keys and by the mouse; the same hidden states, and how many sums are right."
     figure, m = drawing(visit, "07_transformer.html", "adder"), small_adder()
     for button, on, count in (("", (True, True), 100), ("Attention", (False, True), 10), ("Feed-forward layer", (False, False), 0), ("Attention", (True, False), 0)):
         if button:
             figure.get_by_role("button", name=button).press("Enter")
         figure.get_by_role("slider", name="first digit").press("ArrowLeft")
         now = state(figure)
-        rows = [*rows_of(m, [now["a"], 10, now["b"], 11]).values()]
-        looked, worked = rows[1] * on[0], (((rows[0] + rows[1] * on[0]) @ m.W_up + m.b_up).relu() @ m.W_down) * on[1]
-        assert_close(numbers(now["rows"]), torch.stack([rows[0], looked, worked, rows[0] + looked + worked]), **EXACT)
+        start, by_attention, *_ = follow_last(m, [now["a"], 10, now["b"], 11]).values()
+        by_attention = by_attention * on[0]
+        by_feed_forward = (((start + by_attention) @ m.W_up + m.b_up).relu() @ m.W_down) * on[1]
+        end = start + by_attention + by_feed_forward
+        assert_close(numbers(now["vectors"]), torch.stack([start, by_attention, by_feed_forward, end]), **EXACT)
         assert_close(numbers(now["weights"]), torch.tensor([0.5, 0, 0.5, 0]), **EXACT)
-        assert (now["looks"], now["works"], now["count"]) == (*on, count)
+        assert (now["attends"], now["feeds"], now["count"]) == (*on, count)
         said = figure.locator("output").inner_text()
-        assert f"Of all hundred sums {count} are right" in said and ("says nothing" in said) == (not on[1])
+        assert f"Of all hundred sums {count} are right" in said and ("gives no answer" in said) == (not on[1])
     figure.get_by_role("button", name="Feed-forward layer").click()
     squares = figure.get_by_role("img", name="All hundred sums").locator("rect")
     squares.nth(46).click()
     now = state(figure)
     assert (now["a"], now["b"], now["answer"], now["count"]) == (4, 6, 0, 100)
     assert figure.get_by_role("slider", name="second digit").input_value() == "6"
+
+
+def test_the_machine_says_what_each_part_does(visit):
+    "By the slider and by a click on a box; in the picture all boxes are parts of the list."
+    figure, parts = drawing(visit, "07_transformer.html", "machine"), parts_of(768, 3072, 50257, 1024)
+    boxes = figure.get_by_role("img").locator("rect[style], circle[style]")
+    assert boxes.count() == len(parts)
+    slider = figure.get_by_role("slider", name="Part")
+    for i, part in enumerate(parts):
+        now, said = state(figure), figure.locator("output").inner_text()
+        assert (now["chosen"], now["name"], now["parameters"][i]) == (i, part.name, part.parameters)
+        assert said.startswith(f"{i + 1}. {part.name}. {part.says}") and part.shape in said
+        assert f"{part.parameters:,}" in said or not part.parameters
+        slider.press("ArrowRight")
+    boxes.nth(4).click()
+    assert state(figure)["name"] == "Causal self-attention" and slider.input_value() == "4"
 
 
 def test_the_entrance_shows_every_exhibit(visit):
@@ -797,7 +816,7 @@ SHOWN = {  # what a drawing shows at first sight, or when a button is pressed: q
     ("head_film", ""): "kqw", ("mask_board", ""): "kqw", ("programs", ""): "kq", ("scores", ""): "w", ("senses", ""): "kqw", ("sharing", ""): "kq", ("state_steps", ""): "kvw",
     ("subject", ""): "kqvw", ("sums", ""): "w", ("tiles", ""): "kqvw", ("turning", ""): "kq", ("window_board", ""): "kq"}
 ALL = sorted(path.stem for path in (ROOT / "attention_nb/figures").glob("*.js") if path.stem != "drawing")
-NONE_OF_THEM = {"entrance", "head_cut", "lookup", "roofline"}  # rows, costs, and pictures of a page
+NONE_OF_THEM = {"entrance", "head_cut", "lookup", "machine", "roofline"}  # rows, costs, and pictures of a page
 LOOKS = """(view) => Object.fromEntries([..."kqvw"].map((sym) => [sym, [...view.querySelectorAll(`[data-sym=${sym}]`)].map((node) => {
   const { backgroundColor, outline, stroke, filter } = getComputedStyle(node.localName === "g" ? node.firstElementChild : node);
   return [backgroundColor, outline, stroke, filter].join();

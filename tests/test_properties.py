@@ -1303,17 +1303,19 @@ def right_feed_forward(self, x):
     return F.linear(wide, own.down_proj.weight, own.down_proj.bias)
 
 
-def a_block(d: int, h: int, cross: bool = False, norm_first: bool = True, norm=nn.LayerNorm) -> nn.Module:
-    return nb.TransformerBlock(d, nb.MultiHeadAttention(d, h), nb.FeedForward(d, 5), nb.MultiHeadAttention(d, h) if cross else None, norm, norm_first)
+def a_block(d: int, h: int, cross: bool = False, norm_first: bool = True, norm=nn.LayerNorm, out_norm=None) -> nn.Module:
+    attention, crossed = nb.MultiHeadAttention(d, h), nb.MultiHeadAttention(d, h) if cross else None
+    return nb.TransformerBlock(d, attention, nb.FeedForward(d, 5), crossed, norm, norm_first, out_norm=out_norm)
 
 
 @st.composite
 def transformer_calls(draw, n_blocks=0):
-    "A block, or a stack of several, with rows, masks and, perhaps, a memory."
+    "A block, or a stack of several, with hidden states, masks and, perhaps, a memory."
     h, dtype = draw(st.integers(1, 2)), draw(st.sampled_from([torch.float32, torch.float64]))
     b, n, n_k, d, cross, first = draw(sizes), draw(sizes), draw(sizes), h * draw(st.integers(2, 3)), draw(st.booleans()), draw(st.booleans())
     torch.manual_seed(draw(st.integers(0, 999)))
-    made = [a_block(d, h, cross, first) for _ in range(max(n_blocks, 1))]
+    out_norm = draw(st.sampled_from([None, nn.LayerNorm]))
+    made = [a_block(d, h, cross, first, out_norm=out_norm) for _ in range(max(n_blocks, 1))]
     layer = nb.TransformerStack(made, nn.LayerNorm(d) if first else None) if n_blocks else made[0]
     args = {"self": layer.to(dtype), "x": draw(floats((b, n, d), dtype)), "mask": draw(masks((b, h, n, n))) if draw(st.booleans()) else None, "causal": draw(st.booleans())}
     if args["mask"] is not None and args["mask"].ndim == 3:
@@ -1325,13 +1327,15 @@ def right_block(self, x, memory=None, mask=None, memory_mask=None, causal=False,
     "With PyTorch's functions, and its norm."
     refuse(x.dtype == torch.float64 and x.ndim > 1 and isinstance(causal, bool) and (self.cross is None) == (memory is None))
     own = copy.deepcopy(self).double()
-    norms = [own.attention_norm, own.cross_norm, own.feed_forward_norm]
-    norms = [n and (lambda rows, n=n: F.layer_norm(rows, n.normalized_shape, n.weight, n.bias, n.eps)) for n in norms]
-    parts = [lambda rows: right_layer(own.attention, rows, None, mask, causal, False)[0],
-             own.cross and (lambda rows: right_layer(own.cross, rows, memory, memory_mask, False, False)[0]), lambda rows: right_feed_forward(own.feed_forward, rows)]
-    for norm, part in zip(norms, parts):
+    normed = lambda x, n: x if n is None else F.layer_norm(x, n.normalized_shape, n.weight, n.bias, n.eps)
+    parts = {"attention": lambda x: right_layer(own.attention, x, None, mask, causal, False)[0],
+             "cross": own.cross and (lambda x: right_layer(own.cross, x, memory, memory_mask, False, False)[0]),
+             "feed_forward": lambda x: right_feed_forward(own.feed_forward, x)}
+    for name, part in parts.items():
         if part:
-            x = x + part(norm(x)) if self.norm_first else norm(x + part(x))
+            norm, out_norm = getattr(own, f"{name}_norm"), getattr(own, f"{name}_out_norm")
+            delta = normed(part(normed(x, norm) if self.norm_first else x), out_norm)
+            x = x + delta if self.norm_first else normed(x + delta, norm)
     return x
 
 
@@ -1372,15 +1376,15 @@ def right_block_copy(layer):
 
 
 @st.composite
-def word_calls(draw):
+def embedding_calls(draw):
     vocabulary, d = draw(st.integers(2, 5)), draw(sizes)
     torch.manual_seed(draw(st.integers(0, 99)))
-    rows = nb.TokenEmbedding(vocabulary, d, draw(st.sampled_from([None, nb.LearnedPositions(9, d)])), draw(st.sampled_from([1.0, 2])))
+    embed = nb.TokenEmbedding(vocabulary, d, draw(st.sampled_from([None, nb.LearnedPositions(9, d)])), draw(st.sampled_from([1.0, 2])))
     ids = torch.randint(vocabulary, (draw(sizes), draw(sizes)))
-    return {"self": rows, "ids": ids, "positions": draw(st.sampled_from([None, torch.arange(ids.shape[1]) + 2, torch.randint(9, ids.shape)]))}
+    return {"self": embed, "ids": ids, "positions": draw(st.sampled_from([None, torch.arange(ids.shape[1]) + 2, torch.randint(9, ids.shape)]))}
 
 
-def right_words_rows(self, ids, positions=None):
+def right_embeddings(self, ids, positions=None):
     refuse(isinstance(ids, Tensor) and not ids.is_floating_point() and not ids.is_complex() and ids.dtype != torch.bool and ids.ndim == 2 and ids.numel() > 0)
     where = torch.arange(ids.shape[1]) if positions is None else torch.as_tensor(positions)
     refuse(not where.is_floating_point() and not where.is_complex() and where.dtype != torch.bool and where.min() >= 0 and where.shape in (ids.shape[1:], ids.shape))
@@ -1393,9 +1397,9 @@ def right_words_rows(self, ids, positions=None):
 
 def a_model(vocabulary: int = 5, cross: bool = False, seed: int = 0) -> nn.Module:
     torch.manual_seed(seed)
-    rows = lambda: nb.TokenEmbedding(vocabulary, 4, nb.LearnedPositions(9, 4))
+    embed = lambda: nb.TokenEmbedding(vocabulary, 4, nb.LearnedPositions(9, 4))
     stack = lambda crosses: nb.TransformerStack([a_block(4, 2, crosses)], nn.LayerNorm(4))
-    return nb.EncoderDecoder(rows(), rows(), stack(False), stack(True)) if cross else nb.LanguageModel(rows(), stack(False))
+    return nb.EncoderDecoder(embed(), embed(), stack(False), stack(True)) if cross else nb.LanguageModel(embed(), stack(False))
 
 
 @st.composite
@@ -1408,37 +1412,37 @@ def model_calls(draw, cross=False):
     return {"self": model, "source_ids": torch.randint(5, (b, m)), "target_ids": ids, "source_mask": real}
 
 
-def right_scores(self, ids, mask=None, caches=None):
+def right_logits(self, ids, mask=None, caches=None):
     refuse(caches is None and (mask is None or mask.dtype == torch.bool))
-    x = right_stack(self.stack, right_words_rows(self.rows, ids), mask=mask, causal=True)
-    return x @ self.read.weight.double().T
+    x = right_stack(self.stack, right_embeddings(self.embed, ids), mask=mask, causal=True)
+    return x @ self.lm_head.weight.double().T
 
 
 def right_translation(self, source_ids, target_ids, source_mask=None):
     refuse(source_mask is None or source_mask.dtype == torch.bool and source_mask.ndim <= 4 and bool(source_mask.expand(len(source_ids), 1, 1, source_ids.shape[1]).numel()))
     refuse(len(source_ids) == len(target_ids))
-    memory = right_stack(self.encoder, right_words_rows(self.source, source_ids), mask=source_mask)
-    x = right_stack(self.decoder, right_words_rows(self.target, target_ids), memory, memory_mask=source_mask, causal=True)
-    return x @ self.read.weight.double().T
+    memory = right_stack(self.encoder, right_embeddings(self.source, source_ids), mask=source_mask)
+    x = right_stack(self.decoder, right_embeddings(self.target, target_ids), memory, memory_mask=source_mask, causal=True)
+    return x @ self.lm_head.weight.double().T
 
 
-def written(self, ids, n, temperature=0.0, top_k=None, generator=None):
-    "The whole text, if no chance is in it; else that its beginning is the same, and how long it is."
-    out = self.write(ids, n, temperature, top_k, generator)
+def generated(self, ids, n, temperature=0.0, top_k=None, generator=None):
+    "The whole sequence, if nothing is drawn; else whether its beginning is the same, and how long it is."
+    out = self.generate(ids, n, temperature, top_k, generator)
     return out if temperature == 0 else (torch.equal(out[:, :ids.shape[1]], ids), out.shape[1])
 
 
-def right_text(self, ids, n, temperature=0.0, top_k=None, generator=None):
+def right_sequence(self, ids, n, temperature=0.0, top_k=None, generator=None):
     whole(n, *[] if top_k is None else [top_k])
     refuse(0 <= number_in(temperature) < math.inf and (generator is None or isinstance(generator, torch.Generator)))
-    right_words_rows(self.rows, ids)
+    right_embeddings(self.embed, ids)
     refuse(ids.shape[1] + n <= 10)
     if temperature:
         return True, ids.shape[1] + n
-    text = ids
+    sequence = ids
     for _ in range(n):
-        text = torch.cat([text, right_scores(self, text)[:, -1:].argmax(-1)], 1)
-    return text
+        sequence = torch.cat([sequence, right_logits(self, sequence)[:, -1:].argmax(-1)], 1)
+    return sequence
 
 
 sizes_or_none = st.none() | sizes
@@ -1627,16 +1631,14 @@ CASES = {
     "TransformerStack.forward": Case(nb.TransformerStack.forward, transformer_calls(2), right_stack, "x", also={"memory_mask": "mask"}, fixed=("self",), finite=True),
     "TokenEmbedding": Case(lambda **a: shapes_of(nb.TokenEmbedding(**a)), args(vocabulary=sizes, d_model=sizes, scale=st.sampled_from([1.0, 2])), lambda vocabulary, d_model, scale=1.0: (
         whole(vocabulary, d_model), refuse(math.isfinite(number_in(scale))), {"table.weight": (vocabulary, d_model)})[-1]),
-    "TokenEmbedding.forward": Case(nb.TokenEmbedding.forward, word_calls(), right_words_rows, also={"ids": "positions"}, fixed=("self",)),
-    "LanguageModel": Case(lambda rows, stack, tied: (m := nb.LanguageModel(rows, stack, tied)).read.weight is m.rows.table.weight, args(
-        rows=st.just(a_model().rows), stack=st.just(a_model().stack), tied=st.booleans()), lambda rows, stack, tied: tied if isinstance(tied, bool) else refuse(False),
-        fixed=("rows", "stack")),
-    "LanguageModel.forward": Case(nb.LanguageModel.forward, model_calls(), right_scores, also={"ids": "positions|mask"}, fixed=("self",)),
-    "LanguageModel.new_caches": Case(lambda self, b, n_max: [tuple(c.keys.shape) for c in self.new_caches(b, n_max)], args(
-        self=st.just(a_model()), b=sizes, n_max=sizes), lambda self, b, n_max: (whole(b, n_max), [(b, 2, n_max, 2)])[1], fixed=("self",)),
-    "LanguageModel.write": Case(written, args(self=st.just(a_model()), ids=st.tuples(sizes, sizes).map(lambda s: torch.randint(5, s, generator=torch.Generator().manual_seed(sum(s)))),
-        n=st.integers(1, 3), temperature=st.sampled_from([0.0, 0, 1.5]), top_k=sizes_or_none), right_text, also={"ids": "positions", "n": "positions"}, fixed=("self",)),
-    "EncoderDecoder": Case(lambda tied, **a: (m := nb.EncoderDecoder(**a, tied=tied)).read.weight is m.target.table.weight, st.just(a_model(cross=True)).flatmap(lambda m: args(
+    "TokenEmbedding.forward": Case(nb.TokenEmbedding.forward, embedding_calls(), right_embeddings, also={"ids": "positions"}, fixed=("self",)),
+    "LanguageModel": Case(lambda embed, stack, tied: (m := nb.LanguageModel(embed, stack, tied)).lm_head.weight is m.embed.table.weight, args(
+        embed=st.just(a_model().embed), stack=st.just(a_model().stack), tied=st.booleans()), lambda embed, stack, tied: tied if isinstance(tied, bool) else refuse(False),
+        fixed=("embed", "stack")),
+    "LanguageModel.forward": Case(nb.LanguageModel.forward, model_calls(), right_logits, also={"ids": "positions|mask"}, fixed=("self",)),
+    "LanguageModel.generate": Case(generated, args(self=st.just(a_model()), ids=st.tuples(sizes, sizes).map(lambda s: torch.randint(5, s, generator=torch.Generator().manual_seed(sum(s)))),
+        n=st.integers(1, 3), temperature=st.sampled_from([0.0, 0, 1.5]), top_k=sizes_or_none), right_sequence, also={"ids": "positions", "n": "positions"}, fixed=("self",)),
+    "EncoderDecoder": Case(lambda tied, **a: (m := nb.EncoderDecoder(**a, tied=tied)).lm_head.weight is m.target.table.weight, st.just(a_model(cross=True)).flatmap(lambda m: args(
         source=st.just(m.source), target=st.just(m.target), encoder=st.just(m.encoder), decoder=st.just(m.decoder), tied=st.booleans())),
         lambda tied, **a: tied if isinstance(tied, bool) else refuse(False), fixed=("source", "target", "encoder", "decoder")),
     "EncoderDecoder.forward": Case(nb.EncoderDecoder.forward, model_calls(cross=True), right_translation, also={"source_ids": "target_ids|source_mask|positions",
