@@ -275,7 +275,7 @@ STRANGERS: dict[str, tuple[str, ...]] = {
     "nn.Parameter vs nn.Linear": ("03_self_attention.html#parameter-or-linear", "03_self_attention.html#a-layer"),
     "tril mask": ("04_masks.html#the-causal-mask", "lookup/glossary.html#causal-mask"),
     "key_padding_mask": ("04_masks.html#conversions", "04_masks.html#to-pytorch-and-back"),
-    "is_causal": ("04_masks.html#causal-masks-with-fewer-queries-than-keys", "10_kv_cache.html#prefill-and-decode", "checks/about/museum.html#the-wrong-corner"),
+    "is_causal": ("04_masks.html#causal-masks-with-fewer-queries-than-keys", "10_kv_cache.html#the-mask-of-a-chunk", "checks/about/museum.html#the-wrong-corner"),
     "reshape heads transpose": ("05_multi_head_attention.html#splitting-into-heads", "checks/about/museum.html#view-for-permute"),
     "head pruning": ("05_multi_head_attention.html#redundant-heads", "lookup/references.html#michel-et-al-2019"),
     "rotery embedding": ("06_positions.html#rotary-position-embeddings", "06_positions.html#in-symbols", "lookup/glossary.html#rotary-embedding"),

@@ -528,7 +528,7 @@ def test_heads_share_as_the_package_shares(visit):
     assert "heads 4, 5, 6 and 7 read key head 1" in figure.locator("output").inner_text()
     assert "take 0.25 GiB" in figure.locator("output").inner_text()
 def test_cache_steps_make_what_the_layer_makes(visit):
-    "By the slider, played, and with and without a cache: the counts of a layer that writes, and the oracle's weights."
+    "By the slider, played, and with and without a cache: the counts of a layer that decodes, and the oracle's weights."
     figure = drawing(visit, "10_kv_cache.html", "cache_steps")
     given_rows = given(figure)
     q, k, v = (numbers(given_rows[name]) for name in "qkv")
@@ -546,19 +546,19 @@ def test_cache_steps_make_what_the_layer_makes(visit):
         for name, button in {"without": "without", "with": "with a cache"}.items():
             figure.get_by_role("radio", name=button, exact=True).check()
             now = state(figure)
-            assert (now["step"], now["made"]) == (t, made[name]) and now["sofar"] == totals
-            assert now["kept"] == ([0, t, t] if name == "with" else [0, 0, 0])
+            assert (now["step"], now["computed"]) == (t, made[name]) and now["sofar"] == totals
+            assert now["read"] == ([0, t, t] if name == "with" else [0, 0, 0])
             context, weights = scaled_dot_product_attention(q[t:t + 1], k[:t + 1], v[:t + 1])
             assert_close(numbers(now["weights"]), weights[0], **EXACT)
             assert_close(numbers(now["context"]), context[0], **EXACT)
-        assert figure.locator("output").inner_text().startswith(f"“{given_rows['words'][t]}” makes one query")
+        assert figure.locator("output").inner_text().startswith(f"“{given_rows['tokens'][t]}”: one query")
         slider.press("ArrowRight")
     slider.press("Home")
     assert played(figure)["step"] == n - 1
     figure.get_by_role("radio", name="without", exact=True).check()
     slider.press("Home")  # back at the first word: the bars of the later ones are gone
     assert [bool(shown) for shown in figure.locator(".view tbody tr").last.locator("td").all_inner_texts()] == [True] + [False] * (n - 1)
-    assert figure.locator("output").inner_text() == f"“{given_rows['words'][0]}” comes, and its query, key and value are made."
+    assert figure.locator("output").inner_text() == f"“{given_rows['tokens'][0]}”: its query, key and value are computed."
 def test_tiles_keep_what_online_softmax_keeps(visit):
     "Every query after every tile, of every size, causal and not; by the slider's keys, by buttons, by Play."
     figure = drawing(visit, "figures/tiles.html", "tiles")

@@ -969,7 +969,7 @@ def right_deepseek(layer):
     d = layer.qk_nope_head_dim
     found |= {"k_proj.weight": torch.cat([t[:d] for t in both]), "v_proj.weight": torch.cat([t[d:] for t in both])}
     return ({n: (tuple(t.shape), float(t.sum())) for n, t in found.items()}, layer.config.attention_dropout, layer.training)
-# Caches: an object that holds some words already, of which the right answer is worked out row by row
+# Caches: an object that holds some tokens already, of which the right answer is worked out sequence by sequence
 
 places = dict(dtype=st.none() | dtypes, device=st.sampled_from([None, "cpu"]))
 
@@ -995,14 +995,14 @@ def sized_pages(n_blocks, block_size, n_kv_heads, d_head, dtype=None, device=Non
 
 @st.composite
 def caches(draw, words=False, rolling=False, **more):
-    "A cache of up to three rows with a few words, and keys and values for it; what it was given is its `history`."
+    "A cache of up to three sequences with a few tokens, and keys and values for it; what it was given is its `history`."
     b, h, d, dtype = draw(st.integers(1, 3)), draw(st.integers(1, 2)), draw(st.integers(1, 3)), draw(dtypes)
     cache = nb.RollingCache(b, h, draw(st.integers(1, 3)), d, draw(st.integers(0, 2)), dtype) if rolling else nb.KVCache(b, h, 8, d, dtype)
-    given_words = [draw(floats((2, b, h, n, d), dtype)) for n in draw(st.lists(st.integers(1, 3), max_size=2))]
-    cache.newest = 0
-    for k, v in given_words:
+    given_tokens = [draw(floats((2, b, h, n, d), dtype)) for n in draw(st.lists(st.integers(1, 3), max_size=2))]
+    cache.n_new = 0
+    for k, v in given_tokens:
         cache.append(k, v)
-    cache.history = torch.cat([torch.zeros(2, b, h, 0, d, dtype=dtype), *given_words], 3)
+    cache.history = torch.cat([torch.zeros(2, b, h, 0, d, dtype=dtype), *given_tokens], 3)
     if not rolling and draw(st.booleans()):
         cache.truncate([draw(st.integers(0, 6)) for _ in range(b)])
     n = draw(st.integers(1, 2))
@@ -1015,7 +1015,7 @@ def rolling(**more):
 
 
 def rows_of(cache: Any, keys: Tensor, values: Tensor) -> tuple[Tensor, ...]:
-    "What a cache returned, without what stands behind shorter rows."
+    "What a cache returned, without what comes after the end of shorter sequences."
     return tuple(t[i, :, :n] for i, n in enumerate(cache.lengths.tolist()) for t in (keys, values))
 
 
@@ -1061,15 +1061,15 @@ def right_truncate(self, n):
     return [(keys[:cut], values[:cut]) for cut, (keys, values) in zip(cuts, kept_rows(self))]
 
 
-def right_reorder(self, rows):
-    return [kept_rows(self)[i] for i in whole_row(rows, len(torch.as_tensor(rows)), most=len(self.lengths) - 1)]
+def right_reorder(self, indices):
+    return [kept_rows(self)[i] for i in whole_row(indices, len(torch.as_tensor(indices)), most=len(self.lengths) - 1)]
 
 
 def rolled(self, k, v):
     own = copy.deepcopy(self)
     found = own.append(k, v)
-    places = torch.tensor(own.seen if own.newest > 1 else own.places[:own.longest])
-    return tuple(t[:, :, places.argsort()] for t in found)
+    positions = torch.tensor(own.chunk_positions if own.n_new > 1 else own.positions[:own.longest])
+    return tuple(t[:, :, positions.argsort()] for t in found)
 
 
 def right_roll(self, k, v):
@@ -1081,16 +1081,16 @@ def right_roll(self, k, v):
 
 def right_rolling(self, n_q):
     whole(n_q)
-    refuse(n_q <= self.newest)
+    refuse(n_q <= self.n_new)
     sees = lambda i, j: j <= i and (j > i - self.window or j < self.n_sinks)
-    if self.newest == 1 or self.longest <= self.window:
+    if self.n_new == 1 or self.longest <= self.window:
         return None
-    return torch.tensor([[[[sees(i, j) for j in self.seen] for i in range(self.longest - n_q, self.longest)]]
+    return torch.tensor([[[[sees(i, j) for j in self.chunk_positions] for i in range(self.longest - n_q, self.longest)]]
                          for _ in self.lengths])
 
 
-def right_held_places(self):
-    start = self.longest - self.newest if self.newest > 1 else self.longest
+def right_held_positions(self):
+    start = self.longest - self.n_new if self.n_new > 1 else self.longest
     kept = [p for p in range(start) if p < self.n_sinks or p >= start - self.window]
     return torch.tensor([*kept, *range(start, self.longest)], dtype=torch.long)
 
@@ -1125,13 +1125,13 @@ def paged(draw, words=False, **more):
 
 
 def pages_of(cache: Any) -> dict[int, tuple[list, list]]:
-    "The words of each sequence, slot by slot; fails if users and unused blocks do not fit the tables."
-    held = [block for table in cache.tables.values() for block in table]
-    assert cache.users == [held.count(block) for block in range(len(cache.users))]
-    assert sorted([*{*held}, *cache.unused]) == list(range(len(cache.users)))
+    "The tokens of each sequence, slot by slot; fails if reference counts and free blocks do not fit the tables."
+    held = [block for table in cache.block_tables.values() for block in table]
+    assert cache.ref_counts == [held.count(block) for block in range(len(cache.ref_counts))]
+    assert sorted([*{*held}, *cache.free_blocks]) == list(range(len(cache.ref_counts)))
     size = cache.keys.shape[1]
-    return {seq: tuple([t[table[p // size], p % size].tolist() for p in range(cache.words[seq])] for t in (cache.keys, cache.values))
-            for seq, table in cache.tables.items()}
+    return {seq: tuple([t[table[p // size], p % size].tolist() for p in range(cache.lengths[seq])] for t in (cache.keys, cache.values))
+            for seq, table in cache.block_tables.items()}
 
 
 def paged_after(self, method, *arguments):
@@ -1141,7 +1141,7 @@ def paged_after(self, method, *arguments):
 
 
 def real_seqs(self, seqs):
-    refuse(len(seqs) and all(type(seq) is int and seq in self.tables for seq in seqs) and len({*seqs}) == len(seqs))
+    refuse(len(seqs) and all(type(seq) is int and seq in self.block_tables for seq in seqs) and len({*seqs}) == len(seqs))
     return seqs
 
 
@@ -1161,7 +1161,7 @@ def right_page(self, seqs, k, v):
 
 
 def read_rows(self, found, seqs):
-    return [tuple(t[i, :, :self.words[seq]].transpose(0, 1).tolist() for t in found) for i, seq in enumerate(seqs)]
+    return [tuple(t[i, :, :self.lengths[seq]].transpose(0, 1).tolist() for t in found) for i, seq in enumerate(seqs)]
 
 
 def right_read(self, seqs):
@@ -1585,14 +1585,14 @@ CASES = {
     "KVCache.truncate": Case(lambda self, n: done(self, "truncate", n), caches().flatmap(lambda a: args(
         self=st.just(a["self"]), n=st.integers(0, 5) | st.lists(st.integers(0, 5), min_size=len(a["self"].lengths), max_size=len(a["self"].lengths)))),
         right_truncate, fixed=("self",)),
-    "KVCache.reorder": Case(lambda self, rows: done(self, "reorder", rows), caches().flatmap(lambda a: args(
-        self=st.just(a["self"]), rows=st.lists(st.integers(0, len(a["self"].lengths) - 1), min_size=1, max_size=5))), right_reorder, fixed=("self",)),
+    "KVCache.reorder": Case(lambda self, indices: done(self, "reorder", indices), caches().flatmap(lambda a: args(
+        self=st.just(a["self"]), indices=st.lists(st.integers(0, len(a["self"].lengths) - 1), min_size=1, max_size=5))), right_reorder, fixed=("self",)),
     "KVCache.reset": Case(lambda self: done(self, "reset"), caches(), lambda self: [([], [])] * len(self.lengths), fixed=("self",)),
     "RollingCache": Case(lambda **a: cache_facts(nb.RollingCache(**a)), args(
         b=sizes, n_kv_heads=sizes, window=sizes, d_head=sizes, n_sinks=st.integers(0, 3), **places), sized_rolling),
     "RollingCache.append": Case(rolled, rolling(words=True), right_roll, "k", fixed=("self",)),
-    "RollingCache.key_positions": Case(lambda self: self.key_positions.sort().values, rolling(), right_held_places, fixed=("self",)),
-    "RollingCache.visible": Case(nb.RollingCache.visible, rolling(n_q=st.integers(1, 3)).filter(lambda a: a["n_q"] <= a["self"].newest), right_rolling, fixed=("self",)),
+    "RollingCache.key_positions": Case(lambda self: self.key_positions.sort().values, rolling(), right_held_positions, fixed=("self",)),
+    "RollingCache.visible": Case(nb.RollingCache.visible, rolling(n_q=st.integers(1, 3)).filter(lambda a: a["n_q"] <= a["self"].n_new), right_rolling, fixed=("self",)),
     "RollingCache.truncate": Case(lambda self, n: lengths_after(self, n), rolling(n=st.integers(0, 9)).filter(
         lambda a: a["self"].longest <= max(a["n"], a["self"].keys.shape[2])), right_cut, fixed=("self",)),
     "PagedCache": Case(lambda **a: cache_facts(nb.PagedCache(**a)), args(
@@ -1604,8 +1604,10 @@ CASES = {
                               also={"seqs": "k"}, fixed=("self",)),
     "PagedCache.read": Case(lambda self, seqs: read_rows(self, self.read(seqs), seqs), paged(seqs=st.sampled_from([[0], [1], [0, 1], [1, 0]])),
                             right_read, fixed=("self",)),
-    "PagedCache.rows": Case(lambda self, seqs: self.rows(seqs).lengths, paged(seqs=st.sampled_from([[0], [1], [0, 1], [1, 0]])),
-                            lambda self, seqs: torch.tensor([self.words[seq] for seq in real_seqs(self, seqs)]), fixed=("self",)),
+    "PagedCache.batch": Case(lambda self, seqs: self.batch(seqs).lengths, paged(seqs=st.sampled_from([[0], [1], [0, 1], [1, 0]])),
+                            lambda self, seqs: torch.tensor([self.lengths[seq] for seq in real_seqs(self, seqs)]), fixed=("self",)),
+    "new_caches": Case(lambda model, b, n_max: [tuple(c.keys.shape) for c in nb.new_caches(model, b, n_max)], args(
+        model=st.just(a_model()), b=sizes, n_max=sizes), lambda model, b, n_max: (whole(b, n_max), [(b, 2, n_max, 2)])[1], fixed=("model",)),
     "cache_bytes": Case(nb.cache_bytes, args(numbers=sizes, n_layers=sizes, n=sizes, bits=sizes, window=st.none() | sizes), right_bytes),
     "count_pairs": Case(nb.count_pairs, args(n_q=sizes, n_k=sizes, causal=st.booleans(), window=st.none() | sizes), right_looks),
     "attention_cost": Case(lambda **a: tuple(nb.attention_cost(**a)), args(n_q=sizes, n_k=sizes, n_heads=sizes, d_k=sizes, d_v=st.none() | sizes,
