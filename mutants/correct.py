@@ -2664,7 +2664,7 @@ REGISTER.add(Animal("package: KVCache", "cache", "kv_cache.KVCache", lambda c: _
 REGISTER.add(Animal("package: RollingCache, as long as the text", "cache", "kv_cache.RollingCache",
                     lambda c: _cached(_book_layer(), lambda b, h, n, d: c(b, h, max(n, 12), d)), {"d_model": 24, "grows": True}))
 REGISTER.add(Animal("package: PagedCache", "cache", "kv_cache.PagedCache", lambda c: _cached(_book_layer(), lambda b, h, n, d: (
-    pages := c(b * n, 3, h, d)).rows([pages.new() for _ in range(b)])), {"d_model": 24, "grows": True}))
+    pages := c(b * n, 3, h, d)).batch([pages.new() for _ in range(b)])), {"d_model": 24, "grows": True}))
 
 
 # Cross-attention ----------------------------------------------------------------------------------------------------

@@ -818,7 +818,7 @@ bug(D, "the text before is seen", ("ids[:, None] == ids", "ids[:, None] - ids <=
 bug(D, "the others only", ("ids[:, None] == ids", "ids[:, None] != ids"), "documents.inverted")
 bug(D, "the future of its own text", (" & torch.ones(n, n, dtype=torch.bool).tril()", ""), "documents.future")
 bug("packed, both ways", "texts leak", ("mine[:, None] == ids", "mine[:, None] >= 0"), "documents.leak")
-bug("package: local_attention", "stretches see the whole window before", ("window_mask(step, span, window, q.device)", "torch.ones(step, span).bool()"), "mask.leaks")
+bug("package: local_attention", "blocks see the whole window before", ("window_mask(step, span, window, q.device)", "torch.ones(step, span).bool()"), "mask.leaks")
 bug("package: local_attention", "windows one too narrow", ("window = min(window, n_k)", "window = min(window, n_k) - 1"), "window.one_short")
 bug("Band", "one word too many", ("back < self.far", "back <= self.far"), "window.size")
 bug("Band", "one word too few", ("back < self.far", "back < self.far - 1"), "window.size")
@@ -895,9 +895,9 @@ bug(W, "counts before it refuses", ('raise ValueError("the cache is full")', 'se
 misuse(GR, "believed to have room made once", "cache.copies", args={"d_model": 24})
 bug(W, "what is kept is laid together anew", (READ, "self.k, self.v = (torch.cat([t[:, :, :longest], t[:, :, longest:]], dim=2) for t in (self.k, self.v))\n            " + READ), "cache.copies")
 bug(W, "what is kept is copied", (READ, "self.k, self.v = self.k.clone(), self.v.clone()\n            " + READ), "cache.copies")
-bug(KV, "always on the even path", ("self.even = bool((lengths == self.longest).all())", "self.even = True"), "cache.padding")
+bug(KV, "always on the even path", ("self.equal_lengths = bool((lengths == self.longest).all())", "self.equal_lengths = True"), "cache.padding")
 bug(KV, "the future of a chunk", ("<= queries[..., None])[:, None]", "<= queries[:, -1:, None])[:, None].expand(-1, -1, n_q, -1)"), "cache.chunk_future")
-bug(KV, "lengths stay when rows move", ("self._end_at(self.lengths[chosen])", "self._end_at(self.lengths)"), "cache.reorder")
+bug(KV, "lengths stay when rows move", ("self._set_lengths(self.lengths[chosen])", "self._set_lengths(self.lengths)"), "cache.reorder")
 bug(KV, "truncate keeps at least n", ("torch.minimum(self.lengths", "torch.maximum(self.lengths"), "cache.truncate")
 
 

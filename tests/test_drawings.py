@@ -6,8 +6,9 @@ import pytest
 import torch
 from attention_nb.cost import attention_cost, least_seconds, projection_cost
 from attention_nb.embeddings import Vocab, one_hot
-from attention_nb.figures.adder import rows_of, small_adder
+from attention_nb.figures.adder import follow_last, small_adder
 from attention_nb.figures.attend import small_world
+from attention_nb.figures.machine import parts_of
 from attention_nb.flash_attention import online_softmax
 from attention_nb.gpu_kernels import program_tiles
 from attention_nb.kv_cache import KVCache
@@ -88,7 +89,7 @@ def test_a_sentence_attends_as_the_layer_does(visit):
             assert_close(numbers(now[name]), want, **EXACT)
     figure.get_by_role("button", name="bank", exact=True).hover()
     for step, says in {"Query: x · W_q": "q = (2.80, 2.80)", "Match: q · k": "drops onto q", "Scale: ÷ √d": "√2 = 1.41",
-                       "Shares: softmax": "goes to “lake”", "Mix: shares · v": "tip to tail", "The new row": "Now it is 0.7"}.items():
+                       "Weights: softmax": "goes to “lake”", "Sum: weights · v": "tip to tail", "The context": "Now it is 0.7"}.items():
         figure.get_by_role("button", name=step, exact=True).click()
         assert says in figure.locator("output").inner_text()
         assert figure.get_by_role("img").count() == 1
@@ -252,13 +253,13 @@ def test_a_verb_finds_its_subject(visit):
 
     def check() -> dict:
         now = state(figure)
-        q, k = x[now["asks"]] @ numbers(now["W_q"]), x @ numbers(now["W_k"])
+        q, k = x[now["chosen"]] @ numbers(now["W_q"]), x @ numbers(now["W_k"])
         context, weights = naive_attention(q[None], k, x)
         for name, value in {"q": q, "k": k, "weights": weights[0], "context": context[0], "scores": k @ q}.items():
             assert_close(numbers(now[name]), value, **EXACT)
         return now
 
-    assert check()["asks"] == 2 and "finds “dogs”: 0.85" in figure.locator("output").inner_text()
+    assert check()["chosen"] == 2 and "finds “dogs”: 0.85" in figure.locator("output").inner_text()
     figure.get_by_text("the identity for both").click()
     assert check()["W_q"] == [[1, 0], [0, 1]] and "finds itself: 0.85" in figure.locator("output").inner_text()
     figure.get_by_text("hand-made matrices").click()
@@ -309,7 +310,7 @@ def test_mask_board_masks_as_the_package_does(visit):
     figure = seen.page.locator("figure[data-drawing=mask_board]").first
     said, causal = figure.locator("output"), causal_mask(5)
     assert_board(figure, causal)
-    assert said.inner_text() == "The new row of “drank” depends on: the, cat, drank."
+    assert said.inner_text() == "The context of “drank” depends on: the, cat, drank."
     cell = figure.locator("td button[tabindex='0']")
     cell.focus()
     for key in ("ArrowRight", "ArrowUp", "Enter"):
@@ -317,37 +318,37 @@ def test_mask_board_masks_as_the_package_does(visit):
     by_hand = causal.clone()
     by_hand[1, 1] = False
     assert_board(figure, by_hand)
-    assert said.inner_text() == "The new row of “cat” depends on: the."  # one weight alone is 1, whatever the query
+    assert said.inner_text() == "The context of “cat” depends on: the."  # one weight alone is 1, whatever the query
     by_hand[0, 1] = True
-    figure.get_by_role("button", name="the must not look at cat").click()
-    figure.get_by_role("button", name="the looks at the").click()
-    figure.get_by_role("button", name="the must not look at drank").click()
+    figure.get_by_role("button", name="the must not attend to cat").click()
+    figure.get_by_role("button", name="the attends to the").click()
+    figure.get_by_role("button", name="the must not attend to drank").click()
     by_hand[0, 0], by_hand[0, 2] = False, True
     assert_board(figure, by_hand)
-    assert said.inner_text() == "The new row of “the” depends on: cat, drank, and through its query on itself."
-    for name in ("the looks at cat", "the looks at drank", "the must not look at the"):
+    assert said.inner_text() == "The context of “the” depends on: cat, drank, and through its query on itself."
+    for name in ("the attends to cat", "the attends to drank", "the must not attend to the"):
         figure.get_by_role("button", name=name).click()
     by_hand[0] = causal[0]
-    figure.get_by_role("button", name="the looks at the").click()
+    figure.get_by_role("button", name="the attends to the").click()
     by_hand[0, 0] = False
     assert_board(figure, by_hand)
-    assert "nobody" in said.inner_text()
-    figure.get_by_role("button", name="last word is padding").click()
+    assert "attend to nothing" in said.inner_text()
+    figure.get_by_role("button", name="padding mask, last word").click()
     assert_board(figure, causal & padding_mask([4], 5)[0, 0])
-    figure.get_by_role("button", name="no future").click()
+    figure.get_by_role("button", name="causal mask").click()
     assert_board(figure, padding_mask([4], 5)[0, 0].expand(5, 5))
-    figure.get_by_role("button", name="no future").click()
-    figure.get_by_role("button", name="last word is padding").click()
+    figure.get_by_role("button", name="causal mask").click()
+    figure.get_by_role("button", name="padding mask, last word").click()
     figure.get_by_text("More switches").click()
-    figure.get_by_text("after it").click()
+    figure.get_by_text("after the softmax").click()
     assert_board(figure, causal, after=True)
-    figure.get_by_role("button", name="drank looks at cat").hover()
+    figure.get_by_role("button", name="drank attends to cat").hover()
     assert said.inner_text().endswith("depends on: the, cat, drank. A leak: milk, today.")
     figure.get_by_text("before the softmax").click()
     figure.get_by_text("blocked", exact=True).click()
     assert_board(figure, ~causal)
     figure.get_by_text("may attend", exact=True).click()
-    kept = figure.get_by_role("slider", name="Words kept in a cache")
+    kept = figure.get_by_role("slider", name="Words in a cache")
     for _ in range(3):
         kept.press("ArrowRight")
     assert_board(figure, causal_mask(2, 5))
@@ -356,7 +357,7 @@ def test_mask_board_masks_as_the_package_does(visit):
 
 
 def assert_windows(figure: Locator, mask: torch.Tensor, layers: int) -> None:
-    "The board allows this, counts it, and carries news through so many layers."
+    "The board allows these pairs, counts them, and carries information through so many layers."
     now = state(figure)
     assert torch.equal(numbers(now["mask"]).bool(), mask)
     assert now["scores"] == mask.sum()
@@ -371,10 +372,10 @@ def test_window_board_combines_masks_as_the_package_does(visit):
     window, sinks, causal = window_mask(12, 12, 3), sink_mask(12, 12, 2), causal_mask(12)
     apart, blocks = document_mask([0] * 5 + [1] * 4 + [2] * 3), block_mask(12, 12, 4)
     assert_windows(figure, window, 2)
-    assert said.inner_text() == "Word 11, “one”, looks at 3; through 2 layers 5 of 12 words reach it."
+    assert said.inner_text() == "Token 11, “one”, attends to 3; through 2 layers 5 of 12 tokens reach it."
     press("sinks")
     assert_windows(figure, window | sinks, 2)
-    assert "The future is seen: by 1 word." in said.inner_text()
+    assert "The mask allows 1 token to attend to the future." in said.inner_text()
     press("causal")
     assert_windows(figure, causal & (window | sinks), 2)
     press("documents")
@@ -392,31 +393,53 @@ def test_window_board_combines_masks_as_the_package_does(visit):
         figure.get_by_role("slider", name="Window").press("ArrowRight")
     figure.get_by_role("slider", name="Layers").press("ArrowLeft")
     assert_windows(figure, window_mask(12, 12, 5), 1)
-    figure.get_by_role("slider", name="Who asks").press("ArrowLeft")
-    assert said.inner_text().startswith("Word 10, “is”, looks at 5; through 1 layer 5 of 12")
+    figure.get_by_role("slider", name="Query").press("ArrowLeft")
+    assert said.inner_text().startswith("Token 10, “is”, attends to 5; through 1 layer 5 of 12")
     figure.locator("svg rect").first.click()
-    assert said.inner_text().startswith("Word 0, “the”, looks at 1")
+    assert said.inner_text().startswith("Token 0, “the”, attends to 1")
     assert seen.said == []
+
+
+def test_the_state_gives_what_the_cache_gives(visit):
+    "By the slider, and played: at each step both ways give what a masked matrix of weights gives."
+    figure = drawing(visit, "15_linear_attention.html", "state_steps")
+    q, k, v = (numbers(given(figure)[name]) for name in "qkv")
+    n, slider, weights = len(q), figure.get_by_role("slider"), (q @ k.mT).tril()
+    ones = torch.cat([v, torch.ones(n, 1)], dim=-1)
+    slider.press("Home")
+    for t in range(n):
+        now = state(figure)
+        assert now["step"] == t and now["kept"] == {"cache": 4 * (t + 1), "state": 6}
+        assert_close(numbers(now["scores"]), weights[t, :t + 1], **EXACT)
+        assert_close(numbers(now["S"]), k[:t + 1].mT @ ones[:t + 1], **EXACT)
+        assert_close(numbers(now["added"]), torch.outer(k[t], ones[t]), **EXACT)
+        for way in ("cache", "state"):
+            assert_close(numbers(now["sums"][way]), weights[t] @ ones, **EXACT)
+        assert_close(numbers(now["context"]), weights[t] @ v / weights[t].sum(), **EXACT)
+        assert figure.locator("output").inner_text().startswith(f"“{given(figure)['tokens'][t]}” has the query")
+        slider.press("ArrowRight")
+    slider.press("Home")
+    assert played(figure)["step"] == n - 1
 
 
 def test_head_cut_lands_where_split_heads_puts_it(visit):
     "At each step, in both pictures; pointed at and reached by keys."
     figure = drawing(visit, "05_multi_head_attention.html", "head_cut")
-    rows = numbers(given(figure)["rows"])
+    rows = numbers(given(figure)["x"])
     n, width, heads = *rows.shape, given(figure)["heads"]
     right, wrong = split_heads(rows, heads), rows.view(heads, n, width // heads)
-    for step, left in {"the rows": rows, "view": rows.view(n, heads, -1), "transpose": right}.items():
+    for step, left in {"the vectors": rows, "view": rows.view(n, heads, -1), "transpose": right}.items():
         figure.get_by_text(step, exact=True).click()
         now = state(figure)
         assert torch.equal(numbers(now["right"]), left)
-        assert torch.equal(numbers(now["wrong"]), rows if step == "the rows" else wrong)
-    figure.get_by_role("option", name="10, of word 1").first.hover()
+        assert torch.equal(numbers(now["wrong"]), rows if step == "the vectors" else wrong)
+    figure.get_by_role("option", name="10, of token 1").first.hover()
     for lit, key in ((10, None), (11, "ArrowRight"), (1, "ArrowUp")):
         if key:
             figure.locator("[role=option][tabindex='0']").first.press(key)
         now = state(figure)
         assert now["lit"] == lit == right[tuple(now["lands"]["right"])] == wrong[tuple(now["lands"]["wrong"])]
-        assert figure.locator("output").inner_text().startswith(f"{lit} belongs to word {lit // 10}. First picture: head 0")
+        assert figure.locator("output").inner_text().startswith(f"{lit} belongs to token {lit // 10}. First picture: head 0")
 
 
 def test_head_film_shows_what_was_stored(visit):
@@ -430,22 +453,23 @@ def test_head_film_shows_what_was_stored(visit):
     assert (now["step"], now["loss"]) == (film["steps"][-2], film["losses"][-2])
     assert_close(numbers(now["weights"]), weights, **EXACT)
     expected = torch.stack([weights[:, 2:, 0].mean(-1), weights[:, range(2, 6), range(1, 5)].mean(-1)], dim=-1)
-    assert_close(numbers(now["looks"]), expected, **EXACT)
+    assert_close(numbers(now["means"]), expected, **EXACT)
     slider.press("Home")
     assert played(figure)["step"] == film["steps"][-1]
-    assert figure.locator("output").inner_text() == "Step 299: head 0 looks at the first word, head 1 looks at the word before."
+    assert figure.locator("output").inner_text() == "Step 299: head 0 attends to the first token, head 1 attends to the previous token."
 
 
-def test_a_word_turns_as_the_rotary_embedding_turns_it(visit):
-    "Both hands and the score, by keys and by mouse; shifted, the score stays."
-    figure = drawing(visit, "06_positions.html", "turning")
-    row = torch.tensor([1.0, 1, 1, 1, 0, 0, 0, 0])
+def test_a_token_rotates_as_the_rotary_embedding_rotates_it(visit):
+    "Both vectors and the score, by keys and by mouse; shifted, the score stays."
+    figure = drawing(visit, "16_longer_texts.html", "turning")
+    vector = torch.tensor([1.0, 1, 1, 1, 0, 0, 0, 0])
 
     def agrees() -> dict:
         now = state(figure)
-        kind = {"as trained": "default", "linear": "linear", "NTK": "ntk", "YaRN": "yarn"}[now["way"]]
+        kind = {"as trained": "default", "linear": "linear", "NTK": "ntk", "YaRN": "yarn"}[now["scaling"]]
         rotary = RotaryEmbedding(8, now["base"], {"rope_type": kind, "factor": 4.0, "original_max_position_embeddings": 16})
-        key, query = rotary(row.expand(2, 8), torch.tensor([now["place"], now["place"] + now["apart"]])) / rotary.factor
+        positions = torch.tensor([now["position"], now["position"] + now["distance"]])
+        key, query = rotary(vector.expand(2, 8), positions) / rotary.attention_factor
         for name, want in {"key": key, "query": query}.items():
             assert_close(numbers(now[name]), want.view(2, 4).T, **EXACT)
         assert_close(numbers(now["score"]), query @ key, **EXACT)
@@ -453,24 +477,31 @@ def test_a_word_turns_as_the_rotary_embedding_turns_it(visit):
         return now
 
     before = agrees()
-    shift, apart, base = (figure.get_by_role("slider", name=name) for name in ("Shift both", "How far apart", "Base"))
+    shift, distance, base = (figure.get_by_role("slider", name=name) for name in ("Shift both", "Distance", "Base"))
     for _ in range(3):
         shift.press("ArrowRight")
     now = agrees()
-    assert now["place"] == before["place"] + 3 and now["key"] != before["key"]
+    assert now["position"] == before["position"] + 3 and now["key"] != before["key"]
     assert_close(now["score"], before["score"], **EXACT)
     assert "still" in figure.locator("output").inner_text()
     for key in ["ArrowLeft"] * 3 + ["PageUp"]:
-        apart.press(key)
-    assert agrees()["apart"] not in (5, 2)
+        distance.press(key)
+    assert agrees()["distance"] not in (5, 2)
     base.press("ArrowLeft")
-    ways = figure.get_by_role("radio")
+    scalings = figure.get_by_role("radio")
     for i, name in enumerate(["as trained", "linear", "NTK", "YaRN"]):
-        ways.nth(i).check()
-        assert agrees()["way"] == name
-    box = apart.bounding_box()
-    apart.click(position={"x": box["width"] - 2, "y": box["height"] / 2})
-    assert agrees()["apart"] > 60
+        scalings.nth(i).check()
+        assert agrees()["scaling"] == name
+    box = distance.bounding_box()
+    distance.click(position={"x": box["width"] - 2, "y": box["height"] / 2})
+    assert agrees()["distance"] > 60
+
+
+def test_before_longer_texts_the_rotation_offers_no_scaling(visit):
+    figure = drawing(visit, "06_positions.html", "turning")
+    assert state(figure)["scaling"] == "as trained" and not figure.get_by_role("radio").count()
+
+
 def test_heads_share_as_the_package_shares(visit):
     "Every number of key heads, in the right order and in the wrong one; by keys and by the mouse."
     figure = drawing(visit, "11_grouped_heads.html", "sharing")
@@ -497,7 +528,7 @@ def test_heads_share_as_the_package_shares(visit):
     assert "heads 4, 5, 6 and 7 read key head 1" in figure.locator("output").inner_text()
     assert "take 0.25 GiB" in figure.locator("output").inner_text()
 def test_cache_steps_make_what_the_layer_makes(visit):
-    "By the slider, played, and with and without a cache: the counts of a layer that writes, and the oracle's weights."
+    "By the slider, played, and with and without a cache: the counts of a layer that decodes, and the oracle's weights."
     figure = drawing(visit, "10_kv_cache.html", "cache_steps")
     given_rows = given(figure)
     q, k, v = (numbers(given_rows[name]) for name in "qkv")
@@ -515,19 +546,19 @@ def test_cache_steps_make_what_the_layer_makes(visit):
         for name, button in {"without": "without", "with": "with a cache"}.items():
             figure.get_by_role("radio", name=button, exact=True).check()
             now = state(figure)
-            assert (now["step"], now["made"]) == (t, made[name]) and now["sofar"] == totals
-            assert now["kept"] == ([0, t, t] if name == "with" else [0, 0, 0])
+            assert (now["step"], now["computed"]) == (t, made[name]) and now["sofar"] == totals
+            assert now["read"] == ([0, t, t] if name == "with" else [0, 0, 0])
             context, weights = scaled_dot_product_attention(q[t:t + 1], k[:t + 1], v[:t + 1])
             assert_close(numbers(now["weights"]), weights[0], **EXACT)
             assert_close(numbers(now["context"]), context[0], **EXACT)
-        assert figure.locator("output").inner_text().startswith(f"“{given_rows['words'][t]}” makes one query")
+        assert figure.locator("output").inner_text().startswith(f"“{given_rows['tokens'][t]}”: one query")
         slider.press("ArrowRight")
     slider.press("Home")
     assert played(figure)["step"] == n - 1
     figure.get_by_role("radio", name="without", exact=True).check()
     slider.press("Home")  # back at the first word: the bars of the later ones are gone
     assert [bool(shown) for shown in figure.locator(".view tbody tr").last.locator("td").all_inner_texts()] == [True] + [False] * (n - 1)
-    assert figure.locator("output").inner_text() == f"“{given_rows['words'][0]}” comes, and its query, key and value are made."
+    assert figure.locator("output").inner_text() == f"“{given_rows['tokens'][0]}”: its query, key and value are computed."
 def test_tiles_keep_what_online_softmax_keeps(visit):
     "Every query after every tile, of every size, causal and not; by the slider's keys, by buttons, by Play."
     figure = drawing(visit, "figures/tiles.html", "tiles")
@@ -723,26 +754,44 @@ def test_programs_share_the_tiles(visit):
 
 
 def test_the_adder_adds_what_its_matrices_give(visit):
-    "Both parts on and off, for sums that are chosen by keys and by the mouse; the same rows, and how many sums are right."
+    "Both parts on and off, for sums that are chosen by keys and by the mouse; the same hidden states, and how many sums are right."
     figure, m = drawing(visit, "07_transformer.html", "adder"), small_adder()
     for button, on, count in (("", (True, True), 100), ("Attention", (False, True), 10), ("Feed-forward layer", (False, False), 0), ("Attention", (True, False), 0)):
         if button:
             figure.get_by_role("button", name=button).press("Enter")
         figure.get_by_role("slider", name="first digit").press("ArrowLeft")
         now = state(figure)
-        rows = [*rows_of(m, [now["a"], 10, now["b"], 11]).values()]
-        looked, worked = rows[1] * on[0], (((rows[0] + rows[1] * on[0]) @ m.W_up + m.b_up).relu() @ m.W_down) * on[1]
-        assert_close(numbers(now["rows"]), torch.stack([rows[0], looked, worked, rows[0] + looked + worked]), **EXACT)
+        start, by_attention, *_ = follow_last(m, [now["a"], 10, now["b"], 11]).values()
+        by_attention = by_attention * on[0]
+        by_feed_forward = (((start + by_attention) @ m.W_up + m.b_up).relu() @ m.W_down) * on[1]
+        end = start + by_attention + by_feed_forward
+        assert_close(numbers(now["vectors"]), torch.stack([start, by_attention, by_feed_forward, end]), **EXACT)
         assert_close(numbers(now["weights"]), torch.tensor([0.5, 0, 0.5, 0]), **EXACT)
-        assert (now["looks"], now["works"], now["count"]) == (*on, count)
+        assert (now["attends"], now["feeds"], now["count"]) == (*on, count)
         said = figure.locator("output").inner_text()
-        assert f"Of all hundred sums {count} are right" in said and ("says nothing" in said) == (not on[1])
+        assert f"Of all hundred sums {count} are right" in said and ("gives no answer" in said) == (not on[1])
     figure.get_by_role("button", name="Feed-forward layer").click()
     squares = figure.get_by_role("img", name="All hundred sums").locator("rect")
     squares.nth(46).click()
     now = state(figure)
     assert (now["a"], now["b"], now["answer"], now["count"]) == (4, 6, 0, 100)
     assert figure.get_by_role("slider", name="second digit").input_value() == "6"
+
+
+def test_the_machine_says_what_each_part_does(visit):
+    "By the slider and by a click on a box; in the picture all boxes are parts of the list."
+    figure, parts = drawing(visit, "07_transformer.html", "machine"), parts_of(768, 3072, 50257, 1024)
+    boxes = figure.get_by_role("img").locator("rect[style], circle[style]")
+    assert boxes.count() == len(parts)
+    slider = figure.get_by_role("slider", name="Part")
+    for i, part in enumerate(parts):
+        now, said = state(figure), figure.locator("output").inner_text()
+        assert (now["chosen"], now["name"], now["parameters"][i]) == (i, part.name, part.parameters)
+        assert said.startswith(f"{i + 1}. {part.name}. {part.says}") and part.shape in said
+        assert f"{part.parameters:,}" in said or not part.parameters
+        slider.press("ArrowRight")
+    boxes.nth(4).click()
+    assert state(figure)["name"] == "Causal self-attention" and slider.input_value() == "4"
 
 
 def test_the_entrance_shows_every_exhibit(visit):
@@ -769,11 +818,11 @@ def test_the_entrance_shows_every_exhibit(visit):
 # ---- One hue for each symbol ----
 
 SHOWN = {  # what a drawing shows at first sight, or when a button is pressed: queries, keys, values, weights
-    ("adder", ""): "w", ("arrows", ""): "kq", ("attend", ""): "vw", ("attend", "Match: q · k"): "kqw", ("attend", "Shares: softmax"): "w", ("cache_steps", ""): "kqvw",
-    ("head_film", ""): "kqw", ("mask_board", ""): "kqw", ("programs", ""): "kq", ("scores", ""): "w", ("senses", ""): "kqw", ("sharing", ""): "kq",
+    ("adder", ""): "w", ("arrows", ""): "kq", ("attend", ""): "vw", ("attend", "Match: q · k"): "kqw", ("attend", "Weights: softmax"): "w", ("cache_steps", ""): "kqvw",
+    ("head_film", ""): "kqw", ("mask_board", ""): "kqw", ("programs", ""): "kq", ("scores", ""): "w", ("senses", ""): "kqw", ("sharing", ""): "kq", ("state_steps", ""): "kvw",
     ("subject", ""): "kqvw", ("sums", ""): "w", ("tiles", ""): "kqvw", ("turning", ""): "kq", ("window_board", ""): "kq"}
 ALL = sorted(path.stem for path in (ROOT / "attention_nb/figures").glob("*.js") if path.stem != "drawing")
-NONE_OF_THEM = {"entrance", "head_cut", "lookup", "roofline"}  # rows, costs, and pictures of a page
+NONE_OF_THEM = {"entrance", "head_cut", "lookup", "machine", "roofline"}  # rows, costs, and pictures of a page
 LOOKS = """(view) => Object.fromEntries([..."kqvw"].map((sym) => [sym, [...view.querySelectorAll(`[data-sym=${sym}]`)].map((node) => {
   const { backgroundColor, outline, stroke, filter } = getComputedStyle(node.localName === "g" ? node.firstElementChild : node);
   return [backgroundColor, outline, stroke, filter].join();
@@ -1103,14 +1152,14 @@ def test_shares_of_a_sentence_go_where_they_are_largest(visit, sentence):
     figure = drawing(visit, PAGE_OF["attend"], "attend", reduced_motion="reduce")
     figure.get_by_role("textbox").fill(sentence)
     figure.get_by_role("textbox").press("Enter")
-    figure.get_by_role("button", name="Shares: softmax").click()
+    figure.get_by_role("button", name="Weights: softmax").click()
     for i, word in enumerate(sentence.split()):
         figure.get_by_role("button", name=word, exact=True).nth(sentence.split()[:i].count(word)).press("Enter")
         now, text = state(figure), said(figure)
         if len(now["words"]) == 1:
-            assert text == f"“{word}” stands alone: it gets all, 100 %."
+            assert text == f"“{word}” stands alone: it gets all the weight, 100 %."
         elif not any(now["q"][i]):
-            assert text == f"“{word}” asks for nothing: every word gets the same share."
+            assert text == f"“{word}” asks for nothing: every word gets the same weight."
         else:
             most = max(now["weights"])
             assert named(text) == {one for one, w in zip(now["words"], now["weights"]) if w > most - 1e-6}
@@ -1148,8 +1197,8 @@ def test_the_film_says_what_its_frame_shows(visit):
         for k, (part, w) in enumerate(zip(parts, heads, strict=True)):
             columns, before = w[2:].mean(0), w[range(2, 6), range(1, 5)].mean()
             most = max(columns.max(), before)
-            kind = "looks at all words about alike" if most < 0.25 else "leans towards the " if most < 0.5 else "looks at the "
-            name = "" if most < 0.25 else "first word" if columns[0] == most else "word before" if before == most else "?"
+            kind = "attends to all tokens about alike" if most < 0.25 else "prefers the " if most < 0.5 else "attends to the "
+            name = "" if most < 0.25 else "first token" if columns[0] == most else "previous token" if before == most else "?"
             assert part == f"head {k} {kind}{name}", step
     figure.evaluate("""figure => {
       window.told = [];

@@ -17,7 +17,8 @@ import pytest
 import torch
 import torch.nn as nn
 import vl_convert
-from attention_nb.embeddings import Vocab, journey, tokenize
+from attention_nb.embeddings import Vocab, journey
+from attention_nb.figures.attend import small_world
 from attention_nb.masks import causal_mask
 from attention_nb.multi_head_attention import MultiHeadAttention
 from attention_nb.naive_attention import naive_attention
@@ -44,7 +45,6 @@ FIGURES = {
     "dim": Figure("02_softmax.html", "fig-dim-see-show", {("radio", "softmax"): 2}),
     "width": Figure("03_self_attention.html", "fig-why-saturate-show", {("slider", "width"): 11}),
     "steps": Figure("03_self_attention.html", "fig-explore-show", {("radio", "sentence"): 2, ("slider", "query"): 6}),
-    "longer": Figure("03_self_attention.html", "fig-longer-show", {("slider", "rows ×"): 9}),
     "mask": Figure("04_masks.html", "fig-empty-show", {("radio", "mask"): 4}),
     "head": Figure("05_multi_head_attention.html", "fig-heads-four-show", {("radio", "head"): 4}),
 }
@@ -109,20 +109,6 @@ def test_data_of_temperature():
         assert lines == [f"T = {T:g}", f"entropy {h:.2f} nats, of at most ln 6 = {math.log(6):.2f}"]
 
 
-def test_data_of_longer():
-    words, x = journey()
-    data = sets("longer")
-    assert [(c["step"], c["query"], c["key"]) for c in data["cells"]] == list(product(range(9), words, words))
-    for step in range(9):
-        rows = step * x.double()
-        weights = torch.softmax(rows @ rows.T / math.sqrt(3), -1)
-        mine = [c for c in data["cells"] if c["step"] == step]
-        assert {c["position"] for c in mine} == {f"rows × {step}"}
-        assert_close(column(mine, "value", 6, 6), weights, atol=6e-4, rtol=0)
-        top = f"largest weight {weights.max():.2f}; even shares would be {1 / 6:.2f}"
-        assert notes("longer")[step] == [f"rows × {step}", top]
-
-
 def test_data_of_dim():
     torch.manual_seed(123)
     y, data = torch.rand(6, 3), sets("dim")
@@ -169,18 +155,15 @@ def test_data_of_width():
         assert all(abs(a - b) < 0.011 or a == pytest.approx(b, abs=0.11) and b > 1 for a, b in zip(numbers(shown), numbers(says), strict=True))
 
 
-def dessert() -> dict[str, tuple[list[str], torch.Tensor]]:
-    "The two sentences of chapter 3, and the matrices that follow from the same seed."
-    torch.manual_seed(123)
-    words = tokenize("Life is short, eat dessert first")
-    x = nn.Embedding(50_000, 3)(Vocab(sorted(words)).encode(words)).detach()
-    return {"Life is short, eat dessert first": (words, x), "Your journey starts with one step": journey()}
+def banks() -> dict[str, tuple[list[str], torch.Tensor]]:
+    "The two sentences of chapter 3, in the small world."
+    texts, table = ("she put cash in the bank", "her boat crossed to our banks"), small_world().table
+    return {text: (text.split(), torch.stack([table[word] for word in text.split()])) for text in texts}
 
 
 def test_data_of_steps():
-    sentences, data = dessert(), sets("steps")
-    W_q, W_k, W_v = torch.randn(3, 2), torch.randn(3, 2), torch.randn(3, 4)
-    parts = [f"w·v{i}" for i in "₀₁₂₃"]
+    sentences, data, (_, W_q, W_k, W_v) = banks(), sets("steps"), small_world()
+    parts = [f"w·v{i}" for i in "₀₁"]
     assert [(n["sentence"], n["at"]) for n in data["notes"]] == list(product(sentences, range(6)))
     for sentence, (words, x) in sentences.items():
         q, k, v = x @ W_q, x @ W_k, x @ W_v
@@ -239,7 +222,7 @@ def test_data_of_head():
     q, k = (proj(x).unflatten(-1, (4, 4)).transpose(1, 2) for proj in (layer.q_proj, layer.k_proj))
     looks = softmax(q @ k.mT / 4**0.5).mean(0).detach()
     data = sets("head")
-    labels = [f"word {i}" for i in range(6)]
+    labels = [f"token {i}" for i in range(6)]
     assert [(c["head"], c["query"], c["key"]) for c in data["cells"]] == list(
         product((f"head {h}" for h in range(4)), labels, labels))
     assert_close(column(data["cells"], "value", 4, 6, 6), looks, atol=2e-3, rtol=0)
@@ -263,13 +246,10 @@ def test_tables_hold_the_numbers(name):
     elif name == "steps":
         for note in data["notes"]:
             same = lambda r: (r["sentence"], r["at"]) == (note["sentence"], note["at"])
-            columns = ["key", "score", "÷ √d_k", "weight", *(f"w·v{i}" for i in "₀₁₂₃")]
+            columns = ["key", "score", "÷ √d_k", "weight", *(f"w·v{i}" for i in "₀₁")]
             lines = [*filter(same, data["steps"]), *filter(same, data["sums"])]
             assert cells(tables[f"{note['sentence']}, {note['query']}"]) == [
                 short(line.get(column)) for line in lines for column in columns]
-    elif name == "longer":
-        for step in range(9):
-            assert cells(tables[f"rows × {step}"]) == [short(c["value"]) for c in data["cells"] if c["step"] == step]
     else:
         kind, value = {"dim": ("softmax", "value"), "mask": ("mask", "weight"), "head": ("head", "value")}[name]
         for note in data["notes"]:
@@ -324,11 +304,11 @@ def expected(name: str, at: tuple[int, ...]) -> list[str]:
         mine = [s for s in data["steps"] if s["sentence"] == sentence]
         lines = [s for s in mine if s["at"] == at[1]]
         total = next(s for s in data["sums"] if (s["sentence"], s["at"]) == (sentence, at[1]))
-        groups = [["score", "÷ √d_k"], ["weight"], parts := [f"w·v{i}" for i in "₀₁₂₃"]]
+        groups = [["score", "÷ √d_k"], ["weight"], parts := [f"w·v{i}" for i in "₀₁"]]
         return [minus(s["weight"]) for s in mine] + [
             minus(line[f]) for fields in groups for line in lines for f in fields] + [
             minus(total[f]) for f in ("weight", *parts)]
-    kind = {"dim": "softmax", "mask": "mask", "head": "head", "longer": "step"}[name]
+    kind = {"dim": "softmax", "mask": "mask", "head": "head"}[name]
     state = list(dict.fromkeys(n[kind] for n in data["notes"]))[at[0]]
     part = lambda name: [r for r in data[name] if r[kind] == state]
     if name == "mask":
@@ -465,7 +445,7 @@ SIZES = """() => [...document.querySelectorAll("figure.chart")].map((figure) => 
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("page, n_lines", [("06_positions", 3), ("03_self_attention", 2), ("14_local_attention", 2)])
+@pytest.mark.parametrize("page, n_lines", [("06_positions", 3), ("03_self_attention", 1), ("14_local_attention", 1), ("15_linear_attention", 4)])
 def test_charts_fill_their_place(visit, page, n_lines, width):
     "A chart of lines is as wide as the column, and on a phone no wider; its print can be read. Cells grow with their place."
     sizes = visit(f"{page}.html", width=width).see_all().page.evaluate(SIZES)

@@ -24,8 +24,8 @@ const SYNONYMS = {
   mha: "multi-head", multihead: "multi-head", several: "one head badly", qkv: "queries keys values", context: "mixture",
   cross: "cross-attention memory", encoder: "cross-attention memory", decoder: "cross-attention memory",
   permutation: "order bag", invariant: "order bag", equivariant: "order bag", positional: "position place",
-  rotate_half: "pairings halves neighbours", interleaved: "pairings halves neighbours", mla: "latent", softcap: "soft cap",
-  softcapping: "soft cap", gqa: "grouped heads", mqa: "multi-query", rope: "rotary turn", alibi: "lower score distance", ffn: "feed-forward", mlp: "feed-forward",
+  rotate_half: "pairing conventions halves neighbours", interleaved: "pairing conventions halves neighbours", mla: "latent", softcap: "soft cap",
+  softcapping: "soft cap", gqa: "grouped heads", mqa: "multi-query", rope: "rotary rotate", alibi: "alibi bias distance", ffn: "feed-forward", mlp: "feed-forward",
   rmsnorm: "rms_norm layer norm", layernorm: "layer norm", oom: "out memory", gelu: "feed-forward", silu: "feed-forward", swiglu: "feed-forward",
 
   // writing a text
