@@ -516,7 +516,7 @@ def test_heads_share_as_the_package_shares(visit):
         wrong.click()
         now = state(figure)
         assert now["reads"] == turns.tolist() and now["lost"] == (right != turns).tolist()
-        says = f"{sum(now['lost'])} of 8" if n in (2, 4) else "nobody would notice"
+        says = f"{sum(now['lost'])} of 8" if n in (2, 4) else "both orders are the same"
         assert says in figure.locator("output").inner_text()
         wrong.press("Enter")
         slider.press("ArrowLeft")
