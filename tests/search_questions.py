@@ -38,7 +38,7 @@ QUESTIONS: dict[str, str | tuple[str, ...]] = {
     "how many bytes": "10_kv_cache.html#how-many-bytes-a-cache-takes",
     "PagedCache": "10_kv_cache.html#attention_nb.kv_cache.PagedCache",
     "flash attention": "13_flash_attention.html",
-    "roofline": "lookup/glossary.html#roofline",
+    "roofline": ("lookup/glossary.html#roofline", "17_cost.html#the-roofline-by-hand"),
     "why is decoding slow": "17_cost.html#prefill-and-decode",
     "why is writing slower than reading": "17_cost.html#prefill-and-decode",
     "arithmetic intensity": "lookup/glossary.html#arithmetic-intensity",
