@@ -9,11 +9,12 @@ __all__ = ['Vocab', 'journey', 'number_corpus', 'one_hot', 'one_hot_vectors', 's
            'causal_mask', 'from_torch_masks', 'mask_to_bias', 'padding_mask', 'to_attn_mask', 'to_key_padding_mask',
            'MultiHeadAttention', 'fused_attention', 'merge_heads', 'share_heads', 'split_heads', 'AlibiPositions',
            'LearnedPositions', 'RelativePositions', 'RotaryEmbedding', 'alibi_bias', 'alibi_slopes', 'convert_pairing',
-           'relative_buckets', 'rotary_angles', 'rotate', 'sinusoidal_positions', 'LatentAttention', 'capped_attention',
-           'rms_norm', 'sink_attention', 'sink_softmax', 'soft_cap', 'to_grouped', 'flash_attention', 'merge_partials',
-           'online_softmax', 'KVCache', 'PagedCache', 'RollingCache', 'cache_bytes', 'block_mask', 'document_mask',
-           'feature_map', 'linear_attention', 'local_attention', 'recurrent_attention', 'sink_mask', 'window_mask',
-           'EncoderDecoder', 'FeedForward', 'LanguageModel', 'TransformerBlock', 'TransformerStack', 'TokenEmbedding',
+           'relative_buckets', 'rotary_angles', 'rotate', 'sinusoidal_positions', 'capped_attention', 'sink_attention',
+           'sink_softmax', 'soft_cap', 'to_grouped', 'LatentAttention', 'flash_attention', 'merge_partials',
+           'online_softmax', 'KVCache', 'PagedCache', 'RollingCache', 'cache_bytes', 'new_caches', 'block_mask',
+           'document_mask', 'local_attention', 'sink_mask', 'window_mask', 'delta_rule', 'feature_map',
+           'linear_attention', 'recurrent_attention', 'EncoderDecoder', 'FeedForward', 'LanguageModel',
+           'TokenEmbedding', 'TransformerBlock', 'TransformerStack', 'rms_norm', 'rotary_frequencies', 'rotary_rounds',
            'attention_cost', 'count_cost', 'count_pairs', 'exponent', 'least_seconds', 'peak_bytes', 'projection_cost',
            'saved_bytes', 'gpu_attention', 'program_tiles', 'check_agrees', 'check_attention', 'check_cache',
            'check_cross_attention', 'check_flash', 'check_masked_softmax', 'check_multi_head', 'check_positions',
@@ -39,14 +40,17 @@ from .positions import (
     AlibiPositions, LearnedPositions, RelativePositions, RotaryEmbedding, alibi_bias, alibi_slopes, convert_pairing,
     relative_buckets, rotary_angles, rotate, sinusoidal_positions)
 from .grouped_heads import (
-    LatentAttention, capped_attention, rms_norm, sink_attention, sink_softmax, soft_cap, to_grouped)
+    capped_attention, sink_attention, sink_softmax, soft_cap, to_grouped)
+from .latent_attention import LatentAttention
 from .flash_attention import flash_attention, merge_partials, online_softmax
-from .kv_cache import KVCache, PagedCache, RollingCache, cache_bytes
-from attention_nb.local_attention import (
-    block_mask, document_mask, feature_map, linear_attention, local_attention, recurrent_attention,
-    sink_mask, window_mask)
+from .kv_cache import KVCache, PagedCache, RollingCache, cache_bytes, new_caches
+from .local_attention import (
+    block_mask, document_mask, local_attention, sink_mask, window_mask)
+from .linear_attention import (
+    delta_rule, feature_map, linear_attention, recurrent_attention)
 from .transformer import (
-    EncoderDecoder, FeedForward, LanguageModel, TransformerBlock, TransformerStack, TokenEmbedding)
+    EncoderDecoder, FeedForward, LanguageModel, TokenEmbedding, TransformerBlock, TransformerStack, rms_norm)
+from .longer_texts import rotary_frequencies, rotary_rounds
 from .cost import (
     attention_cost, count_cost, count_pairs, exponent, least_seconds, peak_bytes, projection_cost, saved_bytes)
 from .gpu_kernels import gpu_attention, program_tiles
@@ -70,11 +74,12 @@ _all_ = [
     "fused_attention", "merge_heads", "share_heads", "split_heads", "AlibiPositions",
     "LearnedPositions", "RelativePositions", "RotaryEmbedding", "alibi_bias", "alibi_slopes",
     "convert_pairing", "relative_buckets", "rotary_angles", "rotate", "sinusoidal_positions",
-    "LatentAttention", "capped_attention", "rms_norm", "sink_attention", "sink_softmax", "soft_cap",
-    "to_grouped", "flash_attention", "merge_partials", "online_softmax", "KVCache", "PagedCache",
-    "RollingCache", "cache_bytes", "block_mask", "document_mask", "feature_map", "linear_attention",
-    "local_attention", "recurrent_attention", "sink_mask", "window_mask", "EncoderDecoder",
-    "FeedForward", "LanguageModel", "TransformerBlock", "TransformerStack", "TokenEmbedding",
+    "capped_attention", "sink_attention", "sink_softmax", "soft_cap", "to_grouped",
+    "LatentAttention", "flash_attention", "merge_partials", "online_softmax", "KVCache",
+    "PagedCache", "RollingCache", "cache_bytes", "new_caches", "block_mask", "document_mask",
+    "local_attention", "sink_mask", "window_mask", "delta_rule", "feature_map", "linear_attention",
+    "recurrent_attention", "EncoderDecoder", "FeedForward", "LanguageModel", "TokenEmbedding",
+    "TransformerBlock", "TransformerStack", "rms_norm", "rotary_frequencies", "rotary_rounds",
     "attention_cost", "count_cost", "count_pairs", "exponent", "least_seconds", "peak_bytes",
     "projection_cost", "saved_bytes", "gpu_attention", "program_tiles", "check_agrees",
     "check_attention", "check_cache", "check_cross_attention", "check_flash",

@@ -643,9 +643,9 @@ ours("multi_head", "package: MultiHeadAttention, grouped", "multi_head_attention
      lambda c: c(24, 6, n_kv_heads=2), d_model=24, n_heads=6, n_kv_heads=2)
 ours("multi_head", "package: MultiHeadAttention, one key head", "multi_head_attention.MultiHeadAttention",
      lambda c: c(24, 6, n_kv_heads=1, d_head=5), d_model=24, n_heads=6, n_kv_heads=1)
-ours("self_attention", "package: LatentAttention", "grouped_heads.LatentAttention", lambda c: c(24, 3, d_latent=10, d_rope=4),
+ours("self_attention", "package: LatentAttention", "latent_attention.LatentAttention", lambda c: c(24, 3, d_latent=10, d_rope=4),
      d_model=24, n_heads=3, causal=True, positions=True, call=lambda m, x: m(x, causal=True))
-ours("self_attention", "package: LatentAttention, absorbed", "grouped_heads.LatentAttention",
+ours("self_attention", "package: LatentAttention, absorbed", "latent_attention.LatentAttention",
      lambda c: c(24, 3, d_latent=10, d_rope=4, d_latent_q=7, dropout=0.1), d_model=24, n_heads=3, causal=True, positions=True,
      call=lambda m, x: m(x, causal=True, need_weights=True, absorbed=True))
 ours("softmax", "package: softmax", "softmax.softmax")
@@ -2664,7 +2664,7 @@ REGISTER.add(Animal("package: KVCache", "cache", "kv_cache.KVCache", lambda c: _
 REGISTER.add(Animal("package: RollingCache, as long as the text", "cache", "kv_cache.RollingCache",
                     lambda c: _cached(_book_layer(), lambda b, h, n, d: c(b, h, max(n, 12), d)), {"d_model": 24, "grows": True}))
 REGISTER.add(Animal("package: PagedCache", "cache", "kv_cache.PagedCache", lambda c: _cached(_book_layer(), lambda b, h, n, d: (
-    pages := c(b * n, 3, h, d)).rows([pages.new() for _ in range(b)])), {"d_model": 24, "grows": True}))
+    pages := c(b * n, 3, h, d)).batch([pages.new() for _ in range(b)])), {"d_model": 24, "grows": True}))
 
 
 # Cross-attention ----------------------------------------------------------------------------------------------------

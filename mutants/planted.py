@@ -895,9 +895,9 @@ bug(W, "counts before it refuses", ('raise ValueError("the cache is full")', 'se
 misuse(GR, "believed to have room made once", "cache.copies", args={"d_model": 24})
 bug(W, "what is kept is laid together anew", (READ, "self.k, self.v = (torch.cat([t[:, :, :longest], t[:, :, longest:]], dim=2) for t in (self.k, self.v))\n            " + READ), "cache.copies")
 bug(W, "what is kept is copied", (READ, "self.k, self.v = self.k.clone(), self.v.clone()\n            " + READ), "cache.copies")
-bug(KV, "always on the even path", ("self.even = bool((lengths == self.longest).all())", "self.even = True"), "cache.padding")
+bug(KV, "always on the even path", ("self.equal_lengths = bool((lengths == self.longest).all())", "self.equal_lengths = True"), "cache.padding")
 bug(KV, "the future of a chunk", ("<= queries[..., None])[:, None]", "<= queries[:, -1:, None])[:, None].expand(-1, -1, n_q, -1)"), "cache.chunk_future")
-bug(KV, "lengths stay when rows move", ("self._end_at(self.lengths[chosen])", "self._end_at(self.lengths)"), "cache.reorder")
+bug(KV, "lengths stay when rows move", ("self._set_lengths(self.lengths[chosen])", "self._set_lengths(self.lengths)"), "cache.reorder")
 bug(KV, "truncate keeps at least n", ("torch.minimum(self.lengths", "torch.maximum(self.lengths"), "cache.truncate")
 
 

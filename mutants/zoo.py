@@ -17,7 +17,7 @@ from attention_nb.checks.bugs import CATALOGUE
 CHECKS = ("attention", "flash", "self_attention", "multi_head", "softmax", "masked_softmax", "positions", "cache",
           "cross_attention")
 PACKAGE = ("softmax", "naive_attention", "masks", "self_attention", "multi_head_attention", "positions", "grouped_heads",
-           "flash_attention", "kv_cache", "local_attention")  # what may be edited
+           "latent_attention", "flash_attention", "kv_cache", "local_attention")  # what may be edited
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,14 @@ HEADS, WIDTH = 2, 3
 counts, seeds = st.integers(1, 5), st.integers(0, 999)
 
 
-def words(b: int, n: int, seed: int) -> tuple[Tensor, Tensor]:
-    "Keys and values of some words, (b, h, n, d)."
+def new_tokens(b: int, n: int, seed: int) -> tuple[Tensor, Tensor]:
+    "Keys and values of some tokens, (b, h, n, d)."
     k, v = torch.randn(2, b, HEADS, n, WIDTH, generator=torch.Generator().manual_seed(seed))
     return k, v
 
 
 class Pages(RuleBasedStateMachine):
-    "Sequences that share blocks, against one that keeps all its words to itself."
+    "Sequences that share blocks, against one that keeps all its tokens to itself."
 
     @initialize(n_blocks=st.integers(1, 12), block_size=st.integers(1, 4))
     def begin(self, n_blocks, block_size):
@@ -36,8 +36,8 @@ class Pages(RuleBasedStateMachine):
     @rule(data=st.data())
     def fork(self, data):
         seq = self.some(data)[0]
-        child, before = self.cache.fork(seq), len(self.cache.unused)
-        assert child not in self.kept and before == len(self.cache.unused)
+        child, before = self.cache.fork(seq), len(self.cache.free_blocks)
+        assert child not in self.kept and before == len(self.cache.free_blocks)
         self.kept[child] = self.kept[seq]
 
     @precondition(lambda self: self.kept)
@@ -51,37 +51,37 @@ class Pages(RuleBasedStateMachine):
     @rule(data=st.data(), n=counts, seed=seeds)
     def append(self, data, n, seed):
         seqs = self.some(data)
-        new, size, users = words(len(seqs), n, seed), self.cache.keys.shape[1], list(self.cache.users)
-        before = repr((self.cache.tables, self.cache.words, self.cache.users, self.cache.unused))
+        new, size, ref_counts = new_tokens(len(seqs), n, seed), self.cache.keys.shape[1], list(self.cache.ref_counts)
+        before = repr((self.cache.block_tables, self.cache.lengths, self.cache.ref_counts, self.cache.free_blocks))
         needed = 0  # block after block, as they are taken
         for seq in seqs:
-            table, begun = self.cache.tables[seq], self.cache.words[seq] % size
-            if begun and users[table[-1]] > 1:
-                users[table[-1]] -= 1
+            table, begun = self.cache.block_tables[seq], self.cache.lengths[seq] % size
+            if begun and ref_counts[table[-1]] > 1:
+                ref_counts[table[-1]] -= 1
                 needed += 1
-            needed += -(-(self.cache.words[seq] + n) // size) - len(table)
-        if needed > len(self.cache.unused):
-            with pytest.raises(ValueError, match="k: expected words for at most"):
+            needed += -(-(self.cache.lengths[seq] + n) // size) - len(table)
+        if needed > len(self.cache.free_blocks):
+            with pytest.raises(ValueError, match="k: expected tokens for at most"):
                 self.cache.append(seqs, *new)
-            assert before == repr((self.cache.tables, self.cache.words, self.cache.users, self.cache.unused))
+            assert before == repr((self.cache.block_tables, self.cache.lengths, self.cache.ref_counts, self.cache.free_blocks))
             return
-        unused = len(self.cache.unused)
+        free = len(self.cache.free_blocks)
         self.cache.append(seqs, *new)
-        assert unused - len(self.cache.unused) == needed  # not a block more than must be
+        assert free - len(self.cache.free_blocks) == needed  # not a block more than must be
         for i, seq in enumerate(seqs):
             self.kept[seq] = [torch.cat([old, t[i]], dim=1) for old, t in zip(self.kept[seq], new)]
 
     @invariant()
     def nothing_is_lost_and_nothing_given_out_twice(self):
         cache = self.cache
-        held = [block for table in cache.tables.values() for block in table]
-        assert cache.users == [held.count(block) for block in range(len(cache.users))]
-        assert sorted([*{*held}, *cache.unused]) == list(range(len(cache.users)))
-        assert all(len({*table}) == len(table) for table in cache.tables.values())
+        held = [block for table in cache.block_tables.values() for block in table]
+        assert cache.ref_counts == [held.count(block) for block in range(len(cache.ref_counts))]
+        assert sorted([*{*held}, *cache.free_blocks]) == list(range(len(cache.ref_counts)))
+        assert all(len({*table}) == len(table) for table in cache.block_tables.values())
 
     @invariant()
-    def each_reads_its_own_words(self):
-        assert self.cache.words == {seq: k.shape[1] for seq, (k, _) in self.kept.items()}
+    def each_reads_its_own_tokens(self):
+        assert self.cache.lengths == {seq: k.shape[1] for seq, (k, _) in self.kept.items()}
         if self.kept:
             found = self.cache.read(list(self.kept))
             for i, wanted in enumerate(self.kept.values()):
@@ -89,25 +89,25 @@ class Pages(RuleBasedStateMachine):
                     assert torch.equal(t[i, :, :want.shape[1]], want)
 
 
-class Rows(RuleBasedStateMachine):
-    "The plain cache, against a list for each row."
+class Sequences(RuleBasedStateMachine):
+    "The plain cache, against a list for each sequence."
 
     @initialize(b=st.integers(1, 3), n_max=st.integers(1, 12))
     def begin(self, b, n_max):
         self.cache = nb.KVCache(b, HEADS, n_max, WIDTH)
-        self.room = self.cache.keys.data_ptr(), self.cache.values.data_ptr()
+        self.buffers = self.cache.keys.data_ptr(), self.cache.values.data_ptr()
         self.kept = [[torch.zeros(HEADS, 0, WIDTH)] * 2 for _ in range(b)]
 
     @rule(n=counts, seed=seeds)
     def append(self, n, seed):
-        new, longest = words(len(self.kept), n, seed), max(k.shape[1] for k, _ in self.kept)
+        new, longest = new_tokens(len(self.kept), n, seed), max(k.shape[1] for k, _ in self.kept)
         if longest + n > self.cache.keys.shape[2]:
             with pytest.raises(ValueError, match="k: expected at most"):
                 self.cache.append(*new)
             return
         found = self.cache.append(*new)
         assert found[0].shape[2] == found[1].shape[2] == longest + n
-        assert (found[0].data_ptr(), found[1].data_ptr()) == self.room
+        assert (found[0].data_ptr(), found[1].data_ptr()) == self.buffers
         self.kept = [[torch.cat([old, t[i]], dim=1) for old, t in zip(row, new)] for i, row in enumerate(self.kept)]
         seen, lengths = self.cache.visible(n), [k.shape[1] for k, _ in self.kept]
         want = torch.tensor([[[[j <= length - n + i for j in range(longest + n)] for i in range(n)]] for length in lengths])
@@ -123,11 +123,11 @@ class Rows(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def reorder(self, data):
-        rows = data.draw(st.lists(st.integers(0, len(self.kept) - 1), min_size=1, max_size=4))
-        self.cache.reorder(rows)
-        if len(rows) != len(self.kept):  # there must be other room
-            self.room = self.cache.keys.data_ptr(), self.cache.values.data_ptr()
-        self.kept = [self.kept[i] for i in rows]
+        indices = data.draw(st.lists(st.integers(0, len(self.kept) - 1), min_size=1, max_size=4))
+        self.cache.reorder(indices)
+        if len(indices) != len(self.kept):  # there must be other buffers
+            self.buffers = self.cache.keys.data_ptr(), self.cache.values.data_ptr()
+        self.kept = [self.kept[i] for i in indices]
 
     @rule()
     def reset(self):
@@ -135,15 +135,15 @@ class Rows(RuleBasedStateMachine):
         self.kept = [[t[:, :0] for t in row] for row in self.kept]
 
     @invariant()
-    def each_row_keeps_its_own_words(self):
+    def each_sequence_keeps_its_own_tokens(self):
         assert self.cache.lengths.tolist() == [k.shape[1] for k, _ in self.kept]
         for i, row in enumerate(self.kept):
-            for room, want in zip((self.cache.keys, self.cache.values), row):
-                assert torch.equal(room[i, :, :want.shape[1]], want)
-                assert not room[i, :, want.shape[1]:].any()  # nothing is left of what was dropped
+            for buffer, want in zip((self.cache.keys, self.cache.values), row):
+                assert torch.equal(buffer[i, :, :want.shape[1]], want)
+                assert not buffer[i, :, want.shape[1]:].any()  # nothing is left of what was dropped
 
 
-TestPages, TestRows = Pages.TestCase, Rows.TestCase
+TestPages, TestSequences = Pages.TestCase, Sequences.TestCase
 
 
 # Published layers ---------------------------------------------------------------------------------------------------

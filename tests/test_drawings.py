@@ -6,8 +6,9 @@ import pytest
 import torch
 from attention_nb.cost import attention_cost, least_seconds, projection_cost
 from attention_nb.embeddings import Vocab, one_hot
-from attention_nb.figures.adder import rows_of, small_adder
+from attention_nb.figures.adder import follow_last, small_adder
 from attention_nb.figures.attend import small_world
+from attention_nb.figures.machine import parts_of
 from attention_nb.flash_attention import online_softmax
 from attention_nb.gpu_kernels import program_tiles
 from attention_nb.kv_cache import KVCache
@@ -515,7 +516,7 @@ def test_heads_share_as_the_package_shares(visit):
         wrong.click()
         now = state(figure)
         assert now["reads"] == turns.tolist() and now["lost"] == (right != turns).tolist()
-        says = f"{sum(now['lost'])} of 8" if n in (2, 4) else "nobody would notice"
+        says = f"{sum(now['lost'])} of 8" if n in (2, 4) else "both orders are the same"
         assert says in figure.locator("output").inner_text()
         wrong.press("Enter")
         slider.press("ArrowLeft")
@@ -527,7 +528,7 @@ def test_heads_share_as_the_package_shares(visit):
     assert "heads 4, 5, 6 and 7 read key head 1" in figure.locator("output").inner_text()
     assert "take 0.25 GiB" in figure.locator("output").inner_text()
 def test_cache_steps_make_what_the_layer_makes(visit):
-    "By the slider, played, and with and without a cache: the counts of a layer that writes, and the oracle's weights."
+    "By the slider, played, and with and without a cache: the counts of a layer that decodes, and the oracle's weights."
     figure = drawing(visit, "10_kv_cache.html", "cache_steps")
     given_rows = given(figure)
     q, k, v = (numbers(given_rows[name]) for name in "qkv")
@@ -545,19 +546,19 @@ def test_cache_steps_make_what_the_layer_makes(visit):
         for name, button in {"without": "without", "with": "with a cache"}.items():
             figure.get_by_role("radio", name=button, exact=True).check()
             now = state(figure)
-            assert (now["step"], now["made"]) == (t, made[name]) and now["sofar"] == totals
-            assert now["kept"] == ([0, t, t] if name == "with" else [0, 0, 0])
+            assert (now["step"], now["computed"]) == (t, made[name]) and now["sofar"] == totals
+            assert now["read"] == ([0, t, t] if name == "with" else [0, 0, 0])
             context, weights = scaled_dot_product_attention(q[t:t + 1], k[:t + 1], v[:t + 1])
             assert_close(numbers(now["weights"]), weights[0], **EXACT)
             assert_close(numbers(now["context"]), context[0], **EXACT)
-        assert figure.locator("output").inner_text().startswith(f"“{given_rows['words'][t]}” makes one query")
+        assert figure.locator("output").inner_text().startswith(f"“{given_rows['tokens'][t]}”: one query")
         slider.press("ArrowRight")
     slider.press("Home")
     assert played(figure)["step"] == n - 1
     figure.get_by_role("radio", name="without", exact=True).check()
     slider.press("Home")  # back at the first word: the bars of the later ones are gone
     assert [bool(shown) for shown in figure.locator(".view tbody tr").last.locator("td").all_inner_texts()] == [True] + [False] * (n - 1)
-    assert figure.locator("output").inner_text() == f"“{given_rows['words'][0]}” comes, and its query, key and value are made."
+    assert figure.locator("output").inner_text() == f"“{given_rows['tokens'][0]}”: its query, key and value are computed."
 def test_tiles_keep_what_online_softmax_keeps(visit):
     "Every query after every tile, of every size, causal and not; by the slider's keys, by buttons, by Play."
     figure = drawing(visit, "figures/tiles.html", "tiles")
@@ -747,26 +748,44 @@ def test_programs_share_the_tiles(visit):
 
 
 def test_the_adder_adds_what_its_matrices_give(visit):
-    "Both parts on and off, for sums that are chosen by keys and by the mouse; the same rows, and how many sums are right."
+    "Both parts on and off, for sums that are chosen by keys and by the mouse; the same hidden states, and how many sums are right."
     figure, m = drawing(visit, "07_transformer.html", "adder"), small_adder()
     for button, on, count in (("", (True, True), 100), ("Attention", (False, True), 10), ("Feed-forward layer", (False, False), 0), ("Attention", (True, False), 0)):
         if button:
             figure.get_by_role("button", name=button).press("Enter")
         figure.get_by_role("slider", name="first digit").press("ArrowLeft")
         now = state(figure)
-        rows = [*rows_of(m, [now["a"], 10, now["b"], 11]).values()]
-        looked, worked = rows[1] * on[0], (((rows[0] + rows[1] * on[0]) @ m.W_up + m.b_up).relu() @ m.W_down) * on[1]
-        assert_close(numbers(now["rows"]), torch.stack([rows[0], looked, worked, rows[0] + looked + worked]), **EXACT)
+        start, by_attention, *_ = follow_last(m, [now["a"], 10, now["b"], 11]).values()
+        by_attention = by_attention * on[0]
+        by_feed_forward = (((start + by_attention) @ m.W_up + m.b_up).relu() @ m.W_down) * on[1]
+        end = start + by_attention + by_feed_forward
+        assert_close(numbers(now["vectors"]), torch.stack([start, by_attention, by_feed_forward, end]), **EXACT)
         assert_close(numbers(now["weights"]), torch.tensor([0.5, 0, 0.5, 0]), **EXACT)
-        assert (now["looks"], now["works"], now["count"]) == (*on, count)
+        assert (now["attends"], now["feeds"], now["count"]) == (*on, count)
         said = figure.locator("output").inner_text()
-        assert f"Of all hundred sums {count} are right" in said and ("says nothing" in said) == (not on[1])
+        assert f"Of all hundred sums {count} are right" in said and ("gives no answer" in said) == (not on[1])
     figure.get_by_role("button", name="Feed-forward layer").click()
     squares = figure.get_by_role("img", name="All hundred sums").locator("rect")
     squares.nth(46).click()
     now = state(figure)
     assert (now["a"], now["b"], now["answer"], now["count"]) == (4, 6, 0, 100)
     assert figure.get_by_role("slider", name="second digit").input_value() == "6"
+
+
+def test_the_machine_says_what_each_part_does(visit):
+    "By the slider and by a click on a box; in the picture all boxes are parts of the list."
+    figure, parts = drawing(visit, "07_transformer.html", "machine"), parts_of(768, 3072, 50257, 1024)
+    boxes = figure.get_by_role("img").locator("rect[style], circle[style]")
+    assert boxes.count() == len(parts)
+    slider = figure.get_by_role("slider", name="Part")
+    for i, part in enumerate(parts):
+        now, said = state(figure), figure.locator("output").inner_text()
+        assert (now["chosen"], now["name"], now["parameters"][i]) == (i, part.name, part.parameters)
+        assert said.startswith(f"{i + 1}. {part.name}. {part.says}") and part.shape in said
+        assert f"{part.parameters:,}" in said or not part.parameters
+        slider.press("ArrowRight")
+    boxes.nth(4).click()
+    assert state(figure)["name"] == "Causal self-attention" and slider.input_value() == "4"
 
 
 def test_the_entrance_shows_every_exhibit(visit):
@@ -797,7 +816,7 @@ SHOWN = {  # what a drawing shows at first sight, or when a button is pressed: q
     ("head_film", ""): "kqw", ("mask_board", ""): "kqw", ("programs", ""): "kq", ("scores", ""): "w", ("senses", ""): "kqw", ("sharing", ""): "kq", ("state_steps", ""): "kvw",
     ("subject", ""): "kqvw", ("sums", ""): "w", ("tiles", ""): "kqvw", ("turning", ""): "kq", ("window_board", ""): "kq"}
 ALL = sorted(path.stem for path in (ROOT / "attention_nb/figures").glob("*.js") if path.stem != "drawing")
-NONE_OF_THEM = {"entrance", "head_cut", "lookup", "roofline"}  # rows, costs, and pictures of a page
+NONE_OF_THEM = {"entrance", "head_cut", "lookup", "machine", "roofline"}  # rows, costs, and pictures of a page
 LOOKS = """(view) => Object.fromEntries([..."kqvw"].map((sym) => [sym, [...view.querySelectorAll(`[data-sym=${sym}]`)].map((node) => {
   const { backgroundColor, outline, stroke, filter } = getComputedStyle(node.localName === "g" ? node.firstElementChild : node);
   return [backgroundColor, outline, stroke, filter].join();

@@ -969,7 +969,7 @@ def right_deepseek(layer):
     d = layer.qk_nope_head_dim
     found |= {"k_proj.weight": torch.cat([t[:d] for t in both]), "v_proj.weight": torch.cat([t[d:] for t in both])}
     return ({n: (tuple(t.shape), float(t.sum())) for n, t in found.items()}, layer.config.attention_dropout, layer.training)
-# Caches: an object that holds some words already, of which the right answer is worked out row by row
+# Caches: an object that holds some tokens already, of which the right answer is worked out sequence by sequence
 
 places = dict(dtype=st.none() | dtypes, device=st.sampled_from([None, "cpu"]))
 
@@ -995,14 +995,14 @@ def sized_pages(n_blocks, block_size, n_kv_heads, d_head, dtype=None, device=Non
 
 @st.composite
 def caches(draw, words=False, rolling=False, **more):
-    "A cache of up to three rows with a few words, and keys and values for it; what it was given is its `history`."
+    "A cache of up to three sequences with a few tokens, and keys and values for it; what it was given is its `history`."
     b, h, d, dtype = draw(st.integers(1, 3)), draw(st.integers(1, 2)), draw(st.integers(1, 3)), draw(dtypes)
     cache = nb.RollingCache(b, h, draw(st.integers(1, 3)), d, draw(st.integers(0, 2)), dtype) if rolling else nb.KVCache(b, h, 8, d, dtype)
-    given_words = [draw(floats((2, b, h, n, d), dtype)) for n in draw(st.lists(st.integers(1, 3), max_size=2))]
-    cache.newest = 0
-    for k, v in given_words:
+    given_tokens = [draw(floats((2, b, h, n, d), dtype)) for n in draw(st.lists(st.integers(1, 3), max_size=2))]
+    cache.n_new = 0
+    for k, v in given_tokens:
         cache.append(k, v)
-    cache.history = torch.cat([torch.zeros(2, b, h, 0, d, dtype=dtype), *given_words], 3)
+    cache.history = torch.cat([torch.zeros(2, b, h, 0, d, dtype=dtype), *given_tokens], 3)
     if not rolling and draw(st.booleans()):
         cache.truncate([draw(st.integers(0, 6)) for _ in range(b)])
     n = draw(st.integers(1, 2))
@@ -1015,7 +1015,7 @@ def rolling(**more):
 
 
 def rows_of(cache: Any, keys: Tensor, values: Tensor) -> tuple[Tensor, ...]:
-    "What a cache returned, without what stands behind shorter rows."
+    "What a cache returned, without what comes after the end of shorter sequences."
     return tuple(t[i, :, :n] for i, n in enumerate(cache.lengths.tolist()) for t in (keys, values))
 
 
@@ -1061,15 +1061,15 @@ def right_truncate(self, n):
     return [(keys[:cut], values[:cut]) for cut, (keys, values) in zip(cuts, kept_rows(self))]
 
 
-def right_reorder(self, rows):
-    return [kept_rows(self)[i] for i in whole_row(rows, len(torch.as_tensor(rows)), most=len(self.lengths) - 1)]
+def right_reorder(self, indices):
+    return [kept_rows(self)[i] for i in whole_row(indices, len(torch.as_tensor(indices)), most=len(self.lengths) - 1)]
 
 
 def rolled(self, k, v):
     own = copy.deepcopy(self)
     found = own.append(k, v)
-    places = torch.tensor(own.seen if own.newest > 1 else own.places[:own.longest])
-    return tuple(t[:, :, places.argsort()] for t in found)
+    positions = torch.tensor(own.chunk_positions if own.n_new > 1 else own.positions[:own.longest])
+    return tuple(t[:, :, positions.argsort()] for t in found)
 
 
 def right_roll(self, k, v):
@@ -1081,16 +1081,16 @@ def right_roll(self, k, v):
 
 def right_rolling(self, n_q):
     whole(n_q)
-    refuse(n_q <= self.newest)
+    refuse(n_q <= self.n_new)
     sees = lambda i, j: j <= i and (j > i - self.window or j < self.n_sinks)
-    if self.newest == 1 or self.longest <= self.window:
+    if self.n_new == 1 or self.longest <= self.window:
         return None
-    return torch.tensor([[[[sees(i, j) for j in self.seen] for i in range(self.longest - n_q, self.longest)]]
+    return torch.tensor([[[[sees(i, j) for j in self.chunk_positions] for i in range(self.longest - n_q, self.longest)]]
                          for _ in self.lengths])
 
 
-def right_held_places(self):
-    start = self.longest - self.newest if self.newest > 1 else self.longest
+def right_held_positions(self):
+    start = self.longest - self.n_new if self.n_new > 1 else self.longest
     kept = [p for p in range(start) if p < self.n_sinks or p >= start - self.window]
     return torch.tensor([*kept, *range(start, self.longest)], dtype=torch.long)
 
@@ -1125,13 +1125,13 @@ def paged(draw, words=False, **more):
 
 
 def pages_of(cache: Any) -> dict[int, tuple[list, list]]:
-    "The words of each sequence, slot by slot; fails if users and unused blocks do not fit the tables."
-    held = [block for table in cache.tables.values() for block in table]
-    assert cache.users == [held.count(block) for block in range(len(cache.users))]
-    assert sorted([*{*held}, *cache.unused]) == list(range(len(cache.users)))
+    "The tokens of each sequence, slot by slot; fails if reference counts and free blocks do not fit the tables."
+    held = [block for table in cache.block_tables.values() for block in table]
+    assert cache.ref_counts == [held.count(block) for block in range(len(cache.ref_counts))]
+    assert sorted([*{*held}, *cache.free_blocks]) == list(range(len(cache.ref_counts)))
     size = cache.keys.shape[1]
-    return {seq: tuple([t[table[p // size], p % size].tolist() for p in range(cache.words[seq])] for t in (cache.keys, cache.values))
-            for seq, table in cache.tables.items()}
+    return {seq: tuple([t[table[p // size], p % size].tolist() for p in range(cache.lengths[seq])] for t in (cache.keys, cache.values))
+            for seq, table in cache.block_tables.items()}
 
 
 def paged_after(self, method, *arguments):
@@ -1141,7 +1141,7 @@ def paged_after(self, method, *arguments):
 
 
 def real_seqs(self, seqs):
-    refuse(len(seqs) and all(type(seq) is int and seq in self.tables for seq in seqs) and len({*seqs}) == len(seqs))
+    refuse(len(seqs) and all(type(seq) is int and seq in self.block_tables for seq in seqs) and len({*seqs}) == len(seqs))
     return seqs
 
 
@@ -1161,7 +1161,7 @@ def right_page(self, seqs, k, v):
 
 
 def read_rows(self, found, seqs):
-    return [tuple(t[i, :, :self.words[seq]].transpose(0, 1).tolist() for t in found) for i, seq in enumerate(seqs)]
+    return [tuple(t[i, :, :self.lengths[seq]].transpose(0, 1).tolist() for t in found) for i, seq in enumerate(seqs)]
 
 
 def right_read(self, seqs):
@@ -1303,17 +1303,19 @@ def right_feed_forward(self, x):
     return F.linear(wide, own.down_proj.weight, own.down_proj.bias)
 
 
-def a_block(d: int, h: int, cross: bool = False, norm_first: bool = True, norm=nn.LayerNorm) -> nn.Module:
-    return nb.TransformerBlock(d, nb.MultiHeadAttention(d, h), nb.FeedForward(d, 5), nb.MultiHeadAttention(d, h) if cross else None, norm, norm_first)
+def a_block(d: int, h: int, cross: bool = False, norm_first: bool = True, norm=nn.LayerNorm, out_norm=None) -> nn.Module:
+    attention, crossed = nb.MultiHeadAttention(d, h), nb.MultiHeadAttention(d, h) if cross else None
+    return nb.TransformerBlock(d, attention, nb.FeedForward(d, 5), crossed, norm, norm_first, out_norm=out_norm)
 
 
 @st.composite
 def transformer_calls(draw, n_blocks=0):
-    "A block, or a stack of several, with rows, masks and, perhaps, a memory."
+    "A block, or a stack of several, with hidden states, masks and, perhaps, a memory."
     h, dtype = draw(st.integers(1, 2)), draw(st.sampled_from([torch.float32, torch.float64]))
     b, n, n_k, d, cross, first = draw(sizes), draw(sizes), draw(sizes), h * draw(st.integers(2, 3)), draw(st.booleans()), draw(st.booleans())
     torch.manual_seed(draw(st.integers(0, 999)))
-    made = [a_block(d, h, cross, first) for _ in range(max(n_blocks, 1))]
+    out_norm = draw(st.sampled_from([None, nn.LayerNorm]))
+    made = [a_block(d, h, cross, first, out_norm=out_norm) for _ in range(max(n_blocks, 1))]
     layer = nb.TransformerStack(made, nn.LayerNorm(d) if first else None) if n_blocks else made[0]
     args = {"self": layer.to(dtype), "x": draw(floats((b, n, d), dtype)), "mask": draw(masks((b, h, n, n))) if draw(st.booleans()) else None, "causal": draw(st.booleans())}
     if args["mask"] is not None and args["mask"].ndim == 3:
@@ -1325,13 +1327,15 @@ def right_block(self, x, memory=None, mask=None, memory_mask=None, causal=False,
     "With PyTorch's functions, and its norm."
     refuse(x.dtype == torch.float64 and x.ndim > 1 and isinstance(causal, bool) and (self.cross is None) == (memory is None))
     own = copy.deepcopy(self).double()
-    norms = [own.attention_norm, own.cross_norm, own.feed_forward_norm]
-    norms = [n and (lambda rows, n=n: F.layer_norm(rows, n.normalized_shape, n.weight, n.bias, n.eps)) for n in norms]
-    parts = [lambda rows: right_layer(own.attention, rows, None, mask, causal, False)[0],
-             own.cross and (lambda rows: right_layer(own.cross, rows, memory, memory_mask, False, False)[0]), lambda rows: right_feed_forward(own.feed_forward, rows)]
-    for norm, part in zip(norms, parts):
+    normed = lambda x, n: x if n is None else F.layer_norm(x, n.normalized_shape, n.weight, n.bias, n.eps)
+    parts = {"attention": lambda x: right_layer(own.attention, x, None, mask, causal, False)[0],
+             "cross": own.cross and (lambda x: right_layer(own.cross, x, memory, memory_mask, False, False)[0]),
+             "feed_forward": lambda x: right_feed_forward(own.feed_forward, x)}
+    for name, part in parts.items():
         if part:
-            x = x + part(norm(x)) if self.norm_first else norm(x + part(x))
+            norm, out_norm = getattr(own, f"{name}_norm"), getattr(own, f"{name}_out_norm")
+            delta = normed(part(normed(x, norm) if self.norm_first else x), out_norm)
+            x = x + delta if self.norm_first else normed(x + delta, norm)
     return x
 
 
@@ -1372,15 +1376,15 @@ def right_block_copy(layer):
 
 
 @st.composite
-def word_calls(draw):
+def embedding_calls(draw):
     vocabulary, d = draw(st.integers(2, 5)), draw(sizes)
     torch.manual_seed(draw(st.integers(0, 99)))
-    rows = nb.TokenEmbedding(vocabulary, d, draw(st.sampled_from([None, nb.LearnedPositions(9, d)])), draw(st.sampled_from([1.0, 2])))
+    embed = nb.TokenEmbedding(vocabulary, d, draw(st.sampled_from([None, nb.LearnedPositions(9, d)])), draw(st.sampled_from([1.0, 2])))
     ids = torch.randint(vocabulary, (draw(sizes), draw(sizes)))
-    return {"self": rows, "ids": ids, "positions": draw(st.sampled_from([None, torch.arange(ids.shape[1]) + 2, torch.randint(9, ids.shape)]))}
+    return {"self": embed, "ids": ids, "positions": draw(st.sampled_from([None, torch.arange(ids.shape[1]) + 2, torch.randint(9, ids.shape)]))}
 
 
-def right_words_rows(self, ids, positions=None):
+def right_embeddings(self, ids, positions=None):
     refuse(isinstance(ids, Tensor) and not ids.is_floating_point() and not ids.is_complex() and ids.dtype != torch.bool and ids.ndim == 2 and ids.numel() > 0)
     where = torch.arange(ids.shape[1]) if positions is None else torch.as_tensor(positions)
     refuse(not where.is_floating_point() and not where.is_complex() and where.dtype != torch.bool and where.min() >= 0 and where.shape in (ids.shape[1:], ids.shape))
@@ -1393,9 +1397,9 @@ def right_words_rows(self, ids, positions=None):
 
 def a_model(vocabulary: int = 5, cross: bool = False, seed: int = 0) -> nn.Module:
     torch.manual_seed(seed)
-    rows = lambda: nb.TokenEmbedding(vocabulary, 4, nb.LearnedPositions(9, 4))
+    embed = lambda: nb.TokenEmbedding(vocabulary, 4, nb.LearnedPositions(9, 4))
     stack = lambda crosses: nb.TransformerStack([a_block(4, 2, crosses)], nn.LayerNorm(4))
-    return nb.EncoderDecoder(rows(), rows(), stack(False), stack(True)) if cross else nb.LanguageModel(rows(), stack(False))
+    return nb.EncoderDecoder(embed(), embed(), stack(False), stack(True)) if cross else nb.LanguageModel(embed(), stack(False))
 
 
 @st.composite
@@ -1408,37 +1412,37 @@ def model_calls(draw, cross=False):
     return {"self": model, "source_ids": torch.randint(5, (b, m)), "target_ids": ids, "source_mask": real}
 
 
-def right_scores(self, ids, mask=None, caches=None):
+def right_logits(self, ids, mask=None, caches=None):
     refuse(caches is None and (mask is None or mask.dtype == torch.bool))
-    x = right_stack(self.stack, right_words_rows(self.rows, ids), mask=mask, causal=True)
-    return x @ self.read.weight.double().T
+    x = right_stack(self.stack, right_embeddings(self.embed, ids), mask=mask, causal=True)
+    return x @ self.lm_head.weight.double().T
 
 
 def right_translation(self, source_ids, target_ids, source_mask=None):
     refuse(source_mask is None or source_mask.dtype == torch.bool and source_mask.ndim <= 4 and bool(source_mask.expand(len(source_ids), 1, 1, source_ids.shape[1]).numel()))
     refuse(len(source_ids) == len(target_ids))
-    memory = right_stack(self.encoder, right_words_rows(self.source, source_ids), mask=source_mask)
-    x = right_stack(self.decoder, right_words_rows(self.target, target_ids), memory, memory_mask=source_mask, causal=True)
-    return x @ self.read.weight.double().T
+    memory = right_stack(self.encoder, right_embeddings(self.source, source_ids), mask=source_mask)
+    x = right_stack(self.decoder, right_embeddings(self.target, target_ids), memory, memory_mask=source_mask, causal=True)
+    return x @ self.lm_head.weight.double().T
 
 
-def written(self, ids, n, temperature=0.0, top_k=None, generator=None):
-    "The whole text, if no chance is in it; else that its beginning is the same, and how long it is."
-    out = self.write(ids, n, temperature, top_k, generator)
+def generated(self, ids, n, temperature=0.0, top_k=None, generator=None):
+    "The whole sequence, if nothing is drawn; else whether its beginning is the same, and how long it is."
+    out = self.generate(ids, n, temperature, top_k, generator)
     return out if temperature == 0 else (torch.equal(out[:, :ids.shape[1]], ids), out.shape[1])
 
 
-def right_text(self, ids, n, temperature=0.0, top_k=None, generator=None):
+def right_sequence(self, ids, n, temperature=0.0, top_k=None, generator=None):
     whole(n, *[] if top_k is None else [top_k])
     refuse(0 <= number_in(temperature) < math.inf and (generator is None or isinstance(generator, torch.Generator)))
-    right_words_rows(self.rows, ids)
+    right_embeddings(self.embed, ids)
     refuse(ids.shape[1] + n <= 10)
     if temperature:
         return True, ids.shape[1] + n
-    text = ids
+    sequence = ids
     for _ in range(n):
-        text = torch.cat([text, right_scores(self, text)[:, -1:].argmax(-1)], 1)
-    return text
+        sequence = torch.cat([sequence, right_logits(self, sequence)[:, -1:].argmax(-1)], 1)
+    return sequence
 
 
 sizes_or_none = st.none() | sizes
@@ -1581,14 +1585,14 @@ CASES = {
     "KVCache.truncate": Case(lambda self, n: done(self, "truncate", n), caches().flatmap(lambda a: args(
         self=st.just(a["self"]), n=st.integers(0, 5) | st.lists(st.integers(0, 5), min_size=len(a["self"].lengths), max_size=len(a["self"].lengths)))),
         right_truncate, fixed=("self",)),
-    "KVCache.reorder": Case(lambda self, rows: done(self, "reorder", rows), caches().flatmap(lambda a: args(
-        self=st.just(a["self"]), rows=st.lists(st.integers(0, len(a["self"].lengths) - 1), min_size=1, max_size=5))), right_reorder, fixed=("self",)),
+    "KVCache.reorder": Case(lambda self, indices: done(self, "reorder", indices), caches().flatmap(lambda a: args(
+        self=st.just(a["self"]), indices=st.lists(st.integers(0, len(a["self"].lengths) - 1), min_size=1, max_size=5))), right_reorder, fixed=("self",)),
     "KVCache.reset": Case(lambda self: done(self, "reset"), caches(), lambda self: [([], [])] * len(self.lengths), fixed=("self",)),
     "RollingCache": Case(lambda **a: cache_facts(nb.RollingCache(**a)), args(
         b=sizes, n_kv_heads=sizes, window=sizes, d_head=sizes, n_sinks=st.integers(0, 3), **places), sized_rolling),
     "RollingCache.append": Case(rolled, rolling(words=True), right_roll, "k", fixed=("self",)),
-    "RollingCache.key_positions": Case(lambda self: self.key_positions.sort().values, rolling(), right_held_places, fixed=("self",)),
-    "RollingCache.visible": Case(nb.RollingCache.visible, rolling(n_q=st.integers(1, 3)).filter(lambda a: a["n_q"] <= a["self"].newest), right_rolling, fixed=("self",)),
+    "RollingCache.key_positions": Case(lambda self: self.key_positions.sort().values, rolling(), right_held_positions, fixed=("self",)),
+    "RollingCache.visible": Case(nb.RollingCache.visible, rolling(n_q=st.integers(1, 3)).filter(lambda a: a["n_q"] <= a["self"].n_new), right_rolling, fixed=("self",)),
     "RollingCache.truncate": Case(lambda self, n: lengths_after(self, n), rolling(n=st.integers(0, 9)).filter(
         lambda a: a["self"].longest <= max(a["n"], a["self"].keys.shape[2])), right_cut, fixed=("self",)),
     "PagedCache": Case(lambda **a: cache_facts(nb.PagedCache(**a)), args(
@@ -1600,8 +1604,10 @@ CASES = {
                               also={"seqs": "k"}, fixed=("self",)),
     "PagedCache.read": Case(lambda self, seqs: read_rows(self, self.read(seqs), seqs), paged(seqs=st.sampled_from([[0], [1], [0, 1], [1, 0]])),
                             right_read, fixed=("self",)),
-    "PagedCache.rows": Case(lambda self, seqs: self.rows(seqs).lengths, paged(seqs=st.sampled_from([[0], [1], [0, 1], [1, 0]])),
-                            lambda self, seqs: torch.tensor([self.words[seq] for seq in real_seqs(self, seqs)]), fixed=("self",)),
+    "PagedCache.batch": Case(lambda self, seqs: self.batch(seqs).lengths, paged(seqs=st.sampled_from([[0], [1], [0, 1], [1, 0]])),
+                            lambda self, seqs: torch.tensor([self.lengths[seq] for seq in real_seqs(self, seqs)]), fixed=("self",)),
+    "new_caches": Case(lambda model, b, n_max: [tuple(c.keys.shape) for c in nb.new_caches(model, b, n_max)], args(
+        model=st.just(a_model()), b=sizes, n_max=sizes), lambda model, b, n_max: (whole(b, n_max), [(b, 2, n_max, 2)])[1], fixed=("model",)),
     "cache_bytes": Case(nb.cache_bytes, args(numbers=sizes, n_layers=sizes, n=sizes, bits=sizes, window=st.none() | sizes), right_bytes),
     "count_pairs": Case(nb.count_pairs, args(n_q=sizes, n_k=sizes, causal=st.booleans(), window=st.none() | sizes), right_looks),
     "attention_cost": Case(lambda **a: tuple(nb.attention_cost(**a)), args(n_q=sizes, n_k=sizes, n_heads=sizes, d_k=sizes, d_v=st.none() | sizes,
@@ -1627,16 +1633,14 @@ CASES = {
     "TransformerStack.forward": Case(nb.TransformerStack.forward, transformer_calls(2), right_stack, "x", also={"memory_mask": "mask"}, fixed=("self",), finite=True),
     "TokenEmbedding": Case(lambda **a: shapes_of(nb.TokenEmbedding(**a)), args(vocabulary=sizes, d_model=sizes, scale=st.sampled_from([1.0, 2])), lambda vocabulary, d_model, scale=1.0: (
         whole(vocabulary, d_model), refuse(math.isfinite(number_in(scale))), {"table.weight": (vocabulary, d_model)})[-1]),
-    "TokenEmbedding.forward": Case(nb.TokenEmbedding.forward, word_calls(), right_words_rows, also={"ids": "positions"}, fixed=("self",)),
-    "LanguageModel": Case(lambda rows, stack, tied: (m := nb.LanguageModel(rows, stack, tied)).read.weight is m.rows.table.weight, args(
-        rows=st.just(a_model().rows), stack=st.just(a_model().stack), tied=st.booleans()), lambda rows, stack, tied: tied if isinstance(tied, bool) else refuse(False),
-        fixed=("rows", "stack")),
-    "LanguageModel.forward": Case(nb.LanguageModel.forward, model_calls(), right_scores, also={"ids": "positions|mask"}, fixed=("self",)),
-    "LanguageModel.new_caches": Case(lambda self, b, n_max: [tuple(c.keys.shape) for c in self.new_caches(b, n_max)], args(
-        self=st.just(a_model()), b=sizes, n_max=sizes), lambda self, b, n_max: (whole(b, n_max), [(b, 2, n_max, 2)])[1], fixed=("self",)),
-    "LanguageModel.write": Case(written, args(self=st.just(a_model()), ids=st.tuples(sizes, sizes).map(lambda s: torch.randint(5, s, generator=torch.Generator().manual_seed(sum(s)))),
-        n=st.integers(1, 3), temperature=st.sampled_from([0.0, 0, 1.5]), top_k=sizes_or_none), right_text, also={"ids": "positions", "n": "positions"}, fixed=("self",)),
-    "EncoderDecoder": Case(lambda tied, **a: (m := nb.EncoderDecoder(**a, tied=tied)).read.weight is m.target.table.weight, st.just(a_model(cross=True)).flatmap(lambda m: args(
+    "TokenEmbedding.forward": Case(nb.TokenEmbedding.forward, embedding_calls(), right_embeddings, also={"ids": "positions"}, fixed=("self",)),
+    "LanguageModel": Case(lambda embed, stack, tied: (m := nb.LanguageModel(embed, stack, tied)).lm_head.weight is m.embed.table.weight, args(
+        embed=st.just(a_model().embed), stack=st.just(a_model().stack), tied=st.booleans()), lambda embed, stack, tied: tied if isinstance(tied, bool) else refuse(False),
+        fixed=("embed", "stack")),
+    "LanguageModel.forward": Case(nb.LanguageModel.forward, model_calls(), right_logits, also={"ids": "positions|mask"}, fixed=("self",)),
+    "LanguageModel.generate": Case(generated, args(self=st.just(a_model()), ids=st.tuples(sizes, sizes).map(lambda s: torch.randint(5, s, generator=torch.Generator().manual_seed(sum(s)))),
+        n=st.integers(1, 3), temperature=st.sampled_from([0.0, 0, 1.5]), top_k=sizes_or_none), right_sequence, also={"ids": "positions", "n": "positions"}, fixed=("self",)),
+    "EncoderDecoder": Case(lambda tied, **a: (m := nb.EncoderDecoder(**a, tied=tied)).lm_head.weight is m.target.table.weight, st.just(a_model(cross=True)).flatmap(lambda m: args(
         source=st.just(m.source), target=st.just(m.target), encoder=st.just(m.encoder), decoder=st.just(m.decoder), tied=st.booleans())),
         lambda tied, **a: tied if isinstance(tied, bool) else refuse(False), fixed=("source", "target", "encoder", "decoder")),
     "EncoderDecoder.forward": Case(nb.EncoderDecoder.forward, model_calls(cross=True), right_translation, also={"source_ids": "target_ids|source_mask|positions",

@@ -23,12 +23,12 @@ def positions(learned: LearnedPositions, rotary: RotaryEmbedding, alibi: AlibiPo
     assert_type(relative(x), Tensor)
 
 
-def models(forward: FeedForward, block: TransformerBlock, stack: TransformerStack, rows: TokenEmbedding, model: LanguageModel,
+def models(forward: FeedForward, block: TransformerBlock, stack: TransformerStack, embed: TokenEmbedding, model: LanguageModel,
            both: EncoderDecoder) -> None:
     assert_type(forward(x), Tensor)
     assert_type(block(x), Tensor)
     assert_type(stack(x), Tensor)
-    assert_type(rows(ids), Tensor)
+    assert_type(embed(ids), Tensor)
     assert_type(model(ids), Tensor)
     assert_type(both(ids, ids), Tensor)
 

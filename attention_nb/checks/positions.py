@@ -48,7 +48,7 @@ class _Rotation:
     @cached_property
     def factor(self) -> float:
         "What YaRN lengthens rows by."
-        return RotaryEmbedding(self.d_head, self.base, self.scaling).factor
+        return RotaryEmbedding(self.d_head, self.base, self.scaling).attention_factor
 
     def stages(self, way: str) -> dict[str, Step]:
         "Right angles, and pairs turned by them."

@@ -22,7 +22,7 @@ else:  # whoever evaluates annotations while the program runs, as nbdev does, ne
 
 # %% auto #0
 __all__ = ['heatmap', 'bars', 'head_grid', 'lines', 'softmax_slider', 'scale_slider', 'attention_explorer', 'dim_chooser',
-           'weights_slider', 'mask_chooser', 'head_chooser']
+           'weights_slider', 'mask_chooser', 'head_chooser', 'bars_slider']
 
 # %% ../../nbs/figures/charts.ipynb #helpers
 PURPLE = "#8e5bd0"  # the hue of weights, as in the drawings; queries, keys and values have theirs, which no chart takes
@@ -819,6 +819,49 @@ def head_chooser(
     return _respond(alt.concat(thumbs, large, columns=2, spacing=30), [head], title,
                     f"{len(names)} heads, {len(rows)} queries by {len(cols)} keys; one is drawn large.", notice, tables,
                     datasets)
+
+# %% ../../nbs/figures/charts.ipynb #bars-slider-export
+def bars_slider(
+    values: Mapping[float, Tensor],  # a position of the slider → a number for each bar, (n,)
+    labels: Sequence[str],  # one label per bar
+    notes: Sequence[str],  # a line of words for each position
+    title: str = "Numbers",  # printed above the figure
+    label: str = "step",  # what the slider changes
+    start: int = 0,  # the position shown first
+    legend: str = "numbers",  # what a value is called
+    notice: str = "",  # what to notice, printed below the title
+) -> alt.VConcatChart:  # shows itself when it is the last value of a cell
+    """Draw whole numbers as horizontal bars, and how they change, under a slider.
+
+    Args:
+        values: a position of the slider → a number for each bar, (n,)
+        labels: one label per bar
+        notes: a line of words for each position
+        title: printed above the figure
+        label: what the slider changes
+        start: the position shown first
+        legend: what a value is called
+        notice: what to notice, printed below the title
+
+    Returns:
+        shows itself when it is the last value of a cell
+    """
+    alt = _altair()
+    _check_labels("notes", notes, len(values))
+    names, keys = [f"{label} {at:g}" for at in values], _labels(labels)
+    for at, row in values.items():
+        _check_shape(f"values[{at}]", row, len(keys))
+    bars = [dict(step=i, position=name, key=key, value=round(x))
+            for i, (name, row) in enumerate(zip(names, values.values())) for key, x in zip(keys, row.tolist())]
+    chosen = "datum.step === step"
+    base = alt.Chart(alt.NamedData("bars")).transform_filter(chosen).encode(
+        x=alt.X("value:Q", axis=None, scale=alt.Scale(domain=[0, max(bar["value"] for bar in bars)])),
+        y=alt.Y("key:N", sort=None, title=None, axis=_axis()))
+    shown = alt.layer(base.mark_bar(color=_hue(legend), height=18), _print(base, "value", ",.0f", align="left", dx=4))
+    tables = [dict(data=["bars"], by=["position"], columns=["key", "value"])]
+    texts = [dict(step=i, text=f"{name}\n{note}") for i, (name, note) in enumerate(zip(names, notes))]
+    return _respond(shown.properties(width=215, height=alt.Step(26)), [chosen], title, f"{len(keys)} bars of {legend}.", notice,
+                    tables, dict(bars=bars, notes=texts), _slider("step", label, len(values), start))
 
 # %% ../../nbs/figures/charts.ipynb #quarto-fn
 def _anchored(heading: re.Match[str]) -> str:

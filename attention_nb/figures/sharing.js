@@ -58,7 +58,7 @@ function draw({ view, data, svg, set, clamp, el, grouped, said, say, slider, tog
     caption.textContent = `keys and values kept: ${size(n * perHead)} of ${size(most)}`;
     const group = now.flatMap((j, i) => (j === mine ? [i] : [])), count = off.filter(Boolean).length;
     say(`${names(group)} key head ${mine}. ` + (wrong
-      ? count ? `In the wrong order ${count} of ${heads} query heads read what they were not trained with.` : `With ${n} both orders are the same: nobody would notice.`
+      ? count ? `In the wrong order ${count} of ${heads} query heads read keys that they were not trained with.` : `With ${n} both orders are the same.`
       : `${what} take ${size(n * perHead)}.`));
   }
   const glide = motion();

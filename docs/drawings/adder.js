@@ -1,47 +1,47 @@
 (() => {
-// A transformer of one block adds two digits: what each part adds to the row of "=", and what can be read there at the end.
+// A transformer of one block adds two digits: what each part adds to the hidden state of "=", and the answer that it gives.
 function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, said, say, slider, toggle, expose }) {
-  const { words, features } = data, [plus, equals] = [10, 11], wide = view.clientWidth >= 600;
+  const { tokens: names, features } = data, [plus, equals] = [10, 11], wide = view.clientWidth >= 600;
   const widths = [...(wide ? [56, 46, 42, 48] : [50, 38, 34, 42]), ...Array(10).fill(wide ? 21 : 18)];
   const lefts = widths.map((_, i) => widths.slice(0, i).reduce((a, b) => a + b, 0.5)), width = lefts.at(-1) + widths.at(-1) + 0.5;
-  let a = data.a, b = data.b, looks = true, works = true;
+  let a = data.a, b = data.b, attends = true, feeds = true;
 
   // ---- The numbers ----
   const add = (x, y) => x.map((n, i) => n + y[i]);
-  function read(row) {
-    const shares = softmax(matmul([row], data.W_read)[0]), top = Math.max(...shares), best = shares.flatMap((s, i) => (s > top - 1e-6 ? [i] : []));
-    return { shares, answer: best.length === 1 ? best[0] : null };  // null: several are equally likely
+  function answerOf(vector) {
+    const probabilities = softmax(matmul([vector], data.lm_head)[0]), top = Math.max(...probabilities), best = probabilities.flatMap((p, i) => (p > top - 1e-6 ? [i] : []));
+    return { probabilities, answer: best.length === 1 ? best[0] : null };  // null: several are equally likely
   }
   function compute(a, b) {
-    const x = [a, plus, b, equals].map((id) => data.table[id]), row = x[3], none = row.map(() => 0);
-    const [[q], k, v] = [matmul([row], data.W_q), matmul(x, data.W_k), matmul(x, data.W_v)];
+    const x = [a, plus, b, equals].map((id) => data.table[id]), last = x[3], none = last.map(() => 0);
+    const [[q], k, v] = [matmul([last], data.W_q), matmul(x, data.W_k), matmul(x, data.W_v)];
     const weights = softmax(k.map((key) => dot(q, key) / Math.sqrt(q.length)));
-    const looked = looks ? matmul([mix(weights, v)], data.W_o)[0] : none;
-    const ramps = add(matmul([add(row, looked)], data.W_up)[0], data.b_up).map((n) => Math.max(0, n));
-    const worked = works ? matmul([ramps], data.W_down)[0] : none, end = add(add(row, looked), worked);
-    return { weights, rows: [row, looked, worked, end], ...read(end) };
+    const byAttention = attends ? matmul([mix(weights, v)], data.W_o)[0] : none;
+    const ramps = add(matmul([add(last, byAttention)], data.W_up)[0], data.b_up).map((n) => Math.max(0, n));
+    const byFeedForward = feeds ? matmul([ramps], data.W_down)[0] : none, end = add(add(last, byAttention), byFeedForward);
+    return { weights, vectors: [last, byAttention, byFeedForward, end], ...answerOf(end) };
   }
   const digits = [...Array(10).keys()];
   const right = () => digits.map((a) => digits.map((b) => compute(a, b).answer === (a + b) % 10));
 
-  // ---- The words, and what "=" takes from each ----
+  // ---- The tokens, and the weight that "=" gives to each ----
   const text = (x, y, says, more = {}) => svg("text", { x, y, "text-anchor": "middle", "aria-hidden": true, ...more }, says);
   const root = svg("svg", { width, height: 330, viewBox: `0 0 ${width} 330`, role: "img" }), step = wide ? 72 : 62, box = 40, top = 46;
   const at = (i) => 24 + step * i;
   const tokens = [0, 1, 2, 3, 4].map((i) => ({
     box: svg("rect", { x: at(i) - box / 2, y: top, width: box, height: 32, rx: 5, fill: "none", stroke: i < 4 ? "var(--soft)" : "var(--rose)", "stroke-width": i < 4 ? 1 : 3, "stroke-dasharray": i < 4 ? null : "5 3" }),
     word: text(at(i), top + 22, "", { style: "font-size: 18px; font-weight: 600" }),
-    share: text(at(i), top + 50, "", { "data-sym": "w" }),
+    weight: text(at(i), top + 50, "", { "data-sym": "w" }),
     arc: svg("path", { "data-sym": "w", fill: "none", stroke: "var(--w)", "stroke-linecap": "round",
       d: `M${at(3)} ${top - 2}C${at(3)} ${top - 20 - 12 * (3 - i)},${at(i)} ${top - 20 - 12 * (3 - i)},${at(i)} ${top - 2}` }),
   }));
-  root.append(...tokens.slice(0, 3).flatMap((t) => [t.arc, t.share]), ...tokens.flatMap((t) => [t.box, t.word]), text(at(4) - box / 2, top + 50, "it says", { "text-anchor": "start" }));
+  root.append(...tokens.slice(0, 3).flatMap((t) => [t.arc, t.weight]), ...tokens.flatMap((t) => [t.box, t.word]), text(at(4) - box / 2, top + 50, "it says", { "text-anchor": "start" }));
 
-  // ---- Its row, place by place ----
+  // ---- Its hidden state, entry by entry ----
   const first = 126;
   features.forEach((name, i) => root.append(text(lefts[i] + widths[i] / 2, first, name, { style: "font-size: 13px; fill: var(--soft)" })));
-  const names = ["The row of “=” begins with", "+ what attention adds", "+ what the feed-forward layer adds", "= the row at the end"];
-  const strips = names.map((name, r) => {
+  const labels = ["The hidden state of “=” begins with", "+ what attention adds", "+ what the feed-forward layer adds", "= the hidden state at the end"];
+  const strips = labels.map((name, r) => {
     const y = first + 24 + 46 * r, label = text(0, y, name, { "text-anchor": "start", style: r === 3 ? "font-weight: 600" : "" });
     const cells = features.map((_, i) => ({ rect: svg("rect", { x: lefts[i], y: y + 5, width: widths[i], height: 22, stroke: "var(--faint)" }), word: text(lefts[i] + widths[i] / 2, y + 21, "") }));
     root.append(label, ...cells.flatMap((c) => [c.rect, c.word]));
@@ -58,19 +58,19 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
 
   // ---- What is shown ----
   const short = (n) => (Math.abs(n) < 0.005 ? "" : number(n, Math.abs(n - Math.round(n)) < 0.005 ? 0 : 1));
-  function showWords(now) {
-    [...[a, plus, b, equals].map((id) => words[id]), now.answer === null ? "?" : words[now.answer]].forEach((word, i) => { tokens[i].word.textContent = word; });
+  function showTokens(now) {
+    [...[a, plus, b, equals].map((id) => names[id]), now.answer === null ? "?" : names[now.answer]].forEach((word, i) => { tokens[i].word.textContent = word; });
     tokens.slice(0, 3).forEach((t, i) => {
-      const w = looks ? now.weights[i] : 0;
-      set(t.arc, { "stroke-width": 0.8 + 10 * w, opacity: looks ? 0.25 + 0.6 * w : 0 });
-      t.share.textContent = looks ? `${Math.round(100 * w)} %` : "";
+      const w = attends ? now.weights[i] : 0;
+      set(t.arc, { "stroke-width": 0.8 + 10 * w, opacity: attends ? 0.25 + 0.6 * w : 0 });
+      t.weight.textContent = attends ? `${Math.round(100 * w)} %` : "";
     });
   }
-  function showRows(now) {
-    now.rows.forEach((row, r) => {
-      const off = r === 1 && !looks || r === 2 && !works;
+  function showVectors(now) {
+    now.vectors.forEach((vector, r) => {
+      const off = r === 1 && !attends || r === 2 && !feeds;
       set(strips[r].label, { opacity: off ? 0.5 : 1, "text-decoration": off ? "line-through" : null });
-      row.forEach((n, i) => {
+      vector.forEach((n, i) => {
         const { rect, word } = strips[r].cells[i], said = r === 3 && i - 4 === now.answer;
         word.textContent = short(n);
         set(rect, { fill: short(n) ? "var(--neutral)" : "none", "fill-opacity": 0.28, stroke: said ? "var(--rose)" : "var(--faint)", "stroke-width": said ? 3 : 1 });
@@ -84,23 +84,23 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
   let state;
   function show() {
     const now = compute(a, b), found = right(), n = found.flat().filter(Boolean).length, last = (a + b) % 10;
-    showWords(now);
-    showRows(now);
+    showTokens(now);
+    showVectors(now);
     showSums(found);
     count.textContent = `${n} of 100 sums are right`;
-    const says = now.answer === null ? "It says nothing: all words are equally likely." : `It says ${words[now.answer]}: ${now.answer === last ? "right" : "wrong"}.`;
-    const why = looks && works ? `Attention brings the mean, ${short((a + b) / 2) || "0"}; the feed-forward layer finds the digit.`
-      : looks ? "The mean is there, and nothing turns it into a digit." : works ? "No digit has come to “=”, so it works on nothing." : "Nothing was added to the row.";
+    const says = now.answer === null ? "It gives no answer: all tokens are equally likely." : `It says ${names[now.answer]}: ${now.answer === last ? "right" : "wrong"}.`;
+    const why = attends && feeds ? `Attention brings the mean, ${short((a + b) / 2) || "0"}; the feed-forward layer finds the digit.`
+      : attends ? "The mean is there, but no part turns it into a digit." : feeds ? "No digit has come to “=”, so the mean stays 0." : "Nothing was added to the hidden state.";
     say(`${a} + ${b} ends with ${last}. ${says} ${why} Of all hundred sums ${n} are right.`);
-    set(root, { "aria-label": `The words ${a} + ${b} =, and the row of “=”` });
+    set(root, { "aria-label": `The tokens ${a} + ${b} =, and the hidden state of “=”` });
     set(grid, { "aria-label": `All hundred sums of two digits, ${n} right` });
-    state = { a, b, looks, works, ...now, right: found, count: n };
+    state = { a, b, attends, feeds, ...now, right: found, count: n };
   }
   const one = slider("first digit", { min: 0, max: 9, step: 1, value: a, text: String, input: (n) => { a = n; show(); } });
   const other = slider("second digit", { min: 0, max: 9, step: 1, value: b, text: String, input: (n) => { b = n; show(); } });
   set(said, { style: `min-height: ${wide ? 2.8 : 5.6}em` });
-  view.append(el("div", { class: "beside", style: "margin: 0" }, one, other), el("div", { class: "row" }, toggle("Attention", true, (on) => { looks = on; show(); }),
-    toggle("Feed-forward layer", true, (on) => { works = on; show(); })), el("div", { class: "beside", style: "align-items: flex-start; gap: 0.6rem 1.5rem" }, root, sums), said);
+  view.append(el("div", { class: "beside", style: "margin: 0" }, one, other), el("div", { class: "row" }, toggle("Attention", true, (on) => { attends = on; show(); }),
+    toggle("Feed-forward layer", true, (on) => { feeds = on; show(); })), el("div", { class: "beside", style: "align-items: flex-start; gap: 0.6rem 1.5rem" }, root, sums), said);
   show();
   expose(() => state);
 }

@@ -20,8 +20,8 @@ function draw({ view, data, el, svg, set, dot, number, said, say, plane, expose 
     const parts = a.map((x, i) => `${number(x, 1)} · ${number(b[i], 1)}`).join(" + ");
     sum.replaceChildren(el("div", {}, "a · b = ", parts), el("div", {}, "= ", el("b", { style: "font-size: 24px" }, number(product))));
     const long = [a, b].every((arrow) => arrow.some(Boolean));
-    say(!long ? "An arrow without a length points nowhere: the product is 0." : Math.abs(product) < 0.005 ? "A right angle: neither like nor unlike." :
-      product > 0 ? "They point to the same side: alike." : "They point apart: unlike, and the product is negative.");
+    say(!long ? "An arrow of length 0 has no direction: the product is 0." : Math.abs(product) < 0.005 ? "A right angle: the product is 0." :
+      product > 0 ? "They point the same way: the product is positive." : "They point apart: the product is negative.");
   }
   view.append(el("div", { class: "beside", style: "gap: 1.5rem; align-items: center" }, root, el("div", { style: "min-width: 15rem" }, sum, said)));
   set(drag("arrow a", a, (to) => { [a[0], a[1]] = to; show(); }).node, { "data-sym": "q" });

@@ -1,8 +1,8 @@
 (() => {
-// A sentence, the shares of one of its words, and the steps that make them: each is seen in a plane and read as numbers.
+// A sentence, the weights of one of its words, and the steps that make them: each is seen in a plane and read as numbers.
 function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, listed, said, say, choices, button, player, tween, motion, plane, expose, keep }) {
   const { table, axes, features, sentences, at_most: atMost } = data, SIZE = 250;
-  const steps = ["The words", "Query: x · W_q", "Match: q · k", "Scale: ÷ √d", "Shares: softmax", "Mix: shares · v", "The new row"];
+  const steps = ["The words", "Query: x · W_q", "Match: q · k", "Scale: ÷ √d", "Weights: softmax", "Sum: weights · v", "The context"];
   let words = sentences[0].split(" "), chosen = data.chosen, step = 0, work;
 
   // ---- What a reader sees: the sentence under its arcs, the steps, then arrows beside numbers ----
@@ -44,7 +44,7 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, lis
     lay();
     const unknown = [...new Set(found)].filter((word) => !(word in table)), some = unknown.slice(0, 4).join(", ");
     const notes = [found.length > atMost && `The first ${atMost} words are used.`,
-      unknown.length && `Not in this small table: ${unknown.length > 4 ? `${some} and ${unknown.length - 4} more` : some}. Their rows are zeros, so nothing finds them. Of ${Object.keys(table).length} words it knows ${known}.`];
+      unknown.length && `Not in this small table: ${unknown.length > 4 ? `${some} and ${unknown.length - 4} more` : some}. Their vectors are zeros, so no query finds them. Of ${Object.keys(table).length} words it knows ${known}.`];
     if (notes.some(Boolean)) { say(notes.filter(Boolean).join(" ")); fit(); }
   }
 
@@ -54,11 +54,11 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, lis
   function lay() {
     chips.forEach((chip, i) => {
       chip.textContent = words[i] ?? "";
-      set(chip, { title: i < words.length ? word_row(words[i]) : null, style: i < words.length ? null : "display: none" });
+      set(chip, { title: i < words.length ? vectorOf(words[i]) : null, style: i < words.length ? null : "display: none" });
     });
     choose(chosen);
   }
-  const word_row = (word) => word in table ? table[word].map((n, i) => `${features[i]} ${number(n)}`).join(", ") : "not in the table";
+  const vectorOf = (word) => word in table ? table[word].map((n, i) => `${features[i]} ${number(n)}`).join(", ") : "not in the table";
   function choose(i) {
     chosen = i;
     compute();
@@ -189,9 +189,9 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, lis
     set(dot, { cx, cy });
     set(line, { d: `M${p.at(k)}L${scaled ? p.at(projection) : [cx, cy]}` });
   }
-  function drawShares() {  // the scores lie on the floor; over each stands its share, as high as the curve of eˣ
+  function drawWeights() {  // the scores lie on the floor; over each stands its weight, as high as the curve of eˣ
     const top = Math.max(...work.scores), least = Math.min(0, ...work.scores), most = Math.max(...work.weights), reach = Math.max(top - least, 1);
-    const p = fresh("Over each score, its share: as high as eˢ, all together 1", 1.15, -0.12, 0.5, [], "score →", "↑ share");
+    const p = fresh("Over each score, its weight: as high as eˢ, sum 1", 1.15, -0.12, 0.5, [], "score →", "↑ weight");
     const at = (score, share) => p.at([0.95 * (score - least) / reach, share]);
     const curve = Array.from({ length: 41 }, (_, i) => least + i / 40 * (top - least)).map((s) => at(s, most * Math.exp(s - top)));
     if (top > least) p.root.append(svg("path", { fill: "none", stroke: "var(--soft)", "stroke-width": 1.5, "aria-hidden": true, d: `M${curve.join("L")}` }));
@@ -219,8 +219,8 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, lis
       p.root.append(svg("text", { x: last = x, y: y + 15, "text-anchor": "middle", "aria-hidden": true, style: "fill: var(--soft); font-size: 13px" }, score));
     }
   }
-  function drawMixture() {  // the values, each as long as its share, tip to tail
-    const p = ofValues("Shares of the values, tip to tail"), sum = [0, 0], wanted = [];
+  function drawSum() {  // the values, each times its weight, tip to tail
+    const p = ofValues("Values times their weights, tip to tail"), sum = [0, 0], wanted = [];
     set(arrow(p, "", work.v[chosen], [0, 0], "var(--soft)"), { opacity: 0.5 });
     set(arrow(p, "", work.context, [0, 0], "currentColor"), { opacity: 0.45 });
     for (const i of words.keys()) {
@@ -256,13 +256,13 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, lis
   function showNumbers() {
     if (step === 1) return list.replaceChildren(product());
     if ([...list.children].map((line) => line.firstChild.textContent).join() !== words.join()) list.replaceChildren(...words.map(lineOf));
-    const highest = Math.max(1e-9, ...work.dots), shares = step < 4 ? [[], [], work.dots, work.scores][step].map((n) => n / highest) : work.weights;
+    const highest = Math.max(1e-9, ...work.dots), lengths = step < 4 ? [[], [], work.dots, work.scores][step].map((n) => n / highest) : work.weights;
     [...list.children].forEach((line, i) => {
       const bar = line.children[2];
       line.style.fontWeight = i === chosen ? 600 : 400;
       line.children[1].replaceChildren(...columns[step](i));
       set(bar, { "data-sym": step < 4 ? null : "w" });
-      bar.style.width = `${Math.max(0, 100 * (shares[i] ?? 0))}%`;
+      bar.style.width = `${Math.max(0, 100 * (lengths[i] ?? 0))}%`;
       bar.style.background = step < 4 ? "var(--soft)" : "var(--w)";
     });
   }
@@ -274,12 +274,12 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, lis
     const was = work.v[chosen].map((n) => number(n)), is = work.context.map((n) => number(n)), none = !long(work.q[chosen]);
     say([
       `${name(chosen)} is ${was[0]} ${a} and ${was[1]} ${b}. Step on, or choose another word.`,
-      `The row of ${name(chosen)} times W_q is its query, q = ${row(work.q[chosen])}: what it looks for. Keys and values are made alike, of every word: k = x · W_k, v = x · W_v.`,
+      `The vector of ${name(chosen)} times W_q is its query, q = ${row(work.q[chosen])}: what it looks for. Keys and values are made in the same way, from every word: k = x · W_k, v = x · W_v.`,
       none ? `The query of ${name(chosen)} is zero: every dot product is 0.` : `Each key drops onto q. How far along it lands, times the length of q, is the dot product: how well the key fits what ${name(chosen)} looks for.`,
       none ? `Divided by √${d()}, 0 stays 0.` : `Divided by √${d()} = ${number(Math.sqrt(d()))}: every length shrinks alike, so that scores do not grow with the width.`,
-      words.length === 1 ? `${name(chosen)} stands alone: it gets all, 100 %.` : none ? `${name(chosen)} asks for nothing: every word gets the same share.`
-        : `Shares that add up to 100 %. The most, ${percent(most)}${best(most).length > 1 ? " each" : ""}, goes to ${listed(best(most))}.`,
-      `Every value, made as long as its share, laid tip to tail. They end at ${row(work.context)}.`,
+      words.length === 1 ? `${name(chosen)} stands alone: it gets all the weight, 100 %.` : none ? `${name(chosen)} asks for nothing: every word gets the same weight.`
+        : `The weights add up to 100 %. The most, ${percent(most)}${best(most).length > 1 ? " each" : ""}, goes to ${listed(best(most))}.`,
+      `Every value times its weight, tip to tail. They end at the context, ${row(work.context)}.`,
       `${name(chosen)} was ${was[0]} ${a}, ${was[1]} ${b}. Now it is ${is[0]} ${a}, ${is[1]} ${b}.`][step]);
   }
   function product() {  // x · W_q, a row of W_q at a time
@@ -299,7 +299,7 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, lis
     set(list, { class: scrolls ? "deep" : null, tabindex: scrolls ? 0 : null });
     if (scrolls && step !== 1) list.scrollTop = mine.offsetTop - (list.clientHeight - mine.offsetHeight) / 2;
   }
-  const scenes = [drawWords, drawQuery, () => drawProjections(false), () => drawProjections(true), drawShares, drawMixture, drawOutput];
+  const scenes = [drawWords, drawQuery, () => drawProjections(false), () => drawProjections(true), drawWeights, drawSum, drawOutput];
   function go(to) {
     step = to;
     marks.forEach((mark, i) => set(mark, { "aria-pressed": String(i === step) }));

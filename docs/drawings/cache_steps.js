@@ -1,13 +1,13 @@
 (() => {
-// A text written word by word: what each step makes, what it reads from the cache, and whom the newest word looks at.
+// Decoding token by token: what each step computes, what it reads from the cache, and the weights of the newest token.
 function draw({ view, data, el, set, dot, softmax, mix, number, plural, said, say, choices, slider, player, expose }) {
-  const { words, q, k, v } = data, n = words.length, all = [...words.keys()];
+  const { tokens, q, k, v } = data, n = tokens.length, all = [...tokens.keys()];
   const kinds = [["query", "var(--q)"], ["key", "var(--k)"], ["value", "var(--v)"]];
   let t = Math.min(3, n - 1), cached = true;
 
-  // ---- What a step does: for each word and kind "made", "kept" or nothing ----
-  const does = (i, kind, with_) => i > t ? "" : !with_ || i === t ? "made" : kind === "query" ? "" : "kept";
-  function look() {
+  // ---- What a step does: for each token and kind "computed", "read" or nothing ----
+  const does = (i, kind, with_) => i > t ? "" : !with_ || i === t ? "computed" : kind === "query" ? "" : "read";
+  function attend() {
     const scores = k.slice(0, t + 1).map((key) => dot(q[t], key) / Math.sqrt(key.length));
     const weights = softmax(scores);
     return { weights, context: mix(weights, v.slice(0, t + 1)) };
@@ -16,50 +16,50 @@ function draw({ view, data, el, set, dot, softmax, mix, number, plural, said, sa
 
   // ---- The table ----
   const narrow = "padding: 0; font-size: 13px; text-align: center";
-  const tops = all.map((i) => el("th", { scope: "col", style: narrow }, words[i]));
+  const tops = all.map((i) => el("th", { scope: "col", style: narrow }, tokens[i]));
   const cells = kinds.map(() => all.map(() => el("td", { style: "padding: 2px" })));
-  const looks = all.map(() => el("td", { style: "padding: 2px; vertical-align: bottom; height: 62px" }));
+  const bars = all.map(() => el("td", { style: "padding: 2px; vertical-align: bottom; height: 62px" }));
   const side = (text, sym) => el("th", { scope: "row", "data-sym": sym, style: "padding: 0 4px 0 0; font-size: 13px; text-align: left" }, text);
-  const board = el("table", { "aria-label": "Each column is a word; made in this step, or kept from before", style: "margin: 0; width: 100%; max-width: 620px; table-layout: fixed" },
+  const board = el("table", { "aria-label": "Each column is a token; computed in this step, or read from the cache", style: "margin: 0; width: 100%; max-width: 620px; table-layout: fixed" },
     el("thead", {}, el("tr", {}, el("td", { style: "width: 50px; padding: 0" }), ...tops)),
-    el("tbody", {}, ...kinds.map(([name], r) => el("tr", {}, side(name, name[0]), ...cells[r])), el("tr", {}, side("look", "w"), ...looks)));
+    el("tbody", {}, ...kinds.map(([name], r) => el("tr", {}, side(name, name[0]), ...cells[r])), el("tr", {}, side("weight", "w"), ...bars)));
   const box = (state, colour) => `height: 26px; line-height: 24px; box-sizing: border-box; border-radius: 4px; text-align: center; font-size: 13px; color: inherit; `
-    + (state === "made" ? `border: 2px solid ${colour}; background: color-mix(in srgb, ${colour} 35%, transparent); font-weight: 600`
-      : state === "kept" ? `border: 2px dashed ${colour}` : "border: 2px solid transparent");
+    + (state === "computed" ? `border: 2px solid ${colour}; background: color-mix(in srgb, ${colour} 35%, transparent); font-weight: 600`
+      : state === "read" ? `border: 2px dashed ${colour}` : "border: 2px solid transparent");
 
-  // ---- How much was made so far ----
+  // ---- How many keys were computed so far ----
   const most = n * (n + 1) / 2;
   const tally = ["with", "without"].map((name) => ({ name, bar: el("span", { "data-sym": "k", class: "moves" }), text: el("span", { style: "min-width: 1.6rem; font-weight: 600" }) }));
   const total = el("div", { style: "display: grid; grid-template-columns: 6.6rem 1fr; gap: 3px 8px; align-items: center; max-width: 620px; margin-top: 0.4rem; font-size: 13px" },
-    el("span", { style: "grid-column: 1 / -1" }, el("span", { "data-sym": "k" }, "keys"), " made so far"),
+    el("span", { style: "grid-column: 1 / -1" }, el("span", { "data-sym": "k" }, "keys"), " computed so far"),
     ...tally.flatMap(({ name, bar, text }) => [el("span", {}, `${name} a cache`), el("span", { style: "display: flex; align-items: center; gap: 6px" }, bar, text)]));
 
-  // ---- What changes: the column of a word, the tally, the line that is read out ----
-  function showWord(i, share) {
+  // ---- What changes: the column of a token, the tally, the line that is read out ----
+  function showToken(i, weight) {
     set(tops[i], { style: `${narrow}; ${i === t ? "font-weight: 700; box-shadow: inset 0 -3px 0 var(--q)" : i > t ? "opacity: 0.55; font-weight: 400" : "font-weight: 400"}` });
     kinds.forEach(([name, colour], r) => {
       const state = does(i, name, cached);
-      set(cells[r][i], {}, el("div", { "data-sym": state ? name[0] : null, style: box(state, colour) }, state === "made" ? "new" : state));
+      set(cells[r][i], {}, el("div", { "data-sym": state ? name[0] : null, style: box(state, colour) }, state === "computed" ? "new" : state && "cached"));
     });
-    looks[i].replaceChildren(...(i > t ? [] : [el("div", { style: "font-size: 13px; text-align: center; line-height: 1.2" }, number(share)),
-      el("div", { "data-sym": "w", style: `height: ${(40 * share).toFixed(1)}px; background: var(--w); border-radius: 2px` })]));
+    bars[i].replaceChildren(...(i > t ? [] : [el("div", { style: "font-size: 13px; text-align: center; line-height: 1.2" }, number(weight)),
+      el("div", { "data-sym": "w", style: `height: ${(40 * weight).toFixed(1)}px; background: var(--w); border-radius: 2px` })]));
   }
-  function showTally(made) {
+  function showTally(computed) {
     for (const { name, bar, text } of tally) {
-      set(bar, { style: `display: inline-block; height: 12px; border-radius: 2px; background: var(--k); width: ${(85 * made[name] / most).toFixed(2)}%` });
-      text.textContent = made[name];
+      set(bar, { style: `display: inline-block; height: 12px; border-radius: 2px; background: var(--k); width: ${(85 * computed[name] / most).toFixed(2)}%` });
+      text.textContent = computed[name];
     }
   }
   function show() {
-    const { weights } = look();
-    for (const i of all) showWord(i, weights[i]);
+    const { weights } = attend();
+    for (const i of all) showToken(i, weights[i]);
     showTally(sofar());
-    say(cached ? `“${words[t]}” makes one query, one key, one value, and reads ${plural(t, "old key")} and value${t === 1 ? "" : "s"}.`
-      : t ? `“${words[t]}” comes, and queries, keys and values of all ${t + 1} words are made again.`
-      : `“${words[t]}” comes, and its query, key and value are made.`);
+    say(cached ? `“${tokens[t]}”: one query, one key and one value are computed, ${plural(t, "old key")} and value${t === 1 ? "" : "s"} read from the cache.`
+      : t ? `“${tokens[t]}”: queries, keys and values of all ${t + 1} tokens are computed again.`
+      : `“${tokens[t]}”: its query, key and value are computed.`);
   }
 
-  const range = slider("Words written", { min: 1, max: n, step: 1, value: t + 1, text: (x) => number(x, 0),
+  const range = slider("Tokens so far", { min: 1, max: n, step: 1, value: t + 1, text: (x) => number(x, 0),
     input: (x) => { play.stop(); t = x - 1; show(); } });
   const play = player({ at: () => t, last: () => n - 1, go: (i) => { t = i; range.move(t + 1); show(); } });
   set(said, { style: "min-height: 2.8em" });
@@ -67,8 +67,8 @@ function draw({ view, data, el, set, dot, softmax, mix, number, plural, said, sa
     el("div", { class: "row", style: "margin-top: 0" }, play.node, range, choices("Cache", ["with a cache", "without"], 0, (i) => { cached = i === 0; show(); })),
     board, total, said);
   show();
-  expose(() => ({ step: t, cached, made: kinds.map(([name]) => all.filter((i) => does(i, name, cached) === "made").length),
-    kept: kinds.map(([name]) => all.filter((i) => does(i, name, cached) === "kept").length), sofar: sofar(), ...look() }));
+  expose(() => ({ step: t, cached, computed: kinds.map(([name]) => all.filter((i) => does(i, name, cached) === "computed").length),
+    read: kinds.map(([name]) => all.filter((i) => does(i, name, cached) === "read").length), sofar: sofar(), ...attend() }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=cache_steps]")) draw(stage(figure));
 })();

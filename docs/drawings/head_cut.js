@@ -1,34 +1,34 @@
 (() => {
-// Rows cut into heads, the right way and by a shortcut that only has the right shape.
+// Vectors split into heads, the right way and by a shortcut that only has the right shape.
 function draw({ view, data, el, set, number, said, say, choices, onkeys, expose, keep }) {
-  const { rows, heads } = data, n = rows.length, width = rows[0].length, part = width / heads;
+  const { x, heads } = data, n = x.length, width = x[0].length, part = width / heads;
   const hues = ["#2a9d9d", "#d1578f", "#b59a1c", "#6b7fd0"];
   const paint = (h) => `color-mix(in srgb, ${hues[h % hues.length]} 34%, transparent)`;
 
-  // ---- What is computed: shapes as PyTorch reads them. A block is a list of heads, each a list of rows ----
-  const flat = rows.flat();
+  // ---- What is computed: shapes as PyTorch reads them. A list of heads, each a list of vectors ----
+  const flat = x.flat();
   const shaped = (list, a, b, c) => Array.from({ length: a }, (_, i) => Array.from({ length: b }, (_, j) => list.slice((i * b + j) * c, (i * b + j + 1) * c)));
-  const swapped = (x) => x[0].map((_, j) => x.map((_, i) => x[i][j]));
+  const swapped = (t) => t[0].map((_, j) => t.map((_, i) => t[i][j]));
   const cut = shaped(flat, n, heads, part), right = swapped(cut), wrong = shaped(flat, heads, n, part);
-  const where = (blocks, m) => {  // the head and the word under which number m (counted in reading order) is found
-    for (let h = 0; h < heads; h++) for (let i = 0; i < n; i++) for (let j = 0; j < part; j++) if (blocks[h][i][j] === m) return [h, i, j];
+  const where = (split, m) => {  // the head and the token under which number m (counted in reading order) is found
+    for (let h = 0; h < heads; h++) for (let i = 0; i < n; i++) for (let j = 0; j < part; j++) if (split[h][i][j] === m) return [h, i, j];
   };
-  const places = shaped([...flat.keys()], n, heads, part);
-  const found = { right: swapped(places), wrong: shaped([...flat.keys()], heads, n, part) };
+  const numbered = shaped([...flat.keys()], n, heads, part);
+  const found = { right: swapped(numbered), wrong: shaped([...flat.keys()], heads, n, part) };
 
   // ---- Two pictures of the same numbers: each says where a number stands now, and where it lands ----
-  const [wide, high, room, between] = [36, 28, 62, 14], wordOf = (m) => Math.floor(m / width), tall = n * high + between;
+  const [wide, high, margin, between] = [36, 28, 62, 14], tokenOf = (m) => Math.floor(m / width), tall = n * high + between;
   let step = 0, lit = Math.floor(width / heads) + width * (n - 1);
-  const kinds = { right: "Cut, then move the heads", wrong: "The final shape at once" };
+  const kinds = { right: "Split, then transpose", wrong: "The final shape at once" };
   const stackedAt = { right: 2, wrong: 1 };  // the step from which the heads lie one below the other
   const stacked = (kind) => step >= stackedAt[kind];
   function place(kind, m) {  // left and top of a number
     if (stacked(kind)) {
-      const [h, word, j] = where(found[kind], m);
-      return [room + j * wide, h * tall + word * high];
+      const [h, token, j] = where(found[kind], m);
+      return [margin + j * wide, h * tall + token * high];
     }
     const j = m % width, moved = step ? Math.floor(j / part) * between : 0;
-    return [room + j * wide + moved, wordOf(m) * high];
+    return [margin + j * wide + moved, tokenOf(m) * high];
   }
 
   // ---- What is drawn once ----
@@ -41,15 +41,15 @@ function draw({ view, data, el, set, number, said, say, choices, onkeys, expose,
   const label = () => el("span", { "aria-hidden": true, style: "position: absolute; left: 0; font-size: 13px; line-height: 28px; white-space: nowrap" });
   const pictures = Object.entries(kinds).map(([kind, title]) => {
     const cells = numbers(), names = Array.from({ length: n * heads }, label), signs = Array.from({ length: heads }, label), shape = el("span", { style: "font-size: 13px" });
-    const box = el("div", { style: `position: relative; width: ${room + width * wide + between * (heads - 1)}px; height: ${heads * tall}px` },
+    const box = el("div", { style: `position: relative; width: ${margin + width * wide + between * (heads - 1)}px; height: ${heads * tall}px` },
       el("div", { role: "listbox", "aria-label": `${title}; arrow keys go from number to number` }, ...cells), ...names, ...signs);
     return { kind, cells, names, signs, shape, node: el("div", {}, el("div", {}, el("b", { style: "font-weight: 600" }, title), " ", shape), box) };
   });
 
   // ---- What changes ----
   function showNumber(kind, cell, m) {
-    const [x, y] = place(kind, m), [h, word] = where(found[kind], m), lands = stacked(kind) ? `, lands in head ${h} as word ${word}` : "";
-    set(cell, { tabindex: m === lit ? 0 : -1, "aria-selected": String(m === lit), "aria-label": `${number(flat[m], 0)}, of word ${wordOf(m)}${lands}`,
+    const [x, y] = place(kind, m), [h, token] = where(found[kind], m), lands = stacked(kind) ? `, lands in head ${h} as token ${token}` : "";
+    set(cell, { tabindex: m === lit ? 0 : -1, "aria-selected": String(m === lit), "aria-label": `${number(flat[m], 0)}, of token ${tokenOf(m)}${lands}`,
       style: `position: absolute; left: ${x}px; top: ${y}px; width: ${wide}px; height: ${high}px; display: grid; place-items: center; box-sizing: border-box; cursor: pointer; transition-property: left, top; `
         + `background: ${paint(Math.floor((m % width) / part))}; border: 1px solid var(--faint); ${m === lit ? "font-weight: 700; box-shadow: inset 0 0 0 3px currentColor; z-index: 1" : ""}` });
   }
@@ -58,12 +58,12 @@ function draw({ view, data, el, set, number, said, say, choices, onkeys, expose,
     cells.forEach((cell, m) => showNumber(kind, cell, m));
     names.forEach((name, k) => {
       const [h, i] = [Math.floor(k / n), k % n];
-      name.textContent = apart || h === 0 ? `word ${i}` : "";
+      name.textContent = apart || h === 0 ? `token ${i}` : "";
       name.style.top = `${(apart ? h * tall : 0) + i * high}px`;
     });
     signs.forEach((sign, h) => {
       sign.textContent = apart ? `head ${h}` : "";
-      sign.style.left = `${room + part * wide + 12}px`;
+      sign.style.left = `${margin + part * wide + 12}px`;
       sign.style.top = `${h * tall + ((n - 1) * high) / 2}px`;
     });
     shape.textContent = `shape (${(step === 0 ? [n, width] : apart ? [heads, n, part] : [n, heads, part]).join(", ")})`;
@@ -72,18 +72,18 @@ function draw({ view, data, el, set, number, said, say, choices, onkeys, expose,
   function light(m) { lit = m; show(); }
   function show() {
     pictures.forEach(showPicture);
-    const [h, i] = where(found.right, lit), [wrongHead, wrongWord] = where(found.wrong, lit);
-    const name = number(flat[lit], 0), from = `${name} belongs to word ${wordOf(lit)}`;
+    const [h, i] = where(found.right, lit), [wrongHead, wrongToken] = where(found.wrong, lit);
+    const name = number(flat[lit], 0), from = `${name} belongs to token ${tokenOf(lit)}`;
     say(step === 0 ? `${from}; its colour is head ${h}’s.`
-      : step === 1 ? `${from}. In the first picture each row is cut where it stands. In the second, ${name} is in head ${wrongHead}, as word ${wrongWord}.`
-      : `${from}. First picture: head ${h}, word ${i}. Second: head ${wrongHead}, word ${wrongWord}${h === wrongHead && i === wrongWord ? ", by luck the same." : "."}`);
+      : step === 1 ? `${from}. In the first picture each vector is split where it stands. In the second, ${name} is in head ${wrongHead}, as token ${wrongToken}.`
+      : `${from}. First picture: head ${h}, token ${i}. Second: head ${wrongHead}, token ${wrongToken}${h === wrongHead && i === wrongToken ? ", by chance the same." : "."}`);
   }
   view.append(
-    choices("step", ["the rows", "view", "transpose"], step, (i) => { step = i; show(); }),
+    choices("step", ["the vectors", "view", "transpose"], step, (i) => { step = i; show(); }),
     el("div", { style: "display: flex; flex-wrap: wrap; gap: 0.6rem 1.6rem" }, ...pictures.map((p) => p.node)),
     el("div", { style: "min-height: 2.8em; margin-top: 0.5rem" }, said));
   show();
-  expose(() => ({ step, lit: flat[lit], right: step === 0 ? rows : step === 1 ? cut : right, wrong: step === 0 ? rows : wrong,
+  expose(() => ({ step, lit: flat[lit], right: step === 0 ? x : step === 1 ? cut : right, wrong: step === 0 ? x : wrong,
     lands: { right: where(found.right, lit), wrong: where(found.wrong, lit) } }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=head_cut]")) draw(stage(figure));

@@ -1,35 +1,35 @@
 (() => {
-// Where the heads of a layer look, at some steps of its training.
+// The weights of the heads of a layer, at some steps of its training.
 function draw({ view, data, el, set, sum, number, said, say, slider, player, expose }) {
   const { weights, steps, losses } = data, h = weights[0].length, n = weights[0][0].length;
   let frame = 0;
   const mean = (list) => sum(list) / list.length;
-  const looks = (w) => [mean(w.slice(2).map((row) => row[0])), mean(w.slice(2).map((row, i) => row[i + 1]))];
+  const shown = (w) => [mean(w.slice(2).map((row) => row[0])), mean(w.slice(2).map((row, i) => row[i + 1]))];
 
   const box = "width: 29px; height: 28px; padding: 0; text-align: center; font-size: 13px";
   const head = (text) => el("th", { scope: "col", "data-sym": "k", style: box }, text);
   const heads = weights[0].map((_, k) => {
     const cells = weights[0][k].map((row) => row.map(() => el("td", { "data-sym": "w" })));
     const note = el("div", { style: "font-variant-numeric: tabular-nums; min-height: 2.8em" });
-    const table = el("table", { "aria-label": `head ${k}: rows ask, columns are asked`, style: "margin: 0.2rem 0" },
+    const table = el("table", { "aria-label": `head ${k}: a row for each query, a column for each key`, style: "margin: 0.2rem 0" },
       el("thead", {}, el("tr", {}, el("td", {}), ...cells.map((_, j) => head(`${j}`)))),
-      el("tbody", {}, ...cells.map((row, i) => el("tr", {}, el("th", { scope: "row", "data-sym": "q", style: `${box}; width: auto; padding-right: 6px` }, `word ${i}`), ...row))));
+      el("tbody", {}, ...cells.map((row, i) => el("tr", {}, el("th", { scope: "row", "data-sym": "q", style: `${box}; width: auto; padding-right: 6px` }, `token ${i}`), ...row))));
     return { cells, note, node: el("div", {}, el("b", { style: "font-weight: 600" }, `head ${k}`), table, note) };
   });
   const loss = el("span", { style: "font-variant-numeric: tabular-nums" });
 
   function showHead({ cells, note }, now) {
-    const [first, before] = looks(now);
-    note.replaceChildren(el("div", {}, `first word ${number(first)}`), el("div", {}, `word before ${number(before)}`));
+    const [first, before] = shown(now);
+    note.replaceChildren(el("div", {}, `first token ${number(first)}`), el("div", {}, `previous token ${number(before)}`));
     cells.forEach((row, i) => row.forEach((cell, j) => {
       set(cell, { style: `${box}; border: 1px solid var(--faint); color: inherit; background: color-mix(in srgb, var(--w) ${(60 * now[i][j]).toFixed(1)}%, transparent)` });
       cell.textContent = number(100 * now[i][j], 0);
     }));
   }
   function favourite(now) {
-    const [first, before] = looks(now);
-    const most = Math.max(first, before), whom = first > before ? "first word" : "word before";
-    return most < 1.5 / n ? "looks at all words about alike" : `${most < 0.5 ? "leans towards" : "looks at"} the ${whom}`;
+    const [first, before] = shown(now);
+    const most = Math.max(first, before), to = first > before ? "first token" : "previous token";
+    return most < 1.5 / n ? "attends to all tokens about alike" : `${most < 0.5 ? "prefers" : "attends to"} the ${to}`;
   }
   function show() {
     heads.forEach((head, k) => showHead(head, weights[frame][k]));
@@ -44,7 +44,7 @@ function draw({ view, data, el, set, sum, number, said, say, slider, player, exp
     el("div", { style: "display: flex; flex-wrap: wrap; gap: 0.4rem 2rem" }, ...heads.map((k) => k.node)),
     el("div", { style: "min-height: 2.8em; margin-top: 0.5rem" }, said));
   show();
-  expose(() => ({ step: steps[frame], loss: losses[frame], weights: weights[frame], looks: weights[frame].map(looks), playing: play.playing() }));
+  expose(() => ({ step: steps[frame], loss: losses[frame], weights: weights[frame], means: weights[frame].map(shown), playing: play.playing() }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=head_film]")) draw(stage(figure));
 })();

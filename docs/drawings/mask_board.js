@@ -1,12 +1,12 @@
 (() => {
-// Who may look at whom: a grid whose cells allow or forbid a look, the weights that follow, and whom a new row depends on.
+// A mask to click: a grid of queries and keys whose cells allow or forbid, the weights, and what a context depends on.
 function draw({ view, data, el, svg, set, sum, clamp, softmax, number, said, say, choices, toggle, slider, onkeys, expose, keep }) {
   const { words, filler, scores } = data, n = words.length, all = [...words.keys()];
   const on = { causal: true, padding: false, after: false, blocked: false, first: false, cached: 0 };
   let clicked = {}, [row, column] = [Math.floor(n / 2), 0];
   const named = (j) => (on.padding && j === n - 1 ? filler : words[j]);
 
-  // ---- What is computed: only the queries after the cached words have a row ----
+  // ---- What is computed: cached words are keys only, without a query ----
   const own = (i) => (on.first ? i - on.cached : i);  // the key at which the causal triangle ends in row i
   const switched = (i, j) => (!on.causal || j <= own(i)) && (!on.padding || j < n - 1);
   const written = (i, j) => clicked[[i, j]] ?? switched(i, j);
@@ -14,7 +14,7 @@ function draw({ view, data, el, svg, set, sum, clamp, softmax, number, said, say
   const weigh = (scores, may) => on.after
     ? softmax(scores).map((w, j) => (may[j] ? w : 0))
     : softmax(scores.map((s, j) => (may[j] ? s : -Infinity)));
-  function reached(i, weights) {  // change key or value j: does the new row of i change?
+  function reached(i, weights) {  // change key or value j: does the context of i change?
     return all.map((j) => {
       const other = weigh(scores[i].map((s, m) => (m === j ? s + 1 : s)), allowed(i));
       return weights[j] > 0 || other.some((w, m) => Math.abs(w - weights[m]) > 1e-9);
@@ -37,15 +37,15 @@ function draw({ view, data, el, svg, set, sum, clamp, softmax, number, said, say
     onclick: () => { clicked[[i, j]] = !written(i, j); go(i, j); },
     onfocus: () => go(i, j), onpointerenter: () => go(i, j),
     onkeydown: onkeys(arrows, ([down, right]) => cells[clamp(i + down, on.cached, n - 1)][clamp(j + right, 0, n - 1)].focus()) }, el("span"), el("span"))));
-  const board = el("table", { "aria-label": "Rows ask, columns are asked. Arrow keys move; Enter allows or forbids.", style: "margin: 0" },
+  const board = el("table", { "aria-label": "A row for each query, a column for each key. Arrow keys move; Enter allows or forbids.", style: "margin: 0" },
     el("thead", {}, el("tr", {}, el("td", {}), ...tops, el("th", { scope: "col", style: plain }, "sum"))),
     el("tbody", {}, ...all.map((i) => el("tr", {}, sides[i], ...cells[i].map((cell) => el("td", { style: "padding: 0" }, cell)), sums[i]))));
 
-  // ---- Below it: whom the chosen row depends on ----
+  // ---- Below it: what the chosen context depends on ----
   const gap = 64, place = (j) => 32 + gap * j;
   const arcs = svg("svg", { width: gap * n, height: 118, viewBox: `0 0 ${gap * n} 118`, "aria-hidden": true });
 
-  // ---- What changes. A row that is in the cache, and asks no more, is undefined ----
+  // ---- What changes. The row of a cached word, which has no query, is undefined ----
   const barred = "repeating-linear-gradient(90deg, var(--faint) 0 2px, transparent 2px 8px)";
   function showRow(i, r) {
     sides[i].textContent = tops[i].textContent = named(i);
@@ -54,19 +54,19 @@ function draw({ view, data, el, svg, set, sum, clamp, softmax, number, said, say
     cells[i].forEach((cell, j) => showCell(cell, i, j, r));
   }
   function showCell(cell, i, j, r) {
-    const [weight, leak] = cell.children, { says, paint, sym, mark, leaks } = !r ? { says: `${named(i)} is in the cache, it asks no more`, paint: barred }
-      : r.may[j] ? look(i, j, r.weights[j]) : noLook(i, j, r.reached[j]);
+    const [weight, leak] = cell.children, { says, paint, sym, mark, leaks } = !r ? { says: `${named(i)} is in the cache and has no query`, paint: barred }
+      : r.may[j] ? pair(i, j, r.weights[j]) : forbidden(i, j, r.reached[j]);
     set(cell, { "data-sym": sym, disabled: !r, tabindex: i === row && j === column ? 0 : -1, "aria-pressed": r ? String(r.may[j]) : null, "aria-label": says,
       style: `display: block; width: 46px; height: 34px; padding: 0; border: 1px solid var(--faint); border-radius: 0; font-size: 13px; font-weight: 400; box-shadow: none; color: inherit; background: ${paint}` });
     weight.textContent = mark ?? "";
     set(leak, { "data-sym": leaks ? "k" : null, style: leaks ? dot : "display: none" });
   }
   const dot = "display: inline-block; width: 12px; height: 12px; border-radius: 50%; background: var(--k)";
-  const look = (i, j, weight) => ({ says: `${named(i)} looks at ${named(j)}: ${number(weight)}`, sym: "w", mark: number(weight),
+  const pair = (i, j, weight) => ({ says: `${named(i)} attends to ${named(j)}: ${number(weight)}`, sym: "w", mark: number(weight),
     paint: `color-mix(in srgb, var(--w) ${(60 * weight).toFixed(1)}%, transparent)` });
-  const noLook = (i, j, leaks) => ({ says: `${named(i)} must not look at ${named(j)}${leaks ? ", but is reached by it" : ""}`, paint: crossed, leaks });
+  const forbidden = (i, j, leaks) => ({ says: `${named(i)} must not attend to ${named(j)}${leaks ? ", but depends on it" : ""}`, paint: crossed, leaks });
 
-  function arc(j, weight) {  // from a word to the chosen one; dashes if it is reached without a look
+  function arc(j, weight) {  // from a word to the chosen one; dashes if it leaks
     const [from, to] = [place(j), place(row)], high = 26 + 15 * Math.abs(j - row);
     const d = j === row ? `M${to - 10} 84C${to - 26} 52 ${to + 26} 52 ${to + 10} 84` : `M${from} 84Q${(from + to) / 2} ${84 - 1.35 * high} ${to} 84`;
     return svg("path", { d, fill: "none", opacity: 0.85, ...(weight > 0 ? { "data-sym": "w", stroke: "var(--w)", "stroke-width": 1.5 + 7 * weight }
@@ -81,8 +81,8 @@ function draw({ view, data, el, svg, set, sum, clamp, softmax, number, said, say
   function tell({ may, reached }) {
     const asks = !may[row] && (on.after || may.filter(Boolean).length > 1);  // one weight alone is 1, whatever the query
     const who = (test) => all.filter(test).map(named).join(", "), leak = who((j) => reached[j] && !may[j]);
-    say(!may.some(Boolean) ? `“${named(row)}” may look at nobody: its row is all zeros.`
-      : `The new row of “${named(row)}” depends on: ${who((j) => may[j])}${asks ? ", and through its query on itself" : ""}.${leak ? ` A leak: ${leak}.` : ""}`);
+    say(!may.some(Boolean) ? `“${named(row)}” may attend to nothing: its weights are all 0.`
+      : `The context of “${named(row)}” depends on: ${who((j) => may[j])}${asks ? ", and through its query on itself" : ""}.${leak ? ` A leak: ${leak}.` : ""}`);
   }
   function go(i, j) { [row, column] = [i, j]; show(); }
   function show() {
@@ -94,17 +94,17 @@ function draw({ view, data, el, svg, set, sum, clamp, softmax, number, said, say
   }
 
   // ---- Switches ----
-  const turn = (key) => (value) => { on[key] = value; clicked = {}; show(); };
+  const change = (key) => (value) => { on[key] = value; clicked = {}; show(); };
   const pick = (text, options, key) => el("div", { class: "row" }, el("span", { style: "min-width: 7.5rem" }, text),
     choices(text, options, 0, (i) => { on[key] = i === 1; show(); }));
   view.append(
-    el("div", { class: "row", style: "margin-top: 0" }, toggle("no future", true, turn("causal")), toggle("last word is padding", false, turn("padding"))),
+    el("div", { class: "row", style: "margin-top: 0" }, toggle("causal mask", true, change("causal")), toggle("padding mask, last word", false, change("padding"))),
     el("div", { style: "display: flex; flex-wrap: wrap; gap: 0.3rem 1.5rem; align-items: center" }, board, arcs),
     el("div", { style: "min-height: 2.8em" }, said),
     el("details", {}, el("summary", {}, "More switches"),
-      pick("The mask comes", ["before the softmax", "after it"], "after"),
+      pick("The mask comes", ["before the softmax", "after the softmax"], "after"),
       pick("True means", ["may attend", "blocked"], "blocked"),
-      slider("Words kept in a cache", { min: 0, max: n - 1, step: 1, value: 0, input: turn("cached"), text: (x) => number(x, 0) }),
+      slider("Words in a cache", { min: 0, max: n - 1, step: 1, value: 0, input: change("cached"), text: (x) => number(x, 0) }),
       pick("The triangle ends", ["last query, last key", "first query, first key"], "first")));
   show();
   expose(() => {

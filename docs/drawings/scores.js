@@ -1,11 +1,11 @@
 (() => {
 // Scores as bars to drag, their exponentials, and the weights: softmax in 32 bits, with its repair and without.
 function draw({ view, data, el, svg, set, clamp, number, said, say, slider, choices, toggle, handle, expose }) {
-  const { words, scores: given, reach } = data, f32 = Math.fround, wide = view.clientWidth >= 600;
+  const { tokens, scores: given, reach } = data, f32 = Math.fround, wide = view.clientWidth >= 600;
   const scores = [...given], added = [0, 10, 100];
   let shift = 0, temperature = 1, repaired = false, exps = [], weights = [];
   const [width, zero, unit, powers, bar, full] = wide ? [640, 235, 22, 440, 460, 125] : [346, 130, 9.5, 246, 256, 48];
-  const high = 40, top = 26, base = top + high * words.length;
+  const high = 40, top = 26, base = top + high * tokens.length;
   const root = svg("svg", { width, height: base + 24, viewBox: `0 0 ${width} ${base + 24}`, role: "group", style: "height: auto",
     "aria-label": "Scores to drag, and their weights" });
   const text = (x, y, anchor, says = "", more = {}) => svg("text", { x, y, "text-anchor": anchor, "aria-hidden": true, ...more }, says);
@@ -32,7 +32,7 @@ function draw({ view, data, el, svg, set, clamp, number, said, say, slider, choi
   }
 
   const keys = { ArrowLeft: -0.1, ArrowDown: -0.1, ArrowRight: 0.1, ArrowUp: 0.1, PageDown: -1, PageUp: 1 };
-  const rows = words.map((word, i) => {
+  const rows = tokens.map((word, i) => {
     const y = top + high * (i + 0.5), move = (to) => { scores[i] = Math.round(clamp(to, -reach, reach) * 10) / 10; show(); };
     const part = { value: text(wide ? 100 : 78, y + 5, "end"), exp: text(powers, y + 5, "end"), weight: text(0, y + 5, "start", "", { "data-sym": "w" }),
       score: svg("rect", { y: y - 9, height: 18, fill: "var(--soft)", opacity: 0.55 }), dot: svg("circle", { cy: y, r: 6, fill: "currentColor" }),
@@ -57,7 +57,7 @@ function draw({ view, data, el, svg, set, clamp, number, said, say, slider, choi
   }
   function show() {
     compute();
-    const broken = weights.some(Number.isNaN), lost = !weights.some(Boolean) && !broken, list = words.map((word, i) => `${word} ${number(weights[i])}`).join(", ");
+    const broken = weights.some(Number.isNaN), lost = !weights.some(Boolean) && !broken, list = tokens.map((word, i) => `${word} ${number(weights[i])}`).join(", ");
     for (const { x, label } of ticks) label.textContent = number(x + shift, 0);
     rows.forEach((part, i) => showRow(part, i, Number.isNaN(weights[i])));
     say(lost ? "The sum of the exponentials is beyond float32, so it is infinite, and every weight is 0."
@@ -68,7 +68,7 @@ function draw({ view, data, el, svg, set, clamp, number, said, say, slider, choi
 
   view.append(root, said,
     choices("What is added to every score", ["as they are", "+10 to all", "+100 to all"], 0, (i) => { shift = added[i]; show(); }),
-    el("div", { class: "row" }, toggle("subtract the largest first", false, (on) => { repaired = on; show(); })),
+    el("div", { class: "row" }, toggle("subtract the maximum first", false, (on) => { repaired = on; show(); })),
     slider("temperature", { min: -1, max: 1, step: 0.05, value: 0, text: (x) => number(10 ** x, 2), input: (x) => { temperature = 10 ** x; show(); } }));
   if (!wide) set(said, { style: "min-height: 2.8em" });
   show();

@@ -1,9 +1,9 @@
 (() => {
-// Who asks, what it looks for, what each word is found by: two small matrices that can be changed.
+// The query of a word, the keys of all, and the weights: two small matrices that can be changed.
 function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, number, listed, said, say, choices, button, plane, expose, keep }) {
   const { words, x, kinds } = data, eye = [[1, 0], [0, 1]];
   const W = { W_q: data.W_q.map((r) => [...r]), W_k: data.W_k.map((r) => [...r]) };
-  let asks = data.start, now = {};
+  let chosen = data.start, now = {};
   const low = -1, high = 3, { root, at, arrow } = plane(300, 3);
   set(root, { width: 200, height: 200, viewBox: "100 0 200 200", "aria-label": "The query and the keys as arrows" });  // from low to high
   root.style.overflow = "hidden";
@@ -13,7 +13,7 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
   const query = arrow("var(--q)"), keys = words.map(() => arrow("var(--k)"));
   for (const { node } of [query, ...keys]) set(node, { "data-sym": node === query.node ? "q" : "k" });
   set(query.node.firstChild, { "stroke-width": 9, opacity: 0.5 });
-  const asked = note({ "data-sym": "q", style: "font-weight: 600" }, ""), names = words.map((word) => note({ "data-sym": "k" }, word));
+  const mark = note({ "data-sym": "q", style: "font-weight: 600" }, ""), names = words.map((word) => note({ "data-sym": "k" }, word));
 
   const plain = (n) => number(n, [0, 1].find((digits) => Math.abs(n - +n.toFixed(digits)) < 1e-9) ?? 2);  // no zeros at its end
   const short = (row) => `(${row.map(plain).join(", ")})`;
@@ -21,7 +21,7 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
   const cells = words.map(() => ({ key: el("td", { "data-sym": "k" }), score: el("td"), bar: el("div", { "data-sym": "w", style: "height: 14px; background: var(--w)" }), weight: el("span", { "data-sym": "w" }) }));
   const heads = words.map((word) => el("th", { scope: "row", style: "text-align: left" }, word));
   const wide = view.clientWidth >= 600;
-  const table = el("table", { class: wide ? null : "tight", style: "white-space: nowrap" }, el("thead", {}, el("tr", {}, el("td"), ...["row", "key", "q · k"].map((text) => el("th", { scope: "col" }, text === "key" ? hue("k", text) : text)),
+  const table = el("table", { class: wide ? null : "tight", style: "white-space: nowrap" }, el("thead", {}, el("tr", {}, el("td"), ...["vector", "key", "q · k"].map((text) => el("th", { scope: "col" }, text === "key" ? hue("k", text) : text)),
     el("th", { scope: "col", style: "text-align: left" }, hue("w", "weight")))),
     el("tbody", {}, ...words.map((_, i) => el("tr", {}, heads[i], el("td", {}, short(x[i])),
       cells[i].key, cells[i].score,
@@ -41,7 +41,7 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
   const preset = (text, rows) => button(text, () => { puts.forEach((put) => put(rows)); show(); });
   // ---- What is computed, and what changes: the arrows, the rows of the table, the sums in words ----
   function compute() {
-    const q = matmul([x[asks]], W.W_q)[0], k = matmul(x, W.W_k), scores = k.map((row) => dot(q, row)), weights = softmax(scores);
+    const q = matmul([x[chosen]], W.W_q)[0], k = matmul(x, W.W_k), scores = k.map((row) => dot(q, row)), weights = softmax(scores);
     now = { q, k, scores, weights, context: mix(weights, x) };
   }
   const inside = (v) => { const most = Math.max(1, ...v.map((n) => n / (n < 0 ? low : high))); return v.map((n) => n / most); };  // where it leaves the plane
@@ -50,8 +50,8 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
   function showQuery(q) {
     const [qx, qy] = at(inside(q));
     query.point(q);
-    asked.textContent = zero(q) ? "" : "q";
-    set(asked, flat(q) ? { x: qx - 16, y: qy + 22 } : { x: qx - 20, y: qy + 16 });
+    mark.textContent = zero(q) ? "" : "q";
+    set(mark, flat(q) ? { x: qx - 16, y: qy + 22 } : { x: qx - 20, y: qy + 16 });
   }
   function showWord(i, k, score, weight) {
     const v = inside(k), [px, py] = at(v), [dx, dy, anchor] = side(v), cell = cells[i];
@@ -61,18 +61,18 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
     cell.score.textContent = plain(score);
     cell.weight.textContent = number(weight);
     set(cell.bar, { style: `height: 14px; background: var(--w); width: ${(weight * 4).toFixed(3)}rem` });
-    set(heads[i], { style: `text-align: left; font-weight: ${i === asks ? 700 : 400}` });
+    set(heads[i], { style: `text-align: left; font-weight: ${i === chosen ? 700 : 400}` });
   }
   function showSums({ q, context }) {
     working.replaceChildren(
-      el("div", {}, hue("q", "query"), ` = row of “${words[asks]}” × `, named("W_q"), " = ", hue("q", short(q))),
-      el("div", {}, hue("v", "comes back"), ": the rows, in these shares = ", hue("v", `(${context.map((n) => number(n)).join(", ")})`)));
+      el("div", {}, hue("q", "query"), ` = vector of “${words[chosen]}” × `, named("W_q"), " = ", hue("q", short(q))),
+      el("div", {}, hue("v", "context"), " = weighted sum of the vectors = ", hue("v", `(${context.map((n) => number(n)).join(", ")})`)));
   }
   function tell({ q, weights }) {
     const best = Math.max(...weights), found = words.filter((_, i) => weights[i] > best - 1e-9);
-    say(zero(q) ? `“${words[asks]}” looks for nothing: a query of zeros, so all weights are equal.` :
-      found.length > 1 ? `“${words[asks]}” finds ${listed(found)} alike, ${number(best)} each.` :
-      `“${words[asks]}” finds ${found[0] === words[asks] ? "itself" : `“${found[0]}”`}: ${number(best)} of its weight.`);
+    say(zero(q) ? `“${words[chosen]}” looks for nothing: a query of zeros, so all weights are equal.` :
+      found.length > 1 ? `“${words[chosen]}” finds ${listed(found)} alike, ${number(best)} each.` :
+      `“${words[chosen]}” finds ${found[0] === words[chosen] ? "itself" : `“${found[0]}”`}: ${number(best)} of its weight.`);
   }
   function show() {
     compute();
@@ -84,13 +84,13 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
   const around = (gap, ...parts) => el("div", { class: "beside", style: `gap: ${gap}; align-items: flex-start` }, ...parts);
   const matrices = [matrix("W_q", "looks for"), matrix("W_k", "is found as")], results = el("div", {}, table, working, said);
   view.append(
-    choices("Who asks", words, asks, (i) => { asks = i; show(); }),
+    choices("Query", words, chosen, (i) => { chosen = i; show(); }),
     ...(wide ? [around("0.5rem 1.5rem", root, results), around("0 3rem", ...matrices)]
       : [around("0.5rem", root, set(around("0 0.5rem", ...matrices), { style: "flex: 1 1 140px; margin: 0" })), results]),  // what is moved beside what it moves
     el("div", { class: "row" }, preset("hand-made matrices"), preset("the identity for both", eye)));
   set(said, { style: "min-height: 2.8em; max-width: 22rem" });
   show();
-  expose(() => ({ asks, ...W, ...now }));
+  expose(() => ({ chosen, ...W, ...now }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=subject]")) draw(stage(figure));
 })();

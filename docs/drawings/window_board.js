@@ -1,9 +1,9 @@
 (() => {
-// Masks combined with & and |: who may look at whom, how many scores that is, and which words reach one through layers.
+// Masks combined with & and |: which pairs are allowed, how many scores that is, and which tokens reach a query through layers.
 function draw({ view, data, el, svg, set, plural, said, say, choices, toggle, slider, expose }) {
-  const { words, documents, sinks, block } = data, n = words.length, all = [...words.keys()];
+  const { tokens, documents, sinks, block } = data, n = tokens.length, all = [...tokens.keys()];
   const on = { window: true, sinks: false, documents: false, blocks: false, causal: false };
-  let width = data.window, either = true, asks = n - 1, layers = 2;
+  let width = data.window, either = true, query = n - 1, layers = 2;
 
   // ---- What is computed ----
   const masks = {
@@ -26,13 +26,13 @@ function draw({ view, data, el, svg, set, plural, said, say, choices, toggle, sl
     return [first, ...others().map((name) => written[name])].filter(Boolean).join(" & ") || "no mask";
   }
   const board = () => all.map((i) => all.map((j) => may(i, j)));
-  function levels(mask, i) {  // which words matter, from the last layer down to the words themselves
+  function levels(mask, i) {  // which tokens reach it, from the last layer down to the tokens themselves
     const found = [[i]];
     for (let l = 0; l < layers; l++) found.push(all.filter((j) => found[l].some((m) => mask[m][j])));
     return found;
   }
 
-  // ---- The board: rows ask, columns are asked ----
+  // ---- The board: rows are queries, columns are keys ----
   const side = 24, left = 54, top = 56, label = (x, y, text, style, anchor = "middle") => svg("text", { x, y, "text-anchor": anchor, style: `font-size: 13px; ${style}` }, text);
   const slanted = (x, y, text) => svg("text", { "data-sym": "k", transform: `translate(${x} ${y}) rotate(-55)`, style: "font-size: 13px" }, text);
   const cells = all.map((i) => all.map((j) => {
@@ -43,34 +43,34 @@ function draw({ view, data, el, svg, set, plural, said, say, choices, toggle, sl
     const node = svg("g", { style: "cursor: pointer", onclick: () => choose(i) }, box, cross, ring);
     return { node, box, cross, ring };
   }));
-  const sides = all.map((i) => set(label(left - 6, top + side * i + 17, words[i], "", "end"), { "data-sym": "q" }));
+  const sides = all.map((i) => set(label(left - 6, top + side * i + 17, tokens[i], "", "end"), { "data-sym": "q" }));
   const row = svg("rect", { "data-sym": "q", x: left, width: side * n, height: side, fill: "none", stroke: "var(--q)", "stroke-width": 2.5 });
   const breaks = all.slice(1).filter((i) => documents[i] !== documents[i - 1]).map((i) =>
     svg("path", { d: `M${left} ${top + side * i}h${side * n}M${left + side * i} ${top}v${side * n}`, stroke: "var(--soft)", "stroke-dasharray": "2 3" }));
   const grid = svg("svg", { width: 346, height: top + side * n + 4, viewBox: `0 0 346 ${top + side * n + 4}`, "aria-hidden": true, style: "flex: none" },
-    ...cells.flat().map((c) => c.node), ...breaks, ...sides, ...all.map((j) => slanted(left + side * j + 14, top - 6, words[j])), row);
+    ...cells.flat().map((c) => c.node), ...breaks, ...sides, ...all.map((j) => slanted(left + side * j + 14, top - 6, tokens[j])), row);
 
-  // ---- The layers: what a word is made of ----
+  // ---- The layers: what reaches a query ----
   const x = (j) => 34 + 27 * j, y = (l) => 226 - 50 * l;
   const tower = svg("svg", { width: 346, height: 290, viewBox: "0 0 346 290", "aria-hidden": true, style: "flex: none" });
-  function drawLooks(mask, found) {  // a line to each word that is looked at, from each that matters one layer above
+  function drawPairs(mask, found) {  // a line to each token that is attended to, from each that matters one layer above
     const line = (i, j, l) => svg("path", { d: `M${x(i)} ${y(l)}L${x(j)} ${y(l - 1)}`, stroke: "var(--neutral)", "stroke-width": 2, opacity: 0.55 });
     return found.slice(0, -1).flatMap((level, down) => level.flatMap((i) => all.filter((j) => mask[i][j]).map((j) => line(i, j, layers - down))));
   }
-  function drawLayer(level, down) {  // its number, and a dot for each word
+  function drawLayer(level, down) {  // its number, and a dot for each token
     const l = layers - down, cy = y(l);
     const dots = all.map((j) => {
-      const here = level.includes(j), mine = !down && j === asks, hue = mine ? "var(--q)" : here && "var(--neutral)";
+      const here = level.includes(j), mine = !down && j === query, hue = mine ? "var(--q)" : here && "var(--neutral)";
       return svg("circle", { "data-sym": mine ? "q" : null, cx: x(j), cy, r: here ? 7 : 4, fill: hue || "none", stroke: hue || "var(--faint)", "stroke-width": 1.5 });
     });
     return [label(0, cy + 5, l ? `${l}` : "", "fill: var(--soft)", "start"), ...dots];
   }
   function drawName(j, matters) {
     return svg("text", { transform: `translate(${x(j) + 5} ${y(0) + 20}) rotate(-55)`, "text-anchor": "end",
-      style: `font-size: 13px; font-weight: ${matters ? 700 : 400}`, opacity: matters ? 1 : 0.6 }, words[j]);
+      style: `font-size: 13px; font-weight: ${matters ? 700 : 400}`, opacity: matters ? 1 : 0.6 }, tokens[j]);
   }
   function build(mask, found) {
-    set(tower, {}, ...drawLooks(mask, found), ...found.flatMap(drawLayer), ...all.map((j) => drawName(j, found.at(-1).includes(j))),
+    set(tower, {}, ...drawPairs(mask, found), ...found.flatMap(drawLayer), ...all.map((j) => drawName(j, found.at(-1).includes(j))),
       label(0, y(layers) - 12, "layer", "fill: var(--soft)", "start"));
   }
 
@@ -81,29 +81,29 @@ function draw({ view, data, el, svg, set, plural, said, say, choices, toggle, sl
   function showRow(mask, i) {
     const far = levels(mask, i).at(-1);
     cells[i].forEach(({ box, cross, ring }, j) => {
-      const looks = mask[i][j], reached = far.includes(j);
-      set(box, { fill: looks ? `color-mix(in srgb, var(--${j > i ? "rose" : "neutral"}) 65%, transparent)` : "transparent" });
-      set(cross, { visibility: looks || reached ? "hidden" : "visible" });
-      set(ring, { visibility: !looks && reached ? "visible" : "hidden", fill: "none", stroke: "var(--neutral)", "stroke-width": 2 });
+      const allowed = mask[i][j], reached = far.includes(j);
+      set(box, { fill: allowed ? `color-mix(in srgb, var(--${j > i ? "rose" : "neutral"}) 65%, transparent)` : "transparent" });
+      set(cross, { visibility: allowed || reached ? "hidden" : "visible" });
+      set(ring, { visibility: !allowed && reached ? "visible" : "hidden", fill: "none", stroke: "var(--neutral)", "stroke-width": 2 });
     });
-    set(sides[i], { "font-weight": i === asks ? 700 : 400 });
+    set(sides[i], { "font-weight": i === query ? 700 : 400 });
   }
   function tell(mask, through) {
-    const sees = mask[asks].filter(Boolean).length, leaks = all.filter((i) => mask[i].some((m, j) => m && j > i)).length;
-    say(`Word ${asks}, “${words[asks]}”, looks at ${sees}; through ${plural(layers, "layer")} ${through.length} of ${n} words reach it.${leaks ? ` The future is seen: by ${plural(leaks, "word")}.` : ""}`);
+    const sees = mask[query].filter(Boolean).length, leaks = all.filter((i) => mask[i].some((m, j) => m && j > i)).length;
+    say(`Token ${query}, “${tokens[query]}”, attends to ${sees}; through ${plural(layers, "layer")} ${through.length} of ${n} tokens reach it.${leaks ? ` The mask allows ${plural(leaks, "token")} to attend to the future.` : ""}`);
   }
   function show() {
-    const mask = board(), found = levels(mask, asks), scores = mask.flat().filter(Boolean).length;
+    const mask = board(), found = levels(mask, query), scores = mask.flat().filter(Boolean).length;
     build(mask, found);
     for (const i of all) showRow(mask, i);
-    set(row, { y: top + side * asks });
+    set(row, { y: top + side * query });
     code.textContent = formula();
     count.textContent = `${scores} of ${n * n} scores`;
     bar.style.width = `${(100 * scores) / (n * n)}%`;
     tell(mask, found.at(-1));
   }
-  const asking = slider("Who asks", { min: 0, max: n - 1, step: 1, value: asks, input: (i) => { asks = i; show(); }, text: (i) => `${i} ${words[i]}` });
-  function choose(i) { const range = asking.querySelector("input"); range.value = i; range.dispatchEvent(new Event("input")); }
+  const chosen = slider("Query", { min: 0, max: n - 1, step: 1, value: query, input: (i) => { query = i; show(); }, text: (i) => `${i} ${tokens[i]}` });
+  function choose(i) { const range = chosen.querySelector("input"); range.value = i; range.dispatchEvent(new Event("input")); }
   const turn = (name) => toggle(name, on[name], (value) => { on[name] = value; show(); });
   const whole = (i) => `${i}`;
   view.append(
@@ -111,7 +111,7 @@ function draw({ view, data, el, svg, set, plural, said, say, choices, toggle, sl
     el("div", { class: "row" }, el("span", {}, "window and sinks join by"), choices("Window and sinks join by", ["|", "&"], 0, (i) => { either = !i; show(); })),
     el("div", { style: "display: flex; flex-wrap: wrap; gap: 0 1.5rem" },
       slider("Window", { min: 1, max: n, step: 1, value: width, input: (i) => { width = i; show(); }, text: whole }),
-      slider("Layers", { min: 1, max: 4, step: 1, value: layers, input: (i) => { layers = i; show(); }, text: whole }), asking),
+      slider("Layers", { min: 1, max: 4, step: 1, value: layers, input: (i) => { layers = i; show(); }, text: whole }), chosen),
     el("div", { style: "min-height: 1.5em" }, code),
     el("div", { style: "display: grid; grid-template-columns: 1fr 9rem; gap: 0.8rem; align-items: center; max-width: 500px; margin-bottom: 0.3rem" },
       el("div", { style: "box-shadow: 0 0 0 1px var(--soft); border-radius: 2px" }, bar), count),
@@ -120,7 +120,7 @@ function draw({ view, data, el, svg, set, plural, said, say, choices, toggle, sl
   show();
   expose(() => {
     const mask = board();
-    return { mask, scores: mask.flat().filter(Boolean).length, formula: formula(), layers, asks,
+    return { mask, scores: mask.flat().filter(Boolean).length, formula: formula(), layers, query,
       reached: all.map((i) => all.map((j) => levels(mask, i).at(-1).includes(j))) };
   });
 }

@@ -2,10 +2,10 @@
 const SYNONYMS = {
   // numbers
   "√d": "root", sqrt: "root √d", squareroot: "root √d", scaling: "scale divide root", scaled: "scale", dividing: "divide",
-  nan: "overflow hundred repair largest", inf: "overflow infinite", overflow: "repair largest hundred",
-  "1e9": "minus infinity empty row", masked_fill: "minus infinity empty row", fp16: "float16", half: "float16", bf16: "bfloat16",
+  nan: "overflow repair maximum", inf: "overflow infinite", overflow: "repair maximum",
+  "1e9": "minus infinity negative number", masked_fill: "minus infinity negative number", fp16: "float16", half: "float16", bf16: "bfloat16",
   lse: "log-sum-exp", logsumexp: "log-sum-exp", online: "pieces running largest", logits: "scores",
-  saturation: "stops learning", saturates: "stops learning", vanishing: "stops learning", vanish: "stops learning",
+  saturates: "saturation", vanish: "vanishing",
   derivative: "gradient", derivatives: "gradient", backprop: "gradient", autograd: "gradient backward", loss: "learns gradient",
   atomic: "owners lock", race: "owners lock",
 
@@ -24,8 +24,8 @@ const SYNONYMS = {
   mha: "multi-head", multihead: "multi-head", several: "one head badly", qkv: "queries keys values", context: "mixture",
   cross: "cross-attention memory", encoder: "cross-attention memory", decoder: "cross-attention memory",
   permutation: "order bag", invariant: "order bag", equivariant: "order bag", positional: "position place",
-  rotate_half: "pairings halves neighbours", interleaved: "pairings halves neighbours", mla: "latent", softcap: "soft cap",
-  softcapping: "soft cap", gqa: "grouped heads", mqa: "multi-query", rope: "rotary turn", alibi: "lower score distance", ffn: "feed-forward", mlp: "feed-forward",
+  rotate_half: "pairing conventions halves neighbours", interleaved: "pairing conventions halves neighbours", mla: "latent", softcap: "soft cap",
+  softcapping: "soft cap", gqa: "grouped heads", mqa: "multi-query", rope: "rotary rotate", alibi: "alibi bias distance", ffn: "feed-forward", mlp: "feed-forward",
   rmsnorm: "rms_norm layer norm", layernorm: "layer norm", oom: "out memory", gelu: "feed-forward", silu: "feed-forward", swiglu: "feed-forward",
 
   // writing a text
