@@ -1,4 +1,4 @@
-"""`flash_attention`, in plain PyTorch, beside PyTorch's fused kernel, and beside attention with its matrix where that has room."""
+"""`flash_attention`, in plain PyTorch, beside PyTorch's fused kernel, and beside naive attention where its matrix fits."""
 import itertools
 from collections.abc import Iterator
 
@@ -12,18 +12,17 @@ from torch import Tensor
 SIZES = ("n", "heads", "width")
 SHAPES = ((4096, 8, 64), (8192, 8, 64))
 REFERENCE = "PyTorch, fused"
-MATRIX = 2**30  # bytes of the largest matrix of weights that is made
-
+LARGEST = 2**30  # bytes of the largest matrix of weights that is computed
 
 WAYS = {
     REFERENCE: lambda q, k, v, causal: F.scaled_dot_product_attention(q, k, v, is_causal=causal),
     "flash_attention": lambda q, k, v, causal: flash_attention(q, k, v, causal=causal),
-    "with its matrix": textbook,
+    "naive attention": textbook,
 }
 
 
 def run(name: str, qkv: tuple[Tensor, ...], causal: bool, backward: bool) -> Run:
-    "One call, or one with the gradients of queries, keys and values."
+    "Return a forward pass, or one with the gradients of queries, keys and values."
     def once() -> object:
         leaves = [t.detach().requires_grad_(backward) for t in qkv]
         context = WAYS[name](*leaves, causal)
@@ -32,9 +31,9 @@ def run(name: str, qkv: tuple[Tensor, ...], causal: bool, backward: bool) -> Run
 
 
 def comparisons(n: int, heads: int, width: int) -> Iterator[Comparison]:
-    "Causal and not, forward and with backward."
+    "Yield comparisons: causal and not, forward and with backward."
     q, k, v = torch.randn(3, 1, heads, n, width)
-    names = [name for name in WAYS if name != "with its matrix" or 4 * heads * n * n <= MATRIX]
+    names = [name for name in WAYS if name != "naive attention" or 4 * heads * n * n <= LARGEST]
     for causal, backward in itertools.product((False, True), repeat=2):
         runs = {name: run(name, (q, k, v), causal, backward) for name in names}
         for made in runs.values():

@@ -1,4 +1,4 @@
-"""Whole attention layers, causal, as people would take them from a package, held to one input."""
+"""Whole attention layers, causal, as users take them from a package, on the same input."""
 from collections.abc import Callable, Iterator, Mapping
 
 import torch
@@ -15,7 +15,7 @@ REFERENCE = "minimal fused layer"
 
 
 def textbook(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
-    "Attention with its matrix: scores, `masked_fill`, softmax."
+    "Return naive attention: scores, `masked_fill`, softmax."
     scores = q @ k.mT * q.shape[-1] ** -0.5
     if causal:
         scores = scores.masked_fill(~causal_mask(q.shape[-2]), float("-inf"))
@@ -23,7 +23,7 @@ def textbook(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
 
 
 class Minimal(nn.Module):
-    "One matrix for queries, keys and values, PyTorch's fused kernel, one projection out: nothing could be left away."
+    "One projection for queries, keys and values, PyTorch's fused kernel, one output projection; no part can be left out."
 
     def __init__(self, d_model: int, n_heads: int):
         super().__init__()
@@ -39,7 +39,7 @@ class Minimal(nn.Module):
 
 
 class Textbook(Minimal):
-    "The same with the matrix of weights, which is there to be returned."
+    "The same layer with the matrix of weights, so that it can be returned."
 
     def forward(self, x: Tensor) -> Tensor:
         return self.out(textbook(*self.heads(x), causal=True).transpose(-3, -2).flatten(-2))
@@ -91,7 +91,7 @@ CONTENDERS = {
 
 
 def both_ways(layers: Mapping[str, Layer], x: Tensor, backward: bool) -> dict[str, Run]:
-    "Each layer on the same rows: forward, or forward and backward to the rows and all parameters."
+    "Return a run of each layer on the same input: forward, or with gradients of the input and all parameters."
     def one(layer: Layer) -> Run:
         def forward() -> object:
             with torch.no_grad():
@@ -101,7 +101,7 @@ def both_ways(layers: Mapping[str, Layer], x: Tensor, backward: bool) -> dict[st
 
 
 def comparisons(b: int, n: int, d_model: int, n_heads: int) -> Iterator[Comparison]:
-    "With weights and without, forward and with backward."
+    "Yield comparisons: with weights and without, forward and with backward."
     for weights in (False, True):
         contenders = installed(CONTENDERS[weights], n, d_model, n_heads)
         for backward in (False, True):

@@ -1,4 +1,4 @@
-"""Side by side in one process: every contender once a round, in another order each time, compared within the round."""
+"""Time contenders in one process: each once per round, in random order, compared within the round."""
 import random
 import statistics
 import sys
@@ -17,19 +17,19 @@ class Comparison(NamedTuple):
 
 
 class Ratio(NamedTuple):
-    "How long a contender takes, as a multiple of the reference: the median of the rounds, and its middle half."
+    "The time of a contender as a multiple of the reference: median and quartiles over the rounds."
     median: float
-    low: float
-    high: float
+    low: float  # the lower quartile
+    high: float  # the upper quartile
     seconds: float  # median time of one run
 
     def row(self) -> dict[str, float]:
-        "As it is kept: four digits."
+        "Return it as it is stored: four digits."
         return {key: float(f"{value:.4g}") for key, value in self._asdict().items()}
 
 
 def installed(makers: Mapping[str, Callable[..., Made]], *sizes: object) -> dict[str, Made]:
-    "What each makes of the sizes, of those whose packages are here; the others are told of."
+    "Return what each maker makes of the sizes; print a line for those whose package is missing."
     found = {}
     for name, make in makers.items():
         try:
@@ -40,7 +40,7 @@ def installed(makers: Mapping[str, Callable[..., Made]], *sizes: object) -> dict
 
 
 def seconds(run: Run, clock: Callable[[], float] = time.perf_counter) -> float:
-    "How long one run takes; one that prepares something says itself how long the rest took."
+    "Return the seconds that a run takes; a run that prepares something returns its own time."
     start = clock()
     took = run()
     return took if isinstance(took, float) else clock() - start

@@ -1,4 +1,4 @@
-"""`make bench`: measure, side by side, and keep what was found beside the machine it was found on."""
+"""`make bench`: measure side by side, and store the results with a description of the machine."""
 import argparse
 import sys
 from collections.abc import Iterator
@@ -11,13 +11,13 @@ from benchmarks import decoding, flash, grouped, layers, local_attention, machin
 from benchmarks.measure import ratios, rounds
 
 RESULTS = Path(__file__).parent / "results"
-# Each says in SIZES what the numbers of a shape are, in SHAPES which are measured, in REFERENCE what is 1.
+# SIZES names the numbers of a shape, SHAPES lists the shapes to measure, REFERENCE is the contender that is 1.
 TOPICS: dict[str, ModuleType] = {
     "layers": layers, "grouped": grouped, "decoding": decoding, "prefill": prefill, "flash": flash, "local": local_attention}
 
 
 def rows(topic: ModuleType, shapes: list[tuple[int, ...]], n_rounds: int) -> Iterator[dict[str, object]]:
-    "A row for every shape, case and contender."
+    "Yield a row for every shape, case and contender."
     for shape in shapes:
         torch.manual_seed(0)
         for comparison in topic.comparisons(*shape):

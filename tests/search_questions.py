@@ -348,7 +348,7 @@ STRANGERS: dict[str, tuple[str, ...]] = {
     "RuntimeError: value cannot be converted to type at::Half without overflow": ("checks/about/museum.html#too-large-for-float16", "checks/index.html#a-function"),
     "which paper looked at what the heads of BERT attend to": ("lookup/references.html#clark-et-al-2019", "05_multi_head_attention.html#what-heads-learn"),
     "how much slower is it to return the attention weights": ("lookup/speed.html#a-layer-with-the-weights", "05_multi_head_attention.html#without-storing-the-weights"),
-    "tokens per second with a cache compared to the transformers library": ("lookup/speed.html#one-word-at-a-time",),
+    "tokens per second with a cache compared to the transformers library": ("lookup/speed.html#decoding-token-by-token",),
     "what shapes do q, k, v and the scores have": ("lookup/notation.html#tensors", "lookup/notation.html#the-legend-run", "05_multi_head_attention.html#the-layer"),
     "decoder module that attends to encoder states of another width, can it be checked": ("checks/index.html#cross-attention", "checks/layers/cross_attention.html"),
     "will the check complain because my block adds a residual connection": ("checks/index.html#a-layer-or-more-than-a-layer",),

@@ -20,8 +20,8 @@ CONCERN_IT = f"""
     test_exercises.py::test_solution_fills_in_the_stub[{NEXT}_new_idea]
     test_exercises.py::test_solutions_stand_together_under_a_shut_heading[{NEXT}_new_idea]
     test_properties.py::test_every_public_function_has_its_properties
-    test_properties.py::test_right_for_every_shape_dtype_mask_and_stride[new_idea_shares]
-    test_properties.py::test_bad_arguments_are_told_of[new_idea_shares]
+    test_properties.py::test_right_for_every_shape_dtype_mask_and_stride[new_idea_normalize]
+    test_properties.py::test_bad_arguments_are_told_of[new_idea_normalize]
     test_package.py::test_no_name_that_only_the_notebook_defines test_package.py::test_imports_point_backwards
     test_package.py::test_each_name_has_one_home test_package.py::test_no_chapter_is_forgotten_at_the_top
     test_package.py::test_every_public_function_is_documented_and_short

@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import re
+import sys
 from decimal import ROUND_HALF_UP, Decimal
 from functools import cache
 from io import StringIO
@@ -19,6 +20,7 @@ import torch.nn as nn
 import vl_convert
 from attention_nb.embeddings import Vocab, journey
 from attention_nb.figures.attend import small_world
+from attention_nb.figures.charts import attention_explorer, bars
 from attention_nb.masks import causal_mask
 from attention_nb.multi_head_attention import MultiHeadAttention
 from attention_nb.naive_attention import naive_attention
@@ -29,6 +31,9 @@ from browser import DOCS, go_to
 from bs4 import BeautifulSoup, SoupStrainer, Tag
 from conftest import NOTEBOOKS, ROOT, fail_if
 from playwright.sync_api import Locator, Page, expect
+
+sys.path.insert(0, str(ROOT / "website"))
+from charts import tables
 
 EXACT = dict(atol=6e-5, rtol=0)  # numbers are stored with four decimals
 
@@ -130,10 +135,10 @@ def test_data_of_width():
     q, k = torch.randn(512, 1, 1024, generator=rng), torch.randn(512, 8, 1024, generator=rng)
     upstream, first = torch.randn(512, 1, 8, generator=rng)[:, 0].double(), None
     lines = [[cell.text for cell in line.find_all("td")] for line in element("width").table.tbody.find_all("tr")]
-    spread = {(kind, int(d)): float(s) for kind, d, s, *_ in lines}
+    deviations = {(kind, int(d)): float(s) for kind, d, s, *_ in lines}
     for step, d in enumerate(2**i for i in range(11)):
         plain = (q[..., :d].double() * k[..., :d].double()).sum(-1)
-        says, lefts = [f"d_k = {d}"], []
+        says = [f"d_k = {d}"]
         for kind, scores in {"q · k": plain, "q · k / √d_k": plain / math.sqrt(d)}.items():
             mine = {name: [r for r in data[name] if (r["kind"], r["step"]) == (kind, step)] for name in data if name != "notes"}
             weights = torch.softmax(scores, -1)
@@ -144,13 +149,11 @@ def test_data_of_width():
             assert [w["rank"] for w in mine["weights"]] == [*range(1, 9)] and {w["width"] for w in mine["weights"]} == {d}
             assert_close(column(mine["weights"], "weight", 8), ranked, **EXACT)
             counted = [((scores >= b["start"]) & (scores < b["end"])).double().mean() for b in mine["scores"]]
-            assert_close(column(mine["scores"], "share", -1), torch.stack(counted), atol=5e-4, rtol=0)  # at an edge one may round
-            assert abs(sum(b["share"] for b in mine["scores"]) - (scores.abs() <= 100).double().mean()) < 5e-3
-            assert spread[kind, d] == pytest.approx(scores.std().item(), abs=6e-3)
-            says.append(f"{kind}: spread {scores.std():.1f}, best key {ranked[0]:.2f}")
-            lefts.append(left / first)
-            assert_close(column([r for r in data["spread"] if (r["kind"], r["step"]) == (kind, step)], "gradient", 1), (left / first)[None], atol=6e-3, rtol=0)
-        says.append("gradient left: " + " and ".join(f"{x:.2f}" for x in lefts))
+            assert_close(column(mine["scores"], "fraction", -1), torch.stack(counted), atol=5e-4, rtol=0)  # at an edge one may round
+            assert abs(sum(b["fraction"] for b in mine["scores"]) - (scores.abs() <= 100).double().mean()) < 5e-3
+            assert deviations[kind, d] == pytest.approx(scores.std().item(), abs=6e-3)
+            says += [f"{kind}: standard deviation {scores.std():.1f}", f"best key {ranked[0]:.2f}, gradient {left / first:.2f}"]
+            assert_close(column([r for r in data["measures"] if (r["kind"], r["step"]) == (kind, step)], "gradient", 1), (left / first)[None], atol=6e-3, rtol=0)
         shown = notes("width")[step]
         assert re.sub(r"\d\.\d+|\d+\.\d+", "", "\n".join(shown)) == re.sub(r"\d\.\d+|\d+\.\d+", "", "\n".join(says))
         assert all(abs(a - b) < 0.011 or a == pytest.approx(b, abs=0.11) and b > 1 for a, b in zip(numbers(shown), numbers(says), strict=True))
@@ -170,7 +173,7 @@ def test_data_of_steps():
         q, k, v = x @ W_q, x @ W_k, x @ W_v
         context, weights = naive_attention(q, k, v, scale=2**-0.5)
         steps, sums, said = ([r for r in data[kind] if r["sentence"] == sentence] for kind in ("steps", "sums", "notes"))
-        assert [(s["at"], s["query"], s["seen"], s["key"]) for s in steps] == [
+        assert [(s["at"], s["query"], s["key_at"], s["key"]) for s in steps] == [
             (i, words[i], j, words[j]) for i, j in product(range(6), repeat=2)]
         assert_close(column(steps, "score", 6, 6), (q @ k.T).double(), **EXACT)
         assert_close(column(steps, "÷ √d_k", 6, 6), (q @ k.T).double() / 2**0.5, **EXACT)
@@ -207,7 +210,7 @@ def test_data_of_mask():
         assert_close(column(cells, "weight", 5, 5), weights, atol=6e-4, rtol=0)
         full = mask.any(-1).tolist()
         assert [(s["query"], s["text"]) for s in sums] == [(q, "1.00 ✓" if any_ else "0.00") for q, any_ in zip(labels, full)]
-        assert said == [name, f"{mask.sum()} of 25 looks allowed; rows with none: {full.count(False)}"]
+        assert said == [name, f"{mask.sum()} of 25 query–key pairs allowed", f"fully masked rows: {full.count(False)}"]
     assert full == [False, False, True, True, True]
 
 
@@ -235,7 +238,7 @@ def test_data_of_head():
 def test_data_of_kept():
     "Numbers kept for each token: a key and a value for each head, for eight, for one; or one latent vector."
     for step, h in enumerate((8, 16, 32, 64, 128)):
-        mine = [(bar["key"], bar["value"]) for bar in sets("kept")["bars"] if bar["step"] == step]
+        mine = [(bar["name"], bar["value"]) for bar in sets("kept")["bars"] if bar["step"] == step]
         assert mine == [("MHA", 2 * h * 128), ("GQA", 2 * 8 * 128), ("MQA", 2 * 128), ("MLA", 512 + 64)]
         assert notes("kept")[step] == [f"heads {h}", f"MHA keeps {2 * h * 128 / 576:.1f} times as much as MLA"]
 
@@ -262,7 +265,7 @@ def test_tables_hold_the_numbers(name):
     elif name == "kept":
         for bar in data["bars"]:
             mine = [other for other in data["bars"] if other["step"] == bar["step"]]
-            assert cells(tables[bar["position"]]) == [short(one[field]) for one in mine for field in ("key", "value")]
+            assert cells(tables[bar["position"]]) == [short(one[field]) for one in mine for field in ("name", "value")]
     else:
         kind, value = {"dim": ("softmax", "value"), "mask": ("mask", "weight"), "head": ("head", "value")}[name]
         for note in data["notes"]:
@@ -313,7 +316,7 @@ def expected(name: str, at: tuple[int, ...]) -> list[str]:
     if name == "kept":
         return [f"{bar['value']:,}" for bar in data["bars"] if bar["step"] == at[0]]
     if name == "width":
-        return [minus(r["gradient"]) for r in data["spread"] if r["step"] == at[0]]
+        return [minus(r["gradient"]) for r in data["measures"] if r["step"] == at[0]]
     if name == "steps":
         sentence = list(dict.fromkeys(n["sentence"] for n in data["notes"]))[at[0]]
         mine = [s for s in data["steps"] if s["sentence"] == sentence]
@@ -357,14 +360,14 @@ def assert_shows(figure: Locator, name: str, at: tuple[int, ...]) -> None:
 def assert_bars(figure: Locator, step: int) -> None:
     "The picture of the widths is all bars; their heights are the numbers, and the gauge's lengths."
     data = sets("width")
-    mine = {name: [r for r in data[name] if r["step"] == step] for name in ("scores", "weights", "spread")}
+    mine = {name: [r for r in data[name] if r["step"] == step] for name in ("scores", "weights", "measures")}
     histogram, bars, frames, gauge = figure.locator(".mark-rect.role-mark").all()
     assert histogram.locator("path").count() == len(mine["scores"])
     heights = bars.locator("path").evaluate_all("bars => bars.map(bar => bar.getBBox().height / 110)")
     assert heights == pytest.approx([w["weight"] for w in mine["weights"]], abs=0.01)
-    full, top = frames.locator("path").first.evaluate("frame => frame.getBBox().width"), max(1, *(r["gradient"] for r in data["spread"]))
+    full, top = frames.locator("path").first.evaluate("frame => frame.getBBox().width"), max(1, *(r["gradient"] for r in data["measures"]))
     lengths = gauge.locator("path").evaluate_all("bars => bars.map(bar => bar.getBBox().width)")
-    assert lengths == pytest.approx([full * r["gradient"] / top for r in mine["spread"]], abs=0.6)
+    assert lengths == pytest.approx([full * r["gradient"] / top for r in mine["measures"]], abs=0.6)
 
 
 @pytest.fixture
@@ -441,6 +444,40 @@ def test_mouse(drawn, name):
             figure.locator("svg path[d$='h17v17h-17Z']").nth(36 * head + 7).click()
             assert_shows(figure, name, (head,))
             expect(figure.get_by_role("radio").nth(head)).to_be_checked()
+
+
+DRAWN = "async (vega_spec) => { window.view = new vega.View(vega.parse(vega_spec), { renderer: 'svg' }).initialize('#chart'); await view.runAsync(); }"
+CHOOSE = "async (sentence) => { await view.signal('sentence', sentence).runAsync(); }"
+AXES = """() => [...document.querySelectorAll(".role-axis-label")].map((axis) => [...axis.querySelectorAll("text")]
+  .map((text) => [text.getBoundingClientRect(), text.textContent])
+  .sort(([a], [b]) => a.y - b.y || a.x - b.x).map(([, text]) => text))"""
+
+
+def test_tokens_stand_in_their_order_when_sequences_share_some(chromium):
+    "Of a token that both have, Vega remembers where the first one had it; the axes are sorted by position."
+    def steps(sentence: str) -> tuple:
+        words = sentence.split()
+        equal, v = torch.full((len(words),) * 2, 1 / len(words)), torch.ones(len(words), 2)
+        return words, equal, equal, equal, v, equal @ v
+
+    sentences = ["the bank lends money", "cash in the bank", "a bank a day"]
+    chart = attention_explorer({sentence: steps(sentence) for sentence in sentences}).to_dict()
+    page = chromium.new_page()
+    page.set_content('<div id="chart"></div>')
+    page.add_script_tag(path=DOCS / "_static/vega/vega.min.js")
+    page.evaluate(DRAWN, vl_convert.vegalite_to_vega(chart))
+    for sentence in [*sentences, *sentences]:
+        page.evaluate(CHOOSE, sentence)
+        tokens = sentence.split() if sentence != "a bank a day" else ["a (0)", "bank", "a (2)", "day"]
+        assert [axis for axis in page.evaluate(AXES) if axis[0] != "score"] == [tokens, tokens, [*tokens, "sum"]]
+    page.close()
+
+
+def test_a_table_says_what_its_bars_stand_for():
+    "Keys only where they are weights."
+    for given, names in (({}, ["key", "weight"]), (dict(legend="tiles"), ["name", "tiles"]), (dict(legend="tiles", row_title="program"), ["program", "tiles"])):
+        made = BeautifulSoup("".join(tables(bars(torch.ones(2), ["a", "b"], **given).to_dict())), "html.parser")
+        assert [cell.text for cell in made.find_all("th", scope="col")] == names
 
 
 def test_a_cell_of_weights_lights_up_the_word(drawn):

@@ -18,9 +18,9 @@ TEMPLATE = Path(__file__).with_suffix(".ipynb")
 USAGE = "Say which chapter to begin, such as: make chapter N=06 NAME=positions"
 
 ENTRY = re.compile(r"^(\d+)\. .*\\\n +.*$", re.M)  # of the map
-IMPORT = "from attention_nb.{name} import {name}_shares\n"
+IMPORT = "from attention_nb.{name} import {name}_normalize\n"
 PROPERTY = """\
-    "{name}_shares": Case(nb.{name}_shares, args(x=dtypes.flatmap(lambda t: floats((2, 3), t))),
+    "{name}_normalize": Case(nb.{name}_normalize, args(x=dtypes.flatmap(lambda t: floats((2, 3), t))),
                           lambda x: F.normalize(x, p=1, dim=-1), "x", finite=True),
 """
 
