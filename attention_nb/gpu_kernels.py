@@ -160,7 +160,8 @@ def _recompute(q_tile, k_tile, do_tile, v_tile, lse_ptr, delta_ptr, head, q_posi
 # %% ../nbs/20_gpu_kernels.ipynb #queries-fn
 @_kernel
 def _dq_kernel(
-    q_ptr, k_ptr, v_ptr, do_ptr, lse_ptr, delta_ptr, dq_ptr, scale, n_q, n_k, d_k, d_v, groups,
+    q_ptr, k_ptr, v_ptr, do_ptr, lse_ptr, delta_ptr, dq_ptr,
+    scale, n_q, n_k, d_k, d_v, groups,
     CAUSAL: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_DV: tl.constexpr,
     LENGTH: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr,
 ):
@@ -186,7 +187,8 @@ def _dq_kernel(
 # %% ../nbs/20_gpu_kernels.ipynb #keys-fn
 @_kernel
 def _dkdv_kernel(
-    q_ptr, k_ptr, v_ptr, do_ptr, lse_ptr, delta_ptr, dk_ptr, dv_ptr, scale, n_q, n_k, d_k, d_v, groups,
+    q_ptr, k_ptr, v_ptr, do_ptr, lse_ptr, delta_ptr, dk_ptr, dv_ptr,
+    scale, n_q, n_k, d_k, d_v, groups,
     CAUSAL: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_DV: tl.constexpr,
     LENGTH: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr,
 ):

@@ -24,7 +24,7 @@ def causal_mask(
     n_k: int | None = None,  # keys; default n_q
     device: torch.device | str | None = None,  # where to put the mask
 ) -> Tensor:  # boolean, True = may attend, (n_q, n_k)
-    """Return the causal mask: each query may attend up to its own position; the last to the last key.
+    """Return the causal mask, which hides later keys; the last query is aligned with the last key.
 
     Args:
         n_q: queries

@@ -90,7 +90,7 @@ def naive_attention(
     mask: Tensor | None = None,  # boolean, True = may attend; broadcasts to (..., n_q, n_k)
     scale: float = 1.0,  # every score is multiplied by this
 ) -> tuple[Tensor, Tensor]:  # context (..., n_q, d_v), weights (..., n_q, n_k)
-    """Attend in plain loops: slow, short, and the reference for every other version.
+    """Return context and weights, computed in plain loops: the reference for every faster version.
 
     Args:
         q: queries, (..., n_q, d_k)

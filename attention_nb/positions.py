@@ -126,7 +126,7 @@ class LearnedPositions(nn.Module):
 
 # %% ../nbs/06_positions.ipynb #known-positions
 def _known_positions(x: Tensor, positions: Tensor | None, weight: Tensor) -> Tensor:
-    "Return the positions of `x`; raise TypeError or ValueError unless `weight` has a row for each."
+    "Return the positions of `x`; raise TypeError or ValueError unless `weight` has a vector for each."
     expect_floats(x=x)
     n_max, d_model = weight.shape
     if x.ndim < 2 or x.shape[-1] != d_model:
@@ -599,14 +599,14 @@ class AlibiPositions(_ScoredPositions):
 # %% ../nbs/06_positions.ipynb #alibi-fn
 def alibi_bias(
     n_heads: int,  # how many heads, h
-    n_q: int,  # queries; the last stands at the last key
+    n_q: int,  # queries; the last is aligned with the last key
     n_k: int,  # keys
 ) -> Tensor:  # what is added to the scores, float32, (h, n_q, n_k)
     """Return ALiBi's bias: minus the distance of each query and key, times the slope of the head. Press et al. 2022.
 
     Args:
         n_heads: how many heads, h
-        n_q: queries; the last stands at the last key
+        n_q: queries; the last is aligned with the last key
         n_k: keys
 
     Returns:

@@ -132,7 +132,7 @@ class SelfAttention(nn.Module):
         memory: Tensor | None = None,  # of keys and values, (..., n_k, d_in); default `x`
         mask: Tensor | None = None,  # boolean, True = may attend; broadcasts to (..., n_q, n_k)
     ) -> tuple[Tensor, Tensor]:  # context (..., n_q, d_v), weights (..., n_q, n_k)
-        """Attend from `x` to `memory`.
+        """Attend from `x` to `memory`; return the context and the weights.
 
         Args:
             x: what queries are made from, (..., n_q, d_in)

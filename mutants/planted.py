@@ -237,7 +237,7 @@ misuse("the same with is_causal", "believed to be aligned at the last key", "mas
 misuse("the fused function of PyTorch, as it is", "believed to be causal", "mask.ignored", args={"causal": True})
 bug("package: fused_attention, causal", "aligned at the first key", ("causal and (mask is not None or bias is not None or q.shape[-2] != k.shape[-2])", "causal and mask is not None"),
     "mask.upper_left")
-bug("package: fused_attention, causal", "with a mask, the future is open", ("return triangle if mask is None else triangle & mask", "return triangle if mask is None else mask"), "mask.replaces_causal")
+bug("package: fused_attention, causal", "with a mask, the future is open", ("return causal if mask is None else causal & mask", "return causal if mask is None else mask"), "mask.replaces_causal")
 bug("package: fused_attention, causal", "one ahead where keys are more than queries", (".tril(n_k - n_q)", ".tril(n_k - n_q + 1)"), "mask.sees_next", inside="masks", unnamed=True)
 
 # masks that are given --------------------------------------------------------------------------------------------
@@ -346,7 +346,7 @@ bug("TinyHead", "multiplied by the mask", ('wei.masked_fill(self.tril[:T, :T] ==
 bug("package: SelfAttention", "memory for the queries", ("self.q_proj(x), self.k_proj(memory)", "self.k_proj(memory), self.q_proj(x)"), "route.queries_keys")
 bug("package: SelfAttention", "no scale", ("q.shape[-1] ** -0.5 if scale is None", "1.0 if scale is None"), "scale.missing")
 bug("package: SelfAttention", "softmax over the queries", ("return softmax(scores, dim)", "return softmax(scores, -2)"), "softmax.over_queries", inside="softmax")
-bug("package: SelfAttention", "values from the queries", ("self.v_proj(memory), mask)", "self.v_proj(self.q_proj.weight.new_zeros(memory.shape)) + self.v_proj(memory).mean(-2, keepdim=True), mask)"),
+bug("package: SelfAttention", "values from the queries", ("self.v_proj(memory)\n", "self.v_proj(self.q_proj.weight.new_zeros(memory.shape)) + self.v_proj(memory).mean(-2, keepdim=True)\n"),
     "softmax.uniform", unnamed=True)
 bug("Block", "normalised over length and width", ("x = x + self.attn(self.ln1(x))", "x = x + self.attn(self.ln1(x) - x.mean((1, 2), keepdim=True))"), "mask.leaks")
 bug("Block", "the MLP is forgotten", ("return x + self.mlp(self.ln2(x))", "return x + self.ln2(x)"), "parameter.unused")

@@ -296,7 +296,7 @@ def test_what_is_forbidden_is_crossed():
     page = figures("04_masks.html").find("figure", id="fig-causal-show")
     cells = [cell.text for cell in page.table.tbody.find_all("td")]
     assert cells == [["forbidden", "1"][q >= k] for q, k in product(range(6), repeat=2)]
-    assert page.figcaption.b.text == "Who may look at whom: causal" and "Crosses" in page.figcaption.text
+    assert page.figcaption.b.text == "The causal mask" and "Crosses" in page.figcaption.text
 
 
 # ---- What they show ----
@@ -497,7 +497,7 @@ SIZES = """() => [...document.querySelectorAll("figure.chart")].map((figure) => 
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("page, n_lines", [("06_positions", 3), ("03_self_attention", 1), ("14_local_attention", 1), ("15_linear_attention", 4)])
+@pytest.mark.parametrize("page, n_lines", [("06_positions", 2), ("03_self_attention", 1), ("14_local_attention", 1), ("15_linear_attention", 4)])
 def test_charts_fill_their_place(visit, page, n_lines, width):
     "A chart of lines is as wide as the column, and on a phone no wider; its print can be read. Cells grow with their place."
     sizes = visit(f"{page}.html", width=width).see_all().page.evaluate(SIZES)

@@ -53,7 +53,7 @@ def parts_of(
     Returns:
         in the order in which a token meets them
     """
-    hidden, scores = f"(b, n, {d_model})", f"(b, n, {vocabulary})"
+    hidden, scores = f"(b, n, {d_model})", "(b, n, vocabulary)"
     norm = "Brings each vector to one scale, so that the part behind it reads numbers of a known size."
     add = "What the part gives is added to the residual stream. Nothing is overwritten."
     attention, feed_forward = 4 * (d_model * d_model + d_model), 2 * d_model * d_ff + d_ff + d_model
@@ -67,7 +67,7 @@ def parts_of(
              "No other part lets tokens exchange anything.", hidden, d_model, attention),
         Part("", "First addition", add, hidden, d_model),
         Part("norm", "Norm before the feed-forward layer", norm, hidden, d_model, 2 * d_model),
-        Part("feed-forward", "Feed-forward layer", f"A small network works on each vector by itself: {d_model} numbers become {d_ff}, "
+        Part("feed-forward", "Feed-forward layer", f"A small network works on each vector by itself: {d_model} numbers become {d_ff:,}, "
              f"and {d_model} again.", hidden, d_model, feed_forward),
         Part("", "Second addition", f"{add} Then the next block begins.", hidden, d_model),
         Part("final norm", "Final norm", "After the last block, the residual stream itself is normed once.", hidden, d_model, 2 * d_model),

@@ -18,7 +18,7 @@ def table(
     rows: Iterable[Sequence[Any]],  # a cell for each column, in every row
     fold: str | None = None,  # hide it behind these words
 ) -> Any:  # shows itself when it is the last value of a cell
-    """Lay out rows as an HTML table.
+    """Return an HTML table of some rows.
 
     Args:
         head: what stands above each column
@@ -37,5 +37,5 @@ def table(
 
 
 def _line(tag: str, cells: Sequence[Any], more: str = "") -> str:
-    "One row, all its cells of one kind; an empty one heads nothing."
+    "Return one row of a table; an empty cell is no header."
     return "<tr>" + "".join(f"<{tag}{more}>{escape(str(c))}</{tag}>" if c != "" else "<td></td>" for c in cells) + "</tr>"

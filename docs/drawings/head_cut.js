@@ -75,7 +75,7 @@ function draw({ view, data, el, set, number, said, say, choices, onkeys, expose,
     const [h, i] = where(found.right, lit), [wrongHead, wrongToken] = where(found.wrong, lit);
     const name = number(flat[lit], 0), from = `${name} belongs to token ${tokenOf(lit)}`;
     say(step === 0 ? `${from}; its colour is head ${h}’s.`
-      : step === 1 ? `${from}. In the first picture each vector is split where it stands. In the second, ${name} is in head ${wrongHead}, as token ${wrongToken}.`
+      : step === 1 ? `${from}. In the first picture each vector is split, and no number moves. In the second, ${name} is in head ${wrongHead}, as token ${wrongToken}.`
       : `${from}. First picture: head ${h}, token ${i}. Second: head ${wrongHead}, token ${wrongToken}${h === wrongHead && i === wrongToken ? ", by chance the same." : "."}`);
   }
   view.append(

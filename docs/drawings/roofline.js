@@ -1,71 +1,81 @@
 (() => {
-// What a machine can do at most, and where the parts of a layer stand below it when it reads a text and when it writes a word.
+// The roofline of a machine: first one head in prefill and in decode, two dots, then all parts of a layer in either.
 function draw({ view, data, el, svg, set, clamp, number, grouped, plural, say, said, slider, choices, motion, expose }) {
-  const { machine, peak, bandwidth, heads, width, model, latent, window, bits } = data;
-  let { n, kv } = data, b = 1, writes = false;
+  const { machine, peak, bandwidth, heads, width, model, latent, window, bits, example } = data;
+  let { n, kv } = data, b = 1, phase = 0;  // 0: two dots; 1: a layer in prefill; 2: in decode
 
   // ---- What is computed, as attention_nb.cost does ----
-  const looks = (nq, nk, causal, near) => {
+  const pairs = (nq, nk, causal, near) => {
     if (!causal && near == null) return nq * nk;
     const w = Math.min(near ?? nk, nk), first = (m) => (m <= w ? (m * (m + 1)) / 2 : (w * (w + 1)) / 2 + (m - w) * w);
     return first(nk) - first(Math.max(0, nk - nq));
   };
-  function attention({ dk = width, dv = dk, kept = heads * (dk + dv), causal = true, near = null, passes = 0 }) {
-    const nq = writes ? 1 : n, reach = near == null ? n : Math.min(n, nq + near - 1);
-    const rows = heads * nq * (dk + dv + passes * n);
-    return { operations: 2 * b * heads * looks(nq, n, causal, near) * (dk + dv), moved: (b * (kept * reach + rows) * bits) / 8 };
+  function attention({ dk = width, dv = dk, cached = heads * (dk + dv), causal = true, near = null, passes = 0 }) {
+    const nq = phase === 2 ? 1 : n, reach = near == null ? n : Math.min(n, nq + near - 1);
+    const perQuery = heads * nq * (dk + dv + passes * n);
+    const operations = 2 * b * heads * pairs(nq, n, causal, near) * (dk + dv);
+    return { operations, moved: (b * (cached * reach + perQuery) * bits) / 8 };
   }
   function projections() {
-    const words = writes ? 1 : n, widths = 2 * (heads + kv) * width, parameters = model * widths;
-    return { operations: 2 * b * words * parameters, moved: ((parameters + b * words * (4 * model + widths)) * bits) / 8 };
+    const tokens = phase === 2 ? 1 : n, widths = 2 * (heads + kv) * width, parameters = model * widths;
+    const vectors = b * tokens * (4 * model + widths);
+    return { operations: 2 * b * tokens * parameters, moved: ((parameters + vectors) * bits) / 8 };
+  }
+  function oneHead(queries) {  // without a mask: each pair takes a score and a part of the context
+    const { n, d } = example, numbers = 2 * queries * d + 2 * n * d;
+    return { operations: queries * n * 4 * d, moved: (numbers * bits) / 8 };
   }
   const least = ({ operations, moved }) => Math.max(operations / peak, moved / bandwidth);
   const keys = (count) => (count === 1 ? "one head of keys" : `${count} heads of keys`);
   const ways = [
     { letter: "P", name: () => "projections", cost: projections, colour: "var(--neutral)" },
-    { letter: "M", name: () => "attention that writes its matrix", cost: () => attention({ causal: false, passes: 4 }), colour: "var(--soft)" },
+    { letter: "M", name: () => "naive attention", cost: () => attention({ causal: false, passes: 4 }), colour: "var(--soft)" },
     { letter: "A", name: () => "attention, 32 heads of keys", cost: () => attention({}), colour: "#1a9ba3" },
-    { letter: "G", name: () => `attention, ${keys(kv)}`, cost: () => attention({ kept: 2 * kv * width }), colour: "var(--rose)" },
-    { letter: "W", name: () => `the same, a window of ${grouped(window)}`, cost: () => attention({ kept: 2 * kv * width, near: window }), colour: "#94901f" },
-    { letter: "L", name: () => "one narrow row for all heads", colour: "#a35f4a",
-      cost: () => (writes ? attention({ dk: latent[0] + latent[1], dv: latent[0], kept: latent[0] + latent[1] }) : null) },
+    { letter: "G", name: () => `attention, ${keys(kv)}`, cost: () => attention({ cached: 2 * kv * width }), colour: "var(--rose)" },
+    { letter: "W", name: () => `the same, window of ${grouped(window)}`, cost: () => attention({ cached: 2 * kv * width, near: window }), colour: "#94901f" },
+    { letter: "L", name: () => "latent attention", colour: "#a35f4a",
+      cost: () => (phase === 2 ? attention({ dk: latent[0] + latent[1], dv: latent[0], cached: latent[0] + latent[1] }) : null) },
+    { letter: "prefill", name: () => inNumbers(oneHead(example.n)), cost: () => oneHead(example.n), colour: "#1a9ba3", two: true },
+    { letter: "decode", name: () => inNumbers(oneHead(1)), cost: () => oneHead(1), colour: "var(--rose)", two: true },
   ];
+  const inNumbers = ({ operations, moved }) => `${grouped(operations)} operations, ${grouped(moved)} bytes`;
+  const listed = (way) => Boolean(way.two) === (phase === 0);
   const found = () => ways.map((way) => {
-    const cost = way.cost();
+    const cost = listed(way) ? way.cost() : null;
     return cost && { ...cost, intensity: cost.operations / cost.moved, seconds: least(cost), rate: cost.operations / least(cost) };
   });
 
-  // ---- The roof: both axes count doublings ----
-  const wide = Math.min(620, view.clientWidth || 350), high = 230, left = 42, low = -3, top = 15, kink = peak / bandwidth;
+  // ---- The roofline: both axes count doublings ----
+  const wide = Math.min(620, view.clientWidth || 350), high = 230, left = 42, low = -3, top = 15, ridge = peak / bandwidth;
   const x = (intensity) => left + ((wide - left - 12) * (Math.log2(intensity) - low)) / (top - low);
   const ceiling = Math.log2(peak) + 0.6, floor = Math.log2(2 ** low * bandwidth) - 2.6;
   const y = (rate) => ((high - 6) * (ceiling - Math.log2(rate))) / (ceiling - floor);
-  const write = (at, up, text, anchor = "middle", style = "") => svg("text", { x: at, y: up, "text-anchor": anchor, style: `font-size: 13px; ${style}` }, text);
+  const label = (at, up, text, anchor = "middle", style = "") => svg("text", { x: at, y: up, "text-anchor": anchor, style: `font-size: 13px; ${style}` }, text);
   const marks = [0.25, 1, 4, 16, 64, 256, 1024, 4096, 16384].filter((_, i) => wide > 420 || i % 2 === 0);
   const chart = svg("svg", { width: wide, height: high + 42, viewBox: `0 0 ${wide} ${high + 42}`, "aria-hidden": true },
-    svg("path", { d: `M${x(kink)} ${y(peak)}H${wide - 12}V${high}H${x(kink)}Z`, fill: "var(--faint)", opacity: 0.6 }),
+    svg("path", { d: `M${x(ridge)} ${y(peak)}H${wide - 12}V${high}H${x(ridge)}Z`, fill: "var(--faint)", opacity: 0.6 }),
     ...marks.map((mark) => svg("path", { d: `M${x(mark)} ${high}v-5`, stroke: "var(--soft)" })),
-    ...marks.map((mark, i) => write(x(mark), high + 17, mark < 1 ? "¼" : grouped(mark))),
+    ...marks.map((mark, i) => label(x(mark), high + 17, mark < 1 ? "¼" : grouped(mark))),
     svg("path", { d: `M${left} ${high}H${wide - 12}`, stroke: "var(--soft)" }),
-    svg("path", { d: `M${x(2 ** low)} ${y(2 ** low * bandwidth)}L${x(kink)} ${y(peak)}H${wide - 12}`, stroke: "currentColor", "stroke-width": 2.5, fill: "none", "stroke-linejoin": "round" }),
-    write((left + wide - 12) / 2, high + 37, "operations for each byte"),
-    svg("text", { transform: `translate(14 ${high / 2}) rotate(-90)`, "text-anchor": "middle", style: "font-size: 13px" }, "operations a second"),
-    write(x(kink) + 8, high - 10, "computes", "start"), write(x(kink) - 8, high - 10, "waits for memory", "end"));
+    svg("path", { d: `M${x(2 ** low)} ${y(2 ** low * bandwidth)}L${x(ridge)} ${y(peak)}H${wide - 12}`, stroke: "currentColor", "stroke-width": 2.5, fill: "none", "stroke-linejoin": "round" }),
+    label((left + wide - 12) / 2, high + 37, "operations per byte"),
+    svg("text", { transform: `translate(14 ${high / 2}) rotate(-90)`, "text-anchor": "middle", style: "font-size: 13px" }, "operations per second"),
+    label(x(ridge) + 8, high - 10, "compute-bound", "start"), label(x(ridge) - 8, high - 10, "memory-bound", "end"));
   const dots = ways.map(({ letter, colour }) => {
     const circle = svg("circle", { r: 6, fill: colour }), stem = svg("path", { stroke: colour, "stroke-width": 1.5, opacity: 0.7 });
-    const text = write(0, 0, letter, "middle", "font-weight: 700");
+    const text = label(0, 0, letter, "middle", "font-weight: 700");
     const node = svg("g", {}, stem, circle, text);
     chart.append(node);
     return { node, circle, stem, text, at: null };
   });
-  const row = high - 30, gap = 17;  // all letters stand in one line, so far apart that none touches another in any font
+  const line = high - 30, gap = 17;  // all letters are on one line, so far apart that they touch in no font
   function place(dot, at) {
     const [cx, cy, letter] = dot.at = at;
     set(dot.circle, { cx, cy });
-    set(dot.stem, { d: `M${cx} ${cy}L${letter} ${row - 13}` });
-    set(dot.text, { x: letter, y: row });
+    set(dot.stem, { d: `M${cx} ${cy}L${letter} ${line - 13}` });
+    set(dot.text, { x: letter, y: line });
   }
-  function apart(wanted) {  // ascending places, moved until each is a gap from the next: those that crowd move together
+  function apart(wanted) {  // ascending positions, moved until each is a gap from the next: those that crowd move together
     const crowds = [], mean = ({ sum, count }) => sum / count;
     wanted.forEach((at, i) => {
       let now = { sum: at - i * gap, count: 1 };
@@ -84,14 +94,15 @@ function draw({ view, data, el, svg, set, clamp, number, grouped, plural, say, s
   const clock = (s) => (s >= 1 ? [1, "s"] : s >= 1e-3 ? [1e3, "ms"] : [1e6, "µs"]);  // of the longest time: one unit for all
   const size = (i) => number(i, i < 10 ? 1 : 0);
   const cell = (style = "") => el("span", { style });
-  const lines = ways.map(({ letter, colour }) => {
-    const line = { name: cell(), intensity: cell("text-align: right"), time: cell("text-align: right") };
-    line.all = [el("b", { style: `border-bottom: 3px solid ${colour}; text-align: center` }, letter), line.name, line.intensity, line.time];
-    return line;
+  const list = ways.map(({ letter, colour }) => {
+    const item = { name: cell(), intensity: cell("text-align: right"), time: cell("text-align: right") };
+    const head = el("b", { style: `border-bottom: 3px solid ${colour}; text-align: center; white-space: nowrap` }, letter);
+    item.all = [head, item.name, item.intensity, item.time];
+    return item;
   });
   const right = "text-align: right";
-  const list = el("div", { style: "display: grid; grid-template-columns: 1.4rem auto auto auto; gap: 0.15rem 0.9rem; width: fit-content; align-items: end; font-variant-numeric: tabular-nums; font-size: 14px" },
-    cell(), cell(), el("span", { style: right }, "operations for each byte"), el("span", { style: right }, "least time"), ...lines.flatMap((line) => line.all));
+  const table = el("div", { style: "display: grid; grid-template-columns: minmax(1.4rem, max-content) auto auto auto; gap: 0.15rem 0.9rem; width: fit-content; align-items: end; font-variant-numeric: tabular-nums; font-size: 14px" },
+    cell(), cell(), el("span", { style: right }, "operations per byte"), el("span", { style: right }, "minimum time"), ...list.flatMap((item) => item.all));
 
   const glide = motion();
   function move(now) {  // dots and letters, from where they are
@@ -107,23 +118,37 @@ function draw({ view, data, el, svg, set, clamp, number, grouped, plural, say, s
   function show() {
     const now = found(), [per, unit] = clock(Math.max(...now.filter(Boolean).map((cost) => cost.seconds)));
     move(now);
-    lines.forEach((line, i) => {
-      line.name.textContent = ways[i].name();
-      line.intensity.textContent = now[i] ? size(now[i].intensity) : "–";
-      line.time.textContent = now[i] ? `${grouped(now[i].seconds * per, three)} ${unit}` : "only to write";
+    list.forEach((item, i) => {
+      item.all.forEach((cell) => { cell.hidden = !listed(ways[i]); });
+      item.name.textContent = ways[i].name();
+      item.intensity.textContent = now[i] ? size(now[i].intensity) : "–";
+      item.time.textContent = now[i] ? `${grouped(now[i].seconds * per, three)} ${unit}` : "decode only";
     });
-    const shared = now[3], who = shared.operations / peak < shared.moved / bandwidth ? "waits for memory" : "computes all the time";
-    say(`${writes ? "Writing one word after" : "Reading"} ${plural(n, "word")}${b > 1 ? `, ${b} texts at once` : ""}: attention with ${keys(kv)} does ${size(shared.intensity)} operations for each byte, and ${who}.`);
+    sliders.style.visibility = phase ? "" : "hidden";
+    byHand.style.visibility = phase ? "hidden" : "visible";
+    say(phase ? inALayer(now[3]) : ofTwo(now[6], now[7]));
   }
+  const limit = (cost) => (cost.operations / peak < cost.moved / bandwidth ? "memory-bound" : "compute-bound");
+  function inALayer(shared) {
+    const what = `${phase === 2 ? "One step of decode after" : "Prefill of"} ${plural(n, "token")}${b > 1 ? `, a batch of ${b} sequences` : ""}`;
+    return `${what}: attention with ${keys(kv)} does ${size(shared.intensity)} operations per byte; it is ${limit(shared)}.`;
+  }
+  const ofTwo = (first, second) => `One head, ${plural(example.n, "token")}: prefill does ${size(first.intensity)} operations per byte and is ${limit(first)}; ` +
+    `decode does ${size(second.intensity)} and is ${limit(second)}.`;
   const power = (log) => grouped(2 ** log);
-  const turned = (name, max, value, input) => slider(name, { min: 0, max, step: 1, value: Math.log2(value), text: power, input: (log) => { input(2 ** log); show(); } });
+  const control = (name, max, value, input) => slider(name, { min: 0, max, step: 1, value: Math.log2(value), text: power, input: (log) => { input(2 ** log); show(); } });
+  const each = (name, queries) => el("div", {}, `${name}: ${grouped(queries)} · ${grouped(example.n)} pairs, ${4 * example.d} operations each; ` +
+    `${grouped((oneHead(queries).moved * 8) / bits)} numbers of ${bits / 8} bytes`);
+  const byHand = el("div", { style: "width: 100%; height: 0" }, each("prefill", example.n), each("decode", 1));  // where the sliders will be
+  const sliders = el("div", { style: "display: flex; flex-wrap: wrap; gap: 0 1.6rem" }, byHand,
+    control("Tokens", 17, n, (to) => { n = to; }), control("Heads of keys", 5, kv, (to) => { kv = to; }),
+    control("Batch size", 8, b, (to) => { b = to; }));
   view.append(
-    el("div", { class: "row", style: "margin-top: 0" }, choices("What the layer does", ["read a text", "write the next word"], 0, (i) => { writes = !!i; show(); })),
-    el("div", { style: "display: flex; flex-wrap: wrap; gap: 0 1.6rem" },
-      turned("Words", 17, n, (to) => { n = to; }), turned("Heads of keys", 5, kv, (to) => { kv = to; }), turned("Texts at once", 8, b, (to) => { b = to; })),
-    chart, el("div", { style: `min-height: ${wide > 420 ? 2.8 : 5.6}em` }, said), list);
+    el("div", { class: "row", style: "margin-top: 0" }, choices("What is shown", ["two dots", "a layer in prefill", "a layer in decode"], 0, (i) => { phase = i; show(); })),
+    sliders,
+    chart, el("div", { style: `min-height: ${wide > 420 ? 2.8 : 5.6}em` }, said), table);
   show();
-  expose(() => ({ n, kv, b, writes, peak, bandwidth, kink, ways: Object.fromEntries(ways.map((way, i) => [way.letter, found()[i]])) }));
+  expose(() => ({ n, kv, b, phase, peak, bandwidth, ridge, ways: Object.fromEntries(ways.map((way, i) => [way.letter, found()[i]])) }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=roofline]")) draw(stage(figure));
 })();
