@@ -277,7 +277,7 @@ class _Gradients(torch.autograd.Function):
 
 
 class _Flash(torch.autograd.Function):
-    "Attention in tiles, forward and backward."
+    "Attention in tiles, forward and backward, for autograd."
 
     @staticmethod
     def forward(*args: Any) -> tuple[Tensor, Tensor]:

@@ -224,7 +224,7 @@ _CONFIGS = {  # bytes of a number → queries and keys of a tile, warps, stages
 
 
 def _interpreted() -> bool:
-    "Do kernels run on the CPU, in Triton's interpreter?"
+    "Tell whether kernels run on the CPU, in Triton's interpreter."
     return os.environ.get("TRITON_INTERPRET") == "1"
 
 
@@ -372,7 +372,7 @@ def gpu_attention(
 
 # %% ../nbs/20_gpu_kernels.ipynb #dispatch-fns
 def _handled(q: Tensor, k: Tensor, v: Tensor, *rest: Any) -> bool:
-    "Can the kernels handle this call? `rest` are mask, bias and window, which must be None."
+    "Tell whether the kernels handle this call; `rest`, mask, bias and window, must be None."
     small = max(q.shape[-1], v.shape[-1]) <= 256 and math.prod(q.shape[:-2]) < 65536  # the limit of a grid
     known = q.dtype in _DTYPES and all(t is None for t in rest) and min(q.numel(), k.numel(), v.numel()) > 0
     return small and known and importlib.util.find_spec("triton") is not None

@@ -55,15 +55,15 @@ def _expect_layer(layer: Any) -> None:
 def to_grouped(
     layer: MultiHeadAttention,  # one with `n_kv_heads` heads of keys and values, trained
     n_kv_heads: int,  # heads of keys and values to keep, a divisor of the layer's
-) -> MultiHeadAttention:  # a copy; each head of keys and values is the mean of those that it replaces
-    """Convert a trained layer to fewer heads of keys and values by mean pooling. Ainslie et al. 2023, section 2.1.
+) -> MultiHeadAttention:  # a copy; each new head is the mean of those that it replaces
+    """Convert a layer to fewer heads of keys and values by mean pooling. Ainslie et al. 2023.
 
     Args:
         layer: one with `n_kv_heads` heads of keys and values, trained
         n_kv_heads: heads of keys and values to keep, a divisor of the layer's
 
     Returns:
-        a copy; each head of keys and values is the mean of those that it replaces
+        a copy; each new head is the mean of those that it replaces
     """
     _expect_layer(layer)
     expect_groups(layer.n_kv_heads, n_kv_heads)
@@ -100,8 +100,8 @@ def sink_softmax(
     scores: Tensor,  # (..., h, n_q, n_k)
     sinks: Tensor,  # score of the sink of each head, (h,)
     mask: Tensor | None = None,  # boolean, True = may attend; broadcasts to `scores`
-) -> Tensor:  # weights, the shape and type of `scores`; what a row lacks to 1 went to the sink
-    """Take the softmax over scores and a sink for each head, and leave out the weight of the sink. OpenAI 2025.
+) -> Tensor:  # weights, the shape and type of `scores`; the rest of each row, up to 1, is the sink's
+    """Return the softmax over scores and a sink for each head, without the sink's weight. OpenAI 2025.
 
     Args:
         scores: (..., h, n_q, n_k)
@@ -109,7 +109,7 @@ def sink_softmax(
         mask: boolean, True = may attend; broadcasts to `scores`
 
     Returns:
-        weights, the shape and type of `scores`; what a row lacks to 1 went to the sink
+        weights, the shape and type of `scores`; the rest of each row, up to 1, is the sink's
     """
     expect_dim(scores, -1, "scores")
     _expect_sinks(scores, sinks)

@@ -261,7 +261,7 @@ def new_caches(
 
 # %% ../nbs/10_kv_cache.ipynb #rolling-class
 class RollingCache(KVCache):
-    """A KV cache of the last `window` tokens, and of the first `n_sinks` for ever. Xiao et al. 2024.
+    """A KV cache of the last `window` tokens and of the first `n_sinks`. Xiao et al. 2024.
 
     Args:
         b: sequences in the batch
@@ -327,7 +327,7 @@ class RollingCache(KVCache):
             self.positions[slot] = position
 
     def _slot(self, position: int) -> int:
-        "The slot of a token: sinks keep theirs, all others take those after the sinks in turn."
+        "The slot of a token: sinks keep theirs, later tokens cycle through the rest."
         if position < self.n_sinks:
             return position
         return self.n_sinks + (position - self.n_sinks) % self.window

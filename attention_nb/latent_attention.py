@@ -99,7 +99,7 @@ class LatentAttention(nn.Module):
         memory: Tensor | None = None,  # hidden states that are attended to, (b, n_k, d_model); default `x`
         mask: Tensor | None = None,  # boolean, True = may attend: (n_q, n_k), (b, n_q, n_k) or (b, h, n_q, n_k)
         causal: bool = False,  # hide the future too; the last query stands at the last key
-        need_weights: bool = False,  # return the weights?
+        need_weights: bool = False,  # return the weights, too?
         cache: Any = None,  # a KVCache of one head; it is filled, and hides the future
         absorbed: bool | None = None,  # attend to latent vectors? default: if that is cheaper
         positions: Tensor | None = None,  # of the tokens of `x`, (n,) or (b, n); default: they follow those in `cache`
@@ -112,7 +112,7 @@ class LatentAttention(nn.Module):
             memory: hidden states that are attended to, (b, n_k, d_model); default `x`
             mask: boolean, True = may attend: (n_q, n_k), (b, n_q, n_k) or (b, h, n_q, n_k)
             causal: hide the future too; the last query stands at the last key
-            need_weights: return the weights?
+            need_weights: return the weights, too?
             cache: a KVCache of one head; it is filled, and hides the future
             absorbed: attend to latent vectors? default: if that is cheaper
             positions: of the tokens of `x`, (n,) or (b, n); default: they follow those in `cache`
@@ -137,14 +137,14 @@ class LatentAttention(nn.Module):
         return self.out_proj(merge_heads(context)), weights if need_weights else None
 
     def _absorbing_is_less(self, n_q: int, n_k: int) -> bool:
-        "Does absorbing take fewer multiplications than expanding what is kept?"
+        "Tell whether absorbing takes fewer multiplications than expanding what is cached."
         both = self.d_head + self.d_v
         expanded = n_k * self.d_latent * both + n_q * n_k * (both + self.d_rope)
         absorbed = n_q * self.d_latent * both + n_q * n_k * (2 * self.d_latent + self.d_rope)
         return absorbed < expanded
 
     def _matrix(self, project: Any) -> Tensor:
-        "The matrix of a projection of latent vectors, (h, width of a head, d_latent); of an adapter, too."
+        "Return the matrix of a projection of latent vectors, (h, width, d_latent); of an adapter, too."
         if type(project).forward is nn.Linear.forward:
             return project.weight.unflatten(0, (self.n_heads, -1))
         unit = torch.eye(self.d_latent, dtype=self.kv_norm.dtype, device=self.kv_norm.device)
@@ -153,7 +153,7 @@ class LatentAttention(nn.Module):
     def _project(
         self, x: Tensor, memory: Tensor, cache: Any, positions: Tensor | None,
     ) -> tuple[Tensor, Sequence[Tensor]]:
-        "Queries of every head, and what is kept, (b, 1, n_k, d_latent + d_rope), whole or in two halves."
+        "Return queries of every head, and what is cached, (b, 1, n_k, d_latent + d_rope), or two halves."
         if cache is not None:
             _expect_cache(cache, x)
         x_q = x if self.q_down is None else self._norm(self.q_down(x), self.q_norm)
@@ -165,10 +165,11 @@ class LatentAttention(nn.Module):
         if cache is None:
             return q, [kept]
         halves = cache.append(*F.pad(kept, (0, kept.shape[-1] % 2)).chunk(2, dim=-1))
-        return q, [half.to(q.dtype) for half in halves]  # under autocast they may be kept in another type
+        return q, [half.to(q.dtype) for half in halves]  # under autocast the cache may have another dtype
 
     def _norm(self, x: Tensor, weight: Tensor | None) -> Tensor:
-        return rms_norm(x, None if weight is None else weight.to(x.dtype))  # under autocast x may be narrower
+        "Normalize x by its root mean square; under autocast x may have fewer bits than the weight."
+        return rms_norm(x, None if weight is None else weight.to(x.dtype))
 
     def _rotate_end(self, x: Tensor, positions: Tensor) -> Tensor:
         "Rotate the last d_rope numbers of each vector by its position."
@@ -176,20 +177,20 @@ class LatentAttention(nn.Module):
         return torch.cat([plain, self.positions(end, positions)], dim=-1)
 
     def _expand(self, kept: Tensor) -> tuple[Tensor, Tensor]:
-        "Keys and values of every head, as they are in any attention."
+        "Return keys and values of every head, as in any attention."
         latent, k_rope = kept[..., :self.d_latent].squeeze(-3), kept[..., self.d_latent:]
         k, v = (split_heads(project(latent), self.n_heads) for project in (self.k_proj, self.v_proj))
         return torch.cat([k, k_rope.expand(*k.shape[:-1], -1)], dim=-1), v
 
     def _absorb(self, q: Tensor) -> Tensor:
-        "Queries that score what is kept, (b, h, n_q, d_latent + d_rope)."
+        "Return the absorbed queries, (b, h, n_q, d_latent + d_rope)."
         in_latent = q[..., :self.d_head] @ self._matrix(self.k_proj)
         return torch.cat([in_latent, q[..., self.d_head:]], dim=-1)
 
     def _attend(
         self, q: Tensor, kept: Sequence[Tensor], mask: Tensor | None, causal: bool, need_weights: bool, absorbed: bool,
     ) -> tuple[Tensor, Tensor | None]:
-        "Contexts of every head, and weights if they are needed."
+        "Return contexts of every head, and weights if they are needed."
         dropout_p = self.dropout if self.training else 0.0
         q = self._absorb(q) if absorbed else q
         if absorbed and len(kept) == 2 and q.shape[-2] == 1:
@@ -207,7 +208,7 @@ class LatentAttention(nn.Module):
     def _attend_to_halves(
         self, q: Tensor, halves: Sequence[Tensor], mask: Tensor | None, dropout_p: float,
     ) -> tuple[Tensor, Tensor]:
-        "Context and weights of one token, which reads each half where it is kept, without a copy."
+        "Attend from one token, and read each half where it is cached, without a copy."
         first, second = (half.squeeze(-3) for half in halves)  # (b, n_k, width)
         width = first.shape[-1]
         q = F.pad(q.squeeze(-2) * self.scale, (0, 2 * width - q.shape[-1]))  # (b, h, 2 * width)

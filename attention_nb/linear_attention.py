@@ -36,7 +36,7 @@ def linear_attention(
     k: Tensor,  # keys, (..., n, d_k)
     v: Tensor,  # values, (..., n, d_v)
 ) -> Tensor:  # context, (..., n, d_v)
-    """Compute causal attention with the weights φ(q) · φ(k), all tokens at once. Katharopoulos et al. 2020, section 3.3.
+    """Compute causal linear attention, weights φ(q) · φ(k), all tokens at once. Katharopoulos et al. 2020.
 
     Args:
         q: queries, (..., n, d_k)
@@ -59,7 +59,7 @@ def recurrent_attention(
     v: Tensor,  # their values, (..., n, d_v)
     state: Tensor | None = None,  # the state after the tokens before, (..., d_k, d_v + 1); None: there were none
 ) -> tuple[Tensor, Tensor]:  # context (..., n, d_v); the new state
-    """Compute `linear_attention` token by token, with a state of fixed size. Katharopoulos et al. 2020, section 3.4.
+    """Compute `linear_attention` token by token, with a state of fixed size. Katharopoulos et al. 2020.
 
     Args:
         q: queries of the next tokens, (..., n, d_k)
@@ -113,7 +113,7 @@ def delta_rule(
     beta: Tensor,  # how much of the old value is replaced, 0 to 1, (..., n)
     state: Tensor | None = None,  # the state after the tokens before, (..., d_k, d_v); None: there were none
 ) -> tuple[Tensor, Tensor]:  # what the queries read, (..., n, d_v); the new state
-    """Compute linear attention whose state replaces the old value of a key by the new one. Schlag et al. 2021.
+    """Compute linear attention by the delta rule: a new value replaces the old. Schlag et al. 2021.
 
     Args:
         q: queries, (..., n, d_k)

@@ -42,7 +42,7 @@ def window_mask(
 def sink_mask(
     n_q: int,  # number of queries
     n_k: int,  # number of keys
-    n_sinks: int,  # how many keys at the beginning stay in sight
+    n_sinks: int,  # how many keys at the beginning every query attends to
     device: torch.device | str | None = None,  # where to put the mask
 ) -> Tensor:  # boolean, True = may attend, (n_q, n_k)
     """Return the mask of attention sinks: the first `n_sinks` keys, for every query.
@@ -50,7 +50,7 @@ def sink_mask(
     Args:
         n_q: number of queries
         n_k: number of keys
-        n_sinks: how many keys at the beginning stay in sight
+        n_sinks: how many keys at the beginning every query attends to
         device: where to put the mask
 
     Returns:
@@ -91,7 +91,7 @@ def block_mask(
     n_q: int,  # number of queries
     n_k: int,  # number of keys
     block: int,  # tokens of a block; the last one may be shorter
-    pattern: Tensor | None = None,  # boolean, block of the query by block of the key, (m, m); default: its own
+    pattern: Tensor | None = None,  # boolean, block of the query by block of the key, (m, m); default: own block only
     device: torch.device | str | None = None,  # where to put the mask
 ) -> Tensor:  # boolean, True = may attend, (n_q, n_k)
     """Return a block-sparse mask: `pattern` says which blocks attend to which. Child et al. 2019.
@@ -100,7 +100,7 @@ def block_mask(
         n_q: number of queries
         n_k: number of keys
         block: tokens of a block; the last one may be shorter
-        pattern: boolean, block of the query by block of the key, (m, m); default: its own
+        pattern: boolean, block of the query by block of the key, (m, m); default: own block only
         device: where to put the mask
 
     Returns:

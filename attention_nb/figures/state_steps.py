@@ -43,7 +43,7 @@ def state_steps(
     rows |= {"numbers in the cache": seen * (k.shape[-1] + v.shape[-1]),
              "numbers in the state": torch.full((n,), k.shape[-1] * (v.shape[-1] + 1.0))}
     table = number_table("Each column is a step, at which one token comes", rows, tokens)
-    notice = ("Press Play, or move the slider: one token comes at each step. The cache grows by a row, the state by nothing. "
-              "Both give the same.")
+    notice = ("Press Play, or move the slider: one token comes at each step. The cache grows by a row; "
+              "the state does not grow. Both give the same context.")
     data = {"tokens": list(tokens), "q": q, "k": k, "v": v}
     return Drawing("state_steps", "Scores first, or values first", notice, data, table, (385, 640))
