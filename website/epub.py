@@ -15,7 +15,6 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 import sphinxcontrib.katex as katex
 import vl_convert
-from bs4 import BeautifulSoup
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.builders.epub3 import Epub3Builder
@@ -25,6 +24,7 @@ from charts import look
 from notebooks import figures, is_chapter, parts
 
 logger = logging.getLogger("book")
+XHTML = "{http://www.w3.org/1999/xhtml}"
 STYLES = ("pygments.css", "reading.css", "pair.css")
 FIGURE = re.compile(r'<figure class="chart" id="([^"]+)".*?<figcaption[^>]*>(.*?)</figcaption>(.*?)'
                     r'<script type="application/json">(.*?)</script>\s*</figure>', re.S)
@@ -141,16 +141,21 @@ class Book(Epub3Builder):
         "Write the table of contents; its chapters stand below the names of their parts."
         super().build_navigation_doc()
         nav = Path(self.outdir) / "nav.xhtml"
-        soup = BeautifulSoup(nav.read_text(encoding="utf-8"), "xml")
-        pages = {li.a["href"].removesuffix(".xhtml"): li for li in soup.nav.ol.find_all("li", recursive=False)}
-        for part, names in parts(list(pages)).items():
-            items = [pages[name] for name in names if name in pages and is_chapter(name)]
-            if items:
-                entry = soup.new_tag("li")
-                items[0].insert_before(entry)
-                entry.extend([soup.new_tag("span", string=part), soup.new_tag("ol")])
-                entry.ol.extend(item.extract() for item in items)
-        nav.write_text(str(soup), encoding="utf-8", newline="\n")
+        tree = ElementTree.parse(nav)
+        pages = tree.find(f".//{XHTML}nav/{XHTML}ol")
+        by_name = {li.find(f"{XHTML}a").get("href", "").removesuffix(".xhtml"): li for li in pages}
+        for part, names in parts(list(by_name)).items():
+            if items := [by_name[name] for name in names if name in by_name and is_chapter(name)]:
+                entry = ElementTree.Element(f"{XHTML}li")
+                pages.insert(list(pages).index(items[0]), entry)
+                ElementTree.SubElement(entry, f"{XHTML}span").text = part
+                below = ElementTree.SubElement(entry, f"{XHTML}ol")
+                for item in items:
+                    pages.remove(item)
+                    below.append(item)
+        ElementTree.register_namespace("", XHTML.strip("{}"))
+        ElementTree.register_namespace("epub", "http://www.idpf.org/2007/ops")
+        tree.write(nav, encoding="utf-8", xml_declaration=True)
 
     def toc_metadata(self, level: int, navpoints: list[Any]) -> dict[str, Any]:
         "The table of contents for old readers names the book as the list of the files does."

@@ -128,7 +128,7 @@ def hidden(code: str) -> Iterator[tuple[int, str]]:
         wide = head[0].start - code.rfind("\n", 0, head[0].start) - 1
         for i, (gap, seen) in enumerate(zip(gaps, between)):
             wide += len(head[i].text) + len(seen)
-            if head[i].text == "," and "\n" in gap.text and wide + reach(head, between, i + 1) > WIDE:
+            if head[i].text == "," and "\n" in gap.text and wide + reach(head, between, gaps, i + 1) > WIDE:
                 end = code.rindex("\n", gap.start, gap.end)
                 yield from ((gap.start, HIDE), (end, SHOW), (gap.end, INDENT))
                 wide = gap.end - end + 3
@@ -142,10 +142,10 @@ def hidden(code: str) -> Iterator[tuple[int, str]]:
             yield head[-1].end + len(behind), f"{SHAPES}{text}{END}"
 
 
-def reach(head: list[Piece], between: list[str], first: int) -> int:
-    "How much of a head is seen from one of its tokens to the next comma, or to the end."
-    rest = [token.text for token in head[first:]]
-    last = first + (rest.index(",") if "," in rest else len(rest) - 1)
+def reach(head: list[Piece], between: list[str], gaps: list[Piece], first: int) -> int:
+    "How much of a head is seen from one of its tokens to the next comma that ends a line, or to the end."
+    ends = (i for i in range(first, len(gaps)) if head[i].text == "," and "\n" in gaps[i].text)
+    last = next(ends, len(head) - 1)
     return sum(len(token.text) for token in head[first:last + 1]) + sum(map(len, between[first:last]))
 
 

@@ -254,7 +254,7 @@ def mark_answers(cells: list[NotebookNode]) -> None:
 
 def ends(cell: NotebookNode) -> bool:
     "Whether a cell is about something else than the question before it."
-    return is_question(cell) or cell.cell_type == "markdown" and cell.source.startswith("#")
+    return is_question(cell) or cell.cell_type == "markdown" and bool(re.search(r"(?m)^#+ ", cell.source))
 
 
 def is_question(cell: NotebookNode) -> bool:
@@ -449,7 +449,7 @@ def readme(root: Path) -> str:
                 out.data = {"text/markdown": in_words(out.data[CHART], site)}
             elif holds(out, DRAWING):
                 title = out.data["text/plain"].partition("\n")[0]
-                out.data = {"text/markdown": f"[![{title}](website/card.png)]({site})\n\n*The figure “{title}” responds in [the rendered book]({site}).*"}
+                out.data = {"text/markdown": f"![{title}](website/card.png)\n\n*The figure “{title}” responds in [the rendered book]({site}).*"}
                 cell.metadata.tags = [*cell.metadata.get("tags", []), "remove-input"]
     tags = {"remove_cell_tags": ["remove-cell"], "remove_input_tags": ["remove-input"],
             "remove_all_outputs_tags": ["remove-output"], "enabled": True}

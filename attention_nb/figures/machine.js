@@ -17,7 +17,7 @@ function draw({ view, data, el, svg, set, grouped, said, say, slider, expose }) 
   const node = ([x, y, high, broad], i) => (high
     ? svg("rect", { x: x - broad / 2, y: y - high / 2, width: broad, height: high, rx: 5, ...choose(i) })
     : svg("circle", { cx: x, cy: y, r: 10, ...choose(i) }));
-  const nodes = places.map(node), root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
+  const nodes = places.map(node), root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", style: "min-width: 0; max-width: calc(100vw - 3rem); height: auto" });
   const names = places.flatMap(([x, y, high], i) => (i && i < 12 ? [text(x, y + 5, high ? parts[i].label : "+", { "text-anchor": "middle" })] : []));
 
   // ---- The arrows, with the shape of what flows ----
