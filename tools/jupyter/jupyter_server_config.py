@@ -12,7 +12,7 @@ from outputs import agree, is_run, meaning
 
 CHART = "application/vnd.vegalite.v5+json"
 HEADING = "jp-MarkdownHeadingCollapsed"
-SHUT = {"solutions": {HEADING: True}, "-solution": {"jupyter": {"source_hidden": True}}}  # by the ends of cells' ids
+SHUT = {"solutions": {HEADING: True}, "users": {HEADING: True}, "-solution": {"jupyter": {"source_hidden": True}}}  # by the ends of cells' ids
 
 
 def shut(cell: nbformat.NotebookNode) -> None:
