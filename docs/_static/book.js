@@ -24,18 +24,23 @@
   }
 
   // A question that is answered by a number: a box for it, which says how far off it is. The answer itself stands in a fold.
+  const RIGHT = "✓ Right.";
   for (const question of document.querySelectorAll(".predict[data-answer]")) {
     const [answer, within] = [question.dataset.answer, question.dataset.within ?? 0].map(Number);
     const form = document.createElement("form");
     form.innerHTML = '<label>Your number <input inputmode="decimal" autocomplete="off" size="8"></label> <button>Check</button> <output></output>';
     question.querySelector("details").before(form);
+    const judge = (text) => {
+      const given = Number(text || NaN);
+      if (Number.isNaN(given)) return "A number, such as 0.5 or 1200.";
+      if (Math.abs(given - answer) <= within * Math.abs(answer)) return RIGHT;
+      return given > answer ? "Too large." : "Too small.";
+    };
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      const text = form.querySelector("input").value.trim().replace(/,(?=\d{3}\b)/g, ""), given = text ? Number(text) : NaN;
-      const off = given - answer, right = Math.abs(off) <= within * Math.abs(answer);
-      form.querySelector("output").value = Number.isNaN(given) ? "A number, such as 0.5 or 1200."
-        : right ? "✓ Right." : off > 0 ? "Too large." : "Too small.";
-      if (right) question.querySelector("details.right").open = true;
+      const said = judge(form.querySelector("input").value.trim().replace(/,(?=\d{3}\b)/g, ""));
+      form.querySelector("output").value = said;
+      if (said === RIGHT) question.querySelector("details.right").open = true;
     });
   }
 
