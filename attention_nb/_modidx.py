@@ -2585,6 +2585,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                        'attention_nb/transformer.py'),
                                           'attention_nb.transformer._expect_ids': ( 'transformer.html#_expect_ids',
                                                                                     'attention_nb/transformer.py'),
+                                          'attention_nb.transformer._expect_masks': ( 'transformer.html#_expect_masks',
+                                                                                      'attention_nb/transformer.py'),
                                           'attention_nb.transformer._expect_memory': ( 'transformer.html#_expect_memory',
                                                                                        'attention_nb/transformer.py'),
                                           'attention_nb.transformer._expect_modules': ( 'transformer.html#_expect_modules',

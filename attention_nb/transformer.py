@@ -489,7 +489,7 @@ class LanguageModel(nn.Module):
         """
         _expect_ids("ids", ids, self.embed.table.num_embeddings)
         if mask is not None:
-            expect_mask(mask)
+            _expect_masks(mask, ids)
         if caches is not None:
             _expect_batch(_expect_caches(caches, len(self.stack.blocks))[0], ids)
         x = self.embed(ids, _count_positions(ids, mask, caches) if positions is None else positions)
@@ -558,6 +558,13 @@ def _evaluation(model: nn.Module) -> Iterator[None]:
     finally:
         for layer, mode in modes:
             layer.training = mode
+
+
+def _expect_masks(mask: Tensor, ids: Tensor) -> None:
+    "Raise TypeError or ValueError unless there is one mask for all sequences, or one for each."
+    expect_mask(mask)
+    if mask.ndim > 2 and len(mask) not in (1, len(ids)):
+        raise ValueError(f"mask: expected one for all {len(ids)} sequences, or one for each; got {len(mask)}")
 
 
 def _expect_batch(cache: Any, ids: Tensor) -> None:
