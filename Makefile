@@ -55,7 +55,7 @@ export: $(READY)
 	@$(MAKE) --no-print-directory attention_nb/catalogue.json
 
 # What `attention-nb explain` says without PyTorch.
-attention_nb/catalogue.json: $(wildcard nbs/checks/bugs/*.ipynb) tools/catalogue.py settings.ini
+attention_nb/catalogue.json: $(wildcard attention_checks/catalogue/*.py) nbs/lookup/codes.ipynb tools/catalogue.py settings.ini
 	$(BIN)/python tools/catalogue.py
 
 outputs: export

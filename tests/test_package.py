@@ -149,9 +149,9 @@ def test_functions_of_scripts_are_short(tmp_path):
 
 def test_import_is_light(tmp_path):
     "Here every plotting, notebook and site library is installed, so a careless import would find it."
-    code = "import sys, json, attention_nb; print(json.dumps(sorted({m.split('.')[0] for m in sys.modules} | {'attention_nb.checks'} & set(sys.modules))))"
+    code = "import sys, json, attention_nb; print(json.dumps(sorted({m.split('.')[0] for m in sys.modules} | {'attention_checks'} & set(sys.modules))))"
     loaded = json.loads(python("-c", code, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}))
-    fail_if([m for m in loaded if m in HEAVY | {"attention_nb.checks"} or m.startswith("jupyter")],
+    fail_if([m for m in loaded if m in HEAVY | {"attention_checks"} or m.startswith("jupyter")],
             "`import attention_nb` loads these; import them inside the function that needs them:")
 
 
@@ -215,7 +215,7 @@ def test_each_way_of_calling_the_command(tmp_path):
     (tmp_path / "theirs.py").write_text("from nowhere import thing\n", encoding="utf-8")
     for prog, command in {"attention-nb": [str(Path(sys.executable).parent / "attention-nb")],
                           "python -m attention_nb": [sys.executable, "-m", "attention_nb"],
-                          "python -m attention_nb.checks.command_line": [sys.executable, "-m", "attention_nb.checks.command_line"]}.items():
+                          "python -m attention_checks.cli": [sys.executable, "-m", "attention_checks.cli"]}.items():
         done = subprocess.run([*command, "check", "theirs:f"], cwd=tmp_path, env=env, text=True, capture_output=True)
         assert (done.returncode, done.stdout) == (2, ""), done
         where = f"(theirs.py, line 1: from nowhere import thing); looked in {tmp_path} first"

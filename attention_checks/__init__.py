@@ -1,0 +1,31 @@
+"""Checks of attention: they try every property on your own code, and name the likely bug."""
+
+from attention_checks.api import (
+    check_agrees,
+    check_attention,
+    check_cache,
+    check_cross_attention,
+    check_flash,
+    check_masked_softmax,
+    check_multi_head,
+    check_positions,
+    check_self_attention,
+    check_softmax,
+)
+from attention_checks.report import CheckFailed, Misused, Report
+
+__all__ = [
+    "CheckFailed",
+    "Misused",
+    "Report",
+    "check_agrees",
+    "check_attention",
+    "check_cache",
+    "check_cross_attention",
+    "check_flash",
+    "check_masked_softmax",
+    "check_multi_head",
+    "check_positions",
+    "check_self_attention",
+    "check_softmax",
+]
