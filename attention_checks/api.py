@@ -12,7 +12,7 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from attention_checks.catalogue.local_attention import Sight
+from attention_checks.catalogue.local_attention import Reach
 from attention_checks.properties.agreement import agreement_properties
 from attention_checks.properties.cache import Writer, cache_properties
 from attention_checks.properties.cross_attention import cross_properties
@@ -124,7 +124,7 @@ def _run(
     "List the properties and try them, always with the same random numbers."
     expect_flags(strict=strict)
     try:
-        with fixed_chance(), contract.in_force():
+        with fixed_chance(), contract.applied():
             properties, recognise = (*listed(), None)[:2]
             return examine(
                 f"{check}({name_of(thing)})", properties, recognise, strict, contract.skip
@@ -194,9 +194,9 @@ def _in_evaluation(module: Any) -> Iterator[None]:
             m.training = mode
 
 
-def _sight(
+def _reach(
     causal: bool | str, window: int | None, sinks: int, documents: int | None
-) -> Sight | None:
+) -> Reach | None:
     "What was declared of how far a query sees; TypeError or ValueError for what is no such thing."
     told = {"window": window, "sinks": sinks or None, "documents": documents}
     expect_sizes(**{name: size for name, size in told.items() if size is not None})
@@ -207,7 +207,7 @@ def _sight(
             )
     if sinks and window is None:
         raise ValueError(f"sinks: expected none without a window; got {sinks}")
-    return Sight(window or 0, sinks, documents or 0, bool(causal)) if window or documents else None
+    return Reach(window or 0, sinks, documents or 0, bool(causal)) if window or documents else None
 
 
 def check_attention(
@@ -236,8 +236,8 @@ def check_attention(
     )
     _options(causal, mask)
     causal = causal or window is not None
-    sight = _sight(causal, window, sinks, documents)
-    a = Subject(fn, causal, mask, declared(scale=scale, **choices), sight)
+    reach = _reach(causal, window, sinks, documents)
+    a = Subject(fn, causal, mask, declared(scale=scale, **choices), reach)
     return _run("check_attention", fn, lambda: attention_properties(a), strict, a.contract)
 
 

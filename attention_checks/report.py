@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.pipeline import Bug, sentence, slack
+from attention_checks.pipeline import Bug, sentence, tolerance_factor
 from attention_nb.tools.testing import reset_compiler
 
 
@@ -377,7 +377,11 @@ def nearly(
 def _apart(a: Tensor, b: Tensor, atol: float, equal_nan: bool) -> Tensor:
     "Where two tensors of one shape differ by more than the tolerance."
     return ~torch.isclose(
-        a.double(), b.double(), rtol=1e-3 * slack(), atol=atol * slack(), equal_nan=equal_nan
+        a.double(),
+        b.double(),
+        rtol=1e-3 * tolerance_factor(),
+        atol=atol * tolerance_factor(),
+        equal_nan=equal_nan,
     )
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import CATALOGUE
-from attention_checks.pipeline import tolerating
+from attention_checks.pipeline import with_tolerance
 from attention_nb.tools.guards import expect_flags, expect_scale, expect_sizes
 
 Expect = Callable[[str, Any], None]  # name and value; raises TypeError or ValueError
@@ -234,9 +234,9 @@ class Contract:
         t = t.cpu() if t.device.type != "cpu" else t
         return t.float() if self.dtype and t.dtype == self.as_dtype else t
 
-    def in_force(self) -> AbstractContextManager[None]:
+    def applied(self) -> AbstractContextManager[None]:
         "Let numbers inside count as equal if they are as near as was declared."
-        return tolerating(self.apart)
+        return with_tolerance(self.apart)
 
 
 def declared(

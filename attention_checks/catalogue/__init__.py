@@ -7,7 +7,7 @@ from attention_checks.catalogue.flash_attention import BLOCK_SIGNS, FLASH_SIGNS,
 from attention_checks.catalogue.grouped_heads import GROUPED_ALL
 from attention_checks.catalogue.kv_cache import CACHE_SIGNS
 from attention_checks.catalogue.layers import LAYER_ALL
-from attention_checks.catalogue.local_attention import Sight, sight_bugs
+from attention_checks.catalogue.local_attention import Reach, reach_bugs
 from attention_checks.catalogue.masks import APPLIED, BIAS, MASK_SIGNS, UNASKED, WRONG
 from attention_checks.catalogue.multi_head_attention import HEADS
 from attention_checks.catalogue.positions import ALIBI, BASE, BIAS_SIGNS, ROTARY_SIGNS, rotary_bugs
@@ -61,7 +61,7 @@ CATALOGUE: dict[str, Bug] = {
         EPSILON,
         ROUNDED,
         *blocks(2),
-        *sight_bugs(Sight(3, 2, 4)),
+        *reach_bugs(Reach(3, 2, 4)),
         *SOFTMAX_SIGNS,
         *MASK_SIGNS,
         *BLOCK_SIGNS,

@@ -435,7 +435,7 @@ def turning(
         return routing(lambda q, k, v: f(stretched(q), stretched(k), v, angles, halves))
 
     right = step(lambda q, k, v, a, halves: (turned(q, a, halves), turned(k, a, halves), v))
-    return right, [bug.about(form=form, pairs=pairs) for bug in bugs_of("turn", step, _TURNS)]
+    return right, [bug.about(form=form, pairs=pairs) for bug in bugs_of("rotate", step, _TURNS)]
 
 
 NEVER = Bug("project.never", "the output projection {name} is never applied")

@@ -12,7 +12,7 @@ from attention_checks.catalogue.masks import allowing
 from attention_checks.pipeline import Bug, bugs_of
 
 
-class Sight(NamedTuple):
+class Reach(NamedTuple):
     "How far a query sees, as it was declared."
 
     window: int = 0  # itself and those before it; 0: all
@@ -74,7 +74,7 @@ class Sight(NamedTuple):
         return (self.near(i, j) | self.kept(i, j)) & self.own(i, j)
 
 
-_Rule = Callable[[Sight, Tensor, Tensor], Tensor]
+_Rule = Callable[[Reach, Tensor, Tensor], Tensor]
 _OFF = "the window is off by one"
 _NEAR: dict[str, tuple[str, _Rule]] = {
     "window.ignored": (
@@ -170,39 +170,39 @@ _OWN: dict[str, tuple[str, _Rule]] = {
 }
 
 
-def sight_bugs(
-    sight: Sight,  # what was declared
+def reach_bugs(
+    reach: Reach,  # what was declared
 ) -> list[Bug]:  # those that can show, for the stage `mask`
     "List what goes wrong with windows, sinks and packed texts."
     anew = {
-        "near": _NEAR if sight.window else {},
-        "kept": _KEPT if sight.sinks else {},
-        "own": _OWN if sight.documents else {},
+        "near": _NEAR if reach.window else {},
+        "kept": _KEPT if reach.sinks else {},
+        "own": _OWN if reach.documents else {},
     }
     bugs = [
         (part, code, says, rule)
         for part, table in anew.items()
         for code, (says, rule) in table.items()
     ]
-    both = [("both", *_BOTH)] if sight.window and sight.sinks else []
-    future = [("all", *_FUTURE)] if sight.documents and sight.causal else []
+    both = [("both", *_BOTH)] if reach.window and reach.sinks else []
+    future = [("all", *_FUTURE)] if reach.documents and reach.causal else []
     return [
         bug
         for part, code, says, rule in [*bugs, *both, *future]
-        for bug in bugs_of("mask", allowing, {code: (says, _with(sight, part, rule))}, "mask")
+        for bug in bugs_of("mask", allowing, {code: (says, _with(reach, part, rule))}, "mask")
     ]
 
 
-def _with(sight: Sight, part: str, rule: _Rule) -> Callable[[Tensor], Tensor]:
+def _with(reach: Reach, part: str, rule: _Rule) -> Callable[[Tensor], Tensor]:
     "The mask with one rule in the place of another."
 
     def mask(allowed: Tensor) -> Tensor:
-        i, j = sight.places(*allowed.shape[-2:])
+        i, j = reach.places(*allowed.shape[-2:])
         near, kept, own = (
-            rule(sight, i, j) if part == name else getattr(sight, name)(i, j)
+            rule(reach, i, j) if part == name else getattr(reach, name)(i, j)
             for name in ("near", "kept", "own")
         )
-        seen = rule(sight, i, j) if part in ("both", "all") else near | kept
+        seen = rule(reach, i, j) if part in ("both", "all") else near | kept
         return (seen & own).expand_as(allowed)
 
     return mask

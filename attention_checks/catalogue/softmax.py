@@ -8,7 +8,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from attention_checks.pipeline import Bug, Step, alike, bugs_of, signs
+from attention_checks.pipeline import Bug, Step, bugs_of, signs
+from attention_checks.search import alike
 from attention_nb.softmax import masked_softmax, softmax
 
 _Weigh = Callable[[Tensor, Tensor], Tensor]  # scores, allowed → weights

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.positions import ALIBI, WAYS, rotary_bugs, turn_pairs
-from attention_checks.pipeline import Bug, Case, Step, Work, explain, run
+from attention_checks.pipeline import Bug, Step, Work, run
 from attention_checks.properties import (
     Properties,
     Relation,
@@ -32,6 +32,7 @@ from attention_checks.report import (
     must_repeat,
     nearly,
 )
+from attention_checks.search import Case, explain
 from attention_nb.positions import RotaryEmbedding, alibi_bias, alibi_slopes, rotary_angles
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.catalogue.masks import APPLIED, UNASKED, WRONG
 from attention_checks.catalogue.softmax import WEIGHTS, name_added, name_rounded, softmax_bugs
-from attention_checks.pipeline import STAGES, Bug, Case, Step, Work, explain
+from attention_checks.pipeline import STAGES, Bug, Step, Work
 from attention_checks.properties import (
     Properties,
     Relation,
@@ -40,6 +40,7 @@ from attention_checks.report import (
     parameters_of,
     some_mask,
 )
+from attention_checks.search import Case, explain
 
 _WEIGHED: dict[str, Step] = {
     "mask": STAGES["mask"],

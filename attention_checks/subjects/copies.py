@@ -42,15 +42,15 @@ def _awake(module: nn.Module) -> nn.Module:
     return module
 
 
-def calm_copy(
+def softened_copy(
     module: Any,  # a layer; a function comes back as it is
 ) -> Any:  # the copy
     "A copy with small matrices, so that no softmax is peaked and every word is seen a little."
-    calm = deep_copy(module) if isinstance(module, nn.Module) else module
+    softened = deep_copy(module) if isinstance(module, nn.Module) else module
     with torch.no_grad():
-        for _, p in _matrices(calm) if isinstance(calm, nn.Module) else ():
+        for _, p in _matrices(softened) if isinstance(softened, nn.Module) else ():
             p.mul_(min(1.0, 0.3 / _gain(p)))
-    return calm
+    return softened
 
 
 def _matrices(module: nn.Module) -> list[tuple[str, nn.Parameter]]:

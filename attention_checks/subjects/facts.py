@@ -10,7 +10,7 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.masks import BIAS
-from attention_checks.pipeline import Case, explain, rightly
+from attention_checks.pipeline import rightly
 from attention_checks.properties import outcome
 from attention_checks.report import (
     Broken,
@@ -21,6 +21,7 @@ from attention_checks.report import (
     numbers_of,
     sizes_of,
 )
+from attention_checks.search import Case, explain
 from attention_checks.subjects.function import MEANINGS, OF_KEYS, ONES, Attention, Sizes, settle
 from attention_nb.naive_attention import naive_attention
 from attention_nb.tools.testing import operations
@@ -32,7 +33,7 @@ class Subject(Attention):
 
     @cached_property
     def settled(self) -> Subject:
-        "The same, with the manner found out."
+        "The same, with the style found out."
         return settle(self)
 
     @cached_property
@@ -117,7 +118,7 @@ def _smallest(a: Subject, masked: bool = False) -> str:
         if a.causal is True and sizes.n_q != sizes.n_k:
             continue
         q, k, v = sizes.draw()
-        m = a.manner.some_mask(sizes.n_q, sizes.n_k) if masked else None
+        m = a.style.some_mask(sizes.n_q, sizes.n_k) if masked else None
         got, want = attempt(lambda: a(q, k, v, m)), a.oracle(q, k, v, m)
         if got is not None and got.shape == want.shape and not nearly(got, want):
             few = q.numel() + k.numel() + v.numel() <= 12
@@ -198,8 +199,8 @@ _OTHERWISE = {  # how a mask is taken that should be boolean
 
 def _means(a: Subject) -> None:
     "Raise Broken if a mask means something else than was said."
-    found = a.manner.meaning
-    looked = a.mask is None and "padding" in (a.manner.parameter or "")  # people mean either
+    found = a.style.meaning
+    looked = a.mask is None and "padding" in (a.style.parameter or "")  # people mean either
     if found != a.said and not looked:
         how = f"boolean, {MEANINGS[found]}" if a.said == "bias" else _OTHERWISE[found]
         bug = known("mask.meaning", how=how, expected=MEANINGS[a.said], found=found)
@@ -214,7 +215,7 @@ def _biased(a: Subject) -> None:
     for sizes in (Sizes(1, 1, 2, 2, 2, 1), a.usual):
         q, k, v = sizes.draw()
         bias = torch.randn(sizes.n_q, sizes.n_k, generator=torch.Generator().manual_seed(7))
-        bias = bias[:1].expand(bias.shape) if a.manner.form == OF_KEYS else bias
+        bias = bias[:1].expand(bias.shape) if a.style.form == OF_KEYS else bias
         work = a.work(q, k, v)._replace(bias=bias)
         got = a(q, k, v, bias).detach()
         if (found := explain([Case(work, got)], BIAS, 1)) != ():

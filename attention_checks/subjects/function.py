@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import ATTENTION
-from attention_checks.catalogue.local_attention import Sight, sight_bugs
+from attention_checks.catalogue.local_attention import Reach, reach_bugs
 from attention_checks.catalogue.self_attention import NORMS
 from attention_checks.pipeline import Bug, Work, rightly, work_of
 from attention_checks.report import (
@@ -83,7 +83,7 @@ MEANINGS = {
 }
 
 
-class Manner(NamedTuple):
+class CallStyle(NamedTuple):
     "How a function wants to be called."
 
     parameter: str | None = None  # that takes a mask; None: the fourth one, whatever it is called
@@ -136,15 +136,15 @@ class Attention:
     causal: bool | str = False
     mask: str | bool | None = None  # what the caller says of masks
     contract: Contract = Contract()
-    sight: Sight | None = None  # how far a query sees; None: everywhere, or all of the past
-    manner: Manner = Manner()
+    reach: Reach | None = None  # how far a query sees; None: everywhere, or all of the past
+    style: CallStyle = CallStyle()
 
     def called(
         self: _A,
-        **how: Any,  # parts of the manner
+        **how: Any,  # parts of the style
     ) -> _A:
-        "Give the same function, called in another manner."
-        return replace(self, manner=self.manner._replace(**how))
+        "Give the same function, called in another style."
+        return replace(self, style=self.style._replace(**how))
 
     def raw(
         self,
@@ -154,10 +154,10 @@ class Attention:
         mask: Tensor | None = None,  # boolean, True = may attend; or a bias
     ) -> tuple[Any, Any]:  # the context and whatever else is returned
         "Call it on copies, so that code that changes its inputs breaks one property."
-        if mask is None and self.manner.needs_mask:
+        if mask is None and self.style.needs_mask:
             mask = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool)
-        mask = None if mask is None else self.manner.as_taken(mask, q)
-        if not self.manner.as_is or q.is_contiguous():
+        mask = None if mask is None else self.style.as_taken(mask, q)
+        if not self.style.as_is or q.is_contiguous():
             q, k, v = (t.clone(memory_format=torch.contiguous_format) for t in (q, k, v))
         return self.bare(q, k, v, mask)
 
@@ -169,7 +169,7 @@ class Attention:
         mask: Tensor | None = None,  # in the form that it takes
     ) -> tuple[Any, Any]:  # the context and whatever else is returned
         "Call it on these very tensors."
-        m, there, here = self.manner, self.contract.there, self.contract.here
+        m, there, here = self.style, self.contract.there, self.contract.here
         q, k, v = (there(self._laid(t.flatten(0, 1) if m.flat else t)) for t in (q, k, v))
         named = {m.parameter: there(mask)} if m.parameter and mask is not None else {}
         out = self.fn(q, k, v, **named) if named or mask is None else self.fn(q, k, v, there(mask))
@@ -189,14 +189,14 @@ class Attention:
         context, _ = self.raw(q, k, v, mask)
         must_be_tensor(context)
         found: Tensor = (
-            context.unflatten(0, q.shape[:2]) if self.manner.flat and context.ndim == 3 else context
+            context.unflatten(0, q.shape[:2]) if self.style.flat and context.ndim == 3 else context
         )
         return found
 
     @cached_property
-    def sees(self) -> Sight | None:
+    def sees(self) -> Reach | None:
         "How far a query sees, from the corner that was said; None: everywhere."
-        near = self.sight or (Sight() if self.causal else None)
+        near = self.reach or (Reach() if self.causal else None)
         return near and near._replace(upper_left=self.causal == "upper-left")
 
     def allowed(
@@ -242,8 +242,8 @@ class Attention:
     @cached_property
     def usual(self) -> Sizes:
         "Sizes at which everything is defined: square if causal, and longer than what is seen."
-        if self.sight:
-            n = 3 * max(self.sight.window, self.sight.documents) + self.sight.sinks + 2
+        if self.reach:
+            n = 3 * max(self.reach.window, self.reach.documents) + self.reach.sinks + 2
             return Sizes(n_q=n if self.causal is True else n - 2, n_k=n)
         if self.contract.lengths is not None:
             n = self.contract.usual(5)
@@ -253,15 +253,15 @@ class Attention:
     @property
     def usual_mask(self) -> Tensor:
         "Some mask of the usual sizes, (n_q, n_k)."
-        return self.manner.some_mask(self.usual.n_q, self.usual.n_k)
+        return self.style.some_mask(self.usual.n_q, self.usual.n_k)
 
     @cached_property
     def bugs(self) -> list[Bug]:
         "What its numbers may tell; first what goes wrong with what was declared."
-        if not (self.sight and self.sees):
+        if not (self.reach and self.sees):
             return [*ATTENTION, *NORMS]
         return [
-            *sight_bugs(self.sees),
+            *reach_bugs(self.sees),
             *(bug for bug in ATTENTION if bug.code not in _BY_ACCIDENT),
             *NORMS,
         ]
@@ -273,23 +273,23 @@ class Attention:
             self.mask
             if isinstance(self.mask, str)
             else "bias"
-            if "bias" in (self.manner.parameter or "")
+            if "bias" in (self.style.parameter or "")
             else "allowed"
         )
 
     @property
     def no_mask(self) -> str:
         "Why it is given no mask; empty if it takes one."
-        return self.manner.refuses if self.manner.takes_mask else "it takes no mask"
+        return self.style.refuses if self.style.takes_mask else "it takes no mask"
 
 
 def settle(
     a: _A,  # a function of which nobody has said how it is called
-) -> _A:  # the same with its manner
+) -> _A:  # the same with its style
     "Find out how a function wants to be called, with (b, n, d) if (b, h, n, d) does not work."
     parameter = None if a.mask is False else _mask_parameter(a.fn)
     takes = parameter is not None or isinstance(a.mask, str)
-    a = replace(a, manner=Manner(parameter, takes, takes and _required(a.fn, parameter)))
+    a = replace(a, style=CallStyle(parameter, takes, takes and _required(a.fn, parameter)))
     plain = _with_mask(a.called(meaning=a.said))
     if _works(plain):
         return plain
@@ -320,7 +320,7 @@ def _required(fn: Callable[..., Any], name: str | None) -> bool:
 
 def _with_mask(a: _A) -> _A:
     "The same with what its mask means, and its shape; what runs at all, if nothing gives the oracle's numbers."
-    if not a.manner.takes_mask:
+    if not a.style.takes_mask:
         return a
     ways = (
         a.called(form=form, meaning=meaning)
@@ -330,7 +330,7 @@ def _with_mask(a: _A) -> _A:
     runs: str | None = None  # the first form that does
     error = ""
     for way in ways:
-        if runs == "" != way.manner.form:
+        if runs == "" != way.style.form:
             break  # it takes (n_q, n_k), if wrongly
         q, k, v = a.usual.draw()
         mask = way.usual_mask
@@ -341,13 +341,13 @@ def _with_mask(a: _A) -> _A:
             continue
         if same:
             return way
-        runs = way.manner.form if runs is None else runs
+        runs = way.style.form if runs is None else runs
     return a.called(form=runs) if runs is not None else _where_nothing_runs(a, error)
 
 
 def _where_nothing_runs(a: _A, error: str) -> _A:
     "How it is called though every mask raises."
-    if a.mask is None and not a.manner.needs_mask and not _takes_square_masks(a):
+    if a.mask is None and not a.style.needs_mask and not _takes_square_masks(a):
         return a.called(
             refuses=f"given one it raises {error}; say mask=False, or wrap it in a function that takes none"
         )

@@ -253,14 +253,14 @@ class Layer:
         )
 
     @cached_property
-    def sight(self) -> int | None:
+    def reach(self) -> int | None:
         "The same number, if the usual trial has more words; or else None."
         return self.window[1] if self.causal and self.window and self.window[1] < self.n else None
 
     @cached_property
     def far(self) -> int:
         "How many words it takes to see where its window ends; 0 if the usual trial does, or none that is tried."
-        w = self.window[1] if self.causal and self.window and not self.sight else 0
+        w = self.window[1] if self.causal and self.window and not self.reach else 0
         several = [
             n
             for n in (w + 3, w + 2, w + 1, *self.contract.allowed)
@@ -302,7 +302,7 @@ class Layer:
     @cached_property
     def unrotated(self) -> tuple[Bug, ...] | None:
         "What is wrong by its own weights, if places are not rotated: nothing, some bugs; None if that fits nothing known."
-        return _with_window(self) if self.sight else _compared(self)
+        return _with_window(self) if self.reach else _compared(self)
 
     @cached_property
     def verdict(self) -> tuple[Bug, ...] | None:
@@ -424,7 +424,7 @@ def _with_window(a: Layer) -> tuple[Bug, ...] | None:
     sized = _sized(a, lambda seen: _compared(a, seen, 0) == ())
     if sized is not None:
         return sized
-    found = _compared(a, a.sight)
+    found = _compared(a, a.reach)
     corners = (
         "mask.lower_right",
         "mask.upper_left",
@@ -436,7 +436,7 @@ def _sized(
     a: Layer, agrees: Callable[[int | None], bool], far: bool = False
 ) -> tuple[Bug, ...] | None:
     "What is wrong with how far it looks, if some window agrees, or none at all; None if that does not either."
-    name, size = a.window if a.window and (a.sight or far) else ("", 0)
+    name, size = a.window if a.window and (a.reach or far) else ("", 0)
     for seen in (size, size + 1, size - 1) if size else ():
         if seen and agrees(seen):
             fits = (
@@ -463,7 +463,7 @@ def _in_few(a: Layer) -> tuple[Bug, ...] | None:
         )
         if sized is not None:
             return (known("rotation.backwards"),) if sign < 0 and a.positions else sized
-    return found or name_rotation_bug(a.trace, a.n_heads, a.causal, a.sight)
+    return found or name_rotation_bug(a.trace, a.n_heads, a.causal, a.reach)
 
 
 def _in_many(a: Layer) -> tuple[Bug, ...] | None:

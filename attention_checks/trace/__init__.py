@@ -16,7 +16,7 @@ from attention_checks.conventions import biased_role
 from attention_checks.pipeline import Bug, Step
 from attention_checks.spec import Contract
 from attention_checks.trace.own_stages import own_stages, tables_of, turns_in
-from attention_checks.trace.roles import ASKED, find_projections, sources, strangers_of
+from attention_checks.trace.roles import ASKED, find_projections, sources, unrecognised_in
 from attention_checks.trace.watching import as_float, as_rows, handing, used_of, watch
 from attention_nb.masks import causal_mask
 
@@ -38,7 +38,7 @@ class Trace(NamedTuple):
     projected: Tensor | None  # what the output projection gave; None if none was called
     calls: dict[str, int]  # how often each recognised projection was called
     names: dict[str, list[str]]  # role → names
-    strangers: list[str]  # modules and parameters that are none of them
+    unrecognised: list[str]  # modules and parameters that are none of them
     others: list[
         tuple[tuple[Bug, ...], _Rows]
     ]  # rows if weights are used the other way round, and the bug, if it is one
@@ -168,7 +168,7 @@ def trace_layer(
         projected,
         calls,
         named,
-        strangers_of(layer, {*names, *bare}, read),
+        unrecognised_in(layer, {*names, *bare}, read),
         ways[1:],
         tables_of(layer),
         own_stages(layer, x, call, contract),

@@ -17,8 +17,9 @@ from attention_checks.catalogue import known
 from attention_checks.catalogue.layers import MERGES, ORDERS, SPLITS, splitting
 from attention_checks.catalogue.self_attention import SCALE
 from attention_checks.conventions import ON_SCORES
-from attention_checks.pipeline import STAGES, Bug, Case, Work, explain, run, work_of
+from attention_checks.pipeline import STAGES, Bug, Work, run, work_of
 from attention_checks.report import nearly
+from attention_checks.search import Case, explain
 from attention_checks.trace import Trace
 from attention_checks.trace.comparing import other_scale
 from attention_checks.trace.readings import starts_of
@@ -122,7 +123,9 @@ def name_by_probes(
 ) -> tuple[Bug, ...] | None:  # the bugs; None if the probes find none, or cannot be used
     "Find bugs that show whatever is done to the scores, such as adding places: with values and keys of our own."
     own = [name for name, _ in layer.named_parameters()]
-    learned = [s for s in t.strangers if any(name == s or name.startswith(s + ".") for name in own)]
+    learned = [
+        s for s in t.unrecognised if any(name == s or name.startswith(s + ".") for name in own)
+    ]
     if not _can_be_probed(t, layer, learned):
         return None
     probe, heads = _Probe(t, layer, call), t.heads(n_heads)

@@ -23,7 +23,8 @@ from attention_checks.catalogue.layers import (
     splitting,
     untransposed,
 )
-from attention_checks.pipeline import STAGES, Bug, Case, Step, work_of
+from attention_checks.pipeline import STAGES, Bug, Step, work_of
+from attention_checks.search import Case
 from attention_checks.trace import Trace
 from attention_checks.trace.own_stages import with_own
 from attention_checks.trace.watching import as_float

@@ -156,7 +156,7 @@ def _bare(layer: nn.Module, leaves: dict[str, nn.Module]) -> dict[str, tuple[str
     return found
 
 
-def strangers_of(
+def unrecognised_in(
     layer: nn.Module,  # the layer
     told: set[str],  # names of what has a role
     read: list[str],  # names of those whose weight is read without a call

@@ -11,9 +11,10 @@ from torch import Tensor
 from attention_checks.catalogue import ATTENTION
 from attention_checks.catalogue.grouped_heads import GROUPS
 from attention_checks.catalogue.layers import LAYER, turning
-from attention_checks.catalogue.local_attention import Sight, sight_bugs
+from attention_checks.catalogue.local_attention import Reach, reach_bugs
 from attention_checks.catalogue.self_attention import SCALE
-from attention_checks.pipeline import Bug, Step, explain
+from attention_checks.pipeline import Bug, Step
+from attention_checks.search import explain
 from attention_checks.trace import Trace
 from attention_checks.trace.comparing import with_fill
 from attention_checks.trace.readings import Start, starts_of
@@ -53,7 +54,7 @@ def _turned_starts(
         s for h in heads for s in islice((s for s in starts_of(t, h, mask) if not s.bugs), few)
     ):
         for i, (right, bugs) in enumerate(_turns(t, start.case.work.q.shape[-1], signs)):
-            case = start.case._replace(stages={**start.case.stages, "turn": right})
+            case = start.case._replace(stages={**start.case.stages, "rotate": right})
             yield i, start._replace(case=case, more=(*bugs, *start.more))
 
 
@@ -100,5 +101,5 @@ def name_window_bug(
     heads, mask = t.heads(n_heads), t.past(True, window)
     plain = (start for h in heads for start in starts_of(t, h, mask) if not start.bugs)
     turned = (start for _, start in _turned_starts(t, heads, mask, 4, (1,)))
-    named = (explain([start.case], sight_bugs(Sight(window)), 1) for start in chain(plain, turned))
+    named = (explain([start.case], reach_bugs(Reach(window)), 1) for start in chain(plain, turned))
     return next(filter(None, named), None)

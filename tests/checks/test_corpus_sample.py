@@ -3,18 +3,35 @@
 from dataclasses import replace
 
 import pytest
-from tests.checks.corpus import correct, planted
-from tests.checks.corpus.judge import Verdict, judge
-from tests.checks.corpus.entries import CHECKS, planted_in
 
-RIGHT = ("textbook", "causal and mask", "the fused function of PyTorch, as it is", "package: SelfAttention", "CausalWithABuffer",
-         "nn.MultiheadAttention", "by logsumexp", "nan to num after")
-WRONG = ("textbook: no scale", "textbook: softmax over the queries", "causal textbook: sees one ahead",
-         "package: scaled_dot_product_attention: the mask is lost", "one head, causal: masked in training only",
-         "OneHead: k uses q's projection", "CausalWithABuffer: the buffer cut at the wrong end",
-         "MultiHead: view for transpose in split and merge", "FusedQkv: chunks in the order k, q, v",
-         "shifted softmax: not shifted", "fill softmax fill: fully masked rows are uniform",
-         "package: masked_softmax: the mask is inverted")
+from tests.checks.corpus import correct, planted
+from tests.checks.corpus.entries import CHECKS, planted_in
+from tests.checks.corpus.judge import Verdict, judge
+
+RIGHT = (
+    "textbook",
+    "causal and mask",
+    "the fused function of PyTorch, as it is",
+    "package: SelfAttention",
+    "CausalWithABuffer",
+    "nn.MultiheadAttention",
+    "by logsumexp",
+    "nan to num after",
+)
+WRONG = (
+    "textbook: no scale",
+    "textbook: softmax over the queries",
+    "causal textbook: sees one ahead",
+    "package: scaled_dot_product_attention: the mask is lost",
+    "one head, causal: masked in training only",
+    "OneHead: k uses q's projection",
+    "CausalWithABuffer: the buffer cut at the wrong end",
+    "MultiHead: view for transpose in split and merge",
+    "FusedQkv: chunks in the order k, q, v",
+    "shifted softmax: not shifted",
+    "fill softmax fill: fully masked rows are uniform",
+    "package: masked_softmax: the mask is inverted",
+)
 
 
 @pytest.mark.parametrize("name", RIGHT)
@@ -35,8 +52,12 @@ def test_only_the_whole_code_names():
     "Of two bugs that were planted, both; that no bug is known is no name."
     entry = planted.REGISTRY.entries["textbook: no scale"]
     two = replace(entry, expect="scale.missing+mask.ignored")
-    for codes, one, both in (((), False, False), (("values.unknown",), False, False), (("scale.missing",), True, False),
-                             (("mask.ignored", "scale.missing"), True, True)):
+    for codes, one, both in (
+        ((), False, False),
+        (("values.unknown",), False, False),
+        (("scale.missing",), True, False),
+        (("mask.ignored", "scale.missing"), True, True),
+    ):
         verdict = Verdict(codes=codes)
         assert (verdict.names(entry), verdict.names(two)) == (one, both), codes
     assert not Verdict(passed=True, codes=("scale.missing",)).names(entry)

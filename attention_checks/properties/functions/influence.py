@@ -75,7 +75,7 @@ def _independent(a: Subject) -> None:
 
 
 def _gradients(a: Subject) -> None:
-    if a.sight and a.sight.window == 1 and not a.sight.sinks:
+    if a.reach and a.reach.window == 1 and not a.reach.sinks:
         raise NotChecked("through a window of one, nothing depends on queries and keys")
     must_have_gradients(a, a.oracle, dict(zip("qkv", a.usual.draw())), a.sound)
 
@@ -91,7 +91,7 @@ INFLUENCE = (
         "the order of keys does not matter, and that of queries is kept",
         _equivariant,
         after=("finite",),
-        asked=lambda a: not (a.causal or a.sight),
+        asked=lambda a: not (a.causal or a.reach),
     ),
     Relation("sentences and heads do not mix", _independent, after=("finite",)),
     Relation("gradients are those of the oracle", _gradients),

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.flash_attention import blocks
-from attention_checks.pipeline import Bug, Case, alike, explain
+from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation
 from attention_checks.report import (
     Broken,
@@ -22,6 +22,7 @@ from attention_checks.report import (
     nearly,
     sizes_of,
 )
+from attention_checks.search import Case, alike, explain
 from attention_checks.subjects.facts import MANY, Subject, draw_many, right_for
 from attention_checks.subjects.function import ONES, Sizes
 
@@ -125,7 +126,7 @@ def _long_bug(a: Subject, got: Tensor, q: Tensor, k: Tensor, v: Tensor) -> tuple
     "What goes wrong with many keys."
     got, n = got.detach(), k.shape[-2]
     case = Case(a.work(q, k, v), got, 1e-3)
-    if a.sight and (found := explain([case], a.bugs, 1)):
+    if a.reach and (found := explain([case], a.bugs, 1)):
         return found
     place = torch.arange(n).expand(q.shape[-2], n)
     if any(

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.pipeline import Bug, alike
+from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation, gradients_of
 from attention_checks.properties.functions.lengths import any_length, name_empty
 from attention_checks.report import (
@@ -18,6 +18,7 @@ from attention_checks.report import (
     nearly,
     sizes_of,
 )
+from attention_checks.search import alike
 from attention_checks.subjects.facts import MANY, Subject, draw_many
 from attention_checks.subjects.function import OF_KEYS
 from attention_nb.masks import causal_mask
@@ -32,8 +33,8 @@ def _masked(a: Subject) -> None:
 def _long_masked(a: Subject) -> None:
     "A mask of many keys; the last query sees none of the first blocks."
     q, k, v = draw_many(a)
-    mask = a.manner.some_mask(q.shape[-2], MANY).clone()
-    if a.manner.form != OF_KEYS:
+    mask = a.style.some_mask(q.shape[-2], MANY).clone()
+    if a.style.form != OF_KEYS:
         mask[-1, :64] = False
     got, want = attempt(lambda: a(q, k, v, mask).detach()), a.oracle(q, k, v, mask)
     if got is None or not a.long or got.shape != want.shape or nearly(got, want, 1e-3):
@@ -59,7 +60,7 @@ def _mask_shapes(a: Subject) -> None:
         q, k, v = s._replace(n_k=shape[-1]).draw()
         mask = torch.rand(shape, generator=rng) < 0.6
         mask[..., 0] = True
-        m = a.manner
+        m = a.style
         if (
             m.flat
             and len(shape) == 4
@@ -107,7 +108,7 @@ def _unless_hiding(a: Subject, code: str) -> tuple[Bug, ...]:
 
 
 def _padding(a: Subject) -> None:
-    if a.causal or a.sight:
+    if a.causal or a.reach:
         raise NotChecked(
             "a causal function sees no padding on the right"
             if a.causal
@@ -126,7 +127,7 @@ def _padding(a: Subject) -> None:
 
 
 def _empty_rows(a: Subject) -> None:
-    if a.manner.form == OF_KEYS:
+    if a.style.form == OF_KEYS:
         raise NotChecked("its mask is the same for all queries")
     q, k, v = (t.requires_grad_() for t in a.usual.draw())
     mask = causal_mask(q.shape[-2], k.shape[-2]).clone()

@@ -11,9 +11,10 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.catalogue.flash_attention import blocks
 from attention_checks.catalogue.softmax import name_added, name_rounded
-from attention_checks.pipeline import Bug, Case, alike, explain, rightly
+from attention_checks.pipeline import Bug, rightly
 from attention_checks.properties import Properties, Relation, listed
 from attention_checks.report import attempt, nearly
+from attention_checks.search import Case, alike, explain
 from attention_checks.subjects.facts import Subject
 from attention_checks.subjects.function import CUBE, EQUAL, SQUARE, Sizes
 from attention_nb.naive_attention import naive_attention
@@ -44,7 +45,7 @@ def recognise(
 def _wrong_cases(a: Subject) -> Iterator[list[Case]]:
     "What it made of usual and of equal sizes: without a mask and with one together, then each that is wrong alone."
     for sizes in dict.fromkeys([a.usual, SQUARE, CUBE, EQUAL]):
-        masks = (None, a.manner.some_mask(sizes.n_q, sizes.n_k)) if a.manner.takes_mask else (None,)
+        masks = (None, a.style.some_mask(sizes.n_q, sizes.n_k)) if a.style.takes_mask else (None,)
         cases = [case for mask in masks if (case := attempt(lambda: _case(a, sizes, mask)))]
         wrong = [case for case in cases if not alike(rightly(case.work), case.seen)]
         if wrong and len(cases) > 1:

@@ -23,9 +23,9 @@ from attention_nb.masks import causal_mask
 def _untouched(a: Subject) -> None:
     inputs = dict(zip("qkv", a.usual.draw()))
     if not a.no_mask and attempt(lambda: a(*a.usual.draw(), a.usual_mask)) is not None:
-        inputs["mask"] = a.manner.as_taken(a.usual_mask, inputs["q"])
-    elif a.manner.needs_mask:
-        inputs["mask"] = a.manner.as_taken(torch.ones(a.usual[2:4], dtype=torch.bool), inputs["q"])
+        inputs["mask"] = a.style.as_taken(a.usual_mask, inputs["q"])
+    elif a.style.needs_mask:
+        inputs["mask"] = a.style.as_taken(torch.ones(a.usual[2:4], dtype=torch.bool), inputs["q"])
     must_leave_alone(lambda *t: a.bare(*t)[0], inputs)
 
 
@@ -85,7 +85,7 @@ def _maximum_bug(a: Subject) -> Bug:
 
 def _half(a: Subject) -> None:
     atols = {torch.float16: 0.02, torch.bfloat16: 0.12}
-    square = a.usual_mask if a.manner.form == OF_KEYS else causal_mask(*a.usual[2:4])
+    square = a.usual_mask if a.style.form == OF_KEYS else causal_mask(*a.usual[2:4])
     for mask in (None,) if a.no_mask else (square, None):
         must_hold_in_half(lambda q, k, v: a(q, k, v, mask), a.usual.draw(), "v", atols)
 

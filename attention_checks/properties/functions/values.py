@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.pipeline import Bug, slack
+from attention_checks.pipeline import Bug, tolerance_factor
 from attention_checks.properties import Relation, must_agree
 from attention_checks.properties.functions.naming import used_weights
 from attention_checks.report import (
@@ -51,7 +51,7 @@ def _runs(a: Subject) -> str | None:
 
 def _remark(a: Subject) -> str | None:
     "How it is called, where that is not the plain way."
-    m, said = a.manner, []
+    m, said = a.style, []
     said += ["it takes (b, n, d): heads were handed to it as further sentences"] if m.flat else []
     said += [f"its mask was given as {m.form}"] if m.form else []
     said += [f"its mask was taken to mean: {MEANINGS[m.meaning]}"] if m.meaning != a.said else []
@@ -124,7 +124,7 @@ def _weights(a: Subject) -> None:
     if (w < -1e-5).any():
         raise Broken(f"the smallest weight is {w.min():.4g}", known("weights.negative"))
     total = w.sum(-1)
-    if (total - 1).abs().max() > (2e-5 * slack() if w.dtype == torch.float32 else 1e-3):
+    if (total - 1).abs().max() > (2e-5 * tolerance_factor() if w.dtype == torch.float32 else 1e-3):
         columns = (w.sum(-2) - 1).abs().max() < 1e-3
         shown = (
             f"rows sum to {total.min():.6g} … {total.max():.6g}{', columns to 1' * bool(columns)}"
@@ -140,7 +140,7 @@ def _returned(a: Subject) -> None:
     ]
     if not found:
         raise NotChecked("it returns no weights")
-    w = found[0].unflatten(0, q.shape[:2]) if a.manner.flat and found[0].ndim == 3 else found[0]
+    w = found[0].unflatten(0, q.shape[:2]) if a.style.flat and found[0].ndim == 3 else found[0]
     if w.shape != (*q.shape[:-1], k.shape[-2]):
         raise NotChecked(f"what it returns beside the context has shape {tuple(w.shape)}")
     if a.finite and not w.isfinite().all():

@@ -27,7 +27,7 @@ from attention_checks.report import (
     parameters_of,
 )
 from attention_checks.subjects.calling import as_torch, how_to_call_both, needed_by
-from attention_checks.subjects.copies import calm_copy, deep_copy
+from attention_checks.subjects.copies import deep_copy, softened_copy
 from attention_checks.subjects.layer import (
     SENTENCES,
     Layer,
@@ -145,13 +145,13 @@ def reach_of(
         other[:, j] = -other[:, j] + 1
         moved.append((a(other) - before).abs().amax((0, 2)) > 1e-6)
     return (
-        torch.stack(moved, -1) | moved_by(a, a.n, calm_copy(a.module))[1]
+        torch.stack(moved, -1) | moved_by(a, a.n, softened_copy(a.module))[1]
     )  # a peaked softmax hides words, a flat one NONE
 
 
 def _far_reach(a: Layer) -> Tensor:
     "The same where a window begins to hide: what lies beyond it must be moved by more than rounding."
-    moved = [moved_by(a, a.far, m) for m in (a.module, calm_copy(a.module))]
+    moved = [moved_by(a, a.far, m) for m in (a.module, softened_copy(a.module))]
     surely, at_all = (some | more for some, more in zip(*moved))
     return surely | at_all & torch.ones_like(surely).tril().triu(1 - (a.said_window or 0))
 
@@ -206,7 +206,7 @@ def _longer(a: Layer) -> str | None:
 
 
 def _must_see_all(a: Layer, n: int, allowed: Tensor, reach: Tensor) -> None:
-    "Raise Broken if many words are out of sight, or the numbers are wrong."
+    "Raise Broken if many words are out of reach, or the numbers are wrong."
     if a.positions or not a.order_free:
         return
     unseen = _unseen(allowed, reach)
@@ -218,7 +218,7 @@ def _must_see_all(a: Layer, n: int, allowed: Tensor, reach: Tensor) -> None:
             return
         shown = f"{n} words: the context is not softmax(q kᵀ / √d_head) v of its own q, k and v"
         raise Broken(shown, unseen or known("length.long", few=a.n, many=n))
-    if unseen and (unseen := _unseen(allowed, moved_by(a, n, calm_copy(a.module))[1])):
+    if unseen and (unseen := _unseen(allowed, moved_by(a, n, softened_copy(a.module))[1])):
         raise Broken(f"{n} words: many do not move outputs that they should", unseen)
 
 

@@ -73,7 +73,7 @@ def _own_weights(a: Layer) -> str | None:
         if bugs := attempt(lambda: name_by_probes(t, a.module, a.first, a.n_heads, a.causal)):
             raise Broken(f"{heads}: tried with values and keys of our own", bugs)
         raise NotChecked(f"no reference could be built: {why}")
-    raise Broken(where, name_other_scale(t, a.n_heads, a.causal, a.sight) or known("layer.unknown"))
+    raise Broken(where, name_other_scale(t, a.n_heads, a.causal, a.reach) or known("layer.unknown"))
 
 
 def _sharpened(a: Layer, t: Trace, found: tuple[Bug, ...]) -> bool:
@@ -126,8 +126,8 @@ def _must_not_be_linear(a: Layer) -> None:
 
 def _more_than_projections(a: Layer, t: Trace) -> str:
     "Why its numbers need not be those of plain attention; empty if they must be."
-    if t.strangers:
-        return f"it also has {', '.join(t.strangers[:3])}"
+    if t.unrecognised:
+        return f"it also has {', '.join(t.unrecognised[:3])}"
     if (
         t.context is not None
         and (t.width("q") > t.inner) != (t.width("v") > t.inner)
@@ -146,7 +146,7 @@ def _more_than_projections(a: Layer, t: Trace) -> str:
 
 def _after_projection(a: Layer, t: Trace) -> str | None:
     "Nothing should come on top of the output projection, unless the layer is more than attention; a constant never."
-    if t.strangers or t.projected is None or nearly(t.out, t.projected):
+    if t.unrecognised or t.projected is None or nearly(t.out, t.projected):
         return None
     if t.out.shape != t.projected.shape:
         if a.alone:
@@ -172,7 +172,7 @@ def _without_x(a: Layer, t: Trace) -> bool:
     "Whether its own weights give its numbers once x is taken off."
     return (
         t.out.shape == t.x.shape
-        and compare_with_own_weights(t._replace(out=t.out - t.x), a.n_heads, a.causal, a.sight, 0)
+        and compare_with_own_weights(t._replace(out=t.out - t.x), a.n_heads, a.causal, a.reach, 0)
         == ()
     )
 

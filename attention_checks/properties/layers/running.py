@@ -32,7 +32,7 @@ from attention_checks.report import (
     parameters_of,
 )
 from attention_checks.subjects.calling import as_torch, first_tensor, for_memory, needed_by, told_by
-from attention_checks.subjects.copies import calm_copy, deep_copy
+from attention_checks.subjects.copies import deep_copy, softened_copy
 from attention_checks.subjects.layer import SENTENCES, Layer, draw, fits, no_module, unregistered
 from attention_checks.trace.comparing import rightly_read
 
@@ -358,7 +358,7 @@ def must_stay_finite(a: Layer) -> None:
 
 def must_stand_sixteen_bits(a: Layer) -> str | None:  # how it was tried
     "Raise Broken unless sixteen bits give finite, nearly equal values of their type."
-    x, calm = draw(a), []
+    x, softened = draw(a), []
     want = a(x).detach()
     for dtype, tolerance in ((torch.bfloat16, 0.06), (torch.float16, 0.02)):
         y = _sixteen(a, x, dtype)
@@ -370,15 +370,15 @@ def must_stand_sixteen_bits(a: Layer) -> str | None:  # how it was tried
         atol = tolerance * max(1.0, want.abs().max().item())
         if nearly(y.float(), want, atol):
             continue
-        calm += [str(dtype)]
+        softened += [str(dtype)]
         if not _close_if_calm(a, x, dtype, tolerance):
             raise Broken(
                 f"{dtype}: {first_difference(y.float(), want, atol)}",
                 known("dtype.loses", dtype=dtype),
             )
     return (
-        f"in {' and '.join(calm)} small weights were tried: with its own, scores are so large that rounding chooses"
-        if calm
+        f"in {' and '.join(softened)} small weights were tried: with its own, scores are so large that rounding chooses"
+        if softened
         else None
     )
 
@@ -414,9 +414,9 @@ def _sixteen(a: Layer, x: Tensor, dtype: torch.dtype) -> Tensor:
 
 def _close_if_calm(a: Layer, x: Tensor, dtype: torch.dtype, tolerance: float) -> bool:
     "Whether 16 bits do with small weights: where scores are large, rounding alone may choose another word."
-    calm = calm_copy(a.module)
-    want = a.first(calm, x).detach()
-    got = a.first(calm.to(dtype), x.to(dtype)).detach().float()
+    softened = softened_copy(a.module)
+    want = a.first(softened, x).detach()
+    got = a.first(softened.to(dtype), x.to(dtype)).detach().float()
     return bool((got - want).abs().max() <= tolerance * want.abs().max())
 
 
