@@ -24,14 +24,8 @@ from attention_checks.properties import (
     outcome,
 )
 from attention_checks.properties.functions import attention_properties
-from attention_checks.report import (
-    Broken,
-    NotChecked,
-    attempt,
-    first_difference,
-    first_line,
-    nearly,
-)
+from attention_checks.numbers import first_difference, nearly
+from attention_checks.report import Broken, NotChecked, attempt, first_line
 from attention_checks.spec import Contract
 from attention_checks.subjects.facts import Subject
 from attention_nb.masks import causal_mask

@@ -23,15 +23,8 @@ from attention_checks.properties import (
     must_leave_alone,
     outcome,
 )
-from attention_checks.report import (
-    Broken,
-    NotChecked,
-    first_difference,
-    first_line,
-    must_be_tensor,
-    must_repeat,
-    nearly,
-)
+from attention_checks.numbers import first_difference, must_be_tensor, must_repeat, nearly
+from attention_checks.report import Broken, NotChecked, first_line
 from attention_checks.search import Case, explain
 from attention_nb.positions import RotaryEmbedding, alibi_bias, alibi_slopes, rotary_angles
 

@@ -27,19 +27,15 @@ from attention_checks.properties import (
     must_not_mind_strides,
     outcome,
 )
-from attention_checks.report import (
-    Broken,
-    NotChecked,
-    attempt,
+from attention_checks.numbers import (
     first_difference,
-    first_line,
     must_be_tensor,
     must_repeat,
     nearly,
     numbers_of,
-    parameters_of,
     some_mask,
 )
+from attention_checks.report import Broken, NotChecked, attempt, first_line, parameters_of
 from attention_checks.search import Case, explain
 
 _WEIGHED: dict[str, Step] = {
