@@ -13,7 +13,8 @@ from typing import Any
 
 import torch
 import attention_checks as checks
-from attention_checks.report import CheckFailed, Misused, Report
+from attention_checks.examine import Misused
+from attention_checks.report import CheckFailed, Report
 from tests.third_party.subjects import Subject, packages
 
 LIMIT = 60  # seconds for one subject
