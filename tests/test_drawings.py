@@ -794,25 +794,25 @@ def test_the_machine_says_what_each_part_does(visit):
     assert state(figure)["name"] == "Causal self-attention" and slider.input_value() == "4"
 
 
-def test_the_entrance_shows_every_exhibit(visit):
+def test_the_entrance_shows_every_bug(visit):
     "By the list and by the buttons: each has its pair, its story and the way to it."
     figure = drawing(visit, "checks/gallery.html", "entrance")
-    page, exhibits = figure.page, given(figure)["exhibits"]
+    page, bugs = figure.page, given(figure)["bugs"]
     pairs = page.locator("article figure.pair:not(.drawing *)")
-    assert len(exhibits) == 16 == pairs.count()
-    for i, (title, story) in enumerate(exhibits):
+    assert len(bugs) == 16 == pairs.count()
+    for i, (title, story) in enumerate(bugs):
         figure.get_by_role("combobox").select_option(str(i))
         now = state(figure)
         assert (now["shown"], now["title"], now["tables"]) == (i, title, 2)
         assert figure.locator(".both").inner_text() == pairs.nth(i).locator(".both").inner_text()
         assert figure.locator("output").inner_text() == f"{i + 1}. {title}: {story}"
         assert page.locator(f"section[id='{now['id']}'] > h3").inner_text().startswith(f"{i + 1}. {title}")
-    figure.get_by_role("button", name="The next exhibit").press("Enter")
+    figure.get_by_role("button", name="The next bug").press("Enter")
     assert state(figure)["shown"] == 0
-    figure.get_by_role("button", name="The exhibit before").click()
+    figure.get_by_role("button", name="The bug before").click()
     assert state(figure)["shown"] == 15
     figure.get_by_role("link").click()
-    assert page.url.endswith("#a-way-nobody-took")
+    assert page.url.endswith("#an-option-without-a-test")
 
 
 # ---- One hue for each symbol ----
