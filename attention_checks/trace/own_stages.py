@@ -115,7 +115,8 @@ def _own_bias(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) ->
     if contract.bias is not None:
         part = part_of(layer, contract.bias, "bias")
         read = _given_once({contract.bias: part}, lambda: call(layer, x))
-        read = part if isinstance(part, Tensor) else read
+        if isinstance(part, Tensor):  # a table for the longest sequence
+            read = part[..., :n, :n]
         bias = _per_head(read, n)
         if bias is None:
             got = getattr(read, "shape", None)
@@ -139,7 +140,6 @@ def _per_head(read: Any, n: int) -> Tensor | None:
     read = as_float(read)
     if read.ndim == 3 and read.shape[:2] == (n, n):
         return read.movedim(-1, 0)
-    read = read[..., :n, :n]
     return read.flatten(0, -3) if read.ndim > 2 and read.shape[-2:] == (n, n) else None
 
 
