@@ -114,14 +114,15 @@ def expect_layer(
     memory: bool,  # is it called with a memory, too?
 ) -> None:
     "Raise TypeError or ValueError for what no check of a layer can be called with."
+    expect_sizes(d_model=layer.d_model)
     sizes = {
-        "d_model": layer.d_model,
         "n_heads": layer.said_heads,
         "n_kv_heads": layer.said_kv_heads,
         "window": layer.said_window,
     }
-    declared_sizes = {name: n for name, n in sizes.items() if n is not None or name == "d_model"}
-    expect_sizes(**declared_sizes)
+    for name, size in sizes.items():
+        if size is not None:
+            expect_sizes(**{name: size})
     if layer.said_heads is not None and layer.said_kv_heads is not None:
         expect_groups(layer.said_heads, layer.said_kv_heads)
     expect_flags(causal=layer.causal)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 
-class Failure(NamedTuple):
+@dataclass(frozen=True)
+class Failure:
     "Hold one property that does not hold."
 
     property: str  # what should hold
@@ -15,13 +15,13 @@ class Failure(NamedTuple):
     codes: tuple[str, ...] = ()  # the same by its codes in the catalogue; several if bugs meet
     declare: str = ""  # the argument that declares it, if it may be a choice of the design
 
-    @property
-    def sentence(self) -> str:
-        "Return the likely bug with its code, and what declares it if it is meant."
-        kind = "undeclared choice, or likely bug" if self.declare else "likely bug"
-        code = f" [{'+'.join(self.codes)}]" if self.codes else ""
-        meant = f" — if it is meant, declare {self.declare}" if self.declare else ""
-        return f"{kind}{code}: {self.bug}{meant}"
+
+def _sentence(failure: Failure) -> str:
+    "Return the likely bug with its code, and what declares it if it is meant."
+    kind = "undeclared choice, or likely bug" if failure.declare else "likely bug"
+    code = f" [{'+'.join(failure.codes)}]" if failure.codes else ""
+    meant = f" — if it is meant, declare {failure.declare}" if failure.declare else ""
+    return f"{kind}{code}: {failure.bug}{meant}"
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Report:
         for failure in self.failed:
             if failure.bug:
                 raised = failure.example.partition("it raised ")[2]
-                first.setdefault(failure.sentence, raised)
+                first.setdefault(_sentence(failure), raised)
         lines = []
         for sentence, raised in first.items():
             if raised:

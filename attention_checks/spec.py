@@ -384,6 +384,7 @@ def choices_of(
     "Return what was declared to a command, as `declared` takes it."
     values = {name: getattr(namespace, name, None) for name in contract_options()}
     for name in ("roles", "norms"):
-        if values[name] is not None:
-            values[name] = dict(pair.partition("=")[::2] for pair in values[name])
+        pairs = values[name]
+        if pairs is not None:
+            values[name] = dict(pair.partition("=")[::2] for pair in pairs)
     return {name: value for name, value in values.items() if value is not None}
