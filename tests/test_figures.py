@@ -22,9 +22,9 @@ from attention_nb.embeddings import Vocab, journey
 from attention_nb.figures.attend import small_world
 from attention_nb.figures.charts import attention_explorer, bars
 from attention_nb.masks import causal_mask
-from attention_nb.multi_head_attention import MultiHeadAttention
+from attention_nb.multi_head_attention import merge_heads, split_heads
 from attention_nb.naive_attention import naive_attention
-from attention_nb.self_attention import SelfAttention
+from attention_nb.self_attention import SelfAttention, scaled_dot_product_attention
 from attention_nb.softmax import softmax
 from attention_nb.tools.testing import assert_close
 from browser import DOCS, go_to
@@ -217,8 +217,9 @@ def test_data_of_mask():
 def test_data_of_head():
     "Trained again, by the chapter's own cells; what heads look at is worked out here."
     cells = {c["id"]: "".join(c["source"]) for c in json.loads((ROOT / "nbs/05_multi_head_attention.ipynb").read_text())["cells"]}
-    book = dict(torch=torch, nn=nn, F=torch.nn.functional, MultiHeadAttention=MultiHeadAttention)
-    for name in ("heads-task", "heads-train-fn"):
+    book = dict(torch=torch, nn=nn, F=torch.nn.functional, split_heads=split_heads, merge_heads=merge_heads,
+                scaled_dot_product_attention=scaled_dot_product_attention)
+    for name in ("layer-plain", "heads-task", "heads-train-fn"):
         exec(cells[name], book)
     torch.set_num_threads(1)  # more are slower for so small a layer
     layer, _ = book["train"](4)

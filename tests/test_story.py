@@ -363,11 +363,11 @@ def test_a_story_shows_the_shapes_below_a_head():
 
 def test_a_head_is_one_line_until_one_wants_everything(visit):
     "Names and defaults; the button beside it copies the whole."
-    page = visit(PAGES[1], permissions=["clipboard-read", "clipboard-write"]).page
-    cell = page.locator("div.cell_input#code-naive-attention")
+    page = visit(PAGES[3], permissions=["clipboard-read", "clipboard-write"]).page
+    cell = page.locator("div.cell_input#code-scores-fn")
     code = cell.locator("pre")
-    whole = next(c.source for c in nbformat.read(CHAPTERS[1], as_version=4).cells if c.id == "naive-attention").partition("\n")[2]
-    assert code.inner_text().startswith("def naive_attention(q, k, v, mask=None, scale=1.0):\n    \"Return context")
+    whole = next(c.source for c in nbformat.read(CHAPTERS[3], as_version=4).cells if c.id == "scores-fn").partition("\n")[2]
+    assert code.inner_text().startswith("def attention_scores(q, k, scale=None):\n")
     shapes = code.locator("b[data-shapes]")
     assert "q (..., n_q, d_k), k (..., n_k, d_k)" in shapes.evaluate("b => getComputedStyle(b, '::before').content")
     cell.locator("button.copybtn").press("Enter")
