@@ -43,7 +43,7 @@ def with_stubs(attempt):
             cell.source = cell.source.partition("\n")[2]  # without `eval: false`
         for cell in nb.cells:
             if cell.id.endswith("-solution"):
-                cell.source += mistakes_are_named(cell.source)
+                cell.source = mistakes_are_named(cell.source) + cell.source  # whose last value is shown
         result = await attempt(nb, *args, **kwargs)
         for cell in stubs:
             assert_refused_in_words(cell)
@@ -58,7 +58,7 @@ def mistakes_are_named(solution: str) -> str:
     if not call:
         return ""
     checked = re.sub(r"\(\s*\w+", "(mistake_tried", call[0], count=1)
-    return f"""
+    return f"""\
 for name_of_it, mistake_tried in {call[1]}.items():
     try:
 {textwrap.indent(checked, " " * 8)}
