@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import sys
+import textwrap
 from collections import Counter
 
 import fresh
@@ -40,12 +41,32 @@ def with_stubs(attempt):
         stubs = [cell for cell in nb.cells if cell.id.endswith("-stub")]
         for cell in stubs:
             cell.source = cell.source.partition("\n")[2]  # without `eval: false`
+        for cell in nb.cells:
+            if cell.id.endswith("-solution"):
+                cell.source = mistakes_are_named(cell.source) + cell.source  # whose last value is shown
         result = await attempt(nb, *args, **kwargs)
         for cell in stubs:
             assert_refused_in_words(cell)
             cell.outputs = []
         return result
     return run
+
+
+def mistakes_are_named(solution: str) -> str:
+    "Code that hands each likely mistake of an exercise in as the answer: its check must refuse it, and name it."
+    call = re.search(r"check_agrees\((?:(?!check_agrees).)*wrong=(wrong_\d).*\Z", solution, re.S)
+    if not call:
+        return ""
+    checked = re.sub(r"\(\s*\w+", "(mistake_tried", call[0], count=1)
+    return f"""\
+for name_of_it, mistake_tried in {call[1]}.items():
+    try:
+{textwrap.indent(checked, " " * 8)}
+    except AssertionError as refused:
+        assert f": {{name_of_it}}" in str(refused), f"{{name_of_it}}: it is not named\\n{{refused}}"
+    else:
+        raise AssertionError(f"{{name_of_it}}: the check finds nothing wrong")
+"""
 
 
 def assert_refused_in_words(stub):
