@@ -133,6 +133,22 @@ def test_page(visit, site, path, width):
     fail_if(found + visited.said, f"{path}, {width} pixels wide:")
 
 
+MOVING = """() => [...document.querySelectorAll("*")].flatMap((element) => [null, "::before", "::after"].flatMap((part) => {
+  const style = getComputedStyle(element, part);
+  const moves = style.scrollBehavior !== "auto" || style.animationName !== "none" || /[1-9]/.test(style.transitionDuration);
+  return moves ? [`${element.tagName} ${element.className} ${part ?? ""}`] : [];
+}))"""
+
+
+@pytest.mark.parametrize("path", ["03_self_attention.html", "search.html"])
+def test_nothing_glides_for_those_who_want_no_motion(visit, path):
+    "Not the page where a link of the contents leads, nor a drawer, nor a button; for others, they do."
+    page = visit(path).page
+    fail_if(page.evaluate(MOVING)[:9], "This moves:")
+    page.emulate_media(reduced_motion="no-preference")
+    assert any(element.startswith("HTML") for element in page.evaluate(MOVING))
+
+
 @pytest.mark.parametrize("path", ["02_softmax.html", "11_grouped_heads.html"])  # all are made by one script
 def test_figures_wait_for_the_reader(visit, path):
     "The library is large: it comes when a figure nears the window. Until then, and without it, a table stands there."
