@@ -2,10 +2,12 @@
 import difflib
 import gc
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: the workers, and what they start, share the cores
 
@@ -24,8 +26,10 @@ NOTEBOOKS = notebooks()
 # What a copy of the repository leaves out: what is built, and the tests' own scratch.
 NOT_SOURCE = shutil.ignore_patterns(".*", "docs", "_build", "_proc", "dist", "build", "__pycache__", "*.egg-info")
 LONG = ("test_generated.py", "test_wild.py", "test_gpu_kernels.py", "test_chapter.py")  # one test of each takes long
-COSTLY = ("soups", "hosted", "epub", "desk", "wheel", "repo")  # fixtures
+COSTLY = ("soups", "begun", "epub", "desk", "wheel", "repo")  # fixtures
+HOST, REPO = "https://example.org/books/attention/", "somebody/attention"
 CHAPTERS = [path for path in NOTEBOOKS if place(path)[0].isdigit()]
+NEXT = f"{int(CHAPTERS[-1].stem[:2]) + 1:02}"  # the number of a new chapter
 each_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=place)
 IN_CI = os.environ.get("CI") == "true"
 LOOKS = [Path(__file__).with_name(name) for name in ("browser.py", "conftest.py", "test_browser.py", "test_story.py")]
@@ -94,6 +98,25 @@ def differences(committed: dict[str, bytes], built: dict[str, bytes], n: int = 5
             lines = difflib.unified_diff(old, new, lineterm="", n=0)
             found += [f"    {line[:160]}" for line in list(lines)[3:9]]
     return found
+
+
+@pytest.fixture(scope="session")
+def begun(tmp_path_factory) -> Path:
+    "A copy of the book in which a chapter was begun, and settings.ini names a host and a repository; as its author would make it, up to the site."
+    book = copy_of_the_book(tmp_path_factory.mktemp("begun") / "book")
+    env = os.environ | {"PYTHONPATH": str(book)}  # not the package of this checkout, which is installed
+    python("tools/chapter.py", NEXT, "new_idea", cwd=book)
+    said = sh(Path(sys.executable).with_name("nbdev_export"), cwd=book)
+    assert said == "", said
+    ini, host = book / "settings.ini", urlsplit(HOST)
+    text = ini.read_text(encoding="utf-8")
+    for name, value in {"doc_host": f"{host.scheme}://{host.netloc}", "doc_baseurl": host.path, "git_url": f"https://github.com/{REPO}"}.items():
+        text, count = re.subn(rf"(?m)^{name} *=.*$", f"{name} = {value}", text)
+        assert count == 1, f"settings.ini has {count} lines `{name} =`"
+    ini.write_text(text, encoding="utf-8")
+    python("tools/outputs.py", "refresh", f"nbs/{NEXT}_new_idea.ipynb", cwd=book, env=env)
+    python("website/build.py", cwd=book, env=env)
+    return book
 
 
 @pytest.fixture(scope="session", name="modules")

@@ -16,7 +16,7 @@ from zlib import crc32
 
 import pytest
 from bs4 import BeautifulSoup
-from conftest import CHAPTERS, NBS, NOTEBOOKS, ROOT, copy_of_the_book, fail_if, parsed, place, python
+from conftest import CHAPTERS, HOST, NBS, NOTEBOOKS, REPO, ROOT, fail_if, parsed, place, python
 from fontTools.ttLib import TTFont
 from pygments.formatters import HtmlFormatter
 
@@ -28,7 +28,6 @@ from lean import STYLES
 from notebooks import CHART
 
 DOCS = ROOT / "docs"
-HOST, REPO = "https://example.org/books/attention/", "somebody/attention"
 BOOK = [place(path) for path in NOTEBOOKS if place(path) != "index"]
 NO_JAVA = ("no Java was found, so the EPUB was not held against epubcheck. To get one: "
            "`apt-get install default-jre-headless` on Debian, `brew install openjdk` on macOS")
@@ -36,19 +35,9 @@ XHTML, DC, OPF = "{http://www.w3.org/1999/xhtml}", "{http://purl.org/dc/elements
 
 
 @pytest.fixture(scope="module")
-def hosted(tmp_path_factory) -> Path:
-    "The site as it would be with a host and a repository in settings.ini."
-    root = copy_of_the_book(tmp_path_factory.mktemp("hosted") / "book")
-    ini = root / "settings.ini"
-    text = ini.read_text(encoding="utf-8")
-    host = urlsplit(HOST)
-    for name, value in {"doc_host": f"{host.scheme}://{host.netloc}", "doc_baseurl": host.path,
-                        "git_url": f"https://github.com/{REPO}"}.items():
-        text, count = re.subn(rf"(?m)^{name} *=.*$", f"{name} = {value}", text)
-        assert count == 1, f"settings.ini has {count} lines `{name} =`"
-    ini.write_text(text, encoding="utf-8")
-    python("website/build.py", cwd=root)
-    return root / "docs"
+def hosted(begun) -> Path:
+    "The site as it is with a host and a repository in settings.ini."
+    return begun / "docs"
 
 
 @pytest.fixture(scope="module")
@@ -172,12 +161,12 @@ def test_open_in_colab_when_a_repository_is_named(hosted, hosted_soups):
 
 
 @pytest.mark.ci
-def test_view_and_edit_lead_to_files_of_the_repository(hosted_soups):
+def test_view_and_edit_lead_to_files_of_the_repository(begun, hosted_soups):
     "Most pages come from nbs/, some from beside it."
     links = {a["href"] for page in hosted_soups.values() for a in page.select(f"a[href*='github.com/{REPO}/']")}
     files = {re.sub(r"^.*?/(?:blob|edit)/main/|\?.*$", "", link) for link in links}
     assert {"nbs/index.ipynb", "CONTRIBUTING.md"} <= files
-    fail_if([name for name in sorted(files) if not (ROOT / name).exists()], "No such file in the repository:")
+    fail_if([name for name in sorted(files) if not (begun / name).exists()], "No such file in the repository:")
 
 
 # Weight -------------------------------------------------------------------------------------------------------

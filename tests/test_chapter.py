@@ -4,40 +4,24 @@ import re
 import runpy
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-from conftest import CHAPTERS, ROOT, copy_of_the_book, sh, tree
+from conftest import NEXT, ROOT, python, sh, tree
 
-NEXT = f"{int(CHAPTERS[-1].stem[:2]) + 1:02}"
-BIN = os.path.dirname(sys.executable)
 # Of what is tried on each chapter, page or name apart, that of the new one; and whatever looks at all of them together.
 CONCERNS_IT = ("new_idea or test_exercises or test_package or test_pages or test_repository or test_site or test_questions "
                "or test_notebooks_are_clean or test_each_chart or test_each_chapter_has or test_every_public")
-LONG = "test_types or test_calls_of_modules"  # minutes of mypy, and of the template they say nothing
-
-
-@pytest.fixture
-def copy(tmp_path) -> Path:
-    "The repository's sources, and nothing that was built from them but the package."
-    return copy_of_the_book(tmp_path / "book")
+LEFT_OUT = "test_types or test_calls_of_modules or test_no_address or test_continuous"  # minutes of mypy; what needs git, or .ci
 
 
 @pytest.mark.ci
-def test_a_new_chapter_is_green_as_it_is(copy):
-    "Begun, exported, built and tested as its author would, before a word of it is changed; the map of the book lists it."
-    sh(sys.executable, "tools/chapter.py", NEXT, "new_idea", cwd=copy)
-    said = sh(f"{BIN}/nbdev_export", cwd=copy)
-    assert said == "", said
-    env = os.environ | {"PYTHONPATH": str(copy), "CI": ""}  # not the package of this checkout, which is installed
-    sh(sys.executable, "tools/outputs.py", "refresh", f"nbs/{NEXT}_new_idea.ipynb", cwd=copy, env=env)
-    sh(sys.executable, "website/build.py", cwd=copy, env=env)
-    said = sh(sys.executable, "-m", "pytest", "tests", "-n", "0", "-p", "no:cacheprovider", "-m", "not ci and not desk",
-              "-k", f"({CONCERNS_IT}) and not ({LONG})", cwd=copy, env=env)
+def test_a_new_chapter_is_green_as_it_is(begun):
+    "Tested as its author would, before a word of it is changed; the map of the book lists it."
+    said = python("-m", "pytest", "tests", "-n", "0", "-p", "no:cacheprovider", "-m", "not ci and not desk",
+                  "-k", f"({CONCERNS_IT}) and not ({LEFT_OUT})", cwd=begun, env=os.environ | {"PYTHONPATH": str(begun), "CI": ""})
     for test in ("test_page[{}.html-1280]", "test_a_reader_predicts[{}]", "test_a_page_at_first_sight[{}.html-1280-900]"):
         assert f"{test.format(f'{NEXT}_new_idea')} PASSED" in said, said
-    index = (copy / "nbs/index.ipynb").read_text(encoding="utf-8")
-    assert f"{int(NEXT)}. [New idea]({NEXT}_new_idea.ipynb)" in index
+    assert f"{int(NEXT)}. [New idea]({NEXT}_new_idea.ipynb)" in (begun / "nbs/index.ipynb").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("number, name, complaint", [

@@ -197,7 +197,7 @@ def errors(nb: NotebookNode, name: str) -> list[str]:
             found.append(f"{name}, cell {cell.id}: {e.ename}\n" + plain("\n".join(e.traceback)))
         lost |= defined(cell.source)
     if lacking:
-        found += [f"{name}: then these cells failed, which use what those were to define:", *lacking]
+        found += [f"{name}: these cells failed only because they use names that those above should have defined:", *lacking]
     return found
 
 
@@ -363,12 +363,12 @@ async def renew(path: Path) -> str:
 
 
 def passed_over(path: Path) -> str:
-    "Why a notebook is not run here, and its saved outputs stay as they are; nothing if it is."
+    "Why a notebook is not run here, and its saved outputs stay as they are; empty if it is."
     try:
         package = lacks(path)
     except ValueError:  # no notebook: whoever runs it says so
         return ""
-    return f"passed over: {package} is not installed" if package else ""
+    return f"skipped: {package} is not installed" if package else ""
 
 
 async def each(do: Callable[[Path], Any], paths: list[Path]) -> int:
