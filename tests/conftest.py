@@ -105,15 +105,15 @@ def begun(tmp_path_factory) -> Path:
     "A copy of the book in which a chapter was begun, and settings.ini names a host and a repository; as its author would make it, up to the site."
     book = copy_of_the_book(tmp_path_factory.mktemp("begun") / "book")
     env = os.environ | {"PYTHONPATH": str(book)}  # not the package of this checkout, which is installed
-    python("tools/chapter.py", NEXT, "new_idea", cwd=book)
-    said = sh(Path(sys.executable).with_name("nbdev_export"), cwd=book)
-    assert said == "", said
     ini, host = book / "settings.ini", urlsplit(HOST)
     text = ini.read_text(encoding="utf-8")
     for name, value in {"doc_host": f"{host.scheme}://{host.netloc}", "doc_baseurl": host.path, "git_url": f"https://github.com/{REPO}"}.items():
         text, count = re.subn(rf"(?m)^{name} *=.*$", f"{name} = {value}", text)
         assert count == 1, f"settings.ini has {count} lines `{name} =`"
     ini.write_text(text, encoding="utf-8")
+    python("tools/chapter.py", NEXT, "new_idea", cwd=book)
+    said = sh(Path(sys.executable).with_name("nbdev_export"), cwd=book)
+    assert said == "", said
     python("tools/outputs.py", "refresh", f"nbs/{NEXT}_new_idea.ipynb", cwd=book, env=env)
     python("website/build.py", cwd=book, env=env)
     return book

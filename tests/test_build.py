@@ -267,7 +267,8 @@ def test_a_notebook_to_download_lacks_only_what_its_cells_draw():
         pairs = [pair for a, b in zip(ours, theirs) for pair in zip(a.get("outputs", []), b.get("outputs", []), strict=True)]
         changed = ["".join(b["data"].get("text/html", b["data"].get("text/plain"))) for a, b in pairs if a != b]
         assert changed and not any("<script>" in text or "<style>" in text for text in changed), path.name
-        assert all(text.startswith(("<figure", "Run this cell to draw the chart: ")) for text in changed), path.name
+        drawn = ("<figure", "Run this cell to draw the chart: ", "<VegaLite")  # the last where not everybody can run it: without the picture alone
+        assert all(text.startswith(drawn) for text in changed), path.name
 
 
 def test_pages_are_first_shown_in_one_piece(soups):
