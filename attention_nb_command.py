@@ -1,4 +1,4 @@
-"""`attention-nb`: explain a bug at once, and check attention with `attention_nb.checks.command_line`.
+"""`attention-nb`: explain a bug at once, and check attention with `attention_checks.cli`.
 
 It stands outside of the package, as the plugin for pytest does: help and explanations need no PyTorch, and no seconds.
 """
@@ -46,7 +46,7 @@ def _explanation(code: str, catalogue: dict[str, Any]) -> str:
     lines += [f"If it is meant, declare it: {bug['declare']}"] * bool(bug["declare"])
     lines += [f"Codes {kind['codes']} are about: {kind['about']}"]
     lines += [f"How it should be: {catalogue['site']}{kind['chapter']}"] * bool(kind["chapter"])
-    lines += [f"All such bugs: {catalogue['site']}checks/bugs/index.html#{code}"]
+    lines += [f"All such bugs: {catalogue['site']}lookup/codes.html#{code}"]
     return "\n".join(lines)
 
 
@@ -57,14 +57,14 @@ def main(
     "Run `attention-nb`."
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] == ["check"]:
-        from attention_nb.checks.command_line import main as check
+        from attention_checks.cli import main as check
         return check(words, prog)
     code, catalogue = _parser(prog).parse_args(words).code, _catalogue()
     if code in catalogue["bugs"]:
         print(_explanation(code, catalogue))
         return 0
     near = difflib.get_close_matches(code, catalogue["bugs"], n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"see {catalogue['site']}checks/bugs/index.html"
+    hint = f"did you mean {' or '.join(near)}?" if near else f"see {catalogue['site']}lookup/codes.html"
     print(f"{prog}: no bug has the code {code}; {hint}", file=sys.stderr)
     return 2
 

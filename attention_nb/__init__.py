@@ -18,7 +18,7 @@ __all__ = ['Vocab', 'journey', 'number_corpus', 'one_hot', 'one_hot_vectors', 's
            'attention_cost', 'count_cost', 'count_pairs', 'exponent', 'least_seconds', 'peak_bytes', 'projection_cost',
            'saved_bytes', 'gpu_attention', 'program_tiles', 'check_agrees', 'check_attention', 'check_cache',
            'check_cross_attention', 'check_flash', 'check_masked_softmax', 'check_multi_head', 'check_positions',
-           'check_self_attention', 'check_softmax', 'CheckFailed', 'Misused']
+           'check_self_attention', 'check_softmax', 'CheckFailed', 'Misused', 'NotCompared']
 
 # %% ../nbs/lookup/api.ipynb #imports
 import importlib
@@ -56,10 +56,10 @@ from .cost import (
 from .gpu_kernels import gpu_attention, program_tiles
 
 if typing.TYPE_CHECKING:  # they come when one is asked for, see below
-    from attention_nb.checks import (
+    from attention_checks import (
         check_agrees, check_attention, check_cache, check_cross_attention, check_flash, check_masked_softmax, check_multi_head,
         check_positions, check_self_attention, check_softmax)
-    from attention_nb.checks.reports import CheckFailed, Misused
+    from attention_checks import CheckFailed, Misused, NotCompared
 
 __version__ = "0.1.0"
 
@@ -84,17 +84,16 @@ _all_ = [
     "projection_cost", "saved_bytes", "gpu_attention", "program_tiles", "check_agrees",
     "check_attention", "check_cache", "check_cross_attention", "check_flash",
     "check_masked_softmax", "check_multi_head", "check_positions", "check_self_attention",
-    "check_softmax", "CheckFailed", "Misused",
+    "check_softmax", "CheckFailed", "Misused", "NotCompared",
 ]
 
 # %% ../nbs/lookup/api.ipynb #late
 if not typing.TYPE_CHECKING:  # type checkers would take any name for one that this might find
     def __getattr__(name):
         "Import the checks when one is asked for: a model needs none of them."
-        if name != "checks" and name not in _all_:
+        if name not in _all_:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        checks = importlib.import_module(".checks", __name__)
-        return checks if name == "checks" else getattr(checks, name)
+        return getattr(importlib.import_module("attention_checks"), name)
 
 
 def __dir__() -> list[str]:

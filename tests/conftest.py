@@ -25,7 +25,7 @@ NOTEBOOKS = notebooks()
 
 # What a copy of the repository leaves out: what is built, and the tests' own scratch.
 NOT_SOURCE = shutil.ignore_patterns(".*", "docs", "_build", "_proc", "dist", "build", "__pycache__", "*.egg-info")
-LONG = ("test_generated.py", "test_wild.py", "test_gpu_kernels.py", "test_chapter.py")  # one test of each takes long
+LONG = ("test_generated.py", "test_third_party.py", "test_gpu_kernels.py", "test_chapter.py", "test_nbdev.py")  # one test of each takes long
 COSTLY = ("soups", "begun", "epub", "desk", "wheel", "repo")  # fixtures
 HOST, REPO = "https://example.org/books/attention/", "somebody/attention"
 CHAPTERS = [path for path in NOTEBOOKS if place(path)[0].isdigit()]

@@ -66,13 +66,6 @@ def test_cells_pass_and_saved_outputs_are_fresh(notebook, monkeypatch):
         raise pytest.fail.Exception(f"With the vector unit {UNIT}:\n{failure}", pytrace=False) from None
 
 
-@pytest.mark.ci
-def test_nbdevs_own_runner_agrees():
-    "For those who type `nbdev_test`: many notebooks share a process then, and the machine's own vector unit computes."
-    said = sh(f"{BIN}/nbdev_test", "--n_workers", "2")
-    assert "Success." in said, f"nbdev_test ran nothing: {said}"
-
-
 def test_each_chart_has_a_picture():
     "For GitHub, which draws no Vega-Lite; drawn from the chart as it is saved, in words that need no script."
     found, sizes = [], {}

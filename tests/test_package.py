@@ -27,7 +27,7 @@ def test_no_name_that_only_the_notebook_defines():
 
 def test_types():
     "The package ships py.typed, so its annotations are a promise."
-    python("-m", "mypy", "attention_nb", "attention_nb_command.py", "wild", "tests/typed.py")
+    python("-m", "mypy", "attention_nb", "attention_checks", "attention_nb_command.py", "tests/third_party", "tests/typed.py", "--explicit-package-bases")
 
 
 def test_calls_of_modules_are_declared(modules):
@@ -39,8 +39,7 @@ def test_calls_of_modules_are_declared(modules):
              and "@typed_as(forward)" not in ast.unparse(node)], "Declare `__call__` as other layers do:")
 
 
-MAY_IMPORT = {"chapters": {"chapters", "tools"}, "checks": {"chapters", "checks", "tools"},  # folder → folders
-              "figures": {"figures", "tools"}, "tools": {"tools"}}
+MAY_IMPORT = {"chapters": {"chapters", "tools"}, "figures": {"figures", "tools"}, "tools": {"tools"}}  # folder → folders
 
 
 def test_imports_point_backwards(modules):
@@ -51,6 +50,13 @@ def test_imports_point_backwards(modules):
     found = [f"{name} imports {other}" for name, other in pairs if folder[other] not in MAY_IMPORT[folder[name]]
              or folder[name] == folder[other] == "chapters" and home[other] >= home[name]]
     fail_if(found, f"A chapter may import earlier chapters; folders may import {MAY_IMPORT}:")
+
+
+def test_the_book_does_not_import_the_checks(modules):
+    "The checks may import the book, never the other way round; `attention_nb.check_*` hands them on when one is asked for."
+    found = [name for name, path in modules.items() for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+             if "attention_checks" in (getattr(node, "module", None) or "", *(alias.name for alias in getattr(node, "names", [])))]
+    fail_if(found, "These modules import attention_checks:")
 
 
 def exports(modules) -> list[tuple[str, str, object]]:
@@ -149,9 +155,9 @@ def test_functions_of_scripts_are_short(tmp_path):
 
 def test_import_is_light(tmp_path):
     "Here every plotting, notebook and site library is installed, so a careless import would find it."
-    code = "import sys, json, attention_nb; print(json.dumps(sorted({m.split('.')[0] for m in sys.modules} | {'attention_nb.checks'} & set(sys.modules))))"
+    code = "import sys, json, attention_nb; print(json.dumps(sorted({m.split('.')[0] for m in sys.modules} | {'attention_checks'} & set(sys.modules))))"
     loaded = json.loads(python("-c", code, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}))
-    fail_if([m for m in loaded if m in HEAVY | {"attention_nb.checks"} or m.startswith("jupyter")],
+    fail_if([m for m in loaded if m in HEAVY | {"attention_checks"} or m.startswith("jupyter")],
             "`import attention_nb` loads these; import them inside the function that needs them:")
 
 
@@ -192,7 +198,7 @@ def test_checks_load_no_compiler():
     ("--help", 0, "{check,explain}", ""), ("--version", 0, "attention-nb 0.", ""),
     ("explain scale.missing", 0, "scale.missing: the scores are not scaled at all", ""),
     ("explain scale.mising", 2, "", "no bug has the code scale.mising; did you mean scale.missing"),
-    ("explain ###", 2, "", "see docs/checks/bugs/index.html"), ("explain", 2, "", "arguments are required: code"),
+    ("explain ###", 2, "", "see docs/lookup/codes.html"), ("explain", 2, "", "arguments are required: code"),
 ])
 def test_explanations_need_no_pytorch(words, status, out, err, tmp_path):
     "And come at once: what a code means, where it stands in the book, and which code may have been meant."
@@ -215,7 +221,7 @@ def test_each_way_of_calling_the_command(tmp_path):
     (tmp_path / "theirs.py").write_text("from nowhere import thing\n", encoding="utf-8")
     for prog, command in {"attention-nb": [str(Path(sys.executable).parent / "attention-nb")],
                           "python -m attention_nb": [sys.executable, "-m", "attention_nb"],
-                          "python -m attention_nb.checks.command_line": [sys.executable, "-m", "attention_nb.checks.command_line"]}.items():
+                          "python -m attention_checks.cli": [sys.executable, "-m", "attention_checks.cli"]}.items():
         done = subprocess.run([*command, "check", "theirs:f"], cwd=tmp_path, env=env, text=True, capture_output=True)
         assert (done.returncode, done.stdout) == (2, ""), done
         where = f"(theirs.py, line 1: from nowhere import thing); looked in {tmp_path} first"

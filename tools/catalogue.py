@@ -1,7 +1,7 @@
 """Write attention_nb/catalogue.json: what `attention-nb explain` says, which must not wait for PyTorch.
 
-The bugs are those of attention_nb.checks.bugs; what kinds there are, and which chapter says how it should be, stands on
-the page that lists them, nbs/checks/bugs/index.ipynb.
+The bugs are those of attention_checks.catalogue; what kinds there are, and which chapter says how it should be, stands on
+the page that lists them, nbs/lookup/codes.ipynb.
 """
 import json
 import re
@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE, CATALOGUE = ROOT / "nbs/checks/bugs/index.ipynb", ROOT / "attention_nb/catalogue.json"
-CHAPTER = re.compile(r"\]\(\.\./\.\./(\w+)\.ipynb(#[^)]*)?\)")
+PAGE, CATALOGUE = ROOT / "nbs/lookup/codes.ipynb", ROOT / "attention_nb/catalogue.json"
+CHAPTER = re.compile(r"\]\(\.\./(\w+)\.ipynb(#[^)]*)?\)")
 
 
 def kinds() -> dict[str, dict[str, str]]:
@@ -30,7 +30,7 @@ def kinds() -> dict[str, dict[str, str]]:
 
 def text() -> str:
     "The file."
-    from attention_nb.checks.bugs import CATALOGUE as BUGS
+    from attention_checks.catalogue import CATALOGUE as BUGS
 
     config = ConfigParser(delimiters=["="], interpolation=None)
     config.read(ROOT / "settings.ini", encoding="utf-8")

@@ -41,7 +41,7 @@ def modules() -> dict[str, Path]:
 
 
 def file_of(module: str) -> Path | None:
-    "The file of a module such as `attention_nb.checks.stages`; None for a name of another kind."
+    "The file of a module such as `attention_nb.figures.charts`; None for a name of another kind."
     path = ROOT / module.replace(".", "/")
     found = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     return found if found.is_file() else None

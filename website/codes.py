@@ -5,7 +5,7 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 
-CATALOGUE = "checks/bugs/index"
+CATALOGUE = "lookup/codes"
 TOLD = re.compile(r"(?<=likely bug \[)[\w.+]+|(?<=Likely bug <code>)[\w.+]+")  # as text and as HTML
 
 

@@ -1,0 +1,33 @@
+"""Checks of attention: they try every property on your own code, and name the likely bug."""
+
+from attention_checks.api import (
+    check_agrees,
+    check_attention,
+    check_cache,
+    check_cross_attention,
+    check_flash,
+    check_masked_softmax,
+    check_multi_head,
+    check_positions,
+    check_self_attention,
+    check_softmax,
+)
+from attention_checks.examine import Misused
+from attention_checks.report import CheckFailed, NotCompared, Report
+
+__all__ = [
+    "CheckFailed",
+    "Misused",
+    "NotCompared",
+    "Report",
+    "check_agrees",
+    "check_attention",
+    "check_cache",
+    "check_cross_attention",
+    "check_flash",
+    "check_masked_softmax",
+    "check_multi_head",
+    "check_positions",
+    "check_self_attention",
+    "check_softmax",
+]

@@ -1,0 +1,437 @@
+"""The checks: each takes your code and what you declare of it, and returns a report or raises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import torch
+import torch.nn as nn
+from torch import Tensor
+
+from attention_checks.arguments import (
+    expect_attention,
+    expect_callable,
+    expect_layer,
+    reach_of,
+)
+from attention_checks.examine import Misused, examine
+from attention_checks.numbers import fixed_chance
+from attention_checks.properties.agreement import agreement_properties
+from attention_checks.properties.cache import Writer, cache_properties
+from attention_checks.properties.cross_attention import cross_properties
+from attention_checks.properties.flash import flash_properties
+from attention_checks.properties.functions import attention_properties
+from attention_checks.properties.layers import layer_properties
+from attention_checks.properties.positions import bias_properties, rotation_properties
+from attention_checks.properties.softmax import (
+    masked_softmax_properties,
+    softmax_properties,
+)
+from attention_checks.report import CheckFailed, Report
+from attention_checks.signatures import name_of, parameters_of
+from attention_checks.spec import Contract, declared
+from attention_checks.subjects.facts import Subject
+from attention_checks.subjects.layer import Layer
+from attention_nb.kv_cache import KVCache
+from attention_nb.multi_head_attention import MultiHeadAttention
+from attention_nb.positions import RotaryEmbedding
+from attention_nb.tools.guards import expect_flags, expect_sizes
+
+__tracebackhide__ = True  # pytest shows the line of your test, not the way through this module
+
+
+def check_attention(
+    fn: Callable[..., Any],
+    causal: bool | str = False,
+    mask: str | bool | None = None,
+    scale: float | Callable[[int], float] | None = None,
+    window: int | None = None,
+    sinks: int = 0,
+    documents: int | None = None,
+    strict: bool = True,
+    **design: Any,
+) -> Report:
+    """Check any attention function against what every attention must do.
+
+    Args:
+        fn: fn(q, k, v) or fn(q, k, v, mask), over (b, h, n, d)
+        causal: does it hide the future? If n_q ≠ n_k: "lower-right", "upper-left"
+        mask: what a mask means: "allowed" (True = may attend), "blocked", "bias"; False: none
+        scale: factor of the scores, or a function of d_k; default 1 / √d_k
+        window: a query sees itself and the `window` - 1 keys before it; it is causal then
+        sinks: keys at the beginning that every query sees besides its window
+        documents: tokens of each document, if several are packed into one sequence
+        strict: raise NotCompared if its numbers could be compared with nothing?
+        design: what else it chooses, as in `attention_checks.spec.Contract`
+
+    Raises:
+        CheckFailed: if a property does not hold, or nothing was compared
+        Misused: for what the check cannot try
+    """
+    expect_attention(fn, causal, mask)
+    subject = Subject(
+        fn,
+        causal or window is not None,
+        mask,
+        declared(scale=scale, **design),
+        reach_of(causal or window is not None, window, sinks, documents),
+    )
+    return _run(
+        "check_attention", fn, lambda: attention_properties(subject), strict, subject.contract
+    )
+
+
+def check_flash(
+    fn: Callable[..., Any],
+    causal: bool | str = False,
+    mask: str | bool | None = None,
+    scale: float | None = None,
+    compiles: bool = False,
+) -> Report:
+    """Check attention in tiles: what every attention must do, without the matrix of scores.
+
+    Args:
+        fn: fn(q, k, v) or fn(q, k, v, mask) → context, or (context, log-sum-exp)
+        causal: does it hide the future? If n_q ≠ n_k: "lower-right", "upper-left"
+        mask: what a mask means: "allowed" (True = may attend), "blocked", "bias"; False: none
+        scale: factor of the scores; default 1 / √d_k
+        compiles: try it under torch.compile and torch.export, too? Loading them takes seconds
+
+    Raises:
+        CheckFailed: if a property does not hold
+        Misused: for what the check cannot try
+    """
+    expect_attention(fn, causal, None if mask is None else mask, scale, named_mask=True)
+    expect_flags(compiles=compiles)
+    return _run("check_flash", fn, lambda: flash_properties(fn, causal, mask, scale, compiles))
+
+
+def check_self_attention(
+    module: Any,
+    d_model: int,
+    causal: bool = False,
+    n_heads: int | None = None,
+    positions: bool | None = None,
+    call: Callable[[Any, Tensor], Any] | None = None,
+    strict: bool = True,
+    window: int | None = None,
+    n_kv_heads: int | None = None,
+    **design: Any,
+) -> Report:
+    """Check any self-attention layer, with its own weights.
+
+    Args:
+        module: over x (b, n, d_model); returns the output, or a tuple that begins with it
+        d_model: width of x
+        causal: does it hide the future?
+        n_heads: number of heads; default: what an attribute of the layer says
+        positions: does it know positions (RoPE, …)? None: find out
+        call: call(module, x); default: module(x), or module(x, x, x)
+        strict: raise NotCompared if its numbers could be compared with nothing?
+        window: a token sees itself and the `window` - 1 tokens before it; it is causal then
+        n_kv_heads: number of heads of keys and values; default: what their widths tell
+        design: what else it chooses, as in `attention_checks.spec.Contract`
+
+    Raises:
+        CheckFailed: if a property does not hold, or nothing was compared
+        Misused: for what the check cannot try
+    """
+    layer = Layer(
+        module, d_model, causal, n_heads, positions, call, False, window, n_kv_heads,
+        declared(**design),
+    )  # fmt: skip
+    return _run_layer("check_self_attention", layer, layer_properties, strict)
+
+
+def check_multi_head(
+    module: Any,
+    d_model: int,
+    n_heads: int,
+    causal: bool = False,
+    call: Callable[[Any, Tensor], Any] | None = None,
+    strict: bool = True,
+    window: int | None = None,
+    n_kv_heads: int | None = None,
+    positions: bool | None = None,
+    **design: Any,
+) -> Report:
+    """Check a multi-head layer: as `check_self_attention`, and it may do nothing else.
+
+    Args:
+        module: over x (b, n, d_model); returns the output, or a tuple that begins with it
+        d_model: width of x
+        n_heads: number of heads
+        causal: does it hide the future?
+        call: call(module, x); default: module(x), or module(x, x, x)
+        strict: raise NotCompared if its numbers could be compared with nothing?
+        window: a token sees itself and the `window` - 1 tokens before it; it is causal then
+        n_kv_heads: number of heads of keys and values; default: what their widths tell
+        positions: does it know positions (RoPE, …)? None: find out
+        design: what else it chooses, as in `attention_checks.spec.Contract`
+
+    Raises:
+        CheckFailed: if a property does not hold, or nothing was compared
+        Misused: for what the check cannot try
+    """
+    expect_sizes(n_heads=n_heads)
+    layer = Layer(
+        module, d_model, causal, n_heads, positions, call, True, window, n_kv_heads,
+        declared(**design),
+    )  # fmt: skip
+    return _run_layer("check_multi_head", layer, layer_properties, strict)
+
+
+def check_cross_attention(
+    module: Any,
+    d_model: int,
+    d_memory: int | None = None,
+    n_heads: int | None = None,
+    call: Callable[[Any, Tensor, Tensor], Any] | None = None,
+    strict: bool = True,
+    n_kv_heads: int | None = None,
+    **design: Any,
+) -> Report:
+    """Check any cross-attention layer: queries from x, keys and values from a memory.
+
+    Args:
+        module: over x (b, n_q, d_model) and memory (b, n_k, d_memory); returns the output first
+        d_model: width of x
+        d_memory: width of the memory; default d_model
+        n_heads: number of heads; default: what an attribute of the layer says
+        call: call(module, x, memory); default: module(x, memory), or as its parameters demand
+        strict: raise NotCompared if its numbers could be compared with nothing?
+        n_kv_heads: number of heads of keys and values; default: what their widths tell
+        design: what else it chooses, as in `attention_checks.spec.Contract`
+
+    Raises:
+        CheckFailed: if a property does not hold, or nothing was compared
+        Misused: for what the check cannot try
+    """
+    expect_sizes(d_model=d_model, d_memory=d_model if d_memory is None else d_memory)
+    layer = Layer(
+        module,
+        d_model,
+        said_heads=n_heads,
+        said_call=call,
+        said_kv_heads=n_kv_heads,
+        contract=declared(**design),
+    )
+    properties = lambda layer: cross_properties(layer, d_memory)
+    return _run_layer("check_cross_attention", layer, properties, strict, memory=True)
+
+
+def check_softmax(
+    fn: Callable[..., Any],
+) -> Report:
+    """Check any softmax: weights, dimensions, stability, gradients.
+
+    Args:
+        fn: fn(x), over the last dimension, or fn(x, dim)
+
+    Raises:
+        CheckFailed: if a property does not hold
+        Misused: for what the check cannot try
+    """
+    expect_callable("fn", fn, "a function of x", 1)
+    return _run("check_softmax", fn, lambda: softmax_properties(fn))
+
+
+def check_masked_softmax(
+    fn: Callable[..., Any],
+) -> Report:
+    """Check any masked softmax: what is masked gets exactly 0, for scores up to ±10⁴.
+
+    Args:
+        fn: fn(scores, mask), over the last dimension; True = may attend
+
+    Raises:
+        CheckFailed: if a property does not hold
+        Misused: for what the check cannot try
+    """
+    expect_callable("fn", fn, "a function of scores and mask", 2)
+    return _run("check_masked_softmax", fn, lambda: masked_softmax_properties(fn))
+
+
+def check_cache(
+    module: Any,
+    d_model: int,
+    new_cache: Callable[[int, int], Any] | None = None,
+    step: Callable[[Tensor, Any], Any] | None = None,
+    full: Callable[[Tensor], Any] | None = None,
+    grows: bool = False,
+) -> Report:
+    """Check a layer with a KV cache: however a sequence is cut, it gives what one pass gives.
+
+    Args:
+        module: a layer over x (b, n, d_model), called as module(x, cache=cache); or step(x, cache)
+        d_model: width of x
+        new_cache: new_cache(b, n_max) → an empty cache; default: the module's own
+        step: step(x, cache): the next tokens; it fills the cache
+        full: full(x): all tokens at once, the future hidden; default module(x)
+        grows: may the cache grow, and be copied, at each step?
+
+    Raises:
+        CheckFailed: if a property does not hold
+        Misused: for what the check cannot try
+    """
+    expect_sizes(d_model=d_model)
+    expect_flags(grows=grows)
+    expect_callable("module", module, "a layer, or a function of x and cache")
+    writer = Writer(
+        step or _step_of(module, full),
+        full or _full_of(module),
+        new_cache or _cache_of(module),
+        d_model,
+        grows,
+    )
+    for name in ("new_cache", "step", "full"):
+        expect_callable(name, getattr(writer, name), "a function")
+    with torch.no_grad(), _in_evaluation(module):
+        return _run("check_cache", module, lambda: cache_properties(writer))
+
+
+def check_positions(
+    fn: Callable[..., Any],
+    d_head: int | None = None,
+    base: float = 10000.0,
+    scaling: Mapping[str, Any] | None = None,
+    interleaved: bool | None = None,
+    n_heads: int = 8,
+    alibi: bool = True,
+) -> Report:
+    """Check a rotation by positions, or a bias by distances.
+
+    Args:
+        fn: fn(x, positions), over x (b, h, n, d_head); or fn(n_heads, n_q, n_k) → (h, n_q, n_k)
+        d_head: of a rotation: the width that it is tried with; default its `d_head`, or 8
+        base: of a rotation: the base of its angles
+        scaling: of a rotation: as `rope_scaling` in a model's config.json
+        interleaved: of a rotation: are pairs neighbours? None: find out
+        n_heads: of a bias: number of heads
+        alibi: of a bias: is it ALiBi? False: any function of distances
+
+    Raises:
+        CheckFailed: if a property does not hold
+        Misused: for what the check cannot try
+    """
+    expect_callable("fn", fn, "a function of x and positions, or of three numbers", 2)
+    expect_sizes(n_heads=n_heads)
+    expect_flags(alibi=alibi)
+    if interleaved is not None:
+        expect_flags(interleaved=interleaved)
+    parameters = (parameters_of(fn) or {}).values()
+    needed = [p for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
+    if len(needed) == 3:
+        return _run("check_positions", fn, lambda: bias_properties(fn, n_heads, alibi))
+    d_head = getattr(fn, "d_head", 8) if d_head is None else d_head
+    RotaryEmbedding(d_head, base, scaling)  # refuses what is no rotation
+    properties = lambda: rotation_properties(fn, d_head, base, scaling, interleaved)
+    return _run("check_positions", fn, properties)
+
+
+def check_agrees(
+    fn: Callable[..., Any],
+    reference: Callable[..., Any],
+    *examples: tuple[Any, ...],
+    wrong: Mapping[str, Callable[..., Any]] | None = None,
+) -> Report:
+    """Check any function against one that is right: values, shapes, types and gradients.
+
+    Args:
+        fn: the function to check
+        reference: one that is right, if slow
+        examples: the arguments of one call each, small ones first
+        wrong: likely wrong answers, by what is wrong with them
+
+    Raises:
+        CheckFailed: if a property does not hold
+        Misused: for what the check cannot try
+    """
+    expect_callable("fn", fn, "a function")
+    expect_callable("reference", reference, "a function that is known to be right")
+    if not examples or not all(isinstance(e, tuple) for e in examples):
+        got = ", ".join(type(e).__name__ for e in examples) or "none"
+        raise TypeError(
+            f"examples: expected a tuple of arguments for each call, such as (x,); got {got}"
+        )
+    for name, other in (wrong or {}).items():
+        expect_callable(f"wrong[{name!r}]", other, "a function that gives this wrong answer")
+    properties = lambda: [agreement_properties(fn, reference, examples, wrong)]
+    return _run("check_agrees", fn, properties)
+
+
+def _run(
+    check: str,
+    subject: Any,
+    listed: Callable[[], Any],
+    strict: bool = True,
+    contract: Contract = Contract(),
+) -> Report:
+    "List the properties and try them, always with the same random numbers."
+    expect_flags(strict=strict)
+    try:
+        with fixed_chance(), contract.applied():
+            properties, recognise = (*listed(), None)[:2]
+            return examine(
+                f"{check}({name_of(subject)})", properties, recognise, strict, contract.skip
+            )
+    except (CheckFailed, Misused) as e:
+        raise e.with_traceback(None) from None  # the way through the properties helps nobody
+
+
+def _run_layer(
+    check: str,
+    layer: Layer,
+    listed: Callable[[Layer], Any],
+    strict: bool,
+    memory: bool = False,
+) -> Report:
+    "Try the properties of a layer."
+    expect_layer(layer, memory)
+    layer = replace(layer, causal=layer.causal or layer.said_window is not None)
+    return _run(check, layer.given, lambda: listed(layer), strict, layer.contract)
+
+
+def _step_of(module: Any, full: Any) -> Callable[[Tensor, Any], Any]:
+    "Return how the next tokens are given: a function as it is, a layer with its cache by name."
+    if full is not None and not isinstance(module, nn.Module):
+        return module
+    return lambda x, cache: module(x, cache=cache)
+
+
+def _full_of(module: Any) -> Callable[[Tensor], Any]:
+    "Return the causal pass over all tokens."
+    if "causal" in (parameters_of(module) or {}):
+        return lambda x: module(x, causal=True)
+    return module
+
+
+def _cache_of(module: Any) -> Callable[[int, int], Any]:
+    "Return what makes an empty cache for a layer."
+    if callable(own := getattr(module, "new_cache", None)):
+        return own
+    if isinstance(module, MultiHeadAttention):
+        heads, like = module.n_kv_heads, module.k_proj.weight
+        width = len(like) // heads
+        return lambda b, n_max: KVCache(b, heads, n_max, width, like.dtype, like.device)
+    raise TypeError(
+        f"new_cache: expected a function of b and n_max, since {name_of(module)} has none of its"
+        " own; got None"
+    )
+
+
+@contextmanager
+def _in_evaluation(module: Any) -> Iterator[None]:
+    "Switch dropout off inside; every part of the layer is as it was afterwards."
+    parts = list(module.modules()) if isinstance(module, nn.Module) else []
+    modes = [(part, part.training) for part in parts]
+    try:
+        for part in parts:
+            part.training = False
+        yield
+    finally:
+        for part, mode in modes:
+            part.training = mode

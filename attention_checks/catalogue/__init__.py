@@ -1,0 +1,101 @@
+"""The catalogue: each bug by its code, what it looks like, and how to mend it."""
+
+from __future__ import annotations
+
+from attention_checks.catalogue.code import CODE_SIGNS
+from attention_checks.catalogue.flash_attention import BLOCK_SIGNS, FLASH_SIGNS, blocks
+from attention_checks.catalogue.grouped_heads import GROUPED_ALL
+from attention_checks.catalogue.kv_cache import CACHE_SIGNS
+from attention_checks.catalogue.layers import LAYER_ALL
+from attention_checks.catalogue.local_attention import Reach, reach_bugs
+from attention_checks.catalogue.masks import APPLIED, BIAS, MASK_SIGNS, UNASKED, WRONG
+from attention_checks.catalogue.multi_head_attention import HEADS
+from attention_checks.catalogue.positions import (
+    ALIBI,
+    BASE,
+    BIAS_SIGNS,
+    ROTARY_SIGNS,
+    rotary_bugs,
+)
+from attention_checks.catalogue.results import RESULT_SIGNS
+from attention_checks.catalogue.self_attention import (
+    ATTENTION_SIGNS,
+    CONTEXT,
+    NORMS,
+    ROUTES,
+    SCALE,
+)
+from attention_checks.catalogue.softmax import (
+    EPSILON,
+    OTHER_DIM,
+    PLAIN,
+    ROUNDED,
+    SOFTMAX_SIGNS,
+    WEIGHTS,
+)
+from attention_checks.pipeline import Bug
+
+ATTENTION: list[Bug] = [
+    *SCALE,
+    *WEIGHTS,
+    *UNASKED,
+    *WRONG,
+    *APPLIED,
+    *ROUTES,
+    *HEADS,
+    *CONTEXT,
+]  # in every attention
+_MEANT = {  # what a design may choose, and the argument that declares it
+    "scale.constant": "scale={found}",
+    "scale.head_constant": "scale={found}",
+    "scale.other": "scale={found}",
+    "scale.usual_unasked": "scale={found}",
+    "mask.empty_nan": 'empty="nan"',
+    "mask.empty_mean": 'empty="any"',
+    "mask.empty_something": 'empty="any"',
+    "dropout.before_softmax": 'dropout="scores"',
+    "shape.only_length": "lengths={n}",
+    "order.matters": "positions=True",
+    "mask.causal_unsaid": "causal=True",
+    "heads.layout": 'layout="bnhd"',
+    "batch.axes": 'layout="nbd"',
+    "rotation.backwards": 'skip=["rotation.backwards"]',
+    "layer.unknown": 'skip=["layer.unknown"]',  # attention without a softmax, such as linear attention
+}
+CATALOGUE: dict[str, Bug] = {
+    bug.code: bug._replace(declare=_MEANT.get(bug.code, bug.declare))
+    for bug in [
+        *ATTENTION,
+        *NORMS,
+        *BIAS,
+        *PLAIN,
+        OTHER_DIM,
+        EPSILON,
+        ROUNDED,
+        *blocks(2),
+        *reach_bugs(Reach(3, 2, 4)),
+        *SOFTMAX_SIGNS,
+        *MASK_SIGNS,
+        *BLOCK_SIGNS,
+        *FLASH_SIGNS,
+        *ATTENTION_SIGNS,
+        *CODE_SIGNS,
+        *RESULT_SIGNS,
+        *LAYER_ALL,
+        *GROUPED_ALL,
+        *CACHE_SIGNS,
+        *rotary_bugs(8),
+        BASE,
+        *ROTARY_SIGNS,
+        *ALIBI,
+        *BIAS_SIGNS,
+    ]
+}
+
+
+def known(
+    code: str,  # of a bug in the catalogue
+    **facts: object,  # what stands in the braces of its sentence
+) -> Bug:  # KeyError for a code that is not there
+    "Look up a bug, and fill in what was found out."
+    return CATALOGUE[code].about(**facts) if facts else CATALOGUE[code]

@@ -1,0 +1,179 @@
+"""Attention as named stages, so that a bug is one stage gone wrong, and a search that finds which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from attention_nb.softmax import masked_softmax
+
+
+class Work(NamedTuple):
+    "What the stages of attention hand on: the first ones are given, the last three made on the way."
+
+    q: Tensor = torch.empty(0)  # queries, (b, h, n_q, d_k)
+    k: Tensor = torch.empty(0)  # keys, (b, h, n_k, d_k)
+    v: Tensor = torch.empty(0)  # values, (b, h, n_k, d_v)
+    allowed: Tensor = torch.tensor(
+        True
+    )  # boolean, True = may attend, broadcasts to (b, h, n_q, n_k)
+    scale: float | Tensor = (
+        1.0  # the right factor of the scores; several at once are (s, 1, 1, 1, 1)
+    )
+    d_model: int = 0  # width of the rows that queries are made from
+    masked: bool = False  # was a mask given?
+    bias: Tensor = torch.zeros(())  # added to the scores, broadcasts to them
+    scores: Tensor = torch.empty(0)  # (b, h, n_q, n_k), with several scales (s, b, h, n_q, n_k)
+    weights: Tensor = torch.empty(0)  # as the scores
+    out: Tensor = torch.empty(0)  # (b, h, n_q, d_v), then what the layer makes of it
+
+
+def work_of(
+    q: Tensor,  # queries, (b, h, n_q, d_k)
+    k: Tensor,  # keys, (b, h, n_k, d_k)
+    v: Tensor,  # values, (b, h, n_k, d_v)
+    mask: Tensor | None = None,  # boolean, True = may attend; broadcasts to (b, h, n_q, n_k)
+    scale: float | None = None,  # the right factor of the scores; default 1 / √d_k
+    d_model: int | None = None,  # width of the rows that queries are made from; default h * d_k
+) -> Work:  # before the first stage
+    "Set out what attention starts from."
+    allowed = torch.ones(*q.shape[:-1], k.shape[-2], dtype=torch.bool, device=q.device)
+    return Work(
+        q,
+        k,
+        v,
+        allowed if mask is None else allowed & mask,
+        q.shape[-1] ** -0.5 if scale is None else scale,
+        d_model or q.shape[-3] * q.shape[-1],
+        mask is not None,
+    )
+
+
+Step = Callable[[Work], Work]
+STAGES: dict[str, Step] = {  # in their order, each as it should be
+    "route": lambda w: w,
+    "rotate": lambda w: w,
+    "score": lambda w: w._replace(scores=w.q @ w.k.mT * w.scale + w.bias),
+    "mask": lambda w: w,
+    "weigh": lambda w: w._replace(weights=masked_softmax(w.scores, w.allowed)),
+    "mix": lambda w: w._replace(out=w.weights @ w.v),
+    "merge": lambda w: w,
+    "project": lambda w: w,
+}
+
+
+_TOLERANCE_FACTOR: ContextVar[float] = ContextVar("tolerance_factor", default=1.0)
+
+
+def tolerance_factor() -> float:  # 1: the usual tolerances
+    "Give how many times as far apart as usually numbers may be and count as the same."
+    return _TOLERANCE_FACTOR.get()
+
+
+@contextmanager
+def with_tolerance(
+    times: float,  # how many times as far apart as usually
+) -> Iterator[None]:
+    "Let numbers inside count as the same though they are further apart, as in sixteen bits."
+    token = _TOLERANCE_FACTOR.set(times)
+    try:
+        yield
+    finally:
+        _TOLERANCE_FACTOR.reset(token)
+
+
+class Bug(NamedTuple):
+    "One known mistake."
+
+    code: str  # what is wrong and how, such as "scale.missing"
+    says: str  # the same in one sentence, for people; {scale} stands for what scores should be multiplied with
+    steps: Mapping[str, Step] = {}  # the stages that it replaces
+    needs: str = ""  # "mask": it shows only where one is given
+    factor: Callable[[Work], float] | None = None  # what stands in the place of the scale
+    guess: bool = False  # only a symptom: it gives way to a bug that the numbers tell
+    declare: str = ""  # the argument that declares it, if it may be meant; braces as in `says`
+
+    def about(
+        self,
+        **facts: object,  # what stands in its sentence's braces
+    ) -> Bug:
+        "Fill in what was found out."
+        return self._replace(says=self.says.format(**facts), declare=self.declare.format(**facts))
+
+    def fits(
+        self,
+        work: Work,  # before the first stage
+    ) -> bool:  # False: it cannot show here
+        "Tell whether what it needs is there."
+        return self.needs != "mask" or work.masked
+
+
+def signs(
+    table: Mapping[str, str],  # code → sentence
+    guess: bool = False,  # as in `Bug`
+) -> list[Bug]:  # in the order of the table
+    "Make bugs that no numbers give away of a table."
+    return [Bug(code, says, guess=guess) for code, says in table.items()]
+
+
+def bugs_of(
+    stage: str,  # which stage they replace
+    form: Callable[[Any], Step],  # makes a step of what stands in the table
+    table: Mapping[str, tuple[str, Any]],  # code → sentence, and what stands in the stage's place
+    needs: str = "",  # as in `Bug`
+) -> list[Bug]:  # in the order of the table
+    "Make bugs of a table."
+    return [Bug(code, says, {stage: form(f)}, needs) for code, (says, f) in table.items()]
+
+
+def sentence(
+    bugs: Iterable[Bug],  # what is wrong
+) -> str:  # empty if nothing is wrong
+    "Say what is wrong."
+    return "; and ".join(bug.says for bug in bugs)
+
+
+Memo = dict[tuple[str, ...], "Work | None"]  # what was made on the way, by the bugs until there
+
+
+def run(
+    work: Work,  # before the first stage
+    bugs: Iterable[Bug] = (),  # what is wrong; no two with the same stage
+    kept: Memo | None = None,  # what earlier runs from the same start made
+    stages: Mapping[str, Step] = STAGES,  # in their order, each as it should be
+) -> Work | None:  # after the last stage; None where a bug does not fit the shapes
+    "Go through the stages, each as it should be unless a bug replaces it."
+    steps = {stage: (bug.code + bug.says, bug.steps[stage]) for bug in bugs for stage in bug.steps}
+    kept = {} if kept is None else kept
+    path: tuple[str, ...] = ()
+    for stage, right in stages.items():
+        name, step = steps.get(stage, ("", right))
+        path = (*path, name)
+        if path not in kept:
+            kept[path] = _tried(step, work)
+        if (done := kept[path]) is None:
+            return None
+        work = done
+    return work
+
+
+def rightly(
+    work: Work,  # before the first stage
+) -> Tensor:  # the context, (b, h, n_q, d_v)
+    "Go through the stages, each as it should be."
+    for step in STAGES.values():
+        work = step(work)
+    return work.out
+
+
+def _tried(step: Step, work: Work) -> Work | None:
+    "What a step makes; None if these shapes do not let it."
+    try:
+        return step(work)
+    except (RuntimeError, IndexError, ValueError):
+        return None

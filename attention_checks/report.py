@@ -1,0 +1,128 @@
+"""What a check found: a verdict, the properties that hold and those that do not, and the likely bug."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Failure:
+    "Hold one property that does not hold."
+
+    property: str  # what should hold
+    example: str  # the smallest input that shows it, and what came out
+    bug: str  # the likely bug, in one sentence; empty if only another property's tells
+    codes: tuple[str, ...] = ()  # the same by its codes in the catalogue; several if bugs meet
+    declare: str = ""  # the argument that declares it, if it may be a choice of the design
+
+
+def _sentence(failure: Failure) -> str:
+    "Return the likely bug with its code, and what declares it if it is meant."
+    kind = "undeclared choice, or likely bug" if failure.declare else "likely bug"
+    code = f" [{'+'.join(failure.codes)}]" if failure.codes else ""
+    meant = f" — if it is meant, declare {failure.declare}" if failure.declare else ""
+    return f"{kind}{code}: {failure.bug}{meant}"
+
+
+@dataclass(frozen=True)
+class Report:
+    "Hold what a check found about one piece of code; its verdict is sound, not compared or bug."
+
+    subject: str  # the check and what it was called on
+    passed: tuple[str, ...] = ()  # properties that hold
+    failed: tuple[Failure, ...] = ()  # and those that do not
+    notes: tuple[tuple[str, str], ...] = ()  # properties that were not tried, and why
+    remarks: tuple[str, ...] = ()  # how it was called, where that is not plain
+    compared: str = ""  # what its numbers were compared with; empty: with nothing
+    missing: str = ""  # why they were compared with nothing, though they could be
+    strict: bool = True  # is it a failure if they were compared with nothing?
+
+    @property
+    def verdict(self) -> str:
+        "Return `sound`, `not compared` or `bug`."
+        if self.failed:
+            return "bug"
+        return "not compared" if self.missing else "sound"
+
+    @property
+    def ok(self) -> bool:
+        "Return whether all properties hold, and, if strict, the numbers were compared."
+        return self.verdict == "sound" or self.verdict == "not compared" and not self.strict
+
+    @property
+    def bugs(self) -> list[str]:
+        "Return the likely bugs, each sentence once."
+        return list(dict.fromkeys(f.bug for f in self.failed if f.bug))
+
+    @property
+    def codes(self) -> list[str]:
+        "Return the codes of the likely bugs, each once."
+        return list(dict.fromkeys(code for f in self.failed for code in f.codes))
+
+    @property
+    def choices(self) -> list[str]:
+        "Return what would declare all that failed; nothing if something cannot be meant."
+        wanted = dict.fromkeys(f.declare for f in self.failed if f.codes)
+        return [] if "" in wanted else list(wanted)
+
+    @property
+    def named(self) -> list[tuple[str, str]]:
+        "Return the likely bugs as pairs of codes, joined by +, and sentence."
+        return list(dict.fromkeys(("+".join(f.codes), f.bug) for f in self.failed if f.bug))
+
+    def __str__(self) -> str:
+        lines = [self._headline(), *self._reasons()]
+        lines += [f"  note: {remark}" for remark in self.remarks]
+        for failure in self.failed:
+            example = [f"      {line}" for line in failure.example.splitlines()]
+            lines += [f"  ✗ {failure.property}", *example]
+        lines += [f"  · {name}: {why}" for name, why in self.notes]
+        return "\n".join(lines + [f"  ✓ {name}" for name in self.passed])
+
+    __repr__ = __str__
+
+    def _headline(self) -> str:
+        "Return the verdict, how many properties hold, and what the numbers were compared with."
+        tried = len(self.passed) + len(self.failed)
+        line = f"{self.subject}: {self.verdict}: {len(self.passed)} of {tried} properties hold"
+        if self.notes:
+            line += f", {len(self.notes)} not tried"
+        if self.verdict == "sound" and self.compared:
+            line += f"; compared with {self.compared}"
+        return line
+
+    def _reasons(self) -> list[str]:
+        "Return the likely bugs, each after the error that it explains; or why nothing was compared."
+        if self.verdict == "not compared":
+            accept = "; strict=False accepts it" if self.strict else ""
+            return [f"  not compared: {self.missing}{accept}"]
+        first: dict[str, str] = {}
+        for failure in self.failed:
+            if failure.bug:
+                raised = failure.example.partition("it raised ")[2]
+                first.setdefault(_sentence(failure), raised)
+        lines = []
+        for sentence, raised in first.items():
+            if raised:
+                lines.append(f"  raised {raised}")
+            lines.append(f"  {sentence}")
+        return lines
+
+
+class CheckFailed(AssertionError):
+    "Raised by a check; its text and its `report` say what does not hold and what the likely bug is."
+
+    def __init__(
+        self,
+        report: Report,  # one that is not ok
+    ):
+        super().__init__(str(report))
+        self.report = report
+
+    def _render_traceback_(self) -> list[str]:
+        "Show a notebook the findings, not the way through this package."
+        return [f"{type(self).__name__}: {self}"]
+
+
+class NotCompared(CheckFailed):
+    "Raised by a check where all properties hold and the numbers were compared with nothing."

@@ -1,0 +1,284 @@
+"""Find queries, keys and values in a layer that somebody else wrote, and redo its work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import islice, product
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from torch import Tensor
+
+from attention_checks.catalogue.layers import untransposed
+from attention_checks.conventions import biased_role
+from attention_checks.pipeline import Bug, Step
+from attention_checks.spec import Contract
+from attention_checks.trace.own_stages import own_stages, tables_of, turns_in
+from attention_checks.trace.roles import (
+    ASKED,
+    find_projections,
+    sources,
+    unrecognised_in,
+)
+from attention_checks.trace.watching import as_float, as_rows, handing, used_of, watch
+from attention_nb.masks import causal_mask
+
+_Rows = dict[str, list[Tensor]]  # role → what each projection of that role gave, (b, n, width)
+
+
+class Trace(NamedTuple):
+    "What happened to the projections of a layer in one call."
+
+    x: Tensor  # the input, (b, n, d_model)
+    out: Tensor  # the output, (b, n, d_out)
+    rows: _Rows
+    context: (
+        Tensor | None
+    )  # what went into the output projection; None if there is none that was called
+    unfired: dict[str, nn.Module]  # output projections that exist and were never called, by name
+    matrices: dict[str, Tensor]  # output projections that are bare parameters, by name
+    bias: Tensor | None  # what is added to those
+    projected: Tensor | None  # what the output projection gave; None if none was called
+    calls: dict[str, int]  # how often each recognised projection was called
+    names: dict[str, list[str]]  # role → names
+    unrecognised: list[str]  # modules and parameters that are none of them
+    others: list[
+        tuple[tuple[Bug, ...], _Rows]
+    ]  # rows if weights are used the other way round, and the bug, if it is one
+    tables: list[
+        Tensor
+    ]  # rows of numbers that it keeps, which may be the frequencies of a rotation, (d,)
+    own: Mapping[
+        str, tuple[Step, list[Bug]]
+    ]  # stages of its own, such as a soft cap, and what goes wrong with them
+    turns: list[
+        Tensor
+    ] = []  # complex numbers that pairs of features may be multiplied by, (n, pairs)
+    contract: Contract = Contract()  # what was declared of it
+    memory: Tensor | None = (
+        None  # of cross-attention, what keys and values are made of; None: the input
+    )
+
+    def width(self, *roles: str) -> int:  # 0 if there are none
+        "Give the width of all projections of some roles together."
+        return sum(r.shape[-1] for role in roles for r in self.rows.get(role, []))
+
+    @property
+    def even(
+        self,
+    ) -> bool:  # False: fewer heads for keys and values than for queries, or a way not known here
+        "Tell whether a fused projection, if there is one, is three times as wide as the context."
+        return self.width("qkv") in (0, 3 * self.inner)
+
+    @property
+    def inner(self) -> int:  # features of a word
+        "Give the width of the context, all heads together."
+        if self.context is not None:
+            return self.context.shape[-1]
+        widths = [m.weight.shape[-1] for m in self.unfired.values() if isinstance(m, nn.Linear)]
+        widths += [m.numel() // self.out.shape[-1] for m in self.matrices.values()]
+        return (widths or [self.out.shape[-1]])[0]
+
+    @property
+    def across(self) -> int:  # 0 if there are none
+        "Give the width of all queries together."
+        if "qkv" in self.rows and not self.even:
+            return self.inner
+        return self.width("q") or self.width("qk") // 2 or self.width("qkv") // 3
+
+    def heads(
+        self,
+        n_heads: int | None,  # how many, if known
+    ) -> list[int]:
+        "List the numbers of heads that fit, or the one that is known."
+        stack = len(self.rows.get("q", []))  # several: single heads
+        said = stack if stack > 1 else n_heads
+        return (
+            [said]
+            if said
+            else [h for h in range(1, min(self.across, 64) + 1) if self.across % h == 0]
+        )
+
+    def past(
+        self,
+        causal: bool,  # is the future hidden?
+        window: int
+        | None = None,  # how many words, itself included, a word may look back on; None: all
+    ) -> Tensor | None:  # boolean, True = may attend, (n, n); None: everything
+        "Give the mask that should be in force."
+        n = self.x.shape[1]
+        return causal_mask(n).triu(1 - (window or n)) if causal else None
+
+
+_Options = list[
+    tuple[str, Tensor]
+]  # what a projection gave, and under its name what it would, used the other way round
+
+
+def trace_layer(
+    layer: nn.Module,  # the layer, in evaluation mode
+    x: Tensor,  # its input, (b, n, d_model)
+    call: Callable[[nn.Module, Tensor], Tensor],  # how to call it; returns the output alone
+    roles: Mapping[str, str | None] | None = None,  # name → role; default: what the names tell
+    contract: Contract = Contract(),  # what was declared of it
+    memory: Tensor
+    | None = None,  # of cross-attention, what keys and values are made of; the call knows it
+) -> Trace:  # what its projections did
+    "Call a layer once and write down what goes in and out of its projections."
+    leaves, names, bare = find_projections(
+        layer, lambda: call(layer, x), roles, contract.roles
+    )
+    names = {
+        n: role for n, role in names.items() if memory is None or role != "qkv"
+    }  # called twice, cut in unknown ways
+    with handing(layer, x.shape[1]) as handed:
+        out, ins, outs = watch({name: leaves[name] for name in names}, lambda: call(layer, x))
+    silent = {
+        n: leaves[n].weight
+        for n, role in names.items()
+        if role != "out" and n not in outs and hasattr(leaves[n], "weight")
+    }
+    used = used_of(layer, silent | {n: p for n, (_, p) in bare.items()}, x, call)
+    read = [name for name in used if name in silent]
+    of = sources(x, memory)
+    found = [(role, _called(of[role], leaves[n], n, outs.get(n))) for n, role in names.items()]
+    found += [
+        rows
+        for n, (role, p) in bare.items()
+        if role != "out"
+        for rows in _by_matrix(of, role, p, layer, n)
+    ]
+    found += [(names[name], _uncalled(of[names[name]], leaves[name], name)) for name in read]
+    ways = _ways([(role, options) for role, options in found if role != "out" and options])
+    calls = (
+        {n: len(outs.get(n, ())) for n in names}
+        | {n: int(n in used) for n in bare}
+        | dict.fromkeys(read, 1)
+    )
+    named = _by_role([*names.items(), *((n, role) for n, (role, _) in bare.items())])
+    lasts = [name for name in named.get("out", []) if name in ins][
+        -1:
+    ]  # of output projections, the one that was called
+    context, projected = (as_rows(kept[lasts[0]][0], x) if lasts else None for kept in (ins, outs))
+    unfired = {n: leaves[n] for n in named.get("out", []) if n in leaves and n not in ins}
+    matrices = {n: as_float(p) for n, (role, p) in bare.items() if role == "out"}
+    return Trace(
+        x,
+        out,
+        ways[0][1],
+        context,
+        unfired,
+        matrices,
+        _bias(layer, "out"),
+        projected,
+        calls,
+        named,
+        unrecognised_in(layer, {*names, *bare, *contract.parts}, read),
+        ways[1:],
+        tables_of(layer),
+        own_stages(layer, x, call, contract),
+        turns_in(handed),
+        contract,
+        memory,
+    )
+
+
+def _called(x: Tensor, m: nn.Module, name: str, got: Any) -> _Options:
+    "Rows of a projection that was called; and what reading its weight untransposed would have given."
+    rows = as_rows(got[0] if got else None, x)
+    to_one = getattr(m, "out_features", 0) == 1  # of a pair of words it makes a score, not a value
+    return (
+        []
+        if rows is None or to_one and rows.shape[-1] > 1
+        else [("", rows), *_uncalled(x, m, name)[1:2]]
+    )
+
+
+def _uncalled(x: Tensor, m: nn.Module, name: str) -> _Options:
+    "What a projection gives if its weight is read: rightly, and, if it is square, the other way round."
+    with torch.no_grad():
+        w, b = as_float(getattr(m, "weight", None)), as_float(getattr(m, "bias", None))
+        if not isinstance(m, nn.Linear) or w.shape[1] != x.shape[-1]:
+            return []
+        biases = () if w.shape[0] != w.shape[1] else (None,) if b is None else (b, None)
+        return [("", F.linear(x, w, b)), *((name, F.linear(x, w.T, bias)) for bias in biases)]
+
+
+def _times(x: Tensor, p: Tensor, layer: nn.Module, name: str, bias: Tensor | None) -> _Options:
+    "The input times a bare parameter; a square one may be meant as x @ W or as x @ W.T, and either is right."
+    d, products, p = x.shape[-1], [], as_float(p)
+    with torch.no_grad():
+        if name.endswith("in_proj_weight"):
+            return [
+                (
+                    "",
+                    F.linear(
+                        x,
+                        p,
+                        as_float(
+                            dict(layer.named_parameters()).get(name.replace("weight", "bias"))
+                        ),
+                    ),
+                )
+            ]
+        if (
+            p.ndim == 3 and d in p.shape[:2]
+        ):  # one matrix per head, (h, d_model, d_head) or (d_model, h, d_head)
+            products = [
+                torch.einsum("bnd,hde->bnhe" if p.shape[1] == d else "bnd,dhe->bnhe", x, p).flatten(
+                    2
+                )
+            ]
+        if p.ndim == 2:
+            products = [x @ w for w in (p, p.T) if w.shape[0] == d]
+        return [("", t if bias is None else t + bias.flatten()) for t in products]
+
+
+def _by_matrix(
+    of: Mapping[str, Tensor], role: str, p: Tensor, layer: nn.Module, name: str
+) -> list[tuple[str, _Options]]:
+    "Rows of a bare parameter; of a stack of three that reads two inputs, part by part."
+    if role != "qkv" or of["q"] is of["k"]:
+        return [(role, _times(of[role], p, layer, name, _bias(layer, role)))]
+    return [
+        (r, [("", t.chunk(3, -1)[i]) for _, t in _times(of[r], p, layer, name, None)])
+        for i, r in enumerate("qkv")
+    ]
+
+
+def _ways(found: list[tuple[str, _Options]]) -> list[tuple[tuple[Bug, ...], _Rows]]:
+    "Every choice of one option each, as bugs and rows by role: all first ones, then all last ones, then mixed ones."
+    ways, most = [], sum(len(options) > 1 for _, options in found)
+    for chosen in islice(product(*(options for _, options in found)), 64):
+        rows: _Rows = {}
+        for (role, _), (_, t) in zip(found, chosen):
+            rows.setdefault(role, []).append(t)
+        changed = sum(pick is not options[0] for pick, (_, options) in zip(chosen, found))
+        wrong = [name for name, _ in chosen if name]
+        ways.append(
+            (
+                0 if not changed else 1 if changed == most else 2,
+                (untransposed(wrong),) if wrong else (),
+                rows,
+            )
+        )
+    return [(bugs, rows) for _, bugs, rows in sorted(ways, key=lambda way: way[0])]
+
+
+def _by_role(roles: list[tuple[str, str]]) -> dict[str, list[str]]:
+    "Role → names, of modules and then of bare parameters."
+    named = {role: [n for n, r in roles if r == role] for role in (*ASKED, "latent", "out")}
+    return {role: found for role, found in named.items() if found}
+
+
+def _bias(layer: nn.Module, role: str) -> Tensor | None:
+    "A bare parameter that is added to what a bare projection of this role gives."
+    found = {
+        said: as_float(p)
+        for name, p in reversed(list(layer.named_parameters()))
+        if (said := biased_role(name))
+    }
+    parts = dict(zip("qkv", found["in"].chunk(3))) if "in" in found else {}
+    return (parts | found).get(role)

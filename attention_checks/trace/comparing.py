@@ -1,0 +1,225 @@
+"""Attention is computed from a layer's own projections; where its numbers differ, the bugs are found that give them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+import torch
+from torch import Tensor
+
+from attention_checks.catalogue import ATTENTION, known
+from attention_checks.catalogue.grouped_heads import GROUPS
+from attention_checks.catalogue.layers import LAYER, REPEATED, merging
+from attention_checks.catalogue.self_attention import SCALE
+from attention_checks.catalogue.softmax import weighing
+from attention_checks.numbers import nearly
+from attention_checks.pipeline import Bug, Step, Work, run
+from attention_checks.search import Case, explain
+from attention_checks.trace import Trace
+from attention_checks.trace.own_stages import with_own
+from attention_checks.trace.readings import Start, starts_of
+from attention_nb.multi_head_attention import merge_heads
+
+_FREQUENT = [
+    bug
+    for bug in LAYER
+    if bug.code in ("split.viewed", "merge.viewed", "merge.features_first", "merge.heads_first")
+]
+
+
+def compare_with_own_weights(
+    t: Trace,  # from `trace_layer`
+    n_heads: int | None,  # if known
+    causal: bool,  # is the future hidden?
+    window: int
+    | None = None,  # how many words, itself included, a word may look back on; None: all
+    most: int = 2,  # how many bugs at once, beside a wrong scale, are looked for
+) -> (
+    tuple[Bug, ...] | None
+):  # what is wrong: nothing, or some bugs; None if that fits nothing known
+    "Compute attention from what the layer's own projections gave, and find out how the layer differs."
+    if not t.out.isfinite().any():
+        return None  # anything may explain it
+    heads, mask = t.heads(n_heads), t.past(causal, window)
+    starts = _starts(t, heads, mask) + (list(_other_numbers(t, heads, mask)) if most else [])
+    with torch.no_grad():
+        for start in (start for start in starts if most or not start.bugs):
+            if explain([start.case], [], 0) is not None:
+                return start.bugs or _added(start.case)
+        return _named(starts, heads, most) if most else None
+
+
+def rightly_read(
+    t: Trace,  # from `trace_layer`
+    n_heads: int | None,  # if known
+    causal: bool,  # is the future hidden?
+) -> Work | None:  # with scores and weights; None if it gives other numbers
+    "Compute attention from what the layer's own projections gave, if the layer gives the same numbers."
+    starts = [start for start in _starts(t, t.heads(n_heads), t.past(causal)) if not start.bugs]
+    right = next((start.case for start in starts if explain([start.case], [], 0) is not None), None)
+    return right and run(right.work, stages=right.stages)
+
+
+def _starts(t: Trace, heads: list[int], mask: Tensor | None) -> list[Start]:
+    "Every way to read the rows, used as they should be or the other way round; those that are right first."
+    found = [
+        start
+        for bugs, rows in [((), t.rows), *t.others]
+        for h in heads
+        for start in starts_of(t._replace(rows=rows), h, mask, bugs)
+    ]
+    return sorted(found, key=lambda start: len(start.bugs))
+
+
+def _named(starts: list[Start], heads: list[int], most: int) -> tuple[Bug, ...] | None:
+    "The fewest bugs that give the layer's numbers."
+    few = 12 if len(heads) == 1 else 2
+    right = [
+        start
+        for h in heads
+        for start in [s for s in starts if not s.bugs and s.case.work.q.shape[-3] == h][:few]
+    ]
+    simple = (explain([s.case], SCALE, 0) for s in starts if not s.bugs)
+    if bugs := next(filter(None, simple), ()) or next(
+        filter(None, (_added(start.case) for start in right)), ()
+    ):
+        return bugs
+    found = _fewest(right + [start for start in starts if start.bugs][:4]) or _fewest(
+        [with_fill(start) for start in right if start.case.work.masked]
+    )
+    if found is not None or most == 1:
+        return found
+    return _fewest(
+        [_gone_wrong(start, bug) for start in right[:1] for bug in (*start.more, *_FREQUENT)]
+    )
+
+
+def _fewest(starts: list[Start]) -> tuple[Bug, ...] | None:
+    "Of what explains the numbers from some start, by one bug and a wrong scale, that with the fewest bugs."
+    found = [
+        (start, explain([start.case], [*start.more, *LAYER, *GROUPS, *ATTENTION], 1))
+        for start in starts
+    ]
+    return min(
+        ((*bugs, *start.bugs) for start, bugs in found if bugs is not None), key=len, default=None
+    )
+
+
+def with_fill(
+    start: Start,  # with a mask
+) -> Start:
+    "Put a finite number for minus infinity: it tells where all that a softmax sums over is forbidden."
+    fill: Step = lambda w: w._replace(
+        scores=w.scores.masked_fill(~w.allowed, torch.finfo(w.scores.dtype).min),
+        allowed=torch.ones_like(w.allowed),
+    )
+    return start._replace(
+        case=start.case._replace(stages=with_own(start.case.stages, {"mask, its own": (fill, [])}))
+    )
+
+
+def _gone_wrong(start: Start, bug: Bug) -> Start:
+    "The same start once a bug is taken for what should be."
+    return start._replace(
+        case=start.case._replace(stages={**start.case.stages, **bug.steps}), bugs=(*start.bugs, bug)
+    )
+
+
+def _other_numbers(t: Trace, heads: list[int], mask: Tensor | None) -> Iterator[Start]:
+    "Rows cut into another number of heads, or one head that is repeated; if it is known how many there should be."
+    if len(heads) != 1:
+        return
+    width, h = t.across, heads[0]
+    for other in t.heads(None):
+        bug = known(
+            "heads.number",
+            found=f"{other} heads of width {width // other}",
+            said=f"{h} of width {width // h}",
+        )
+        yield from (
+            start
+            for start in starts_of(t, other, mask, (bug,))
+            if other != h and len(start.bugs) == 1
+        )
+    bug = REPEATED.about(times=h)
+    for start in starts_of(t, 1, mask, (bug,)) if h > 1 else ():
+        repeat = merging(lambda c: merge_heads(c).repeat(*[1] * (c.ndim - 2), h))
+        yield start._replace(
+            case=start.case._replace(stages={**start.case.stages, "merge": repeat})
+        )
+
+
+def _nearest_number(
+    case: Case, make: Callable[[Tensor], tuple[Work, tuple[Bug, ...]]], centre: float, width: float
+) -> tuple[float, float]:
+    "The number with which the stages come nearest to what was seen, and how far off they are then."
+    best, off = centre, torch.tensor([torch.inf])
+    for _ in range(40):
+        numbers = best + width * torch.linspace(-1, 1, 33)
+        work, bugs = make(numbers.view(-1, 1, 1, 1, 1))
+        made = run(work, bugs, stages=case.stages)
+        if made is None or made.out.shape[1:] != case.seen.shape:
+            break
+        off = (made.out - case.seen).flatten(1).norm(dim=1)
+        best, width = float(numbers[off.argmin()]), 0.6 * width
+    return best, float(off.min())
+
+
+def _added(case: Case) -> tuple[Bug, ...]:
+    "The bug, if something is added to the softmax's sum: then each row is too small, all by what fits one number."
+    plain = run(case.work, stages=case.stages)
+    if plain is None or plain.out.shape != case.seen.shape:
+        return ()
+    for shifted in (True, False):
+
+        def weigh(s: Tensor, a: Tensor, more: Tensor) -> Tensor:
+            s = s.masked_fill(~a, -torch.inf)
+            e = (s - s.amax(-1, keepdim=True) * shifted).exp()
+            return e / (e.sum(-1, keepdim=True) + more)
+
+        make = lambda more: (
+            case.work,
+            (Bug("", "", {"weigh": weighing(lambda s, a: weigh(s, a, more))}),),
+        )
+        more, off = _nearest_number(case, make, 0.25, 0.25)
+        if 5e-5 < more < 0.5 and off < 0.05 * float((plain.out - case.seen).norm()):
+            return (known("softmax.epsilon_small", number=f"{more:.1g}"),)
+    return ()
+
+
+def name_other_scale(
+    t: Trace,  # from `trace_layer`
+    n_heads: int | None,  # if known
+    causal: bool,  # is the future hidden?
+    window: int
+    | None = None,  # how many words, itself included, a word may look back on; None: all
+) -> tuple[Bug, ...] | None:  # the bug; None if no constant fits
+    "Find out what scores are multiplied by, if all is right but that."
+    with torch.no_grad():
+        for start in (
+            s
+            for h in t.heads(n_heads)[:8]
+            for s in islice(starts_of(t, h, t.past(causal, window)), 2)
+        ):
+            work, right = start.case.work, float(start.case.work.scale)
+            scale, _ = _nearest_number(
+                start.case, lambda s: (work._replace(scale=s), ()), 0.0, 4 * right
+            )
+            made = run(work._replace(scale=scale), stages=start.case.stages)
+            if (
+                made is not None
+                and not math.isclose(scale, right, rel_tol=1e-3)
+                and nearly(made.out, start.case.seen, 1e-4)
+            ):
+                return (other_scale(scale, right),)
+    return None
+
+
+def other_scale(
+    scale: float,  # what scores are multiplied by
+    right: float,  # what they should be
+) -> Bug:
+    "Say that some other number stands in the place of the scale."
+    return known("scale.head_constant", found=f"{scale:.4g}", right=f"{right:.4g}")

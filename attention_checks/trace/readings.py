@@ -1,0 +1,228 @@
+"""The right ways to cut what projections gave into heads, and a few wrong ones with their bugs: where a search begins."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import permutations
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from attention_checks.catalogue import known
+from attention_checks.catalogue.grouped_heads import AFTER_MERGE, gating
+from attention_checks.catalogue.layers import (
+    FUSED,
+    NEVER,
+    ORDERS,
+    SHARES,
+    fused_orders,
+    merging,
+    splitting,
+    untransposed,
+)
+from attention_checks.pipeline import STAGES, Bug, Step, work_of
+from attention_checks.search import Case
+from attention_checks.trace import Trace
+from attention_checks.trace.own_stages import with_own
+from attention_checks.trace.watching import as_float
+
+_Heads = tuple[Tensor, Tensor, Tensor]
+_Reading = tuple[
+    tuple[Bug, ...], _Heads, str
+]  # bugs; q (b, h, n, d), k and v, perhaps with fewer heads; one of ORDERS
+_Rows = tuple[
+    tuple[Bug, ...], Tensor, Tensor, Tensor
+]  # bugs; rows of queries, keys and values, (b, n, width)
+
+
+def _readings(t: Trace, h: int) -> Iterator[_Reading]:
+    "Every right way to read what the projections gave as h heads, and some wrong ones with their bugs."
+    rows = {role: torch.cat(found, -1) for role, found in t.rows.items()}
+    if (
+        not {"q", "k", "v"} <= rows.keys()
+        and not {"q", "kv"} <= rows.keys()
+        and "qkv" in rows
+        and t.even
+    ):
+        yield from _fused(rows["qkv"], h, _told(t.names["qkv"][0]))
+        return
+    for bugs, q, k, v in _triples(t, rows, h):
+        d = q.shape[-1] // h
+        if (
+            q.shape[-1] % h
+            or not d
+            or k.shape[-1] % d
+            or not k.shape[-1]
+            or v.shape[-1] % (h_kv := k.shape[-1] // d)
+            or h_kv > h
+        ):
+            continue
+        for order, (split, _) in list(ORDERS.items())[: min(h, 2)]:
+            yield bugs, (split(q, h), split(k, h_kv), split(v, h_kv)), order
+
+
+def _triples(t: Trace, rows: dict[str, Tensor], h: int) -> Iterator[_Rows]:
+    "Bugs and rows of queries, keys and values, from one projection each or cut from what gives several."
+    if "latent" in rows:
+        yield from _from_latent(rows, h, t.inner // h)
+    elif {"q", "k", "v"} <= rows.keys():
+        yield (), rows["q"], rows["k"], rows["v"]
+    elif {"q", "kv"} <= rows.keys() and rows["kv"].shape[-1] % 2 == 0:
+        first, second = rows["kv"].chunk(2, -1)
+        yield (), rows["q"], first, second
+        yield (known("split.keys_values"),), rows["q"], second, first
+    elif {"qk", "v"} <= rows.keys() and rows["qk"].shape[-1] % 2 == 0:
+        first, second = rows["qk"].chunk(2, -1)
+        yield (), first, second, rows["v"]
+    elif "qkv" in rows:
+        yield from _fused_groups(rows["qkv"], h, t.inner // h, t.names["qkv"][0])
+
+
+def _from_latent(rows: dict[str, Tensor], h: int, d_v: int) -> Iterator[_Rows]:
+    "The same where keys and values come from one narrow row, beside which lies what turns of a key (MLA). What turns is laid first."
+    if (
+        "q" not in rows
+        or not ("kv" in rows or {"k", "v"} <= rows.keys())
+        or any(t.shape[-1] % h for r, t in rows.items() if r != "latent")
+    ):
+        return
+    q, *kv = (rows[role].unflatten(-1, (h, -1)) for role in ("q", "kv", "k", "v") if role in rows)
+    k, v = kv if len(kv) == 2 else kv[0].tensor_split([kv[0].shape[-1] - d_v], -1)
+    d = k.shape[-1]
+    if 0 < d < q.shape[-1] <= d + rows["latent"].shape[-1]:
+        shared = rows["latent"][..., d - q.shape[-1] :].unsqueeze(-2).expand(*k.shape[:-1], -1)
+        yield (
+            (),
+            torch.cat([q[..., d:], q[..., :d]], -1).flatten(-2),
+            torch.cat([shared, k], -1).flatten(-2),
+            v.flatten(-2),
+        )
+
+
+def _told(name: str) -> str:
+    "In which order a fused projection gives queries, keys and values, by its name."
+    said = re.sub(r"[^qkv]", "", name.split(".")[-1].lower())
+    return said if sorted(said) == ["k", "q", "v"] else "qkv"
+
+
+def _fused(rows: Tensor, h: int, told: str) -> Iterator[_Reading]:
+    "A projection that gives q, k and v at once; people order its width in several ways."
+    b, n, width = rows.shape
+    if width % (3 * h):
+        return
+    sizes, usual = {"3": 3, "h": h, "d": width // 3 // h}, ("3hd", "h3d")
+    for layout in dict.fromkeys([*usual, *map("".join, permutations("3hd"))]):
+        parts = rows.view(b, n, *(sizes[a] for a in layout))
+        parts = parts.permute(
+            2 + layout.index("3"), 0, 2 + layout.index("h"), 1, 2 + layout.index("d")
+        )
+        for order in list(ORDERS)[: 1 if layout in usual or h == 1 else 2]:
+            yield (
+                (),
+                (parts[told.index("q")], parts[told.index("k")], parts[told.index("v")]),
+                order,
+            )
+    if h > 1:
+        q, k, v = rows.reshape(b, h, n, -1).chunk(3, -1)
+        yield (known("split.fused_viewed"),), (q, k, v), "heads first"
+
+
+def _fused_groups(rows: Tensor, h: int, d: int, name: str) -> Iterator[_Rows]:
+    "The same with fewer heads for keys and values; they stand behind all queries, or behind those of their group."
+    b, n, width = rows.shape
+    as_qvk, as_kvq = (
+        (FUSED.about(name=name, found=found, told="qkv"),) for found in ("qvk", "kvq")
+    )
+    for groups in (g for g in range(1, h + 1) if h % g == 0 and width == (h + 2 * g) * d):
+        q, k, v = rows.split((h * d, groups * d, groups * d), -1)
+        yield (), q, k, v
+        if groups > 1:
+            *queries, k_, v_ = rows.view(b, n, groups, -1, d).unbind(3)
+            yield (), torch.stack(queries, 3).flatten(2), k_.flatten(2), v_.flatten(2)
+        yield as_qvk, q, v, k
+        k, v, q = rows.split((groups * d, groups * d, h * d), -1)
+        yield as_kvq, q, k, v
+
+
+class Start(NamedTuple):
+    "From where a search begins."
+
+    case: Case
+    bugs: tuple[Bug, ...] = ()  # what is wrong with it already
+    more: tuple[Bug, ...] = ()  # bugs of this layer alone
+
+
+def starts_of(
+    t: Trace,  # from `trace_layer`
+    h: int,  # heads
+    mask: Tensor | None,  # boolean, True = may attend
+    bugs: tuple[Bug, ...] = (),  # what is wrong with its rows
+) -> Iterator[Start]:
+    "Give every way to read the rows as so many heads."
+    for one in _ungated(t, h):
+        yield from _starts_read(one, h, mask, bugs)
+
+
+def _starts_read(t: Trace, h: int, mask: Tensor | None, bugs: tuple[Bug, ...]) -> Iterator[Start]:
+    "The same once it is clear what is a gate."
+    fused = (
+        tuple(fused_orders(name := t.names["qkv"][0], _told(name)))
+        if "qkv" in t.rows and t.even
+        else ()
+    )
+    mine = tuple(bug for _, wrong in t.own.values() for bug in wrong)
+    for seen, project, ends in _ends(t):
+        for wrong, (q, k, v), order in _readings(t, h):
+            share = SHARES[t.contract.group_order or "blocks"]
+            stages = with_own(
+                {
+                    "split": splitting(share_k=share, share_v=share),
+                    **STAGES,
+                    "merge": ORDERS[order][1],
+                    "project": project,
+                },
+                dict(t.own),
+            )
+            work = work_of(q, k, v, mask, t.contract.scale_of(q.shape[-1]), t.x.shape[-1])
+            yield Start(Case(work, seen, stages=stages), bugs + wrong, fused + ends + mine)
+
+
+def _ungated(t: Trace, h: int) -> Iterator[Trace]:
+    "A trace; before it the same with a gate taken out of queries twice as wide as the context: half of each head, as in Qwen3-Next."
+    if (
+        t.context is not None
+        and "latent" not in t.rows
+        and t.width("q") == 2 * t.inner
+        and len(t.rows["q"]) == 1
+        and t.inner % h == 0
+    ):
+        q, gate = (part.flatten(-2) for part in t.rows["q"][0].unflatten(-1, (h, -1)).chunk(2, -1))
+        yield t._replace(rows={**t.rows, "q": [q]}, own={**t.own, AFTER_MERGE: gating(gate)})
+    yield t
+
+
+def _ends(t: Trace) -> Iterator[tuple[Tensor, Step, tuple[Bug, ...]]]:
+    "What rows laid together are compared with: the tensor, what the layer does to them first, and what goes wrong there."
+    if t.context is not None or not t.unfired and not t.matrices:
+        yield t.out if t.context is None else t.context, lambda w: w, ()
+        return
+    for name, m in t.unfired.items():
+        w, b, never = as_float(m.weight), as_float(getattr(m, "bias", None)), _never(name, 0)
+        turned = untransposed([name], {"project": _projecting(w.T, b)})
+        yield t.out, _projecting(w, b), (never, turned) if len(w) == w.shape[1] else (never,)
+    for name, matrix in t.matrices.items():
+        bias, flat = 0 if t.bias is None else t.bias, matrix.flatten(0, -2)
+        for way in (flat.T, flat):
+            yield t.out - bias, _projecting(way, None), (_never(name, bias),)
+
+
+def _projecting(w: Tensor, b: Tensor | None) -> Step:
+    return merging(lambda c: F.linear(c, w, b))
+
+
+def _never(name: str, bias: Tensor | int) -> Bug:
+    "An output projection that is not applied; what is added to it is not, either."
+    return NEVER.about(name=name)._replace(steps={"project": merging(lambda c: c - bias)})

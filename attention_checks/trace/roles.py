@@ -1,0 +1,268 @@
+"""Which parts of a layer make queries, keys, values and the output: by their names, their shapes, or what they read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack, suppress
+from itertools import permutations
+from os.path import commonprefix
+from typing import Any
+
+import torch
+import torch.nn as nn
+from torch import Tensor
+
+from attention_checks.conventions import biased_role, role_of
+from attention_checks.trace.watching import as_rows, part_of, watch
+
+ASKED = ("q", "k", "v", "kv", "qk", "qkv")  # roles of what gives queries, keys and values
+_QUIET = (
+    nn.Dropout,
+    nn.Identity,
+    nn.ModuleList,
+    nn.ModuleDict,
+    nn.Sequential,
+    nn.Softmax,
+    nn.Flatten,
+)
+
+
+def find_projections(
+    layer: nn.Module,  # the layer, in evaluation mode
+    call: Callable[[], Tensor],  # one call of it
+    roles: Mapping[str, str | None] | None = None,  # name → role; default: what the names tell
+    declared: Mapping[str, str] | None = None,  # role → name, as the caller declares it
+) -> tuple[
+    dict[str, nn.Module], dict[str, str], dict[str, tuple[str, nn.Parameter]]
+]:  # parts that compute; name → role of projections; bare matrices
+    "Find the projections of a layer."
+    leaves = _leaves(layer, _wraps(layer, call))
+    if declared:
+        return _declared(layer, leaves, declared)
+    bare = _bare(layer, leaves)
+    return (
+        leaves,
+        _nearest(
+            roles or _roles(leaves), [name for name, (role, _) in bare.items() if role != "out"]
+        ),
+        bare,
+    )
+
+
+def _declared(
+    layer: nn.Module, leaves: dict[str, nn.Module], declared: Mapping[str, str]
+) -> tuple[dict[str, nn.Module], dict[str, str], dict[str, tuple[str, nn.Parameter]]]:
+    "The same, as the caller declares it: a role's part is a module that is called, or a matrix."
+    parts = {
+        name: (role, part_of(layer, name, f"roles[{role!r}]")) for role, name in declared.items()
+    }
+    modules = {name: m for name, (_, m) in parts.items() if isinstance(m, nn.Module)}
+    bare = {name: (role, p) for name, (role, p) in parts.items() if name not in modules}
+    names = {name: parts[name][0] for name in modules}
+    if "out" not in declared:
+        guessed = _nearest(names | {n: r for n, r in _roles(leaves).items() if r == "out"}, [*bare])
+        names |= {name: role for name, role in guessed.items() if role == "out"}
+    return {**leaves, **modules}, names, bare
+
+
+def _leaves(layer: nn.Module, wraps: Iterable[str] = ()) -> dict[str, nn.Module]:
+    "The modules that compute, by name: matrices, others with weights and without children, and some that wrap one."
+    found: dict[str, nn.Module] = {}
+    for name, m in layer.named_modules():
+        computes = any(True for _ in m.parameters(recurse=False)) and not list(m.children())
+        if (
+            name
+            and not _within(name, found)
+            and (computes or isinstance(m, nn.Linear) or name in wraps)
+        ):
+            found[name] = m
+    return found
+
+
+def _within(name: str, outer: Iterable[str]) -> bool:
+    "Whether something is one of some modules, or a part of one."
+    return any(name == each or name.startswith(f"{each}.") for each in outer)
+
+
+def _wraps(layer: nn.Module, call: Callable[[], Tensor]) -> list[str]:
+    "Modules with parts of their own that are called as one projection, such as one with an adapter."
+    lists = (nn.ModuleList, nn.ModuleDict)
+    found = {
+        name: m
+        for name, m in layer.named_modules()
+        if name and list(m.children()) and not isinstance(m, lists)
+    }
+    found = {
+        name: m
+        for name, m in found.items()
+        if role_of(name) in ("q", "k", "v", "kv") and _alone(name, m)
+    }
+    return list(watch(found, call)[1]) if found else []
+
+
+def _alone(name: str, m: nn.Module) -> bool:
+    "Whether no part of a module tells another role than the module."
+    roles = {
+        role_of(f"{name}.{part}")
+        for part, inner in m.named_modules()
+        if part and not list(inner.children())
+    }
+    return roles <= {None, "out", role_of(name)}
+
+
+def _of_one_word(m: nn.Module) -> bool:
+    "Whether it maps each word by itself: a matrix, or a convolution of width 1."
+    narrow = isinstance(m, (nn.Conv1d, nn.Conv2d)) and set(m.kernel_size) == {1}
+    return narrow or bool(list(m.children())) or getattr(m, "weight", torch.empty(0)).ndim == 2
+
+
+def _roles(leaves: dict[str, nn.Module]) -> dict[str, str | None]:
+    "Name → role; four or three unnamed projections in one list are q, k, v (and out), in order."
+    roles = {name: role_of(name) if _of_one_word(m) else None for name, m in leaves.items()}
+    told = {"q", "k", "qkv"}
+    for name, m in leaves.items() if not told & set(roles.values()) else ():
+        if (
+            roles[name] in (None, "out")
+            and isinstance(m, nn.Linear)
+            and m.out_features == 3 * m.in_features
+        ):
+            roles[name] = "qkv"  # its shape says more than its name
+    lists = Counter(name.rsplit(".", 1)[0] for name in leaves if name.rsplit(".", 1)[-1].isdigit())
+    for prefix, count in lists.items() if not told & set(roles.values()) else ():
+        if count in (3, 4):
+            roles |= {
+                f"{prefix}.{i}": role for i, role in zip(range(count), ("q", "k", "v", "out"))
+            }
+    return roles
+
+
+def _nearest(all_roles: Mapping[str, str | None], bare: list[str]) -> dict[str, str]:
+    "Without the output projections that stand further from the queries than others: those of a block around attention."
+    roles = {name: role for name, role in all_roles.items() if role}
+    inward = [*bare, *(name for name, role in roles.items() if role != "out")]
+    if sum(roles.get(q, "qkv") in ("q", "qkv") for q in inward) != 1:
+        return roles  # several heads or layers
+    steps = {
+        name: min(_steps(name, q) for q in inward) for name, role in roles.items() if role == "out"
+    }
+    return {
+        name: role
+        for name, role in roles.items()
+        if steps.get(name, 0) <= min(steps.values(), default=0)
+    }
+
+
+def _steps(a: str, b: str) -> int:
+    "How far two names are apart, up and down the tree of modules."
+    one, other = a.split("."), b.split(".")
+    return len(one) + len(other) - 2 * len(commonprefix([one, other]))
+
+
+def _bare(layer: nn.Module, leaves: dict[str, nn.Module]) -> dict[str, tuple[str, nn.Parameter]]:
+    "Matrices that are parameters of their own, used as x @ W, by name: role and matrix."
+    own = [(name, p, role_of(name)) for name, p in layer.named_parameters()]
+    told, found = {"q", "k", "qkv"} & {role for _, _, role in own}, {}
+    for name, p, role in own:
+        if (
+            role == "out"
+            and not told
+            and (p.ndim == 2 and 3 * min(p.shape) == max(p.shape) or p.ndim == 3 == len(p))
+        ):
+            role = "qkv"  # its shape says more than its name
+        if role and p.ndim in (2, 3) and not _within(name, leaves):
+            found[name] = (role, p)
+    return found
+
+
+def unrecognised_in(
+    layer: nn.Module,  # the layer
+    told: set[str],  # names of what has a role
+    read: list[str],  # names of those whose weight is read without a call
+) -> list[str]:
+    "List what has weights or does something, and is no projection; and whose weight is read without a call."
+    modules = [
+        n
+        for n, m in layer.named_modules()
+        if n and not list(m.children()) and not isinstance(m, _QUIET)
+    ]
+    parameters = [n for n, _ in layer.named_parameters() if not _within(n, told)]
+    buffers = [
+        n
+        for n, t in layer.named_buffers()
+        if t.numel() > 1
+        and not _within(n, told)
+        and not (t.ndim >= 2 and t.shape[-1] == t.shape[-2])
+    ]
+    found = [n for n in modules + parameters if not _within(n, told) and not biased_role(n)]
+    return found + buffers + [f"{name}, whose weight is read without a call" for name in read]
+
+
+def sources(
+    x: Tensor,  # who asks, (b, n_q, d_model)
+    memory: Tensor | None,  # what is attended to, (b, n_k, d_memory); None: x
+) -> dict[str, Tensor]:
+    "Say what each role reads."
+    of_memory = ("k", "v", "kv", "latent")
+    return {
+        role: x if memory is None or role not in of_memory else memory
+        for role in (*ASKED, "latent", "out")
+    }
+
+
+def guess_roles(
+    layer: nn.Module,  # the layer, in evaluation mode
+    x: Tensor,  # its input, (b, n, d_model)
+    call: Callable[[nn.Module, Tensor], Tensor],  # how to call it; returns the output alone
+    memory: Tensor | None = None,  # of cross-attention, what keys and values are made of
+) -> list[
+    dict[str, str]
+]:  # name → role, in every order that is possible; none if there are more or fewer
+    "Find queries, keys, values and output among projections whose names tell nothing."
+    leaves = {name: m for name, m in _leaves(layer).items() if isinstance(m, nn.Linear)}
+    _, ins, _ = watch(leaves, lambda: call(layer, x))
+    once = [
+        name for name in leaves if len(ins.get(name, ())) == 1 and isinstance(ins[name][0], Tensor)
+    ]
+    of = sources(x, memory)
+    reads = {name: [role for role in "qkv" if torch.equal(ins[name][0], of[role])] for name in once}
+    reading = [name for name, roles in reads.items() if roles]
+    others = [name for name in leaves if name not in reading]
+    if len(reading) != 3 or others not in ([], once[-1:]):
+        return []
+    return [
+        dict(zip(order, "qkv")) | dict.fromkeys(others, "out")
+        for order in permutations(reading)
+        if all(role in reads[name] for name, role in zip(order, "qkv"))
+    ]
+
+
+def what_is_read(
+    layer: nn.Module,  # the layer, in evaluation mode
+    x: Tensor,  # who asks, (b, n_q, d_model)
+    memory: Tensor,  # what is attended to, (b, n_k, d_memory)
+    call: Callable[[nn.Module, Tensor], Tensor],  # how to call it with both
+) -> list[
+    tuple[str, str, bool]
+]:  # name, role, and whether it reads what its role tells; without those that read something else
+    "Say which projections read which of two inputs, even if the layer fails on the way."
+    leaves, right, wrong = _leaves(layer), sources(x, memory), sources(memory, x)
+    found: list[tuple[str, str, bool]] = []
+    with ExitStack() as hooks, torch.no_grad(), suppress(Exception):
+        for name, role in _roles(leaves).items():
+
+            def note(
+                _: nn.Module, args: tuple[Any, ...], name: str = name, role: str = role or ""
+            ) -> None:
+                for given, well in ((right[role], True), (wrong[role], False)):
+                    rows = as_rows(args[0], given) if args else None
+                    found.extend(
+                        [(name, role, well)]
+                        if rows is not None and torch.equal(rows, given)
+                        else []
+                    )
+
+            if role in ("q", "k", "v", "kv"):
+                hooks.callback(leaves[name].register_forward_pre_hook(note).remove)
+        call(layer, x)
+    return found

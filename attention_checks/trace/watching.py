@@ -1,0 +1,146 @@
+"""What goes into the modules of a layer and what comes out, in one call; and which weights count though nothing calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+import torch.nn as nn
+from torch import Tensor
+from torch.utils._pytree import tree_leaves
+
+from attention_checks.examine import Misused
+from attention_checks.properties import gradients_of
+
+OneCall = Callable[
+    [nn.Module, Tensor], Tensor
+]  # how a layer is called: of module and x; the output alone
+_Kept = dict[
+    str, list[Any]
+]  # what went into each module that was called, or came out, at each call
+
+
+def watch(
+    modules: Mapping[str, nn.Module],  # by name
+    call: Callable[[], Tensor],  # one call of the layer
+) -> tuple[
+    Tensor, _Kept, _Kept
+]:  # its result; by name, what went into each module at each call, and what came out
+    "Write down what modules are given and give in a call."
+    ins: _Kept = {}
+    outs: _Kept = {}
+
+    def write_down(name: str) -> Callable[..., None]:
+        def hook(m: nn.Module, args: tuple[Any, ...], result: Any) -> None:
+            ins.setdefault(name, []).append(_kept(args[0] if args else None, m))
+            outs.setdefault(name, []).append(_kept(result, m))
+
+        return hook
+
+    handles = [m.register_forward_hook(write_down(name)) for name, m in modules.items()]
+    try:
+        with torch.no_grad():
+            out = call()
+    finally:
+        for handle in handles:
+            handle.remove()
+    for name, found in outs.items():
+        if len(out) == len(found) > 1 and all(isinstance(t, Tensor) and t.ndim == 2 for t in found):
+            ins[name], outs[name] = (
+                [torch.stack(ins[name])],
+                [torch.stack(found)],
+            )  # a sentence at a time
+    return out, ins, outs
+
+
+def _kept(t: Any, m: nn.Module) -> Any:
+    "A copy, since what comes after may change it in place; features last."
+    if not isinstance(t, Tensor):
+        return t
+    t = t.mT if isinstance(m, nn.Conv1d) else t.movedim(1, -1) if isinstance(m, nn.Conv2d) else t
+    return as_float(t).clone()
+
+
+def part_of(
+    layer: nn.Module,  # any layer
+    name: str,  # of a module, a parameter or a buffer, such as "attn.q_norm"
+    argument: str,  # the keyword that declares it
+) -> Any:
+    "Return a part of a layer by its name; raise Misused if it has none of that name."
+    parts: dict[str, Any] = {
+        **dict(layer.named_buffers()),
+        **dict(layer.named_parameters()),
+        **dict(layer.named_modules()),
+    }
+    if name not in parts:
+        known = ", ".join(sorted(filter(None, parts)))
+        raise Misused(f"{argument}: expected the name of a part of the layer ({known}); got {name!r}")
+    return parts[name]
+
+
+def as_float(
+    t: Any,  # a tensor, or anything else, which stays as it is
+) -> Any:
+    "Bring a tensor of real numbers to float32 on the CPU, without its history."
+    return t.detach().float().cpu() if isinstance(t, Tensor) and t.is_floating_point() else t
+
+
+def as_rows(
+    t: Any,  # what was seen
+    x: Tensor,  # the input, (b, n, d)
+) -> Tensor | None:  # (b, n, width); None if it cannot be read so
+    "Read something as rows, one for each word."
+    if not isinstance(t, Tensor) or t.ndim < 2 or t.numel() % (x.shape[0] * x.shape[1]):
+        return None
+    if (
+        t.ndim > 2 and t.shape[:2] == (x.shape[1], x.shape[0]) != x.shape[:2]
+    ):  # (n, b, width), or (n, b, h, d)
+        return t.transpose(0, 1).flatten(2)
+    if (
+        t.ndim == 4 and len(t) == len(x) and t.shape[1] * t.shape[2] == x.shape[1]
+    ):  # a picture, (b, height, width, d)
+        return t.flatten(1, 2)
+    return t.reshape(*x.shape[:2], -1) if t.ndim == 2 or t.shape[:2] == x.shape[:2] else None
+
+
+@contextmanager
+def handing(
+    layer: nn.Module,  # to be called inside
+    n: int,  # words
+) -> Iterator[list[list[Tensor]]]:  # a list for each call of a module
+    "Write down what modules are given inside, and what they give, as far as it has a row for each word."
+    seen: list[list[Tensor]] = []
+
+    def keep(_: nn.Module, *what: Any) -> None:
+        seen.append(
+            [
+                t.cpu()
+                for t in tree_leaves(what)
+                if isinstance(t, Tensor) and t.ndim > 1 and t.shape[-2] == n
+            ]
+        )
+
+    with ExitStack() as hooks:
+        for m in layer.modules():
+            hooks.callback(m.register_forward_hook(keep, with_kwargs=True).remove)
+        yield seen
+
+
+def used_of(
+    layer: nn.Module,  # the layer
+    weights: dict[str, Any],  # by name; what is no parameter is left out
+    x: Tensor,  # its input
+    call: OneCall,  # how it is called
+) -> list[str]:  # names
+    "List the weights that the output depends on; all that are bare, if it wants no gradient at all."
+    weights = {name: w for name, w in weights.items() if isinstance(w, nn.Parameter)}
+    asked = {name: w for name, w in weights.items() if w.requires_grad}
+    with torch.enable_grad():
+        out = call(layer, x) if asked else x
+        if not out.requires_grad:
+            return [name for name in weights if name in dict(layer.named_parameters())]
+        grads = gradients_of(out.sum(), list(asked.values()))
+    unused = {name for name, g in zip(asked, grads) if g is None}
+    return [name for name in weights if name not in unused]

@@ -1,1 +1,0 @@
-"""Released packages held against attention_nb.checks: what is tried, what was found, and how it was read."""

@@ -1,6 +1,0 @@
-"""Conformer's attention, with relative positions."""
-from wild.families import listed
-
-SUBJECTS = listed("""
-conformer.conformer.Attention positions
-""")

@@ -1,8 +1,0 @@
-"""Attention in pieces."""
-from wild.families import listed
-
-SUBJECTS = listed("""
-memory_efficient_attention_pytorch.flash_attention.FlashAttention
-memory_efficient_attention_pytorch.memory_efficient_attention.Attention
-memory_efficient_attention_pytorch.cosine_sim_flash_attention.FlashAttention
-""")

@@ -1,8 +1,0 @@
-"""Attention of Segment Anything, with queries, keys and values apart."""
-from wild.families import listed, listed_both
-
-SUBJECTS = listed_both("""
-segment_anything.modeling.transformer.Attention:cross
-""", downsample_rate=2) + listed("""
-segment_anything.modeling.transformer.Attention
-""")
