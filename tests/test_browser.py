@@ -310,7 +310,6 @@ def test_the_catalogue_of_bugs_is_narrowed(visit):
 
 # ---- The keyboard alone ----
 
-STILL = "* { transition: none !important; scroll-behavior: auto !important; }"  # to look at once, not in a while
 STOPS = """() => {
   const all = "a[href], button, input:not([type=hidden], [type=radio]:not(:checked)), select, textarea, summary, "
             + "[tabindex='0'], label[role=button]";
@@ -334,8 +333,7 @@ HERE = """() => {
 
 
 def settled(page: Page) -> Page:
-    "The page without movement, with the focus at its beginning."
-    page.add_style_tag(content=STILL)
+    "The page with the focus at its beginning."
     page.evaluate("scrollTo(0, 0); document.body.tabIndex = -1; document.body.focus(); document.body.removeAttribute('tabindex')")
     page.evaluate("new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(seen)))")  # what shows or hides by the scroll has done so
     return page
