@@ -320,6 +320,9 @@ LONG = """most => [...document.querySelectorAll("article div.cell_input pre")]
   .filter((pre) => !pre.closest("details:not([open]), #exercises, #solutions, #reference"))
   .map((pre) => pre.innerText.trim().split("\\n")).filter((lines) => lines.length > most)
   .map((lines) => `${lines.length} lines: ${lines[0]}`)"""
+WHOLE = """most => [...document.querySelectorAll("article *")].filter((e) => getComputedStyle(e).breakInside === "avoid" && e.offsetHeight > most)
+  .map((e) => `${e.offsetHeight} pixels that do not break on paper: ${e.outerHTML.slice(0, 80)}`)"""
+PAPER = {"width": 680, "height": 1009}  # A4 without its margins
 LIVE = "figure.drawing, figure.chart:has(.chart-controls)"
 
 
@@ -336,7 +339,8 @@ def misveiled(page) -> list[str]:
 def test_a_page_at_first_sight(visit, path, width, high):
     """Drawn in the room that was kept; half of a figure that responds is on the first two screens.
 
-    Of a chapter half is a story, a cell in sight has a dozen lines of code at most, and only answers are veiled.
+    Of a chapter half is a story, a cell in sight has a dozen lines of code at most, and only answers are veiled. On paper
+    nothing leaves most of a page empty.
     """
     visited = visit(path, width=width, height=high)
     found, box = out_of_room(visited.page), visited.page.locator(LIVE).first.bounding_box()
@@ -346,6 +350,9 @@ def test_a_page_at_first_sight(visit, path, width, high):
         found += visited.page.evaluate(LONG, 12) + misveiled(visited.page)
         height = visited.see_all().page.evaluate(HEIGHTS)  # up to the exercises
         found += [f"prose and figures are less than half: {height}"] * (height["story"] < height["other"])
+        visited.page.emulate_media(media="print")
+        visited.page.set_viewport_size(PAPER)
+        found += visited.page.evaluate(WHOLE, PAPER["height"] * 2 / 3)  # else most of a page may stay empty before it
     fail_if(found + visited.said, f"{path}, {width} pixels wide:")
 
 
