@@ -69,6 +69,6 @@ def test_a_wrong_cache_is_named(layer, cache, code):
 )
 def test_a_wrong_full_pass_is_named(layer, spoiled, code):
     step = lambda x, cache: layer(x, cache=cache)
-    full = lambda x: spoiled(layer(x, causal=True))
+    full = lambda x: spoiled(layer(x, causal=True)[0])
     cache = lambda b, n_max: KVCache(b, 2, n_max, 4)
     assert codes_of(check_cache, step, 24, cache, full=full) == [code]
