@@ -266,7 +266,6 @@ MASK_SIGNS: list[Bug] = signs(
             "a large forbidden score overflows, and infinity times 0 is NaN: put -inf into the scores before the"
             " exponential"
         ),
-        "mask.forbidden_maximum": "the maximum that is subtracted includes forbidden scores",
         "mask.equal_weights": (
             "a fully masked row gets equal weights: minus infinity is a finite number such as -1e9"
         ),
@@ -315,7 +314,6 @@ MASK_SIGNS: list[Bug] = signs(
             "forbidden places keep some weight: their score is set to a number that is not small enough, or the mask is"
             " not applied"
         ),
-        "mask.all_allowed": "with nothing masked it is not softmax",
         "mask.empty_something": "a fully masked row gives something, not zero",
         "mask.sums": "rows do not sum to 1: masked after the softmax, or normalised along another dimension",
         "mask.unknown": "its numbers are not softmax over the allowed places, and they fit no bug known here",

@@ -339,7 +339,6 @@ SOFTMAX_SIGNS: list[Bug] = signs(
         ),
         "softmax.only_square": "it works on square scores only: keepdim=True is missing, in the sum or in the maximum",
         "softmax.shape": "it does not return a tensor of the shape of the scores",
-        "softmax.one": "it breaks for a dimension of length 1",
         "softmax.loses": "it overflows or loses precision in {dtype}: subtract the largest number, and sum in float32",
     }
 ) + signs(

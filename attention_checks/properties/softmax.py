@@ -241,10 +241,6 @@ def _large(s: _Softmax) -> None:
     "Raise Broken if large scores overflow or are cut."
     if s.overflow:
         raise s.overflow
-    if s.masked:
-        scores, mask, _ = s.usual
-        high = _Inputs(scores.masked_fill(~mask, 1e3), mask)
-        s.must_be_right(high, "forbidden scores of 1000", "mask.forbidden_maximum", 1e-5)
     for shown, scores in _peaks():
         allowed = torch.ones_like(scores, dtype=torch.bool)
         s.must_be_right(_Inputs(scores, allowed), shown, "softmax.part_maximum")
