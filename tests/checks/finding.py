@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from attention_checks.report import CheckFailed, NotCompared, Report
+from attention_checks.report import CheckFailed, Report
 
 
 def report_of(
