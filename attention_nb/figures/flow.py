@@ -34,8 +34,15 @@ class Box(NamedTuple):
         "Return the height: more with two lines."
         return 26 + 16 * self.text.count("\n")
 
-    def spans(self, x: float) -> bool:
-        "Tell whether a vertical line at `x` meets the box, a little away from its corners."
+    def spans(
+        self,
+        x: float,  # from the left
+    ) -> bool:
+        """Tell whether a vertical line at `x` meets the box, a little away from its corners.
+
+        Args:
+            x: from the left
+        """
         return abs(x - self.x) <= self.width / 2 - 8
 
     def svg(self) -> str:
@@ -83,7 +90,8 @@ class Flow:
         title, notice, alt = (escape(text) for text in (self.title, self.notice, self.alt))
         caption = ('<figcaption style="text-align: left">'
                    f'<b style="display: block">{title}</b> {notice}</figcaption>')
-        svg = (f'<svg viewBox="0 -1 {self.width:g} {self.height:g}" width="{self.width:g}" '
+        svg = ('<svg xmlns="http://www.w3.org/2000/svg" '
+               f'viewBox="0 -1 {self.width:g} {self.height:g}" width="{self.width:g}" '
                f'height="{self.height:g}" role="img" aria-label="{alt}" font-size="13" '
                'style="display: block; margin-top: 0.5rem; max-width: 100%; height: auto">')
         return (f'<figure class="flow" style="margin: 0.5rem 0 1.25rem; font-size: 14px">{caption}'
