@@ -23,7 +23,7 @@ NOTEBOOKS = notebooks()
 
 # What a copy of the repository leaves out: what is built, and the tests' own scratch.
 NOT_SOURCE = shutil.ignore_patterns(".*", "docs", "_build", "_proc", "dist", "build", "__pycache__", "*.egg-info")
-LONG = ("test_generated.py", "test_wild.py", "test_gpu_kernels.py", "test_chapter.py")  # one test of each takes long
+LONG = ("test_generated.py", "test_third_party.py", "test_gpu_kernels.py", "test_chapter.py")  # one test of each takes long
 COSTLY = ("soups", "hosted", "epub", "desk", "wheel", "repo")  # fixtures
 CHAPTERS = [path for path in NOTEBOOKS if place(path)[0].isdigit()]
 each_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=place)

@@ -796,7 +796,7 @@ def test_the_machine_says_what_each_part_does(visit):
 
 def test_the_entrance_shows_every_exhibit(visit):
     "By the list and by the buttons: each has its pair, its story and the way to it."
-    figure = drawing(visit, "checks/about/museum.html", "entrance")
+    figure = drawing(visit, "checks/gallery.html", "entrance")
     page, exhibits = figure.page, given(figure)["exhibits"]
     pairs = page.locator("article figure.pair:not(.drawing *)")
     assert len(exhibits) == 16 == pairs.count()
@@ -910,7 +910,7 @@ def test_a_cell_lights_up_by_mouse_finger_and_keys(visit):
 # ---- By finger ----
 
 SCRIPTS = sorted(path.stem for path in (ROOT / "attention_nb/figures").glob("*.js") if path.stem != "drawing")
-PAGE_OF = {script: f"figures/{script}.html" for script in SCRIPTS} | {"entrance": "checks/about/museum.html"}
+PAGE_OF = {script: f"figures/{script}.html" for script in SCRIPTS} | {"entrance": "checks/gallery.html"}
 FINGER = {"width": 390, "height": 844, "has_touch": True, "is_mobile": True, "reduced_motion": "reduce"}
 CENTRE = "node => { const { left, top, width, height } = node.getBoundingClientRect(); return [left + width / 2, top + height / 2]; }"
 
@@ -1038,7 +1038,7 @@ def test_what_is_painted_is_seen_in_forced_colours_and_on_paper(visit, script):
 
 def test_pairs_and_buttons_of_a_page_in_forced_colours_and_on_paper(visit):
     "They are no drawings, and have styles of their own."
-    page = visit("checks/about/museum.html").page
+    page = visit("checks/gallery.html").page
     pair, cells = page.locator("figure.pair:not(.drawing *)").first, ".both [style*=background]"
     own = pair.evaluate(f"{PAINTED}".replace(".view *, .pair td", cells))[1]
     page.emulate_media(forced_colors="active")

@@ -274,7 +274,7 @@ def test_tables_hold_the_numbers(name):
             assert sorted(filter(None, cells(tables[note[kind]]))) == sorted(shown)
 
 
-NOTICED = [path for path in NOTEBOOKS if path.name[0].isdigit() or path.stem in ("index", "museum", "speed", "in_the_wild")]
+NOTICED = [path for path in NOTEBOOKS if path.name[0].isdigit() or path.stem in ("index", "gallery", "speed", "third_party")]
 
 
 def test_every_chart_says_what_to_notice():

@@ -15,7 +15,7 @@ from conftest import PACKAGE, ROOT, fail_if, sh
 
 BIN = os.path.dirname(sys.executable)
 # What there is to trip over: the home page, folds, charts, links with anchors, the faces of the package and of a folder.
-FEW = ["index", "checks/index", "checks/command_line", "figures/charts", "lookup/notation", "lookup/references", "lookup/api"]
+FEW = ["index", "checks/index", "figures/charts", "lookup/notation", "lookup/references", "lookup/api"]
 CLEAN = ["export", "clean", "sidebar", "requirements", "contributing", "install_hooks"]
 
 

@@ -309,10 +309,10 @@ def tags_of(text: str, code: str = "print(x)", ident: str = "show", **metadata: 
 
 def test_codes_in_reports_lead_to_the_catalogue(soups):
     "Each code that a page shows in a report, in text and in HTML; of two bugs that meet, each."
-    museum = "checks/about/museum.html"
+    museum = "checks/gallery.html"
     told = re.findall(r"likely bug \[([\w.+]+)\]", soups[museum].article.get_text())
     codes = [code for some in told for code in some.split("+")]
-    assert codes and [code for _, code in links_to(soups, museum, "checks/bugs/index.html") if code in codes] == codes
+    assert codes and [code for _, code in links_to(soups, museum, "lookup/codes.html") if code in codes] == codes
     both = codes_of.linked("<p>Likely bug <code>a.b+c.d</code>", "x.html")
     assert both == '<p>Likely bug <code><a href="x.html#a.b">a.b</a>+<a href="x.html#c.d">c.d</a></code>'
 
@@ -354,7 +354,7 @@ def test_sentences_are_wrapped_and_columns_are_not():
 
 def test_every_exhibit_shows_wrong_beside_right(soups):
     "Two tables of one size that differ, where zero has no paint."
-    rooms = [s for s in soups["checks/about/museum.html"].select("section") if re.match(r"\d+\. ", s.find(["h2", "h3"]).get_text())]
+    rooms = [s for s in soups["checks/gallery.html"].select("section") if re.match(r"\d+\. ", s.find(["h2", "h3"]).get_text())]
     assert len(rooms) >= 16
     for room in rooms:
         wrong, right = ([(cell.get_text(), cell.get("style")) for cell in table.select("td")] for table in room.select("figure.pair table"))

@@ -35,7 +35,7 @@ def test_one_switch_opens_all_folds_and_is_remembered(visit):
     page.get_by_role("button", name="Everything").press("Enter")
     assert all(page.locator(FOLDS).evaluate_all(OPEN))
     first = page.url
-    for path in ("04_masks", "checks/about/museum", "checks/index", "lookup/speed", "index"):
+    for path in ("04_masks", "checks/gallery", "checks/index", "lookup/speed", "index"):
         page.goto(first.replace("03_self_attention", path))
         assert all(page.locator(FOLDS).evaluate_all(OPEN)) and page.locator(FOLDS).count(), path
         assert pressed(page) == ["Everything"]

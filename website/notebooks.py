@@ -31,12 +31,11 @@ PARTS = {  # of the table of contents; a page stands in the first part that it f
     "II A model that learns": ["0[6-9]_*"],
     "III As models run it": ["1[0-7]_*"],
     "IV In the world": ["[1-9][0-9]_*"],
-    "Check yours": ["checks/index", "checks/command_line", "checks/bugs/index", "checks/about/*"],
+    "Check yours": ["checks/*"],
     "Look it up": ["lookup/*", "genindex"],
-    "How the checks work": ["checks/*"],
     "Figures and tools": ["figures/*", "tools/*"],
 }
-WITHIN = {"How the checks work": "checks/about/proof.ipynb", "Figures and tools": "lookup/api.ipynb"}  # below a page: not for readers
+WITHIN = {"Figures and tools": "lookup/api.ipynb"}  # below a page: not for readers
 LONG = 30  # lines; what prints more is folded, and so is a check that has more
 DIRECTIVES = {"default_exp", "needs", "hide", "export", "exporti", "exports", "notest", "fold", "check",
               "echo:", "output:", "eval:", "code-fold:", "code-summary:"}

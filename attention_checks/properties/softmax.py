@@ -85,7 +85,7 @@ class _Softmax:
 
     @cached_property
     def takes_dim(self) -> bool:
-        return _takes_dim(self.fn)
+        return takes_dim(self.fn)
 
     @cached_property
     def dims(self) -> list[tuple[tuple[int, ...], int]]:
@@ -111,7 +111,7 @@ class _Softmax:
         return outcome(lambda: _large_rows(self))
 
 
-def _takes_dim(fn: Callable[..., Any]) -> bool:
+def takes_dim(fn: Callable[..., Any]) -> bool:
     "Whether a function takes a second argument, the dimension."
     parameters = parameters_of(fn)
     if parameters is None:  # a built-in function, such as torch.softmax, does not tell
