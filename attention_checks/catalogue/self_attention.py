@@ -170,7 +170,6 @@ CONTEXT: list[Bug] = bugs_of(
 ATTENTION_SIGNS: list[Bug] = signs(
     {
         "scale.constant": "the scores are multiplied by {found}, not by {right}",
-        "scale.sign": "the scores have the wrong sign: multiplied by {found}, not by {right}",
         "weights.returned_scores": "it returns scores, not the weights that made the context",
         "weights.returned_other": "it returns other weights than those that made the context",
         "shape.weights_first": "it returns (weights, context): return (context, weights)",

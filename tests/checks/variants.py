@@ -128,4 +128,4 @@ def one_minus(q, k, v, mask=None):
 
 def lower_right(q, k, v):
     "Hide the future, from the lower right corner."
-    return attention(q, k, v, causal_mask(q.shape[2], k.shape[2]))
+    return masked(q, k, v, causal_mask(q.shape[2], k.shape[2]))

@@ -111,5 +111,4 @@ def _wrong_scale(subject: Subject) -> Bug | None:
     scale = float(((logs[..., 0] - logs[..., 1]) / (scores[..., 0] - scores[..., 1])).median())
     if not nearly(got, rightly(subject.work(q, k, v)._replace(scale=scale))):
         return None
-    code = "scale.sign" if math.isclose(scale, -right, rel_tol=1e-3) else "scale.constant"
-    return known(code, found=f"{scale:.4g}", right=f"{right:.4g}")
+    return known("scale.constant", found=f"{scale:.4g}", right=f"{right:.4g}")
