@@ -27,7 +27,7 @@ named:
 	$(if $(and $(N),$(NOTEBOOK)),,$(error no notebook was named: make page N=02))
 
 # What marks a test as one for continuous integration alone, or for the desk, stands in pyproject.toml.
-test: $(READY)  ## check all that a change of the book can break; CI=true make test: all that must hold
+test: $(READY)  ## run the tests that a change of the book can break; CI=true make test runs all
 	$(BIN)/python -m pytest tests -m "not $(if $(filter true,$(CI)),desk,ci)"
 
 book: export  ## make the book one EPUB file, dist/attention_nb.epub
@@ -87,7 +87,7 @@ mutation: $(READY) .venv/.corpus  ## change the chapters' modules by machine; th
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --requirement $<
 	@touch $@
 
-# Triton, for the chapter on GPU kernels: a large download, and for Linux alone. Without it that chapter is passed over.
+# Triton, for the chapter on GPU kernels: a large download, and for Linux alone. Without it that chapter is skipped.
 # PyTorch for CUDA brings its own, which stays.
 .venv/.gpu: benchmarks/gpu.txt $(READY)
 	$(BIN)/python -c "import triton" 2>/dev/null || $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --no-deps --requirement $<

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
+from attention_checks.examine import Broken, Misused, NotChecked
 from attention_checks.pipeline import tolerance_factor
-from attention_checks.report import Broken, Misused, NotChecked
 from attention_nb.tools.testing import reset_compiler
 
 

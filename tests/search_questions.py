@@ -113,7 +113,7 @@ QUESTIONS: dict[str, str | tuple[str, ...]] = {
         "04_masks.html#causal-masks-with-fewer-queries-than-keys",
         "checks/gallery.html#the-wrong-corner",
         "04_masks.html#testing-a-mask-for-leaks",
-        "checks/gallery.html#room-1-leaks",
+        "checks/gallery.html#leaks",
         "checks/gallery.html#causal-in-training-only",
         "04_masks.html#the-causal-mask"),
     "why query key value": (
@@ -126,7 +126,7 @@ QUESTIONS: dict[str, str | tuple[str, ...]] = {
         "lookup/glossary.html#scaled-dot-product-attention"),
     "leaking": (
         "04_masks.html#testing-a-mask-for-leaks",
-        "checks/gallery.html#room-1-leaks"),
+        "checks/gallery.html#leaks"),
     "memory": (
         "17_cost.html",
         "05_multi_head_attention.html#what-heads-cost"),
@@ -175,7 +175,7 @@ QUESTIONS: dict[str, str | tuple[str, ...]] = {
     "information leaking from the future": (
         "04_masks.html#testing-a-mask-for-leaks",
         "04_masks.html#the-causal-mask",
-        "checks/gallery.html#room-1-leaks"),
+        "checks/gallery.html#leaks"),
     "query key value intuition": (
         "03_self_attention.html#query-key-and-value-a-soft-dictionary",
         "03_self_attention.html"),
@@ -204,7 +204,7 @@ QUESTIONS: dict[str, str | tuple[str, ...]] = {
         "04_masks.html#the-causal-mask",
         "lookup/glossary.html#causal-mask",
         "04_masks.html",
-        "checks/gallery.html#room-1-leaks"),
+        "checks/gallery.html#leaks"),
     "dropout in attention": (
         "03_self_attention.html#scaled-dot-product-attention",
         "lookup/glossary.html#dropout",
@@ -341,9 +341,9 @@ STRANGERS: dict[str, tuple[str, ...]] = {
     "check_attention calls my unscaled scores a bug but it is on purpose": ("checks/index.html#what-counts-as-wrong", "checks/index.html", "checks/index.html"),
     "run the check on a class in my own .py file from the shell": ("checks/index.html#in-a-terminal",),
     "verify that my flash attention never allocates an n by n tensor": ("checks/index.html#attention-in-tiles", "checks/index.html", "checks/index.html", "13_flash_attention.html"),
-    "bugs found in huggingface transformers and other published libraries": ("checks/third_party.html#faults", "checks/gallery.html#room-5-in-released-packages", "checks/third_party.html"),
+    "bugs found in huggingface transformers and other published libraries": ("checks/third_party.html#faults", "checks/gallery.html#in-released-packages", "checks/third_party.html"),
     "dropout still random after model.eval() with F.scaled_dot_product_attention": ("checks/gallery.html#dropout-that-stays-on",),
-    "nan_to_num fixes the output but gradients are still nan": ("checks/gallery.html#nan-under-the-carpet",),
+    "nan_to_num fixes the output but gradients are still nan": ("checks/gallery.html#nan-replaced-too-late",),
     "RuntimeError: value cannot be converted to type at::Half without overflow": ("checks/gallery.html#too-large-for-float16", "checks/index.html#a-function"),
     "which paper looked at what the heads of BERT attend to": ("lookup/references.html#clark-et-al-2019", "05_multi_head_attention.html#what-heads-learn"),
     "how much slower is it to return the attention weights": ("lookup/speed.html#a-layer-with-the-weights", "05_multi_head_attention.html#without-storing-the-weights"),

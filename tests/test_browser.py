@@ -132,6 +132,22 @@ def test_page(visit, site, path, width):
     fail_if(found + visited.said, f"{path}, {width} pixels wide:")
 
 
+MOVING = """() => [...document.querySelectorAll("*")].flatMap((element) => [null, "::before", "::after"].flatMap((part) => {
+  const style = getComputedStyle(element, part);
+  const moves = style.scrollBehavior !== "auto" || style.animationName !== "none" || /[1-9]/.test(style.transitionDuration);
+  return moves ? [`${element.tagName} ${element.className} ${part ?? ""}`] : [];
+}))"""
+
+
+@pytest.mark.parametrize("path", ["03_self_attention.html", "search.html"])
+def test_nothing_glides_for_those_who_want_no_motion(visit, path):
+    "Not the page where a link of the contents leads, nor a drawer, nor a button; for others, they do."
+    page = visit(path).page
+    fail_if(page.evaluate(MOVING)[:9], "This moves:")
+    page.emulate_media(reduced_motion="no-preference")
+    assert any(element.startswith("HTML") for element in page.evaluate(MOVING))
+
+
 @pytest.mark.parametrize("path", ["02_softmax.html", "11_grouped_heads.html"])  # all are made by one script
 def test_figures_wait_for_the_reader(visit, path):
     "The library is large: it comes when a figure nears the window. Until then, and without it, a table stands there."
@@ -294,7 +310,6 @@ def test_the_catalogue_of_bugs_is_narrowed(visit):
 
 # ---- The keyboard alone ----
 
-STILL = "* { transition: none !important; scroll-behavior: auto !important; }"  # to look at once, not in a while
 STOPS = """() => {
   const all = "a[href], button, input:not([type=hidden], [type=radio]:not(:checked)), select, textarea, summary, "
             + "[tabindex='0'], label[role=button]";
@@ -318,8 +333,7 @@ HERE = """() => {
 
 
 def settled(page: Page) -> Page:
-    "The page without movement, with the focus at its beginning."
-    page.add_style_tag(content=STILL)
+    "The page with the focus at its beginning."
     page.evaluate("scrollTo(0, 0); document.body.tabIndex = -1; document.body.focus(); document.body.removeAttribute('tabindex')")
     page.evaluate("new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(seen)))")  # what shows or hides by the scroll has done so
     return page

@@ -27,7 +27,7 @@ def test_no_name_that_only_the_notebook_defines():
 
 def test_types():
     "The package ships py.typed, so its annotations are a promise."
-    python("-m", "mypy", "attention_nb", "attention_checks", "attention_nb_command.py", "tests/third_party", "tests/typed.py")
+    python("-m", "mypy", "attention_nb", "attention_checks", "attention_nb_command.py", "tests/third_party", "tests/typed.py", "--explicit-package-bases")
 
 
 def test_calls_of_modules_are_declared(modules):

@@ -11,7 +11,7 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.properties import Properties
-from attention_checks.report import Broken
+from attention_checks.examine import Broken
 from attention_nb.masks import causal_mask
 
 NONE: dict[str, Any] = dict.fromkeys(

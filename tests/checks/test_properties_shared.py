@@ -21,7 +21,7 @@ from attention_checks.properties import (
     must_not_mix_along,
     outcome,
 )
-from attention_checks.report import Broken, NotChecked
+from attention_checks.examine import Broken, NotChecked
 
 X = torch.randn(3, 5, generator=torch.Generator().manual_seed(1))
 ATOLS = {torch.float16: 0.02, torch.bfloat16: 0.12}

@@ -15,7 +15,7 @@ from attention_checks.properties import (
     must_leave_alone,
     must_not_mind_strides,
 )
-from attention_checks.report import Broken, attempt
+from attention_checks.examine import Broken, attempt
 from attention_checks.subjects.facts import Subject, draw_many
 from attention_checks.subjects.function import OF_KEYS, Sizes
 from attention_nb.masks import causal_mask

@@ -14,18 +14,15 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.conventions import MASK, MEMORY_MASKS, settings_of
+from attention_checks.examine import Broken, NotChecked, attempt, first_line
+from attention_checks.numbers import first_difference, nearly
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation, must_leave_alone
-from attention_checks.properties.layers.running import must_be_rows, must_stand_sixteen_bits
-from attention_checks.report import (
-    Broken,
-    NotChecked,
-    attempt,
-    first_difference,
-    first_line,
-    nearly,
-    parameters_of,
+from attention_checks.properties.layers.running import (
+    must_be_rows,
+    must_stand_sixteen_bits,
 )
+from attention_checks.signatures import parameters_of
 from attention_checks.subjects.calling import as_torch, how_to_call_both, needed_by
 from attention_checks.subjects.copies import deep_copy, softened_copy
 from attention_checks.subjects.layer import (

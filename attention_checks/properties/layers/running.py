@@ -10,6 +10,14 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.conventions import MASK
+from attention_checks.examine import Broken, Misused, NotChecked, attempt, first_line
+from attention_checks.numbers import (
+    first_difference,
+    must_be_tensor,
+    must_keep_dtype,
+    must_trace,
+    nearly,
+)
 from attention_checks.pipeline import Bug
 from attention_checks.properties import (
     Relation,
@@ -18,22 +26,23 @@ from attention_checks.properties import (
     must_leave_alone,
     must_not_mind_strides,
 )
-from attention_checks.report import (
-    Broken,
-    Misused,
-    NotChecked,
-    attempt,
-    first_difference,
-    first_line,
-    must_be_tensor,
-    must_keep_dtype,
-    must_trace,
-    nearly,
-    parameters_of,
+from attention_checks.signatures import parameters_of
+from attention_checks.subjects.calling import (
+    as_torch,
+    first_tensor,
+    for_memory,
+    needed_by,
+    told_by,
 )
-from attention_checks.subjects.calling import as_torch, first_tensor, for_memory, needed_by, told_by
 from attention_checks.subjects.copies import deep_copy, softened_copy
-from attention_checks.subjects.layer import SENTENCES, Layer, draw, fits, no_module, unregistered
+from attention_checks.subjects.layer import (
+    SENTENCES,
+    Layer,
+    draw,
+    fits,
+    no_module,
+    unregistered,
+)
 from attention_checks.trace.comparing import rightly_read
 
 _LIKELY = (
