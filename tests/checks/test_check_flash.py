@@ -8,13 +8,6 @@ from attention_checks import check_flash
 from attention_nb.flash_attention import flash_attention
 
 
-def running_sum(q, k, v):
-    "The sum of exponentials, shifted by the largest score, in the place of the log-sum-exp."
-    scores = q @ k.mT / q.shape[-1] ** 0.5
-    context, _ = flash_attention(q, k, v, return_lse=True, block_size=64)
-    return context, (scores - scores.amax(-1, keepdim=True)).exp().sum(-1)
-
-
 def larger(q, k, v):
     "A log-sum-exp that is wrong in no known way."
     context, lse = flash_attention(q, k, v, return_lse=True, block_size=64)
@@ -22,7 +15,6 @@ def larger(q, k, v):
 
 
 def test_another_log_sum_exp_is_named():
-    assert "lse.total" in codes_of(check_flash, running_sum)
     assert codes_of(check_flash, larger) == ["lse.unknown"]
 
 

@@ -36,19 +36,9 @@ def neighbours_as_halves(x, positions):
     return torch.cat([out[..., ::2], out[..., 1::2]], dim=-1)
 
 
-def slowest_first(x, positions):
-    "Frequencies in the wrong order."
-    return rotate(x, rotary_angles(positions, 8).flip(-1))
-
-
 ROTATIONS = [
     ("one short", lambda x, p: rotary(x, p - 1), "rotary.one_short"),
-    ("the slowest pair first", slowest_first, "rotary.reversed"),
-    ("half as fast", lambda x, p: rotate(x, rotary_angles(p, 8) / 2), "rotary.slower_2"),
-    ("a quarter as fast", lambda x, p: rotate(x, rotary_angles(p, 8) / 4), "rotary.slower_4"),
-    ("an eighth as fast", lambda x, p: rotate(x, rotary_angles(p, 8) / 8), "rotary.slower_8"),
-    ("the sine alone", by_pairs(lambda a, b, c, s: (-b * s, a * s)), "rotary.sine_only"),
-    ("added", by_pairs(lambda a, b, c, s: (a + s, b + c)), "rotary.added"),
+    ("half as fast", lambda x, p: rotate(x, rotary_angles(p, 8) / 2), "rotary.slower"),
     ("positions start again", lambda x, p: rotary(x, p % 512), "rotary.far"),
     ("a table too short", lambda x, p: rotary(x, p.clamp(max=2000)), "rotary.far"),
     ("another shape", lambda x, p: rotary(x, p)[..., :4], "rotary.shape"),
@@ -103,13 +93,8 @@ def by_distance(f):
 
 BIASES = [
     ("the flattest first", with_slopes(lambda h: alibi_slopes(h).flip(0)), "alibi.slopes_reversed"),
-    ("even slopes", with_slopes(lambda h: 1 - torch.arange(h) / h), "alibi.slopes_even"),
     ("no slopes", with_slopes(torch.ones), "alibi.no_slope"),
-    ("squared", by_distance(lambda d: d**2), "alibi.squared"),
-    ("logarithm", by_distance(lambda d: (d + 1.0).log()), "alibi.log"),
-    ("by the length", by_distance(lambda d: d / d.shape[-1]), "alibi.by_length"),
     ("transposed", lambda h, n_q, n_k: alibi_bias(h, n_q, n_k).mT, "alibi.transposed"),
-    ("exponentials", lambda h, n_q, n_k: alibi_bias(h, n_q, n_k).exp(), "alibi.exponential"),
     ("clamped", lambda h, n_q, n_k: alibi_bias(h, n_q, n_k).clamp(min=-5.0), "alibi.far"),
     ("one head", lambda h, n_q, n_k: alibi_bias(h, n_q, n_k)[0], "alibi.shape"),
     ("no known bug", lambda h, n_q, n_k: alibi_bias(h, n_q, n_k) * 0.37, "alibi.unknown"),

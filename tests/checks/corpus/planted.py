@@ -101,7 +101,7 @@ bug("square causal", "the future is open from the 64th word on", ("diagonal=1).b
 bug("sum with a tiny epsilon", "a small one", ("1e-6", "1e-3"), "softmax.epsilon")
 bug(T, "keepdim forgotten", (LAST, "scores.exp() / scores.exp().sum(-1)"), "softmax.keepdim")
 bug(T, "only the three largest scores", ("    if mask is not None:\n        scores", "    scores = scores.masked_fill(scores < scores.topk(min(3, scores.shape[-1])).values[..., -1:], -math.inf)\n    if mask is not None:\n        scores"),
-    "softmax.top_3")
+    "softmax.top_k")
 bug(T, "the whole tensor's largest is subtracted", (LAST, "(e := (scores - scores.max()).exp()) / e.sum(-1, keepdim=True)"),
     "softmax.underflows")
 bug(T, "a constant scale", (SQRT_D, " * 0.25"), "scale.rounded_root")
