@@ -17,19 +17,19 @@ CACHE_SIGNS: list[Bug] = signs(
         ),
         "cache.drops": "old tokens get lost: {words} make no difference to the newest one",
         "cache.late": "the first token is wrong: it is cached after the read, or not at all",
-        "cache.places": (
+        "cache.positions": (
             "positions start again: each new token is rotated as if it were the first; count on"
             " from the length of the cache"
         ),
-        "cache.turned_late": "keys are cached before they are rotated, and are not rotated later",
-        "cache.turned_again": "cached keys, rotated already, are rotated again when they are read",
-        "cache.mixes_rows": "with a cache, the sequences of a batch are mixed up",
+        "cache.rotated_late": "keys are cached before they are rotated, and are not rotated later",
+        "cache.rotated_again": "cached keys, rotated already, are rotated again when they are read",
+        "cache.mixes_sequences": "with a cache, the sequences of a batch are mixed up",
         "cache.unknown": (
             "one token at a time gives other numbers than all at once, and no known bug gives them"
         ),
         "cache.chunk_future": "the tokens of a chunk attend to later ones: mask within the chunk",
         "cache.chunk_alone": "a chunk of several tokens attends to itself only, not to the cache",
-        "cache.chunk_places": (
+        "cache.chunk_positions": (
             "the tokens of a chunk have wrong positions: count on from the length before the chunk"
         ),
         "cache.not_cleared": "a new cache is not empty: tokens of an earlier sequence are in it",
@@ -38,7 +38,7 @@ CACHE_SIGNS: list[Bug] = signs(
         "cache.padding": (
             "unused positions are seen: where a sequence is shorter, hide what lies behind its end"
         ),
-        "cache.row_ends": (
+        "cache.sequence_ends": (
             "shorter sequences do not continue at their own ends: each must write, count and attend"
             " from its own length"
         ),

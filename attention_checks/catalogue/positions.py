@@ -29,7 +29,7 @@ def _slower(n: int) -> _Angles:
 _EXPONENT = "the exponent of the base must be 2i / d, where i counts pairs"
 _ANGLES: dict[str, tuple[str, _Angles]] = {
     "rotary.identity": ("nothing is rotated", lambda p, right, d, base: 0 * right(p)),
-    "rotary.place_ignored": (
+    "rotary.positions_ignored": (
         "the positions that it is given are ignored: it counts 0, 1, 2 …",
         lambda p, right, d, base: right(torch.arange(len(p), device=p.device)),
     ),

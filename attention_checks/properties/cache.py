@@ -20,7 +20,8 @@ from attention_nb.tools.testing import Watch
 _N = 9  # tokens of a sequence
 _ONES = [1] * _N
 _CHUNKS = [4, 3, 2]
-_LENGTHS = [4, 7, 5]  # of three sequences that differ
+_LENGTHS = [4, 6, 5]  # of three sequences that differ
+_LONGEST = max(_LENGTHS)
 
 
 class CachedLayer:
@@ -181,15 +182,15 @@ def _why_steps(layer: CachedLayer, got: Tensor) -> Bug:
     "Name the bug of single steps, by what the last output depends on, and the first wrong one."
     wrong = next(i for i in range(_N) if not _same(got[:, i], layer.want[:, i]))
     if _mixes(layer):
-        return known("cache.mixes_rows")
+        return known("cache.mixes_sequences")
     if wrong == 0:
         return known("cache.late")
     seen = _earlier(layer, _ONES, _N - 1)
     if len(seen) < _N - 1:
         return _lost(seen, _N - 1)
     if _ignores_order(layer):
-        return known("cache.places" if wrong == 1 else "cache.turned_late")
-    return known("cache.turned_again" if wrong == 2 else "cache.unknown")
+        return known("cache.positions" if wrong == 1 else "cache.rotated_late")
+    return known("cache.rotated_again" if wrong == 2 else "cache.unknown")
 
 
 def _lost(seen: list[int], n: int) -> Bug:
@@ -221,7 +222,7 @@ def _must_hold_in_chunks(layer: CachedLayer, sizes: Sequence[int], position: int
         seen = _earlier(layer, sizes, position)
         if not seen:
             return known("cache.chunk_alone")
-        return known("cache.chunk_places") if len(seen) == position else _lost(seen, position)
+        return known("cache.chunk_positions") if len(seen) == position else _lost(seen, position)
 
     _must_be_same(layer.decode(layer.x, sizes), layer.want, how, why)
 
@@ -244,10 +245,12 @@ def _truncate(layer: CachedLayer) -> None:
     _must_be_same(got, layer.want[:, 4:], "after truncate(4)", lambda: known("cache.truncate"))
 
 
-def _uneven(layer: CachedLayer, x: Tensor, order: list[int] | None = None) -> Tensor:
-    "Decode two tokens after three sequences of different lengths, perhaps in another order."
+def _uneven(
+    layer: CachedLayer, x: Tensor, sizes: Sequence[int], order: list[int] | None = None
+) -> Tensor:
+    "Decode more tokens after three sequences of different lengths, perhaps in another order."
     cache = layer.new_cache(3, _N + 3)
-    layer.prefilled(x[:, :7], 7, cache)
+    layer.prefilled(x[:, :_LONGEST], _LONGEST, cache)
     try:
         cache.truncate(torch.tensor(_LENGTHS))
     except (TypeError, ValueError, RuntimeError) as e:
@@ -255,7 +258,7 @@ def _uneven(layer: CachedLayer, x: Tensor, order: list[int] | None = None) -> Te
         raise NotChecked(reason) from None
     if order:
         cache.reorder(torch.tensor(order))
-    return layer.decode(x[:, 7:], [1, 1], cache)
+    return layer.decode(x[:, _LONGEST:], sizes, cache)
 
 
 def _alone(layer: CachedLayer, order: Sequence[int] = (0, 1, 2)) -> Tensor:
@@ -263,22 +266,26 @@ def _alone(layer: CachedLayer, order: Sequence[int] = (0, 1, 2)) -> Tensor:
     outputs = []
     for new, old in enumerate(order):
         beginning = layer.x[old : old + 1, : _LENGTHS[old]]
-        sequence = torch.cat([beginning, layer.x[new : new + 1, 7:]], dim=1)
-        outputs.append(layer.full_pass(sequence)[:, -2:])
+        sequence = torch.cat([beginning, layer.x[new : new + 1, _LONGEST:]], dim=1)
+        outputs.append(layer.full_pass(sequence)[:, _LENGTHS[old] :])
     return torch.cat(outputs)
 
 
 def _different_lengths(layer: CachedLayer) -> None:
     "Raise Broken unless sequences of different lengths continue as if each were alone."
-    got = _uneven(layer, layer.x)
+    got, want = _uneven(layer, layer.x, [1, 1, 1]), _alone(layer)
 
     def why() -> Bug:
         padded = layer.x.clone()
-        padded[0, 4:7] = layer.other[0, 4:7]
-        unseen = _equal(_uneven(layer, padded)[0], got[0])
-        return known("cache.row_ends" if unseen else "cache.padding")
+        padded[0, _LENGTHS[0] : _LONGEST] = layer.other[0, _LENGTHS[0] : _LONGEST]
+        unseen = _equal(_uneven(layer, padded, [1, 1, 1])[0], got[0])
+        return known("cache.sequence_ends" if unseen else "cache.padding")
 
-    _must_be_same(got, _alone(layer), f"sequences of {_LENGTHS} tokens", why)
+    how = f"sequences of {_LENGTHS} tokens"
+    _must_be_same(got, want, how, why)
+    if layer.chunks_right:
+        got = _uneven(layer, layer.x, [1, 2])
+        _must_be_same(got, want, f"{how}, and a chunk", lambda: known("cache.chunk_future"))
 
 
 def _reorder(layer: CachedLayer) -> None:
@@ -304,7 +311,7 @@ def _reorder(layer: CachedLayer) -> None:
 def _reorder_lengths(layer: CachedLayer) -> None:
     "Raise Broken unless lengths are reordered with the sequences."
     order, how = [2, 2, 0], f"sequences of {_LENGTHS} tokens, after reorder([2, 2, 0])"
-    got, want = _uneven(layer, layer.x, order), _alone(layer, order)
+    got, want = _uneven(layer, layer.x, [1, 1, 1], order), _alone(layer, order)
     _must_be_same(got, want, how, lambda: known("cache.reorder"))
 
 
