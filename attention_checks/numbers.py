@@ -1,4 +1,4 @@
-"""Compare tensors, describe where they differ, and try what must hold of every function of tensors."""
+"""Compare tensors, describe where they differ, and try what must hold of every function."""
 
 from __future__ import annotations
 
@@ -207,7 +207,10 @@ def _exported(f: Callable[..., Tensor], inputs: tuple[Tensor, ...]) -> Callable[
     "Trace it with torch.export, which wants a module."
 
     class Module(torch.nn.Module):
+        "The function as a module."
+
         def forward(self, *inputs: Tensor) -> Tensor:
+            "Call the function."
             return f(*inputs)
 
     return torch.export.export(Module(), inputs, strict=False).module()

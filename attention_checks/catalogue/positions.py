@@ -222,8 +222,6 @@ ROTARY_SIGNS: list[Bug] = signs(
     }
 ) + signs(
     {
-        "rotary.length": "vectors change their length, which no rotation does",
-        "rotary.absolute": "scores change when all positions are shifted: only distances may count",
         "rotary.unknown": "its angles are wrong, and no known bug gives them",
     },
     guess=True,

@@ -35,6 +35,7 @@ class CachedLayer:
         d_model: int,  # width of the hidden states
         grows: bool = False,  # may the cache grow, and be copied, at each step?
     ):
+        "Keep what is called."
         self.step, self.full, self.new_cache = step, full, new_cache
         self.d_model, self.grows = d_model, grows
 
@@ -217,6 +218,7 @@ def _must_hold_in_chunks(layer: CachedLayer, sizes: Sequence[int], position: int
     "Raise Broken unless these chunks give the full pass; a position tells why they do not."
 
     def why() -> Bug:
+        "Name the likely bug."
         if _depends(layer, sizes, position, position + 1):
             return known("cache.chunk_future")
         seen = _earlier(layer, sizes, position)
@@ -276,6 +278,7 @@ def _different_lengths(layer: CachedLayer) -> None:
     got, want = _uneven(layer, layer.x, [1, 1, 1]), _alone(layer)
 
     def why() -> Bug:
+        "Name the likely bug."
         padded = layer.x.clone()
         padded[0, _LENGTHS[0] : _LONGEST] = layer.other[0, _LENGTHS[0] : _LONGEST]
         unseen = _equal(_uneven(layer, padded, [1, 1, 1])[0], got[0])
@@ -400,6 +403,7 @@ def _has(*methods: str) -> Callable[[CachedLayer], str]:
     "Why a property does not apply to a cache without these methods."
 
     def missing(layer: CachedLayer) -> str:
+        "Name the first method that a cache lacks."
         cache = layer.new_cache(1, 2)
         lacking = [name for name in methods if not callable(getattr(cache, name, None))]
         return f"the cache has no {lacking[0]}()" if lacking else ""

@@ -242,6 +242,7 @@ def _context_only(fn: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(fn.forward if isinstance(fn, nn.Module) else fn)
     def context(*args: Any, **kwargs: Any) -> Any:
+        "Call it, and drop what follows the context."
         out = fn(*args, **kwargs)
         return out[0] if isinstance(out, (tuple, list)) and out else out
 

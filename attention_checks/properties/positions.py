@@ -66,6 +66,7 @@ class _Rotation:
         "The right angles, and pairs, taken in one of the ways, rotated by them."
 
         def angles(work: Work) -> Work:
+            "Replace positions by angles."
             right = rotary_angles(work.k, self.d_head, self.base, self.scaling)
             return work._replace(scores=right)
 
@@ -141,29 +142,6 @@ def _paired(r: _Rotation) -> str:
     return f"its pairs are {way}"
 
 
-def _keeps_length(r: _Rotation) -> None:
-    "Raise Broken if the length of a vector changes."
-    before = r.vectors().norm(dim=-1) * r.factor
-    after = r(r.vectors(), _SHIFTED).norm(dim=-1)
-    if not nearly(after, before, 1e-3):
-        shown = f"lengths of vectors: {first_difference(after, before, 1e-3)}"
-        raise Broken(shown, known("rotary.length"))
-
-
-def _relative(r: _Rotation) -> None:
-    "Raise Broken if scores depend on more than distances."
-
-    def scores(shift: int) -> Tensor:
-        positions = torch.arange(5) + shift
-        return r(r.vectors(), positions) @ r(r.vectors(seed=1), positions).mT
-
-    for shift in (1, 17):
-        if not nearly(scores(shift), scores(0), 1e-3):
-            shown = first_difference(scores(shift), scores(0), 1e-3)
-            shown = f"all positions shifted by {shift}, a score: {shown}"
-            raise Broken(shown, known("rotary.absolute"))
-
-
 def _has_gradients(r: _Rotation) -> None:
     "Raise Broken unless gradients are those of a rotation."
     must_have_gradients(
@@ -208,8 +186,6 @@ _OF_ROTATION = (
         compares="the definition",
     ),
     Relation("its pairs are the declared ones", _paired),
-    Relation("no vector changes its length", _keeps_length),
-    Relation("scores depend on distances alone", _relative),
     Relation("gradients are those of a rotation", _has_gradients),
     Relation("far positions are rotated by their angles", _far, after=("sound",)),
     Relation("float16 and bfloat16 are nearly equal at far positions", _half, after=("sound",)),

@@ -42,8 +42,6 @@ ROTATIONS = [
     ("positions start again", lambda x, p: rotary(x, p % 512), "rotary.far"),
     ("a table too short", lambda x, p: rotary(x, p.clamp(max=2000)), "rotary.far"),
     ("another shape", lambda x, p: rotary(x, p)[..., :4], "rotary.shape"),
-    ("longer vectors", lambda x, p: 1.3 * rotary(x, p), "rotary.length"),
-    ("a learned table", lambda x, p: x * torch.sin(p * 0.7 + 1)[:, None], "rotary.absolute"),
     ("no known bug", lambda x, p: rotary(x, 3 * p), "rotary.unknown"),
 ]
 
