@@ -137,19 +137,19 @@ def _run_layer(
     check: str, a: Layer, listed: Callable[[Layer], Any], strict: bool, of: str = "module and x"
 ) -> Report:
     "The same for a layer; TypeError or ValueError for what no layer check can be told."
-    sizes = {"n_heads": a.said_heads, "n_kv_heads": a.said_kv_heads, "window": a.said_window}
+    sizes = {"n_heads": a.declared_heads, "n_kv_heads": a.declared_kv_heads, "window": a.declared_window}
     expect_sizes(d_model=a.d_model, **{name: n for name, n in sizes.items() if n is not None})
-    if a.said_heads is not None and a.said_kv_heads is not None:
-        expect_groups(a.said_heads, a.said_kv_heads)
+    if a.declared_heads is not None and a.declared_kv_heads is not None:
+        expect_groups(a.declared_heads, a.declared_kv_heads)
     expect_flags(causal=a.causal, **({} if a.positions is None else {"positions": a.positions}))
     _callable("module", a.given, "a layer")
-    if a.said_call is not None:
-        _callable("call", a.said_call, f"a function of {of}", 3 if "memory" in of else 2)
+    if a.declared_call is not None:
+        _callable("call", a.declared_call, f"a function of {of}", 3 if "memory" in of else 2)
     if isinstance(a.given, nn.Module) and any(t.is_meta for t in a.given.parameters()):
         raise TypeError(
             "module: expected parameters with numbers; got some on the device meta, which holds none"
         )
-    a = replace(a, causal=a.causal or a.said_window is not None)
+    a = replace(a, causal=a.causal or a.declared_window is not None)
     return _run(check, a.given, lambda: listed(a), strict, a.contract)
 
 
@@ -335,9 +335,9 @@ def check_cross_attention(
     a = Layer(
         module,
         d_model,
-        said_heads=n_heads,
-        said_call=call,
-        said_kv_heads=n_kv_heads,
+        declared_heads=n_heads,
+        declared_call=call,
+        declared_kv_heads=n_kv_heads,
         contract=declared(**choices),
     )
     return _run_layer(

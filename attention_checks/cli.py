@@ -31,7 +31,7 @@ from attention_checks.conventions import (
     LENGTHS,
     MEMORY_WIDTHS,
     WIDTHS,
-    is_share,
+    is_dropout,
 )
 from attention_checks.formats import FORMATS, Finding, written_at
 from attention_checks.report import (
@@ -150,7 +150,7 @@ _OPTIONS = {
 
 def _guess(name: str, args: argparse.Namespace) -> Any:
     "What an argument of this name is given; None if an option should have told."
-    if is_share(name):
+    if is_dropout(name):
         return 0.0
     option = _OPTIONS.get(name, "").removeprefix("--").replace("-", "_")  # as argparse calls it
     return getattr(args, option) if option else 64 if name in LENGTHS else None
@@ -158,7 +158,7 @@ def _guess(name: str, args: argparse.Namespace) -> Any:
 
 def _is_setting(name: str) -> bool:
     "Whether an argument of this name can be guessed, or said by an option."
-    return name in _OPTIONS or name in LENGTHS or is_share(name)
+    return name in _OPTIONS or name in LENGTHS or is_dropout(name)
 
 
 def _make(maker: Callable[..., Any], args: argparse.Namespace) -> Any:
