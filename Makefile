@@ -9,7 +9,7 @@ READY := .venv/.ready
 .DEFAULT_GOAL := help
 # The steps of `docs` follow each other, also under `make -j`.
 .NOTPARALLEL:
-.PHONY: help docs page named test book lab serve chapter prepare export outputs pages card hooks constraints oldest newest mutants mutants-full bench wild clean
+.PHONY: help docs page named test book lab serve chapter prepare export outputs pages card hooks constraints oldest newest corpus mutation bench third-party clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z -]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -19,7 +19,7 @@ docs: export outputs pages  ## run the notebooks and build the site into docs/, 
 
 # The page of a chapter by its number, of what is no chapter by its place in nbs/.
 page: NOTEBOOK = $(wildcard nbs/$(N)*.ipynb)
-page: named export  ## run one notebook and render its page: make page N=02, or N=checks/layers/seeing
+page: named export  ## run one notebook and render its page: make page N=02, or N=lookup/notation
 	@$(BIN)/python tools/outputs.py refresh $(NOTEBOOK)
 	$(BIN)/python website/build.py
 
@@ -27,7 +27,7 @@ named:
 	$(if $(and $(N),$(NOTEBOOK)),,$(error no notebook was named: make page N=02))
 
 # What marks a test as one for continuous integration alone, or for the desk, stands in pyproject.toml.
-test: $(READY)  ## check all that a change of the book can break; CI=true make test: all that must hold
+test: $(READY)  ## run the tests that a change of the book can break; CI=true make test runs all
 	$(BIN)/python -m pytest tests -m "not $(if $(filter true,$(CI)),desk,ci)"
 
 book: export  ## make the book one EPUB file, dist/attention_nb.epub
@@ -76,18 +76,18 @@ constraints: $(READY)  ## choose new versions for constraints.txt
 oldest newest: $(READY)  ## try the package with the oldest or newest torch and fastcore it allows (gigabytes)
 	$(BIN)/python tools/versions.py $@
 
-mutants: $(READY) .venv/.mutants  ## prove that the checks of attention_nb.checks bite (minutes)
-	$(BIN)/python -m pytest mutants --timeout=300 -q --no-header
+corpus: $(READY) .venv/.corpus  ## hold the checks against all right and wrong attention of tests/checks/corpus (minutes)
+	$(BIN)/python -m pytest tests/checks/corpus --timeout=300 -q --no-header
 
-mutants-full: mutants  ## and that the notebooks' own checks do, mutant by mutant (an hour or more; resumes)
-	$(BIN)/python -m mutants.package
-	$(BIN)/python -m mutants.package --sample 80
+mutation: $(READY) .venv/.corpus  ## change the chapters' modules by machine; their cells must notice (an hour or more; resumes)
+	$(BIN)/python -m tests.mutation.run
+	$(BIN)/python -m tests.mutation.run --sample 80
 
-.venv/.mutants: mutants/requirements.txt $(READY)
+.venv/.corpus: tests/checks/corpus/requirements.txt $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --requirement $<
 	@touch $@
 
-# Triton, for the chapter on GPU kernels: a large download, and for Linux alone. Without it that chapter is passed over.
+# Triton, for the chapter on GPU kernels: a large download, and for Linux alone. Without it that chapter is skipped.
 # PyTorch for CUDA brings its own, which stays.
 .venv/.gpu: benchmarks/gpu.txt $(READY)
 	$(BIN)/python -c "import triton" 2>/dev/null || $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --no-deps --requirement $<
@@ -102,8 +102,8 @@ bench: $(READY) .venv/.bench  ## measure our layers beside those of other packag
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llms-from-scratch==1.0.19
 	@touch $@
 
-wild: $(READY)  ## hold released packages against the checks, each installed apart (an hour, gigabytes; resumes)
-	$(BIN)/python -m wild.run $(WILD)
+third-party: $(READY)  ## hold released packages against the checks, each installed apart (an hour, gigabytes; resumes)
+	$(BIN)/python -m tests.third_party.run $(PACKAGES)
 
 clean:  ## remove the environment and scratch files
 	rm -rf .venv _proc _build build dist *.egg-info

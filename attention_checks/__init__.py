@@ -12,11 +12,13 @@ from attention_checks.api import (
     check_self_attention,
     check_softmax,
 )
-from attention_checks.report import CheckFailed, Misused, Report
+from attention_checks.examine import Misused
+from attention_checks.report import CheckFailed, NotCompared, Report
 
 __all__ = [
     "CheckFailed",
     "Misused",
+    "NotCompared",
     "Report",
     "check_agrees",
     "check_attention",

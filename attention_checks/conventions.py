@@ -103,6 +103,7 @@ INDEXER = re.compile(r"(?:^|[._])indexer[._]")  # it chooses keys, with a loss o
 CAUSAL = ("causal", "is_causal")  # options of a call, or of a class
 MASK = re.compile("mask|len|pad")  # arguments that may be None
 _MASK_ARGUMENT = re.compile("^(?!use_|return_|causal|is_|head|layer|.*(head|type|fn|mod)).*mask$")
+_PLAIN_MASK = re.compile("^((src|tgt|self|key|attn|attention|padding)_)*mask$")
 MEMORY = re.compile(  # arguments that take the memory of cross-attention
     r"^(mem(ory)?|(cross_)?(context|ctx|cond)"
     r"|(enc|encoder|kv|cross|source|src)"
@@ -127,6 +128,13 @@ def is_mask(
 ) -> bool:  # True for "attn_mask" and "src_padding_mask", False for "head_mask" and "use_mask"
     "Say whether an argument takes a mask of tokens."
     return bool(_MASK_ARGUMENT.search(name))
+
+
+def must_matter(
+    name: str,  # of an argument that takes a mask
+) -> bool:  # True for "attention_mask", False for "additional_kv_mask"
+    "Say whether the name of a mask leaves no doubt that it is for the hidden states that go in."
+    return bool(_PLAIN_MASK.search(name)) or name in MEMORY_MASKS
 
 
 def hides_padding(

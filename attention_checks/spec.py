@@ -1,9 +1,10 @@
-"""The contract of attention, as its author declares it: one value that every check reads."""
+"""What a design chooses, as its author declares it: one frozen value that every check reads."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from argparse import BooleanOptionalAction
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -15,27 +16,46 @@ from attention_checks.catalogue import CATALOGUE
 from attention_checks.pipeline import with_tolerance
 from attention_nb.tools.guards import expect_flags, expect_scale, expect_sizes
 
-Expect = Callable[[str, Any], None]  # name and value; raises TypeError or ValueError
+Expect = Callable[[str, Any], None]  # of a name and a value; raises TypeError or ValueError
+
+ROLES = ("q", "k", "v", "kv", "qk", "qkv", "out")
+USUAL_TOLERANCE = 2e-4
+TOLERANCES = {torch.float16: 1e-2, torch.bfloat16: 5e-2}  # of types with fewer bits
 
 
-def _one_of(*words: str) -> Expect:
-    "One of some words."
+def _one_of(*choices: str) -> Expect:
+    "Expect one of some strings."
 
     def expect(name: str, value: Any) -> None:
-        if value not in words:
-            raise ValueError(f"{name}: expected {' or '.join(map(repr, words))}; got {value!r}")
+        if value not in choices:
+            wanted = " or ".join(map(repr, choices))
+            raise ValueError(f"{name}: expected {wanted}; got {value!r}")
 
     return expect
 
 
 def _scale(name: str, value: Any) -> None:
-    "A number, or a function of the width of a head that gives one."
+    "Expect a number, or a function of the width of a head that gives one."
     expect_scale(value(16) if callable(value) else value)
 
 
+def _positive(name: str, value: Any) -> None:
+    "Expect a number above 0."
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not number or not 0 < value < math.inf:
+        raise ValueError(f"{name}: expected a number above 0; got {value!r}")
+
+
+def _size(name: str, value: Any) -> None:
+    "Expect a whole number, at least 1."
+    expect_sizes(**{name: value})
+
+
 def _lengths(name: str, value: Any) -> None:
-    "A size, or several."
-    several = value if isinstance(value, Collection) and not isinstance(value, str) else [value]
+    "Expect a size, or several."
+    several = [value]
+    if isinstance(value, Collection) and not isinstance(value, str):
+        several = list(value)
     if not several:
         raise ValueError(f"{name}: expected at least one; got none")
     for n in several:
@@ -43,17 +63,18 @@ def _lengths(name: str, value: Any) -> None:
 
 
 def _codes(name: str, value: Any) -> None:
-    "Codes of the catalogue, in a list or the like."
+    "Expect codes of the catalogue, in a list or the like."
     if isinstance(value, str) or not isinstance(value, Collection):
         raise TypeError(f"{name}: expected a list of codes; got {value!r}")
-    if unknown := [code for code in value if code not in CATALOGUE]:
-        raise ValueError(
-            f"{name}: expected codes of the catalogue, such as 'scale.missing'; got {unknown[0]!r}"
-        )
+    for code in value:
+        if code not in CATALOGUE:
+            raise ValueError(
+                f"{name}: expected codes of the catalogue, such as 'scale.missing'; got {code!r}"
+            )
 
 
 def _device(name: str, value: Any) -> None:
-    "What torch.device takes."
+    "Expect what torch.device takes."
     try:
         torch.device(value)
     except (RuntimeError, TypeError):
@@ -61,7 +82,7 @@ def _device(name: str, value: Any) -> None:
 
 
 def _dtype(name: str, value: Any) -> None:
-    "A floating type, or its name."
+    "Expect a floating type, or its name."
     if not getattr(dtype_of(value), "is_floating_point", False):
         raise ValueError(
             f"{name}: expected a floating type, such as torch.bfloat16 or 'bfloat16'; got {value!r}"
@@ -69,63 +90,140 @@ def _dtype(name: str, value: Any) -> None:
 
 
 def _flag(name: str, value: Any) -> None:
-    "True or False."
+    "Expect True or False."
     expect_flags(**{name: value})
 
 
-def _far(name: str, value: Any) -> None:
-    "How far apart numbers may be."
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
-        raise ValueError(f"{name}: expected a number above 0; got {value!r}")
+def _attribute(name: str, value: Any) -> None:
+    "Expect the name of a module or a parameter of the layer, such as 'attn.q_norm'."
+    if not isinstance(value, str) or not value:
+        raise TypeError(f"{name}: expected the name of a part of the layer; got {value!r}")
+
+
+def _sinks(name: str, value: Any) -> None:
+    "Expect a number of keys, or the name of a parameter."
+    if isinstance(value, str):
+        _attribute(name, value)
+    elif value:
+        expect_sizes(**{name: value})
+
+
+def _mask(name: str, value: Any) -> None:
+    "Expect what a mask means, whether there is one, or its parameter and its meaning."
+    meanings = ("allowed", "blocked", "bias")
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str):
+        value = value[1]
+    if not isinstance(value, bool) and value not in meanings:
+        raise ValueError(
+            f"{name}: expected 'allowed', 'blocked', 'bias', True, False, or a parameter"
+            f" and one of these, such as ('src_mask', 'blocked'); got {value!r}"
+        )
+
+
+def _named(*keys: str) -> Expect:
+    "Expect a mapping from some of these keys to names of parts of the layer."
+
+    def expect(name: str, value: Any) -> None:
+        if not isinstance(value, Mapping) or not value:
+            raise TypeError(f"{name}: expected a mapping such as {{'q': 'name'}}; got {value!r}")
+        for key, part in value.items():
+            if key not in keys:
+                raise ValueError(f"{name}: expected keys among {', '.join(keys)}; got {key!r}")
+            _attribute(f"{name}[{key!r}]", part)
+
+    return expect
+
+
+def _returns(name: str, value: Any) -> None:
+    "Expect an index, a name, or a function that picks the output."
+    if isinstance(value, bool) or not (isinstance(value, (int, str)) or callable(value)):
+        raise TypeError(f"{name}: expected an index, a name or a function; got {value!r}")
+
+
+def _number_or_name(text: str) -> int | str:
+    "Read an option that is a number or a name."
+    return int(text) if text.isdigit() else text
+
+
+def _mask_option(text: str) -> str | tuple[str, str]:
+    "Read the meaning of a mask, perhaps with the parameter that takes it."
+    name, equals, meaning = text.partition("=")
+    return (name, meaning) if equals else text
 
 
 def dtype_of(
-    said: Any,  # a type, or its name
+    value: Any,  # a type of PyTorch, or its name
 ) -> Any:  # the type; None if there is none of that name
-    "Find a type of PyTorch by its name."
-    return getattr(torch, said.removeprefix("torch."), None) if isinstance(said, str) else said
+    "Return the type of PyTorch that a name stands for."
+    if isinstance(value, str):
+        return getattr(torch, value.removeprefix("torch."), None)
+    return value
 
 
-def _choice(default: Any, expect: Expect, says: str, **option: Any) -> Any:
-    "A row of the table: what is expected, in words, and how the command line reads it."
-    return field(default=default, metadata={"expect": expect, "says": says, "option": option})
+def _choice(default: Any, expect: Expect, help: str, **option: Any) -> Any:
+    "Return a field of the spec: its guard, its help, and how the command line reads it."
+    return field(default=default, metadata={"expect": expect, "help": help, "option": option})
 
 
 @dataclass(frozen=True)
 class Contract:
-    "What a correct design may choose, as its author declares it."
+    "Hold what a design may choose, as its author declares it; each field is a keyword of a check."
 
     scale: float | Callable[[int], float] | None = _choice(
+        None, _scale, "factor of the scores (default: 1/√d_k)", type=float, metavar="NUMBER"
+    )
+    softcap: float | None = _choice(
         None,
-        _scale,
-        "what scores are multiplied with (default: 1/√d_k; none: 1)",
+        _positive,
+        "scores become softcap · tanh(scores / softcap)",
         type=float,
         metavar="NUMBER",
+    )
+    roles: Mapping[str, str] | None = _choice(
+        None, _named(*ROLES), "the layer's part in each role: q=W_query", action="append", metavar="ROLE=NAME"
+    )
+    norms: Mapping[str, str] | None = _choice(
+        None, _named("q", "k"), "the norms of queries and keys: q=q_norm", action="append", metavar="ROLE=NAME"
+    )
+    sinks: int | str = _choice(
+        0, _sinks, "keys at the start that all see, or the parameter of one sink logit per head", type=_number_or_name, metavar="NUMBER_OR_NAME"
+    )
+    gate: str | None = _choice(
+        None, _attribute, "the module whose sigmoid gates the context", metavar="NAME"
+    )
+    bias: str | None = _choice(
+        None, _attribute, "the module whose output is added to the scores", metavar="NAME"
+    )
+    mask: str | bool | tuple[str, str] | None = _choice(
+        None, _mask, "what its mask means: allowed (True = may attend), blocked, bias; with its name: src_mask=blocked", type=_mask_option, metavar="MEANING"
     )
     lengths: int | Collection[int] | None = _choice(
         None,
         _lengths,
-        "a number of words that it takes; may be repeated (default: any)",
+        "a sequence length that it takes; may be repeated (default: any)",
         type=int,
         action="append",
         metavar="NUMBER",
     )
+    max_batch: int | None = _choice(
+        None, _size, "the largest batch that it takes (default: any)", type=int, metavar="NUMBER"
+    )
     group_order: str | None = _choice(
         None,
         _one_of("blocks", "turns"),
-        "queries share keys as 0 0 1 1 (blocks, the default) or 0 1 0 1 (turns)",
+        "query heads share keys as 0 0 1 1 (blocks, the default) or 0 1 0 1 (turns)",
         choices=("blocks", "turns"),
     )
     dropout: str | None = _choice(
         None,
         _one_of("weights", "scores", "none"),
-        "where it drops: weights or rows (the default), scores, or nowhere",
+        "what dropout drops: weights or outputs (the default), scores, or nothing",
         choices=("weights", "scores", "none"),
     )
     empty: str = _choice(
         "zero",
         _one_of("zero", "nan", "any"),
-        "what a query gets that may attend to nothing (default: zero)",
+        "the context of a fully masked query (default: zero)",
         choices=("zero", "nan", "any"),
     )
     layout: str | None = _choice(
@@ -134,6 +232,16 @@ class Contract:
         "the order of its axes: nbd, bhwd or bdhw for bnd; for a function bnhd for bhnd",
         metavar="AXES",
     )
+    returns: int | str | Callable[[Any], Tensor] | None = _choice(
+        None,
+        _returns,
+        "the output in what a layer returns: an index or a name (default: the first tensor)",
+        type=_number_or_name,
+        metavar="INDEX_OR_NAME",
+    )
+    gradients: bool = _choice(
+        True, _flag, "it is differentiable (default: it is, and gradients are tried)", action=BooleanOptionalAction
+    )
     device: str | torch.device | None = _choice(
         None, _device, "where it runs (default: cpu)", metavar="NAME"
     )
@@ -141,13 +249,17 @@ class Contract:
         None, _dtype, "the type it runs in (default: float32)", metavar="NAME"
     )
     tolerance: float | None = _choice(
-        None, _far, "how far apart numbers may be (default: 0.0002)", type=float, metavar="NUMBER"
+        None,
+        _positive,
+        "how far apart equal numbers may be (default: 0.0002)",
+        type=float,
+        metavar="NUMBER",
     )
     compiles: bool = _choice(
         False,
         _flag,
-        "torch.compile and torch.export change nothing (default: not tried, for loading them takes seconds)",
-        action="store_true",
+        "try torch.compile and torch.export, too (loading them takes seconds)",
+        action=BooleanOptionalAction,
     )
     skip: Collection[str] = _choice(
         (),
@@ -159,76 +271,80 @@ class Contract:
 
     def __post_init__(self) -> None:
         for row in fields(self):
-            if (value := getattr(self, row.name)) is not row.default:
+            value = getattr(self, row.name)
+            if value is not row.default:
                 row.metadata["expect"](row.name, value)
 
     def scale_of(
         self,
         d: int,  # width of a head
-    ) -> float:  # what scores should be multiplied with
-        "Give the right scale."
-        said = self.scale(d) if callable(self.scale) else self.scale
-        return d**-0.5 if said is None else float(said)
+    ) -> float:
+        "Return the right factor of the scores."
+        declared_scale = self.scale(d) if callable(self.scale) else self.scale
+        return d**-0.5 if declared_scale is None else float(declared_scale)
+
+    @property
+    def parts(self) -> set[str]:
+        "Return the names of parts of the layer that are declared beside its projections."
+        named = [*(self.norms or {}).values(), self.gate, self.bias, self.sinks]
+        return {name for name in named if isinstance(name, str)}
+
+    @property
+    def allowed(self) -> list[int]:
+        "Return the lengths that it takes, sorted; none if it takes any."
+        if self.lengths is None:
+            return []
+        return [self.lengths] if isinstance(self.lengths, int) else sorted(self.lengths)
 
     def takes(
         self,
-        n: int,  # words
-    ) -> bool:  # True if nothing was said of lengths
-        "Say whether it promises to take so many words."
+        n: int,  # length of a sequence
+    ) -> bool:
+        "Return whether it promises to take sequences of this length."
         return self.lengths is None or n in self.allowed
-
-    @property
-    def allowed(self) -> list[int]:  # sorted; none if any
-        "List the lengths that it takes."
-        said = (
-            []
-            if self.lengths is None
-            else [self.lengths]
-            if isinstance(self.lengths, int)
-            else self.lengths
-        )
-        return sorted(said)
 
     def usual(
         self,
-        n: int,  # words
-    ) -> int:  # as many, or the next that it takes
-        "Choose a number of words that it takes."
-        return next((m for m in self.allowed if m >= n), self.allowed[-1]) if self.allowed else n
+        n: int,  # length of a sequence
+    ) -> int:
+        "Return this length, or the next one that it takes."
+        if not self.allowed:
+            return n
+        return next((m for m in self.allowed if m >= n), self.allowed[-1])
+
+    def batch(
+        self,
+        b: int,  # sequences
+    ) -> int:
+        "Return this number of sequences, or as many as it takes."
+        return b if self.max_batch is None else min(b, self.max_batch)
 
     @property
-    def as_dtype(self) -> torch.dtype:  # float32 if nothing was said
-        "Give the type that it runs in."
-        found: torch.dtype = dtype_of(self.dtype) or torch.float32
-        return found
+    def as_dtype(self) -> torch.dtype:
+        "Return the type that it runs in."
+        dtype: torch.dtype = dtype_of(self.dtype) or torch.float32
+        return dtype
 
     @property
-    def as_device(self) -> torch.device:  # the CPU if nothing was said
-        "Give the device that it runs on."
+    def as_device(self) -> torch.device:
+        "Return the device that it runs on."
         return torch.device(self.device or "cpu")
-
-    @property
-    def apart(self) -> float:  # 1 for the usual tolerance
-        "Give how many times as far apart as usually numbers may be."
-        usual = {torch.float16: 1e-2, torch.bfloat16: 5e-2}.get(self.as_dtype, 2e-4)
-        return (self.tolerance or usual) / 2e-4
 
     def there(
         self,
         t: Any,  # a tensor; anything else stays as it is
-    ) -> Any:  # on its device, in its type if it is of real numbers
-        "Bring a tensor to where the code runs."
+    ) -> Any:
+        "Bring a tensor to the device and type that the code runs in."
         if not isinstance(t, Tensor):
             return t
-        return t.to(
-            self.as_device, self.as_dtype if self.dtype and t.is_floating_point() else t.dtype
-        )
+        real = self.dtype is not None and t.is_floating_point()
+        return t.to(self.as_device, self.as_dtype if real else t.dtype)
 
     def here(
         self,
         t: Any,  # a tensor; anything else stays as it is
-    ) -> Any:  # on the CPU, in float32 if it is of the contract's type
-        "Bring a tensor back."
+    ) -> Any:
+        "Bring a tensor back to the CPU and float32."
         if not isinstance(t, Tensor):
             return t
         t = t.cpu() if t.device.type != "cpu" else t
@@ -236,35 +352,39 @@ class Contract:
 
     def applied(self) -> AbstractContextManager[None]:
         "Let numbers inside count as equal if they are as near as was declared."
-        return with_tolerance(self.apart)
+        tolerance = self.tolerance or TOLERANCES.get(self.as_dtype, USUAL_TOLERANCE)
+        return with_tolerance(tolerance / USUAL_TOLERANCE)
 
 
 def declared(
-    **said: Any,  # name=value, as in `Contract`
-) -> Contract:  # TypeError or ValueError for what no contract holds
-    "Make a contract of what a caller says."
+    **choices: Any,  # name=value, as in `Contract`
+) -> Contract:
+    "Return the contract of some keywords; raise TypeError or ValueError for what none holds."
     names = [row.name for row in fields(Contract)]
-    if unknown := [name for name in said if name not in names]:
-        raise TypeError(
-            f"{unknown[0]}: expected an argument of the check, or one of {', '.join(names)}; got {said[unknown[0]]!r}"
-        )
-    return Contract(**said)
+    for name, value in choices.items():
+        if name not in names:
+            raise TypeError(
+                f"{name}: expected an argument of the check, or one of {', '.join(names)};"
+                f" got {value!r}"
+            )
+    return Contract(**choices)
 
 
-def contract_options() -> dict[str, dict[str, Any]]:  # name → what argparse is told of it
-    "List the choices as options of a command."
+def contract_options() -> dict[str, dict[str, Any]]:
+    "Return the choices as options of a command: name → what argparse is told."
     return {
-        row.name: {"help": row.metadata["says"], "default": None, **row.metadata["option"]}
+        row.name: {"help": row.metadata["help"], "default": None, **row.metadata["option"]}
         for row in fields(Contract)
     }
 
 
 def choices_of(
-    said: Any,  # with an attribute for each choice; None: not said
-) -> dict[str, Any]:  # name → value, as `declared` takes them
-    "List what was said to a command."
-    return {
-        name: value
-        for name in contract_options()
-        if (value := getattr(said, name, None)) is not None
-    }
+    namespace: Any,  # with an attribute for each choice; None: not declared
+) -> dict[str, Any]:
+    "Return what was declared to a command, as `declared` takes it."
+    values = {name: getattr(namespace, name, None) for name in contract_options()}
+    for name in ("roles", "norms"):
+        pairs = values[name]
+        if pairs is not None:
+            values[name] = dict(pair.partition("=")[::2] for pair in pairs)
+    return {name: value for name, value in values.items() if value is not None}

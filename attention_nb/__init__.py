@@ -18,7 +18,7 @@ __all__ = ['Vocab', 'journey', 'number_corpus', 'one_hot', 'one_hot_vectors', 's
            'attention_cost', 'count_cost', 'count_pairs', 'exponent', 'least_seconds', 'peak_bytes', 'projection_cost',
            'saved_bytes', 'gpu_attention', 'program_tiles', 'check_agrees', 'check_attention', 'check_cache',
            'check_cross_attention', 'check_flash', 'check_masked_softmax', 'check_multi_head', 'check_positions',
-           'check_self_attention', 'check_softmax', 'CheckFailed', 'Misused']
+           'check_self_attention', 'check_softmax', 'CheckFailed', 'Misused', 'NotCompared']
 
 # %% ../nbs/lookup/api.ipynb #imports
 import importlib
@@ -59,7 +59,7 @@ if typing.TYPE_CHECKING:  # they come when one is asked for, see below
     from attention_checks import (
         check_agrees, check_attention, check_cache, check_cross_attention, check_flash, check_masked_softmax, check_multi_head,
         check_positions, check_self_attention, check_softmax)
-    from attention_checks import CheckFailed, Misused
+    from attention_checks import CheckFailed, Misused, NotCompared
 
 __version__ = "0.1.0"
 
@@ -84,7 +84,7 @@ _all_ = [
     "projection_cost", "saved_bytes", "gpu_attention", "program_tiles", "check_agrees",
     "check_attention", "check_cache", "check_cross_attention", "check_flash",
     "check_masked_softmax", "check_multi_head", "check_positions", "check_self_attention",
-    "check_softmax", "CheckFailed", "Misused",
+    "check_softmax", "CheckFailed", "Misused", "NotCompared",
 ]
 
 # %% ../nbs/lookup/api.ipynb #late

@@ -2,10 +2,12 @@
 import difflib
 import gc
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: the workers, and what they start, share the cores
 
@@ -23,9 +25,11 @@ NOTEBOOKS = notebooks()
 
 # What a copy of the repository leaves out: what is built, and the tests' own scratch.
 NOT_SOURCE = shutil.ignore_patterns(".*", "docs", "_build", "_proc", "dist", "build", "__pycache__", "*.egg-info")
-LONG = ("test_generated.py", "test_wild.py", "test_gpu_kernels.py", "test_chapter.py")  # one test of each takes long
-COSTLY = ("soups", "hosted", "epub", "desk", "wheel", "repo")  # fixtures
+LONG = ("test_generated.py", "test_third_party.py", "test_gpu_kernels.py", "test_chapter.py", "test_nbdev.py")  # one test of each takes long
+COSTLY = ("soups", "begun", "epub", "desk", "wheel", "repo")  # fixtures
+HOST, REPO = "https://example.org/books/attention/", "somebody/attention"
 CHAPTERS = [path for path in NOTEBOOKS if place(path)[0].isdigit()]
+NEXT = f"{int(CHAPTERS[-1].stem[:2]) + 1:02}"  # the number of a new chapter
 each_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=place)
 IN_CI = os.environ.get("CI") == "true"
 LOOKS = [Path(__file__).with_name(name) for name in ("browser.py", "conftest.py", "test_browser.py", "test_story.py")]
@@ -65,6 +69,16 @@ def fail_if(found: list[str], why: str) -> None:
         pytest.fail("\n".join([why, *(f"  {line}" for line in found)]), pytrace=False)
 
 
+def copy_of_the_book(into: Path) -> Path:
+    "The sources of this checkout, and the charts that a build of it has drawn, which are the same there: drawing takes half of a build."
+    shutil.copytree(ROOT, into, ignore=NOT_SOURCE)
+    drawn = ROOT / "_build/charts"
+    drawn.mkdir(parents=True, exist_ok=True)
+    (into / "_build").mkdir()
+    (into / "_build/charts").symlink_to(drawn)
+    return into
+
+
 def tree(folder: Path) -> dict[str, bytes]:
     "The files under a folder, without Python's caches."
     return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*"))
@@ -84,6 +98,25 @@ def differences(committed: dict[str, bytes], built: dict[str, bytes], n: int = 5
             lines = difflib.unified_diff(old, new, lineterm="", n=0)
             found += [f"    {line[:160]}" for line in list(lines)[3:9]]
     return found
+
+
+@pytest.fixture(scope="session")
+def begun(tmp_path_factory) -> Path:
+    "A copy of the book in which a chapter was begun, and settings.ini names a host and a repository; as its author would make it, up to the site."
+    book = copy_of_the_book(tmp_path_factory.mktemp("begun") / "book")
+    env = os.environ | {"PYTHONPATH": str(book)}  # not the package of this checkout, which is installed
+    ini, host = book / "settings.ini", urlsplit(HOST)
+    text = ini.read_text(encoding="utf-8")
+    for name, value in {"doc_host": f"{host.scheme}://{host.netloc}", "doc_baseurl": host.path, "git_url": f"https://github.com/{REPO}"}.items():
+        text, count = re.subn(rf"(?m)^{name} *=.*$", f"{name} = {value}", text)
+        assert count == 1, f"settings.ini has {count} lines `{name} =`"
+    ini.write_text(text, encoding="utf-8")
+    python("tools/chapter.py", NEXT, "new_idea", cwd=book)
+    said = sh(Path(sys.executable).with_name("nbdev_export"), cwd=book)
+    assert said == "", said
+    python("tools/outputs.py", "refresh", f"nbs/{NEXT}_new_idea.ipynb", cwd=book, env=env)
+    python("website/build.py", cwd=book, env=env)
+    return book
 
 
 @pytest.fixture(scope="session", name="modules")

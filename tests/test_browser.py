@@ -12,11 +12,10 @@ from playwright.sync_api import Page
 FORMS = {1280: WIDE, 390: NARROW}  # width of the window, font
 WIDTHS = (*FORMS, 360)  # at which nothing may stick out
 # One page of each kind, read in all forms. The others are read wide and light, and then narrowed: does something stick out?
-KINDS = ["index.html", "02_softmax.html", "05_multi_head_attention.html", "checks/about/proof.html", "lookup/notation.html",
+KINDS = ["index.html", "02_softmax.html", "05_multi_head_attention.html", "checks/proof.html", "lookup/notation.html",
          "lookup/glossary.html", "CONTRIBUTING.html", "genindex.html", "search.html", "404.html"]
-# Rooms of the checks and figures are for few and made as the others are: they are looked at quickly. The catalogue's
-# parts are made as one of them is, too.
-ROOMS = [path for path in PAGES if re.match(r"checks/(?!index|command_line|bugs/(index|layers)|about/)|figures/|tools/", path)]
+# Pages of the figures and tools are for few and made as the others are: they are looked at quickly.
+ROOMS = [path for path in PAGES if re.match(r"figures/|tools/", path)]
 VISITS = [*((path, 1280) for path in PAGES if path not in ROOMS), *product(KINDS, [390])]
 DRAWN = [path for path in ROOMS if re.search('data-drawing=|<figure class=chart', (DOCS / path).read_text(encoding="utf-8"))]
 LIBRARY = "vega.min.js"
@@ -98,20 +97,20 @@ def not_drawn(page: Page) -> list[str]:
 @pytest.mark.once("path", of_page)
 @pytest.mark.parametrize("path", DRAWN)
 def test_room_with_a_figure(visit, site, path):
-    "Nothing fails, sticks out or comes from elsewhere; what is drawn has the room that was kept for it."
+    "Nothing fails, sticks out or comes from elsewhere; what is drawn has the space that was kept for it."
     visited = visit(path, 390)
     found = out_of_room(visited.page) + elsewhere(visited.see_all(), site) + not_drawn(visited.page)
     fail_if(found + too_wide(visited.page, *WIDTHS) + visited.said, f"{path}:")
 
 
-def test_rooms_of_words(visit, site):
+def test_pages_of_tools(visit, site):
     "The same of those where nothing is drawn, one after the other."
     visited, found = visit("404.html"), []
     for path in sorted({*ROOMS} - {*DRAWN}):
         visited.page.goto(site + path)
         found += [f"{path}: {what}" for what in too_wide(visited.page, *WIDTHS) + visited.said]
         visited.said.clear()
-    fail_if(found + elsewhere(visited, site), "Rooms of the checks and figures:")
+    fail_if(found + elsewhere(visited, site), "Pages of the figures and tools:")
 
 
 @pytest.mark.once("path", of_page)
@@ -131,6 +130,22 @@ def test_page(visit, site, path, width):
         page.emulate_media(color_scheme=scheme)
         found += [f"{scheme}: {violation}" for violation in violations(page, CONTRAST)]
     fail_if(found + visited.said, f"{path}, {width} pixels wide:")
+
+
+MOVING = """() => [...document.querySelectorAll("*")].flatMap((element) => [null, "::before", "::after"].flatMap((part) => {
+  const style = getComputedStyle(element, part);
+  const moves = style.scrollBehavior !== "auto" || style.animationName !== "none" || /[1-9]/.test(style.transitionDuration);
+  return moves ? [`${element.tagName} ${element.className} ${part ?? ""}`] : [];
+}))"""
+
+
+@pytest.mark.parametrize("path", ["03_self_attention.html", "search.html"])
+def test_nothing_glides_for_those_who_want_no_motion(visit, path):
+    "Not the page where a link of the contents leads, nor a drawer, nor a button; for others, they do."
+    page = visit(path).page
+    fail_if(page.evaluate(MOVING)[:9], "This moves:")
+    page.emulate_media(reduced_motion="no-preference")
+    assert any(element.startswith("HTML") for element in page.evaluate(MOVING))
 
 
 @pytest.mark.parametrize("path", ["02_softmax.html", "11_grouped_heads.html"])  # all are made by one script
@@ -169,7 +184,7 @@ def test_nothing_moves_when_a_chart_says_that_it_scrolls(visit, width):
     assert high[0] == high[1] and len(high[0]) > 4
 
 
-@pytest.mark.parametrize("path", ["17_cost.html", "lookup/speed.html", "checks/about/in_the_wild.html"])
+@pytest.mark.parametrize("path", ["17_cost.html", "lookup/speed.html", "checks/third_party.html"])
 def test_a_table_that_is_wider_than_a_phone_scrolls_alone(visit, path):
     "And says so, without moving what is below it; keys reach it."
     page = visit(path, width=390).page
@@ -274,7 +289,7 @@ def test_from_a_disk(visit):
 
 def test_the_catalogue_of_bugs_is_narrowed(visit):
     "To the lines that hold what is typed, with the keyboard alone; where a link leads is shown all the same."
-    visited = visit("checks/bugs/index.html")
+    visited = visit("lookup/codes.html")
     page, every = visited.page, visited.page.locator("article tr[id]").count()
     box, said, shown = page.get_by_label("Find a bug"), page.locator("#find-bug output"), page.locator("article tr[id]:visible")
     box.focus()
@@ -289,13 +304,12 @@ def test_the_catalogue_of_bugs_is_narrowed(visit):
     assert (shown.count(), said.inner_text()) == (0, f"0 of {every}")
     box.press("Escape")
     assert (shown.count(), said.inner_text()) == (every, "") and not visited.said
-    silent = visit("checks/bugs/index.html#scale.missing", java_script_enabled=False).page
+    silent = visit("lookup/codes.html#scale.missing", java_script_enabled=False).page
     assert silent.locator("article tr[id]:visible").count() == every and not silent.locator("#find-bug").is_visible()
 
 
 # ---- The keyboard alone ----
 
-STILL = "* { transition: none !important; scroll-behavior: auto !important; }"  # to look at once, not in a while
 STOPS = """() => {
   const all = "a[href], button, input:not([type=hidden], [type=radio]:not(:checked)), select, textarea, summary, "
             + "[tabindex='0'], label[role=button]";
@@ -319,8 +333,7 @@ HERE = """() => {
 
 
 def settled(page: Page) -> Page:
-    "The page without movement, with the focus at its beginning."
-    page.add_style_tag(content=STILL)
+    "The page with the focus at its beginning."
     page.evaluate("scrollTo(0, 0); document.body.tabIndex = -1; document.body.focus(); document.body.removeAttribute('tabindex')")
     page.evaluate("new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(seen)))")  # what shows or hides by the scroll has done so
     return page

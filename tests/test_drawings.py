@@ -511,7 +511,7 @@ def test_heads_share_as_the_package_shares(visit):
         keys = torch.arange(n)[:, None, None]
         right, turns = share_heads(keys, 8).flatten(), keys.repeat(8 // n, 1, 1).flatten()
         now = state(figure)
-        assert (now["kept"], now["bytes"]) == (n, 2**30 * n // 8)
+        assert (now["n_kv_heads"], now["bytes"]) == (n, 2**30 * n // 8)
         assert now["reads"] == right.tolist() and not any(now["lost"])
         wrong.click()
         now = state(figure)
@@ -559,7 +559,7 @@ def test_cache_steps_make_what_the_layer_makes(visit):
     slider.press("Home")  # back at the first word: the bars of the later ones are gone
     assert [bool(shown) for shown in figure.locator(".view tbody tr").last.locator("td").all_inner_texts()] == [True] + [False] * (n - 1)
     assert figure.locator("output").inner_text() == f"“{given_rows['tokens'][0]}”: its query, key and value are computed."
-def test_tiles_keep_what_online_softmax_keeps(visit):
+def test_tiles_compute_what_online_softmax_computes(visit):
     "Every query after every tile, of every size, causal and not; by the slider's keys, by buttons, by Play."
     figure = drawing(visit, "figures/tiles.html", "tiles")
     scores = torch.tensor([
@@ -582,14 +582,14 @@ def test_tiles_keep_what_online_softmax_keeps(visit):
         return now
 
     assert check()["tiles"][:2] == [[0, 0], [0, 2]] and state(figure)["query"] == 2
-    assert state(figure)["tiles"][state(figure)["step"] - 1] == [2, 4]  # begins where “mat” comes, and what is kept shrinks
+    assert state(figure)["tiles"][state(figure)["step"] - 1] == [2, 4]  # begins where “mat” comes, and the sum is rescaled
     assert "multiplied by 0.14" in figure.locator("output").inner_text()
     for number, size in enumerate([1, 2, 4]):
         figure.get_by_role("radiogroup", name="Tile size").get_by_role("radio").nth(number).check()
         assert state(figure)["size"] == size and state(figure)["step"] == 0
         for causal in (False, True):
             if causal:
-                figure.get_by_role("button", name="no future").press("Enter")
+                figure.get_by_role("button", name="causal mask").press("Enter")
             count = 8 // size
             assert len(state(figure)["tiles"]) == (count * (count + 1) // 2 if causal else count**2)
             assert len(state(figure)["tiles"]) + state(figure)["skipped"] == count**2
@@ -602,7 +602,7 @@ def test_tiles_keep_what_online_softmax_keeps(visit):
                 check()
             assert "Done" in figure.locator("output").inner_text()
             query.press("Home")
-        figure.get_by_role("button", name="no future").press("Enter")
+        figure.get_by_role("button", name="causal mask").press("Enter")
     query.press("ArrowRight")
     query.press("ArrowRight")
     tile.press("Home")
@@ -731,7 +731,7 @@ def test_programs_share_the_tiles(visit):
         assert (f"Done after {now['last']} time steps" in said) == (now["step"] == now["last"])
 
     assert state(figure)["last"] == 4
-    for mode in ("all keys", "no future", "last block first"):
+    for mode in ("all keys", "causal mask", "last block first"):
         if mode != "all keys":
             figure.get_by_role("button", name=mode).press("Enter")
         found = figure.evaluate(EVERY_CHOICE)
@@ -794,25 +794,25 @@ def test_the_machine_says_what_each_part_does(visit):
     assert state(figure)["name"] == "Causal self-attention" and slider.input_value() == "4"
 
 
-def test_the_entrance_shows_every_exhibit(visit):
+def test_the_entrance_shows_every_bug(visit):
     "By the list and by the buttons: each has its pair, its story and the way to it."
-    figure = drawing(visit, "checks/about/museum.html", "entrance")
-    page, exhibits = figure.page, given(figure)["exhibits"]
+    figure = drawing(visit, "checks/gallery.html", "entrance")
+    page, bugs = figure.page, given(figure)["bugs"]
     pairs = page.locator("article figure.pair:not(.drawing *)")
-    assert len(exhibits) == 16 == pairs.count()
-    for i, (title, story) in enumerate(exhibits):
+    assert len(bugs) == 16 == pairs.count()
+    for i, (title, story) in enumerate(bugs):
         figure.get_by_role("combobox").select_option(str(i))
         now = state(figure)
         assert (now["shown"], now["title"], now["tables"]) == (i, title, 2)
         assert figure.locator(".both").inner_text() == pairs.nth(i).locator(".both").inner_text()
         assert figure.locator("output").inner_text() == f"{i + 1}. {title}: {story}"
         assert page.locator(f"section[id='{now['id']}'] > h3").inner_text().startswith(f"{i + 1}. {title}")
-    figure.get_by_role("button", name="The next exhibit").press("Enter")
+    figure.get_by_role("button", name="The next bug").press("Enter")
     assert state(figure)["shown"] == 0
-    figure.get_by_role("button", name="The exhibit before").click()
+    figure.get_by_role("button", name="The bug before").click()
     assert state(figure)["shown"] == 15
     figure.get_by_role("link").click()
-    assert page.url.endswith("#a-way-nobody-took")
+    assert page.url.endswith("#an-option-without-a-test")
 
 
 # ---- One hue for each symbol ----
@@ -910,7 +910,7 @@ def test_a_cell_lights_up_by_mouse_finger_and_keys(visit):
 # ---- By finger ----
 
 SCRIPTS = sorted(path.stem for path in (ROOT / "attention_nb/figures").glob("*.js") if path.stem != "drawing")
-PAGE_OF = {script: f"figures/{script}.html" for script in SCRIPTS} | {"entrance": "checks/about/museum.html"}
+PAGE_OF = {script: f"figures/{script}.html" for script in SCRIPTS} | {"entrance": "checks/gallery.html"}
 FINGER = {"width": 390, "height": 844, "has_touch": True, "is_mobile": True, "reduced_motion": "reduce"}
 CENTRE = "node => { const { left, top, width, height } = node.getBoundingClientRect(); return [left + width / 2, top + height / 2]; }"
 
@@ -1038,7 +1038,7 @@ def test_what_is_painted_is_seen_in_forced_colours_and_on_paper(visit, script):
 
 def test_pairs_and_buttons_of_a_page_in_forced_colours_and_on_paper(visit):
     "They are no drawings, and have styles of their own."
-    page = visit("checks/about/museum.html").page
+    page = visit("checks/gallery.html").page
     pair, cells = page.locator("figure.pair:not(.drawing *)").first, ".both [style*=background]"
     own = pair.evaluate(f"{PAINTED}".replace(".view *, .pair td", cells))[1]
     page.emulate_media(forced_colors="active")
@@ -1278,14 +1278,14 @@ def test_each_score_is_drawn_as_it_is(visit):
 def test_a_cache_is_written_in_one_unit(visit):
     "The part and the whole, above the bar and below it."
     figure = drawing(visit, "11_grouped_heads.html", "sharing", reduced_motion="reduce")
-    for kept, size in enumerate(["0.125", "0.25", "0.5", "1"]):
-        figure.get_by_role("slider").fill(str(kept))
-        assert f"kept: {size} GiB of 1 GiB" in figure.locator("svg").text_content() and said(figure).endswith(f"take {size} GiB.")
+    for at, size in enumerate(["0.125", "0.25", "0.5", "1"]):
+        figure.get_by_role("slider").fill(str(at))
+        assert f"cache: {size} GiB (1 GiB with 8 key heads)" in figure.locator("svg").text_content() and said(figure).endswith(f"take {size} GiB.")
         assert figure.locator("svg > rect").last.evaluate("bar => bar.width.baseVal.value / bar.ownerSVGElement.viewBox.baseVal.width") == pytest.approx(float(size))
 
 
 def test_tiles_say_what_their_table_says(visit):
-    "At every step of every query: what is told of a query are the last numbers that it keeps."
+    "At every step of every query: what is told of a query are the last numbers of its table."
     figure = drawing(visit, PAGE_OF["tiles"], "tiles", reduced_motion="reduce")
     tile, query = (figure.get_by_role("slider", name=name, exact=True) for name in ("Tile", "Query"))
     for step in range(17):

@@ -22,9 +22,9 @@ from attention_nb.embeddings import Vocab, journey
 from attention_nb.figures.attend import small_world
 from attention_nb.figures.charts import attention_explorer, bars
 from attention_nb.masks import causal_mask
-from attention_nb.multi_head_attention import MultiHeadAttention
+from attention_nb.multi_head_attention import merge_heads, split_heads
 from attention_nb.naive_attention import naive_attention
-from attention_nb.self_attention import SelfAttention
+from attention_nb.self_attention import SelfAttention, scaled_dot_product_attention
 from attention_nb.softmax import softmax
 from attention_nb.tools.testing import assert_close
 from browser import DOCS, go_to
@@ -51,7 +51,7 @@ FIGURES = {
     "width": Figure("03_self_attention.html", "fig-why-saturate-show", {("slider", "width"): 11}),
     "steps": Figure("03_self_attention.html", "fig-explore-show", {("radio", "sentence"): 2, ("slider", "query"): 6}),
     "mask": Figure("04_masks.html", "fig-empty-show", {("radio", "mask"): 4}),
-    "kept": Figure("12_latent_attention.html", "fig-kept-show", {("slider", "heads"): 5}),
+    "cached": Figure("12_latent_attention.html", "fig-numbers-show", {("slider", "heads"): 5}),
     "head": Figure("05_multi_head_attention.html", "fig-heads-four-show", {("radio", "head"): 4}),
 }
 each_figure = pytest.mark.parametrize("name", FIGURES)
@@ -217,8 +217,9 @@ def test_data_of_mask():
 def test_data_of_head():
     "Trained again, by the chapter's own cells; what heads look at is worked out here."
     cells = {c["id"]: "".join(c["source"]) for c in json.loads((ROOT / "nbs/05_multi_head_attention.ipynb").read_text())["cells"]}
-    book = dict(torch=torch, nn=nn, F=torch.nn.functional, MultiHeadAttention=MultiHeadAttention)
-    for name in ("heads-task", "heads-train-fn"):
+    book = dict(torch=torch, nn=nn, F=torch.nn.functional, split_heads=split_heads, merge_heads=merge_heads,
+                scaled_dot_product_attention=scaled_dot_product_attention)
+    for name in ("layer-plain", "heads-task", "heads-train-fn"):
         exec(cells[name], book)
     torch.set_num_threads(1)  # more are slower for so small a layer
     layer, _ = book["train"](4)
@@ -238,9 +239,9 @@ def test_data_of_head():
 def test_data_of_kept():
     "Numbers kept for each token: a key and a value for each head, for eight, for one; or one latent vector."
     for step, h in enumerate((8, 16, 32, 64, 128)):
-        mine = [(bar["name"], bar["value"]) for bar in sets("kept")["bars"] if bar["step"] == step]
+        mine = [(bar["name"], bar["value"]) for bar in sets("cached")["bars"] if bar["step"] == step]
         assert mine == [("MHA", 2 * h * 128), ("GQA", 2 * 8 * 128), ("MQA", 2 * 128), ("MLA", 512 + 64)]
-        assert notes("kept")[step] == [f"heads {h}", f"MHA keeps {2 * h * 128 / 576:.1f} times as much as MLA"]
+        assert notes("cached")[step] == [f"heads {h}", f"MHA caches {2 * h * 128 / 576:.1f} times as much as MLA"]
 
 
 @each_figure
@@ -262,7 +263,7 @@ def test_tables_hold_the_numbers(name):
             lines = [*filter(same, data["steps"]), *filter(same, data["sums"])]
             assert cells(tables[f"{note['sentence']}, {note['query']}"]) == [
                 short(line.get(column)) for line in lines for column in columns]
-    elif name == "kept":
+    elif name == "cached":
         for bar in data["bars"]:
             mine = [other for other in data["bars"] if other["step"] == bar["step"]]
             assert cells(tables[bar["position"]]) == [short(one[field]) for one in mine for field in ("name", "value")]
@@ -274,7 +275,7 @@ def test_tables_hold_the_numbers(name):
             assert sorted(filter(None, cells(tables[note[kind]]))) == sorted(shown)
 
 
-NOTICED = [path for path in NOTEBOOKS if path.name[0].isdigit() or path.stem in ("index", "museum", "speed", "in_the_wild")]
+NOTICED = [path for path in NOTEBOOKS if path.name[0].isdigit() or path.stem in ("index", "gallery", "speed", "third_party")]
 
 
 def test_every_chart_says_what_to_notice():
@@ -313,7 +314,7 @@ def expected(name: str, at: tuple[int, ...]) -> list[str]:
     if name == "temperature":
         weights = [w for w in data["weights"] if w["step"] == at[0]]
         return [minus(s["score"]) for s in data["scores"]] + [minus(w["weight"]) for w in weights]
-    if name == "kept":
+    if name == "cached":
         return [f"{bar['value']:,}" for bar in data["bars"] if bar["step"] == at[0]]
     if name == "width":
         return [minus(r["gradient"]) for r in data["measures"] if r["step"] == at[0]]

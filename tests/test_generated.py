@@ -9,7 +9,7 @@ from pathlib import Path
 import catalogue
 import nbformat
 import pytest
-from conftest import CHAPTERS, NBS, NOT_SOURCE, ROOT, differences, fail_if, place, python, sh, tree
+from conftest import CHAPTERS, NBS, ROOT, copy_of_the_book, differences, fail_if, place, python, sh, tree
 from filelock import FileLock
 
 sys.path.insert(0, str(ROOT / "website"))
@@ -84,7 +84,7 @@ def test_every_build_gives_the_same_bytes(tmp_path):
     It is built twice, the first time with a chapter that says more: so what changes, and what others take from it, gets
     the same bytes as what is built for the first time.
     """
-    book, chapter = shutil.copytree(ROOT, tmp_path / "book", ignore=NOT_SOURCE), CHAPTERS[0]
+    book, chapter = copy_of_the_book(tmp_path / "book"), CHAPTERS[0]
     say_more(book, chapter)
     python("website/build.py", cwd=book)
     pages = {path.relative_to(book / "docs").as_posix() for path in (book / "docs").rglob("*.html")

@@ -1,16 +1,19 @@
 """Every notebook runs, its saved outputs are what any machine gives, and it is stored in nbdev's clean form."""
 import asyncio
+import json
 import os
 import re
 import shutil
 import sys
+import textwrap
 from collections import Counter
 
 import fresh
 import outputs
 import pytest
 import torch
-from conftest import CHAPTERS, NBS, NOTEBOOKS, ROOT, differences, fail_if, place, sh, tree
+from conftest import CHAPTERS, NBS, NOTEBOOKS, differences, fail_if, place, sh, tree
+from pictures import CHART, PICTURE, is_fresh
 
 BIN = os.path.dirname(sys.executable)
 
@@ -18,20 +21,14 @@ BIN = os.path.dirname(sys.executable)
 # holds there and here hangs on no rounding.
 SMALLEST = {"ATEN_CPU_CAPABILITY": "default", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2", "ONEDNN_MAX_CPU_ISA": "SSE41"}
 OWN = torch.backends.cpu.get_cpu_capability().lower()
-UNITS = ({"default": SMALLEST} if OWN in ("avx2", "avx512") else {}) | {OWN: {}}  # of other kinds of processors none is smaller
-# The chapters print and draw numbers, so continuous integration runs them on both. The others are run on the smallest alone:
-# what their cells hold on this machine's own, `test_mutants.py` and the exercises of the chapters show.
-RUNS = [(path, unit) for path in NOTEBOOKS for unit in UNITS if path in CHAPTERS or unit == next(iter(UNITS))]
+# On other kinds of processors none is smaller. On this machine's own unit, `make docs` has run them, and nbdev_test does.
+UNIT, SET = ("default", SMALLEST) if OWN in ("avx2", "avx512") else (OWN, {})
 
 
-def marks(path, unit):
-    "Of a run: what is no chapter need not run again once `make docs` has run it; of chapters the smallest unit runs here."
-    once = pytest.mark.once("notebook", fresh.depends_on, **{} if path in CHAPTERS else {"way": ""})
-    return [once] if unit == next(iter(UNITS)) else [once, pytest.mark.ci]
-
-
-each_run = pytest.mark.parametrize("notebook, unit", [
-    pytest.param(path, unit, id=f"{place(path)}-{unit}", marks=marks(path, unit)) for path, unit in RUNS])
+def each_run(test):
+    "What is no chapter need not run again once `make docs` has run it."
+    return pytest.mark.parametrize("notebook", [pytest.param(path, id=f"{place(path)}-{UNIT}", marks=pytest.mark.once(
+        "notebook", fresh.depends_on, **{} if path in CHAPTERS else {"way": ""})) for path in NOTEBOOKS])(test)
 
 
 def with_stubs(attempt):
@@ -40,12 +37,32 @@ def with_stubs(attempt):
         stubs = [cell for cell in nb.cells if cell.id.endswith("-stub")]
         for cell in stubs:
             cell.source = cell.source.partition("\n")[2]  # without `eval: false`
+        for cell in nb.cells:
+            if cell.id.endswith("-solution"):
+                cell.source = mistakes_are_named(cell.source) + cell.source  # whose last value is shown
         result = await attempt(nb, *args, **kwargs)
         for cell in stubs:
             assert_refused_in_words(cell)
             cell.outputs = []
         return result
     return run
+
+
+def mistakes_are_named(solution: str) -> str:
+    "Code that hands each likely mistake of an exercise in as the answer: its check must refuse it, and name it."
+    call = re.search(r"check_agrees\((?:(?!check_agrees).)*wrong=(wrong_\d).*\Z", solution, re.S)
+    if not call:
+        return ""
+    checked = re.sub(r"\(\s*\w+", "(mistake_tried", call[0], count=1)
+    return f"""\
+for name_of_it, mistake_tried in {call[1]}.items():
+    try:
+{textwrap.indent(checked, " " * 8)}
+    except AssertionError as refused:
+        assert f": {{name_of_it}}" in str(refused), f"{{name_of_it}}: it is not named\\n{{refused}}"
+    else:
+        raise AssertionError(f"{{name_of_it}}: the check finds nothing wrong")
+"""
 
 
 def assert_refused_in_words(stub):
@@ -57,30 +74,34 @@ def assert_refused_in_words(stub):
 
 
 @each_run
-def test_cells_pass_and_saved_outputs_are_fresh(notebook, unit, monkeypatch):
+def test_cells_pass_and_saved_outputs_are_fresh(notebook, monkeypatch):
     "The asserts in the cells, in a fresh kernel; and what they print is what is saved, however the machine rounds."
     if why := outputs.passed_over(notebook):
         pytest.skip(why)
-    for name, value in UNITS[unit].items():
+    for name, value in SET.items():
         monkeypatch.setenv(name, value)  # kernels inherit it
-    if unit == next(iter(UNITS)):  # once is enough
-        monkeypatch.setattr(outputs, "attempt", with_stubs(outputs.attempt))
+    monkeypatch.setattr(outputs, "attempt", with_stubs(outputs.attempt))
     try:
         asyncio.run(outputs.check(notebook))
     except outputs.Failure as failure:
-        raise pytest.fail.Exception(f"With the vector unit {unit}:\n{failure}", pytrace=False) from None
+        raise pytest.fail.Exception(f"With the vector unit {UNIT}:\n{failure}", pytrace=False) from None
 
 
-@pytest.mark.ci
-def test_nbdevs_own_runner_agrees():
-    "For those who type `nbdev_test`; one chapter is enough, since its cells and those of all others ran above."
-    said = sh(f"{BIN}/nbdev_test", "--path", ROOT / "nbs/01_naive_attention.ipynb", env=os.environ | outputs.KERNEL_ENV)
-    assert "Success." in said, f"nbdev_test ran nothing: {said}"
+def test_each_chart_has_a_picture():
+    "For GitHub, which draws no Vega-Lite; drawn from the chart as it is saved, in words that need no script."
+    found, sizes = [], {}
+    for path in NOTEBOOKS:
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        shown = [(cell["id"], out["data"]) for cell in cells for out in cell.get("outputs", []) if CHART in out.get("data", {})]
+        found += [f"{place(path)}, cell {name}" for name, data in shown if not is_fresh(data)]
+        sizes[path] = sum(len("".join(data.get(PICTURE, ""))) for _, data in shown)
+    fail_if(found, "No picture, or one of other data; `make prepare` draws it:")
+    assert 0 < sum(sizes.values()) < 0.6 * sum(path.stat().st_size - n for path, n in sizes.items() if n), "too heavy"
 
 
 def test_notebooks_are_clean(tmp_path):
     "No execution counts and no metadata of a run: they make every diff and merge noisy."
-    shutil.copy(ROOT / "settings.ini", tmp_path)
+    shutil.copy(NBS.parent / "settings.ini", tmp_path)
     shutil.copytree(NBS, tmp_path / "nbs", ignore=shutil.ignore_patterns(".*"))
     sh(f"{BIN}/nbdev_clean", cwd=tmp_path)
     committed = {str(p.relative_to(NBS)): p.read_bytes() for p in NOTEBOOKS}

@@ -1,11 +1,13 @@
 """tools/outputs.py itself: what it takes for the same, and that it sees what it is there to see."""
 import asyncio
 import re
+from xml.etree import ElementTree
 
 import fresh
 import places
 import nbformat
 import outputs
+import pictures
 import pytest
 from outputs import agree, with_data
 
@@ -72,6 +74,27 @@ def test_refresh_then_check(tmp_path):
         asyncio.run(outputs.check(path))
     asyncio.run(outputs.refresh(path))
     assert '"4"' in path.read_text() and "0.3333333333330000" in path.read_text()
+
+
+CHARTED = "from attention_nb.figures.charts import bars\nimport torch\nbars(torch.tensor([{}, 1.0]), ['old dogs', 'bark'])"
+
+
+def test_a_chart_is_saved_with_its_picture(tmp_path):
+    "Drawn anew when the chart is another; what only lacks one gets it without a run; by itself it changes nothing."
+    path = written(tmp_path / "chart.ipynb", CHARTED.format(3.0))
+    data = nbformat.read(path, as_version=4).cells[0].outputs[0].data
+    svg = ElementTree.fromstring(data["image/svg+xml"])
+    assert "old dogs" in "".join(svg.itertext()) and pictures.is_fresh(data)
+    assert not re.search("currentColor|aria-|class=|<script", data["image/svg+xml"])
+    before = path.read_bytes()
+    asyncio.run(outputs.check(path))
+    assert asyncio.run(outputs.refresh(path)) == "unchanged" and path.read_bytes() == before
+    planted(path, "data-chart", "data-other")
+    outputs.draw_pictures(path)
+    assert path.read_bytes() == before
+    asyncio.run(outputs.refresh(with_sources(path, CHARTED.format(4.0))))
+    again = nbformat.read(path, as_version=4).cells[0].outputs[0].data
+    assert again["image/svg+xml"] != data["image/svg+xml"] and pictures.is_fresh(again)
 
 
 @pytest.mark.parametrize("source, says", [

@@ -27,7 +27,7 @@ def test_no_name_that_only_the_notebook_defines():
 
 def test_types():
     "The package ships py.typed, so its annotations are a promise."
-    python("-m", "mypy", "attention_nb", "attention_nb_command.py", "wild", "tests/typed.py")
+    python("-m", "mypy", "attention_nb", "attention_checks", "attention_nb_command.py", "tests/third_party", "tests/typed.py", "--explicit-package-bases")
 
 
 def test_calls_of_modules_are_declared(modules):
@@ -39,8 +39,7 @@ def test_calls_of_modules_are_declared(modules):
              and "@typed_as(forward)" not in ast.unparse(node)], "Declare `__call__` as other layers do:")
 
 
-MAY_IMPORT = {"chapters": {"chapters", "tools"}, "checks": {"chapters", "checks", "tools"},  # folder → folders
-              "figures": {"figures", "tools"}, "tools": {"tools"}}
+MAY_IMPORT = {"chapters": {"chapters", "tools"}, "figures": {"figures", "tools"}, "tools": {"tools"}}  # folder → folders
 
 
 def test_imports_point_backwards(modules):
@@ -51,6 +50,13 @@ def test_imports_point_backwards(modules):
     found = [f"{name} imports {other}" for name, other in pairs if folder[other] not in MAY_IMPORT[folder[name]]
              or folder[name] == folder[other] == "chapters" and home[other] >= home[name]]
     fail_if(found, f"A chapter may import earlier chapters; folders may import {MAY_IMPORT}:")
+
+
+def test_the_book_does_not_import_the_checks(modules):
+    "The checks may import the book, never the other way round; `attention_nb.check_*` hands them on when one is asked for."
+    found = [name for name, path in modules.items() for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+             if "attention_checks" in (getattr(node, "module", None) or "", *(alias.name for alias in getattr(node, "names", [])))]
+    fail_if(found, "These modules import attention_checks:")
 
 
 def exports(modules) -> list[tuple[str, str, object]]:
@@ -192,7 +198,7 @@ def test_checks_load_no_compiler():
     ("--help", 0, "{check,explain}", ""), ("--version", 0, "attention-nb 0.", ""),
     ("explain scale.missing", 0, "scale.missing: the scores are not scaled at all", ""),
     ("explain scale.mising", 2, "", "no bug has the code scale.mising; did you mean scale.missing"),
-    ("explain ###", 2, "", "see docs/checks/bugs/index.html"), ("explain", 2, "", "arguments are required: code"),
+    ("explain ###", 2, "", "see docs/lookup/codes.html"), ("explain", 2, "", "arguments are required: code"),
 ])
 def test_explanations_need_no_pytorch(words, status, out, err, tmp_path):
     "And come at once: what a code means, where it stands in the book, and which code may have been meant."

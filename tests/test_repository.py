@@ -42,7 +42,7 @@ def test_make_help_lists_the_commands():
     fail_if([c for c in ("docs", "page", "test", "book", "lab", "serve", "prepare") if f"make {c} " not in said], f"Not in:\n{said}")
 
 
-@pytest.mark.parametrize("number, notebook", [("02", "02_softmax"), ("checks/layers/seeing", "checks/layers/seeing"), ("", ""), ("99", "")])
+@pytest.mark.parametrize("number, notebook", [("02", "02_softmax"), ("lookup/notation", "lookup/notation"), ("", ""), ("99", "")])
 def test_make_page_finds_the_notebook(number, notebook):
     "By the number of a chapter, or its place; and says what it asks for."
     done = subprocess.run(["make", "--no-print-directory", "--dry-run", "--assume-old=.venv/.ready", "page", f"N={number}"],

@@ -6,8 +6,9 @@ from urllib.parse import unquote, urlsplit
 
 from browser import DOCS
 from bs4 import BeautifulSoup, Tag
-from conftest import fail_if
+from conftest import ROOT, fail_if
 
+BASE = re.search(r"(?m)^doc_baseurl *= *(\S+)", (ROOT / "settings.ini").read_text(encoding="utf-8"))[1]  # where a host shows the site; 404.html counts from there
 OURS = ("href", "src", "poster", "data")  # attributes that hold an address
 
 
@@ -16,7 +17,8 @@ def target(page: str, address: str) -> tuple[str, str] | None:
     url = urlsplit(address)
     if url.scheme or url.netloc:
         return None
-    path = posixpath.normpath(posixpath.join(posixpath.dirname(page), unquote(url.path))) if url.path else page
+    place = posixpath.join(posixpath.dirname(page), unquote(url.path))
+    path = posixpath.normpath(place.removeprefix(BASE) or "index.html") if url.path else page
     return (f"{path}/index.html" if (DOCS / path).is_dir() else path), unquote(url.fragment)
 
 

@@ -35,7 +35,7 @@ def test_one_switch_opens_all_folds_and_is_remembered(visit):
     page.get_by_role("button", name="Everything").press("Enter")
     assert all(page.locator(FOLDS).evaluate_all(OPEN))
     first = page.url
-    for path in ("04_masks", "checks/about/museum", "checks/index", "lookup/speed", "index"):
+    for path in ("04_masks", "checks/gallery", "checks/index", "lookup/speed", "index"):
         page.goto(first.replace("03_self_attention", path))
         assert all(page.locator(FOLDS).evaluate_all(OPEN)) and page.locator(FOLDS).count(), path
         assert pressed(page) == ["Everything"]
@@ -136,16 +136,39 @@ def questions(path) -> dict[str, tuple[str, set[str]]]:
     return {cell.id: (cell.source, code) for cell in cells if cell.id.startswith("predict-") and cell.cell_type == "markdown"}
 
 
+ANSWERED = r'<div class="predict" data-answer="([^"]+)"( data-within="0\.\d+")?>\n\n'
+FOLD = r'<details class="right"><summary>(?:(?!<details).)+</details>\n\n</div>\s*$'
+
+
+def misasked(text: str) -> list[str]:
+    "What is wrong with a question that is answered by a number, an order or a cell: one fold, and an answer that fits what is shown."
+    answer, shown = re.match(ANSWERED, text)[1], text.partition("<details")[0]
+    items, rows = re.findall(r"(?m)^- (.)", shown), [line.strip("|").split("|") for line in shown.splitlines() if line.startswith("|")]
+    wrong = [] if re.search(FOLD, text, re.S) else ["one fold with the answer, at its end"]
+    if items:
+        right = answer.split(" ")
+        if items != [*"ABCDE"][:len(items)] or len(items) < 3 or sorted(right) != items or right == items:
+            wrong.append("three to five items, `- A: …`, and the answer another order of their letters, such as B A C")
+        if ", ".join(right) not in text:
+            wrong.append(f"the fold says the order, {', '.join(right)}: without scripts it is the only answer")
+    elif rows:
+        names = {f"{row[0].strip()}, {column.strip()}" for row in rows[2:] for column in rows[0][1:]}
+        if answer not in names:
+            wrong.append(f"the answer is a row and a column, one of {sorted(names)}")
+    elif not re.fullmatch(r"[\d.]+", answer) or float(answer) == 0:
+        wrong.append("the answer is a number, not 0, since how far off is told in parts of it; or there is a list to order, or a table")
+    return wrong
+
+
 @each_chapter
 def test_a_reader_predicts(path):
-    "Two to four answers, each with a reason, one of them right; or a number. And a cell asserts it."
+    "Two to four answers, each with a reason, one of them right; or a number, an order, a cell. And a cell asserts it."
     asked, wrong = questions(path), []
     for name, (text, code) in asked.items():
-        if number := re.match(r'<div class="predict" data-answer="([\d.]+)"( data-within="0\.\d+")?>', text):
-            if text.count('<details class="right"><summary>') != 1 or text.count("<details") != 1 or f"{name}-test" not in code:
-                wrong.append(f"{name}: one fold with the answer, and a cell {name}-test that asserts it")
-            if float(number[1]) == 0:
-                wrong.append(f"{name}: how far off is told in parts of the answer, which must not be 0")
+        if f"{name}-test" not in code:
+            wrong.append(f"{name}: a cell {name}-test asserts it")
+        if re.match(ANSWERED, text):
+            wrong += [f"{name}: {fault}" for fault in misasked(text)]
             continue
         answers = re.findall(r"<details( class=\"right\")?><summary>(.+?)</summary>\n\n(.+?)\n\n</details>", text, re.S)
         if not (text.startswith('<div class="predict">') and 2 <= len(answers) <= 4 and text.count("<summary>") == len(answers)):
@@ -153,10 +176,21 @@ def test_a_reader_predicts(path):
         wrong += [f"{name}: Markdown is not read in a <summary>: {answer}" for _, answer, _ in answers if re.search(r"[$`*]", answer)]
         if sum(bool(right) for right, *_ in answers) != 1:
             wrong.append(f"{name}: one answer is right")
-        if f"{name}-test" not in code:
-            wrong.append(f"{name}: a cell {name}-test asserts it")
     fail_if(wrong, "Questions to mend:")
     assert len(asked) >= 2
+
+
+def test_a_question_that_cannot_be_answered_is_found():
+    "One fault each, of an order, a cell and a number that are well."
+    fold = '<details class="right"><summary>Show the answer</summary>\n\nB, C, A.\n\n</details>\n\n</div>'
+    begin, items = '<div class="predict" data-answer="{}">\n\nWhich?\n\n', "- A: one\n- B: two\n- C: three\n\n"
+    table = "| | keys | values |\n|---|---|---|\n| bias | a | b |\n\n"
+    for answer, shown in (("B C A", items), ("bias, keys", table), ("192", "")):
+        assert not misasked(begin.format(answer) + shown + fold)
+    for answer, shown in (("A B C", items), ("B C D", items), ("B C", items), ("C B A", items), ("B A", "- A: one\n- B: two\n\n"),
+                          ("keys, bias", table), ("0", ""), ("bias", "")):
+        assert misasked(begin.format(answer) + shown + fold), (answer, shown)
+    assert misasked(begin.format("B C A") + items + fold.replace(' class="right"', ""))
 
 
 def test_the_right_answer_is_not_always_at_one_place():
@@ -194,6 +228,54 @@ def test_a_number_is_a_guess_that_is_judged(visit):
         box.press("Enter")
         expect(said).to_contain_text(heard)
     expect(question.locator("details.right[open]")).to_be_visible()
+
+
+@pytest.mark.parametrize("how", ["mouse", "finger", "keyboard"])
+@pytest.mark.parametrize("path", ["07_transformer.html", "16_longer_texts.html", "17_cost.html"])
+def test_an_order_is_judged(visit, path, how):
+    "Items get their numbers as they are pressed, and lose them; a wrong order keeps what is right so far; the right one opens the reason."
+    page = visit(path, **{"width": 390, "has_touch": True} if how == "finger" else {}).page
+    question = page.locator(".predict:has(> ul button)")
+    right, said, fold = question.get_attribute("data-answer").split(" "), question.locator("output"), question.locator("details")
+    press = {"mouse": lambda item: item.click(), "finger": lambda item: item.tap(), "keyboard": lambda item: item.press("Enter")}[how]
+    item = {name: question.get_by_role("button", name=re.compile(rf"^\d?\s*{name}: ")) for name in right}
+    expect(said).to_contain_text("Press the items in order")
+    for name in (right[0], right[1], right[0]):  # the second press of the first item takes both back
+        press(item[name])
+    expect(said).to_have_text(f"0 of {len(right)}")
+    assert not question.get_by_role("button", pressed=True).count()
+    for name in (right[0], *right[:0:-1]):
+        press(item[name])
+    expect(said).to_have_text("✗ Not yet. Number 2 is another one.")
+    assert question.get_by_role("button", pressed=True).all_inner_texts() == [item[right[0]].inner_text()]
+    expect(fold).not_to_have_attribute("open", "")
+    for i, name in enumerate(right[1:], 2):
+        press(item[name])
+        expect(item[name]).to_have_accessible_name(re.compile(rf"^{i}\s*{name}: "))
+    expect(said).to_have_text("✓ Right.")
+    expect(question.locator("details.right[open]")).to_be_visible()
+
+
+def test_a_cell_is_an_answer_that_is_judged(visit):
+    "A wrong one is named; by mouse and by keyboard, and heard with its row and column."
+    question = visit("03_self_attention.html").page.locator(".predict:has(table button)")
+    cell = lambda name: question.get_by_role("button", name=name)
+    cell("bias, queries: q_proj.bias").click()
+    expect(question.locator("output")).to_have_text("✗ Not this one (bias, queries).")
+    assert not question.locator("details[open]").count()
+    cell("bias, keys: k_proj.bias").press("Enter")
+    expect(question.locator("output")).to_have_text("✓ Right.")
+    expect(question.locator("details.right[open]")).to_be_visible()
+
+
+def test_a_question_is_text_without_scripts(visit):
+    "The items, or the table, and the fold with the answer."
+    for path, shown in (("17_cost.html", "> ul li"), ("03_self_attention.html", "> .table-wrapper td code")):
+        question = visit(path, java_script_enabled=False).page.locator(f".predict[data-answer]:has({shown})")
+        expect(question.locator(shown.removeprefix("> ")).first).to_be_visible()
+        assert not question.locator("button").count()
+        question.locator("summary").click()
+        expect(question.locator("details.right > p").first).to_be_visible()
 
 
 def test_questions_are_printed_for_class_without_their_answers(visit):
@@ -238,6 +320,9 @@ LONG = """most => [...document.querySelectorAll("article div.cell_input pre")]
   .filter((pre) => !pre.closest("details:not([open]), #exercises, #solutions, #reference"))
   .map((pre) => pre.innerText.trim().split("\\n")).filter((lines) => lines.length > most)
   .map((lines) => `${lines.length} lines: ${lines[0]}`)"""
+WHOLE = """most => [...document.querySelectorAll("article *")].filter((e) => getComputedStyle(e).breakInside === "avoid" && e.offsetHeight > most)
+  .map((e) => `${e.offsetHeight} pixels that do not break on paper: ${e.outerHTML.slice(0, 80)}`)"""
+PAPER = {"width": 680, "height": 1009}  # A4 without its margins
 LIVE = "figure.drawing, figure.chart:has(.chart-controls)"
 
 
@@ -254,7 +339,8 @@ def misveiled(page) -> list[str]:
 def test_a_page_at_first_sight(visit, path, width, high):
     """Drawn in the room that was kept; half of a figure that responds is on the first two screens.
 
-    Of a chapter half is a story, a cell in sight has a dozen lines of code at most, and only answers are veiled.
+    Of a chapter half is a story, a cell in sight has a dozen lines of code at most, and only answers are veiled. On paper
+    nothing leaves most of a page empty.
     """
     visited = visit(path, width=width, height=high)
     found, box = out_of_room(visited.page), visited.page.locator(LIVE).first.bounding_box()
@@ -264,6 +350,9 @@ def test_a_page_at_first_sight(visit, path, width, high):
         found += visited.page.evaluate(LONG, 12) + misveiled(visited.page)
         height = visited.see_all().page.evaluate(HEIGHTS)  # up to the exercises
         found += [f"prose and figures are less than half: {height}"] * (height["story"] < height["other"])
+        visited.page.emulate_media(media="print")
+        visited.page.set_viewport_size(PAPER)
+        found += visited.page.evaluate(WHOLE, PAPER["height"] * 2 / 3)  # else most of a page may stay empty before it
     fail_if(found + visited.said, f"{path}, {width} pixels wide:")
 
 
@@ -363,11 +452,11 @@ def test_a_story_shows_the_shapes_below_a_head():
 
 def test_a_head_is_one_line_until_one_wants_everything(visit):
     "Names and defaults; the button beside it copies the whole."
-    page = visit(PAGES[1], permissions=["clipboard-read", "clipboard-write"]).page
-    cell = page.locator("div.cell_input#code-naive-attention")
+    page = visit(PAGES[3], permissions=["clipboard-read", "clipboard-write"]).page
+    cell = page.locator("div.cell_input#code-scores-fn")
     code = cell.locator("pre")
-    whole = next(c.source for c in nbformat.read(CHAPTERS[1], as_version=4).cells if c.id == "naive-attention").partition("\n")[2]
-    assert code.inner_text().startswith("def naive_attention(q, k, v, mask=None, scale=1.0):\n    \"Return context")
+    whole = next(c.source for c in nbformat.read(CHAPTERS[3], as_version=4).cells if c.id == "scores-fn").partition("\n")[2]
+    assert code.inner_text().startswith("def attention_scores(q, k, scale=None):\n")
     shapes = code.locator("b[data-shapes]")
     assert "q (..., n_q, d_k), k (..., n_k, d_k)" in shapes.evaluate("b => getComputedStyle(b, '::before').content")
     cell.locator("button.copybtn").press("Enter")

@@ -102,7 +102,7 @@ def main() -> int:
     except Refused as e:
         print(e, file=sys.stderr)
         return 2
-    print(f"{new} is begun, and named in {', '.join(map(str, others))}.\nWrite it; then: make prepare")
+    print(f"Wrote {new}, and added it to {', '.join(map(str, others))}.\nNext: edit it, then run `make prepare`.")
     return 0
 
 

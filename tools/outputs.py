@@ -37,6 +37,7 @@ from nbformat import NotebookNode
 
 import fresh
 from folds import collapse
+from pictures import CHART, PICTURE, add_pictures
 from places import ROOT, lacks, notebooks
 
 IN_PARALLEL = 2
@@ -123,7 +124,12 @@ def with_data(spec: Any) -> Any:
 def meaning(outputs: list[NotebookNode]) -> list[dict]:
     "The outputs without what may differ between two runs that say the same."
     kept = [{k: v for k, v in o.items() if k != "execution_count"} for o in outputs]
-    return [{**o, "data": {mime: with_data(v) for mime, v in o["data"].items()}} if "data" in o else o for o in kept]
+    return [{**o, "data": {mime: with_data(v) for mime, v in given(o["data"]).items()}} if "data" in o else o for o in kept]
+
+
+def given(data: dict[str, Any]) -> dict[str, Any]:
+    "What a cell gives; the picture of a chart is added when it is saved."
+    return {mime: value for mime, value in data.items() if mime != PICTURE or CHART not in data}
 
 
 # Executing ----------------------------------------------------------------------------------------------------
@@ -191,7 +197,7 @@ def errors(nb: NotebookNode, name: str) -> list[str]:
             found.append(f"{name}, cell {cell.id}: {e.ename}\n" + plain("\n".join(e.traceback)))
         lost |= defined(cell.source)
     if lacking:
-        found += [f"{name}: then these cells failed, which use what those were to define:", *lacking]
+        found += [f"{name}: these cells failed only because they use names that those above should have defined:", *lacking]
     return found
 
 
@@ -316,16 +322,35 @@ async def refresh(path: Path) -> str:
     book = nbformat.reads(ran.text, as_version=4)
     for i in ran.changed:
         book.cells[i].outputs = ran.fresh.cells[i].outputs
+        add_pictures(book.cells[i].outputs)
+    if not write(path, book, ran.text):
+        return "unchanged"
+    return f"{len(ran.changed)} cells have new outputs" if ran.changed else "cleaned"
+
+
+def write(path: Path, book: NotebookNode, before: str) -> bool:
+    "Write a notebook in the form that nbdev_clean gives it; whether that is another than `before`."
     nb = json.loads(nbformat.writes(collapse(book)))
     clean_nb(nb, allowed_cell_metadata_keys=get_config().get("allowed_cell_metadata_keys").split())
-    if (new := nb2str(nb)) == ran.text:
-        return "unchanged"
-    if path.read_text(encoding="utf-8") != ran.text:
+    if (new := nb2str(nb)) == before:
+        return False
+    if path.read_text(encoding="utf-8") != before:
         raise Failure(f"{path.name}: it was edited while it ran, so nothing was written; run it again")
     part = path.with_suffix(".part")
     part.write_text(new, encoding="utf-8", newline="\n")
     part.replace(path)  # all or nothing: an interrupted run leaves no half notebook
-    return f"{len(ran.changed)} cells have new outputs" if ran.changed else "cleaned"
+    return True
+
+
+def draw_pictures(path: Path) -> None:
+    "Draw the pictures that saved charts lack, without running anything."
+    before = path.read_text(encoding="utf-8")
+    try:
+        book = nbformat.reads(before, as_version=4)
+    except ValueError:  # no notebook: whoever runs it says so
+        return
+    if sum(add_pictures(cell.outputs) for cell in book.cells if cell.cell_type == "code"):
+        write(path, book, before)
 
 
 async def renew(path: Path) -> str:
@@ -338,12 +363,12 @@ async def renew(path: Path) -> str:
 
 
 def passed_over(path: Path) -> str:
-    "Why a notebook is not run here, and its saved outputs stay as they are; nothing if it is."
+    "Why a notebook is not run here, and its saved outputs stay as they are; empty if it is."
     try:
         package = lacks(path)
     except ValueError:  # no notebook: whoever runs it says so
         return ""
-    return f"passed over: {package} is not installed" if package else ""
+    return f"skipped: {package} is not installed" if package else ""
 
 
 async def each(do: Callable[[Path], Any], paths: list[Path]) -> int:
@@ -383,6 +408,9 @@ def main() -> int:
     paths = args.notebooks or notebooks()
     if missing := [str(p) for p in paths if not p.is_file()]:
         parser.error(f"no such notebook: {', '.join(missing)}")
+    if args.command == "refresh":
+        for path in paths:
+            draw_pictures(path)
     return min(asyncio.run(each(do, paths)), 1)
 
 

@@ -83,6 +83,13 @@ def link_back(nbs: list[NotebookNode]) -> str:
     return "\n".join(bibtex(cell.id, entry) for cell, entry in known.values())
 
 
+def authors(names: str) -> str:
+    "The authors for LaTeX: a group is one name in braces; a list that is cut short ends with `others`, which BibTeX knows."
+    if re.search(r" contributors$| Team$|-AI$", names):
+        return "{" + names + "}"
+    return " and ".join("others" if name.startswith("and others") else name for name in names.split(", "))
+
+
 def bibtex(ident: str, entry: re.Match) -> str:
     "One entry for LaTeX."
     title, volume = re.fullmatch(r"(.+?)(?: (\d+))?", entry["venue"]).groups()
@@ -90,8 +97,7 @@ def bibtex(ident: str, entry: re.Match) -> str:
         ("inproceedings", "booktitle") if re.match("Advances|Proceedings|International Conference|Neurocomputing", title)
         else ("misc", "howpublished"))
     scheme, _, number = entry["label"].partition(":")
-    fields = {"author": "{PyTorch contributors}" if " contributors" in entry["authors"]
-              else " and ".join(entry["authors"].split(", ")),
+    fields = {"author": authors(entry["authors"]),
               "title": "{" + entry["title"].replace("_", r"\_") + "}", holder: title, "volume": volume,
               "year": entry["year"],
               **({"eprint": number, "archiveprefix": "arXiv"} if scheme == "arXiv" else {}),

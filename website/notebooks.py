@@ -14,7 +14,7 @@ import nbformat
 from nbconvert import MarkdownExporter
 from nbdev.process import extract_directives
 from nbformat import NotebookNode
-from nbformat.v4 import new_markdown_cell
+from nbformat.v4 import new_code_cell, new_markdown_cell
 from traitlets.config import Config
 
 import citations
@@ -31,12 +31,11 @@ PARTS = {  # of the table of contents; a page stands in the first part that it f
     "II A model that learns": ["0[6-9]_*"],
     "III As models run it": ["1[0-7]_*"],
     "IV In the world": ["[1-9][0-9]_*"],
-    "Check yours": ["checks/index", "checks/command_line", "checks/bugs/index", "checks/about/*"],
+    "Check yours": ["checks/index", "checks/*"],
     "Look it up": ["lookup/*", "genindex"],
-    "How the checks work": ["checks/*"],
     "Figures and tools": ["figures/*", "tools/*"],
 }
-WITHIN = {"How the checks work": "checks/about/proof.ipynb", "Figures and tools": "lookup/api.ipynb"}  # below a page: not for readers
+WITHIN = {"Figures and tools": "lookup/api.ipynb"}  # below a page: not for readers
 LONG = 30  # lines; what prints more is folded, and so is a check that has more
 DIRECTIVES = {"default_exp", "needs", "hide", "export", "exporti", "exports", "notest", "fold", "check",
               "echo:", "output:", "eval:", "code-fold:", "code-summary:"}
@@ -194,12 +193,12 @@ def links(nb: NotebookNode, conf: dict[str, str]) -> str:
     "A line under the title of a page: in chapters the notebook, and the way to the legend; and the switch of all folds."
     name = nb.metadata.book.name
     up = "../" * name.count("/")
-    found = [f'<a href="notebooks/{name}" download>Download the notebook</a>'] if is_chapter(name) else []
-    if "github.com/" in conf["git_url"]:
-        repo = conf["git_url"].split("github.com/")[1].strip("/")
-        url = f"https://colab.research.google.com/github/{repo}/blob/{conf['branch']}/{conf['nbs_path']}/{name}"
-        found.append(f'<a href="{escape(url)}">Open in Colab</a>')
+    found = []
     if is_chapter(name):
+        found += [f'<a href="notebooks/{name}" download>Download the notebook</a>', '<a href="index.html#read-it">How to run it</a>']
+        if repo := repository(conf):  # the notebook to download: its first cell installs the package
+            url = f"https://colab.research.google.com/github/{repo}/blob/{conf['branch']}/docs/notebooks/{name}"
+            found.append(f'<a href="{escape(url)}">Open in Colab</a>')
         found.append(f'<a href="{NOTATION}">Notation</a>')
     if folds(nb):
         found.append(DEPTH)
@@ -209,6 +208,11 @@ def links(nb: NotebookNode, conf: dict[str, str]) -> str:
         found.append(f'<a href="{up}references.bib" download>Download as BibTeX</a>')
     items = "".join(f"<span>{one}</span>" for one in found)
     return f'<p class="notebook-links">{items}</p>' if found else ""
+
+
+def repository(conf: dict[str, str]) -> str:
+    "The owner and the name of the repository on GitHub; nothing if settings.ini names none."
+    return conf["git_url"].partition("github.com/")[2].strip("/")
 
 
 def is_chapter(name: str) -> bool:
@@ -349,14 +353,32 @@ def copy_neighbour(root: Path, path: Path, src: Path, nbs_path: str) -> None:
     (src / path).write_bytes(content.replace(f"]({nbs_path}/".encode(), b"](") if path.suffix == ".md" else content)
 
 
-def to_download(path: Path) -> str:
-    "A notebook in one line, without what running a cell makes anew: its charts, and scripts, which JupyterLab runs only then."
+def install(conf: dict[str, str]) -> NotebookNode:
+    "The cell of a notebook that lies alone, or in Colab: it installs the package, or says how."
+    name = conf["lib_name"]
+    if repo := repository(conf):
+        do = f'%pip install --quiet "{name}[plots] @ git+https://github.com/{repo}"'
+    else:
+        do = (f'raise ModuleNotFoundError("This notebook needs the package {name}, which is not installed: '
+              "run `pip install '.[plots]'` in a clone of the book, then restart the kernel.\")")
+    lines = f'import importlib.util\n\nif importlib.util.find_spec("{name}") is None:\n    {do}'
+    return new_code_cell(lines, id="install", metadata={})
+
+
+def to_download(path: Path, conf: dict[str, str]) -> str:
+    """A notebook in one line, which says first what it needs.
+
+    It lacks what running a cell makes anew: its charts, and scripts, which JupyterLab runs only then.
+    """
     nb = json.loads(source := path.read_text(encoding="utf-8"))
     for out in (out for cell in nb["cells"] for out in cell.get("outputs", [])):
         if holds(out, DRAWING, PAIR):
             out["data"]["text/html"] = ALONE.sub("", "".join(out["data"]["text/html"]))
         if (spec := out.get("data", {}).get(CHART)) and "#| needs" not in source:  # not everybody can run what needs more
             out["data"] = {"text/plain": f"Run this cell to draw the chart: {text(spec.get('title')) or spec['description']}"}
+        elif spec:
+            out["data"].pop("image/svg+xml", None)  # JupyterLab draws the chart itself
+    nb["cells"].insert(1, install(conf))
     return json.dumps(nb, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
@@ -376,6 +398,7 @@ def load_all(folder: Path) -> list[NotebookNode]:
 
 def served(root: Path, nbs: list[NotebookNode], extra: Path) -> None:
     "Write what is served beside the pages: the references, the scripts of drawings, the chapters as notebooks."
+    conf = settings(root)
     try:
         bib = citations.link_back(nbs)
     except ValueError as e:
@@ -387,7 +410,7 @@ def served(root: Path, nbs: list[NotebookNode], extra: Path) -> None:
         (extra / f"drawings/{name}.js").write_text(script, encoding="utf-8", newline="\n")
     (extra / "notebooks").mkdir()
     for name in filter(is_chapter, (nb.metadata.book.name.removesuffix(".ipynb") for nb in nbs)):
-        packed = to_download(root / settings(root)["nbs_path"] / f"{name}.ipynb")
+        packed = to_download(root / conf["nbs_path"] / f"{name}.ipynb", conf)
         (extra / f"notebooks/{name}.ipynb").write_text(packed, encoding="utf-8", newline="\n")
 
 

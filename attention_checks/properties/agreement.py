@@ -13,17 +13,10 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
+from attention_checks.examine import Broken, NotChecked, Property
+from attention_checks.numbers import first_difference, must_return, nearly
 from attention_checks.pipeline import Bug
-from attention_checks.report import (
-    Broken,
-    NotChecked,
-    Property,
-    first_difference,
-    must_return,
-    name_of,
-    nearly,
-    parameters_of,
-)
+from attention_checks.signatures import name_of, parameters_of
 
 _Fn = Callable[..., Any]
 _Example = tuple[Any, ...]

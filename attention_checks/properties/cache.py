@@ -11,16 +11,10 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
 from attention_checks.catalogue import known
+from attention_checks.examine import Broken, NotChecked, first_line
+from attention_checks.numbers import first_difference, must_be_tensor, nearly
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Properties, Relation, listed
-from attention_checks.report import (
-    Broken,
-    NotChecked,
-    first_difference,
-    first_line,
-    must_be_tensor,
-    nearly,
-)
 from attention_nb.tools.testing import Watch
 
 _N = 9  # words of a text

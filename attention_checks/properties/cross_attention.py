@@ -10,9 +10,16 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from attention_checks.catalogue import known
+from attention_checks.examine import Broken, NotChecked, attempt, first_line
+from attention_checks.numbers import first_difference, nearly
 from attention_checks.properties import Properties, Relation, outcome
 from attention_checks.properties.layers import Diagnosis, promised
-from attention_checks.properties.layers.masking import LONG, moved_by, must_hide_padding, reach_of
+from attention_checks.properties.layers.masking import (
+    LONG,
+    moved_by,
+    must_hide_padding,
+    reach_of,
+)
 from attention_checks.properties.layers.own_weights import OWN_WEIGHTS
 from attention_checks.properties.layers.running import (
     CALLS,
@@ -27,14 +34,6 @@ from attention_checks.properties.layers.running import (
     must_take_one,
 )
 from attention_checks.properties.layers.training import TRAINING, must_match_steps
-from attention_checks.report import (
-    Broken,
-    NotChecked,
-    attempt,
-    first_difference,
-    first_line,
-    nearly,
-)
 from attention_checks.subjects.copies import deep_copy
 from attention_checks.subjects.layer import Layer, draw, no_module, reordering
 from attention_checks.trace.comparing import compare_with_own_weights

@@ -12,6 +12,13 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.positions import ALIBI, WAYS, rotary_bugs, turn_pairs
+from attention_checks.examine import Broken, NotChecked, first_line
+from attention_checks.numbers import (
+    first_difference,
+    must_be_tensor,
+    must_repeat,
+    nearly,
+)
 from attention_checks.pipeline import Bug, Step, Work, run
 from attention_checks.properties import (
     Properties,
@@ -23,17 +30,13 @@ from attention_checks.properties import (
     must_leave_alone,
     outcome,
 )
-from attention_checks.report import (
-    Broken,
-    NotChecked,
-    first_difference,
-    first_line,
-    must_be_tensor,
-    must_repeat,
-    nearly,
-)
 from attention_checks.search import Case, explain
-from attention_nb.positions import RotaryEmbedding, alibi_bias, alibi_slopes, rotary_angles
+from attention_nb.positions import (
+    RotaryEmbedding,
+    alibi_bias,
+    alibi_slopes,
+    rotary_angles,
+)
 
 
 @dataclass(frozen=True)

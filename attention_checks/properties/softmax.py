@@ -13,7 +13,21 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.masks import APPLIED, UNASKED, WRONG
-from attention_checks.catalogue.softmax import WEIGHTS, name_added, name_rounded, softmax_bugs
+from attention_checks.catalogue.softmax import (
+    WEIGHTS,
+    name_added,
+    name_rounded,
+    softmax_bugs,
+)
+from attention_checks.examine import Broken, NotChecked, attempt, first_line
+from attention_checks.numbers import (
+    first_difference,
+    must_be_tensor,
+    must_repeat,
+    nearly,
+    numbers_of,
+    some_mask,
+)
 from attention_checks.pipeline import STAGES, Bug, Step, Work
 from attention_checks.properties import (
     Properties,
@@ -27,20 +41,8 @@ from attention_checks.properties import (
     must_not_mind_strides,
     outcome,
 )
-from attention_checks.report import (
-    Broken,
-    NotChecked,
-    attempt,
-    first_difference,
-    first_line,
-    must_be_tensor,
-    must_repeat,
-    nearly,
-    numbers_of,
-    parameters_of,
-    some_mask,
-)
 from attention_checks.search import Case, explain
+from attention_checks.signatures import parameters_of
 
 _WEIGHED: dict[str, Step] = {
     "mask": STAGES["mask"],

@@ -19,7 +19,8 @@ from attention_checks.conventions import (
     POSITION_ARGUMENT,
     packing,
 )
-from attention_checks.report import Misused, NeedsMore, parameters_of
+from attention_checks.examine import Misused, NeedsMore
+from attention_checks.signatures import parameters_of
 from attention_checks.spec import Contract
 
 Call = Callable[..., Any]  # of module and x; of cross-attention, and of the memory

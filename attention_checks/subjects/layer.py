@@ -13,10 +13,16 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.conventions import POSITIONS, declared_scales, heads_of, settings_of
+from attention_checks.conventions import (
+    POSITIONS,
+    declared_scales,
+    heads_of,
+    settings_of,
+)
+from attention_checks.examine import attempt
+from attention_checks.numbers import nearly
 from attention_checks.pipeline import Bug, sentence
 from attention_checks.properties import Properties, Relation, listed
-from attention_checks.report import attempt, nearly
 from attention_checks.spec import Contract
 from attention_checks.subjects.calling import (
     Call,
@@ -25,12 +31,21 @@ from attention_checks.subjects.calling import (
     how_to_call,
     how_to_call_both,
 )
-from attention_checks.subjects.copies import copy_of, detach_kept, in_training, zero_weights
+from attention_checks.subjects.copies import (
+    copy_of,
+    detach_kept,
+    in_training,
+    zero_weights,
+)
 from attention_checks.trace import Trace, trace_layer
 from attention_checks.trace.comparing import compare_with_own_weights
 from attention_checks.trace.own_stages import norms_of
 from attention_checks.trace.roles import guess_roles, what_is_read
-from attention_checks.trace.rotating import agrees_with_rotation, name_rotation_bug, name_window_bug
+from attention_checks.trace.rotating import (
+    agrees_with_rotation,
+    name_rotation_bug,
+    name_window_bug,
+)
 
 SEQUENCES, TOKENS = 3, 5  # of the usual trial; few, for layers with a small maximum
 LONGEST = 160  # tokens of the longest sequence that shows where a window ends

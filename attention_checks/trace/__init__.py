@@ -16,7 +16,12 @@ from attention_checks.conventions import biased_role
 from attention_checks.pipeline import Bug, Step
 from attention_checks.spec import Contract
 from attention_checks.trace.own_stages import own_stages, tables_of, turns_in
-from attention_checks.trace.roles import ASKED, find_projections, sources, unrecognised_in
+from attention_checks.trace.roles import (
+    ASKED,
+    find_projections,
+    sources,
+    unrecognised_in,
+)
 from attention_checks.trace.watching import as_float, as_rows, handing, used_of, watch
 from attention_nb.masks import causal_mask
 
@@ -122,7 +127,9 @@ def trace_layer(
     | None = None,  # of cross-attention, what keys and values are made of; the call knows it
 ) -> Trace:  # what its projections did
     "Call a layer once and write down what goes in and out of its projections."
-    leaves, names, bare = find_projections(layer, lambda: call(layer, x), roles)
+    leaves, names, bare = find_projections(
+        layer, lambda: call(layer, x), roles, contract.roles
+    )
     names = {
         n: role for n, role in names.items() if memory is None or role != "qkv"
     }  # called twice, cut in unknown ways
@@ -168,7 +175,7 @@ def trace_layer(
         projected,
         calls,
         named,
-        unrecognised_in(layer, {*names, *bare}, read),
+        unrecognised_in(layer, {*names, *bare, *contract.parts}, read),
         ways[1:],
         tables_of(layer),
         own_stages(layer, x, call, contract),

@@ -14,8 +14,8 @@ from attention_checks.catalogue.grouped_heads import GROUPS
 from attention_checks.catalogue.layers import LAYER, REPEATED, merging
 from attention_checks.catalogue.self_attention import SCALE
 from attention_checks.catalogue.softmax import weighing
+from attention_checks.numbers import nearly
 from attention_checks.pipeline import Bug, Step, Work, run
-from attention_checks.report import nearly
 from attention_checks.search import Case, explain
 from attention_checks.trace import Trace
 from attention_checks.trace.own_stages import with_own

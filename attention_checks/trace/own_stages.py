@@ -21,9 +21,10 @@ from attention_checks.catalogue.grouped_heads import (
 )
 from attention_checks.catalogue.masks import BIAS
 from attention_checks.conventions import settings_of
+from attention_checks.examine import Misused
 from attention_checks.pipeline import Bug, Step
 from attention_checks.spec import Contract
-from attention_checks.trace.watching import OneCall, as_rows, watch
+from attention_checks.trace.watching import OneCall, as_float, as_rows, part_of, watch
 from attention_nb.multi_head_attention import merge_heads, split_heads
 
 _NORM = re.compile(
@@ -54,56 +55,113 @@ def own_stages(
     call: OneCall,  # how it is called
     contract: Contract = Contract(),  # what was declared of it
 ) -> _Own:  # stage → what the layer does there, and what may go wrong with it
-    "Find what a layer does on purpose beside the plain stages."
-    norms = norms_of(layer)
+    "Find what a layer does on purpose beside the plain stages: what was declared, else what its names say."
+    own: _Own = {}
+    norms = _norms(layer, contract)
+    if norms.keys() == {"q", "k"}:
+        own[AFTER_SPLIT] = norming(*(_over_rows(norms[role], contract) for role in "qk"))
+    elif norms and contract.norms:
+        own[AFTER_SPLIT] = norming(*(_one_norm(norms, role, contract) for role in "qk"))
+    cap = contract.softcap or _cap(layer)
+    if cap:
+        own[AFTER_SCORE] = capping(cap)
+    sinks = _sinks(layer, contract)
+    if sinks is not None:
+        own["weigh"] = sinking(sinks)
+    return own | _own_bias(layer, x, call, contract) | _own_gate(layer, x, call, contract)
+
+
+def _norms(layer: nn.Module, contract: Contract) -> dict[str, nn.Module]:
+    "Role, q or k, → its norm."
+    if contract.norms is None:
+        return norms_of(layer)
+    return {
+        role: part_of(layer, name, f"norms[{role!r}]") for role, name in contract.norms.items()
+    }
+
+
+def _one_norm(
+    norms: Mapping[str, nn.Module], role: str, contract: Contract
+) -> Callable[[Tensor], Tensor]:
+    "The declared norm of a role, or none."
+    return _over_rows(norms[role], contract) if role in norms else lambda t: t
+
+
+def _cap(layer: nn.Module) -> float | None:
+    "The soft cap that a setting of the layer names, if exactly one does."
     caps = [
-        v
-        for name, v in settings_of(layer, "cap")
-        if re.search("soft|logit", name) and not isinstance(v, bool)
+        value
+        for name, value in settings_of(layer, "cap")
+        if re.search("soft|logit", name) and not isinstance(value, bool)
     ]
+    return caps[0] if len(caps) == 1 else None
+
+
+def _sinks(layer: nn.Module, contract: Contract) -> Tensor | None:
+    "One sink logit for each head: the declared parameter, or the only one that is called so."
+    if isinstance(contract.sinks, str):
+        return as_float(part_of(layer, contract.sinks, "sinks")).flatten()
     sinks = [
         p.detach()
         for name, p in layer.named_parameters()
         if name.rpartition(".")[2].startswith("sink") and p.ndim == 1
     ]
-    own: _Own = {}
-    if norms.keys() == {"q", "k"}:
-        own[AFTER_SPLIT] = norming(*(_over_rows(norms[role], contract) for role in "qk"))
-    if len(caps) == 1:
-        own[AFTER_SCORE] = capping(caps[0])
-    if len(sinks) == 1:
-        own["weigh"] = sinking(sinks[0])
-    return own | _own_bias(layer, x, call) | _own_gate(layer, x, call)
+    return sinks[0] if len(sinks) == 1 else None
 
 
-def _own_bias(layer: nn.Module, x: Tensor, call: OneCall) -> _Own:
-    "What a table of the layer's own adds to the scores, if it was read once for every query and key."
-    tables = {
-        name: m
-        for name, m in layer.named_modules()
-        if isinstance(m, nn.Embedding) and "bias" in name
-    }
-    read = _given_once(tables, lambda: call(layer, x))
-    if read is None or read.shape[:-1] != (x.shape[1], x.shape[1]):
+def _own_bias(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> _Own:
+    "What the layer adds to its scores: by the declared part, or by an embedding read once per pair."
+    n = x.shape[1]
+    if contract.bias is not None:
+        part = part_of(layer, contract.bias, "bias")
+        read = _given_once({contract.bias: part}, lambda: call(layer, x))
+        if isinstance(part, Tensor):  # a table for the longest sequence
+            read = part[..., :n, :n]
+        bias = _per_head(read, n)
+        if bias is None:
+            got = getattr(read, "shape", None)
+            raise Misused(f"bias: expected a part that gives (h, n, n) or (n, n, h); got {got}")
+    else:
+        tables = {
+            name: m
+            for name, m in layer.named_modules()
+            if isinstance(m, nn.Embedding) and "bias" in name
+        }
+        bias = _per_head(_given_once(tables, lambda: call(layer, x)), n)
+    if bias is None:
         return {}
-    bias = read.movedim(-1, 0)  # (h, n, n)
     return {"route, its own": (lambda w: w._replace(bias=w.bias + bias), BIAS)}
 
 
-def _own_gate(layer: nn.Module, x: Tensor, call: OneCall) -> _Own:
-    "What a gate of the layer's own lets through, if there is one that reads each word."
+def _per_head(read: Any, n: int) -> Tensor | None:
+    "A bias as (h, n, n), of n positions; None if it has no such shape."
+    if not isinstance(read, Tensor) or read.ndim < 2:
+        return None
+    read = as_float(read)
+    if read.ndim == 3 and read.shape[:2] == (n, n):
+        return read.movedim(-1, 0)
+    return read.flatten(0, -3) if read.ndim > 2 and read.shape[-2:] == (n, n) else None
+
+
+def _own_gate(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> _Own:
+    "What a gate of the layer's own lets through: the declared one, or a linear layer called so."
     gates = {
         name: m
         for name, m in layer.named_modules()
         if _GATE.search(name) and isinstance(m, nn.Linear)
     }
+    if contract.gate is not None:
+        gates = {contract.gate: part_of(layer, contract.gate, "gate")}
     gate = as_rows(_given_once(gates, lambda: call(layer, x)), x)
+    if gate is None and contract.gate is not None:
+        raise Misused(f"gate: expected a module that is called once; {contract.gate} is not")
     return {} if gate is None else {AFTER_MERGE: gating(gate)}
 
 
-def _given_once(modules: Mapping[str, nn.Module], call: Callable[[], Tensor]) -> Any:
+def _given_once(modules: Mapping[str, Any], call: Callable[[], Tensor]) -> Any:
     "What came out of some modules, if only one of them was called, and once; or else None."
-    given = [t for found in watch(modules, call)[2].values() for t in found] if modules else []
+    watched = {name: m for name, m in modules.items() if isinstance(m, nn.Module)}
+    given = [t for found in watch(watched, call)[2].values() for t in found] if watched else []
     return given[0] if len(given) == 1 else None
 
 

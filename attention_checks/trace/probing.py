@@ -17,8 +17,8 @@ from attention_checks.catalogue import known
 from attention_checks.catalogue.layers import MERGES, ORDERS, SPLITS, splitting
 from attention_checks.catalogue.self_attention import SCALE
 from attention_checks.conventions import ON_SCORES
+from attention_checks.numbers import nearly
 from attention_checks.pipeline import STAGES, Bug, Work, run, work_of
-from attention_checks.report import nearly
 from attention_checks.search import Case, explain
 from attention_checks.trace import Trace
 from attention_checks.trace.comparing import other_scale

@@ -14,7 +14,7 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.conventions import biased_role, role_of
-from attention_checks.trace.watching import as_rows, watch
+from attention_checks.trace.watching import as_rows, part_of, watch
 
 ASKED = ("q", "k", "v", "kv", "qk", "qkv")  # roles of what gives queries, keys and values
 _QUIET = (
@@ -32,11 +32,14 @@ def find_projections(
     layer: nn.Module,  # the layer, in evaluation mode
     call: Callable[[], Tensor],  # one call of it
     roles: Mapping[str, str | None] | None = None,  # name → role; default: what the names tell
+    declared: Mapping[str, str] | None = None,  # role → name, as the caller declares it
 ) -> tuple[
     dict[str, nn.Module], dict[str, str], dict[str, tuple[str, nn.Parameter]]
 ]:  # parts that compute; name → role of projections; bare matrices
     "Find the projections of a layer."
     leaves = _leaves(layer, _wraps(layer, call))
+    if declared:
+        return _declared(layer, leaves, declared)
     bare = _bare(layer, leaves)
     return (
         leaves,
@@ -45,6 +48,22 @@ def find_projections(
         ),
         bare,
     )
+
+
+def _declared(
+    layer: nn.Module, leaves: dict[str, nn.Module], declared: Mapping[str, str]
+) -> tuple[dict[str, nn.Module], dict[str, str], dict[str, tuple[str, nn.Parameter]]]:
+    "The same, as the caller declares it: a role's part is a module that is called, or a matrix."
+    parts = {
+        name: (role, part_of(layer, name, f"roles[{role!r}]")) for role, name in declared.items()
+    }
+    modules = {name: m for name, (_, m) in parts.items() if isinstance(m, nn.Module)}
+    bare = {name: (role, p) for name, (role, p) in parts.items() if name not in modules}
+    names = {name: parts[name][0] for name in modules}
+    if "out" not in declared:
+        guessed = _nearest(names | {n: r for n, r in _roles(leaves).items() if r == "out"}, [*bare])
+        names |= {name: role for name, role in guessed.items() if role == "out"}
+    return {**leaves, **modules}, names, bare
 
 
 def _leaves(layer: nn.Module, wraps: Iterable[str] = ()) -> dict[str, nn.Module]:

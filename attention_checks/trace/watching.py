@@ -11,6 +11,7 @@ import torch.nn as nn
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
+from attention_checks.examine import Misused
 from attention_checks.properties import gradients_of
 
 OneCall = Callable[
@@ -60,6 +61,23 @@ def _kept(t: Any, m: nn.Module) -> Any:
         return t
     t = t.mT if isinstance(m, nn.Conv1d) else t.movedim(1, -1) if isinstance(m, nn.Conv2d) else t
     return as_float(t).clone()
+
+
+def part_of(
+    layer: nn.Module,  # any layer
+    name: str,  # of a module, a parameter or a buffer, such as "attn.q_norm"
+    argument: str,  # the keyword that declares it
+) -> Any:
+    "Return a part of a layer by its name; raise Misused if it has none of that name."
+    parts: dict[str, Any] = {
+        **dict(layer.named_buffers()),
+        **dict(layer.named_parameters()),
+        **dict(layer.named_modules()),
+    }
+    if name not in parts:
+        known = ", ".join(sorted(filter(None, parts)))
+        raise Misused(f"{argument}: expected the name of a part of the layer ({known}); got {name!r}")
+    return parts[name]
 
 
 def as_float(

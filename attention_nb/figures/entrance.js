@@ -1,9 +1,9 @@
 // The pictures of a page, one at a time: what is wrong beside what is right, with its story and the way to it.
 function draw({ figure, view, data, el, set, said, say, button, expose, keep }) {
-  const { exhibits } = data, count = exhibits.length;
+  const { bugs } = data, count = bugs.length;
   let shown = 0, ways = [];
 
-  // ---- An exhibit is a heading of the page that begins with its number; its picture is the first pair below ----
+  // ---- A bug is a heading of the page that begins with its number; its picture is the first pair below ----
   const after = (a, b) => Boolean(a.compareDocumentPosition(b) & 4);
   function found(i) {  // looked up anew each time: JupyterLab shows cells only when they come near
     const headings = [...document.querySelectorAll?.("h2, h3") ?? []];
@@ -14,12 +14,12 @@ function draw({ figure, view, data, el, set, said, say, button, expose, keep }) 
     return { pair, id: heading.closest("section")?.id || heading.id };
   }
 
-  const pick = el("select", { "aria-label": "Exhibit", ...keep, onchange: () => go(+pick.value) }, ...exhibits.map(([title], i) => el("option", { value: i }, `${i + 1}. ${title}`)));
-  const room = el("div");
+  const pick = el("select", { "aria-label": "Bug", ...keep, onchange: () => go(+pick.value) }, ...bugs.map(([title], i) => el("option", { value: i }, `${i + 1}. ${title}`)));
+  const place = el("div");
   const way = el("a", {}, "See its code, its check and its repair");
   function go(i) {
     shown = (i + count) % count;
-    const [title, story] = exhibits[shown], { pair, id } = found(shown);
+    const [title, story] = bugs[shown], { pair, id } = found(shown);
     pick.value = String(shown);
     set(way, { href: `#${id || `${shown + 1}.-${title.replaceAll(" ", "-")}`}` });
     const picture = el("figure", { class: "pair", style: "margin: 0.4rem 0" });
@@ -27,13 +27,13 @@ function draw({ figure, view, data, el, set, said, say, button, expose, keep }) 
       const about = el("div", { style: "font-weight: 600; margin-bottom: 0.4rem" }, pair.querySelector("figcaption b").textContent);
       picture.append(about, pair.querySelector(".both").cloneNode(true));
     }
-    room.replaceChildren(picture);
+    place.replaceChildren(picture);
     say(`${shown + 1}. ${title}: ${story}`);
     ways = [id, pair?.querySelectorAll("table").length ?? 0];
   }
   const step = (text, name, by) => set(button(text, () => go(shown + by)), { "aria-label": name });
-  view.append(el("div", { class: "row", style: "margin-top: 0" }, step("‹", "The exhibit before", -1), pick, step("›", "The next exhibit", 1)),
-    set(said, { style: "min-height: 2.8em" }), way, room);
+  view.append(el("div", { class: "row", style: "margin-top: 0" }, step("‹", "The bug before", -1), pick, step("›", "The next bug", 1)),
+    set(said, { style: "min-height: 2.8em" }), way, place);
   go(0);
-  expose(() => ({ shown, title: exhibits[shown][0], id: ways[0], tables: ways[1] }));
+  expose(() => ({ shown, title: bugs[shown][0], id: ways[0], tables: ways[1] }));
 }

@@ -10,8 +10,8 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
+from attention_checks.examine import Broken, NotChecked
 from attention_checks.properties import Relation
-from attention_checks.report import Broken, NotChecked
 from attention_checks.subjects.layer import Layer, properties_of
 from attention_nb.masks import causal_mask
 

@@ -334,6 +334,7 @@ def hidden(scores, mask):
         ("mask", lambda s, m: hidden(s, m) / 2, "not tried"),
         ("key_padding_mask", lambda s, m: hidden(s, m) / 2, "mask.padding"),
         ("head_mask", lambda s, m: 1 / 0, "not tried"),
+        ("additional_kv_mask", lambda s, m: s, "not tried"),  # for an input that was not given
     ],
 )
 def test_masks(name, use, code):

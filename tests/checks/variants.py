@@ -9,7 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from attention_checks.report import CheckFailed, examine
+from attention_checks.examine import examine
+from attention_checks.report import CheckFailed
 from attention_nb.masks import causal_mask
 
 

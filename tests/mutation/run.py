@@ -392,7 +392,7 @@ def main() -> int:
     try:
         tried = {name: mutants_of(name, args.sample) for name in names}
     except ImportError as e:
-        raise SystemExit(f"{e.name} is needed here and nowhere else: pip install -r tests/mutation/requirements.txt") from e
+        raise SystemExit(f"{e.name} is needed here and nowhere else: pip install -r tests/checks/corpus/requirements.txt") from e
     mutants = [m for some, _ in tried.values() for m in some]
     if args.list:
         print(listing(mutants))

@@ -13,11 +13,12 @@ from fnmatch import fnmatch
 from itertools import groupby
 from pathlib import Path
 
-from tests.third_party.run import CACHE, RESULTS as PUBLISHED, Row, checks_digest, installed, judged, keep, kept
+from tests.third_party.run import CACHE, checks_digest, installed, judged, keep, kept, RESULTS as PUBLISHED, Row, write_table
 from tests.third_party.subjects import PACKAGES, Package, packages
 
 FOLDER = Path(__file__).parent / "edits"
 RESULTS = FOLDER / "results.json"
+SHOWN = ("edit", "expect", "caught", "named", "codes", "differs")
 HEAD = re.compile(r"Package: (\S+)==(\S+)\nClass: (\S+)\n")
 EDIT = re.compile(r"Edit: (.+)\nExpect: (\S+)\n--- a/(\S+)\n\+\+\+ b/\3\n@@ -(\d+) .*@@\n-(.*\n)(?:\+(.*\n))?")
 
@@ -103,11 +104,13 @@ def summary(rows: list[Row]) -> dict[str, int]:
 
 def written(rows: list[Row], to: Path) -> None:
     "The table; rows that were not asked for now are kept."
-    old = json.loads(to.read_text(encoding="utf-8"))["rows"] if to.exists() else []
+    table = json.loads(to.read_text(encoding="utf-8")) if to.exists() else {"about": {}, "rows": []}
+    old = table["rows"]
     by_name = {row["edit"]: row for row in old} | {row["edit"]: row for row in rows}
     rows = [by_name[edit.name] for edit in edits() if edit.name in by_name]
-    about = {"date": datetime.date.today().isoformat(), "checks": sorted({row["checks"] for row in rows})}
-    to.write_text(json.dumps({"about": about, "summary": summary(rows), "rows": rows}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    checks = sorted({row["checks"] for row in rows if "checks" in row})
+    about = {**table["about"], "date": datetime.date.today().isoformat(), "checks": checks}
+    write_table(to, about, summary(rows), [{name: row[name] for name in SHOWN} for row in rows])
     print(json.dumps(summary(rows)), file=sys.stderr)
 
 

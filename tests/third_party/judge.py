@@ -13,7 +13,8 @@ from typing import Any
 
 import torch
 import attention_checks as checks
-from attention_checks.report import CheckFailed, Misused, Report
+from attention_checks.examine import Misused
+from attention_checks.report import CheckFailed, Report
 from tests.third_party.subjects import Subject, packages
 
 LIMIT = 60  # seconds for one subject
@@ -61,8 +62,8 @@ def verdict(subject: Subject) -> dict[str, Any]:
         kind = "misused" if isinstance(error, Misused) else "untried"
         return {"verdict": kind, "said": [f"{type(error).__name__}: {str(error)[:300]}"]}
     said = [f"{f.property}: {f.example}" for f in report.failed] or [f"{name}: {why}" for name, why in report.notes]
-    return {"verdict": "ok" if report.ok else "refused", "codes": report.codes, "said": [s[:400] for s in said],
-            "compared": AGAINST.get(report.compared, report.compared) if report.ok else ""}
+    return {"verdict": "refused" if report.failed else "ok", "codes": report.codes, "said": [s[:400] for s in said],
+            "compared": AGAINST.get(report.compared, report.compared) if not report.failed else ""}
 
 
 def row(subject: Subject) -> dict[str, Any]:

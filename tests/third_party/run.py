@@ -25,6 +25,7 @@ RESULTS = Path(__file__).parent / "results.json"
 CACHE = ROOT / "build" / "third_party"  # ignored by git: what was installed, and every row as soon as there is one
 Row = dict[str, Any]
 KEY = ("package", "version", "class")
+SHOWN = (*KEY, "check", "verdict", "compared", "codes", "seconds", "why")
 NO_ROW: Row = {"file": "", "line": 0, "check": "", "declared": {}, "called": False, "seconds": 0.0, "codes": [], "compared": "",
                "verdict": "untried"}
 
@@ -45,7 +46,7 @@ def installed(package: Package, cache: Path) -> list[Path]:
 
 def checks_digest() -> str:
     "What the checks are: each row says which tried it."
-    files = sorted((ROOT / "attention_nb").rglob("*.py"))
+    files = sorted((ROOT / "attention_checks").rglob("*.py"))
     return hashlib.sha256(b"".join(f.read_bytes() for f in files)).hexdigest()[:12]
 
 
@@ -166,10 +167,23 @@ def written(rows: list[Row], to: Path, digest: str) -> None:
     rows = rows + [row for row in old if (row["package"], row["class"]) not in ran
                    and (row["package"] not in others or (row["package"], row["version"]) in now)]
     rows = sorted(rows, key=lambda row: (row["package"].lower(), row["class"]))
-    about = {"date": datetime.date.today().isoformat(), "python": platform.python_version(), "checks": digest,
+    about = {"date": datetime.date.today().isoformat(), "python": platform.python_version(), "checks": [digest],
              **{name: importlib.metadata.version(name) for name in ("torch", "attention_nb")}}
-    to.write_text(json.dumps({"about": about, "summary": summary(rows), "rows": rows}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_table(to, about, summary(rows), [published(row) for row in rows])
     print(json.dumps(summary(rows)), file=sys.stderr)
+
+
+def published(row: Row) -> Row:
+    "What is kept of a row in the repository; all of it stands in the log below build/."
+    kept = {name: row[name] for name in SHOWN if name in row}
+    return kept if row["verdict"] != "untried" or "why" in row else {**kept, "why": (row.get("said") or [""])[0][:120]}
+
+
+def write_table(to: Path, about: Row, figures: Row, rows: list[Row]) -> None:
+    "Write a table as JSON, a line for each row."
+    parts = [f' "{name}": {json.dumps(value, ensure_ascii=False)}' for name, value in (("about", about), ("summary", figures))]
+    lines = ",\n".join(f"  {json.dumps(row, ensure_ascii=False)}" for row in rows)
+    to.write_text("{\n" + ",\n".join(parts) + ',\n "rows": [\n' + lines + "\n ]\n}\n", encoding="utf-8")
 
 
 def main(argv: list[str] | None = None) -> None:

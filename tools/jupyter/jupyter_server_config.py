@@ -9,8 +9,8 @@ from nbdev.config import get_config
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from outputs import agree, is_run, meaning
+from pictures import CHART, add_pictures
 
-CHART = "application/vnd.vegalite.v5+json"
 HEADING = "jp-MarkdownHeadingCollapsed"
 SHUT = {"solutions": {HEADING: True}, "users": {HEADING: True}, "-solution": {"jupyter": {"source_hidden": True}}}  # by the ends of cells' ids
 
@@ -30,7 +30,10 @@ def kept(cell: nbformat.NotebookNode, saved: list[nbformat.NotebookNode]) -> lis
     for out in cell.outputs:
         if CHART in out.get("data", {}):
             out.data.pop("image/png", None)  # JupyterLab's own picture of the chart
-    return saved if agree(meaning(saved), meaning(cell.outputs)) else cell.outputs
+    if agree(meaning(saved), meaning(cell.outputs)):
+        return saved
+    add_pictures(cell.outputs)
+    return cell.outputs
 
 
 def clean(model: dict[str, Any], path: str, contents_manager: Any, **_: Any) -> None:

@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
+from attention_checks.examine import Broken, NotChecked
+from attention_checks.numbers import first_difference, nearly
 from attention_checks.properties import Relation, must_have_gradients
-from attention_checks.report import Broken, NotChecked, first_difference, nearly
 from attention_checks.subjects.facts import Subject
 from attention_checks.subjects.function import SQUARE
 

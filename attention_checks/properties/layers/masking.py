@@ -13,19 +13,22 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.conventions import MEMORY_MASKS, hides_padding, is_mask, settings_of
+from attention_checks.conventions import (
+    MEMORY_MASKS,
+    hides_padding,
+    is_mask,
+    must_matter,
+    settings_of,
+)
+from attention_checks.examine import Broken, NotChecked, attempt, first_line
+from attention_checks.numbers import first_difference, nearly
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation, must_leave_alone
-from attention_checks.properties.layers.running import must_be_vectors, must_stand_sixteen_bits
-from attention_checks.report import (
-    Broken,
-    NotChecked,
-    attempt,
-    first_difference,
-    first_line,
-    nearly,
-    parameters_of,
+from attention_checks.properties.layers.running import (
+    must_be_vectors,
+    must_stand_sixteen_bits,
 )
+from attention_checks.signatures import parameters_of
 from attention_checks.subjects.calling import (
     how_to_call_both,
     inputs_for,
@@ -402,6 +405,8 @@ def _not_hiding(layer: Layer, name: str, tried: _Tried) -> Broken | NotChecked:
         return NotChecked(f"{name}: no mask that was tried will do; {tried.error}")
     plain = layer(draw(layer))
     if all(nearly(got, plain) for got in tried.outputs):
+        if not must_matter(name):
+            return NotChecked(f"{name}: it makes no difference; is it for another input?")
         shown = f"{name}: whatever it hides, the output is the same"
         return Broken(shown, known("mask.ignored"))
     if sure:

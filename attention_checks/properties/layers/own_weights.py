@@ -11,17 +11,10 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.catalogue.grouped_heads import AFTER_SCORE, AFTER_SPLIT
 from attention_checks.conventions import settings_of
+from attention_checks.examine import Broken, Misused, NotChecked, attempt, first_line
+from attention_checks.numbers import first_difference, nearly
 from attention_checks.pipeline import Bug, Work
 from attention_checks.properties import Relation
-from attention_checks.report import (
-    Broken,
-    Misused,
-    NotChecked,
-    attempt,
-    first_difference,
-    first_line,
-    nearly,
-)
 from attention_checks.subjects.layer import SEQUENCES, Layer, draw, no_module
 from attention_checks.trace import Trace
 from attention_checks.trace.comparing import compare_with_own_weights, name_other_scale

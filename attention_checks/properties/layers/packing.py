@@ -9,15 +9,10 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
+from attention_checks.examine import Broken, NotChecked, first_line
+from attention_checks.numbers import first_difference, nearly
 from attention_checks.properties import Relation
-from attention_checks.report import (
-    Broken,
-    NotChecked,
-    first_difference,
-    first_line,
-    nearly,
-    parameters_of,
-)
+from attention_checks.signatures import parameters_of
 from attention_checks.subjects.calling import (
     first_tensor,
     needed_by,

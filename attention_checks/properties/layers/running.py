@@ -11,6 +11,14 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.conventions import MASK
+from attention_checks.examine import Broken, Misused, NotChecked, attempt, first_line
+from attention_checks.numbers import (
+    first_difference,
+    must_be_tensor,
+    must_keep_dtype,
+    must_trace,
+    nearly,
+)
 from attention_checks.pipeline import Bug
 from attention_checks.properties import (
     Relation,
@@ -19,19 +27,7 @@ from attention_checks.properties import (
     must_leave_alone,
     must_not_mind_strides,
 )
-from attention_checks.report import (
-    Broken,
-    Misused,
-    NotChecked,
-    attempt,
-    first_difference,
-    first_line,
-    must_be_tensor,
-    must_keep_dtype,
-    must_trace,
-    nearly,
-    parameters_of,
-)
+from attention_checks.signatures import parameters_of
 from attention_checks.subjects.calling import (
     first_tensor,
     for_memory,
@@ -40,7 +36,14 @@ from attention_checks.subjects.calling import (
     packing_names,
 )
 from attention_checks.subjects.copies import deep_copy, softened_copy
-from attention_checks.subjects.layer import SEQUENCES, Layer, draw, fits, no_module, unregistered
+from attention_checks.subjects.layer import (
+    SEQUENCES,
+    Layer,
+    draw,
+    fits,
+    no_module,
+    unregistered,
+)
 from attention_checks.trace.comparing import rightly_read
 
 _FIXED_LENGTHS = (  # likely ones

@@ -14,17 +14,11 @@ from torch.utils._pytree import tree_leaves
 
 from attention_checks.catalogue import known
 from attention_checks.conventions import INDEXER, POSITIONS, is_dropout, role_of
+from attention_checks.examine import Broken, NotChecked, attempt, first_line
+from attention_checks.numbers import first_difference, nearly
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation, gradients_of, reenters
 from attention_checks.properties.layers.running import must_be_vectors
-from attention_checks.report import (
-    Broken,
-    NotChecked,
-    attempt,
-    first_difference,
-    first_line,
-    nearly,
-)
 from attention_checks.subjects.copies import deep_copy, in_training, tensors_in
 from attention_checks.subjects.layer import (
     Layer,

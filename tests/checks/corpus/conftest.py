@@ -8,7 +8,7 @@ import pytest
 from tests.checks.corpus import correct, planted
 from tests.checks.corpus.entries import CHECKS
 
-SCORE = Path(__file__).resolve().parent / "score.json"
+SUMMARY = Path(__file__).resolve().parent / "summary.json"
 ENTRIES = {"correct": correct.REGISTRY.entries, "planted": planted.REGISTRY.entries}
 
 
@@ -34,8 +34,8 @@ def pytest_terminal_summary(terminalreporter, config):
         terminalreporter.write_line(f"{name}\n{verdict['message'] or 'passed'}\n")
     terminalreporter.write_line("\n".join(table(verdicts)))
     if verdicts.keys() == ENTRIES["correct"].keys() | ENTRIES["planted"].keys():
-        SCORE.write_text(json.dumps(score(verdicts), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        terminalreporter.write_line(f"written: tests/checks/corpus/{SCORE.name}")
+        SUMMARY.write_text(json.dumps(summary(verdicts), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        terminalreporter.write_line(f"written: tests/checks/corpus/{SUMMARY.name}")
 
 
 def counts(verdicts, check):
@@ -43,6 +43,7 @@ def counts(verdicts, check):
     right, wrong = ([verdicts[a.name] for a in ENTRIES[kind].values()
                      if a.name in verdicts and check in (a.check, "all")] for kind in ("correct", "planted"))
     return {"correct": len(right), "refused": sum(not v["accepted"] for v in right),
+            "compared": sum(v["compared"] for v in right),
             "planted": len(wrong), "caught": sum(v["caught"] for v in wrong),
             "named": sum(v["named"] for v in wrong)}
 
@@ -60,11 +61,11 @@ def table(verdicts):
     yield from (f"{n:>6}  {prop}" for prop, n in by.most_common())
 
 
-def score(verdicts):
-    "What is published: no clock times, so that two runs give the same bytes."
-    right = [{"name": a.name, "check": a.check, "accepted": verdicts[a.name]["accepted"]} for a in ENTRIES["correct"].values()]
-    wrong = [{"name": a.name, "check": a.check, "caught": verdicts[a.name]["caught"],
-              "named": verdicts[a.name]["named"], "expect": a.expect, "by": list(verdicts[a.name]["by"])}
-             for a in ENTRIES["planted"].values()]
+def summary(verdicts):
+    "What is published: figures, no clock times, so that two runs give the same bytes."
+    planted_ones = {a.name: verdicts[a.name] for a in ENTRIES["planted"].values()}
+    by = Counter(prop for v in planted_ones.values() for prop in v["by"])
     return {"checks": {check: counts(verdicts, check) for check in CHECKS}, "all": counts(verdicts, "all"),
-            "correct": right, "planted": wrong}
+            "by": dict(sorted(by.items(), key=lambda each: (-each[1], each[0]))[:12]),
+            "missed": sorted(name for name, v in planted_ones.items() if not v["caught"]),
+            "unnamed": sorted(name for name, v in planted_ones.items() if v["caught"] and not v["named"])}

@@ -14,6 +14,7 @@ from tests.checks.corpus.entries import Entry
 class Verdict:
     "What a check said of an entry."
     passed: bool = False
+    compared: bool = False  # and its numbers were compared with something
     crashed: bool = False  # the check raised something that is not CheckFailed
     by: tuple[str, ...] = ()  # the properties that failed
     codes: tuple[str, ...] = ()  # of the likely bugs
@@ -73,8 +74,10 @@ def judge(entry: Entry) -> Verdict:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            getattr(checks, f"check_{entry.check}")(thing, **entry.args)
-        verdict.passed = True
+            report = getattr(checks, f"check_{entry.check}")(thing, **entry.args)
+        verdict.passed, verdict.compared = True, report.verdict == "sound"
+    except checks.NotCompared as e:
+        verdict.passed, verdict.message = True, str(e)
     except checks.CheckFailed as e:
         verdict.message = str(e)
         verdict.by = tuple(failure.property for failure in e.report.failed)

@@ -1,0 +1,162 @@
+"""What a check may be called with; everything else is refused in one line."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import torch.nn as nn
+
+from attention_checks.catalogue.local_attention import Reach
+from attention_checks.signatures import name_of, parameters_of
+from attention_checks.subjects.layer import Layer
+from attention_nb.tools.guards import (
+    expect_flags,
+    expect_groups,
+    expect_scale,
+    expect_sizes,
+)
+
+__tracebackhide__ = True  # pytest shows the line of your test, not the way through this module
+
+LARGEST_WINDOW = 32  # the sequences that are tried are short
+
+
+def expect_callable(
+    name: str,  # of the argument
+    thing: Any,  # its value
+    what: str,  # what is expected, in words
+    n: int = 0,  # arguments that it takes; 0: any number
+    more: int = 1,  # further arguments that it may require, such as a mask
+) -> None:
+    "Raise TypeError unless something can be called, with so many arguments."
+    if inspect.isclass(thing):
+        cls = thing.__name__
+        raise TypeError(f"{name}: expected {what}, such as {cls}(…); got the class {cls} itself")
+    if not callable(thing):
+        raise TypeError(f"{name}: expected {what}; got {type(thing).__name__}")
+    # some modules have a __call__ of their own
+    ordinary = isinstance(thing, nn.Module) and type(thing).__call__ is nn.Module.__call__
+    body = thing.forward if ordinary else thing
+    if ordinary and getattr(body, "__func__", None) is nn.Module.forward:
+        cls = type(thing).__name__
+        raise TypeError(f"{name}: expected {what}; got {cls}, which has no forward")
+    if inspect.isgeneratorfunction(body) or inspect.iscoroutinefunction(body):
+        raise TypeError(
+            f"{name}: expected {what} that returns; got one that yields, {name_of(thing)}"
+        )
+    if type(thing).__module__.startswith("numpy"):
+        raise TypeError(
+            f"{name}: expected {what} over torch tensors; got {name_of(thing)} of NumPy"
+        )
+    if n:
+        _expect_parameters(name, thing, what, n, more)
+
+
+def _expect_parameters(name: str, fn: Any, what: str, n: int, more: int) -> None:
+    "Raise TypeError if a function takes fewer than `n` arguments, or requires more beside a mask."
+    if (known := parameters_of(fn)) is None:
+        return
+    parameters = list(known.values())
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return
+    by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    positional = [p for p in parameters if p.kind in by_position]
+    if len(positional) < n:
+        got = f"{name_of(fn)}, which takes {len(positional)} arguments, not {n}"
+        raise TypeError(f"{name}: expected {what}; got {got}")
+    rest = [p for p in parameters if p not in positional[: n + more]]
+    required = [p.name for p in rest if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
+    if needed := [each for each in required if not is_mask(each)]:
+        repair = "fix it with partial"
+        if not more and not any(is_mask(p.name) for p in parameters):
+            repair += ", or say mask=… if it is one"
+        got = f"{name_of(fn)}, which also needs {needed[0]}: {repair}"
+        raise TypeError(f"{name}: expected {what}; got {got}")
+
+
+def is_mask(
+    name: str,  # of a parameter
+) -> bool:
+    "Return whether a parameter is called like a mask or a bias."
+    return "mask" in name or "bias" in name
+
+
+def expect_attention(
+    fn: Any,  # an attention function
+    causal: bool | str,
+    mask: str | bool | None,
+    scale: float | None = None,
+    named_mask: bool = False,  # is its mask given by name alone?
+) -> None:
+    "Raise TypeError or ValueError for what no check of a function can be called with."
+    named = named_mask or any(is_mask(name) for name in parameters_of(fn) or {})
+    fourth = isinstance(mask, str) and not named  # the mask, whatever it is called
+    what = "a function of q, k, v and mask" if fourth else "a function of q, k and v"
+    expect_callable("fn", fn, what, 4 if fourth else 3, more=0)
+    if scale is not None:
+        expect_scale(scale)
+    if not isinstance(causal, (bool, str)) or isinstance(causal, str) and causal not in (
+        "lower-right",
+        "upper-left",
+    ):
+        raise ValueError(
+            f'causal: expected True, False, "lower-right" or "upper-left"; got {causal!r}'
+        )
+    if mask not in (None, True, False, "allowed", "blocked", "bias"):
+        raise ValueError(
+            f'mask: expected "allowed", "blocked", "bias", True, False or None; got {mask!r}'
+        )
+
+
+def expect_layer(
+    layer: Layer,  # what was declared of it is inside
+    memory: bool,  # is it called with a memory, too?
+) -> None:
+    "Raise TypeError or ValueError for what no check of a layer can be called with."
+    expect_sizes(d_model=layer.d_model)
+    sizes = {
+        "n_heads": layer.declared_heads,
+        "n_kv_heads": layer.declared_kv_heads,
+        "window": layer.declared_window,
+    }
+    for name, size in sizes.items():
+        if size is not None:
+            expect_sizes(**{name: size})
+    if layer.declared_heads is not None and layer.declared_kv_heads is not None:
+        expect_groups(layer.declared_heads, layer.declared_kv_heads)
+    expect_flags(causal=layer.causal)
+    if layer.positions is not None:
+        expect_flags(positions=layer.positions)
+    expect_callable("module", layer.given, "a layer")
+    if layer.declared_call is not None:
+        arguments = "module, x and memory" if memory else "module and x"
+        expect_callable("call", layer.declared_call, f"a function of {arguments}", 3 if memory else 2)
+    if isinstance(layer.given, nn.Module) and any(t.is_meta for t in layer.given.parameters()):
+        raise TypeError(
+            "module: expected parameters with numbers; got some on the device meta, which holds none"
+        )
+
+
+def reach_of(
+    causal: bool | str,
+    window: int | None,
+    sinks: int,
+    documents: int | None,
+) -> Reach | None:  # None: every key, or all of the past
+    "Return how far a query sees, as declared; raise TypeError or ValueError for what is no window."
+    sizes = {"window": window, "sinks": sinks or None, "documents": documents}
+    for name, size in sizes.items():
+        if size is None:
+            continue
+        expect_sizes(**{name: size})
+        if size > LARGEST_WINDOW:
+            raise ValueError(
+                f"{name}: expected at most {LARGEST_WINDOW}, for the sequences that are tried are"
+                f" short; got {size}"
+            )
+    if sinks and window is None:
+        raise ValueError(f"sinks: expected none without a window; got {sinks}")
+    if not window and not documents:
+        return None
+    return Reach(window or 0, sinks, documents or 0, bool(causal))

@@ -1,0 +1,223 @@
+"""Properties are tried one by one; what fails is settled into bugs, and all of it becomes a report."""
+
+from __future__ import annotations
+
+import linecache
+import re
+import sys
+import traceback
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import starmap
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from attention_checks.catalogue import known
+from attention_checks.pipeline import Bug, sentence
+from attention_checks.report import CheckFailed, Failure, NotCompared, Report
+
+
+class Broken(Exception):
+    "Raised inside a property that does not hold."
+
+    def __init__(
+        self,
+        example: str,  # what was tried and what came out
+        bug: Bug | Sequence[Bug] | str,  # the likely bug, or several that meet
+        symptom: bool | None = None,  # does it give way to what the numbers tell? None: as the bug
+        last: bool = False,  # does it make no sense to try further properties?
+    ):
+        super().__init__(example)
+        self.example, self.bugs, self.last = example, bugs_in(bug), last
+        self.symptom = any(bug.guess for bug in self.bugs) if symptom is None else symptom
+
+    @property
+    def bug(self) -> str:
+        "Return what is wrong, in one sentence."
+        return sentence(self.bugs)
+
+    @property
+    def unknown(self) -> bool:
+        "Return whether it says only that no bug is known, and so gives way to any other."
+        return any(bug.code.endswith(".unknown") for bug in self.bugs)
+
+
+def bugs_in(
+    bug: Bug | Sequence[Bug] | str,  # a bug, several, or a sentence that is in no catalogue
+) -> tuple[Bug, ...]:
+    "Return a tuple of bugs."
+    if isinstance(bug, str):
+        return (Bug("", bug),)
+    return (bug,) if isinstance(bug, Bug) else tuple(bug)
+
+
+class Misused(TypeError, ValueError):
+    "Raised where a check is given what it cannot try: a mistake in the call of the check."
+
+
+class NeedsMore(Misused):
+    "Raised where code cannot be called with its input alone, and the caller has not declared how."
+
+
+class NotChecked(Exception):
+    "Raised inside a property that does not apply, with the reason."
+
+
+class Property(NamedTuple):
+    "Hold something that must be true, tied to what is under test."
+
+    name: str  # what must hold, in one sentence
+    tried: Callable[[], str | None]  # raises Broken or NotChecked; may return a remark
+    compares: str = ""  # what numbers are compared with, if they are
+
+
+def examine(
+    subject: str,  # the check and what it was called on
+    properties: Iterable[tuple[Any, ...]],  # each a Property, or the beginning of one
+    recognise: Callable[[], Any] | None = None,  # names the bug by its numbers if one failed
+    strict: bool = True,  # is it a failure if the numbers were compared with nothing?
+    skip: Collection[str] = (),  # codes of bugs that are no failure here
+) -> Report:
+    "Try every property, none after a first that fails; raise CheckFailed unless the report is ok."
+    passed, notes, remarks, broken = [], [], [], []
+    compared = missing = ""
+    for i, (name, holds, compares) in enumerate(starmap(Property, properties)):
+        try:
+            remark = _try(holds, first=i == 0)
+        except NotChecked as e:
+            notes.append((name, str(e)))
+            missing = missing or (str(e) if compares else "")
+        except Broken as e:
+            broken.append((name, e))
+            missing = missing or ("its numbers differ, and that was skipped" if compares else "")
+            if i == 0 or e.last:
+                break
+        else:
+            passed.append(name)
+            compared = compared or compares
+            remarks += [remark] if isinstance(remark, str) else []
+    failed, skipped = _without(skip, _settled(broken, _recognised(broken, recognise)))
+    report = Report(
+        subject=subject,
+        passed=tuple(passed),
+        failed=tuple(failed),
+        notes=(*notes, *((f.property, f"skipped: {'+'.join(f.codes)}") for f in skipped)),
+        remarks=tuple(remarks),
+        compared=compared,
+        missing="" if compared else missing,
+        strict=strict,
+    )
+    if report.ok:
+        return report
+    raise NotCompared(report) if report.verdict == "not compared" else CheckFailed(report)
+
+
+def _recognised(
+    broken: list[tuple[str, Broken]], recognise: Callable[[], Any] | None
+) -> tuple[Bug, ...]:
+    "Return the bugs that the numbers tell, if some property's failure is only a symptom."
+    if recognise is None or not any(e.symptom for _, e in broken):
+        return ()
+    return bugs_in(attempt(recognise) or ())
+
+
+def _without(
+    skip: Collection[str], failures: list[Failure]
+) -> tuple[list[Failure], list[Failure]]:
+    "Return the failures that count, and those whose codes are all skipped."
+    skipped = [f for f in failures if f.codes and set(f.codes) <= set(skip)]
+    return [f for f in failures if f not in skipped], skipped
+
+
+def _settled(broken: list[tuple[str, Broken]], recognised: tuple[Bug, ...]) -> list[Failure]:
+    "Return what failed, the main finding first: symptoms give way to a bug that is recognised."
+    if recognised:
+        symptoms = [_failure(name, e, recognised) for name, e in broken if e.symptom]
+        return symptoms + [_failure(name, e, e.bugs) for name, e in broken if not e.symptom]
+    named = [(name, e) for name, e in broken if not e.unknown]
+    hidden = any(not e.symptom for _, e in named)
+    unknown = [
+        _failure(name, e, () if hidden else e.bugs) for name, e in broken if e.unknown
+    ]
+    return [_failure(name, e, e.bugs) for name, e in named] + unknown
+
+
+def _failure(name: str, broken: Broken, bugs: tuple[Bug, ...]) -> Failure:
+    "Return a property that failed, with its bugs and what would declare all of them."
+    declare = [bug.declare for bug in bugs]
+    return Failure(
+        property=name,
+        example=broken.example,
+        bug=sentence(bugs),
+        codes=tuple(bug.code for bug in bugs if bug.code),
+        declare=", ".join(dict.fromkeys(declare)) if all(declare) else "",
+    )
+
+
+def attempt(
+    f: Callable[[], Any],  # what may raise
+) -> Any:  # what it returns; None if it raises
+    "Call something that code which is broken in another way may not be able to do."
+    try:
+        return f()
+    except Exception:
+        return None
+
+
+_ELSEWHERE = re.compile(  # what kernels say that run on other machines alone
+    r"not (yet )?(been )?(implemented|supported|available) (for|on)"
+    r"|derivative for .* is not implemented|only .*(cuda|gpu)|requires? (a )?(cuda|gpu)",
+    re.I,
+)
+
+
+def _try(holds: Callable[[], str | None], first: bool) -> str | None:
+    "Try one property; an error of the code under test is a failure, unless it cannot run here."
+    try:
+        return holds()
+    except (Broken, NotChecked, Misused):
+        raise
+    except NotImplementedError as e:
+        if not first:  # FlexAttention has no gradients on a CPU, and says so
+            raise NotChecked(first_line(e)) from None
+        raise Broken(f"it raised {first_line(e)}", known("code.not_implemented")) from e
+    except Exception as e:
+        if not first and _ELSEWHERE.search(str(e)):
+            raise NotChecked(
+                f"{first_line(e)}: it cannot do this here; declare device=… where it can"
+            ) from None
+        in_place = "in-place operation" in str(e)
+        bug = known("input.gradient") if in_place else known("code.raises", error=type(e).__name__)
+        raise Broken(f"it raised {first_line(e)}", bug) from e
+
+
+def first_line(
+    e: BaseException,  # any error
+    n: int = 160,  # at most so many letters of its message
+) -> str:
+    "Return an error's class, the start of its message, and the line of the caller's code."
+    message = str(e).strip().splitlines() or [""]
+    return f"{type(e).__name__}: {message[0][:n]}{_where(e)}"
+
+
+def _where(e: BaseException) -> str:
+    "Return the last line of the code under test on the way to an error, in brackets, or nothing."
+    steps = [
+        (frame.f_code.co_filename, line)
+        for frame, line in traceback.walk_tb(e.__traceback__)
+        if _is_theirs(frame.f_globals)
+    ]
+    if not steps:
+        return ""
+    path, line = steps[-1]
+    in_a_file = "ipykernel" not in path and not path.startswith("<")
+    file = f"{Path(path).name}, " if in_a_file else ""
+    text = linecache.getline(path, line).strip()[:80]
+    return f" ({file}line {line}: {text})" if text else f" ({file}line {line})"
+
+
+def _is_theirs(names: Mapping[str, Any]) -> bool:
+    "Return whether a module is part neither of this package, nor of torch, nor of Python."
+    module = names.get("__package__") or names.get("__name__", "")  # `python -m`: __main__
+    top = module.partition(".")[0]
+    ours = __name__.partition(".")[0]
+    return top not in (ours, "torch") and top not in sys.stdlib_module_names

@@ -1,0 +1,124 @@
+"""What a layer's author declares is what it is compared with: with its names meaningless, each planted bug is named."""
+
+import pytest
+import torch
+import torch.nn as nn
+
+from attention_checks import CheckFailed, Misused, NotCompared, check_self_attention
+from attention_nb.multi_head_attention import merge_heads, split_heads
+
+D, H = 24, 3
+
+
+class Layer(nn.Module):
+    "Attention with norms, a bias, a soft cap, sinks and a gate, under names that say nothing; each step is a method."
+
+    def __init__(self):
+        super().__init__()
+        self.p1, self.p2, self.p3, self.p4, self.p5 = (nn.Linear(D, D) for _ in range(5))
+        self.p6, self.p7 = nn.RMSNorm(D // H), nn.RMSNorm(D // H)
+        self.p8, self.p9 = nn.Parameter(torch.randn(H)), nn.Parameter(torch.randn(H, 64, 64))
+
+    def normalize(self, q, k):
+        return self.p6(q), self.p7(k)
+
+    def score(self, q, k):
+        return 0.7 * q @ k.mT + self.p9[:, : q.shape[-2], : k.shape[-2]]
+
+    def cap(self, scores):
+        return 2 * torch.tanh(scores / 2)
+
+    def weigh(self, scores):
+        sinks = self.p8[:, None, None].expand(*scores.shape[:-1], 1)
+        return torch.cat([scores, sinks], -1).softmax(-1)[..., :-1]
+
+    def gate(self, context, x):
+        return context * self.p5(x).sigmoid()
+
+    def forward(self, x):
+        q, k, v = (split_heads(project(x), H) for project in (self.p1, self.p2, self.p3))
+        weights = self.weigh(self.cap(self.score(*self.normalize(q, k))))
+        return self.p4(self.gate(merge_heads(weights @ v), x))
+
+
+DESIGN = dict(n_heads=H, positions=True, scale=0.7, softcap=2.0, sinks="p8", bias="p9", gate="p5",
+              norms={"q": "p6", "k": "p7"}, roles={"q": "p1", "k": "p2", "v": "p3", "out": "p4"})
+
+
+def layer_with(**methods) -> Layer:
+    "A layer from a fixed seed, with some methods replaced."
+    torch.manual_seed(0)
+    layer = type("Layer", (Layer,), methods)()
+    with torch.no_grad():
+        layer.p6.weight.normal_(), layer.p7.weight.normal_()
+    return layer
+
+
+def test_a_declared_layer_is_compared():
+    "Without its design nothing can be compared; with it all is, though no name tells anything."
+    with pytest.raises(NotCompared) as undeclared:
+        check_self_attention(layer_with(), D, n_heads=H, positions=True)
+    assert undeclared.value.report.verdict == "not compared" and not undeclared.value.report.failed
+    accepted = check_self_attention(layer_with(), D, n_heads=H, positions=True, strict=False)
+    assert accepted.ok and accepted.verdict == "not compared"
+    report = check_self_attention(layer_with(), D, **DESIGN)
+    assert report.verdict == "sound" and report.compared == "its own weights"
+
+
+def first_sink(self, scores):
+    sinks = self.p8[:1, None, None].expand(*scores.shape[:-1], 1)
+    return torch.cat([scores, sinks], -1).softmax(-1)[..., :-1]
+
+
+def added_sinks(self, scores):
+    e = scores.exp()
+    return e / (e.sum(-1, keepdim=True) + self.p8[:, None, None])
+
+
+WRONG = {  # the code that names it → the method that is wrong
+    "scale.missing": dict(score=lambda self, q, k: q @ k.mT + self.p9[:, : q.shape[-2], : k.shape[-2]]),
+    "norm.queries_only": dict(normalize=lambda self, q, k: (self.p6(q), k)),
+    "norm.keys_only": dict(normalize=lambda self, q, k: (q, self.p7(k))),
+    "cap.missing": dict(cap=lambda self, scores: scores),
+    "cap.not_multiplied": dict(cap=lambda self, scores: torch.tanh(scores / 2)),
+    "cap.not_divided": dict(cap=lambda self, scores: 2 * torch.tanh(scores)),
+    "cap.cut": dict(cap=lambda self, scores: scores.clamp(-2, 2)),
+    "sink.missing": dict(weigh=lambda self, scores: scores.softmax(-1)),
+    "sink.first": dict(weigh=first_sink),
+    "sink.no_exp": dict(weigh=added_sinks),
+    "gate.missing": dict(gate=lambda self, context, x: context + 0 * self.p5(x)),
+    "gate.no_sigmoid": dict(gate=lambda self, context, x: context * self.p5(x)),
+}
+
+
+@pytest.mark.parametrize("code", WRONG)
+def test_a_bug_beside_declared_parts_is_named(code):
+    with pytest.raises(CheckFailed) as failed:
+        check_self_attention(layer_with(**WRONG[code]), D, **DESIGN)
+    assert code in failed.value.report.codes, failed.value
+
+
+def test_exchanged_roles_are_named():
+    "The layer takes its keys for queries; norms, which belong to the parts, stay."
+    roles = {**DESIGN["roles"], "q": "p2", "k": "p1"}
+    with pytest.raises(CheckFailed) as failed:
+        check_self_attention(layer_with(normalize=lambda self, q, k: (q, k)), D, **{**DESIGN, "norms": None, "roles": roles})
+    assert "route.queries_keys" in failed.value.report.codes, failed.value
+
+
+@pytest.mark.parametrize("keyword, value, says", [
+    ("roles", {"q": "query"}, r"roles\['q'\]: expected the name of a part of the layer"),
+    ("roles", {"queries": "p1"}, "roles: expected keys among q, k, v"),
+    ("norms", {"q": "p0", "k": "p7"}, r"norms\['q'\]: expected the name of a part of the layer"),
+    ("gate", "gate", "gate: expected the name of a part of the layer"),
+    ("sinks", "sink", "sinks: expected the name of a part of the layer"),
+    ("bias", "p6", "bias: expected a part that gives"),
+    ("softcap", 0.0, "softcap: expected a number above 0; got 0.0"),
+    ("max_batch", 0, "max_batch: expected"),
+    ("mask", "inverted", "mask: expected 'allowed', 'blocked', 'bias'"),
+    ("returns", 1.5, "returns: expected an index, a name or a function"),
+    ("capped", 2.0, "capped: expected an argument of the check"),
+])
+def test_a_declaration_that_cannot_be_is_refused(keyword, value, says):
+    with pytest.raises((Misused, TypeError, ValueError), match=says):
+        check_self_attention(layer_with(), D, **{**DESIGN, keyword: value})
