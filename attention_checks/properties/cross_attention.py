@@ -182,7 +182,9 @@ _CROSS = (
         no_module,
     ),
     Relation(
-        "gradients reach the memory, and are those of its values", _of_memory(must_match_steps)
+        "gradients reach the memory, and are those of its values",
+        _of_memory(must_match_steps),
+        asked=lambda layer: layer.contract.gradients,
     ),
     Relation("one token of memory", _of_memory(must_take_one)),
     Relation(

@@ -38,6 +38,18 @@ def first_tensor(
     return result, ()
 
 
+def declared_output(
+    result: Any,  # what a layer returned
+    returns: Any,  # where its output is: an index, a name, or a function
+) -> Any:
+    "Find the output where returns= declares it."
+    if callable(returns):
+        return returns(result)
+    if isinstance(returns, str) and not isinstance(result, dict):
+        return getattr(result, returns)
+    return result[returns]
+
+
 def _height_and_width(n: int) -> tuple[int, int]:
     "Of a picture of n pixels, as square as can be."
     height = next(h for h in range(math.isqrt(n), 0, -1) if n % h == 0)
@@ -63,6 +75,9 @@ def as_declared(
     contract: Contract,  # what was declared
 ) -> Call:  # takes and gives the same
     "Call a layer in the layout, on the device and in the type that were declared."
+    if contract.returns is not None:
+        plain = call
+        call = lambda module, *inputs: declared_output(plain(module, *inputs), contract.returns)
     if not (contract.layout or contract.device or contract.dtype):
         return call
     to, back = _LAYOUTS.get(contract.layout or "", (lambda x: x, lambda y: y))

@@ -11,6 +11,7 @@ from attention_checks.properties.layers.masking import MASKING
 from attention_checks.properties.layers.own_weights import OWN_WEIGHTS
 from attention_checks.properties.layers.running import CALLS, EDGES, RUNS
 from attention_checks.properties.layers.training import TRAINING
+from attention_checks.spec import Contract
 from attention_checks.subjects.layer import Layer
 from attention_nb.masks import causal_mask
 from tests.checks.heads import (
@@ -502,3 +503,34 @@ def test_order(positions_declared, code):
 def test_order_makes_no_difference_though_positions_were_declared():
     layer = Head(pos=nn.Parameter(torch.randn(64, 6)))
     assert verdict(layer, MASKING, "the order of", positions=True) == "order.never"
+
+
+@pytest.mark.parametrize(
+    "use, mask, code",
+    [
+        (hidden, "blocked", "holds"),
+        (hidden, ("mask", "blocked"), "holds"),
+        (hidden, False, "not tried"),
+    ],
+)
+def test_a_declared_mask_is_not_guessed(use, mask, code):
+    layer, contract = Takes("mask", use), Contract(mask=mask)
+    declared = {"causal": False, "contract": contract}
+    assert verdict(layer, MASKING, "what its own", **declared) == code
+
+
+def test_a_mask_that_means_the_opposite_of_what_was_declared_does_not_hold():
+    declared = {"causal": False, "contract": Contract(mask="allowed")}
+    assert verdict(Takes("mask", hidden), MASKING, "what its own", **declared) != "holds"
+
+
+@pytest.mark.parametrize("returns", [1, lambda result: result[1]])
+def test_the_output_is_where_it_was_declared(returns):
+    layer = Head(lambda m, x: (m.scores(x), m.attend(x)))
+    assert verdict(layer, OWN_WEIGHTS, "it agrees", contract=Contract(returns=returns)) == "holds"
+
+
+def test_gradients_that_were_not_promised_are_not_tried():
+    layer = Layer(Head(), 12, contract=Contract(gradients=False))
+    names = [row.name for row in TRAINING if row.asked(layer)]
+    assert len(names) == 4 and not any("gradient" in name for name in names)

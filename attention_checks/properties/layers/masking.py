@@ -291,6 +291,21 @@ _MEANINGS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
+_DECLARED = {  # what mask= declares → the meanings that it may have
+    "allowed": ("True = may attend", "1 = may attend"),
+    "blocked": ("True = hidden",),
+    "bias": ("added to the scores",),
+}
+
+
+def _declared_mask(layer: Layer) -> tuple[str, str]:
+    "The name and the meaning of the mask that was declared; empty where they were not."
+    mask = layer.contract.mask
+    if isinstance(mask, tuple):
+        return mask
+    return "", mask if isinstance(mask, str) else ""
+
+
 class _Mask(NamedTuple):
     "A mask that should hide the last tokens of some sequences."
 
@@ -311,12 +326,13 @@ def _masks(layer: Layer, name: str, shapes: dict[str, _Form]) -> Iterator[_Mask]
     "Every shape and every meaning of a mask."
     kept = torch.arange(layer.n) < (layer.n - torch.arange(SEQUENCES))[:, None]
     n_q = layer.output_length(layer.n)
-    for (shape, form), (meaning, mean) in product(shapes.items(), _MEANINGS.items()):
+    meanings = _DECLARED.get(_declared_mask(layer)[1], tuple(_MEANINGS))
+    for (shape, form), meaning in product(shapes.items(), meanings):
         for_all = not shape.startswith("(b")
         if for_all and layer.of_memory and "padding" in name:
             continue  # no padding is the same for all sequences
         there = kept[1:2].expand(SEQUENCES, -1) if for_all else kept
-        yield _Mask(f"{shape}, {meaning}", there, mean(form(kept, n_q)))
+        yield _Mask(f"{shape}, {meaning}", there, _MEANINGS[meaning](form(kept, n_q)))
 
 
 def must_hide_padding(
@@ -330,7 +346,9 @@ def must_hide_padding(
     names = of_memory if layer.of_memory and of_memory else taken
     if not layer.of_memory:
         names = [name for name in taken if name not in of_memory]
-    if not names:
+    if declared := _declared_mask(layer)[0]:
+        names = [declared]
+    if not names or layer.contract.mask is False:
         raise NotChecked("it takes no mask")
     if layer.causal:
         raise NotChecked("later tokens are hidden anyway")
@@ -443,9 +461,9 @@ def _as_alone(layer: Layer, name: str, masks: list[_Mask]) -> _Mask:
         if not difference:
             return mask
         shown = shown or f"{name} hides {difference}"
-    if hides_padding(name):  # what it is for leaves no doubt
+    if hides_padding(name) or _declared_mask(layer)[1]:  # what it means leaves no doubt
         raise Broken(shown, known("mask.padding"), symptom=True)
-    raise NotChecked(f"{name}: no meaning that was tried is that of a padding mask; {shown}")
+    raise NotChecked(f"{name}: it hides no padding by any meaning that was tried; say mask=…")
 
 
 def _unlike_alone(layer: Layer, mask: _Mask, got: Tensor) -> str:

@@ -435,8 +435,17 @@ TRAINING = (
     Relation(
         "dropout is off in evaluation and unbiased in training", _dropout_keeps_mean, no_module
     ),
-    Relation("every parameter is registered and receives a gradient", _trained, no_module),
-    Relation("gradients are those of its values", must_match_steps),
+    Relation(
+        "every parameter is registered and receives a gradient",
+        _trained,
+        no_module,
+        asked=lambda layer: layer.contract.gradients,
+    ),
+    Relation(
+        "gradients are those of its values",
+        must_match_steps,
+        asked=lambda layer: layer.contract.gradients,
+    ),
     Relation("no two parameters are one", _untied, no_module),
     Relation("a saved state gives the same layer again", _is_saved, no_module),
 )
