@@ -1,4 +1,4 @@
-"""What other people's layers call their projections, heads, masks, windows and dropout, in one table."""
+"""What other people call projections, heads, masks, windows and dropout, in one table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a layer must do whose queries come from x, keys and values from another sequence, a memory."""
+"""What a layer must do whose queries come from x, keys and values from a memory."""
 
 from __future__ import annotations
 

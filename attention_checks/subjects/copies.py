@@ -1,4 +1,4 @@
-"""A layer is tried on a copy, in which no weight hides anything: none is zero, faint or quantized."""
+"""A layer is tried on a copy, in which no weight is zero, faint or quantized."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A layer that somebody else wrote: how it is called, and what is found out about it, each fact once."""
+"""A layer that somebody else wrote: how it is called, and what is found out about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small heads of attention to try the checks of layers on, each wrong in one way, or odd and right."""
+"""Small heads of attention, each wrong in one way, or odd and right."""
 
 from __future__ import annotations
 

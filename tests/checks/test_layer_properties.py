@@ -1,4 +1,4 @@
-"""Layers that are wrong in one way, and the code that each property gives them; and odd layers that are right."""
+"""Layers that are wrong in one way, and the code that each property gives them."""
 
 import threading
 

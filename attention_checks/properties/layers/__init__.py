@@ -1,4 +1,4 @@
-"""What every attention layer must do, in training and evaluation, saved, compiled and in 16 bits."""
+"""What every attention layer must do, in training and evaluation, and in 16 bits."""
 
 from __future__ import annotations
 

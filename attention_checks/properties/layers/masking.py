@@ -1,4 +1,4 @@
-"""No token may attend to the future, or to what a mask hides; every other token must count, in long sequences too."""
+"""Masks hide the future and padding, and every other token counts, in long sequences too."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def reach_of(
 
 
 def _long_reach(layer: Layer) -> Tensor:
-    "As `reach_of`, in a long sequence; beyond the window an output must move by more than rounding."
+    "As `reach_of`, in a long sequence; beyond the window, rounding does not count."
     models = (layer.module, softened_copy(layer.module))
     surely, at_all = (a | b for a, b in zip(*(moved_by(layer, layer.long_n, m) for m in models)))
     inside = torch.ones_like(surely).tril().triu(1 - (layer.declared_window or 0))
@@ -167,7 +167,7 @@ def _long_reach(layer: Layer) -> Tensor:
 
 
 def _is_window(layer: Layer, reach: Tensor, size: int) -> bool:
-    "Whether outputs depend on a window of this size; ahead and back, there are several conventions."
+    "Whether outputs depend on a window of this size; both ways, conventions differ."
     n = len(reach)
     back = torch.arange(n)[:, None] - torch.arange(n)
     if layer.causal:

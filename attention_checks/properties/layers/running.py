@@ -1,4 +1,4 @@
-"""What any layer must do: take any length and batch, large inputs and 16 bits, and keep nothing between calls."""
+"""What any layer must do: take any length and batch, and keep nothing between calls."""
 
 from __future__ import annotations
 
@@ -440,7 +440,7 @@ def _returns_weights(layer: Layer) -> None:
 
 
 def _may_be_weights(layer: Layer, t: Any) -> bool:
-    "Whether something that is returned has the shape of weights, (b, n_q, n_k) or (b, h, n_q, n_k)."
+    "Whether something has the shape of weights, (b, n_q, n_k) or (b, h, n_q, n_k)."
     if not isinstance(t, Tensor) or not t.is_floating_point() or t.ndim not in (3, 4):
         return False
     return len(t) == SEQUENCES and t.shape[-2:] == (layer.n, layer.n_k)

@@ -1,4 +1,4 @@
-"""Dropout is off in evaluation and unbiased; parameters are registered, saved, and reached by the right gradient."""
+"""Dropout keeps the mean; parameters are registered, saved, and get the right gradient."""
 
 from __future__ import annotations
 
