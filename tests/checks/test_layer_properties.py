@@ -534,3 +534,35 @@ def test_gradients_that_were_not_promised_are_not_tried():
     layer = Layer(Head(), 12, contract=Contract(gradients=False))
     names = [row.name for row in TRAINING if row.asked(layer)]
     assert len(names) == 4 and not any("gradient" in name for name in names)
+
+
+OWN = "every token reaches"
+
+
+@pytest.mark.parametrize(
+    "mask, code, causal",
+    [
+        (lambda n: window(9, -1)(n) | (torch.arange(n) == 0), "mask.no_word_itself", True),
+        (lambda n: causal_mask(n).T, "mask.narrow", True),
+        (causal_mask, "mask.causal_unsaid", False),
+    ],
+)
+def test_tokens_that_a_mask_hides_by_mistake(mask, code, causal):
+    assert verdict(masked(mask), MASKING, OWN, causal) == code
+
+
+def test_a_query_that_may_attend_to_nothing_in_long_sequences():
+    def mask(n):
+        return causal_mask(n) & ((torch.arange(n) < n - 1) | (n < 7))[:, None]
+
+    assert verdict(masked(mask), MASKING, LONGER) == "values.nan_row"
+
+
+def test_dropout_of_masked_scores_gives_nan():
+    layer = Head(lambda m, x: m.drop(m.scores(x)).softmax(-1) @ m.to_v(x), drop=nn.Dropout(0.5))
+    declared = {"contract": Contract(dropout="scores")}
+    assert verdict(layer, TRAINING, "dropout is off", **declared) == "dropout.nan"
+
+
+def test_numbers_that_fit_no_known_bug():
+    assert verdict(Head(lambda m, x: m.attend(x) ** 3), OWN_WEIGHTS, "it agrees") == "layer.unknown"
