@@ -214,9 +214,9 @@ def check_cross_attention(
     layer = Layer(
         module,
         d_model,
-        said_heads=n_heads,
-        said_call=call,
-        said_kv_heads=n_kv_heads,
+        declared_heads=n_heads,
+        declared_call=call,
+        declared_kv_heads=n_kv_heads,
         contract=declared(**design),
     )
     properties = lambda layer: cross_properties(layer, d_memory)
@@ -391,7 +391,7 @@ def _run_layer(
 ) -> Report:
     "Try the properties of a layer."
     expect_layer(layer, memory)
-    layer = replace(layer, causal=layer.causal or layer.said_window is not None)
+    layer = replace(layer, causal=layer.causal or layer.declared_window is not None)
     return _run(check, layer.given, lambda: listed(layer), strict, layer.contract)
 
 
