@@ -15,6 +15,7 @@ from attention_checks.arguments import (
     expect_attention,
     expect_callable,
     expect_layer,
+    expect_no_parts,
     reach_of,
 )
 from attention_checks.examine import Misused, examine
@@ -79,6 +80,7 @@ def check_attention(
         declared(scale=scale, **design),
         reach_of(causal or window is not None, window, sinks, documents),
     )
+    expect_no_parts(subject.contract)
     return _run(
         "check_attention", fn, lambda: attention_properties(subject), strict, subject.contract
     )

@@ -9,6 +9,7 @@ import torch.nn as nn
 
 from attention_checks.catalogue.local_attention import Reach
 from attention_checks.signatures import name_of, parameters_of
+from attention_checks.spec import Contract
 from attention_checks.subjects.layer import Layer
 from attention_nb.tools.guards import (
     expect_flags,
@@ -107,6 +108,15 @@ def expect_attention(
         raise ValueError(
             f'mask: expected "allowed", "blocked", "bias", True, False or None; got {mask!r}'
         )
+
+
+def expect_no_parts(
+    contract: Contract,  # what was declared of a function
+) -> None:
+    "Raise TypeError where a part of a layer is declared, which a function does not have."
+    for name in ("roles", "norms", "gate", "bias", "returns", "max_batch"):
+        if getattr(contract, name) is not None:
+            raise TypeError(f"{name}: expected for layers only; got {getattr(contract, name)!r}")
 
 
 def expect_layer(

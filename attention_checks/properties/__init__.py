@@ -12,9 +12,9 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
 from attention_checks.catalogue import known
-from attention_checks.pipeline import Bug
 from attention_checks.examine import Broken, NotChecked, Property, first_line
 from attention_checks.numbers import first_difference, must_keep_dtype, nearly
+from attention_checks.pipeline import Bug
 
 Properties = list[Property]
 _Call = Callable[..., Tensor]

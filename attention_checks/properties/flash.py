@@ -143,7 +143,9 @@ def _right_backward(flash: _Flash) -> None:
 
 def _skips(flash: _Flash) -> None:
     "Raise Broken if the products of future tiles are computed."
-    from torch.utils.flop_counter import FlopCounterMode  # it imports Triton where installed
+    from torch.utils.flop_counter import (
+        FlopCounterMode,  # it imports Triton where installed
+    )
 
     n = 2 * flash.lengths[1]
     with FlopCounterMode(display=False) as counter, torch.no_grad():

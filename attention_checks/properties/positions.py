@@ -13,7 +13,12 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.catalogue.positions import ALIBI, WAYS, rotary_bugs, turn_pairs
 from attention_checks.examine import Broken, NotChecked, first_line
-from attention_checks.numbers import first_difference, must_be_tensor, must_repeat, nearly
+from attention_checks.numbers import (
+    first_difference,
+    must_be_tensor,
+    must_repeat,
+    nearly,
+)
 from attention_checks.pipeline import Bug, Step, Work, run
 from attention_checks.properties import (
     Properties,
@@ -26,7 +31,12 @@ from attention_checks.properties import (
     outcome,
 )
 from attention_checks.search import Case, explain
-from attention_nb.positions import RotaryEmbedding, alibi_bias, alibi_slopes, rotary_angles
+from attention_nb.positions import (
+    RotaryEmbedding,
+    alibi_bias,
+    alibi_slopes,
+    rotary_angles,
+)
 
 _FAR = (7, 67, 131, 263, 521, 1031, 2053, 4099)  # positions behind the ends of common tables
 _SHIFTED = torch.arange(5) + 3

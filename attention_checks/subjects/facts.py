@@ -10,12 +10,19 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.masks import BIAS
+from attention_checks.examine import Broken, attempt, first_line
 from attention_checks.numbers import first_difference, nearly, numbers_of, sizes_of
 from attention_checks.pipeline import rightly
 from attention_checks.properties import outcome
-from attention_checks.examine import Broken, attempt, first_line
 from attention_checks.search import Case, explain
-from attention_checks.subjects.function import MEANINGS, OF_KEYS, ONES, Attention, Sizes, settle
+from attention_checks.subjects.function import (
+    MEANINGS,
+    OF_KEYS,
+    ONES,
+    Attention,
+    Sizes,
+    settle,
+)
 from attention_nb.naive_attention import naive_attention
 from attention_nb.tools.testing import operations
 

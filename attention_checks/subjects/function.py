@@ -15,9 +15,9 @@ from torch import Tensor
 from attention_checks.catalogue import ATTENTION
 from attention_checks.catalogue.local_attention import Reach, reach_bugs
 from attention_checks.catalogue.self_attention import NORMS
+from attention_checks.examine import attempt, first_line
 from attention_checks.numbers import must_be_tensor, nearly, some_mask
 from attention_checks.pipeline import Bug, Work, rightly, work_of
-from attention_checks.examine import attempt, first_line
 from attention_checks.signatures import parameters_of
 from attention_checks.spec import Contract
 from attention_nb.naive_attention import at_least_float32

@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn as nn
 
-from attention_checks import CheckFailed, Misused, NotCompared, check_self_attention
+from attention_checks import CheckFailed, Misused, NotCompared, check_attention, check_self_attention
 from attention_nb.multi_head_attention import merge_heads, split_heads
 
 D, H = 24, 3
@@ -162,3 +162,15 @@ def test_a_declared_largest_batch_is_kept():
     with pytest.raises(CheckFailed):
         check_self_attention(layer, D, **DESIGN)
     assert check_self_attention(layer, D, **DESIGN, max_batch=2).verdict == "sound"
+
+
+def test_functions_are_told_nothing_of_layers():
+    "A keyword that would be ignored is refused; a function without a backward pass is sound if that is declared."
+    attend = lambda q, k, v: torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, -1) @ v
+    with pytest.raises(TypeError, match="gate: expected for layers only"):
+        check_attention(attend, gate="gate")
+    inference = torch.no_grad()(attend)
+    with pytest.raises(CheckFailed) as failed:
+        check_attention(lambda q, k, v: inference(q, k, v))
+    assert failed.value.report.codes == ["grad.none"]
+    assert check_attention(lambda q, k, v: inference(q, k, v), gradients=False).verdict == "sound"

@@ -9,9 +9,13 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.numbers import first_difference, nearly
-from attention_checks.properties import Relation, must_have_gradients, must_not_mix_along
 from attention_checks.examine import Broken, NotChecked
+from attention_checks.numbers import first_difference, nearly
+from attention_checks.properties import (
+    Relation,
+    must_have_gradients,
+    must_not_mix_along,
+)
 from attention_checks.subjects.facts import Subject
 from attention_checks.subjects.function import SQUARE
 
@@ -96,5 +100,9 @@ INFLUENCE = (
         asked=lambda subject: not (subject.causal or subject.reach),
     ),
     Relation("sequences and heads do not mix", _independent, after=("finite",)),
-    Relation("gradients are those of the oracle", _gradients),
+    Relation(
+        "gradients are those of the oracle",
+        _gradients,
+        asked=lambda subject: subject.contract.gradients,
+    ),
 )

@@ -11,9 +11,9 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.catalogue.flash_attention import blocks
 from attention_checks.catalogue.softmax import name_added, name_rounded
+from attention_checks.examine import attempt, bugs_in
 from attention_checks.numbers import nearly
 from attention_checks.pipeline import Bug, rightly
-from attention_checks.examine import attempt, bugs_in
 from attention_checks.search import Case, alike, explain
 from attention_checks.subjects.facts import Subject
 from attention_checks.subjects.function import CUBE, EQUAL, SQUARE, Sizes

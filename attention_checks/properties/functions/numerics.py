@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
+from attention_checks.examine import Broken, attempt
 from attention_checks.numbers import first_difference, must_trace, nearly, sizes_of
 from attention_checks.pipeline import Bug
 from attention_checks.properties import (
@@ -15,7 +16,6 @@ from attention_checks.properties import (
     must_leave_alone,
     must_not_mind_strides,
 )
-from attention_checks.examine import Broken, attempt
 from attention_checks.subjects.facts import Subject, draw_many
 from attention_checks.subjects.function import OF_KEYS, Sizes
 from attention_nb.masks import causal_mask

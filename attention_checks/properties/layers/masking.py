@@ -9,7 +9,6 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import torch
-import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.catalogue import known

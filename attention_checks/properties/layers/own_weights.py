@@ -15,7 +15,7 @@ from attention_checks.examine import Broken, Misused, NotChecked, attempt, first
 from attention_checks.numbers import first_difference, nearly
 from attention_checks.pipeline import Bug, Work
 from attention_checks.properties import Relation
-from attention_checks.subjects.layer import SEQUENCES, Layer, draw, no_module
+from attention_checks.subjects.layer import Layer, draw, no_module
 from attention_checks.trace import Trace
 from attention_checks.trace.comparing import compare_with_own_weights, name_other_scale
 from attention_checks.trace.probing import name_by_probes
