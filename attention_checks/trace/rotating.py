@@ -10,7 +10,7 @@ from torch import Tensor
 
 from attention_checks.catalogue import ATTENTION
 from attention_checks.catalogue.grouped_heads import GROUPS
-from attention_checks.catalogue.layers import LAYER, turning
+from attention_checks.catalogue.layers import LAYER, rotating
 from attention_checks.catalogue.local_attention import Reach, reach_bugs
 from attention_checks.catalogue.self_attention import SCALE
 from attention_checks.pipeline import Bug, Step
@@ -43,7 +43,7 @@ def _turns(t: Trace, d: int, signs: tuple[int, ...]) -> Iterator[tuple[Step, lis
     "Ways to rotate rows of d features by their places."
     for angles, longer in _angles(t, d):
         for halves, sign in product((True, False), signs):
-            yield turning(sign * angles, halves, longer)
+            yield rotating(sign * angles, halves, longer)
 
 
 def _turned_starts(
