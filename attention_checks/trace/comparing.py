@@ -1,4 +1,4 @@
-"""Attention is computed from a layer's own projections; where its numbers differ, the bugs are found that give them."""
+"""Compute attention from a layer's own projections, and find the bugs that explain a difference."""
 
 from __future__ import annotations
 
@@ -33,15 +33,14 @@ def compare_with_own_weights(
     t: Trace,  # from `trace_layer`
     n_heads: int | None,  # if known
     causal: bool,  # is the future hidden?
-    window: int
-    | None = None,  # how many words, itself included, a word may look back on; None: all
-    most: int = 2,  # how many bugs at once, beside a wrong scale, are looked for
+    window: int | None = None,  # how many tokens a token may attend to, itself included; None: all
+    most: int = 2,  # how many bugs at once, beside a wrong scale, are tried
 ) -> (
     tuple[Bug, ...] | None
 ):  # what is wrong: nothing, or some bugs; None if that fits nothing known
-    "Compute attention from what the layer's own projections gave, and find out how the layer differs."
+    "Compare a layer with attention computed from its own projections, and name the bugs."
     if not t.out.isfinite().any():
-        return None  # anything may explain it
+        return None  # any bug may explain it
     heads, mask = t.heads(n_heads), t.past(causal, window)
     starts = _starts(t, heads, mask) + (list(_other_numbers(t, heads, mask)) if most else [])
     with torch.no_grad():
@@ -56,14 +55,14 @@ def rightly_read(
     n_heads: int | None,  # if known
     causal: bool,  # is the future hidden?
 ) -> Work | None:  # with scores and weights; None if it gives other numbers
-    "Compute attention from what the layer's own projections gave, if the layer gives the same numbers."
+    "Compute attention from the layer's own projections, if the layer agrees with it."
     starts = [start for start in _starts(t, t.heads(n_heads), t.past(causal)) if not start.bugs]
     right = next((start.case for start in starts if explain([start.case], [], 0) is not None), None)
     return right and run(right.work, stages=right.stages)
 
 
 def _starts(t: Trace, heads: list[int], mask: Tensor | None) -> list[Start]:
-    "Every way to read the rows, used as they should be or the other way round; those that are right first."
+    "Every way to read the projections, transposed as they should be or not; correct ones first."
     found = [
         start
         for bugs, rows in [((), t.rows), *t.others]
@@ -74,7 +73,7 @@ def _starts(t: Trace, heads: list[int], mask: Tensor | None) -> list[Start]:
 
 
 def _named(starts: list[Start], heads: list[int], most: int) -> tuple[Bug, ...] | None:
-    "The fewest bugs that give the layer's numbers."
+    "The fewest bugs that explain the layer's output."
     few = 12 if len(heads) == 1 else 2
     right = [
         start
@@ -97,7 +96,7 @@ def _named(starts: list[Start], heads: list[int], most: int) -> tuple[Bug, ...] 
 
 
 def _fewest(starts: list[Start]) -> tuple[Bug, ...] | None:
-    "Of what explains the numbers from some start, by one bug and a wrong scale, that with the fewest bugs."
+    "The fewest bugs that explain the output from some start: one bug and a wrong scale at most."
     found = [
         (start, explain([start.case], [*start.more, *LAYER, *GROUPS, *ATTENTION], 1))
         for start in starts
@@ -110,7 +109,7 @@ def _fewest(starts: list[Start]) -> tuple[Bug, ...] | None:
 def with_fill(
     start: Start,  # with a mask
 ) -> Start:
-    "Put a finite number for minus infinity: it tells where all that a softmax sums over is forbidden."
+    "Put a finite number for minus infinity: it matters where all keys of a query are masked."
     fill: Step = lambda w: w._replace(
         scores=w.scores.masked_fill(~w.allowed, torch.finfo(w.scores.dtype).min),
         allowed=torch.ones_like(w.allowed),
@@ -121,14 +120,14 @@ def with_fill(
 
 
 def _gone_wrong(start: Start, bug: Bug) -> Start:
-    "The same start once a bug is taken for what should be."
+    "Take a bug as given, to find a second one."
     return start._replace(
         case=start.case._replace(stages={**start.case.stages, **bug.steps}), bugs=(*start.bugs, bug)
     )
 
 
 def _other_numbers(t: Trace, heads: list[int], mask: Tensor | None) -> Iterator[Start]:
-    "Rows cut into another number of heads, or one head that is repeated; if it is known how many there should be."
+    "Starts with another number of heads, or one repeated head, if the number of heads is known."
     if len(heads) != 1:
         return
     width, h = t.across, heads[0]
@@ -154,7 +153,7 @@ def _other_numbers(t: Trace, heads: list[int], mask: Tensor | None) -> Iterator[
 def _nearest_number(
     case: Case, make: Callable[[Tensor], tuple[Work, tuple[Bug, ...]]], centre: float, width: float
 ) -> tuple[float, float]:
-    "The number with which the stages come nearest to what was seen, and how far off they are then."
+    "Fit a number: with which one the stages come nearest to the output, and at which distance."
     best, off = centre, torch.tensor([torch.inf])
     for _ in range(40):
         numbers = best + width * torch.linspace(-1, 1, 33)
@@ -168,7 +167,7 @@ def _nearest_number(
 
 
 def _added(case: Case) -> tuple[Bug, ...]:
-    "The bug, if something is added to the softmax's sum: then each row is too small, all by what fits one number."
+    "The bug, if a number is added to the softmax's sum: one number explains all contexts."
     plain = run(case.work, stages=case.stages)
     if plain is None or plain.out.shape != case.seen.shape:
         return ()
@@ -193,10 +192,9 @@ def name_other_scale(
     t: Trace,  # from `trace_layer`
     n_heads: int | None,  # if known
     causal: bool,  # is the future hidden?
-    window: int
-    | None = None,  # how many words, itself included, a word may look back on; None: all
+    window: int | None = None,  # how many tokens a token may attend to, itself included; None: all
 ) -> tuple[Bug, ...] | None:  # the bug; None if no constant fits
-    "Find out what scores are multiplied by, if all is right but that."
+    "Find the factor of the scores, if all else is correct."
     with torch.no_grad():
         for start in (
             s
@@ -221,5 +219,5 @@ def other_scale(
     scale: float,  # what scores are multiplied by
     right: float,  # what they should be
 ) -> Bug:
-    "Say that some other number stands in the place of the scale."
+    "Name a scale that is none of the known wrong ones."
     return known("scale.head_constant", found=f"{scale:.4g}", right=f"{right:.4g}")

@@ -1,6 +1,8 @@
 """Replace the outputs of a layer's projections, and read its weights off its contexts.
 
-This works whatever positions do to the scores: it shows misrouted values, sums that are not 1, a wrong scale."""
+It works whatever positions do to the scores: it shows misrouted values, sums that are not 1,
+a wrong scale.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ from attention_checks.trace.watching import OneCall, as_rows
 
 @dataclass(frozen=True)
 class _Probe:
-    "A layer whose projections give vectors of ours; what is read is the input of its output projection."
+    "A layer whose projections give our vectors; read is the input of its output projection."
 
     t: Trace
     layer: nn.Module
@@ -62,14 +64,14 @@ class _Probe:
 
     @cached_property
     def values(self) -> Tensor:
-        "Which features are values, (width,): those that reach the context at scores of 0; else by names."
+        "Which features are values, (width,): those that reach the context; if none, by names."
         came = self.routes.abs().amax((1, 2)) > 1e-6
         named = [torch.full((w,), r == "v") for r, w in zip(self.role.values(), self.widths)]
         return came if came.any() else torch.cat(named)
 
     @cached_property
     def keys(self) -> Tensor:
-        "Which features are keys, (width,): of a fused projection, the second half of what is no value."
+        "Which features are keys, (width,); fused: the second half of what is no value."
         found = []
         for (name, role), values in zip(self.role.items(), self.values.split(self.widths)):
             first = re.search("k.*q", name.rpartition(".")[2].lower()) is not None  # as in kqv

@@ -1,4 +1,4 @@
-"""The right ways to cut what projections gave into heads, and a few wrong ones with their bugs: where a search begins."""
+"""The starts of a search: correct ways to split projections into heads, and a few wrong ones."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _Reading = tuple[
 ]  # bugs; q (b, h, n, d), k and v, perhaps with fewer heads; one of ORDERS
 _Rows = tuple[
     tuple[Bug, ...], Tensor, Tensor, Tensor
-]  # bugs; rows of queries, keys and values, (b, n, width)
+]  # bugs; queries, keys and values, (b, n, width)
 
 
 def _readings(t: Trace, h: int) -> Iterator[_Reading]:
-    "Every right way to read what the projections gave as h heads, and some wrong ones with their bugs."
+    "Every correct way to split the projections into h heads, and some wrong ones with their bugs."
     rows = {role: torch.cat(found, -1) for role, found in t.rows.items()}
     if (
         not {"q", "k", "v"} <= rows.keys()
@@ -65,7 +65,7 @@ def _readings(t: Trace, h: int) -> Iterator[_Reading]:
 
 
 def _triples(t: Trace, rows: dict[str, Tensor], h: int) -> Iterator[_Rows]:
-    "Bugs and rows of queries, keys and values, from one projection each or cut from what gives several."
+    "Bugs; queries, keys and values, from one projection each or from a fused one."
     if "latent" in rows:
         yield from _from_latent(rows, h, t.inner // h)
     elif {"q", "k", "v"} <= rows.keys():
@@ -82,7 +82,7 @@ def _triples(t: Trace, rows: dict[str, Tensor], h: int) -> Iterator[_Rows]:
 
 
 def _from_latent(rows: dict[str, Tensor], h: int, d_v: int) -> Iterator[_Rows]:
-    "The same where keys and values come from one narrow row, beside which lies what turns of a key (MLA). What turns is laid first."
+    "Queries, keys and values of latent attention (MLA): rotated features of a key come first."
     if (
         "q" not in rows
         or not ("kv" in rows or {"k", "v"} <= rows.keys())
@@ -103,13 +103,13 @@ def _from_latent(rows: dict[str, Tensor], h: int, d_v: int) -> Iterator[_Rows]:
 
 
 def _told(name: str) -> str:
-    "In which order a fused projection gives queries, keys and values, by its name."
+    "The order of a fused projection, by its name."
     said = re.sub(r"[^qkv]", "", name.split(".")[-1].lower())
     return said if sorted(said) == ["k", "q", "v"] else "qkv"
 
 
 def _fused(rows: Tensor, h: int, told: str) -> Iterator[_Reading]:
-    "A projection that gives q, k and v at once; people order its width in several ways."
+    "Every layout of a fused projection of as many key heads as query heads."
     b, n, width = rows.shape
     if width % (3 * h):
         return
@@ -131,7 +131,7 @@ def _fused(rows: Tensor, h: int, told: str) -> Iterator[_Reading]:
 
 
 def _fused_groups(rows: Tensor, h: int, d: int, name: str) -> Iterator[_Rows]:
-    "The same with fewer heads for keys and values; they stand behind all queries, or behind those of their group."
+    "Layouts of a fused projection of grouped heads: by role, or group by group."
     b, n, width = rows.shape
     as_qvk, as_kvq = (
         (FUSED.about(name=name, found=found, told="qkv"),) for found in ("qvk", "kvq")
@@ -148,7 +148,7 @@ def _fused_groups(rows: Tensor, h: int, d: int, name: str) -> Iterator[_Rows]:
 
 
 class Start(NamedTuple):
-    "From where a search begins."
+    "Where a search begins."
 
     case: Case
     bugs: tuple[Bug, ...] = ()  # what is wrong with it already
@@ -159,15 +159,15 @@ def starts_of(
     t: Trace,  # from `trace_layer`
     h: int,  # heads
     mask: Tensor | None,  # boolean, True = may attend
-    bugs: tuple[Bug, ...] = (),  # what is wrong with its rows
+    bugs: tuple[Bug, ...] = (),  # of its projections
 ) -> Iterator[Start]:
-    "Give every way to read the rows as so many heads."
+    "Give every way to read the projections as h heads."
     for one in _ungated(t, h):
         yield from _starts_read(one, h, mask, bugs)
 
 
 def _starts_read(t: Trace, h: int, mask: Tensor | None, bugs: tuple[Bug, ...]) -> Iterator[Start]:
-    "The same once it is clear what is a gate."
+    "Give every way to read the projections, once a fused gate is split off."
     fused = (
         tuple(fused_orders(name := t.names["qkv"][0], _told(name)))
         if "qkv" in t.rows and t.even
@@ -191,7 +191,7 @@ def _starts_read(t: Trace, h: int, mask: Tensor | None, bugs: tuple[Bug, ...]) -
 
 
 def _ungated(t: Trace, h: int) -> Iterator[Trace]:
-    "A trace; before it the same with a gate taken out of queries twice as wide as the context: half of each head, as in Qwen3-Next."
+    "The trace; first without the gate in queries of double width (half of each head, Qwen3-Next)."
     if (
         t.context is not None
         and "latent" not in t.rows
@@ -205,7 +205,7 @@ def _ungated(t: Trace, h: int) -> Iterator[Trace]:
 
 
 def _ends(t: Trace) -> Iterator[tuple[Tensor, Step, tuple[Bug, ...]]]:
-    "What rows laid together are compared with: the tensor, what the layer does to them first, and what goes wrong there."
+    "What merged heads are compared with: the tensor, the step before it, and its bugs."
     if t.context is not None or not t.unfired and not t.matrices:
         yield t.out if t.context is None else t.context, lambda w: w, ()
         return
@@ -220,9 +220,10 @@ def _ends(t: Trace) -> Iterator[tuple[Tensor, Step, tuple[Bug, ...]]]:
 
 
 def _projecting(w: Tensor, b: Tensor | None) -> Step:
+    "Make a step of an output projection."
     return merging(lambda c: F.linear(c, w, b))
 
 
 def _never(name: str, bias: Tensor | int) -> Bug:
-    "An output projection that is not applied; what is added to it is not, either."
+    "The bug that an output projection and its bias are not applied."
     return NEVER.about(name=name)._replace(steps={"project": merging(lambda c: c - bias)})
