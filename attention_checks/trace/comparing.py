@@ -30,7 +30,7 @@ _FREQUENT = [
 
 
 def compare_with_own_weights(
-    t: Trace,  # from `trace_layer`
+    trace: Trace,
     n_heads: int | None,  # if known
     causal: bool,  # is the future hidden?
     window: int | None = None,  # how many tokens a token may attend to, itself included; None: all
@@ -39,10 +39,12 @@ def compare_with_own_weights(
     tuple[Bug, ...] | None
 ):  # what is wrong: nothing, or some bugs; None if that fits nothing known
     "Compare a layer with attention computed from its own projections, and name the bugs."
-    if not t.out.isfinite().any():
+    if not trace.out.isfinite().any():
         return None  # any bug may explain it
-    heads, mask = t.heads(n_heads), t.past(causal, window)
-    starts = _starts(t, heads, mask) + (list(_other_numbers(t, heads, mask)) if most else [])
+    heads, mask = trace.heads(n_heads), trace.past(causal, window)
+    starts = _starts(trace, heads, mask) + (
+        list(_other_numbers(trace, heads, mask)) if most else []
+    )
     with torch.no_grad():
         for start in (start for start in starts if most or not start.bugs):
             if explain([start.case], [], 0) is not None:
@@ -51,23 +53,27 @@ def compare_with_own_weights(
 
 
 def rightly_read(
-    t: Trace,  # from `trace_layer`
+    trace: Trace,
     n_heads: int | None,  # if known
     causal: bool,  # is the future hidden?
 ) -> Work | None:  # with scores and weights; None if it gives other numbers
     "Compute attention from the layer's own projections, if the layer agrees with it."
-    starts = [start for start in _starts(t, t.heads(n_heads), t.past(causal)) if not start.bugs]
+    starts = [
+        start
+        for start in _starts(trace, trace.heads(n_heads), trace.past(causal))
+        if not start.bugs
+    ]
     right = next((start.case for start in starts if explain([start.case], [], 0) is not None), None)
     return right and run(right.work, stages=right.stages)
 
 
-def _starts(t: Trace, heads: list[int], mask: Tensor | None) -> list[Start]:
+def _starts(trace: Trace, heads: list[int], mask: Tensor | None) -> list[Start]:
     "Every way to read the projections, transposed as they should be or not; correct ones first."
     found = [
         start
-        for bugs, rows in [((), t.rows), *t.others]
+        for bugs, rows in [((), trace.rows), *trace.others]
         for h in heads
-        for start in starts_of(t._replace(rows=rows), h, mask, bugs)
+        for start in starts_of(trace._replace(rows=rows), h, mask, bugs)
     ]
     return sorted(found, key=lambda start: len(start.bugs))
 
@@ -126,12 +132,12 @@ def _gone_wrong(start: Start, bug: Bug) -> Start:
     )
 
 
-def _other_numbers(t: Trace, heads: list[int], mask: Tensor | None) -> Iterator[Start]:
+def _other_numbers(trace: Trace, heads: list[int], mask: Tensor | None) -> Iterator[Start]:
     "Starts with another number of heads, or one repeated head, if the number of heads is known."
     if len(heads) != 1:
         return
-    width, h = t.across, heads[0]
-    for other in t.heads(None):
+    width, h = trace.across, heads[0]
+    for other in trace.heads(None):
         bug = known(
             "heads.number",
             found=f"{other} heads of width {width // other}",
@@ -139,11 +145,11 @@ def _other_numbers(t: Trace, heads: list[int], mask: Tensor | None) -> Iterator[
         )
         yield from (
             start
-            for start in starts_of(t, other, mask, (bug,))
+            for start in starts_of(trace, other, mask, (bug,))
             if other != h and len(start.bugs) == 1
         )
     bug = REPEATED.about(times=h)
-    for start in starts_of(t, 1, mask, (bug,)) if h > 1 else ():
+    for start in starts_of(trace, 1, mask, (bug,)) if h > 1 else ():
         repeat = merging(lambda c: merge_heads(c).repeat(*[1] * (c.ndim - 2), h))
         yield start._replace(
             case=start.case._replace(stages={**start.case.stages, "merge": repeat})
@@ -189,29 +195,29 @@ def _added(case: Case) -> tuple[Bug, ...]:
 
 
 def name_other_scale(
-    t: Trace,  # from `trace_layer`
+    trace: Trace,
     n_heads: int | None,  # if known
     causal: bool,  # is the future hidden?
     window: int | None = None,  # how many tokens a token may attend to, itself included; None: all
 ) -> tuple[Bug, ...] | None:  # the bug; None if no constant fits
     "Find the factor of the scores, if all else is correct."
+    mask = trace.past(causal, window)
+    starts = [s for h in trace.heads(n_heads)[:8] for s in islice(starts_of(trace, h, mask), 2)]
     with torch.no_grad():
-        for start in (
-            s
-            for h in t.heads(n_heads)[:8]
-            for s in islice(starts_of(t, h, t.past(causal, window)), 2)
-        ):
-            work, right = start.case.work, float(start.case.work.scale)
-            scale, _ = _nearest_number(
-                start.case, lambda s: (work._replace(scale=s), ()), 0.0, 4 * right
-            )
-            made = run(work._replace(scale=scale), stages=start.case.stages)
-            if (
-                made is not None
-                and not math.isclose(scale, right, rel_tol=1e-3)
-                and nearly(made.out, start.case.seen, 1e-4)
-            ):
-                return (other_scale(scale, right),)
+        for start in starts:
+            if bug := _fitted_scale(start.case):
+                return (bug,)
+    return None
+
+
+def _fitted_scale(case: Case) -> Bug | None:
+    "The bug, if one wrong factor of the scores explains the output."
+    right = float(case.work.scale)
+    scale, _ = _nearest_number(case, lambda s: (case.work._replace(scale=s), ()), 0.0, 4 * right)
+    made = run(case.work._replace(scale=scale), stages=case.stages)
+    wrong = not math.isclose(scale, right, rel_tol=1e-3)
+    if made is not None and wrong and nearly(made.out, case.seen, 1e-4):
+        return other_scale(scale, right)
     return None
 
 

@@ -36,30 +36,30 @@ from attention_checks.trace.watching import OneCall, as_rows
 class _Probe:
     "A layer whose projections give our vectors; read is the input of its output projection."
 
-    t: Trace
+    trace: Trace
     layer: nn.Module
     call: OneCall
 
     @cached_property
     def role(self) -> dict[str, str]:
         "Name → role of the projections that give queries, keys and values."
-        return {name: role for role in ASKED for name in self.t.names.get(role, [])}
+        return {name: role for role in ASKED for name in self.trace.names.get(role, [])}
 
     @cached_property
     def rows(self) -> Tensor:
         "What all projections gave, concatenated, (b, n, width)."
-        return torch.cat([r for role in ASKED for r in self.t.rows.get(role, [])], -1)
+        return torch.cat([r for role in ASKED for r in self.trace.rows.get(role, [])], -1)
 
     @cached_property
     def widths(self) -> list[int]:
         "How many features each projection gives."
-        return [r.shape[-1] for role in ASKED for r in self.t.rows.get(role, [])]
+        return [r.shape[-1] for role in ASKED for r in self.trace.rows.get(role, [])]
 
     @cached_property
     def routes(self) -> Tensor:
         "The context if one feature of all tokens is 1, and all others 0, (width, n, inner)."
         return self.context(
-            torch.eye(self.rows.shape[-1])[:, None].expand(-1, self.t.x.shape[1], -1)
+            torch.eye(self.rows.shape[-1])[:, None].expand(-1, self.trace.x.shape[1], -1)
         )
 
     @cached_property
@@ -85,7 +85,11 @@ class _Probe:
 
     def context(self, rows: Tensor) -> Tensor:
         "What the output projection gets, (b, n, inner), if the others give `rows`, (b, n, width)."
-        x = self.t.x if len(rows) == len(self.t.x) else self.t.x[:1].expand(len(rows), -1, -1)
+        x = (
+            self.trace.x
+            if len(rows) == len(self.trace.x)
+            else self.trace.x[:1].expand(len(rows), -1, -1)
+        )
         leaves, seen = dict(self.layer.named_modules()), []
 
         def instead(new: Tensor) -> Callable[..., Tensor]:
@@ -100,7 +104,7 @@ class _Probe:
         with ExitStack() as hooks, torch.no_grad():
             for name, part in zip(self.role, rows.split(self.widths, -1)):
                 hooks.callback(leaves[name].register_forward_hook(instead(part)).remove)
-            for name in self.t.names.get("out", []):
+            for name in self.trace.names.get("out", []):
                 hooks.callback(
                     leaves[name]
                     .register_forward_pre_hook(lambda _, args: seen.append(args[0].clone()))
@@ -113,7 +117,7 @@ class _Probe:
 
     def at(self, token: int) -> Tensor:
         "1 at a token, 0 elsewhere, (n, 1)."
-        return (torch.arange(self.t.x.shape[1]) == token).float()[:, None]
+        return (torch.arange(self.trace.x.shape[1]) == token).float()[:, None]
 
     def with_values(self, values: Tensor, rows: Tensor | None = None) -> Tensor:
         "The context for these values, (n, 1); queries and keys are as they were, or as in `rows`."
@@ -121,7 +125,7 @@ class _Probe:
 
 
 def name_by_probes(
-    t: Trace,  # from `trace_layer`
+    trace: Trace,
     layer: nn.Module,  # the layer
     call: Callable[[nn.Module, Tensor], Any],  # how to call it
     n_heads: int | None,  # if known
@@ -130,11 +134,11 @@ def name_by_probes(
     "Find bugs that show whatever positions do to the scores, by values and keys of our own."
     own = [name for name, _ in layer.named_parameters()]
     learned = [
-        s for s in t.unrecognised if any(name == s or name.startswith(s + ".") for name in own)
+        s for s in trace.unrecognised if any(name == s or name.startswith(s + ".") for name in own)
     ]
-    if not _can_be_probed(t, layer, learned):
+    if not _can_be_probed(trace, layer, learned):
         return None
-    probe, heads = _Probe(t, layer, call), t.heads(n_heads)
+    probe, heads = _Probe(trace, layer, call), trace.heads(n_heads)
     if (
         probe.context(0 * probe.rows).any()
         or not probe.values.any()
@@ -143,21 +147,21 @@ def name_by_probes(
         return None  # something is added, such as a residual
     sinks = ["sink" in name.lower() for name in learned]
     bugs = _misrouted(probe, heads)
-    gated = AFTER_MERGE in t.own
-    sums_to_one = not gated and not any(sinks) and "weigh" not in t.own
-    if [bug.code for bug in bugs] in ([], ["split.viewed"]) and t.across == t.inner:
+    gated = AFTER_MERGE in trace.own
+    sums_to_one = not gated and not any(sinks) and "weigh" not in trace.own
+    if [bug.code for bug in bugs] in ([], ["split.viewed"]) and trace.across == trace.inner:
         if sums_to_one:
             bugs = _unequal_sums(probe, causal) or bugs
         elif not gated:
             bugs = _negative(probe) or bugs
-    if bugs or gated or not all(sinks) or {AFTER_SPLIT, AFTER_SCORE} & t.own.keys():
+    if bugs or gated or not all(sinks) or {AFTER_SPLIT, AFTER_SCORE} & trace.own.keys():
         return bugs or None  # scores that are normalised or capped tell no scale
     return _scaled(probe, heads)
 
 
 def _weights(probe: _Probe) -> Tensor:
     "The weights, (b, n_q, n_k, inner): the context if only one token's values are 1."
-    tokens = range(probe.t.x.shape[1])
+    tokens = range(probe.trace.x.shape[1])
     return torch.stack([probe.with_values(probe.at(token)) for token in tokens], 2)
 
 
@@ -166,26 +170,28 @@ def _negative(probe: _Probe) -> tuple[Bug, ...]:
     return (known("weights.negative"),) if (_weights(probe) < -1e-5).any() else ()
 
 
-def _can_be_probed(t: Trace, layer: nn.Module, learned: list[str]) -> bool:
+def _can_be_probed(trace: Trace, layer: nn.Module, learned: list[str]) -> bool:
     "Whether each projection is called once, and nothing else that is learned may change contexts."
     modules = dict(layer.named_modules())
-    once = all(t.calls.get(n) == 1 and n in modules for names in t.names.values() for n in names)
-    small = t.width(*t.rows) < 2000  # each feature is a sequence of the batch
+    once = all(
+        trace.calls.get(n) == 1 and n in modules for names in trace.names.values() for n in names
+    )
+    small = trace.width(*trace.rows) < 2000  # each feature is a sequence of the batch
     turned = any(
         isinstance(m, (nn.Conv1d, nn.Conv2d)) for m in layer.modules()
     )  # its features are not the last axis
     plain = (
-        t.memory is None
+        trace.memory is None
         and not turned
-        and len(t.names.get("out", [])) <= 1
-        and not t.matrices
-        and t.width("v") <= t.inner
+        and len(trace.names.get("out", [])) <= 1
+        and not trace.matrices
+        and trace.width("v") <= trace.inner
     )  # no gate
     return (
         once
         and small
         and plain
-        and bool({"v", "kv", "qkv"} & t.rows.keys())
+        and bool({"v", "kv", "qkv"} & trace.rows.keys())
         and all(map(ON_SCORES.search, learned))
     )
 
@@ -241,14 +247,14 @@ def _unequal_sums(probe: _Probe, causal: bool) -> tuple[Bug, ...]:
 
 def _scaled(probe: _Probe, heads: list[int]) -> tuple[Bug, ...] | None:
     "The wrong scale: by how much a key changes the logit of its own token, where positions cancel."
-    last, keys, logits = probe.t.x.shape[1] - 1, probe.keys, []
+    last, keys, logits = probe.trace.x.shape[1] - 1, probe.keys, []
     for factor in (probe.at(last), torch.zeros(1)):  # the last token's key alone; none
         rows = torch.where(keys, probe.rows * factor, probe.rows)
         logits.append(probe.with_values(probe.at(last), rows)[:, last].clamp(0, 1).logit())
     more = logits[0] - logits[1]  # (b, inner)
     sure = logits[0].abs() < 8  # where the weight is not almost 0 or 1
     for case in (
-        start.case for h in heads for start in starts_of(probe.t, h, None) if not start.bugs
+        start.case for h in heads for start in starts_of(probe.trace, h, None) if not start.bugs
     ):
         w = splitting()(case.work)
         dots = (w.q * w.k).sum(-1)[..., last, None, None].expand(-1, -1, 1, w.v.shape[-1])
