@@ -20,7 +20,7 @@ from attention_checks.arguments import (
 from attention_checks.examine import Misused, examine
 from attention_checks.numbers import fixed_chance
 from attention_checks.properties.agreement import agreement_properties
-from attention_checks.properties.cache import Writer, cache_properties
+from attention_checks.properties.cache import CachedLayer, cache_properties
 from attention_checks.properties.cross_attention import cross_properties
 from attention_checks.properties.flash import flash_properties
 from attention_checks.properties.functions import attention_properties
@@ -214,9 +214,9 @@ def check_cross_attention(
     layer = Layer(
         module,
         d_model,
-        said_heads=n_heads,
-        said_call=call,
-        said_kv_heads=n_kv_heads,
+        declared_heads=n_heads,
+        declared_call=call,
+        declared_kv_heads=n_kv_heads,
         contract=declared(**design),
     )
     properties = lambda layer: cross_properties(layer, d_memory)
@@ -280,7 +280,7 @@ def check_cache(
     expect_sizes(d_model=d_model)
     expect_flags(grows=grows)
     expect_callable("module", module, "a layer, or a function of x and cache")
-    writer = Writer(
+    layer = CachedLayer(
         step or _step_of(module, full),
         full or _full_of(module),
         new_cache or _cache_of(module),
@@ -288,9 +288,9 @@ def check_cache(
         grows,
     )
     for name in ("new_cache", "step", "full"):
-        expect_callable(name, getattr(writer, name), "a function")
+        expect_callable(name, getattr(layer, name), "a function")
     with torch.no_grad(), _in_evaluation(module):
-        return _run("check_cache", module, lambda: cache_properties(writer))
+        return _run("check_cache", module, lambda: cache_properties(layer))
 
 
 def check_positions(
@@ -391,7 +391,7 @@ def _run_layer(
 ) -> Report:
     "Try the properties of a layer."
     expect_layer(layer, memory)
-    layer = replace(layer, causal=layer.causal or layer.said_window is not None)
+    layer = replace(layer, causal=layer.causal or layer.declared_window is not None)
     return _run(check, layer.given, lambda: listed(layer), strict, layer.contract)
 
 

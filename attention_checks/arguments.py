@@ -116,22 +116,22 @@ def expect_layer(
     "Raise TypeError or ValueError for what no check of a layer can be called with."
     expect_sizes(d_model=layer.d_model)
     sizes = {
-        "n_heads": layer.said_heads,
-        "n_kv_heads": layer.said_kv_heads,
-        "window": layer.said_window,
+        "n_heads": layer.declared_heads,
+        "n_kv_heads": layer.declared_kv_heads,
+        "window": layer.declared_window,
     }
     for name, size in sizes.items():
         if size is not None:
             expect_sizes(**{name: size})
-    if layer.said_heads is not None and layer.said_kv_heads is not None:
-        expect_groups(layer.said_heads, layer.said_kv_heads)
+    if layer.declared_heads is not None and layer.declared_kv_heads is not None:
+        expect_groups(layer.declared_heads, layer.declared_kv_heads)
     expect_flags(causal=layer.causal)
     if layer.positions is not None:
         expect_flags(positions=layer.positions)
     expect_callable("module", layer.given, "a layer")
-    if layer.said_call is not None:
+    if layer.declared_call is not None:
         arguments = "module, x and memory" if memory else "module and x"
-        expect_callable("call", layer.said_call, f"a function of {arguments}", 3 if memory else 2)
+        expect_callable("call", layer.declared_call, f"a function of {arguments}", 3 if memory else 2)
     if isinstance(layer.given, nn.Module) and any(t.is_meta for t in layer.given.parameters()):
         raise TypeError(
             "module: expected parameters with numbers; got some on the device meta, which holds none"

@@ -23,7 +23,7 @@ from attention_checks.conventions import (
     LENGTHS,
     MEMORY_WIDTHS,
     WIDTHS,
-    is_share,
+    is_dropout,
 )
 from attention_checks.examine import first_line
 from attention_checks.signatures import name_of, parameters_of
@@ -181,12 +181,12 @@ def _is_maker(thing: Any, args: argparse.Namespace) -> bool:
 
 def _is_setting(name: str) -> bool:
     "Return whether an argument of this name can be guessed, or given by an option."
-    return name in _OPTION_OF or name in LENGTHS or is_share(name)
+    return name in _OPTION_OF or name in LENGTHS or is_dropout(name)
 
 
 def _guess(name: str, args: argparse.Namespace) -> Any:
     "Return what an argument of this name is given; None: nothing is known of it."
-    if is_share(name):
+    if is_dropout(name):
         return 0.0
     if name in _OPTION_OF:
         return getattr(args, _OPTION_OF[name])

@@ -1,4 +1,4 @@
-"""Compare tensors, say where they differ, and try what must hold of every function of tensors."""
+"""Compare tensors, describe where they differ, and try what must hold of every function."""
 
 from __future__ import annotations
 
@@ -19,62 +19,59 @@ from attention_nb.tools.testing import reset_compiler
 
 
 def nearly(
-    a: Tensor,  # any shape
-    b: Tensor,  # what it should be
+    got: Tensor,  # any shape
+    want: Tensor,  # what it should be
     atol: float = 2e-4,  # how far apart small numbers may be: float32, sums of a few dozen
-    equal_nan: bool = False,  # does NaN in the same place count as the same?
+    equal_nan: bool = False,  # are two NaN the same?
 ) -> bool:  # True for one shape and nearly the same finite values
     "Compare two tensors."
-    return a.shape == b.shape and not _apart(a, b, atol, equal_nan).any()
+    return got.shape == want.shape and not _apart(got, want, atol, equal_nan).any()
 
 
-def _apart(a: Tensor, b: Tensor, atol: float, equal_nan: bool) -> Tensor:
-    "Where two tensors of one shape differ by more than the tolerance."
-    return ~torch.isclose(
-        a.double(),
-        b.double(),
-        rtol=1e-3 * tolerance_factor(),
-        atol=atol * tolerance_factor(),
-        equal_nan=equal_nan,
-    )
+def _apart(got: Tensor, want: Tensor, atol: float, equal_nan: bool) -> Tensor:
+    "Mark where two tensors of one shape differ by more than the tolerance."
+    factor = tolerance_factor()
+    got, want = got.double(), want.double()
+    return ~torch.isclose(got, want, 1e-3 * factor, atol * factor, equal_nan)
 
 
 def first_difference(
     got: Tensor,  # what came out
     want: Tensor,  # what should have
     atol: float = 2e-4,  # how far apart small numbers may be, as in `nearly`
-) -> str:  # place and both numbers, or both shapes
-    "Say where two tensors first differ by more than the tolerance, or that their shapes do."
+) -> str:  # index and both numbers, or both shapes
+    "Describe where two tensors first differ by more than the tolerance, or that their shapes do."
     if got.shape != want.shape:
         return f"it gives shape {tuple(got.shape)}, expected {tuple(want.shape)}"
-    # Not where they differ most: of two places that differ about as much, rounding would choose. NaN beside NaN and
-    # what differs less count only where nothing else does.
+    # The first, not the largest difference: of two that are about as large, rounding would choose.
+    # Two NaN, and what is within the tolerance, count only where nothing else differs.
     degrees = (_apart(got, want, atol, True), _apart(got, want, atol, False), got != want)
     degree = torch.stack(degrees).sum(0)
-    place = tuple((degree == degree.max()).nonzero()[0].tolist())  # the first, in reading order
-    at = f"at {list(place)} " if place else ""
-    return f"{at}it gives {_number(got[place])}, expected {_number(want[place])}"
+    index = tuple((degree == degree.max()).nonzero()[0].tolist())
+    where = f"at {list(index)} " if index else ""
+    return f"{where}it gives {_number(got[index])}, expected {_number(want[index])}"
 
 
 def _number(x: Tensor) -> str:
-    "True or False, or a number to four digits."
-    return str(x.item()) if x.dtype == torch.bool else f"{x.item() + 0:.4g}"  # + 0: not -0
+    "Write True or False, or a number to four digits."
+    if x.dtype == torch.bool:
+        return str(x.item())
+    return f"{x.item() + 0:.4g}"  # + 0: not -0
 
 
 def sizes_of(
     **tensors: Tensor,  # name=tensor
 ) -> str:  # such as "q (2, 3), k (4, 3)"
-    "Give names and shapes."
-    return ", ".join(f"{name} {tuple(t.shape)}" for name, t in tensors.items())
+    "Write names and shapes."
+    return ", ".join(f"{name} {tuple(x.shape)}" for name, x in tensors.items())
 
 
 def numbers_of(
     **tensors: Tensor,  # name=tensor, small ones
 ) -> str:  # such as "q = [0.5, 1.25]"
     "Write small tensors out."
-    return ", ".join(
-        f"{name} = {[round(x, 2) for x in t.flatten().tolist()]}" for name, t in tensors.items()
-    )
+    lists = {name: x.flatten().tolist() for name, x in tensors.items()}
+    return ", ".join(f"{name} = {[round(x, 2) for x in some]}" for name, some in lists.items())
 
 
 def some_mask(
@@ -89,39 +86,38 @@ def some_mask(
 
 
 def must_return(
-    found: Any,  # what the code under test returned
+    result: Any,  # what the code under test returned
     where: str = "",  # what it was called with, if that helps
 ) -> None:
     "Raise Broken for None."
-    if found is None:
+    if result is None:
         raise Broken(f"{where}it returned None", known("code.returns_nothing"))
 
 
 def must_be_tensor(
-    found: Any,  # what the code under test returned
+    result: Any,  # what the code under test returned
 ) -> None:
     "Raise Misused for an array of another library, and Broken for anything else that is no tensor."
-    if isinstance(found, Tensor):
+    if isinstance(result, Tensor):
         return
-    must_return(found)
-    kind = type(found)
-    if hasattr(found, "__array__"):
-        raise Misused(
-            f"expected code that takes and returns torch tensors; got {kind.__module__}.{kind.__name__} from it"
-        )
+    must_return(result)
+    kind = type(result)
+    if hasattr(result, "__array__"):
+        name = f"{kind.__module__}.{kind.__name__}"
+        raise Misused(f"expected code that takes and returns torch tensors; got {name} from it")
     raise Broken(f"it returned {kind.__name__}", known("code.returns_no_tensor"))
 
 
 def must_keep_dtype(
-    found: Tensor,  # what the code under test returned
+    result: Tensor,  # what the code under test returned
     dtype: torch.dtype,  # of 16 bits: what it was given
     like: str,  # the input that has it, such as "v"
 ) -> None:
     "Raise Broken if 16 bits come back in another type."
-    if found.dtype != dtype:
-        here, there = (str(t).removeprefix("torch.") for t in (dtype, found.dtype))
-        bug = known("dtype.other", found=there, like=like, given=here)
-        raise Broken(f"{like} is {here}: it returns {there}", bug)
+    if result.dtype != dtype:
+        given, returned = (str(t).removeprefix("torch.") for t in (dtype, result.dtype))
+        bug = known("dtype.other", found=returned, like=like, given=given)
+        raise Broken(f"{like} is {given}: it returns {returned}", bug)
 
 
 @contextmanager
@@ -137,39 +133,58 @@ def fixed_chance() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def _seeded(f: Callable[[], Tensor]) -> Tensor:
-    "One call with a fixed random seed."
-    torch.manual_seed(0)
-    return f()
-
-
 def must_repeat(
     f: Callable[[], Tensor],  # one call
     between: Callable[[], Any] = lambda: None,  # calls with other inputs
 ) -> None:
-    "Raise Broken if the same call gives another answer, by chance or by what is kept from other calls."
+    "Raise Broken if the same call gives another result: random numbers, or something it keeps."
     first = _seeded(f)
-    _must_be_same(first, _seeded(f), "twice, with one random seed too", "state.kept")
-    for call in (
-        "twice",
-        "once more",
-    ):  # two numbers drawn at random may be nearly the same, but hardly three
-        _must_be_same(first, f(), call, "state.chance")
+    _must_be_same(_seeded(f), first, "twice, with one random seed too", "state.kept")
+    for call in ("twice", "once more"):  # two random numbers may be nearly the same, hardly three
+        _must_be_same(f(), first, call, "state.chance")
     between()
-    _must_be_same(first, _seeded(f), "again after other inputs", "state.kept")
+    _must_be_same(_seeded(f), first, "again after other inputs", "state.kept")
 
 
-def _must_be_same(first: Tensor, after: Tensor, call: str, code: str) -> None:
-    "Raise Broken unless another call gave the same."
-    if not nearly(first, after, 1e-6, equal_nan=True):
-        raise Broken(
-            f"called {call}: {first_difference(after, first, 1e-6)}", known(code), last=True
-        )
+def _seeded(f: Callable[[], Tensor]) -> Tensor:
+    "Call it with a fixed random seed."
+    torch.manual_seed(0)
+    return f()
+
+
+def _must_be_same(got: Tensor, first: Tensor, call: str, code: str) -> None:
+    "Raise Broken unless another call gave what the first one did."
+    if not nearly(got, first, 1e-6, equal_nan=True):
+        raise Broken(f"called {call}: {first_difference(got, first, 1e-6)}", known(code), last=True)
+
+
+def must_trace(
+    f: Callable[..., Tensor],  # what to trace
+    *inputs: Tensor,  # its arguments; small ones, since a trace unrolls loops
+) -> None:
+    "Raise Broken if a traced function gives other numbers, NotChecked if it cannot be traced."
+    reasons = []
+    for name, tracer in _TRACERS.items():
+        want = f(*inputs)
+        try:
+            with _quiet():
+                reset_compiler()
+                got = tracer(f, inputs)(*inputs)
+        except Exception as e:
+            reasons.append(f"{name} cannot trace it: {type(e).__name__}")
+            continue
+        finally:
+            f(*inputs)  # what it keeps from its last call is an ordinary tensor again
+        if not nearly(got, want, equal_nan=True):
+            bug = known("trace.other", tracer=name)
+            raise Broken(f"{name}: {first_difference(got, want)}", bug)
+    if reasons:
+        raise NotChecked("; ".join(reasons))
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    "No warnings: tracing warns of much that is no concern of the caller."
+    "Silence warnings and logs inside: tracing warns of much that is no concern of the caller."
     level = logging.root.manager.disable
     trace_log = logging.getLogger("torch.__trace")  # it does not obey `logging.disable`
     was, trace_log.disabled = trace_log.disabled, True
@@ -183,52 +198,25 @@ def _quiet() -> Iterator[None]:
         trace_log.disabled = was
 
 
+def _compiled(f: Callable[..., Tensor], inputs: tuple[Tensor, ...]) -> Callable[..., Tensor]:
+    "Trace it with torch.compile; run eagerly, it needs no C++ compiler."
+    return torch.compile(f, backend="eager", dynamic=False)
+
+
 def _exported(f: Callable[..., Tensor], inputs: tuple[Tensor, ...]) -> Callable[..., Tensor]:
-    "The graph of a function, which must be a module's."
+    "Trace it with torch.export, which wants a module."
 
     class Module(torch.nn.Module):
+        "The function as a module."
+
         def forward(self, *inputs: Tensor) -> Tensor:
+            "Call the function."
             return f(*inputs)
 
     return torch.export.export(Module(), inputs, strict=False).module()
 
 
 _TRACERS: dict[str, Callable[..., Callable[..., Tensor]]] = {
-    "torch.compile": lambda f, inputs: torch.compile(
-        f, backend="eager", dynamic=False
-    ),  # run eagerly, it needs no C++ compiler
+    "torch.compile": _compiled,
     "torch.export": _exported,
 }
-
-
-def _traced(tracer: str, f: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
-    "What the traced function gives; NotChecked if it cannot be traced."
-    try:
-        with _quiet():
-            reset_compiler()
-            return _TRACERS[tracer](f, inputs)(*inputs)
-    except Exception as e:
-        raise NotChecked(f"{tracer} cannot trace it: {type(e).__name__}") from None
-
-
-def must_trace(
-    f: Callable[..., Tensor],  # what to trace
-    *inputs: Tensor,  # its arguments; small ones, since a trace unrolls loops
-) -> None:
-    "Raise Broken if a traced function gives other numbers, NotChecked if it cannot be traced."
-    reasons = []
-    for name in _TRACERS:
-        want = f(*inputs)
-        try:
-            got = _traced(name, f, *inputs)
-        except NotChecked as e:
-            reasons.append(str(e))
-            continue
-        finally:
-            f(*inputs)  # what it keeps from its last call is an ordinary tensor again
-        if not nearly(got, want, equal_nan=True):
-            raise Broken(
-                f"{name}: {first_difference(got, want)}", known("trace.other", tracer=name)
-            )
-    if reasons:
-        raise NotChecked("; ".join(reasons))

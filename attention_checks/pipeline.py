@@ -1,4 +1,4 @@
-"""Attention as named stages, so that a bug is one stage gone wrong, and a search that finds which."""
+"""Attention as named stages: a bug replaces one or more of them."""
 
 from __future__ import annotations
 
@@ -14,22 +14,18 @@ from attention_nb.softmax import masked_softmax
 
 
 class Work(NamedTuple):
-    "What the stages of attention hand on: the first ones are given, the last three made on the way."
+    "What the stages hand on: the last three fields are computed on the way."
 
     q: Tensor = torch.empty(0)  # queries, (b, h, n_q, d_k)
     k: Tensor = torch.empty(0)  # keys, (b, h, n_k, d_k)
     v: Tensor = torch.empty(0)  # values, (b, h, n_k, d_v)
-    allowed: Tensor = torch.tensor(
-        True
-    )  # boolean, True = may attend, broadcasts to (b, h, n_q, n_k)
-    scale: float | Tensor = (
-        1.0  # the right factor of the scores; several at once are (s, 1, 1, 1, 1)
-    )
-    d_model: int = 0  # width of the rows that queries are made from
+    allowed: Tensor = torch.tensor(True)  # True = may attend, broadcasts to (b, h, n_q, n_k)
+    scale: float | Tensor = 1.0  # of the scores; several at once are (s, 1, 1, 1, 1)
+    d_model: int = 0  # width of the hidden states that queries are made from
     masked: bool = False  # was a mask given?
     bias: Tensor = torch.zeros(())  # added to the scores, broadcasts to them
     scores: Tensor = torch.empty(0)  # (b, h, n_q, n_k), with several scales (s, b, h, n_q, n_k)
-    weights: Tensor = torch.empty(0)  # as the scores
+    weights: Tensor = torch.empty(0)  # the shape of the scores
     out: Tensor = torch.empty(0)  # (b, h, n_q, d_v), then what the layer makes of it
 
 
@@ -39,7 +35,7 @@ def work_of(
     v: Tensor,  # values, (b, h, n_k, d_v)
     mask: Tensor | None = None,  # boolean, True = may attend; broadcasts to (b, h, n_q, n_k)
     scale: float | None = None,  # the right factor of the scores; default 1 / √d_k
-    d_model: int | None = None,  # width of the rows that queries are made from; default h * d_k
+    d_model: int | None = None,  # width that queries are made from; default h * d_k
 ) -> Work:  # before the first stage
     "Set out what attention starts from."
     allowed = torch.ones(*q.shape[:-1], k.shape[-2], dtype=torch.bool, device=q.device)
@@ -47,23 +43,45 @@ def work_of(
         q,
         k,
         v,
-        allowed if mask is None else allowed & mask,
-        q.shape[-1] ** -0.5 if scale is None else scale,
-        d_model or q.shape[-3] * q.shape[-1],
-        mask is not None,
+        allowed=allowed if mask is None else allowed & mask,
+        scale=q.shape[-1] ** -0.5 if scale is None else scale,
+        d_model=d_model or q.shape[-3] * q.shape[-1],
+        masked=mask is not None,
     )
 
 
 Step = Callable[[Work], Work]
+
+
+def _unchanged(work: Work) -> Work:
+    "Leave everything as it is."
+    return work
+
+
+def _score(work: Work) -> Work:
+    "Multiply queries by keys, scale, and add the bias."
+    return work._replace(scores=work.q @ work.k.mT * work.scale + work.bias)
+
+
+def _weigh(work: Work) -> Work:
+    "Take the softmax of the allowed scores."
+    return work._replace(weights=masked_softmax(work.scores, work.allowed))
+
+
+def _mix(work: Work) -> Work:
+    "Multiply weights by values."
+    return work._replace(out=work.weights @ work.v)
+
+
 STAGES: dict[str, Step] = {  # in their order, each as it should be
-    "route": lambda w: w,
-    "rotate": lambda w: w,
-    "score": lambda w: w._replace(scores=w.q @ w.k.mT * w.scale + w.bias),
-    "mask": lambda w: w,
-    "weigh": lambda w: w._replace(weights=masked_softmax(w.scores, w.allowed)),
-    "mix": lambda w: w._replace(out=w.weights @ w.v),
-    "merge": lambda w: w,
-    "project": lambda w: w,
+    "route": _unchanged,
+    "rotate": _unchanged,
+    "score": _score,
+    "mask": _unchanged,
+    "weigh": _weigh,
+    "mix": _mix,
+    "merge": _unchanged,
+    "project": _unchanged,
 }
 
 
@@ -71,15 +89,15 @@ _TOLERANCE_FACTOR: ContextVar[float] = ContextVar("tolerance_factor", default=1.
 
 
 def tolerance_factor() -> float:  # 1: the usual tolerances
-    "Give how many times as far apart as usually numbers may be and count as the same."
+    "Give the factor by which tolerances are multiplied."
     return _TOLERANCE_FACTOR.get()
 
 
 @contextmanager
 def with_tolerance(
-    times: float,  # how many times as far apart as usually
+    times: float,  # the factor
 ) -> Iterator[None]:
-    "Let numbers inside count as the same though they are further apart, as in sixteen bits."
+    "Multiply tolerances inside, as for sixteen bits."
     token = _TOLERANCE_FACTOR.set(times)
     try:
         yield
@@ -91,10 +109,10 @@ class Bug(NamedTuple):
     "One known mistake."
 
     code: str  # what is wrong and how, such as "scale.missing"
-    says: str  # the same in one sentence, for people; {scale} stands for what scores should be multiplied with
+    says: str  # the same in one sentence, for people; braces stand for what is found out
     steps: Mapping[str, Step] = {}  # the stages that it replaces
     needs: str = ""  # "mask": it shows only where one is given
-    factor: Callable[[Work], float] | None = None  # what stands in the place of the scale
+    factor: Callable[[Work], float] | None = None  # a wrong scale
     guess: bool = False  # only a symptom: it gives way to a bug that the numbers tell
     declare: str = ""  # the argument that declares it, if it may be meant; braces as in `says`
 
@@ -117,7 +135,7 @@ def signs(
     table: Mapping[str, str],  # code → sentence
     guess: bool = False,  # as in `Bug`
 ) -> list[Bug]:  # in the order of the table
-    "Make bugs that no numbers give away of a table."
+    "Make bugs that replace no stage of a table."
     return [Bug(code, says, guess=guess) for code, says in table.items()]
 
 
@@ -127,7 +145,7 @@ def bugs_of(
     table: Mapping[str, tuple[str, Any]],  # code → sentence, and what stands in the stage's place
     needs: str = "",  # as in `Bug`
 ) -> list[Bug]:  # in the order of the table
-    "Make bugs of a table."
+    "Make bugs that replace one stage of a table."
     return [Bug(code, says, {stage: form(f)}, needs) for code, (says, f) in table.items()]
 
 
@@ -138,28 +156,39 @@ def sentence(
     return "; and ".join(bug.says for bug in bugs)
 
 
-Memo = dict[tuple[str, ...], "Work | None"]  # what was made on the way, by the bugs until there
+Memo = dict[tuple[str, ...], "Work | None"]  # what stages made, by the bugs up to there
 
 
 def run(
     work: Work,  # before the first stage
     bugs: Iterable[Bug] = (),  # what is wrong; no two with the same stage
-    kept: Memo | None = None,  # what earlier runs from the same start made
+    memo: Memo | None = None,  # what earlier runs from the same start made
     stages: Mapping[str, Step] = STAGES,  # in their order, each as it should be
 ) -> Work | None:  # after the last stage; None where a bug does not fit the shapes
     "Go through the stages, each as it should be unless a bug replaces it."
-    steps = {stage: (bug.code + bug.says, bug.steps[stage]) for bug in bugs for stage in bug.steps}
-    kept = {} if kept is None else kept
+    wrong: dict[str, tuple[str, Step]] = {}
+    for bug in bugs:
+        wrong |= {stage: (bug.code + bug.says, step) for stage, step in bug.steps.items()}
+    memo = {} if memo is None else memo
     path: tuple[str, ...] = ()
     for stage, right in stages.items():
-        name, step = steps.get(stage, ("", right))
+        name, step = wrong.get(stage, ("", right))
         path = (*path, name)
-        if path not in kept:
-            kept[path] = _tried(step, work)
-        if (done := kept[path]) is None:
+        if path not in memo:
+            memo[path] = _step_or_none(step, work)
+        made = memo[path]
+        if made is None:
             return None
-        work = done
+        work = made
     return work
+
+
+def _step_or_none(step: Step, work: Work) -> Work | None:
+    "Take a step; give None if these shapes do not allow it."
+    try:
+        return step(work)
+    except (RuntimeError, IndexError, ValueError):
+        return None
 
 
 def rightly(
@@ -169,11 +198,3 @@ def rightly(
     for step in STAGES.values():
         work = step(work)
     return work.out
-
-
-def _tried(step: Step, work: Work) -> Work | None:
-    "What a step makes; None if these shapes do not let it."
-    try:
-        return step(work)
-    except (RuntimeError, IndexError, ValueError):
-        return None

@@ -1,9 +1,9 @@
-"""Find the bugs that give the numbers that were seen: candidates, the simpler explanation first."""
+"""Find the bugs that give the numbers that were seen, the simplest explanation first."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -30,11 +30,14 @@ class Case(NamedTuple):
     stages: Mapping[str, Step] = STAGES  # what it should have gone through
 
 
+_Try = tuple[Case, Memo]
+
+
 def candidates(
     bugs: Iterable[Bug],  # all that are known
     most: int = 2,  # how many at once
 ) -> Iterator[tuple[Bug, ...]]:  # none, each alone, each two of different stages, …
-    "List who may be it, the simpler explanation first."
+    "List what may be wrong, the simplest explanation first."
     known = list(bugs)
     for n in range(most + 1):
         for some in combinations(known, n):
@@ -47,32 +50,35 @@ def explain(
     cases: list[Case],  # at least one, the smallest first
     bugs: Iterable[Bug],  # all that are known
     most: int = 2,  # how many at once, beside a wrong scale
-) -> (
-    tuple[Bug, ...] | None
-):  # what is wrong: nothing, one bug or more; None if that fits nothing known
+) -> tuple[Bug, ...] | None:  # what is wrong; () for nothing, None if no known bugs fit
     "Find the bugs that give the numbers that were seen, in every case."
     known, start = list(bugs), cases[0].work
-    scales = [
-        bug
-        for bug in known
-        if bug.factor and not math.isclose(bug.factor(start), start.scale, rel_tol=1e-3)
-    ]
+    scales = [bug for bug in known if _is_wrong_scale(bug, start)]
     others = [bug for bug in known if bug.steps and any(bug.fits(case.work) for case in cases)]
-    wide, plain = _tries(cases, scales), _tries(cases, [])  # two at once have the right scale
-    best = None  # with a wrong scale besides, it may have as many bugs as what is tried next
+    any_scale, right_scale = _tries(cases, scales), _tries(cases, [])
+    best: tuple[Bug, ...] | None = None
     with torch.no_grad():
         for some in candidates(others, most):
             if best is not None and len(best) <= len(some):
                 return best
-            for i in _agree(wide if len(some) < 2 else plain, some):
-                found = (_scaled(scales[i - 1], start), *some) if i else some
-                best = found if best is None or len(found) < len(best) else best
+            tries = any_scale if len(some) < 2 else right_scale
+            for i in _agreeing_scales(tries, some):
+                scale = (_described(scales[i - 1], start),) if i else ()
+                if best is None or len(scale) + len(some) < len(best):
+                    best = (*scale, *some)
     return best
 
 
-def _tries(cases: list[Case], scales: list[Bug]) -> list[tuple[Case, Memo]]:
-    "The cases with several scales at once, the right one first; and room for what is made on the way."
-    tries: list[tuple[Case, Memo]] = []
+def _is_wrong_scale(bug: Bug, work: Work) -> bool:
+    "Tell whether it is a scale other than the right one."
+    if bug.factor is None:
+        return False
+    return not math.isclose(bug.factor(work), float(work.scale), rel_tol=1e-3)
+
+
+def _tries(cases: list[Case], scales: Sequence[Bug]) -> list[_Try]:
+    "Give the cases several scales at once, the right one first, each with a memo of its own."
+    tries: list[_Try] = []
     for case in cases:
         factors = [float(case.work.scale), *(bug.factor(case.work) for bug in scales if bug.factor)]
         scale = torch.tensor(factors).to(case.work.q).view(-1, 1, 1, 1, 1)
@@ -80,27 +86,24 @@ def _tries(cases: list[Case], scales: list[Bug]) -> list[tuple[Case, Memo]]:
     return tries
 
 
-def _scaled(bug: Bug, work: Work) -> Bug:
-    "A wrong scale, in words."
-    return bug.about(scale=_in_words(work), found=f"{bug.factor(work):.4g}" if bug.factor else "")
-
-
-def _in_words(work: Work) -> str:
-    "What scores should be multiplied with."
+def _described(bug: Bug, work: Work) -> Bug:
+    "Fill in the sentence of a wrong scale."
     usual = math.isclose(float(work.scale), work.q.shape[-1] ** -0.5, rel_tol=1e-3)
-    return "1/√d_k once" if usual else f"{float(work.scale):.4g}, as you said"
+    right = "1/√d_k" if usual else f"{float(work.scale):.4g}, as declared"
+    return bug.about(scale=right, found=f"{bug.factor(work):.4g}" if bug.factor else "")
 
 
-def _agree(tries: list[tuple[Case, Memo]], bugs: tuple[Bug, ...]) -> list[int]:
-    "The scales with which these bugs give what was seen in every case; those that lack what they need stay out."
-    left: list[int] | None = None
-    for case, kept in tries:
-        made = run(case.work, [bug for bug in bugs if bug.fits(case.work)], kept, case.stages)
+def _agreeing_scales(tries: list[_Try], bugs: tuple[Bug, ...]) -> list[int]:
+    "Give the scales with which these bugs give what was seen in every case."
+    agreeing: list[int] | None = None
+    for case, memo in tries:
+        fitting = [bug for bug in bugs if bug.fits(case.work)]
+        made = run(case.work, fitting, memo, case.stages)
         same = alike(made.out, case.seen, case.atol) if made is not None else []
-        left = same if left is None else [i for i in left if i in same]
-        if not left:
+        agreeing = same if agreeing is None else [i for i in agreeing if i in same]
+        if not agreeing:
             return []
-    return left or []
+    return agreeing or []
 
 
 def alike(
@@ -108,21 +111,18 @@ def alike(
     seen: Tensor,  # (...)
     atol: float = 1e-4,  # how close is the same
 ) -> list[int]:  # which of them
-    "Tell which of several tensors have the shape of another one and nearly its values, NaN where it is NaN."
+    "Tell which of several tensors have the shape and nearly the values of another one, NaN too."
     several = several[None] if several.ndim == seen.ndim else several
     if several.shape[1:] != seen.shape or not seen.numel():
         return []
     want, flat = seen.flatten(), several.flatten(1)
-    last = float(
-        want[-1]
-    )  # what the last word sees: the first sees only itself where the future is hidden, whatever the bug
-    if math.isnan(last) and seen.isnan().all():
-        return []  # NaN everywhere is nobody's fingerprint
+    if want[-1].isnan() and want.isnan().all():
+        return []  # NaN everywhere tells no bug from another
     rtol, atol = 1e-3 * tolerance_factor(), atol * tolerance_factor()
-    far = atol + rtol * abs(last)
-    near = [
+    # one number tells most apart: the last, since the first query may attend to one key only
+    close = torch.isclose(flat[:, -1].to(want), want[-1], rtol, atol, equal_nan=True)
+    return [
         i
-        for i, x in enumerate(flat[:, -1].tolist())
-        if abs(x - last) <= far or x == last or x != x and last != last
-    ]  # one number tells most apart
-    return [i for i in near if torch.allclose(flat[i].to(want), want, rtol, atol, equal_nan=True)]
+        for i in close.nonzero().flatten().tolist()
+        if torch.allclose(flat[i].to(want), want, rtol, atol, equal_nan=True)
+    ]

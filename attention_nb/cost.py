@@ -15,7 +15,13 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
 from .kv_cache import cache_bytes
-from .tools.guards import expect_flags, expect_groups, expect_heads, expect_sizes, real_row
+from attention_nb.tools.guards import (
+    expect_flags,
+    expect_groups,
+    expect_heads,
+    expect_sizes,
+    real_row,
+)
 from .tools.testing import Watch, allocated
 
 # %% auto #0
@@ -32,7 +38,7 @@ def _fused_forward(q: _Shape, k: _Shape, v: _Shape, *args: Any, **kwargs: Any) -
 
 
 def _fused_backward(out: _Shape, q: _Shape, k: _Shape, v: _Shape, *args: Any, **kwargs: Any) -> int:
-    "Return the operations of five products: scores, and the gradients of weights, values, queries and keys."
+    "Return the operations of five products: scores, and four gradients (of weights, v, q and k)."
     return 2 * math.prod(q[:-1]) * k[-2] * (3 * q[-1] + 2 * v[-1])
 
 
@@ -57,7 +63,9 @@ class _Traffic(Watch):
 
     def saw(self, func: Any, given: Any, out: Any) -> None:
         made = [t for t in tree_leaves(out) if isinstance(t, Tensor)]
-        read = [t for t in tree_leaves(given) if isinstance(t, Tensor) and not any(t is m for m in made)]
+        read = [
+            t for t in tree_leaves(given) if isinstance(t, Tensor) and not any(t is m for m in made)
+        ]
         is_new = {*map(_storage, made)} - {*map(_storage, read)}  # else the result is a view
         if func._schema.is_mutable or is_new:
             self.moved += sum(map(_bytes, read + made))
@@ -253,12 +261,12 @@ def attention_cost(
     n_heads: int,  # heads of queries
     d_k: int,  # width of a query and of a key
     d_v: int | None = None,  # width of a value; default d_k
-    cached: int | None = None,  # numbers that a token adds to the cache, all heads together; default n_heads · (d_k + d_v)
+    cached: int | None = None,  # numbers of a token in the cache; default n_heads · (d_k + d_v)
     b: int = 1,  # sequences, each with its own keys
     bits: int = 16,  # of each number
     causal: bool = False,  # hide the future?
     window: int | None = None,  # causal, with at most so many keys for each query
-    passes: int = 0,  # how often the matrix of scores or weights is written or read; 0: it is never stored
+    passes: int = 0,  # how often the matrix of scores is written or read; 0: it is not stored
 ) -> Cost:
     """Return the operations of scores and contexts, and the least bytes that they move.
 
@@ -268,12 +276,12 @@ def attention_cost(
         n_heads: heads of queries
         d_k: width of a query and of a key
         d_v: width of a value; default d_k
-        cached: numbers that a token adds to the cache, all heads together; default n_heads · (d_k + d_v)
+        cached: numbers of a token in the cache; default n_heads · (d_k + d_v)
         b: sequences, each with its own keys
         bits: of each number
         causal: hide the future?
         window: causal, with at most so many keys for each query
-        passes: how often the matrix of scores or weights is written or read; 0: it is never stored
+        passes: how often the matrix of scores is written or read; 0: it is not stored
     """
     d_v = d_k if d_v is None else d_v
     expect_sizes(n_heads=n_heads, d_k=d_k, d_v=d_v, b=b, bits=bits)
@@ -338,7 +346,7 @@ def least_seconds(
 
 # %% ../nbs/17_cost.ipynb #least-help
 def _expect_machine(operations: float, moved: float, peak: float, bandwidth: float) -> None:
-    "Raise TypeError or ValueError unless all numbers are finite, and those of the machine are above 0."
+    "Raise TypeError or ValueError unless all are finite, and those of the machine above 0."
     given = dict(operations=operations, moved=moved, peak=peak, bandwidth=bandwidth)
     for name, number in given.items():
         if isinstance(number, bool) or not isinstance(number, (int, float)):

@@ -186,7 +186,9 @@ def sentence_embed(
     return torch.stack([found[token] for token in tokenize(sentence)])
 
 # %% ../nbs/00_embeddings.ipynb #sentence-guards
-def _vectors_of(sentence: str, vectors: Mapping[str, Tensor | Sequence[float]]) -> dict[str, Tensor]:
+def _vectors_of(
+    sentence: str, vectors: Mapping[str, Tensor | Sequence[float]],
+) -> dict[str, Tensor]:
     "The vectors of the tokens of a sentence, as float32 and all of one width."
     if not isinstance(vectors, Mapping):
         raise TypeError(f"vectors: expected a mapping from tokens to vectors; "

@@ -13,9 +13,9 @@ from typing import Any, Literal, overload
 import torch
 from torch import Tensor
 
-from attention_nb.tools.guards import (
-    expect_dim, expect_flags, expect_floats, expect_groups, expect_mask, expect_qkv, expect_scale, expect_score_bias,
-    expect_sizes)
+from .tools.guards import (
+    expect_dim, expect_flags, expect_floats, expect_groups, expect_mask, expect_qkv, expect_scale,
+    expect_score_bias, expect_sizes)
 from .naive_attention import at_least_float32
 
 # %% auto #0
@@ -28,7 +28,7 @@ def _exp_minus(x: Tensor, m: Tensor) -> Tensor:
 
 
 def _expect_scores(scores: Tensor, block_size: int) -> None:
-    "Raise TypeError or ValueError unless `scores` has an axis of keys and `block_size` is positive."
+    "Raise TypeError or ValueError unless scores have an axis of keys and block_size is positive."
     expect_dim(scores, -1, "scores")
     if scores.ndim == 0:
         raise ValueError("scores: expected a shape (..., n); got a single number")
@@ -38,21 +38,21 @@ def _expect_scores(scores: Tensor, block_size: int) -> None:
 def online_softmax(
     scores: Tensor,  # (..., n)
     block_size: int = 1,  # scores of each query that are read at once
-) -> tuple[Tensor, Tensor]:  # maximum m and sum of exp(score - m), each (...), in the dtype of `scores`
-    """Return maximum and sum of exponentials of scores, read block by block. Milakov and Gimelshein 2018.
+) -> tuple[Tensor, Tensor]:  # maximum m, sum of exp(score - m), each (...)
+    """Return maximum and sum of exponentials, block by block. Milakov and Gimelshein 2018.
 
     Args:
         scores: (..., n)
         block_size: scores of each query that are read at once
 
     Returns:
-        maximum m and sum of exp(score - m), each (...), in the dtype of `scores`
+        maximum m, sum of exp(score - m), each (...)
     """
     _expect_scores(scores, block_size)
     s = at_least_float32(scores)
     m, l = s.new_full(s.shape[:-1], -math.inf), s.new_zeros(s.shape[:-1])
     for block in s.split(block_size, dim=-1):
-        m_new = torch.maximum(m, block.detach().amax(-1))  # a unit: no gradient
+        m_new = torch.maximum(m, block.detach().amax(-1))  # the unit needs no gradient
         l = l * _exp_minus(m, m_new) + _exp_minus(block, m_new[..., None]).sum(-1)
         m = m_new
     return m.to(scores.dtype), l.to(scores.dtype)
@@ -61,7 +61,8 @@ def online_softmax(
 def _expect_parts(parts: Any) -> None:
     "Raise TypeError or ValueError unless all parts are pairs of tensors of the same shapes."
     if not isinstance(parts, Sequence) or not parts:
-        raise TypeError(f"parts: expected at least one pair (context, lse) in a list; got {type(parts).__name__}")
+        raise TypeError("parts: expected at least one pair (context, lse) in a list; "
+                        f"got {type(parts).__name__}")
     for part in parts:
         if not isinstance(part, (tuple, list)) or len(part) != 2:
             raise TypeError(f"parts: expected pairs (context, lse); got {type(part).__name__}")
@@ -70,20 +71,20 @@ def _expect_parts(parts: Any) -> None:
         first = parts[0][0]
         alike = context == tuple(first.shape) and part[0].dtype == first.dtype
         if not context or lse != context[:-1] or not alike:
-            raise ValueError(f"parts: expected contexts (..., n_q, d_v) of one shape and dtype, each with a log-sum-exp"
-                             f" (..., n_q); got {context} and {lse}")
+            raise ValueError("parts: expected contexts (..., n_q, d_v) of one shape and dtype, "
+                             f"each with a log-sum-exp (..., n_q); got {context} and {lse}")
 
 # %% ../nbs/13_flash_attention.ipynb #merge-fn
 def merge_partials(
-    parts: Sequence[tuple[Tensor, Tensor]],  # context (..., n_q, d_v) and log-sum-exp (..., n_q), of different keys
-) -> tuple[Tensor, Tensor]:  # context (..., n_q, d_v), log-sum-exp (..., n_q): as over all keys at once
-    """Merge partial results of attention over different keys, weighted by their sums of exponentials.
+    parts: Sequence[tuple[Tensor, Tensor]],  # context (..., n_q, d_v), log-sum-exp (..., n_q)
+) -> tuple[Tensor, Tensor]:  # context and log-sum-exp, as over all keys at once
+    """Merge attention over different keys into attention over all, by the sums of exponentials.
 
     Args:
-        parts: context (..., n_q, d_v) and log-sum-exp (..., n_q), of different keys
+        parts: context (..., n_q, d_v), log-sum-exp (..., n_q)
 
     Returns:
-        context (..., n_q, d_v), log-sum-exp (..., n_q): as over all keys at once
+        context and log-sum-exp, as over all keys at once
     """
     _expect_parts(parts)
     lse = torch.stack([at_least_float32(lse) for _, lse in parts])  # (parts, ..., n_q)
@@ -91,10 +92,11 @@ def merge_partials(
     sums = _exp_minus(lse, m)
     l = sums.sum(0)
     empty = l == 0  # no part had a key that this query may attend to
-    weights = (sums / l.masked_fill(empty, 1))[..., None]
+    l = l.masked_fill(empty, 1)
+    weights = (sums / l)[..., None]
     contexts = [context.masked_fill(lse[..., None] == -math.inf, 0) for context, lse in parts]
     merged = sum(weight * context for weight, context in zip(weights, contexts))
-    return merged.to(parts[0][0].dtype), (l.masked_fill(empty, 1).log() + m).masked_fill(empty, -math.inf)
+    return merged.to(parts[0][0].dtype), (l.log() + m).masked_fill(empty, -math.inf)
 
 # %% ../nbs/13_flash_attention.ipynb #call-fns
 @dataclass(frozen=True)
@@ -114,12 +116,13 @@ class _Call:
 
     @property
     def q_size(self) -> int:
-        "Queries of a tile: fewer where many heads share it, so that it stays in the processor's cache."
+        "Queries of a tile: fewer with many heads, so that it stays in the processor's cache."
         return min(self.block_size, max(32, 8 * self.block_size // math.prod(self.heads)))
 
     def stack(self, x: Tensor, rows: slice) -> Tensor:
-        "Take some queries, or what belongs to them, with the heads of a group stacked: (key heads, rows, d)."
-        return at_least_float32(x.reshape(-1, self.groups, *x.shape[-2:])[:, :, rows].flatten(1, 2))
+        "Take some queries, with the heads of a group stacked: (key heads, rows, d)."
+        grouped = x.reshape(-1, self.groups, *x.shape[-2:])
+        return at_least_float32(grouped[:, :, rows].flatten(1, 2))
 
     def unstack(self, x: Tensor, rows: slice) -> Tensor:
         "Undo `stack` for the result of a tile: (..., h, rows, d)."
@@ -144,7 +147,7 @@ def _kv_tile(x: Tensor, cols: slice) -> Tensor:
 
 
 def _tile_of(t: Tensor, rows: slice, cols: slice) -> Tensor:
-    "Take the part of a mask or a bias that belongs to a tile; an axis of length 1 serves every tile."
+    "Take a tile's part of a mask or a bias; an axis of length 1 serves every tile."
     t = t[..., rows, :] if t.shape[-2] > 1 else t
     return t[..., cols] if t.shape[-1] > 1 else t
 
@@ -155,7 +158,7 @@ def _tiles(call: _Call) -> Iterator[tuple[slice, list[slice]]]:
         rows = slice(i, min(i + call.q_size, call.n_q))
         first, last = 0, call.n_k
         if call.causal or call.window:
-            last = min(last, rows.stop + call.n_k - call.n_q)  # the last query stands at the last key
+            last = min(last, rows.stop + call.n_k - call.n_q)  # aligned at the end
         if call.window:
             first = max(first, rows.start + call.n_k - call.n_q - call.window + 1)
         starts = range(first // call.block_size * call.block_size, last, call.block_size)
@@ -174,7 +177,7 @@ def _mask_by_position(call: _Call, tile: Tensor, rows: slice, cols: slice) -> No
 
 # %% ../nbs/13_flash_attention.ipynb #scores-fn
 def _scores(call: _Call, q: Tensor, k: Tensor, rows: slice, cols: slice, buffer: Tensor) -> Tensor:
-    "Compute the scores of one tile in the buffer, (key heads, rows, cols); -inf where a key is masked."
+    "Compute the scores of one tile in the buffer, (key heads, rows, cols); -inf where masked."
     scores = buffer[: q.shape[0] * q.shape[1] * k.shape[1]].view(*q.shape[:2], k.shape[1])
     torch.bmm(q, k.mT, out=scores)
     tile = call.unstack(scores, rows)
@@ -195,14 +198,14 @@ def _add_product(acc: Tensor, a: Tensor, b: Tensor) -> Tensor:
 def _forward(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, bias: Tensor | None, *how: Any,
 ) -> tuple[Tensor, Tensor]:
-    "Attend tile by tile; return contexts (..., n_q, d_v) and the log-sum-exp of each query (..., n_q)."
+    "Attend tile by tile; return contexts (..., n_q, d_v) and log-sum-exps (..., n_q)."
     call = _call_of(q, k, mask, bias, *how)
     buffer = call.buffer(q)
     context, lse = q.new_empty(*q.shape[:-1], v.shape[-1]), buffer.new_empty(q.shape[:-1])
     for rows, blocks in _tiles(call):
         q_tile = call.stack(q, rows) * call.scale
-        m, l = q_tile.new_full((*q_tile.shape[:2], 1), -math.inf), q_tile.new_zeros(*q_tile.shape[:2], 1)
-        acc = q_tile.new_zeros(*q_tile.shape[:2], v.shape[-1])
+        l = q_tile.new_zeros(*q_tile.shape[:2], 1)
+        m, acc = l - math.inf, q_tile.new_zeros(*q_tile.shape[:2], v.shape[-1])
         for cols in blocks:
             s = _scores(call, q_tile, _kv_tile(k, cols), rows, cols, buffer)
             m_new = torch.maximum(m, s.amax(-1, keepdim=True))
@@ -217,9 +220,10 @@ def _forward(
 
 # %% ../nbs/13_flash_attention.ipynb #zeros-fn
 def _zeros(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None) -> tuple[Tensor, ...]:
-    "Allocate the gradients: in at least 32 bits where tiles are added; an empty one without a bias."
+    "Allocate the gradients, in at least 32 bits where tiles are added; empty without a bias."
     wide = torch.promote_types(q.dtype, torch.float32)
-    dk, dv = (torch.zeros(t.shape, dtype=wide, device=t.device).view(-1, *t.shape[-2:]) for t in (k, v))
+    shapes = [(math.prod(t.shape[:-2]), *t.shape[-2:]) for t in (k, v)]
+    dk, dv = (torch.zeros(shape, dtype=wide, device=q.device) for shape in shapes)
     db = torch.zeros((0,) if bias is None else bias.shape, dtype=wide, device=q.device)
     return torch.empty(q.shape, dtype=q.dtype, device=q.device), dk, dv, db
 
@@ -228,10 +232,12 @@ def _backward(do: Tensor, d_lse: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: 
               bias: Tensor | None, context: Tensor, lse: Tensor, *how: Any) -> tuple[Tensor, ...]:
     "Return the gradients of queries, keys, values and bias, tile by tile; weights are recomputed."
     call = _call_of(q, k, mask, bias, *how)
-    (buffer, other), (dq, dk, dv, db) = (call.buffer(q), call.buffer(q)), _zeros(q, k, v, bias)
+    buffer, other = call.buffer(q), call.buffer(q)
+    dq, dk, dv, db = _zeros(q, k, v, bias)
     for rows, blocks in _tiles(call):
         q_tile, do_tile = call.stack(q, rows) * call.scale, call.stack(do, rows)
-        delta = (do_tile * call.stack(context, rows)).sum(-1, keepdim=True) - call.stack(d_lse[..., None], rows)
+        delta = (do_tile * call.stack(context, rows)).sum(-1, keepdim=True)
+        delta = delta - call.stack(d_lse[..., None], rows)
         lse_tile = call.stack(lse.masked_fill(lse == -math.inf, math.inf)[..., None], rows)
         dq_tile = torch.zeros_like(q_tile)
         for cols in blocks:
@@ -254,7 +260,8 @@ class _Gradients(torch.autograd.Function):
 
     @staticmethod
     def forward(*args: Any) -> tuple[Tensor, ...]:
-        return (_gradients if args[0].is_cuda else _backward)(*args)  # an operator may have a kernel for a device
+        compute = _gradients if args[0].is_cuda else _backward  # an operator may have a kernel
+        return compute(*args)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -262,15 +269,14 @@ class _Gradients(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
-        raise NotImplementedError("flash_attention: it has first derivatives only; for second ones, take "
-                                  "scaled_dot_product_attention, which keeps its weights")
+        raise NotImplementedError("flash_attention: it has first derivatives only; for second "
+                                  "ones, take scaled_dot_product_attention")
 
     jvp = backward  # forward mode would be a second derivative, too
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
-        do, d_lse, q, k, v, mask, bias, context, lse, *how = _batched(info.batch_size, in_dims, args, q_at=2)
-        *grads, db = _backward(do, d_lse, q, k, v, mask, bias, context, lse, *how)
+        *grads, db = _backward(*_batched(info.batch_size, in_dims, args, q_at=2))
         small = args[6] is None
         shape = db.shape if small else (info.batch_size, *_without(args[6], in_dims[6]))
         return (*grads, db.view(shape)), (0, 0, 0, None if small else 0)
@@ -281,7 +287,8 @@ class _Flash(torch.autograd.Function):
 
     @staticmethod
     def forward(*args: Any) -> tuple[Tensor, Tensor]:
-        return (_operator if args[0].is_cuda else _forward)(*args)
+        compute = _operator if args[0].is_cuda else _forward
+        return compute(*args)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -292,12 +299,13 @@ class _Flash(torch.autograd.Function):
     def backward(ctx: Any, do: Tensor, d_lse: Tensor) -> Any:
         apply: Any = _Gradients.apply
         dq, dk, dv, db = apply(do, d_lse, *ctx.saved_tensors, *ctx.how)
-        return dq, dk, dv, None, None if ctx.saved_tensors[4] is None else db, None, None, None, None
+        bias = ctx.saved_tensors[4]
+        return dq, dk, dv, None, None if bias is None else db, None, None, None, None
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
-        raise NotImplementedError("flash_attention: it has derivatives in reverse mode only, by backward; for forward mode, take "
-                                  "scaled_dot_product_attention, which keeps its weights")
+        raise NotImplementedError("flash_attention: it has derivatives in reverse mode only; for "
+                                  "forward mode, take scaled_dot_product_attention")
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
@@ -305,8 +313,8 @@ class _Flash(torch.autograd.Function):
         return apply(*_batched(info.batch_size, in_dims, args, q_at=0)), (0, 0)
 
 # %% ../nbs/13_flash_attention.ipynb #guard-fn
-def _expect_call(q: Any, k: Any, v: Any, mask: Any, causal: Any, bias: Any, window: Any, block_size: Any,
-                 return_lse: Any) -> None:
+def _expect_call(q: Any, k: Any, v: Any, mask: Any, causal: Any, bias: Any, window: Any,
+                 block_size: Any, return_lse: Any) -> None:
     "Raise TypeError or ValueError unless all arguments are valid."
     expect_floats(q=q, k=k, v=v)
     one_each = q
@@ -315,7 +323,9 @@ def _expect_call(q: Any, k: Any, v: Any, mask: Any, causal: Any, bias: Any, wind
         one_each = q[..., : k.shape[-3], :, :]
     expect_qkv(one_each, k, v)
     expect_flags(causal=causal, return_lse=return_lse)
-    expect_sizes(block_size=block_size, **({} if window is None else {"window": window}))
+    expect_sizes(block_size=block_size)
+    if window is not None:
+        expect_sizes(window=window)
     if mask is not None:
         expect_mask(mask, (*q.shape[:-1], k.shape[-2]))
     if bias is not None:
@@ -323,52 +333,52 @@ def _expect_call(q: Any, k: Any, v: Any, mask: Any, causal: Any, bias: Any, wind
 
 @overload
 def flash_attention(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = ..., causal: bool = ..., bias: Tensor | None = ...,
-    window: int | None = ..., scale: float | None = ...,
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = ..., causal: bool = ...,
+    bias: Tensor | None = ..., window: int | None = ..., scale: float | None = ...,
     block_size: int = ..., return_lse: Literal[False] = ...,
 ) -> Tensor: ...
 @overload
 def flash_attention(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = ..., causal: bool = ..., bias: Tensor | None = ...,
-    window: int | None = ..., scale: float | None = ...,
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = ..., causal: bool = ...,
+    bias: Tensor | None = ..., window: int | None = ..., scale: float | None = ...,
     block_size: int = ..., *, return_lse: Literal[True],
 ) -> tuple[Tensor, Tensor]: ...
 @overload
 def flash_attention(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = ..., causal: bool = ..., bias: Tensor | None = ...,
-    window: int | None = ..., scale: float | None = ...,
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = ..., causal: bool = ...,
+    bias: Tensor | None = ..., window: int | None = ..., scale: float | None = ...,
     block_size: int = ..., return_lse: bool = ...,
 ) -> Tensor | tuple[Tensor, Tensor]: ...
 
 # %% ../nbs/13_flash_attention.ipynb #flash-fn
 def flash_attention(
     q: Tensor,  # queries, (..., h, n_q, d_k)
-    k: Tensor,  # keys, (..., h, n_k, d_k); or with fewer heads, a divisor of h, each shared by neighbouring query heads
+    k: Tensor,  # keys, (..., h, n_k, d_k), or with fewer heads: neighbouring query heads share
     v: Tensor,  # values, (..., h, n_k, d_v), with as many heads as keys
     mask: Tensor | None = None,  # boolean, True = may attend; broadcasts to (..., h, n_q, n_k)
     causal: bool = False,  # mask the future; the last query stands at the last key
     bias: Tensor | None = None,  # added to the scores; broadcasts to (..., h, n_q, n_k)
-    window: int | None = None,  # keys that each query attends to: itself and window - 1 before it, causally
+    window: int | None = None,  # keys of each query: its own and window - 1 before it
     scale: float | None = None,  # every score is multiplied by this; default 1 / √d_k
     block_size: int = 256,  # keys of a tile, and largest number of queries of a tile
     return_lse: bool = False,  # return the log-sum-exp of the scores too?
-) -> Tensor | tuple[Tensor, Tensor]:  # context (..., h, n_q, d_v); with return_lse also lse (..., h, n_q)
+) -> Tensor | tuple[Tensor, Tensor]:  # context (..., h, n_q, d_v); lse (..., h, n_q)
     """Compute attention tile by tile, without the matrix of weights. Dao et al. 2022, Dao 2023.
 
     Args:
         q: queries, (..., h, n_q, d_k)
-        k: keys, (..., h, n_k, d_k); or with fewer heads, a divisor of h, each shared by neighbouring query heads
+        k: keys, (..., h, n_k, d_k), or with fewer heads: neighbouring query heads share
         v: values, (..., h, n_k, d_v), with as many heads as keys
         mask: boolean, True = may attend; broadcasts to (..., h, n_q, n_k)
         causal: mask the future; the last query stands at the last key
         bias: added to the scores; broadcasts to (..., h, n_q, n_k)
-        window: keys that each query attends to: itself and window - 1 before it, causally
+        window: keys of each query: its own and window - 1 before it
         scale: every score is multiplied by this; default 1 / √d_k
         block_size: keys of a tile, and largest number of queries of a tile
         return_lse: return the log-sum-exp of the scores too?
 
     Returns:
-        context (..., h, n_q, d_v); with return_lse also lse (..., h, n_q)
+        context (..., h, n_q, d_v); lse (..., h, n_q)
     """
     _expect_call(q, k, v, mask, causal, bias, window, block_size, return_lse)
     scale = q.shape[-1] ** -0.5 if scale is None else scale
@@ -388,28 +398,35 @@ _operator = torch.library.custom_op(
     schema=f"(Tensor q, Tensor k, Tensor v, {_HOW}, {_REST}) -> (Tensor, Tensor)")
 _gradients = torch.library.custom_op(
     f"{_NAMED}_backward", _backward, mutates_args=(),
-    schema=f"(Tensor do, Tensor d_lse, Tensor q, Tensor k, Tensor v, {_HOW}, Tensor context, Tensor lse, {_REST})"
-           " -> (Tensor, Tensor, Tensor, Tensor)")
+    schema=f"(Tensor do, Tensor d_lse, Tensor q, Tensor k, Tensor v, {_HOW}, "
+           f"Tensor context, Tensor lse, {_REST}) -> (Tensor, Tensor, Tensor, Tensor)")
 
 
 @_operator.register_fake
 def _like_forward(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
     "Return results of the forward pass's shapes and dtypes, without numbers."
-    lse = torch.empty(q.shape[:-1], dtype=torch.promote_types(q.dtype, torch.float32), device=q.device)
+    wide = torch.promote_types(q.dtype, torch.float32)
+    lse = torch.empty(q.shape[:-1], dtype=wide, device=q.device)
     return q.new_empty(*q.shape[:-1], v.shape[-1]), lse
 
 
 @_gradients.register_fake
-def _like_backward(do: Tensor, d_lse: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Any, bias: Any, *how: Any) -> Any:
+def _like_backward(do: Tensor, d_lse: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Any,
+                   bias: Any, *how: Any) -> Any:
     "Return results of the backward pass's shapes and dtypes, without numbers."
-    db = torch.empty(0, dtype=torch.promote_types(q.dtype, torch.float32), device=q.device)
-    return *(t.new_empty(t.shape) for t in (q, k, v)), db if bias is None else bias.new_empty(bias.shape)
+    if bias is None:
+        wide = torch.promote_types(q.dtype, torch.float32)
+        db = torch.empty(0, dtype=wide, device=q.device)
+    else:
+        db = bias.new_empty(bias.shape)
+    return *(t.new_empty(t.shape) for t in (q, k, v)), db
 
 
 def _operator_backward(ctx: Any, do: Tensor, d_lse: Tensor) -> Any:
     "Return the gradients of the operator's arguments."
     dq, dk, dv, db = _gradients(do, d_lse, *ctx.saved_tensors, *ctx.how)
-    return dq, dk, dv, None, None if ctx.saved_tensors[4] is None else db, None, None, None, None
+    bias = ctx.saved_tensors[4]
+    return dq, dk, dv, None, None if bias is None else db, None, None, None, None
 
 
 _operator.register_autograd(_operator_backward, setup_context=_Flash.setup_context)

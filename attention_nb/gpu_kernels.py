@@ -41,9 +41,15 @@ def _kernel(fn: Any) -> Any:
 def _triton() -> Any:
     "Import Triton and compile our kernels with it; raise ImportError where it is not installed."
     if importlib.util.find_spec("triton") is None:
-        raise ImportError("gpu_attention: expected Triton, which is for Linux: pip install 'attention_nb[gpu]'; got none")
+        raise ImportError(
+            "gpu_attention: expected Triton, which is for Linux: "
+            "pip install 'triton>=3.4'; got none"
+        )
     triton = import_module("triton")
-    globals().update(tl=import_module("triton.language"), **{name: triton.jit(fn) for name, fn in _KERNELS.items()})
+    globals().update(
+        tl=import_module("triton.language"),
+        **{name: triton.jit(fn) for name, fn in _KERNELS.items()},
+    )
     return triton
 
 # %% ../nbs/20_gpu_kernels.ipynb #load-fns
@@ -63,7 +69,7 @@ def _store(x_ptr, head, rows, n, cols, d, values):
 # %% ../nbs/20_gpu_kernels.ipynb #scores-fn
 @_kernel
 def _scores(q_tile, k_tile, q_positions, k_positions, n_q, n_k, scale, CAUSAL: tl.constexpr):
-    "Compute the scores of one tile, divided by ln 2; -inf for a key that is masked or does not exist."
+    "Compute the scores of one tile, divided by ln 2; -inf for a key that is masked or missing."
     scale = scale * 1.4426950408889634  # 1 / ln 2
     s = tl.dot(q_tile, tl.trans(k_tile), input_precision="ieee") * scale
     allowed = k_positions[None, :] < n_k
@@ -77,7 +83,10 @@ def _block(CAUSAL: tl.constexpr, BLOCK_Q: tl.constexpr):
     "Return the head of a program, and the position of its first query."
     block = tl.program_id(0)
     if CAUSAL:
-        block = tl.num_programs(0) - 1 - block  # the last block has the most tiles, so it starts first
+        # the last block has the most tiles, so it starts first
+        block = (
+            tl.num_programs(0) - 1 - block
+        )
     return tl.program_id(1).to(tl.int64), block * BLOCK_Q
 
 # %% ../nbs/20_gpu_kernels.ipynb #forward-fn
@@ -123,7 +132,7 @@ def program_tiles(
     n_k: int,  # number of keys
     block_q: int,  # queries of a tile
     block_k: int,  # keys of a tile
-    causal: bool = False,  # skip tiles that lie in the future? The last query stands at the last key
+    causal: bool = False,  # skip tiles in the future? The last query stands at the last key
 ) -> list[list[int]]:  # for each program, the first key of each of its tiles, in its order
     """List the tiles that each program of the forward kernel computes.
 
@@ -132,7 +141,7 @@ def program_tiles(
         n_k: number of keys
         block_q: queries of a tile
         block_k: keys of a tile
-        causal: skip tiles that lie in the future? The last query stands at the last key
+        causal: skip tiles in the future? The last query stands at the last key
 
     Returns:
         for each program, the first key of each of its tiles, in its order
@@ -218,7 +227,8 @@ def _dkdv_kernel(
 
 # %% ../nbs/20_gpu_kernels.ipynb #launch-fns
 _CONFIGS = {  # bytes of a number → queries and keys of a tile, warps, stages
-    2: ((128, 128, 8, 3), (128, 64, 8, 3), (128, 64, 4, 3), (64, 64, 4, 3), (64, 32, 4, 2), (32, 32, 4, 2)),
+    2: ((128, 128, 8, 3), (128, 64, 8, 3), (128, 64, 4, 3),
+        (64, 64, 4, 3), (64, 32, 4, 2), (32, 32, 4, 2)),
     4: ((64, 32, 4, 2), (32, 32, 4, 2), (16, 16, 4, 1)),
 }
 
@@ -237,26 +247,35 @@ def _power_of_two(n: int) -> int:
 def _autotuned(name: str, size: int) -> Any:
     "Return a kernel that tries all of `_CONFIGS` for a new kind of call, and keeps the fastest."
     triton = _triton()
-    configs = [triton.Config({"BLOCK_Q": block_q, "BLOCK_K": block_k}, num_warps=warps, num_stages=stages)
-               for block_q, block_k, warps, stages in _CONFIGS[size]]
-    return triton.autotune(configs, key=["CAUSAL", "BLOCK_D", "BLOCK_DV", "LENGTH", "groups"])(globals()[name])
+    configs = [
+        triton.Config({"BLOCK_Q": block_q, "BLOCK_K": block_k}, num_warps=warps, num_stages=stages)
+        for block_q, block_k, warps, stages in _CONFIGS[size]
+    ]
+    kind = ["CAUSAL", "BLOCK_D", "BLOCK_DV", "LENGTH", "groups"]
+    return triton.autotune(configs, key=kind)(globals()[name])
 
 
-def _launch(name: str, side: str, tensors: tuple[Tensor, ...], causal: bool, scale: float, tile: Any) -> None:
+def _launch(
+    name: str, side: str, tensors: tuple[Tensor, ...], causal: bool, scale: float, tile: Any
+) -> None:
     "Launch a kernel with one program for each block of queries, or of keys, of each head."
     triton, (q, k, v, *_) = _triton(), tensors
-    n_q, n_k, heads, kv_heads = q.shape[-2], k.shape[-2], math.prod(q.shape[:-2]), math.prod(k.shape[:-2])
+    n_q, n_k, d_k, d_v = q.shape[-2], k.shape[-2], k.shape[-1], v.shape[-1]
+    heads, kv_heads = math.prod(q.shape[:-2]), math.prod(k.shape[:-2])
     block, n, many = ("BLOCK_Q", n_q, heads) if side == "queries" else ("BLOCK_K", n_k, kv_heads)
-    numbers = scale, n_q, n_k, k.shape[-1], v.shape[-1], heads // kv_heads, causal
-    sizes = _power_of_two(k.shape[-1]), _power_of_two(v.shape[-1]), _power_of_two(max(n_q, n_k))
+    numbers = scale, n_q, n_k, d_k, d_v, heads // kv_heads, causal
+    sizes = map(_power_of_two, (d_k, d_v, max(n_q, n_k)))
     tile = tile or ((32, 32) if _interpreted() else None)
     kernel = globals()[name] if tile else _autotuned(name, q.element_size())
     chosen = dict(zip(("BLOCK_Q", "BLOCK_K"), tile)) if tile else {}
     with torch.cuda.device_of(q):
-        kernel[lambda made: (triton.cdiv(n, made[block]), many)](*tensors, *numbers, *sizes, **chosen)
+        grid = lambda made: (triton.cdiv(n, made[block]), many)
+        kernel[grid](*tensors, *numbers, *sizes, **chosen)
 
 # %% ../nbs/20_gpu_kernels.ipynb #run-fns
-def _attend(q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float, tile: Any = None) -> tuple[Tensor, Tensor]:
+def _attend(
+    q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float, tile: Any = None
+) -> tuple[Tensor, Tensor]:
     "Run the forward kernel; return contexts and the log-sum-exp of each query."
     q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
     context = torch.empty((*q.shape[:-1], v.shape[-1]), dtype=q.dtype, device=q.device)
@@ -298,27 +317,40 @@ class _Kernels(torch.autograd.Function):
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 
 
+def _expect_tile(tile: Any) -> None:
+    "Raise TypeError or ValueError unless a tile is two powers of two."
+    if not isinstance(tile, (tuple, list)) or len(tile) != 2:
+        raise TypeError(f"tile: expected two numbers, of queries and of keys; got {tile!r}")
+    for side in tile:
+        expect_sizes(tile=side)
+        if side != _power_of_two(side):
+            raise ValueError(f"tile: expected powers of two, at least 16; got {tuple(tile)}")
+
+
 def _expect_kernels(q: Tensor, v: Tensor, tile: Any) -> None:
     "Raise TypeError or ValueError unless the kernels can take these tensors and this tile, here."
+    wide = max(q.shape[-1], v.shape[-1])
     if q.dtype not in _DTYPES:
-        raise TypeError(f"q, k, v: expected float32, float16 or bfloat16, which GPUs multiply fast; got {q.dtype}")
-    if max(q.shape[-1], v.shape[-1]) > 256:
-        raise ValueError(f"q, k, v: expected heads at most 256 wide; got {q.shape[-1]} and {v.shape[-1]}")
+        raise TypeError(
+            "q, k, v: expected float32, float16 or bfloat16, which GPUs multiply fast; "
+            f"got {q.dtype}"
+        )
+    if wide > 256:
+        raise ValueError(f"q, k, v: expected heads at most 256 wide; got {wide}")
     if tile is not None:
-        if not isinstance(tile, (tuple, list)) or len(tile) != 2:
-            raise TypeError(f"tile: expected two numbers, of queries and of keys; got {tile!r}")
-        for side in tile:
-            expect_sizes(tile=side)
-            if side != _power_of_two(side):
-                raise ValueError(f"tile: expected powers of two, at least 16; got {tuple(tile)}")
+        _expect_tile(tile)
     if not (q.is_cuda or _interpreted()):
-        raise ValueError(f"q: expected a tensor on a GPU, or TRITON_INTERPRET=1 before Triton is imported; got one on {q.device}")
+        raise ValueError(
+            "q: expected a tensor on a GPU, or TRITON_INTERPRET=1 before Triton is imported; "
+            f"got one on {q.device}"
+        )
 
 
 def _without_bfloat16(*tensors: Tensor) -> tuple[Tensor, ...]:
-    "Convert bfloat16 to float32 for the interpreter, which computes with NumPy: NumPy has no bfloat16."
+    "Convert bfloat16 to float32 for the interpreter: its NumPy has no bfloat16."
     convert = _interpreted() and tensors[0].dtype == torch.bfloat16
     return tuple(t.float() for t in tensors) if convert else tensors
+
 
 @overload
 def gpu_attention(
@@ -339,26 +371,26 @@ def gpu_attention(
 # %% ../nbs/20_gpu_kernels.ipynb #attention-fn
 def gpu_attention(
     q: Tensor,  # queries, (..., h, n_q, d_k), of 32 or 16 bits, on a GPU
-    k: Tensor,  # keys, (..., h, n_k, d_k); or with fewer heads, a divisor of h, each shared by neighbouring query heads
+    k: Tensor,  # keys, (..., h, n_k, d_k), or fewer heads, each shared by neighbouring query heads
     v: Tensor,  # values, (..., h, n_k, d_v), with as many heads as keys
     causal: bool = False,  # mask the future; the last query stands at the last key
     scale: float | None = None,  # every score is multiplied by this; default 1 / √d_k
-    tile: tuple[int, int] | None = None,  # queries and keys of a tile, powers of two; default: the fastest of a few
+    tile: tuple[int, int] | None = None,  # queries and keys of a tile; default the fastest
     return_lse: bool = False,  # return the log-sum-exp of the scores too?
-) -> Tensor | tuple[Tensor, Tensor]:  # context (..., h, n_q, d_v); with return_lse also lse (..., h, n_q)
+) -> Tensor | tuple[Tensor, Tensor]:  # context (..., h, n_q, d_v); with return_lse also lse
     """Compute attention with Triton kernels, on a GPU or in Triton's interpreter. Dao et al. 2022.
 
     Args:
         q: queries, (..., h, n_q, d_k), of 32 or 16 bits, on a GPU
-        k: keys, (..., h, n_k, d_k); or with fewer heads, a divisor of h, each shared by neighbouring query heads
+        k: keys, (..., h, n_k, d_k), or fewer heads, each shared by neighbouring query heads
         v: values, (..., h, n_k, d_v), with as many heads as keys
         causal: mask the future; the last query stands at the last key
         scale: every score is multiplied by this; default 1 / √d_k
-        tile: queries and keys of a tile, powers of two; default: the fastest of a few
+        tile: queries and keys of a tile; default the fastest
         return_lse: return the log-sum-exp of the scores too?
 
     Returns:
-        context (..., h, n_q, d_v); with return_lse also lse (..., h, n_q)
+        context (..., h, n_q, d_v); with return_lse also lse
     """
     _expect_call(q, k, v, None, causal, None, None, 1, return_lse)
     scale = q.shape[-1] ** -0.5 if scale is None else scale
@@ -373,14 +405,23 @@ def gpu_attention(
 # %% ../nbs/20_gpu_kernels.ipynb #dispatch-fns
 def _handled(q: Tensor, k: Tensor, v: Tensor, *rest: Any) -> bool:
     "Tell whether the kernels handle this call; `rest`, mask, bias and window, must be None."
-    small = max(q.shape[-1], v.shape[-1]) <= 256 and math.prod(q.shape[:-2]) < 65536  # the limit of a grid
-    known = q.dtype in _DTYPES and all(t is None for t in rest) and min(q.numel(), k.numel(), v.numel()) > 0
+    # the limit of a grid
+    small = (
+        max(q.shape[-1], v.shape[-1]) <= 256 and math.prod(q.shape[:-2]) < 65536
+    )
+    known = (
+        q.dtype in _DTYPES
+        and all(t is None for t in rest)
+        and min(q.numel(), k.numel(), v.numel()) > 0
+    )
     return small and known and importlib.util.find_spec("triton") is not None
 
 
 @_operator.register_kernel("cuda")
-def _forward_on_gpu(q: Tensor, k: Tensor, v: Tensor, mask: Any, bias: Any, causal: bool, window: Any, scale: float,
-                    block_size: int) -> tuple[Tensor, Tensor]:
+def _forward_on_gpu(
+    q: Tensor, k: Tensor, v: Tensor, mask: Any, bias: Any,
+    causal: bool, window: Any, scale: float, block_size: int,
+) -> tuple[Tensor, Tensor]:
     "Attend by the kernels, or by the tiles of chapter 13 where they cannot handle the call."
     if not _handled(q, k, v, mask, bias, window):
         return _forward(q, k, v, mask, bias, causal, window, scale, block_size)
@@ -388,10 +429,14 @@ def _forward_on_gpu(q: Tensor, k: Tensor, v: Tensor, mask: Any, bias: Any, causa
 
 
 @_gradients.register_kernel("cuda")
-def _backward_on_gpu(do: Tensor, d_lse: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Any, bias: Any, context: Tensor,
-                     lse: Tensor, causal: bool, window: Any, scale: float, block_size: int) -> tuple[Tensor, ...]:
-    "Return the gradients by the kernels, or by the tiles of chapter 13 where they cannot handle the call."
+def _backward_on_gpu(
+    do: Tensor, d_lse: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Any, bias: Any,
+    context: Tensor, lse: Tensor, causal: bool, window: Any, scale: float, block_size: int,
+) -> tuple[Tensor, ...]:
+    "Return the gradients by the kernels, or by the tiles of chapter 13 where they must."
     if not _handled(q, k, v, mask, bias, window):
-        return _backward(do, d_lse, q, k, v, mask, bias, context, lse, causal, window, scale, block_size)
+        return _backward(
+            do, d_lse, q, k, v, mask, bias, context, lse, causal, window, scale, block_size
+        )
     none = torch.empty(0, dtype=torch.float32, device=q.device)  # there is no bias
     return *_attend_backward(do, d_lse, q, k, v, context, lse, causal, scale), none

@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .tools.guards import expect_dim, expect_floats, expect_groups, expect_mask, expect_qkv, expect_scale
+from .tools.guards import (
+    expect_dim, expect_floats, expect_groups, expect_mask, expect_qkv, expect_scale)
 from .multi_head_attention import MultiHeadAttention
 from .naive_attention import at_least_float32
 from .self_attention import attention_scores
@@ -36,14 +37,18 @@ def _expect_sinks(x: Tensor, sinks: Tensor) -> None:
     "Raise TypeError or ValueError unless there is one sink for each head of scores, or of queries."
     expect_floats(sinks=sinks)
     if x.ndim < 3:
-        raise ValueError(f"sinks: expected scores or queries with heads, (..., h, n, d); got shape {tuple(x.shape)}")
+        raise ValueError("sinks: expected scores or queries with heads, (..., h, n, d); "
+                         f"got shape {tuple(x.shape)}")
     h = x.shape[-3]
     if sinks.shape != (h,):
-        raise ValueError(f"sinks: expected one number for each head, ({h},); got shape {tuple(sinks.shape)}")
+        raise ValueError(f"sinks: expected one number for each head, ({h},); "
+                         f"got shape {tuple(sinks.shape)}")
     if sinks.dtype != x.dtype:
-        raise TypeError(f"sinks: expected the dtype of what they belong to, {x.dtype}; got {sinks.dtype}")
+        raise TypeError(f"sinks: expected the dtype of the scores or queries, {x.dtype}; "
+                        f"got {sinks.dtype}")
     if sinks.device != x.device:
-        raise ValueError(f"sinks: expected the device of what they belong to, {x.device}; got {sinks.device}")
+        raise ValueError(f"sinks: expected the device of the scores or queries, {x.device}; "
+                         f"got {sinks.device}")
 
 
 def _expect_layer(layer: Any) -> None:
@@ -54,13 +59,13 @@ def _expect_layer(layer: Any) -> None:
 # %% ../nbs/11_grouped_heads.ipynb #to-grouped-fn
 def to_grouped(
     layer: MultiHeadAttention,  # one with `n_kv_heads` heads of keys and values, trained
-    n_kv_heads: int,  # heads of keys and values to keep, a divisor of the layer's
+    n_kv_heads: int,  # heads of keys and values of the copy, a divisor of the layer's
 ) -> MultiHeadAttention:  # a copy; each new head is the mean of those that it replaces
     """Convert a layer to fewer heads of keys and values by mean pooling. Ainslie et al. 2023.
 
     Args:
         layer: one with `n_kv_heads` heads of keys and values, trained
-        n_kv_heads: heads of keys and values to keep, a divisor of the layer's
+        n_kv_heads: heads of keys and values of the copy, a divisor of the layer's
 
     Returns:
         a copy; each new head is the mean of those that it replaces
@@ -68,8 +73,9 @@ def to_grouped(
     _expect_layer(layer)
     expect_groups(layer.n_kv_heads, n_kv_heads)
     weight, d_head = layer.q_proj.weight, layer.d_head
-    new = MultiHeadAttention(layer.q_proj.in_features, layer.n_heads, layer.q_proj.bias is not None, layer.dropout,
-                             n_kv_heads, d_head, copy.deepcopy(layer.positions))
+    new = MultiHeadAttention(
+        layer.q_proj.in_features, layer.n_heads, layer.q_proj.bias is not None, layer.dropout,
+        n_kv_heads, d_head, copy.deepcopy(layer.positions))
     state = layer.state_dict()
     for name, p in list(state.items()):
         if name.startswith(("k_proj", "v_proj")):
@@ -100,8 +106,8 @@ def sink_softmax(
     scores: Tensor,  # (..., h, n_q, n_k)
     sinks: Tensor,  # score of the sink of each head, (h,)
     mask: Tensor | None = None,  # boolean, True = may attend; broadcasts to `scores`
-) -> Tensor:  # weights, the shape and type of `scores`; the rest of each row, up to 1, is the sink's
-    """Return the softmax over scores and a sink for each head, without the sink's weight. OpenAI 2025.
+) -> Tensor:  # weights, as `scores`; the rest of each row, up to 1, is the sink's
+    """Return the softmax over scores and a sink, without the sink's weight. OpenAI 2025.
 
     Args:
         scores: (..., h, n_q, n_k)
@@ -109,14 +115,15 @@ def sink_softmax(
         mask: boolean, True = may attend; broadcasts to `scores`
 
     Returns:
-        weights, the shape and type of `scores`; the rest of each row, up to 1, is the sink's
+        weights, as `scores`; the rest of each row, up to 1, is the sink's
     """
     expect_dim(scores, -1, "scores")
     _expect_sinks(scores, sinks)
     sink = sinks[:, None, None].expand(*scores.shape[:-1], 1)
     if mask is not None:
         expect_mask(mask, scores.shape)
-        mask = torch.cat([mask.expand(scores.shape), torch.ones_like(sink, dtype=torch.bool)], dim=-1)
+        visible = torch.ones_like(sink, dtype=torch.bool)
+        mask = torch.cat([mask.expand(scores.shape), visible], dim=-1)
     return masked_softmax(torch.cat([scores, sink], dim=-1), mask)[..., :-1]
 
 # %% ../nbs/11_grouped_heads.ipynb #attend-fns
@@ -151,7 +158,7 @@ def sink_attention(
     sinks: Tensor,  # score of the sink of each head, (h,)
     mask: Tensor | None = None,  # boolean, True = may attend; broadcasts to (..., h, n_q, n_k)
     scale: float | None = None,  # every score is multiplied by this; default 1 / √d_k
-) -> tuple[Tensor, Tensor]:  # context (..., h, n_q, d_v); weights (..., h, n_q, n_k), whose rows sum to less than 1
+) -> tuple[Tensor, Tensor]:  # context (..., h, n_q, d_v); weights (..., h, n_q, n_k)
     """Attend with a sink for each head, which takes weight and has no value. OpenAI 2025.
 
     Args:
@@ -163,11 +170,12 @@ def sink_attention(
         scale: every score is multiplied by this; default 1 / √d_k
 
     Returns:
-        context (..., h, n_q, d_v); weights (..., h, n_q, n_k), whose rows sum to less than 1
+        context (..., h, n_q, d_v); weights (..., h, n_q, n_k)
     """
     expect_qkv(q, k, v)
     _expect_sinks(q, sinks)
-    return _attend(q, k, v, scale, lambda scores: sink_softmax(scores, sinks.to(scores.dtype), mask))
+    weigh = lambda scores: sink_softmax(scores, sinks.to(scores.dtype), mask)
+    return _attend(q, k, v, scale, weigh)
 
 
 def _attend(

@@ -36,7 +36,7 @@ def linear_attention(
     k: Tensor,  # keys, (..., n, d_k)
     v: Tensor,  # values, (..., n, d_v)
 ) -> Tensor:  # context, (..., n, d_v)
-    """Compute causal linear attention, weights φ(q) · φ(k), all tokens at once. Katharopoulos et al. 2020.
+    """Compute causal linear attention, φ(q) · φ(k), all tokens at once. Katharopoulos et al. 2020.
 
     Args:
         q: queries, (..., n, d_k)
@@ -57,15 +57,15 @@ def recurrent_attention(
     q: Tensor,  # queries of the next tokens, (..., n, d_k)
     k: Tensor,  # their keys, (..., n, d_k)
     v: Tensor,  # their values, (..., n, d_v)
-    state: Tensor | None = None,  # the state after the tokens before, (..., d_k, d_v + 1); None: there were none
+    state: Tensor | None = None,  # after the tokens before, (..., d_k, d_v + 1); default none
 ) -> tuple[Tensor, Tensor]:  # context (..., n, d_v); the new state
-    """Compute `linear_attention` token by token, with a state of fixed size. Katharopoulos et al. 2020.
+    """Compute `linear_attention` token by token, with a fixed state. Katharopoulos et al. 2020.
 
     Args:
         q: queries of the next tokens, (..., n, d_k)
         k: their keys, (..., n, d_k)
         v: their values, (..., n, d_v)
-        state: the state after the tokens before, (..., d_k, d_v + 1); None: there were none
+        state: after the tokens before, (..., d_k, d_v + 1); default none
 
     Returns:
         context (..., n, d_v); the new state
@@ -86,7 +86,9 @@ def _expect_pairs(q: Tensor, k: Tensor, v: Tensor) -> None:
     "Raise TypeError or ValueError unless there is a query for each key and value."
     expect_qkv(q, k, v)
     if q.shape[-2] != k.shape[-2]:
-        raise ValueError(f"k: expected one key for each query, n = {q.shape[-2]}; got {k.shape[-2]}")
+        raise ValueError(
+            f"k: expected one key for each query, n = {q.shape[-2]}; got {k.shape[-2]}"
+        )
 
 
 def _expect_state(state: Tensor | None, k: Tensor, width: int) -> Tensor:
@@ -97,7 +99,10 @@ def _expect_state(state: Tensor | None, k: Tensor, width: int) -> Tensor:
         return torch.zeros(want, dtype=dtype, device=k.device)
     expect_floats(state=state)
     if tuple(state.shape) != want or state.dtype != dtype or state.device != k.device:
-        raise ValueError(f"state: expected {dtype} of shape {want} beside the keys; got {state.dtype} of shape {tuple(state.shape)}")
+        raise ValueError(
+            f"state: expected {dtype} of shape {want} beside the keys; "
+            f"got {state.dtype} of shape {tuple(state.shape)}"
+        )
     return state
 
 
@@ -111,7 +116,7 @@ def delta_rule(
     k: Tensor,  # keys, scaled to length 1, (..., n, d_k)
     v: Tensor,  # values, (..., n, d_v)
     beta: Tensor,  # how much of the old value is replaced, 0 to 1, (..., n)
-    state: Tensor | None = None,  # the state after the tokens before, (..., d_k, d_v); None: there were none
+    state: Tensor | None = None,  # after the tokens before, (..., d_k, d_v); default none
 ) -> tuple[Tensor, Tensor]:  # what the queries read, (..., n, d_v); the new state
     """Compute linear attention by the delta rule: a new value replaces the old. Schlag et al. 2021.
 
@@ -120,7 +125,7 @@ def delta_rule(
         k: keys, scaled to length 1, (..., n, d_k)
         v: values, (..., n, d_v)
         beta: how much of the old value is replaced, 0 to 1, (..., n)
-        state: the state after the tokens before, (..., d_k, d_v); None: there were none
+        state: after the tokens before, (..., d_k, d_v); default none
 
     Returns:
         what the queries read, (..., n, d_v); the new state
@@ -138,8 +143,10 @@ def delta_rule(
 
 # %% ../nbs/15_linear_attention.ipynb #delta-guard
 def _expect_beta(beta: Tensor, k: Tensor) -> None:
-    "Raise TypeError or ValueError unless `beta` has one number for each key, beside the keys and of their type."
+    "Raise TypeError or ValueError unless `beta` has one number for each key, of its type."
     expect_floats(beta=beta)
     if beta.shape != k.shape[:-1] or beta.dtype != k.dtype or beta.device != k.device:
         raise ValueError(
-            f"beta: expected {k.dtype} of shape {tuple(k.shape[:-1])}, one for each key; got {beta.dtype} of shape {tuple(beta.shape)}")
+            f"beta: expected {k.dtype} of shape {tuple(k.shape[:-1])}, one for each key; "
+            f"got {beta.dtype} of shape {tuple(beta.shape)}"
+        )

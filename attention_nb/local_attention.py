@@ -12,7 +12,8 @@ from torch import Tensor
 
 from .masks import causal_mask
 from .multi_head_attention import fused_attention, share_heads
-from .tools.guards import expect_device, expect_mask, expect_qkv, expect_sizes, whole_numbers
+from .tools.guards import (
+    expect_device, expect_mask, expect_qkv, expect_sizes, whole_numbers)
 
 # %% auto #0
 __all__ = ['window_mask', 'sink_mask', 'document_mask', 'block_mask', 'local_attention']
@@ -91,7 +92,7 @@ def block_mask(
     n_q: int,  # number of queries
     n_k: int,  # number of keys
     block: int,  # tokens of a block; the last one may be shorter
-    pattern: Tensor | None = None,  # boolean, block of the query by block of the key, (m, m); default: own block only
+    pattern: Tensor | None = None,  # which block of keys each block sees, (m, m); default: its own
     device: torch.device | str | None = None,  # where to put the mask
 ) -> Tensor:  # boolean, True = may attend, (n_q, n_k)
     """Return a block-sparse mask: `pattern` says which blocks attend to which. Child et al. 2019.
@@ -100,7 +101,7 @@ def block_mask(
         n_q: number of queries
         n_k: number of keys
         block: tokens of a block; the last one may be shorter
-        pattern: boolean, block of the query by block of the key, (m, m); default: own block only
+        pattern: which block of keys each block sees, (m, m); default: its own
         device: where to put the mask
 
     Returns:
@@ -118,11 +119,12 @@ def block_mask(
 
 # %% ../nbs/14_local_attention.ipynb #block-guard
 def _expect_pattern(pattern: Tensor, m: int) -> None:
-    "Raise TypeError unless `pattern` is boolean, ValueError unless it has a row and a column for each block."
+    "Raise TypeError or ValueError unless a pattern is boolean, (m, m)."
     expect_mask(pattern, name="pattern")
     if tuple(pattern.shape) != (m, m):
         raise ValueError(
-            f"pattern: expected shape ({m}, {m}), a row and a column for each block of keys; got {tuple(pattern.shape)}")
+            f"pattern: expected shape ({m}, {m}), a row and a column for each block of keys; "
+            f"got {tuple(pattern.shape)}")
 
 # %% ../nbs/14_local_attention.ipynb #in-blocks-fn
 def _in_blocks(q: Tensor, k: Tensor, v: Tensor, step: int, window: int) -> Tensor:
@@ -166,8 +168,10 @@ def local_attention(
 
 # %% ../nbs/14_local_attention.ipynb #groups-fn
 def _for_groups(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-    "Repeat keys and values for every head of the queries; leave shapes that do not fit as they are."
-    if not all(isinstance(t, Tensor) and t.ndim == getattr(q, "ndim", 0) > 2 and 0 not in t.shape for t in (q, k, v)):
+    "Repeat keys and values for every query head; leave shapes that do not fit as they are."
+    if not all(isinstance(t, Tensor) for t in (q, k, v)):
+        return k, v
+    if not q.ndim == k.ndim == v.ndim > 2 or any(0 in t.shape for t in (q, k, v)):
         return k, v
     if k.shape[-3] != v.shape[-3] or q.shape[-3] % k.shape[-3]:
         return k, v

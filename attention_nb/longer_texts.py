@@ -22,7 +22,7 @@ __all__ = ['rotary_frequencies', 'rotary_rounds']
 def rotary_frequencies(
     d_head: int,  # width of a head, even
     base: float | None = None,  # of the frequencies; default the rope_theta of `scaling`, or 10000
-    scaling: Mapping[str, Any] | None = None,  # `rope_scaling` or `rope_parameters` of a model's config.json
+    scaling: Mapping[str, Any] | None = None,  # `rope_scaling` or `rope_parameters` of config.json
     n: int = 1,  # length of the sequence in tokens: `dynamic` and `longrope` depend on it
 ) -> Tensor:  # radians per position, float32, (d_head / 2,); fewer with a partial_rotary_factor
     """Return the rotary frequency of each pair, with a scaling for longer sequences.
@@ -30,7 +30,7 @@ def rotary_frequencies(
     Args:
         d_head: width of a head, even
         base: of the frequencies; default the rope_theta of `scaling`, or 10000
-        scaling: `rope_scaling` or `rope_parameters` of a model's config.json
+        scaling: `rope_scaling` or `rope_parameters` of config.json
         n: length of the sequence in tokens: `dynamic` and `longrope` depend on it
 
     Returns:
@@ -45,7 +45,7 @@ def rotary_rounds(
     n: int,  # length of the sequence, in tokens
     d_head: int,  # width of a head, even
     base: float | None = None,  # as in rotary_frequencies
-    scaling: Mapping[str, Any] | None = None,  # `rope_scaling` or `rope_parameters` of a model's config.json
+    scaling: Mapping[str, Any] | None = None,  # `rope_scaling` or `rope_parameters` of config.json
 ) -> Tensor:  # float32, (d_head / 2,); fewer with a partial_rotary_factor
     """Return how many full rounds each rotary pair makes within a sequence of n tokens.
 
@@ -53,7 +53,7 @@ def rotary_rounds(
         n: length of the sequence, in tokens
         d_head: width of a head, even
         base: as in rotary_frequencies
-        scaling: `rope_scaling` or `rope_parameters` of a model's config.json
+        scaling: `rope_scaling` or `rope_parameters` of config.json
 
     Returns:
         float32, (d_head / 2,); fewer with a partial_rotary_factor

@@ -43,7 +43,7 @@ def _expect_vectors(a: Tensor, b: Tensor) -> None:
         raise ValueError(f"a, b: expected two vectors of one width; "
                          f"got shapes {tuple(a.shape)} and {tuple(b.shape)}")
 
-# %% ../nbs/01_naive_attention.ipynb #float32
+# %% ../nbs/01_naive_attention.ipynb #naive-attention
 def at_least_float32(
     x: Tensor,  # any floating type
 ) -> Tensor:  # float32 for 16-bit input; otherwise `x` itself
@@ -57,7 +57,7 @@ def at_least_float32(
     """
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
-# %% ../nbs/01_naive_attention.ipynb #naive-weights
+
 def naive_weights(
     q_i: Tensor,  # one query, (d_k,)
     k: Tensor,  # keys, (n_k, d_k)
@@ -82,7 +82,7 @@ def naive_weights(
     parts = [(s - top).exp() if ok else torch.zeros_like(s) for s, ok in zip(scores, allowed)]
     return torch.stack(parts) / sum(parts)
 
-# %% ../nbs/01_naive_attention.ipynb #naive-attention
+
 def naive_attention(
     q: Tensor,  # queries, (..., n_q, d_k)
     k: Tensor,  # keys, (..., n_k, d_k)
@@ -112,7 +112,7 @@ def naive_attention(
     return (torch.stack(context).reshape(*q.shape[:-1], v.shape[-1]).to(q.dtype),
             torch.stack(weights).reshape(allowed.shape).to(q.dtype))
 
-# %% ../nbs/01_naive_attention.ipynb #naive-guards
+
 def _allowed(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float) -> Tensor:
     "Refuse wrong arguments; return the mask in its full shape, (..., n_q, n_k)."
     expect_qkv(q, k, v)

@@ -16,8 +16,10 @@ import torch.nn as nn
 from torch import Tensor
 
 from .naive_attention import at_least_float32
-from .tools.guards import (
-    expect_flags, expect_floats, expect_numbers, expect_sizes, typed_as, values_known, whole_numbers)
+from attention_nb.tools.guards import (
+    expect_flags, expect_floats, expect_numbers, expect_sizes, typed_as, values_known,
+    whole_numbers
+)
 
 # %% auto #0
 __all__ = ['sinusoidal_positions', 'LearnedPositions', 'rotate', 'rotary_angles', 'RotaryEmbedding', 'alibi_slopes',
@@ -36,7 +38,9 @@ def _expect_even(**widths: int) -> None:
     expect_sizes(**widths)
     for name, width in widths.items():
         if width % 2:
-            raise ValueError(f"{name}: expected an even number, since pairs are rotated; got {width}")
+            raise ValueError(
+                f"{name}: expected an even number, since pairs are rotated; got {width}"
+            )
 
 
 def _expect_base(base: float) -> None:
@@ -57,7 +61,9 @@ def _expect_fit(name: str, t: Tensor, shape: tuple[int, ...]) -> None:
     both = zip(reversed(t.shape), reversed(shape))
     fits = t.ndim <= len(shape) and all(a == 1 or a == b for a, b in both)
     if not t.ndim or t.shape[-1] != shape[-1] or not fits:
-        raise ValueError(f"{name}: expected a shape that broadcasts to {shape}; got {tuple(t.shape)}")
+        raise ValueError(
+            f"{name}: expected a shape that broadcasts to {shape}; got {tuple(t.shape)}"
+        )
 
 # %% ../nbs/06_positions.ipynb #sinusoidal-fn
 def sinusoidal_positions(
@@ -107,13 +113,13 @@ class LearnedPositions(nn.Module):
     def forward(
         self,
         x: Tensor,  # embeddings, (..., n, d_model)
-        positions: Tensor | None = None,  # whole numbers that broadcast to (..., n); default 0, 1, 2 …
+        positions: Tensor | None = None,  # whole numbers, broadcast to (..., n); default 0, 1, 2 …
     ) -> Tensor:  # the sums, the shape and type of `x`
         """Add to each embedding the vector of its position.
 
         Args:
             x: embeddings, (..., n, d_model)
-            positions: whole numbers that broadcast to (..., n); default 0, 1, 2 …
+            positions: whole numbers, broadcast to (..., n); default 0, 1, 2 …
 
         Returns:
             the sums, the shape and type of `x`
@@ -126,7 +132,7 @@ class LearnedPositions(nn.Module):
 
 # %% ../nbs/06_positions.ipynb #known-positions
 def _known_positions(x: Tensor, positions: Tensor | None, weight: Tensor) -> Tensor:
-    "Return the positions of `x`; raise TypeError or ValueError unless `weight` has a vector for each."
+    "Return the positions of `x`; TypeError or ValueError unless `weight` has a vector for each."
     expect_floats(x=x)
     n_max, d_model = weight.shape
     if x.ndim < 2 or x.shape[-1] != d_model:
@@ -144,15 +150,15 @@ def _known_positions(x: Tensor, positions: Tensor | None, weight: Tensor) -> Ten
 # %% ../nbs/06_positions.ipynb #rotate-fn
 def rotate(
     x: Tensor,  # queries or keys, (..., n, d_head)
-    angles: Tensor,  # radians, broadcasts to (..., n, d_head / 2); (b, n, d_head / 2) is meant for every head
-    interleaved: bool = False,  # are pairs neighbours (the paper), or number i of either half (transformers)?
+    angles: Tensor,  # radians, broadcasts to (..., n, d_head / 2), or (b, n, d_head / 2)
+    interleaved: bool = False,  # are pairs neighbours, or number i of either half?
 ) -> Tensor:  # x with each pair rotated, its shape and type
     """Rotate each pair of numbers by its angle. Su et al. 2021, equation 34.
 
     Args:
         x: queries or keys, (..., n, d_head)
-        angles: radians, broadcasts to (..., n, d_head / 2); (b, n, d_head / 2) is meant for every head
-        interleaved: are pairs neighbours (the paper), or number i of either half (transformers)?
+        angles: radians, broadcasts to (..., n, d_head / 2), or (b, n, d_head / 2)
+        interleaved: are pairs neighbours, or number i of either half?
 
     Returns:
         x with each pair rotated, its shape and type
@@ -171,11 +177,13 @@ def _rotated(x: Tensor, angles: Tensor, interleaved: bool) -> Tensor:
 
 # %% ../nbs/06_positions.ipynb #rotate-guard
 def _expect_angles(x: Tensor, angles: Tensor, interleaved: bool) -> Tensor:
-    "Return the angles for every head; raise TypeError or ValueError unless they fit the pairs of `x`."
+    "Return the angles for every head; TypeError or ValueError unless they fit the pairs of `x`."
     expect_floats(x=x, angles=angles)
     expect_flags(interleaved=interleaved)
     if not x.ndim or x.shape[-1] % 2 or 0 in x.shape:
-        raise ValueError(f"x: expected shape (..., n, d_head), none 0 and the last even; got {tuple(x.shape)}")
+        raise ValueError(
+            f"x: expected shape (..., n, d_head), none 0 and the last even; got {tuple(x.shape)}"
+        )
     angles = _for_each_head(angles, x.ndim, -3)
     _expect_fit("angles", angles, (*x.shape[:-1], x.shape[-1] // 2))
     return angles
@@ -184,16 +192,16 @@ def _expect_angles(x: Tensor, angles: Tensor, interleaved: bool) -> Tensor:
 def rotary_angles(
     positions: Tensor,  # (..., n); whole numbers, or what lies between
     d_head: int,  # width of the vectors to rotate, even
-    base: float | None = None,  # the pair after the last would have the frequency 1 / base; default the rope_theta of `scaling`, or 10000
-    scaling: Mapping[str, Any] | None = None,  # `rope_scaling` or `rope_parameters` of a model's config.json
+    base: float | None = None,  # of the frequencies; default rope_theta of `scaling`, or 10000
+    scaling: Mapping[str, Any] | None = None,  # rope_scaling or rope_parameters of a config
 ) -> Tensor:  # angles in radians, float32, (..., n, d_head / 2); fewer with a partial_rotary_factor
-    """Return the rotary angles of each position: pair i has the frequency base^(-2i / d_head). Su et al. 2021, section 3.2.2.
+    """Return the rotary angles, position * base^(-2i / d_head) for pair i. Su et al. 2021.
 
     Args:
         positions: (..., n); whole numbers, or what lies between
         d_head: width of the vectors to rotate, even
-        base: the pair after the last would have the frequency 1 / base; default the rope_theta of `scaling`, or 10000
-        scaling: `rope_scaling` or `rope_parameters` of a model's config.json
+        base: of the frequencies; default rope_theta of `scaling`, or 10000
+        scaling: rope_scaling or rope_parameters of a config
 
     Returns:
         angles in radians, float32, (..., n, d_head / 2); fewer with a partial_rotary_factor
@@ -203,16 +211,24 @@ def rotary_angles(
     return _angles(positions, d_head, base, scaling)
 
 
-def _angles(positions: Tensor, d_head: int, base: float | None, scaling: Mapping[str, Any] | None) -> Tensor:
+def _angles(
+    positions: Tensor, d_head: int, base: float | None, scaling: Mapping[str, Any] | None
+) -> Tensor:
     "Return the rotary angles, without guards."
     return positions.float().unsqueeze(-1) * _frequencies(d_head, base, scaling, positions)
 
 
-def _frequencies(d_head: int, base: float | None, scaling: Mapping[str, Any] | None, positions: Tensor) -> Tensor:
+def _frequencies(
+    d_head: int, base: float | None, scaling: Mapping[str, Any] | None, positions: Tensor
+) -> Tensor:
     "Return the frequency of each pair, in radians per position, (d_rotary / 2,)."
     kind, s = _read_scaling(scaling, d_head)
     base, d_rotary = _base_of(base, s), _rotary_width(s, d_head)
-    plain = type(positions) is Tensor and positions.device.type == "cpu" and not torch.compiler.is_compiling()
+    plain = (
+        type(positions) is Tensor
+        and positions.device.type == "cpu"
+        and not torch.compiler.is_compiling()
+    )
     powers = _cached_powers(d_rotary, base) if plain else _powers(d_rotary, base, positions.device)
     return kind.rescale(powers, base, s, positions)
 
@@ -228,7 +244,7 @@ def _cached_powers(d_head: int, base: float) -> Tensor:
 
 # %% ../nbs/06_positions.ipynb #scaling-fns
 class _Scaling(NamedTuple):
-    "A scaling: the numbers that it needs, its frequencies, its factor of queries and keys, and what else a mapping may hold."
+    "A scaling: what its mapping holds, its frequencies, its factor of queries and keys."
 
     needs: tuple[str, ...]
     rescale: Callable[..., Tensor]  # frequencies, base, mapping, positions → frequencies
@@ -273,10 +289,12 @@ def _llama3(f: Tensor, base: float, s: Mapping[str, Any], positions: Tensor) -> 
 
 
 def _yarn(f: Tensor, base: float, s: Mapping[str, Any], positions: Tensor) -> Tensor:
-    "Keep pairs by a ramp over their number, between two counts of rounds. Peng et al. 2023, section 3.2."
+    "Keep pairs by a ramp over their number, between two counts of rounds. Peng et al. 2023."
     trained, last = s[_TRAINED], 2 * len(f) - 1
     betas = s.get("beta_fast") or 32, s.get("beta_slow") or 1
-    low, high = (len(f) * math.log(trained / (beta * 2 * math.pi)) / math.log(base) for beta in betas)
+    low, high = (
+        len(f) * math.log(trained / (beta * 2 * math.pi)) / math.log(base) for beta in betas
+    )
     low, high = (math.floor(low), math.ceil(high)) if s.get("truncate", True) else (low, high)
     low, high = max(low, 0), min(high, last)
     pairs = torch.arange(len(f), dtype=torch.float32, device=f.device)
@@ -288,7 +306,11 @@ def _yarn_factor(s: Mapping[str, Any]) -> float:
     if s.get("attention_factor") is not None:
         return float(s["attention_factor"])
     m, m_all = s.get("mscale"), s.get("mscale_all_dim")
-    return _mscale(s["factor"], m) / _mscale(s["factor"], m_all) if m and m_all else _mscale(s["factor"], 1)
+    return (
+        _mscale(s["factor"], m) / _mscale(s["factor"], m_all)
+        if m and m_all
+        else _mscale(s["factor"], 1)
+    )
 
 
 def _mscale(factor: float, m: float) -> float:
@@ -297,15 +319,18 @@ def _mscale(factor: float, m: float) -> float:
 
 
 def _score_factor(scaling: Mapping[str, Any] | None) -> float:
-    "Return DeepSeek's factor of all scores, for an mscale_all_dim in its config. DeepSeek-AI 2024, section 3.1.4."
+    "Return DeepSeek's factor of all scores, for an mscale_all_dim. DeepSeek-AI 2024."
     s = _with_defaults(scaling or {})
     m_all = s.get("mscale_all_dim")
     return _mscale(s["factor"], m_all) ** 2 if m_all else 1.0
 
 
 def _longrope(f: Tensor, base: float, s: Mapping[str, Any], positions: Tensor) -> Tensor:
-    "Divide each frequency by its own factor: one list within the trained length, another beyond it. Ding et al. 2024."
-    short, long = (torch.tensor(s[name], dtype=f.dtype, device=f.device) for name in ("short_factor", "long_factor"))
+    "Divide each frequency by a factor from one of two lists, by length. Ding et al. 2024."
+    short, long = (
+        torch.tensor(s[name], dtype=f.dtype, device=f.device)
+        for name in ("short_factor", "long_factor")
+    )
     beyond = positions.max() >= s[_TRAINED] if positions.numel() else torch.tensor(False)
     return f / torch.where(beyond, long, short)
 
@@ -338,19 +363,28 @@ _SCALINGS = {
 }
 
 # %% ../nbs/06_positions.ipynb #scaling-guard
-_KNOWN = {"rope_type", "type", "rope_theta", "partial_rotary_factor", "max_position_embeddings", "truncate"}
+_KNOWN = {
+    "rope_type", "type", "rope_theta", "partial_rotary_factor", "max_position_embeddings",
+    "truncate"
+}
 
 
-def _read_scaling(scaling: Mapping[str, Any] | None, d_head: int) -> tuple[_Scaling, dict[str, Any]]:
-    "Return the scaling and its mapping; raise TypeError or ValueError unless all in it is known and nothing is missing."
+def _read_scaling(
+    scaling: Mapping[str, Any] | None, d_head: int
+) -> tuple[_Scaling, dict[str, Any]]:
+    "Return the scaling and its mapping; TypeError or ValueError unless it is known and complete."
     if not isinstance(scaling, (Mapping, type(None))):
         got = type(scaling).__name__
-        raise TypeError(f"scaling: expected a mapping, as rope_scaling in a config.json, or None; got {got}")
+        raise TypeError(
+            f"scaling: expected a mapping, as rope_scaling in a config.json, or None; got {got}"
+        )
     s = _with_defaults({} if scaling is None else scaling)
     _expect_one_mapping(s)
     kind = s.get("rope_type", s.get("type", "default"))
     if not isinstance(kind, str) or kind not in _SCALINGS:
-        raise ValueError(f"scaling: expected a rope_type among {', '.join(_SCALINGS)}; got {kind!r}")
+        raise ValueError(
+            f"scaling: expected a rope_type among {', '.join(_SCALINGS)}; got {kind!r}"
+        )
     _expect_numbers(kind, s)
     _expect_known(s)
     for name in _SCALINGS[kind].lists:
@@ -371,8 +405,11 @@ def _expect_one_mapping(s: Mapping[str, Any]) -> None:
     "Raise ValueError if there is a mapping for each kind of layer."
     kinds = [name for name, value in s.items() if isinstance(value, Mapping)]
     if kinds:
-        raise ValueError(f"scaling: expected the mapping of one kind of layer; got one for each of {', '.join(kinds)}: "
-                         f"hand over scaling[{kinds[0]!r}]")
+        raise ValueError(
+            "scaling: expected the mapping of one kind of layer; got one for each of "
+            f"{', '.join(kinds)}: "
+            f"hand over scaling[{kinds[0]!r}]"
+        )
 
 
 def _expect_known(s: Mapping[str, Any]) -> None:
@@ -380,34 +417,49 @@ def _expect_known(s: Mapping[str, Any]) -> None:
     known = _KNOWN.union(*(kind.needs + kind.optional + kind.lists for kind in _SCALINGS.values()))
     unknown = [name for name, value in s.items() if name not in known and value is not None]
     if unknown:
-        raise ValueError(f"scaling: expected only what is implemented here, {', '.join(sorted(known))}; "
-                         f"got {', '.join(map(str, unknown))}")
+        raise ValueError(
+            f"scaling: expected only what is implemented here, {', '.join(sorted(known))}; "
+            f"got {', '.join(map(str, unknown))}"
+        )
 
 
 def _expect_numbers(kind: str, s: Mapping[str, Any]) -> None:
     "Raise ValueError unless all numbers are there that this scaling needs, and each can be used."
     for name in _SCALINGS[kind].needs:
         if not _is_number(number := s.get(name)) or number == 0:
-            raise ValueError(f"scaling: expected a positive number under {name!r}, which {kind} needs; got {number!r}")
+            raise ValueError(
+                f"scaling: expected a positive number under {name!r}, which {kind} needs; "
+                f"got {number!r}"
+            )
     for name in (*_SCALINGS[kind].optional, "partial_rotary_factor"):
         if (number := s.get(name)) is not None and not _is_number(number):
-            raise ValueError(f"scaling: expected a number of at least 0 under {name!r}, or none; got {number!r}")
-    if kind == "llama3" and not s["low_freq_factor"] < s["high_freq_factor"]:  # a ramp rises between them
-        raise ValueError(f"scaling: expected a high_freq_factor above the low_freq_factor of {s['low_freq_factor']}; "
-                         f"got {s['high_freq_factor']}")
+            raise ValueError(
+                f"scaling: expected a number of at least 0 under {name!r}, or none; got {number!r}"
+            )
+    if kind == "llama3" and not s["low_freq_factor"] < s["high_freq_factor"]:  # of a ramp
+        raise ValueError(
+            "scaling: expected a high_freq_factor above the low_freq_factor of "
+            f"{s['low_freq_factor']}; "
+            f"got {s['high_freq_factor']}"
+        )
 
 
 def _expect_list(name: str, numbers: Any, n_pairs: int) -> None:
     "Raise ValueError unless there is a positive number for each pair."
     right = isinstance(numbers, (list, tuple)) and len(numbers) == n_pairs
     if not right or not all(_is_number(number) and number for number in numbers):
-        raise ValueError(f"scaling: expected a list of {n_pairs} positive numbers, one for each pair, under {name!r}; "
-                         f"got {str(numbers)[:60]}")
+        raise ValueError(
+            f"scaling: expected a list of {n_pairs} positive numbers, one for each pair, "
+            f"under {name!r}; "
+            f"got {str(numbers)[:60]}"
+        )
 
 
 def _is_number(number: Any) -> bool:
     "Whether it is a number, finite and at least 0."
-    return isinstance(number, Real) and not isinstance(number, bool) and 0 <= float(number) < math.inf
+    return (
+        isinstance(number, Real) and not isinstance(number, bool) and 0 <= float(number) < math.inf
+    )
 
 
 def _base_of(base: float | None, s: Mapping[str, Any]) -> float:
@@ -423,12 +475,15 @@ def _base_of(base: float | None, s: Mapping[str, Any]) -> float:
 def _rotary_width(s: Mapping[str, Any], d_head: int) -> int:
     "Return how many numbers of a head are rotated, the first ones."
     fraction = s.get("partial_rotary_factor")
-    if fraction is None or s.get("rope_type") == "proportional":  # which gives the other pairs the frequency 0
+    if fraction is None or s.get("rope_type") == "proportional":  # other pairs: frequency 0
         return d_head
     width = int(d_head * fraction)
     if not 0 < width <= d_head or width % 2:
-        raise ValueError(f"scaling: expected a partial_rotary_factor that gives an even width within d_head = {d_head}; "
-                         f"got {fraction}")
+        raise ValueError(
+            "scaling: expected a partial_rotary_factor that gives an even width within "
+            f"d_head = {d_head}; "
+            f"got {fraction}"
+        )
     return width
 
 # %% ../nbs/06_positions.ipynb #rotary-class
@@ -437,16 +492,16 @@ class RotaryEmbedding(nn.Module):
 
     Args:
         d_head: width of a head, even
-        base: the pair after the last would have the frequency 1 / base; default the rope_theta of `scaling`, or 10000
-        scaling: `rope_scaling` or `rope_parameters` of a model's config.json
+        base: of the frequencies; default rope_theta of `scaling`, or 10000
+        scaling: rope_scaling or rope_parameters of a config
         interleaved: are pairs neighbours, or number i of either half?
     """
 
     def __init__(
         self,
         d_head: int,  # width of a head, even
-        base: float | None = None,  # the pair after the last would have the frequency 1 / base; default the rope_theta of `scaling`, or 10000
-        scaling: Mapping[str, Any] | None = None,  # `rope_scaling` or `rope_parameters` of a model's config.json
+        base: float | None = None,  # of the frequencies; default rope_theta of `scaling`, or 10000
+        scaling: Mapping[str, Any] | None = None,  # rope_scaling or rope_parameters of a config
         interleaved: bool = False,  # are pairs neighbours, or number i of either half?
     ):
         super().__init__()
@@ -461,13 +516,13 @@ class RotaryEmbedding(nn.Module):
     def forward(
         self,
         x: Tensor,  # queries or keys, (..., n, d_head)
-        positions: Tensor | None = None,  # broadcast to (..., n); (b, n) is meant for every head; default 0, 1, 2 …
+        positions: Tensor | None = None,  # broadcast to (..., n), or (b, n); default 0, 1, 2 …
     ) -> Tensor:  # rotated, and times the attention factor of a scaling; the shape and type of `x`
         """Rotate each vector by its position.
 
         Args:
             x: queries or keys, (..., n, d_head)
-            positions: broadcast to (..., n); (b, n) is meant for every head; default 0, 1, 2 …
+            positions: broadcast to (..., n), or (b, n); default 0, 1, 2 …
 
         Returns:
             rotated, and times the attention factor of a scaling; the shape and type of `x`
@@ -476,7 +531,11 @@ class RotaryEmbedding(nn.Module):
         angles = _angles(positions, self.d_head, self.base, self.scaling)
         rotated = _rotated(x[..., : self.d_rotary], angles, self.interleaved)
         rotated = rotated if self.attention_factor == 1 else rotated * self.attention_factor
-        return rotated if self.d_rotary == self.d_head else torch.cat([rotated, x[..., self.d_rotary :]], dim=-1)
+        return (
+            rotated
+            if self.d_rotary == self.d_head
+            else torch.cat([rotated, x[..., self.d_rotary :]], dim=-1)
+        )
 
     if TYPE_CHECKING:
         @typed_as(forward)  # so that `positions(x)` is typed as `forward` is
@@ -490,8 +549,17 @@ class RotaryEmbedding(nn.Module):
 
     def extra_repr(self) -> str:
         "Return the arguments, for `print`."
-        parts = {"base": self.base, "scaling": self.scaling, "interleaved": self.interleaved or None}
-        return ", ".join([f"{self.d_head}", *(f"{name}={value!r}" for name, value in parts.items() if value is not None)])
+        parts = {
+            "base": self.base,
+            "scaling": self.scaling,
+            "interleaved": self.interleaved or None,
+        }
+        return ", ".join(
+            [
+                f"{self.d_head}",
+                *(f"{name}={value!r}" for name, value in parts.items() if value is not None),
+            ]
+        )
 
 # %% ../nbs/06_positions.ipynb #vectors-guard
 def _positions_of(x: Tensor, d_head: int, positions: Tensor | None) -> Tensor:
@@ -513,15 +581,20 @@ def _expect_pairs(weight: Tensor, n_heads: int, interleaved: bool) -> None:
     expect_flags(interleaved=interleaved)
     expect_sizes(n_heads=n_heads)
     if weight.ndim not in (1, 2):
-        raise ValueError(f"weight: expected shape (h * d_head, d_model) or (h * d_head,); got {tuple(weight.shape)}")
+        raise ValueError(
+            "weight: expected shape (h * d_head, d_model) or (h * d_head,); "
+            f"got {tuple(weight.shape)}"
+        )
     if not len(weight) or len(weight) % (2 * n_heads):
-        raise ValueError(f"weight: expected a multiple of 2 * n_heads = {2 * n_heads} rows; got {len(weight)}")
+        raise ValueError(
+            f"weight: expected a multiple of 2 * n_heads = {2 * n_heads} rows; got {len(weight)}"
+        )
 
 # %% ../nbs/06_positions.ipynb #slopes-fn
 def alibi_slopes(
     n_heads: int,  # how many heads, h
 ) -> Tensor:  # a slope for each, float32, (h,)
-    """Return ALiBi's slope of each head, from steep to flat: the powers of 2^(-8 / h). Press et al. 2022, section 3.
+    """Return ALiBi's slope of each head: the powers of 2^(-8 / h). Press et al. 2022, section 3.
 
     Args:
         n_heads: how many heads, h
@@ -554,14 +627,17 @@ def _relative(q_positions: Tensor, k_positions: Tensor) -> Tensor:
         for name, positions in {"q_positions": q_positions, "k_positions": k_positions}.items())
     lead = tuple(k_positions.shape[:-1] or q_positions.shape[:-1])
     for name, positions in {"q_positions": q_positions, "k_positions": k_positions}.items():
-        if not positions.ndim or tuple(positions.shape[:-1]) not in ((), lead) or lead and lead[-1] != 1:
-            raise ValueError(f"{name}: expected shape (n,), (b, n) or (b, 1, n), the same for both; "
-                             f"got {tuple(positions.shape)}")
+        own = tuple(positions.shape[:-1])
+        if not positions.ndim or own not in ((), lead) or lead and lead[-1] != 1:
+            raise ValueError(
+                f"{name}: expected shape (n,), (b, n) or (b, 1, n), the same for both; "
+                f"got {tuple(positions.shape)}"
+            )
     return k_positions[..., None, :] - q_positions[..., :, None]
 
 # %% ../nbs/06_positions.ipynb #alibi-class
 class AlibiPositions(_ScoredPositions):
-    """Lower scores in proportion to the distance (ALiBi), as the `positions` of a layer. Press et al. 2022.
+    """Lower scores by distance (ALiBi), as the `positions` of a layer. Press et al. 2022.
 
     Args:
         n_heads: how many heads, h
@@ -581,13 +657,13 @@ class AlibiPositions(_ScoredPositions):
 
     def score_bias(
         self,
-        q_positions: Tensor,  # positions of the queries, (n_q,), or (b, n_q) where sequences begin at different ones
+        q_positions: Tensor,  # positions of the queries, (n_q,) or (b, n_q)
         k_positions: Tensor,  # positions of the keys, (n_k,) or (b, n_k)
     ) -> Tensor:  # what is added to the scores, float32, (h, n_q, n_k) or (b, h, n_q, n_k)
         """Return minus the distance of each query and key, times the slope of the head.
 
         Args:
-            q_positions: positions of the queries, (n_q,), or (b, n_q) where sequences begin at different ones
+            q_positions: positions of the queries, (n_q,) or (b, n_q)
             k_positions: positions of the keys, (n_k,) or (b, n_k)
 
         Returns:
@@ -602,7 +678,7 @@ def alibi_bias(
     n_q: int,  # queries; the last is aligned with the last key
     n_k: int,  # keys
 ) -> Tensor:  # what is added to the scores, float32, (h, n_q, n_k)
-    """Return ALiBi's bias: minus the distance of each query and key, times the slope of the head. Press et al. 2022.
+    """Return ALiBi's bias: minus each distance, times the slope of the head. Press et al. 2022.
 
     Args:
         n_heads: how many heads, h
@@ -618,15 +694,15 @@ def alibi_bias(
 # %% ../nbs/06_positions.ipynb #buckets-fn
 def relative_buckets(
     relative: Tensor,  # position of the key minus that of the query, whole numbers of any shape
-    bidirectional: bool = True,  # half of the buckets for keys that come later? If not, those share bucket 0
+    bidirectional: bool = True,  # half of the buckets for later keys? If not, those share bucket 0
     n_buckets: int = 32,  # how many buckets
     max_distance: int = 128,  # from here on all share the last
 ) -> Tensor:  # numbers of buckets, the shape of `relative`
-    """Return the T5 bucket of each relative position: near ones alone, far ones together. Raffel et al. 2020, section 2.1.
+    """Return the T5 bucket of each relative position. Raffel et al. 2020, section 2.1.
 
     Args:
         relative: position of the key minus that of the query, whole numbers of any shape
-        bidirectional: half of the buckets for keys that come later? If not, those share bucket 0
+        bidirectional: half of the buckets for later keys? If not, those share bucket 0
         n_buckets: how many buckets
         max_distance: from here on all share the last
 
@@ -642,19 +718,24 @@ def relative_buckets(
 
 # %% ../nbs/06_positions.ipynb #bucket-sizes
 def _bucket_sizes(bidirectional: bool, n_buckets: int, max_distance: int) -> tuple[int, int]:
-    "Return the buckets of one direction, and how many of them hold one distance; raise ValueError if none do."
+    "Return the buckets of one direction, and how many hold one distance; ValueError if none do."
     expect_flags(bidirectional=bidirectional)
     expect_sizes(n_buckets=n_buckets, max_distance=max_distance)
     half = n_buckets // 2 if bidirectional else n_buckets
     if half < 2:
-        raise ValueError(f"n_buckets: expected at least {4 if bidirectional else 2}; got {n_buckets}")
+        raise ValueError(
+            f"n_buckets: expected at least {4 if bidirectional else 2}; got {n_buckets}"
+        )
     if max_distance <= half // 2:
-        raise ValueError(f"max_distance: expected more than {half // 2}, which have buckets of their own; got {max_distance}")
+        raise ValueError(
+            f"max_distance: expected more than {half // 2}, which have buckets of their own; "
+            f"got {max_distance}"
+        )
     return half, half // 2
 
 # %% ../nbs/06_positions.ipynb #relative-class
 class RelativePositions(_ScoredPositions):
-    """Add a learned bias by head and distance (T5), as the `positions` of a layer. Raffel et al. 2020.
+    """Add a learned bias by head and distance (T5), as a layer's `positions`. Raffel et al. 2020.
 
     Args:
         n_heads: how many heads, h
@@ -673,7 +754,9 @@ class RelativePositions(_ScoredPositions):
         super().__init__()
         expect_sizes(n_heads=n_heads)
         _bucket_sizes(bidirectional, n_buckets, max_distance)
-        self.bidirectional, self.n_buckets, self.max_distance = bidirectional, n_buckets, max_distance
+        self.bidirectional, self.n_buckets, self.max_distance = (
+            bidirectional, n_buckets, max_distance
+        )
         self.weight = nn.Parameter(torch.zeros(n_buckets, n_heads))
 
     def extra_repr(self) -> str:
@@ -683,13 +766,13 @@ class RelativePositions(_ScoredPositions):
 
     def score_bias(
         self,
-        q_positions: Tensor,  # positions of the queries, (n_q,), or (b, n_q) where sequences begin at different ones
+        q_positions: Tensor,  # positions of the queries, (n_q,) or (b, n_q)
         k_positions: Tensor,  # positions of the keys, (n_k,) or (b, n_k)
     ) -> Tensor:  # what is added to the scores, (h, n_q, n_k) or (b, h, n_q, n_k)
         """Return the learned number of each head and distance.
 
         Args:
-            q_positions: positions of the queries, (n_q,), or (b, n_q) where sequences begin at different ones
+            q_positions: positions of the queries, (n_q,) or (b, n_q)
             k_positions: positions of the keys, (n_k,) or (b, n_k)
 
         Returns:
@@ -702,14 +785,14 @@ class RelativePositions(_ScoredPositions):
 
 # %% ../nbs/06_positions.ipynb #pairing-fn
 def convert_pairing(
-    weight: Tensor,  # of a projection to queries or keys, (h * d_head, d_model), or its bias, (h * d_head,)
+    weight: Tensor,  # to queries or keys, (h * d_head, d_model), or its bias, (h * d_head,)
     n_heads: int,  # heads in it, h
     interleaved: bool,  # the pairing that is wanted: neighbours if True, halves if False
 ) -> Tensor:  # the same rows in another order
-    """Reorder the rows of a projection from one rotary pairing to the other, so that scores stay the same.
+    """Reorder the rows of a projection from one rotary pairing to the other; scores stay the same.
 
     Args:
-        weight: of a projection to queries or keys, (h * d_head, d_model), or its bias, (h * d_head,)
+        weight: to queries or keys, (h * d_head, d_model), or its bias, (h * d_head,)
         n_heads: heads in it, h
         interleaved: the pairing that is wanted: neighbours if True, halves if False
 

@@ -41,7 +41,7 @@ def attention_scores(
     expect_scale(scale)
     return (q * scale) @ k.mT
 
-# %% ../nbs/03_self_attention.ipynb #bias-fn
+# %% ../nbs/03_self_attention.ipynb #sdpa-fn
 def add_bias(
     scores: Tensor,  # (..., n_q, n_k)
     bias: Tensor | None,  # added to the scores; broadcasts to (..., n_q, n_k); None adds nothing
@@ -67,7 +67,7 @@ def add_bias(
         allowed = allowed & mask
     return scores + bias, allowed
 
-# %% ../nbs/03_self_attention.ipynb #sdpa-fn
+
 def scaled_dot_product_attention(
     q: Tensor,  # queries, (..., n_q, d_k)
     k: Tensor,  # keys, (..., n_k, d_k)

@@ -35,7 +35,7 @@ def softmax(
     x: Tensor,  # scores, any shape, any floating type
     dim: int = -1,  # the dimension that will sum to 1
 ) -> Tensor:  # weights, shape and type of `x`
-    """Return the softmax of scores: weights that sum to 1 along `dim`, for scores of any finite size.
+    """Return the softmax of scores of any finite size: weights that sum to 1 along `dim`.
 
     Args:
         x: scores, any shape, any floating type
@@ -64,7 +64,8 @@ def entropy(
         one number per row, in nats: from 0 (one weight is 1) to ln n (all equal)
     """
     expect_dim(weights, dim, "weights")
-    w = weights.masked_fill(weights == 0, 1)  # 0 ln 0 counts as 0, like 1 ln 1, which has a finite gradient
+    # 0 ln 0 counts as 0, like 1 ln 1, which has a finite gradient
+    w = weights.masked_fill(weights == 0, 1)
     return -(w * w.log()).sum(dim)
 
 # %% ../nbs/02_softmax.ipynb #lse-fn
@@ -90,18 +91,18 @@ def logsumexp(
 # %% ../nbs/02_softmax.ipynb #masked-fn
 def masked_softmax(
     scores: Tensor,  # any shape, any floating type; where the mask is False they have no effect
-    mask: Tensor | None,  # boolean, True = may attend; broadcasts to the shape of `scores`; None allows all
+    mask: Tensor | None,  # boolean, True = may attend; broadcasts to `scores`; None allows all
     dim: int = -1,  # the dimension that will sum to 1
-) -> Tensor:  # weights, shape and type of `scores`; 0 where forbidden, and all 0 where nothing is allowed
+) -> Tensor:  # weights, shape and type of `scores`; 0 where forbidden, even in a whole row
     """Return the softmax of scores over the allowed keys only: weights of exactly 0 for the others.
 
     Args:
         scores: any shape, any floating type; where the mask is False they have no effect
-        mask: boolean, True = may attend; broadcasts to the shape of `scores`; None allows all
+        mask: boolean, True = may attend; broadcasts to `scores`; None allows all
         dim: the dimension that will sum to 1
 
     Returns:
-        weights, shape and type of `scores`; 0 where forbidden, and all 0 where nothing is allowed
+        weights, shape and type of `scores`; 0 where forbidden, even in a whole row
     """
     expect_dim(scores, dim, "scores")
     if mask is None:
@@ -136,7 +137,7 @@ def softmax_backward(
     grad: Tensor,  # gradient that arrives at the weights, same shape
     dim: int = -1,  # the dimension that sums to 1
 ) -> Tensor:  # gradient for the scores, same shape
-    """Return the gradient of the scores, given that of the weights: the backward pass of softmax.
+    """Return the backward pass of softmax: the gradient of scores from that of weights.
 
     Args:
         weights: what softmax returned

@@ -194,7 +194,7 @@ def test_published_layers_are_accepted(name):
     assert report.ok and len(report.passed) >= 5
     with pytest.raises(nb.CheckFailed) as failed:
         nb.check_cache(lambda x, cache: step(x, cache, start=0), 24, new_cache, full=full, grows=True)
-    assert failed.value.report.codes[0] == "cache.places"
+    assert failed.value.report.codes[0] == "cache.positions"
     with pytest.raises(nb.CheckFailed) as failed:
         nb.check_cache(step, 24, new_cache, full=full)
     assert failed.value.report.codes == ["cache.copies"] or "cache.full_silent" in failed.value.report.codes

@@ -731,7 +731,7 @@ def test_programs_share_the_tiles(visit):
         assert (f"Done after {now['last']} time steps" in said) == (now["step"] == now["last"])
 
     assert state(figure)["last"] == 4
-    for mode in ("all keys", "no future", "last block first"):
+    for mode in ("all keys", "causal mask", "last block first"):
         if mode != "all keys":
             figure.get_by_role("button", name=mode).press("Enter")
         found = figure.evaluate(EVERY_CHOICE)

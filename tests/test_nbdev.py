@@ -116,9 +116,9 @@ def test_a_new_version_is_one_line(repo):
 @pytest.mark.ci
 def test_an_edit_of_the_package_goes_back(repo):
     "One line, and none of the docstrings', though nbdev would double every option of Quarto's that an exported cell has."
-    module = repo / "attention_nb/figures/charts.py"
-    assert "    Args:\n        argv: the words" in module.read_text(encoding="utf-8")  # which stand in a comment there
-    module.write_text(module.read_text(encoding="utf-8").replace('_KINDS = (', '_KINDS = ("new", '), encoding="utf-8")
+    module = repo / "attention_nb/figures/ratios.py"
+    assert "    Args:\n" in module.read_text(encoding="utf-8")  # what stands in comments there
+    module.write_text(module.read_text(encoding="utf-8").replace('_FIELDS = (', '_FIELDS = ("new", '), encoding="utf-8")
     nbdev("update", repo)
     sh("git", "checkout", "-q", "attention_nb", cwd=repo)
     found = changed(repo)

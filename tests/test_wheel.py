@@ -33,14 +33,19 @@ def metadata(wheel: Path) -> PathDistribution:
     return PathDistribution(next(p for p in ZipPath(wheel).iterdir() if p.name.endswith(".dist-info")))
 
 
+def shipped() -> set[str]:
+    "The files of the book's package and of that of the checks."
+    return {f"{name}/{file}" for name in ("attention_nb", "attention_checks") for file in tree(ROOT / name)}
+
+
 def test_contents(wheel):
-    "The package with its py.typed, the plugin for pytest, the licence, and nothing else."
+    "Both packages with their py.typed, the plugin for pytest, the licence, and nothing else."
     names = {str(f) for f in metadata(wheel).files if ".dist-info/" not in str(f)}
-    package = {f"attention_nb/{name}" for name in tree(ROOT / "attention_nb")} | BESIDE
+    package = shipped() | BESIDE
     found = [f"left out: {name}" for name in sorted(package - names)]
     found += [f"too much: {name}" for name in sorted(names - package)]
     found += [f"left out: {name}" for name in ["LICENSE"] if not any(f.name == name for f in metadata(wheel).files)]
-    fail_if(found, "The wheel should hold the files of attention_nb/ and the licence:")
+    fail_if(found, "The wheel should hold the files of attention_nb/ and attention_checks/, and the licence:")
 
 
 def test_source_distribution(wheel):
@@ -48,7 +53,7 @@ def test_source_distribution(wheel):
     with tarfile.open(next(wheel.parent.glob("*.tar.gz"))) as archive:
         names = {file.name.partition("/")[2] for file in archive if file.isfile()}
     made = {name for name in names if ".egg-info/" in name} | {"PKG-INFO", "setup.cfg"}
-    package = {f"attention_nb/{name}" for name in tree(ROOT / "attention_nb")}
+    package = shipped()
     beside = BESIDE | {"CHANGELOG.md", "CITATION.cff", "LICENSE", "MANIFEST.in", "README.md", "pyproject.toml", "settings.ini", "setup.py"}
     assert names - made == package | beside
 

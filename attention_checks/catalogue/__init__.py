@@ -1,4 +1,4 @@
-"""The catalogue: each bug by its code, what it looks like, and how to mend it."""
+"""The catalogue: each bug by its code, what it does to a stage of attention, and its repair."""
 
 from __future__ import annotations
 
@@ -10,21 +10,9 @@ from attention_checks.catalogue.layers import LAYER_ALL
 from attention_checks.catalogue.local_attention import Reach, reach_bugs
 from attention_checks.catalogue.masks import APPLIED, BIAS, MASK_SIGNS, UNASKED, WRONG
 from attention_checks.catalogue.multi_head_attention import HEADS
-from attention_checks.catalogue.positions import (
-    ALIBI,
-    BASE,
-    BIAS_SIGNS,
-    ROTARY_SIGNS,
-    rotary_bugs,
-)
+from attention_checks.catalogue.positions import ALIBI, BIAS_SIGNS, ROTARY_SIGNS, rotary_bugs
 from attention_checks.catalogue.results import RESULT_SIGNS
-from attention_checks.catalogue.self_attention import (
-    ATTENTION_SIGNS,
-    CONTEXT,
-    NORMS,
-    ROUTES,
-    SCALE,
-)
+from attention_checks.catalogue.self_attention import ATTENTION_SIGNS, CONTEXT, NORMS, ROUTES, SCALE
 from attention_checks.catalogue.softmax import (
     EPSILON,
     OTHER_DIM,
@@ -35,6 +23,7 @@ from attention_checks.catalogue.softmax import (
 )
 from attention_checks.pipeline import Bug
 
+# The bugs that any attention may have, in the order of trying.
 ATTENTION: list[Bug] = [
     *SCALE,
     *WEIGHTS,
@@ -44,12 +33,10 @@ ATTENTION: list[Bug] = [
     *ROUTES,
     *HEADS,
     *CONTEXT,
-]  # in every attention
-_MEANT = {  # what a design may choose, and the argument that declares it
+]
+_DECLARED_BY = {  # what a design may choose, and the argument that declares it
     "scale.constant": "scale={found}",
     "scale.head_constant": "scale={found}",
-    "scale.other": "scale={found}",
-    "scale.usual_unasked": "scale={found}",
     "mask.empty_nan": 'empty="nan"',
     "mask.empty_mean": 'empty="any"',
     "mask.empty_something": 'empty="any"',
@@ -60,36 +47,35 @@ _MEANT = {  # what a design may choose, and the argument that declares it
     "heads.layout": 'layout="bnhd"',
     "batch.axes": 'layout="nbd"',
     "rotation.backwards": 'skip=["rotation.backwards"]',
-    "layer.unknown": 'skip=["layer.unknown"]',  # attention without a softmax, such as linear attention
+    "layer.unknown": 'skip=["layer.unknown"]',  # attention without softmax, as linear attention
 }
+_ALL: list[Bug] = [
+    *ATTENTION,
+    *NORMS,
+    *BIAS,
+    *PLAIN,
+    OTHER_DIM,
+    EPSILON,
+    ROUNDED,
+    *blocks(2),
+    *reach_bugs(Reach(3, 2, 4)),
+    *SOFTMAX_SIGNS,
+    *MASK_SIGNS,
+    *BLOCK_SIGNS,
+    *FLASH_SIGNS,
+    *ATTENTION_SIGNS,
+    *CODE_SIGNS,
+    *RESULT_SIGNS,
+    *LAYER_ALL,
+    *GROUPED_ALL,
+    *CACHE_SIGNS,
+    *rotary_bugs(8),
+    *ROTARY_SIGNS,
+    *ALIBI,
+    *BIAS_SIGNS,
+]
 CATALOGUE: dict[str, Bug] = {
-    bug.code: bug._replace(declare=_MEANT.get(bug.code, bug.declare))
-    for bug in [
-        *ATTENTION,
-        *NORMS,
-        *BIAS,
-        *PLAIN,
-        OTHER_DIM,
-        EPSILON,
-        ROUNDED,
-        *blocks(2),
-        *reach_bugs(Reach(3, 2, 4)),
-        *SOFTMAX_SIGNS,
-        *MASK_SIGNS,
-        *BLOCK_SIGNS,
-        *FLASH_SIGNS,
-        *ATTENTION_SIGNS,
-        *CODE_SIGNS,
-        *RESULT_SIGNS,
-        *LAYER_ALL,
-        *GROUPED_ALL,
-        *CACHE_SIGNS,
-        *rotary_bugs(8),
-        BASE,
-        *ROTARY_SIGNS,
-        *ALIBI,
-        *BIAS_SIGNS,
-    ]
+    bug.code: bug._replace(declare=_DECLARED_BY.get(bug.code, bug.declare)) for bug in _ALL
 }
 
 
@@ -97,5 +83,5 @@ def known(
     code: str,  # of a bug in the catalogue
     **facts: object,  # what stands in the braces of its sentence
 ) -> Bug:  # KeyError for a code that is not there
-    "Look up a bug, and fill in what was found out."
+    "Look up a bug, and fill in its sentence."
     return CATALOGUE[code].about(**facts) if facts else CATALOGUE[code]

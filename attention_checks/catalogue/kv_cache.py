@@ -1,4 +1,4 @@
-"""Places that start anew, the wrong corner, padding that is seen, rows that lose their words."""
+"""Caches whose positions start again, whose padding is seen, or that lose tokens."""
 
 from __future__ import annotations
 
@@ -7,36 +7,51 @@ from attention_checks.pipeline import Bug, signs
 CACHE_SIGNS: list[Bug] = signs(
     {
         "cache.full_future": (
-            "the pass to which all is compared sees the future: it must be causal; say how it is called, as full=lambda x: …"
+            "the pass to compare with sees the future: it must be causal; say how to call it, as"
+            " full=lambda x: …"
         ),
-        "cache.forgets": "the newest word sees none of the old ones: nothing is kept, or what is kept is not read",
+        "cache.forgets": "the newest token attends to no old one: nothing is cached, or not read",
         "cache.corner": (
-            "with a cache, the causal triangle lies in the upper left corner: the newest word sees the oldest only; the last query"
-            " must stand at the last key, and a single one needs no mask"
+            "the causal mask starts in the upper left corner, and the newest token attends to the"
+            " oldest only: the last query must stand at the last key"
         ),
-        "cache.drops": "old words get lost on the way: {words} make no difference to the newest one",
-        "cache.late": "the first word of all is wrong: it is put into the cache after the others were read, or not at all",
-        "cache.places": (
-            "places do not go on: each new word is turned as if it were the first, so the order of the words makes no difference;"
-            " count on from the length of the cache"
+        "cache.drops": "old tokens get lost: {words} make no difference to the newest one",
+        "cache.late": "the first token is wrong: it is cached after the read, or not at all",
+        "cache.positions": (
+            "positions start again: each new token is rotated as if it were the first; count on"
+            " from the length of the cache"
         ),
-        "cache.turned_late": "keys are kept before they are turned by their places, and read as if they had been",
-        "cache.turned_again": "keys that were turned already are turned again when they are read",
-        "cache.mixes_rows": "with a cache, the sentences of a batch are mixed up",
-        "cache.unknown": "one word at a time, it gives something else than all words at once; no known bug looks like this",
-        "cache.chunk_future": "the words of a chunk see those that come after them: a chunk of several words needs a causal mask",
-        "cache.chunk_alone": "a chunk of several words sees itself only, and not what is kept",
-        "cache.chunk_places": "the words of a chunk have wrong places: they must count on from the length before the chunk",
-        "cache.not_cleared": "a new cache is not empty: words of an earlier text are still in it",
-        "cache.reset": "after reset() words of an earlier text are still seen, or counted",
-        "cache.truncate": "after truncate(n), what was taken back is still seen, or counted",
-        "cache.padding": "unused places are seen: where a row is shorter than others, hide what lies behind its end",
-        "cache.row_ends": "shorter rows do not go on at their own ends: each must write, count and look from its own length",
+        "cache.rotated_late": "keys are cached before they are rotated, and are not rotated later",
+        "cache.rotated_again": "cached keys, rotated already, are rotated again when they are read",
+        "cache.mixes_sequences": "with a cache, the sequences of a batch are mixed up",
+        "cache.unknown": (
+            "one token at a time gives other numbers than all at once, and no known bug gives them"
+        ),
+        "cache.chunk_future": "the tokens of a chunk attend to later ones: mask within the chunk",
+        "cache.chunk_alone": "a chunk of several tokens attends to itself only, not to the cache",
+        "cache.chunk_positions": (
+            "the tokens of a chunk have wrong positions: count on from the length before the chunk"
+        ),
+        "cache.not_cleared": "a new cache is not empty: tokens of an earlier sequence are in it",
+        "cache.reset": "after reset() tokens of an earlier sequence are still seen, or counted",
+        "cache.truncate": "after truncate(n) the tokens behind n are still seen, or counted",
+        "cache.padding": (
+            "unused positions are seen: where a sequence is shorter, hide what lies behind its end"
+        ),
+        "cache.sequence_ends": (
+            "shorter sequences do not continue at their own ends: each must write, count and attend"
+            " from its own length"
+        ),
         "cache.reorder_nothing": "reorder(rows) moves nothing",
-        "cache.reorder_inverse": "reorder(rows) sends row i to rows[i]; row i must go on from what was row rows[i]",
-        "cache.reorder": "after reorder(rows), rows do not hold the words of their new beginnings: all of keys, values and lengths must move",
-        "cache.full_silent": "a full cache takes more words, and says nothing",
-        "cache.full_changed": "a full cache refuses more words, but something has changed by then",
-        "cache.copies": "each step copies all that is kept: make the room once, and write into it",
+        "cache.reorder_inverse": (
+            "reorder(rows) sends sequence i to rows[i]: it must continue from sequence rows[i]"
+        ),
+        "cache.reorder": (
+            "after reorder(rows) sequences do not hold their new tokens: keys, values and lengths"
+            " must all move"
+        ),
+        "cache.full_silent": "a full cache takes more tokens, and says nothing",
+        "cache.full_changed": "a full cache refuses more tokens, but something has changed by then",
+        "cache.copies": "each step copies all that is cached: allocate once, and write into it",
     }
 )

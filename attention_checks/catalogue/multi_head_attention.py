@@ -1,4 +1,4 @@
-"""Heads that copy each other, sentences that mix, and rows put together in the wrong order."""
+"""Heads that are copies of each other, sequences that mix, and heads in the wrong order."""
 
 from __future__ import annotations
 
@@ -10,23 +10,28 @@ from attention_checks.pipeline import Bug, bugs_of
 
 
 def _first(t: Tensor) -> Tensor:
-    "The first head, in place of all."
+    "Use the first head for all heads."
     return t[..., :1, :, :].expand_as(t)
 
 
-HEADS: list[Bug] = (
-    bugs_of(
+_TRANSPOSED = Bug(
+    "heads.layout",
+    "heads attend to each other, not tokens: it takes (b, n, h, d), so transpose(1, 2) its inputs",
+    {
+        "route": lambda work: work._replace(
+            q=work.q.transpose(1, 2),
+            k=work.k.transpose(1, 2),
+            v=work.v.transpose(1, 2),
+            allowed=torch.ones(1, 1, 1, 1, dtype=torch.bool),
+        ),
+        "mix": lambda work: work._replace(out=(work.weights @ work.v).transpose(-3, -2)),
+    },
+)
+HEADS: list[Bug] = [
+    *bugs_of(
         "route",
         routing,
         {
-            "heads.first_queries": (
-                "every head uses the queries of the first head",
-                lambda q, k, v: (_first(q), k, v),
-            ),
-            "heads.first_queries_keys": (
-                "every head uses the queries and keys of the first head",
-                lambda q, k, v: (_first(q), _first(k), v),
-            ),
             "heads.first_keys": (
                 "every head uses the keys of the first head",
                 lambda q, k, v: (q, _first(k), v),
@@ -40,7 +45,7 @@ HEADS: list[Bug] = (
                 lambda q, k, v: (q, _first(k), _first(v)),
             ),
             "batch.first_keys_values": (
-                "every sentence of the batch uses the keys and values of the first",
+                "every sequence of the batch uses the keys and values of the first",
                 lambda q, k, v: (q, k[:1].expand_as(k), v[:1].expand_as(v)),
             ),
             "heads.other_order": (
@@ -52,66 +57,32 @@ HEADS: list[Bug] = (
                 lambda q, k, v: (q, k.flip(-3), v),
             ),
             "heads.next": (
-                "keys and values come from another head than the queries",
+                "keys and values are those of the head before the query's",
                 lambda q, k, v: (q, k.roll(1, -3), v.roll(1, -3)),
             ),
             "heads.previous": (
-                "keys and values come from another head than the queries (the next)",
+                "keys and values are those of the head after the query's",
                 lambda q, k, v: (q, k.roll(-1, -3), v.roll(-1, -3)),
             ),
-            "batch.rolled": (
-                "the sentences of the batch are mixed up: keys and values come from another one",
-                lambda q, k, v: (q, k.roll(1, 0), v.roll(1, 0)),
-            ),
-            "batch.keys_averaged": (
-                "the keys are averaged over the batch: sentences are mixed",
-                lambda q, k, v: (q, k.mean(0, keepdim=True).expand_as(k), v),
-            ),
         },
-    )
-    + bugs_of(
+    ),
+    *bugs_of(
         "mix",
         mixing,
         {
-            "heads.first_context": (
-                "every head returns the context of the first head: copies of one head",
-                lambda c, w: _first(c),
-            ),
             "heads.averaged": (
-                "the heads are averaged: every head returns the same",
-                lambda c, w: c.mean(-3, keepdim=True).expand_as(c),
+                "the contexts are averaged over the heads: every head returns the same",
+                lambda context, work: context.mean(-3, keepdim=True).expand_as(context),
             ),
             "heads.reshaped": (
-                "the contexts of the heads are mixed up: reshaped where they should be transposed",
-                lambda c, w: c.transpose(-3, -2).reshape(c.shape),
+                "the contexts of the heads are reshaped, not transposed",
+                lambda context, work: context.transpose(-3, -2).reshape(context.shape),
             ),
             "heads.and_batch": (
-                "sentences and heads are mixed up: merged as (b, h), taken apart as (h, b), or the other way round",
-                lambda c, w: c.transpose(-4, -3).reshape(c.shape),
-            ),
-            "batch.averaged": (
-                "the contexts of the batch are averaged",
-                lambda c, w: c.mean(-4, keepdim=True).expand_as(c),
-            ),
-            "heads.back_in_other_order": (
-                "the heads come back in another order",
-                lambda c, w: c.flip(-3),
+                "batch and heads are mixed up: merged as (b, h), split as (h, b), or the reverse",
+                lambda context, work: context.transpose(-4, -3).reshape(context.shape),
             ),
         },
-    )
-    + [
-        Bug(
-            "heads.layout",
-            "heads attend to each other, not words: it takes (b, n, h, d); transpose(1, 2) what goes in and comes out",
-            {
-                "route": lambda w: w._replace(
-                    q=w.q.transpose(1, 2),
-                    k=w.k.transpose(1, 2),
-                    v=w.v.transpose(1, 2),
-                    allowed=torch.ones(1, 1, 1, 1, dtype=torch.bool),
-                ),
-                "mix": lambda w: w._replace(out=(w.weights @ w.v).transpose(-3, -2)),
-            },
-        )
-    ]
-)
+    ),
+    _TRANSPOSED,
+]

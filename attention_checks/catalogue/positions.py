@@ -1,4 +1,4 @@
-"""Rotations by the wrong angle or of the wrong pairs, and biases whose slopes or distances are not what they should be."""
+"""Rotations by wrong angles or of wrong pairs, and biases with wrong slopes or distances."""
 
 from __future__ import annotations
 
@@ -9,169 +9,160 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_checks.pipeline import Bug, Step, bugs_of, signs
+from attention_checks.pipeline import Bug, Step, Work, bugs_of, signs
 from attention_nb.positions import alibi_slopes, rotary_angles
 
-_Right = Callable[[Tensor], Tensor]
-_Angles = Callable[[Tensor, _Right, int, float], Tensor]
+_Right = Callable[[Tensor], Tensor]  # positions → the right angles
+_Angles = Callable[[Tensor, _Right, int, float], Tensor]  # positions, right, d_head, base → angles
 
 
-def _powers(p: Tensor, exponents: Tensor, base: float) -> Tensor:
-    "Places times powers of the base."
-    return p[..., None] * base**exponents
+def _powers(positions: Tensor, exponents: Tensor, base: float) -> Tensor:
+    "Multiply positions by powers of the base."
+    return positions[..., None] * base**exponents
 
 
 def _slower(n: int) -> _Angles:
-    "A fraction of the right angles."
-    return lambda p, a, d, base: a(p) / n
+    "Divide the right angles."
+    return lambda p, right, d, base: right(p) / n
 
 
+_EXPONENT = "the exponent of the base must be 2i / d, where i counts pairs"
 _ANGLES: dict[str, tuple[str, _Angles]] = {
-    "rotary.identity": (
-        "places make no difference: every row comes back as it was",
-        lambda p, a, d, base: 0 * a(p),
-    ),
-    "rotary.place_ignored": (
-        "the places that it is given are ignored: rows are counted 0, 1, 2 … in every text",
-        lambda p, a, d, base: a(torch.arange(len(p), device=p.device)),
+    "rotary.identity": ("nothing is rotated", lambda p, right, d, base: 0 * right(p)),
+    "rotary.positions_ignored": (
+        "the positions that it is given are ignored: it counts 0, 1, 2 …",
+        lambda p, right, d, base: right(torch.arange(len(p), device=p.device)),
     ),
     "rotary.from_one": (
-        "places are one too large: they should be counted from 0",
-        lambda p, a, d, base: a(p + 1),
+        "positions are one too large: count from 0",
+        lambda p, right, d, base: right(p + 1),
     ),
-    "rotary.one_short": ("places are one too small", lambda p, a, d, base: a(p - 1)),
+    "rotary.one_short": ("positions are one too small", lambda p, right, d, base: right(p - 1)),
     "rotary.backwards": (
-        "rows are turned the other way round: the sine has the wrong sign",
-        lambda p, a, d, base: -a(p),
+        "it rotates the other way round: the sine has the wrong sign",
+        lambda p, right, d, base: -right(p),
     ),
     "rotary.exponent": (
-        "the exponent of the base is half of what it should be: 2i / d, where i counts pairs, or arange(0, d, 2) / d",
-        lambda p, a, d, base: _powers(p, -torch.arange(d // 2) / d, base),
+        f"{_EXPONENT}; it is half of that",
+        lambda p, right, d, base: _powers(p, -torch.arange(d // 2) / d, base),
     ),
     "rotary.exponent_twice": (
-        "the exponent of the base is twice what it should be: 2i / d, where i counts pairs, or arange(0, d, 2) / d",
-        lambda p, a, d, base: _powers(p, -4 * torch.arange(d // 2) / d, base),
+        f"{_EXPONENT}; it is twice that",
+        lambda p, right, d, base: _powers(p, -4 * torch.arange(d // 2) / d, base),
     ),
     "rotary.exponent_ends": (
-        "the exponents run to 1, both ends counted (linspace): the last should be 1 - 2 / d",
-        lambda p, a, d, base: _powers(p, -torch.linspace(0, 1, d // 2), base),
+        "the exponents run to 1 (linspace): the last must be 1 - 2 / d",
+        lambda p, right, d, base: _powers(p, -torch.linspace(0, 1, d // 2), base),
     ),
     "rotary.growing": (
-        "the exponent of the base lacks its minus: later pairs turn faster, not more slowly",
-        lambda p, a, d, base: _powers(p, 2 * torch.arange(d // 2) / d, base),
-    ),
-    "rotary.reversed": (
-        "the slowest pair comes first: frequencies are in the wrong order",
-        lambda p, a, d, base: a(p).flip(-1),
+        "the exponent of the base lacks its minus: later pairs must rotate more slowly",
+        lambda p, right, d, base: _powers(p, 2 * torch.arange(d // 2) / d, base),
     ),
     "rotary.one_speed": (
-        "all pairs turn equally fast",
-        lambda p, a, d, base: a(p)[..., :1].expand(*p.shape, d // 2),
+        "all pairs rotate equally fast",
+        lambda p, right, d, base: right(p)[..., :1].expand(*p.shape, d // 2),
     ),
     "rotary.degrees": (
-        "angles are taken for degrees, and made radians",
-        lambda p, a, d, base: a(p) * math.pi / 180,
+        "angles are taken for degrees, and converted to radians",
+        lambda p, right, d, base: right(p) * math.pi / 180,
     ),
     "rotary.rounds": (
-        "angles are multiplied by 2π: one radian a step is meant, not one round",
-        lambda p, a, d, base: a(p) * 2 * math.pi,
+        "angles are multiplied by 2π: the first pair must rotate by one radian a position",
+        lambda p, right, d, base: right(p) * 2 * math.pi,
     ),
-    **{
-        f"rotary.slower_{n}": (
-            f"places are divided by {n}: linear scaling that nobody asked for",
-            _slower(n),
-        )
-        for n in (2, 4, 8)
-    },
 }
 
 
 _Pair = tuple[Tensor, Tensor]
-_TURNS: dict[str, tuple[str, Callable[[Tensor, Tensor, Tensor, Tensor], _Pair]]] = {
+_ROTATIONS: dict[str, tuple[str, Callable[[Tensor, Tensor, Tensor, Tensor], _Pair]]] = {
     "rotary.no_minus": (
-        "a minus is missing: (a cos + b sin, a sin + b cos) is no rotation, and lengths change",
-        lambda a, b, c, s: (a * c + b * s, a * s + b * c),
+        "a minus is missing: (a cos + b sin, a sin + b cos) is no rotation",
+        lambda a, b, cos, sin: (a * cos + b * sin, a * sin + b * cos),
     ),
     "rotary.swapped": (
-        "sine and cosine change places",
-        lambda a, b, c, s: (a * s - b * c, a * c + b * s),
+        "sine and cosine are exchanged",
+        lambda a, b, cos, sin: (a * sin - b * cos, a * cos + b * sin),
     ),
     "rotary.half_only": (
-        "only one number of each pair is turned, the other stays",
-        lambda a, b, c, s: (a * c - b * s, b),
+        "only one number of each pair is rotated",
+        lambda a, b, cos, sin: (a * cos - b * sin, b),
     ),
     "rotary.cosine_only": (
-        "the half with the sine is missing: rows shrink",
-        lambda a, b, c, s: (a * c, b * c),
+        "the part with the sine is missing: vectors become shorter",
+        lambda a, b, cos, sin: (a * cos, b * cos),
     ),
-    "rotary.sine_only": ("the half with the cosine is missing", lambda a, b, c, s: (-b * s, a * s)),
     "rotary.in_place": (
         "the first number of a pair is overwritten before the second is made from it",
-        lambda a, b, c, s: (a * c - b * s, (a * c - b * s) * s + b * c),
-    ),
-    "rotary.added": (
-        "waves are added to the rows, which should be turned",
-        lambda a, b, c, s: (a + s, b + c),
+        lambda a, b, cos, sin: (a * cos - b * sin, (a * cos - b * sin) * sin + b * cos),
     ),
     "rotary.residual": (
-        "the turned row is added to the row itself",
-        lambda a, b, c, s: (a + a * c - b * s, b + a * s + b * c),
+        "the rotated vector is added to the vector itself",
+        lambda a, b, cos, sin: (a + a * cos - b * sin, b + a * sin + b * cos),
     ),
     "rotary.scaled": (
-        "rows are divided by √d after the turn: lengths change",
-        lambda a, b, c, s: tuple(
-            t / (2 * a.shape[-1]) ** 0.5 for t in (a * c - b * s, a * s + b * c)
+        "vectors are divided by √d after the rotation",
+        lambda a, b, cos, sin: (
+            (a * cos - b * sin) / (2 * a.shape[-1]) ** 0.5,
+            (a * sin + b * cos) / (2 * a.shape[-1]) ** 0.5,
         ),
     ),
 }
 
 
 def _neighbours(x: Tensor) -> _Pair:
+    "Split into numbers 0, 2, 4 … and 1, 3, 5 …"
     return x[..., ::2], x[..., 1::2]
 
 
 def _halves(x: Tensor) -> _Pair:
+    "Split into the first and the second half."
     return x[..., : x.shape[-1] // 2], x[..., x.shape[-1] // 2 :]
 
 
-def _woven(a: Tensor, b: Tensor) -> Tensor:
+def _interleaved(a: Tensor, b: Tensor) -> Tensor:
+    "Put pairs side by side."
     return torch.stack([a, b], -1).flatten(-2)
 
 
 def _joined(a: Tensor, b: Tensor) -> Tensor:
+    "Put one half behind the other."
     return torch.cat([a, b], -1)
 
 
 WAYS: dict[str, tuple[Callable[[Tensor], _Pair], Callable[[Tensor, Tensor], Tensor]]] = {
     "number i of either half, as in Llama": (_halves, _joined),
-    "neighbours, as in the paper": (_neighbours, _woven),
+    "neighbours, as in the paper": (_neighbours, _interleaved),
     "neighbours, laid out as halves": (_neighbours, _joined),
 }
 
 
+def _rotated(a: Tensor, b: Tensor, cos: Tensor, sin: Tensor) -> _Pair:
+    "Rotate pairs, as it should be."
+    return a * cos - b * sin, a * sin + b * cos
+
+
 def turn_pairs(
     way: str,  # one of WAYS
-    f: Callable[[Tensor, Tensor, Tensor, Tensor], Any] = lambda a, b, c, s: (
-        a * c - b * s,
-        a * s + b * c,
-    ),  # numbers of a pair, cosine, sine → the two turned
+    f: Callable[[Tensor, Tensor, Tensor, Tensor], Any] = _rotated,  # pair, cos, sin → rotated pair
 ) -> Step:  # for the stage `pair`
-    "Make a step of a function of pairs, cosine and sine."
-    apart, together = WAYS[way]
-    return lambda w: w._replace(out=together(*f(*apart(w.q), w.scores.cos(), w.scores.sin())))
+    "Make a step that rotates pairs."
+    split, join = WAYS[way]
+    return lambda work: work._replace(
+        out=join(*f(*split(work.q), work.scores.cos(), work.scores.sin()))
+    )
 
 
 def mixed(
     way: str,  # one of WAYS
 ) -> Step:  # for the stage `pair`
-    "Take pairs one way, with angles that were repeated for the other."
-    apart, together = WAYS[way]
-    repeat = _woven if apart is _halves else _joined
-    both: Callable[[Tensor], _Pair] = lambda t: apart(repeat(t, t))
+    "Split pairs one way, and repeat angles for the other."
+    split, join = WAYS[way]
+    repeat = _interleaved if split is _halves else _joined
 
-    def step(w: Any) -> Any:
-        (a, b), (c, d), (s, t) = apart(w.q), both(w.scores.cos()), both(w.scores.sin())
-        return w._replace(out=together(a * c - b * s, b * d + a * t))
+    def step(work: Work) -> Work:
+        (a, b), angles = split(work.q), repeat(work.scores, work.scores)
+        (cos_a, cos_b), (sin_a, sin_b) = split(angles.cos()), split(angles.sin())
+        return work._replace(out=join(a * cos_a - b * sin_a, b * cos_b + a * sin_b))
 
     return step
 
@@ -179,57 +170,59 @@ def mixed(
 BASE = Bug("rotary.base", "its angles are made with the base {found}, not {base}")
 MIXED = Bug(
     "rotary.mixed",
-    "pairs are taken one way, and their angles are repeated for the other (repeat_interleave and cat)",
+    "pairs are split one way, and angles repeated for the other (cat and repeat_interleave)",
 )
+SLOWER = Bug("rotary.slower", "positions are divided by {n}: linear scaling that nobody asked for")
+_UNSCALED = "the scaling is ignored: angles are those of the training length"
 _BASES = (100.0, 500.0, 1000.0, 10_000.0, 50_000.0, 100_000.0, 500_000.0, 1_000_000.0)
 
 
 def rotary_bugs(
-    d_head: int,  # width of the rows
+    d_head: int,  # width of the vectors
     base: float = 10000.0,  # the right one
     scaling: Mapping[str, Any] | None = None,  # the right one
     way: str = "number i of either half, as in Llama",  # one of WAYS
 ) -> list[Bug]:  # all that numbers tell
-    "List what goes wrong with a rotation."
-    right: _Right = lambda p: rotary_angles(p, d_head, base, scaling)
-    angled: Callable[[_Angles], Step] = lambda f: (
-        lambda w: w._replace(scores=f(w.k, right, d_head, base))
-    )
-    with_base: Callable[[float], _Angles] = lambda b: lambda p, a, d, base: rotary_angles(p, d, b)
-    bases = [
-        BASE.about(found=f"{b:g}", base=f"{base:g}")._replace(
-            steps={"angles": angled(with_base(b))}
-        )
-        for b in _BASES
-        if b not in (base, base**0.5, base**2)
-    ]  # those are wrong exponents
-    more = (
-        {}
-        if scaling is None
-        else {"rotary.unscaled": (UNSCALED["rotary.unscaled"], with_base(base))}
-    )
-    return [
-        *bugs_of("angles", angled, {**_ANGLES, **more}),
-        *bases,
-        *bugs_of("pair", lambda f: turn_pairs(way, f), _TURNS),
-        MIXED._replace(steps={"pair": mixed(way)}),
-    ]
+    "List wrong rotations."
+
+    def right(positions: Tensor) -> Tensor:
+        return rotary_angles(positions, d_head, base, scaling)
+
+    def angled(f: _Angles) -> Step:
+        return lambda work: work._replace(scores=f(work.k, right, d_head, base))
+
+    def with_base(other: float) -> Step:
+        return angled(lambda p, right, d, base: rotary_angles(p, d, other))
+
+    bugs = bugs_of("angles", angled, _ANGLES)
+    if scaling is not None:
+        bugs.append(Bug("rotary.unscaled", _UNSCALED, {"angles": with_base(base)}))
+    for n in (2, 4, 8):
+        bugs.append(SLOWER.about(n=n)._replace(steps={"angles": angled(_slower(n))}))
+    for other in _BASES:
+        if other not in (base, base**0.5, base**2):  # those are wrong exponents
+            wrong = BASE.about(found=f"{other:g}", base=f"{base:g}")
+            bugs.append(wrong._replace(steps={"angles": with_base(other)}))
+    bugs += bugs_of("pair", lambda f: turn_pairs(way, f), _ROTATIONS)
+    return [*bugs, MIXED._replace(steps={"pair": mixed(way)})]
 
 
-UNSCALED = {"rotary.unscaled": "the scaling is ignored: angles are those of the length of training"}
-ROTARY_SIGNS = signs(
+ROTARY_SIGNS: list[Bug] = signs(
     {
-        **UNSCALED,
-        "rotary.pairing": "its pairs are {found}, and you said otherwise: convert the projections, or the pairing",
-        "rotary.far": "from place {place} on, at the latest, rows are turned by other angles: places start anew, stop, or a table is too short",
+        "rotary.unscaled": _UNSCALED,
+        "rotary.pairing": (
+            "its pairs are {found}, and you said otherwise: permute projections or change pairing"
+        ),
+        "rotary.far": (
+            "from position {place} on, at the latest, angles are wrong: positions start again,"
+            " stop, or a table is too short"
+        ),
         "rotary.shape": "it gives another shape than it was given",
-        "rotary.half": "angles are worked out in 16 bits, where far places fall together: make them in float32",
+        "rotary.half": "angles are computed in 16 bits, where far positions are equal: use float32",
     }
 ) + signs(
     {
-        "rotary.length": "rows change their length, which no rotation does",
-        "rotary.absolute": "scores change when all places are shifted: they should depend on distances alone",
-        "rotary.unknown": "its rows are turned neither by the right angles nor by any that are known to be wrong",
+        "rotary.unknown": "its angles are wrong, and no known bug gives them",
     },
     guess=True,
 )
@@ -237,7 +230,7 @@ ROTARY_SIGNS = signs(
 
 _SLOPES: dict[str, tuple[str, Callable[[int], Tensor]]] = {
     "alibi.slopes_from_one": (
-        "slopes are one step too steep: the first is 1, and should be 2^(-8 / h)",
+        "slopes are one step too steep: the first must be 2^(-8 / h), not 1",
         lambda h: alibi_slopes(h) / alibi_slopes(h)[0],
     ),
     "alibi.one_slope": (
@@ -248,71 +241,49 @@ _SLOPES: dict[str, tuple[str, Callable[[int], Tensor]]] = {
         "slopes are in the wrong order: the first head must be the steepest",
         lambda h: alibi_slopes(h).flip(0),
     ),
-    "alibi.slopes_even": (
-        "slopes are evenly spaced, and should be powers",
-        lambda h: 1 - torch.arange(h) / h,
-    ),
     "alibi.not_a_power": (
-        "a number of heads that is no power of two gets slopes by the formula for those: the paper takes every second of twice as many",
+        "for a number of heads that is no power of two, take every second slope of twice as many",
         lambda h: 2 ** (-8 * torch.arange(1, h + 1) / h),
     ),
-    "alibi.no_slope": (
-        "the slopes are missing: distances are taken off as they are",
-        lambda h: torch.ones(h),
-    ),
+    "alibi.no_slope": ("the slopes are missing", lambda h: torch.ones(h)),
 }
 _DISTANCES: dict[str, tuple[str, Callable[[Tensor], Tensor]]] = {
     "alibi.corner": (
-        "the first query stands at the first key: with more keys than queries the last stands at the last",
-        lambda r: (r - r[0, 0]).abs(),
+        "the first query stands at the first key: the last must stand at the last",
+        lambda distance: (distance - distance[0, 0]).abs(),
     ),
-    "alibi.squared": ("distances are squared", lambda r: r**2),
     "alibi.from_one": (
-        "distances are one too large: a word is 0 away from itself",
-        lambda r: r.abs() + 1,
+        "distances are one too large: a token is 0 away from itself",
+        lambda distance: distance.abs() + 1,
     ),
     "alibi.signed": (
-        "distances keep their sign: one side is lowered, the other raised",
-        lambda r: -r,
+        "distances keep their sign: take the absolute value",
+        lambda distance: -distance,
     ),
-    "alibi.no_difference": ("places make no difference: the bias is zero", lambda r: 0 * r),
-    "alibi.log": (
-        "the logarithm of the distance stands in its place",
-        lambda r: (r.abs() + 1.0).log(),
-    ),
-    "alibi.by_length": (
-        "distances are divided by the number of keys: they mean another thing in each text",
-        lambda r: r.abs() / r.shape[-1],
-    ),
+    "alibi.no_difference": ("the bias is zero", lambda distance: 0 * distance),
+}
+_PRODUCTS: dict[str, tuple[str, Callable[[Tensor], Tensor]]] = {
+    "alibi.sign": ("the sign is wrong: scores of far tokens must become lower", lambda t: t),
+    "alibi.transposed": ("queries and keys are exchanged in the bias", lambda t: -t.mT),
 }
 ALIBI: list[Bug] = [
-    *bugs_of("slopes", lambda f: lambda w: w._replace(scores=f(w.d_model)), _SLOPES),
-    *bugs_of("distances", lambda f: lambda w: w._replace(weights=f(w.k)), _DISTANCES),
+    *bugs_of("slopes", lambda f: lambda work: work._replace(scores=f(work.d_model)), _SLOPES),
+    *bugs_of("distances", lambda f: lambda work: work._replace(weights=f(work.k)), _DISTANCES),
     *bugs_of(
         "product",
-        lambda f: lambda w: w._replace(out=f(w.scores[:, None, None] * w.weights)),
-        {
-            "alibi.sign": (
-                "the sign is wrong: far words are raised, and should be lowered",
-                lambda t: t,
-            ),
-            "alibi.transposed": ("queries and keys change places", lambda t: -t.mT),
-            "alibi.exponential": (
-                "exponentials are given, which would be multiplied: a bias is added to the scores",
-                lambda t: (-t).exp(),
-            ),
-        },
+        lambda f: lambda work: work._replace(out=f(work.scores[:, None, None] * work.weights)),
+        _PRODUCTS,
     ),
 ]
-BIAS_SIGNS = signs(
+BIAS_SIGNS: list[Bug] = signs(
     {
-        "alibi.far": "the bias is right for near keys alone: at a distance of {distance}, at the latest, it is another",
+        "alibi.far": "the bias is wrong from distance {distance} on, at the latest",
         "alibi.shape": "it gives another shape than (h, n_q, n_k)",
     }
 ) + signs(
     {
-        "alibi.absolute": "the bias is not the same for the same distance: it depends on where words stand",
-        "alibi.unknown": "its bias is neither slope times distance nor anything that is known to be wrong",
+        "alibi.absolute": "the bias differs between equal distances: it depends on positions",
+        "alibi.unknown": "its bias is not slope times distance, and no known bug gives it",
     },
     guess=True,
 )

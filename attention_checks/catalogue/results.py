@@ -1,4 +1,4 @@
-"""Numbers that differ from the right ones by a sign, a factor, an order, or in one place."""
+"""Numbers that differ from the right ones by a sign, a factor, an order, or in one position."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from attention_checks.pipeline import Bug, signs
 RESULT_SIGNS: list[Bug] = signs(
     {
         "result.kind": "it returns {got} where {want} is expected",
-        "result.transposed": "the result lies on its side: its last two axes are exchanged",
+        "result.transposed": "the result is transposed: its last two axes are exchanged",
         "result.shape": "the shape is wrong",
         "result.dtype": "the type is wrong: {got}, where {want} is expected",
         "result.inverted": "True and False are exchanged",
@@ -16,10 +16,6 @@ RESULT_SIGNS: list[Bug] = signs(
         "result.factor": "all is {found} times as large as it should be",
         "result.more": "all is {found} than it should be",
         "result.order": "the order is wrong: {found}",
-        "compare.nothing": (
-            "nothing to compare its numbers with was found: name the projections as others do, say how it is called, or do"
-            " without strict"
-        ),
         "result.named": "it does what was declared as a likely mistake: {found}",
         "result.alone": "only {found} is wrong",
     }

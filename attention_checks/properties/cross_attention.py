@@ -1,22 +1,19 @@
-"""What a layer must do whose words ask those of another sequence, a memory: all that any layer must, and who reads what."""
+"""What a layer must do whose queries come from x, keys and values from a memory."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import torch
-import torch.nn as nn
 import torch.nn.functional as F
 from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.examine import Broken, NotChecked, attempt, first_line
 from attention_checks.numbers import first_difference, nearly
-from attention_checks.pipeline import Bug
 from attention_checks.properties import Properties, Relation, outcome
-from attention_checks.properties.layers import tried
+from attention_checks.properties.layers import Diagnosis, promised
 from attention_checks.properties.layers.masking import (
     LONG,
     moved_by,
@@ -29,7 +26,7 @@ from attention_checks.properties.layers.running import (
     EDGES,
     RUNS,
     misrouted,
-    must_be_rows,
+    must_be_vectors,
     must_forget,
     must_leave_inputs,
     must_not_mix,
@@ -37,158 +34,146 @@ from attention_checks.properties.layers.running import (
     must_take_one,
 )
 from attention_checks.properties.layers.training import TRAINING, must_match_steps
-from attention_checks.subjects.calling import must_be_whole
 from attention_checks.subjects.copies import deep_copy
 from attention_checks.subjects.layer import Layer, draw, no_module, reordering
 from attention_checks.trace.comparing import compare_with_own_weights
 
 
-def _well_read(a: Layer) -> None:
-    if not a.read:
+def _reads_rightly(layer: Layer) -> None:
+    "Queries are made from x, keys and values from the memory."
+    if not layer.read:
         raise NotChecked("no projection was recognised that reads one of them as it is")
-    if bug := misrouted(a):
+    if bug := misrouted(layer):
         raise Broken("what goes into each projection was compared with both inputs", bug)
 
 
-def _other_memory(a: Layer) -> None:
-    t = a.over_memory
-    t(draw(t))
-    got, fresh = t(other := draw(t, seed=1)), deep_copy(t.fresh)
-    if not nearly(got, want := t.first(fresh, other)):
-        raise Broken(
-            f"right after another memory: {first_difference(got, want)}",
-            known("state.kept"),
-            last=True,
-        )
+def _other_memory(layer: Layer) -> None:
+    "Nothing is kept of an earlier memory."
+    over = layer.over_memory
+    over(draw(over))
+    other, fresh = draw(over, seed=1), deep_copy(over.fresh)
+    got, want = over(other), over.first(fresh, other)
+    if not nearly(got, want):
+        shown = f"right after another memory: {first_difference(got, want)}"
+        raise Broken(shown, known("state.kept"), last=True)
 
 
-def _each_alone(a: Layer) -> None:
-    moves = moved_by(a, a.n, a.module)[0] & ~torch.eye(a.n, dtype=torch.bool)
+def _queries_apart(layer: Layer) -> None:
+    "A token of x moves its own output alone."
+    moves = moved_by(layer, layer.n, layer.module)[0] & ~torch.eye(layer.n, dtype=torch.bool)
     if moves.any():
         i, j = moves.nonzero()[0].tolist()
-        raise Broken(
-            f"changing word {j} of x moves output {i}", known("order.queries"), symptom=True
-        )
+        shown = f"changing token {j} of x moves output {i}"
+        raise Broken(shown, known("order.queries"), symptom=True)
 
 
-def _all_heard(a: Layer) -> None:
-    t = a.over_memory
-    _must_hear(t, t.n, reach_of(t))
+def _all_reach(layer: Layer) -> None:
+    "Every token of the memory moves every output."
+    _must_reach(layer.over_memory, reach_of(layer.over_memory))
 
 
-def _must_hear(t: Layer, n: int, reach: Tensor) -> None:
-    "Raise Broken unless every output is moved by every word of the memory."
+def _must_reach(over: Layer, reach: Tensor) -> None:
+    "Raise Broken unless every output is moved by every token of the memory."
     if reach.all():
         return
+    n_q, n = reach.shape
     i, j = (~reach).nonzero()[0].tolist()
-    cut, triangles = (
-        int(reach.any(0).sum()),
-        [torch.ones_like(reach).tril(corner) for corner in (0, n - len(reach))],
-    )
-    bug = known("mask.causal_unasked" if any(map(reach.equal, triangles)) else "mask.narrow")
+    shown = f"changing token {j} of the memory does not move output {i}"
+    cut = int(reach.any(0).sum())
     if reach[:, :cut].all():
-        bug = (
-            known("route.memory_unused" if not cut else "mask.drops_last_key")
-            if cut in (0, n - 1)
-            else known("length.cut", first=cut)
-        )
-    raise Broken(
-        f"changing word {j} of the memory does not move output {i}",
-        bug,
-        symptom=bug.code == "mask.narrow",
-    )
+        bug = known("length.cut", first=cut)
+        if not cut:
+            bug = known("route.memory_unused")
+        if cut == n - 1:
+            bug = known("mask.drops_last_key")
+        raise Broken(shown, bug, symptom=False)
+    if any(reach.equal(torch.ones_like(reach).tril(corner)) for corner in (0, n - n_q)):
+        raise Broken(shown, known("mask.causal_unasked"), symptom=False)
+    raise Broken(shown, known("mask.narrow"), symptom=True)
 
 
-def _any_order(a: Layer) -> None:
-    t = a.over_memory
-    x, p = draw(t), reordering(t)
-    if nearly(got := t(x[:, p]), want := t(x)):
+def _any_order(layer: Layer) -> None:
+    "The order of the memory's tokens does not matter."
+    over = layer.over_memory
+    x, order = draw(over), reordering(over)
+    got, want = over(x[:, order]), over(x)
+    if nearly(got, want):
         return
-    if a.places or outcome(lambda: _all_heard(a)):
-        raise NotChecked(
-            f"it seems to know positions ({a.places})"
-            if a.places
-            else "some of them do not arrive at all"
-        )
-    raise Broken(
-        f"words of the memory reordered: {first_difference(got, want)}", known("order.keys")
-    )
+    if layer.position_setting:
+        raise NotChecked(f"it seems to know positions ({layer.position_setting})")
+    if outcome(lambda: _all_reach(layer)):
+        raise NotChecked("some of them do not move the output at all")
+    shown = f"tokens of the memory reordered: {first_difference(got, want)}"
+    raise Broken(shown, known("order.keys"))
 
 
-def _any_memory(a: Layer) -> None:
-    t, right = a.over_memory, isinstance(a.module, nn.Module) and attempt(lambda: a.unrotated) == ()
-    for n in a.lengths(a.n - 2, a.n, LONG[0]):
+def _any_memory(layer: Layer) -> None:
+    "The memory may be shorter and longer."
+    over = layer.over_memory
+    right = layer.parts and attempt(lambda: layer.bugs_unrotated) == ()
+    for n in layer.lengths(layer.n - 2, layer.n, LONG[0]):
+        x = draw(over, 2, n)
         try:
-            y = t(x := draw(t, 2, n))
+            y = over(x)
         except Exception as e:
-            raise Broken(
-                f"memory {tuple(draw(t, 2, n).shape)}: it raised {first_line(e)}",
-                known("length.only"),
-            ) from None
-        must_be_rows(t, x, y)
-        if n > a.n_k:
-            _must_hear(t, n, reach_of(replace(t, said_n=n)))
-        if right and _redone(a, n) != ():
-            raise Broken(
-                f"{n} words of memory: the context is not that of its own weights",
-                known("length.long", few=a.n_k, many=n),
-            )
+            shown = f"memory {tuple(x.shape)}: it raised {first_line(e)}"
+            raise Broken(shown, known("length.only")) from None
+        must_be_vectors(over, x, y)
+        if n > layer.n_k:
+            _must_reach(over, reach_of(replace(over, usual_n=n)))
+        if right:
+            trace = layer.watched(draw(layer, 2), layer.roles, n)
+            if compare_with_own_weights(trace, layer.n_heads, False, most=0) != ():
+                shown = f"{n} tokens of memory: the context is not that of its own weights"
+                raise Broken(shown, known("length.long", few=layer.n_k, many=n))
 
 
-def _not_padded(a: Layer) -> None:
-    t = a.over_memory
-    if name := _narrows(t.module):
-        raise NotChecked(f"{name} makes one of several words, and zeros may fill up what lacks")
-    x = draw(t, n=(n := t.n - 1 + t.n % 2))  # odd, so that something lacks to a multiple
-    want, counted = t(x), 0
-    while (
-        counted <= _FILLED
-        and (got := attempt(lambda: t(F.pad(x, (0, 0, 0, counted + 1))))) is not None
-    ):
-        if not torch.allclose(
-            got, want, 1e-5, 1e-6
-        ):  # however coarse a type was declared: it is the same sum
+_MOST_PADDING = 128  # nobody pads by more tokens
+
+
+def _not_padded(layer: Layer) -> None:
+    "Zeros behind the memory count as tokens, so the memory is not padded without a mask."
+    over = layer.over_memory
+    if name := _pools(over):
+        raise NotChecked(f"{name} makes one of several tokens, and zeros may pad what lacks")
+    n = over.n - 1 + over.n % 2  # odd, so that something lacks to a multiple
+    x, padding = draw(over, n=n), 0
+    want = over(x)
+    while padding <= _MOST_PADDING:
+        padded = F.pad(x, (0, 0, 0, padding + 1))
+        got = attempt(lambda: over(padded))
+        if got is None:
+            return  # it takes no more tokens
+        # however coarse a type was declared, it would be the same sum
+        if not torch.allclose(got, want, 1e-5, 1e-6):
             break
-        counted += 1
-    else:
-        return  # it takes no more, or words of zeros never count
-    if counted:
-        shown = f"memory {tuple(x.shape)}: up to {n + counted} words, the rest zeros, the output is the same, and not for more"
-        raise Broken(shown, known("length.padded"))
+        padding += 1
+    if 0 < padding <= _MOST_PADDING:  # more: zeros never count
+        shown = f"memory {tuple(x.shape)}: with up to {padding} tokens of zeros behind it, "
+        raise Broken(f"{shown}the output is the same; with more it is not", known("length.padded"))
 
 
-def _narrows(module: Any) -> str:
-    "The class of something in it that steps over words, if there is one."
-    steps = (
-        [(type(m).__name__, getattr(m, "stride", 1)) for m in module.modules()]
-        if isinstance(module, nn.Module)
-        else []
-    )
-    return next((name for name, step in steps if step not in (1, (1,), (1, 1))), "")
-
-
-def _redone(a: Layer, n: int) -> tuple[Bug, ...] | None:
-    "What its own weights tell with so many words of memory."
-    return compare_with_own_weights(a.watched(draw(a, 2), a.roles, n), a.n_heads, False, most=0)
-
-
-_MEMORY = (7, 8, 9)  # words of what is attended to: never as many as ask
-_FILLED = 128  # nobody fills up with more words than that
+def _pools(layer: Layer) -> str:
+    "The class of something in it that makes one of several tokens, if there is one."
+    for m in layer.parts:
+        if getattr(m, "stride", 1) not in (1, (1,), (1, 1)):
+            return type(m).__name__
+    return ""
 
 
 def _of_memory(holds: Callable[[Layer], str | None]) -> Callable[[Layer], str | None]:
-    "The same, tried over the memory."
-    return lambda a: holds(a.over_memory)
+    "Try a property over the memory."
+    return lambda layer: holds(layer.over_memory)
 
 
 _CROSS = (
-    Relation("queries are made from x, keys and values from the memory", _well_read, no_module),
+    Relation("queries are made from x, keys and values from the memory", _reads_rightly, no_module),
     Relation("another memory gives its own answer", _other_memory, no_module),
-    Relation("a word of x moves its own output alone", _each_alone),
-    Relation("every word of the memory reaches every output", _all_heard),
-    Relation("the order of the memory's words does not matter", _any_order),
+    Relation("a token of x moves its own output alone", _queries_apart),
+    Relation("every token of the memory reaches every output", _all_reach),
+    Relation("the order of the memory's tokens does not matter", _any_order),
     Relation("the memory may be shorter and longer", _any_memory),
-    Relation("zeros behind the memory count as words", _not_padded),
+    Relation("zeros behind the memory count as tokens", _not_padded),
     Relation("nothing is kept from memory to memory", _of_memory(must_forget)),
     Relation("memories of a batch do not mix", _of_memory(must_not_mix)),
     Relation(
@@ -197,9 +182,11 @@ _CROSS = (
         no_module,
     ),
     Relation(
-        "gradients reach the memory, and are those of its values", _of_memory(must_match_steps)
+        "gradients reach the memory, and are those of its values",
+        _of_memory(must_match_steps),
+        asked=lambda layer: layer.contract.gradients,
     ),
-    Relation("one word of memory", _of_memory(must_take_one)),
+    Relation("one token of memory", _of_memory(must_take_one)),
     Relation(
         "the memory is not modified, and need not be contiguous", _of_memory(must_leave_inputs)
     ),
@@ -208,13 +195,14 @@ _CROSS = (
 
 
 def cross_properties(
-    a: Layer,  # the layer under test, and what was said of it
-    d_memory: int | None = None,  # width of the rows of the memory; default d_model
-) -> tuple[Properties, Callable[[], tuple[Bug, ...] | None]]:  # properties; what names the bug
+    layer: Layer,  # the layer under test, and what was declared of it
+    d_memory: int | None = None,  # width of the memory's vectors; default d_model
+) -> tuple[Properties, Diagnosis]:
     "List what every cross-attention layer must do, in the order of trying."
-    must_be_whole(a.given)
-    n_k = next(n for n in _MEMORY if n not in (a.n_heads, a.d_model // (a.n_heads or 1)))
-    a = replace(
-        a, beside=draw(replace(a, d_model=d_memory or a.d_model), 1, a.contract.usual(n_k), seed=9)
-    )
-    return tried(a, [*RUNS, *_CROSS, *OWN_WEIGHTS, *CALLS, *TRAINING, *EDGES])
+    h = layer.n_heads or 1
+    # tokens of the memory: not as many as x has, or heads, or features of a head
+    n_k = next(n for n in (7, 8, 9) if n not in (h, layer.d_model // h))
+    wide = replace(layer, d_model=d_memory or layer.d_model)
+    memory = draw(wide, 1, layer.contract.usual(n_k), seed=9)
+    layer = replace(layer, other=memory)
+    return promised(layer, [*RUNS, *_CROSS, *OWN_WEIGHTS, *CALLS, *TRAINING, *EDGES])

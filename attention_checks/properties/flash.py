@@ -1,4 +1,4 @@
-"""What flash attention must do beyond every attention: no matrix, no work in the future, a right log-sum-exp."""
+"""What flash attention must do beyond every attention: no score matrix, a right log-sum-exp."""
 
 from __future__ import annotations
 
@@ -32,17 +32,20 @@ from attention_nb.masks import causal_mask
 from attention_nb.self_attention import attention_scores
 from attention_nb.tools.testing import allocated, operations, random_qkv
 
+_GROWTH = 3.3  # from 600 to 1200 tokens a tile of 1024 × 1024 grows by 2.9, a matrix by 4
+_FEW = 7  # tokens of a short sequence
+
 
 @dataclass(frozen=True)
-class _Tiled:
-    "The function under test, and what was said of it."
+class _Flash:
+    "The function under test, and what was declared of it."
 
     fn: Callable[..., Any]
     causal: bool | str = False
     scale: float | None = None
 
     def __call__(self, *qkv: Tensor) -> tuple[Tensor, ...]:
-        "Context and whatever else is returned, as (b, h, n, d) or, if that does not work, (b, n, d)."
+        "Context and whatever else is returned, of (b, h, n, d) or, if that fails, of (b, n, d)."
         out = attempt(lambda: self.fn(*qkv))
         if out is None:
             try:
@@ -51,199 +54,195 @@ class _Tiled:
                 raise NotChecked(f"with q, k and v alone it raises {first_line(e, 100)}") from None
         return tuple(out) if isinstance(out, (tuple, list)) else (out,)
 
-    def step(self, *qkv: Tensor) -> Any:
-        "Context and gradients."
+    def gradients(self, *qkv: Tensor) -> Any:
+        "The gradients of the context; None if it has none."
         leaves = [t.detach().requires_grad_() for t in qkv]
         context = self(*leaves)[0]
-        return (
-            torch.autograd.grad(context.sum(), leaves, allow_unused=True)
-            if context.requires_grad
-            else None
-        )
+        if not context.requires_grad:
+            return None
+        return torch.autograd.grad(context.sum(), leaves, allow_unused=True)
 
     @cached_property
     def operations(self) -> int:
-        "How many it takes for 96 words: many, where tiles are small."
+        "How many operations it takes for 96 tokens: many, where tiles are small."
         return operations(self, *_drawn(96))
 
     @property
     def lengths(self) -> tuple[int, int]:
-        "Words of two trials: few are enough for small tiles, and quick."
+        "Tokens of a short and a long trial; with small tiles few are enough."
         return (600, 1200) if self.operations < 100 else (100, 200)
 
     @property
     def too_slow(self) -> str:
-        "Why it cannot be watched; empty if it can."
-        return (
-            "its tiles are so small that many words take too long"
-            if self.operations > 96 * 96 / 4
-            else ""
-        )
+        "Why its memory is not watched."
+        slow = self.operations > 96 * 96 / 4
+        return "its tiles are so small that many tokens take too long" if slow else ""
 
-    @cached_property
-    def lse(self) -> Tensor | None:
-        "What it returns as log-sum-exp of seven queries; None if nothing of that shape."
-        rest = [
-            t
-            for t in self(*_drawn(7))[1:]
-            if isinstance(t, Tensor) and t.numel() == 7 and t.is_floating_point()
-        ]
-        return rest[0].flatten() if rest else None
+    def lse_of(self, *qkv: Tensor) -> Tensor | None:
+        "What it returns as the log-sum-exp of a short sequence; None if nothing of that shape."
+        for extra in self(*qkv)[1:]:
+            if isinstance(extra, Tensor) and extra.numel() == _FEW and extra.is_floating_point():
+                return extra.flatten()
+        return None
 
+    def scores(self, q: Tensor, k: Tensor) -> Tensor:
+        "The right scores, -inf where the future is hidden."
+        scores = attention_scores(q, k, self.true_scale(q))
+        if not self.causal:
+            return scores
+        return scores.masked_fill(~causal_mask(q.shape[-2]), -math.inf)
 
-def _drawn(n: int, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
-    "Queries, keys and values of one sentence and one head."
-    return random_qkv(b=1, h=1, n_q=n, n_k=n, d_k=8, d_v=8, seed=seed)
-
-
-_GROWTH = 3.3  # a tile of 1024 × 1024 grows by 2.9 from 600 to 1200 words, a matrix by 4
+    def true_scale(self, q: Tensor) -> float:
+        "The declared scale, or 1 / √d_k."
+        return q.shape[-1] ** -0.5 if self.scale is None else self.scale
 
 
-def _must_stay_linear(t: _Tiled, call: Callable[..., Any], code: str) -> None:
-    "Raise Broken if memory grows as the square of the length."
-    short, long = (allocated(call, *_drawn(n)).peak for n in t.lengths)
+def _drawn(n: int) -> tuple[Tensor, Tensor, Tensor]:
+    "Draw queries, keys and values of one sequence and one head."
+    return random_qkv(b=1, h=1, n_q=n, n_k=n, d_k=8, d_v=8, seed=0)
+
+
+def _must_stay_linear(flash: _Flash, call: Callable[..., Any], code: str) -> None:
+    "Raise Broken if memory grows with the square of the length."
+    few, many = flash.lengths
+    short, long = (allocated(call, *_drawn(n)).peak for n in (few, many))
     if long > _GROWTH * short:
-        few, many = t.lengths
-        raise Broken(
-            f"{few} words take {short} bytes, {many} words {long}: {long / short:.1f} times as many",
-            known(code),
-        )
+        growth = f"{long / short:.1f} times as many"
+        shown = f"{few} tokens take {short} bytes, {many} tokens {long}: {growth}"
+        raise Broken(shown, known(code))
 
 
-def _linear(t: _Tiled) -> None:
-    _must_stay_linear(t, t.__call__, "flash.matrix")
-
-
-def _linear_backward(t: _Tiled) -> None:
-    if t.step(*_drawn(7)) is None:
+def _must_have_a_gradient(flash: _Flash) -> None:
+    "Raise NotChecked if its context has no gradient."
+    if flash.gradients(*_drawn(_FEW)) is None:
         raise NotChecked("it has no gradient")
-    if outcome(lambda: _linear(t)):
-        raise NotChecked("its forward already holds the matrix")
-    _must_stay_linear(t, t.step, "flash.matrix_backward")
 
 
-def _right_backward(t: _Tiled) -> None:
-    if t.step(*_drawn(7)) is None:
-        raise NotChecked("it has no gradient")
-    right = lambda q, k, v: _true_scores(t, q, k)[0].softmax(-1) @ v
-    must_have_gradients(lambda *qkv: t(*qkv)[0], right, dict(zip("qkv", _drawn(t.lengths[1]))))
+def _linear(flash: _Flash) -> None:
+    "Raise Broken if the forward pass holds the matrix of scores."
+    _must_stay_linear(flash, flash, "flash.matrix")
 
 
-def _skips(t: _Tiled) -> None:
-    from torch.utils.flop_counter import (
-        FlopCounterMode,  # it imports Triton where that is installed
+def _linear_backward(flash: _Flash) -> None:
+    "Raise Broken if the backward pass holds the matrix of scores."
+    _must_have_a_gradient(flash)
+    if outcome(lambda: _linear(flash)):
+        raise NotChecked("its forward pass already holds the matrix")
+    _must_stay_linear(flash, flash.gradients, "flash.matrix_backward")
+
+
+def _right_backward(flash: _Flash) -> None:
+    "Raise Broken if the gradient of a long sequence is wrong."
+    _must_have_a_gradient(flash)
+    must_have_gradients(
+        lambda *qkv: flash(*qkv)[0],
+        lambda q, k, v: flash.scores(q, k).softmax(-1) @ v,
+        dict(zip("qkv", _drawn(flash.lengths[1]))),
     )
 
-    n = 2 * t.lengths[1]
+
+def _skips(flash: _Flash) -> None:
+    "Raise Broken if the products of future tiles are computed."
+    from torch.utils.flop_counter import FlopCounterMode  # it imports Triton where installed
+
+    n = 2 * flash.lengths[1]
     with FlopCounterMode(display=False) as counter, torch.no_grad():
-        t(*_drawn(n))
+        flash(*_drawn(n))
     counts = counter.get_flop_counts().get("Global", {})
-    done = sum(
-        count
-        for op, count in counts.items()
-        if str(op).split(".")[-1] in ("mm", "bmm", "addmm", "baddbmm")
-    )
+    products = ("mm", "bmm", "addmm", "baddbmm")
+    done = sum(count for op, count in counts.items() if str(op).split(".")[-1] in products)
     if not done:
         raise NotChecked("its products cannot be seen: they are in one operation")
     if done > 0.95 * 4 * n * n * 8:  # two products, multiply and add
-        raise Broken(
-            f"{n} words, no look into the future: all products are computed",
-            known("flash.not_skipped"),
-        )
+        shown = f"{n} tokens, the future hidden: all products are computed"
+        raise Broken(shown, known("flash.not_skipped"))
 
 
-def _true_scores(t: _Tiled, q: Tensor, k: Tensor) -> tuple[Tensor, float]:
-    "The scores that count, and their scale."
-    scale = q.shape[-1] ** -0.5 if t.scale is None else t.scale
-    scores = attention_scores(q, k, scale)
-    return (scores.masked_fill(~causal_mask(q.shape[-2]), -math.inf) if t.causal else scores), scale
-
-
-def _right_lse(t: _Tiled) -> None:
-    q, k, v = _drawn(7)
-    scores, scale = _true_scores(t, q, k)
-    got, want = t.lse, scores.logsumexp(-1).flatten()
-    if got is None or nearly(got.float(), want, 1e-4):
+def _right_lse(flash: _Flash) -> None:
+    "Raise Broken if the log-sum-exp is not that of its scores."
+    q, k, v = _drawn(_FEW)
+    scores, lse = flash.scores(q, k), flash.lse_of(q, k, v)
+    want = scores.logsumexp(-1).flatten()
+    if lse is None or nearly(lse.float(), want, 1e-4):
         return
-    found = [
-        code
-        for code, (_, wrong) in LSE.items()
-        if nearly(got.float(), wrong(scores, scale).flatten(), 1e-4)
-    ]
-    raise Broken(
-        first_difference(got.float(), want, 1e-4), known(found[0] if found else "lse.unknown")
-    )
+    code = "lse.unknown"
+    for name, (_, wrong) in LSE.items():
+        if nearly(lse.float(), wrong(scores, flash.true_scale(q)).flatten(), 1e-4):
+            code = name
+            break
+    raise Broken(first_difference(lse.float(), want, 1e-4), known(code))
 
 
-def _lse_gradient(t: _Tiled) -> None:
-    q, k, v = (x.requires_grad_() for x in _drawn(7))
-    rest = [x for x in t(q, k, v)[1:] if isinstance(x, Tensor) and x.numel() == 7]
-    if not rest[0].requires_grad:
-        raise NotChecked("no gradient goes through its log-sum-exp")
-    upstream = torch.linspace(-1, 1, 7)
-    got = gradients_of(rest[0].flatten(), (q, k), upstream)
-    want = torch.autograd.grad(
-        (_true_scores(t, q, k)[0].logsumexp(-1).flatten() * upstream).sum(), (q, k)
-    )
-    for name, g, w in zip("qk", got, want):
-        if g is None or not nearly(g, w, 1e-3):
-            shown = "is none" if g is None else first_difference(g, w, 1e-3)
-            raise Broken(
-                f"gradient of {name} through the log-sum-exp: {shown}", known("lse.gradient")
-            )
+def _lse_gradient(flash: _Flash) -> None:
+    "Raise Broken if the gradient of the log-sum-exp is wrong."
+    q, k, v = (t.requires_grad_() for t in _drawn(_FEW))
+    lse = flash.lse_of(q, k, v)
+    if lse is None or not lse.requires_grad:
+        raise NotChecked("no gradient flows through its log-sum-exp")
+    upstream = torch.linspace(-1, 1, _FEW)
+    total = (flash.scores(q, k).logsumexp(-1).flatten() * upstream).sum()
+    wanted = torch.autograd.grad(total, (q, k))
+    for name, got, want in zip("qk", gradients_of(lse, (q, k), upstream), wanted):
+        if got is None or not nearly(got, want, 1e-3):
+            shown = "is none" if got is None else first_difference(got, want, 1e-3)
+            shown = f"gradient of {name} through the log-sum-exp: {shown}"
+            raise Broken(shown, known("lse.gradient"))
 
 
-def _no_lse(t: _Tiled) -> str:
-    return "it returns no log-sum-exp" if t.lse is None else ""
+def _too_slow(flash: _Flash) -> str:
+    "Why its memory is not watched."
+    return flash.too_slow
 
 
-def _no_right_lse(t: _Tiled) -> str:
-    "Why its gradient cannot be judged."
-    return _no_lse(t) or (
-        "the log-sum-exp itself is wrong" if outcome(lambda: _right_lse(t)) else ""
-    )
+def _no_future(flash: _Flash) -> str:
+    "Why skipped tiles are not counted."
+    return flash.too_slow if flash.causal else "it does not hide the future"
+
+
+def _no_lse(flash: _Flash) -> str:
+    "Why its log-sum-exp is not tried."
+    return "it returns no log-sum-exp" if flash.lse_of(*_drawn(_FEW)) is None else ""
+
+
+def _no_right_lse(flash: _Flash) -> str:
+    "Why the gradient of its log-sum-exp is not tried."
+    wrong = "the log-sum-exp itself is wrong" if outcome(lambda: _right_lse(flash)) else ""
+    return _no_lse(flash) or wrong
 
 
 _RELATIONS = (
-    Relation("memory grows with the length, not with its square", _linear, lambda t: t.too_slow),
-    Relation("so does the memory of the gradient", _linear_backward, lambda t: t.too_slow),
-    Relation("the gradient is right for many words, too", _right_backward, lambda t: t.too_slow),
-    Relation(
-        "tiles that lie in the future are not computed",
-        _skips,
-        lambda t: t.too_slow if t.causal else "it does not hide the future",
-    ),
+    Relation("memory grows with the length, not with its square", _linear, _too_slow),
+    Relation("so does the memory of the backward pass", _linear_backward, _too_slow),
+    Relation("the gradient of a long sequence is right", _right_backward, _too_slow),
+    Relation("tiles that lie in the future are not computed", _skips, _no_future),
     Relation("the log-sum-exp that it returns is that of its scores", _right_lse, _no_lse),
     Relation("the gradient of the log-sum-exp is right", _lse_gradient, _no_right_lse),
 )
 
 
 def flash_properties(
-    fn: Callable[
-        ..., Any
-    ],  # fn(q, k, v) or fn(q, k, v, mask), over (b, h, n, d) → context, or (context, lse)
-    causal: bool
-    | str = False,  # hides the future? True: if n_q = n_k; "lower-right", "upper-left": always
-    mask: str
-    | bool
-    | None = None,  # "allowed" (True = may attend), "blocked" or "bias"; False: none; None: look
-    scale: float | None = None,  # what it multiplies scores with; default 1 / √d_k
+    fn: Callable[..., Any],  # over q, k, v (b, h, n, d), mask → context, or (context, lse)
+    causal: bool | str = False,  # True: if n_q = n_k; "lower-right", "upper-left": always
+    mask: str | bool | None = None,  # "allowed", "blocked", "bias"; False: none; None: look
+    scale: float | None = None,  # factor of the scores; default 1 / √d_k
     compiles: bool = False,  # is it tried under torch.compile and torch.export, too?
 ) -> tuple[
     Properties, Callable[[], tuple[Bug, ...] | None]
 ]:  # the properties, and what names the bug if one fails
     "List what flash attention must do: what every attention must, and its own."
     contract = Contract(scale=scale, compiles=compiles)
-    properties, recognise = attention_properties(Subject(_first_only(fn), causal, mask, contract))
-    subject = _Tiled(fn, causal, scale)
-    return [*properties, *listed(_RELATIONS, lambda: subject)], recognise
+    subject = Subject(_context_only(fn), causal, mask, contract)
+    properties, recognise = attention_properties(subject)
+    flash = _Flash(fn, causal, scale)
+    return [*properties, *listed(_RELATIONS, lambda: flash)], recognise
 
 
-def _first_only(fn: Callable[..., Any]) -> Callable[..., Any]:
-    "The same without what comes after the context: a log-sum-exp is no matrix of weights."
+def _context_only(fn: Callable[..., Any]) -> Callable[..., Any]:
+    "Return the context alone: a log-sum-exp is no matrix of weights."
 
     @wraps(fn.forward if isinstance(fn, nn.Module) else fn)
     def context(*args: Any, **kwargs: Any) -> Any:
+        "Call it, and drop what follows the context."
         out = fn(*args, **kwargs)
         return out[0] if isinstance(out, (tuple, list)) and out else out
 

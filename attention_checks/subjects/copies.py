@@ -1,4 +1,4 @@
-"""A layer is tried on a copy, in which nothing is hidden by weights that are zero, faint or kept in few bits."""
+"""A layer is tried on a copy, in which no weight is zero, faint or quantized."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.conventions import role_of
+from attention_checks.examine import Misused, first_line
 from attention_checks.spec import Contract
 
 
@@ -20,22 +21,22 @@ def copy_of(
     module: Any,  # a layer; a function comes back as it is
     contract: Contract = Contract(),  # what was declared: its type and device
 ) -> Any:  # in evaluation mode
-    "A copy in float32 on the CPU, or as was declared, so that the caller's layer is not touched."
+    "Copy a layer, in float32 on the CPU or as was declared; the caller's layer is not touched."
     if not isinstance(module, nn.Module):
         return module
-    copied = _awake(_dequantised(deep_copy(module)).float().cpu())
+    copied = _without_faint_weights(_dequantized(deep_copy(module)).float().cpu())
     if contract.dtype or contract.device:
         copied.to(device=contract.as_device, dtype=contract.as_dtype)
-    copied.eval()  # some return nothing
+    copied.eval()  # some layers' eval returns nothing
     return copied
 
 
-def _awake(module: nn.Module) -> nn.Module:
-    "The copy with numbers where a weight is all zero, and larger ones in faint projections, which hide as much."
-    rng = torch.Generator().manual_seed(5)
+def _without_faint_weights(module: nn.Module) -> nn.Module:
+    "Put random numbers where a weight is all zero, and scale up faint projections."
+    generator = torch.Generator().manual_seed(5)
     with torch.no_grad():
         for _, p in zero_weights(module):
-            p.copy_(0.3 * torch.randn(p.shape, generator=rng))
+            p.copy_(0.3 * torch.randn(p.shape, generator=generator))
         for name, p in _matrices(module):
             if role_of(name) and _gain(p) < 0.3:
                 p.mul_(0.6 / _gain(p))  # about that of a new nn.Linear
@@ -45,20 +46,24 @@ def _awake(module: nn.Module) -> nn.Module:
 def softened_copy(
     module: Any,  # a layer; a function comes back as it is
 ) -> Any:  # the copy
-    "A copy with small matrices, so that no softmax is peaked and every word is seen a little."
-    softened = deep_copy(module) if isinstance(module, nn.Module) else module
+    "Copy a layer and scale its matrices down: no softmax is peaked, every token gets some weight."
+    if not isinstance(module, nn.Module):
+        return module
+    softened = deep_copy(module)
     with torch.no_grad():
-        for _, p in _matrices(softened) if isinstance(softened, nn.Module) else ():
+        for _, p in _matrices(softened):
             p.mul_(min(1.0, 0.3 / _gain(p)))
     return softened
 
 
 def _matrices(module: nn.Module) -> list[tuple[str, nn.Parameter]]:
-    "The parameters that are more than one row, and not all zero."
-    found = [
-        (n, p) for n, p in module.named_parameters() if not nn.parameter.is_lazy(p) and p.ndim > 1
+    "Parameters with two dimensions or more that are finite and not all zero, with their names."
+    return [
+        (name, p)
+        for name, p in module.named_parameters()
+        if not nn.parameter.is_lazy(p) and p.ndim > 1
+        if p.is_floating_point() and p.isfinite().all() and p.any()
     ]
-    return [(n, p) for n, p in found if p.is_floating_point() and p.isfinite().all() and p.any()]
 
 
 def _gain(p: Tensor) -> float:
@@ -69,22 +74,27 @@ def _gain(p: Tensor) -> float:
 def zero_weights(
     module: nn.Module,  # any layer
 ) -> list[tuple[str, nn.Parameter]]:  # with their names
-    "The parameters that are trained, no bias, and all zero."
-    trained = [
-        (n, p)
-        for n, p in module.named_parameters()
+    "List the parameters that are trained, are no bias, and are all zero."
+    return [
+        (name, p)
+        for name, p in module.named_parameters()
         if p.requires_grad and not nn.parameter.is_lazy(p)
+        if not name.endswith("bias") and not p.any()
     ]
-    return [(n, p) for n, p in trained if not n.endswith("bias") and not p.any()]
 
 
 def deep_copy(
     module: nn.Module,  # any layer
-) -> nn.Module:  # one that shares nothing with it
-    "A copy, also of a layer that keeps tensors of its last call, which cannot be copied with their history."
+) -> nn.Module:  # it shares only what cannot be copied, such as a lock or a process group
+    "Copy a layer, with what it keeps of its last call, and with functions that hold parts of it."
     kept = [t for m in module.modules() for t in tensors_in(vars(m)) if not t.is_leaf]
-    memo: dict[int, Any] = {id(t): t.detach().clone() for t in kept}
-    copied = copy.deepcopy(module, memo)
+    detached: dict[int, Any] = {id(t): t.detach().clone() for t in kept}
+    memo = dict(detached)
+    try:
+        copied = copy.deepcopy(module, memo)
+    except Exception:
+        memo = dict(detached)
+        copied = _copied_but(module, memo)
     for m in copied.modules():
         for holder in (vars(m), *(v for v in vars(m).values() if isinstance(v, dict))):
             for name, value in list(holder.items()):
@@ -93,44 +103,70 @@ def deep_copy(
     return copied
 
 
+def _copied_but(module: nn.Module, memo: dict[int, Any]) -> nn.Module:
+    "A copy that shares the attributes that cannot be copied; Misused if that does not help."
+    for m in module.modules():
+        for name, value in vars(m).items():
+            if name in ("_parameters", "_buffers", "_modules"):
+                continue
+            try:
+                copy.deepcopy(value, dict(memo))
+            except Exception:
+                memo[id(value)] = value
+    try:
+        return copy.deepcopy(module, memo)
+    except Exception as e:
+        raise Misused(
+            f"module: expected a layer that copy.deepcopy copies; it raised {first_line(e, 90)}"
+        ) from None
+
+
+def detach_kept(
+    module: Any,  # a copy of a layer; or a function, which is left alone
+) -> None:
+    "Cut what a layer keeps of its last call, in a buffer or an attribute, from that call's graph."
+    for m in module.modules() if isinstance(module, nn.Module) else ():
+        for kept in (vars(m), vars(m).get("_buffers") or {}):
+            for name, value in kept.items():
+                if isinstance(value, Tensor) and value.grad_fn is not None:
+                    kept[name] = value.detach().clone()
+
+
 def _rebound(value: Any, memo: dict[int, Any]) -> Any:
     "A function or method that holds what was copied, holding the copy; anything else as it is."
     if isinstance(value, MethodType):
         owner = memo.get(id(value.__self__), value.__self__)
         return value if owner is value.__self__ else MethodType(value.__func__, owner)
+    if isinstance(value, nn.Module):
+        return memo.get(id(value), value)
     if not isinstance(value, FunctionType) or not value.__closure__:
-        return memo.get(id(value), value) if isinstance(value, nn.Module) else value
+        return value
     try:
         held = [cell.cell_contents for cell in value.__closure__]
     except ValueError:  # a name that is not yet bound
         return value
     new = [_rebound(v, memo) for v in held]
-    if all(a is b for a, b in zip(held, new)):
+    if all(after is before for before, after in zip(held, new)):
         return value
+    cells = tuple(map(CellType, new))
     made = FunctionType(
-        value.__code__,
-        value.__globals__,
-        value.__name__,
-        value.__defaults__,
-        tuple(map(CellType, new)),
+        value.__code__, value.__globals__, value.__name__, value.__defaults__, cells
     )
     made.__kwdefaults__, made.__dict__ = value.__kwdefaults__, dict(value.__dict__)
     return made
 
 
-def _dequantised(module: nn.Module) -> nn.Module:
-    "The same with ordinary projections where weights are kept in few bits, which have no gradients, and round by the batch."
+def _dequantized(module: nn.Module) -> nn.Module:
+    "Put nn.Linear in the place of quantized ones: those have no gradients, and round by the batch."
     for name, m in module.named_children():
-        weight, bias = (
-            f() if callable(f := getattr(m, what, None)) else None for what in ("weight", "bias")
-        )
-        if weight is None or not weight.is_quantized:
-            _dequantised(m)
+        weight, bias = (getattr(m, what, None) for what in ("weight", "bias"))
+        if not callable(weight) or not weight().is_quantized:
+            _dequantized(m)
             continue
+        weight, bias = weight().dequantize(), bias() if callable(bias) else None
         linear = nn.Linear(weight.shape[1], weight.shape[0], bias is not None)
-        linear.load_state_dict(
-            {"weight": weight.dequantize(), **({} if bias is None else {"bias": bias.detach()})}
-        )
+        state = {"weight": weight} if bias is None else {"weight": weight, "bias": bias.detach()}
+        linear.load_state_dict(state)
         setattr(module, name, linear)
     return module
 
@@ -138,7 +174,7 @@ def _dequantised(module: nn.Module) -> nn.Module:
 def tensors_in(
     value: Any,  # anything, nested or not
 ) -> Iterator[Tensor]:  # in order
-    "All that a list, a tuple or a dict holds."
+    "List all that a list, a tuple or a dict holds."
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, (list, tuple, dict)):
@@ -150,7 +186,7 @@ def tensors_in(
 def in_training(
     module: Any,  # a copy in evaluation mode, as it is again afterwards; or a function
 ) -> Iterator[None]:
-    "Training mode inside; but spectral norms stay as they are, which move a little at every call in training."
+    "Training mode inside, but not for spectral norms, which change at every call in training."
     modules = list(module.modules()) if isinstance(module, nn.Module) else []
     for m in modules:
         hooks = [type(hook).__name__ for hook in m._forward_pre_hooks.values()]

@@ -1,8 +1,8 @@
-"""One object for a layer that somebody else wrote: how it is called, and what is found out about it, each once."""
+"""A layer that somebody else wrote: how it is called, and what is found out about it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,7 +13,12 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.conventions import PLACES, heads_of, settings_of, told_scales
+from attention_checks.conventions import (
+    POSITIONS,
+    declared_scales,
+    heads_of,
+    settings_of,
+)
 from attention_checks.examine import attempt
 from attention_checks.numbers import nearly
 from attention_checks.pipeline import Bug, sentence
@@ -21,12 +26,17 @@ from attention_checks.properties import Properties, Relation, listed
 from attention_checks.spec import Contract
 from attention_checks.subjects.calling import (
     Call,
-    carrying,
+    as_declared,
     first_tensor,
     how_to_call,
     how_to_call_both,
 )
-from attention_checks.subjects.copies import copy_of, in_training, zero_weights
+from attention_checks.subjects.copies import (
+    copy_of,
+    detach_kept,
+    in_training,
+    zero_weights,
+)
 from attention_checks.trace import Trace, trace_layer
 from attention_checks.trace.comparing import compare_with_own_weights
 from attention_checks.trace.own_stages import norms_of
@@ -37,8 +47,8 @@ from attention_checks.trace.rotating import (
     name_window_bug,
 )
 
-SENTENCES, WORDS = 3, 5  # of the usual trial; few, for layers with a small maximum
-LONGEST = 160  # words of the longest sentence that shows where a window ends
+SEQUENCES, TOKENS = 3, 5  # of the usual trial; few, for layers with a small maximum
+LONGEST = 160  # tokens of the longest sequence that shows where a window ends
 
 
 @dataclass(frozen=True)
@@ -48,21 +58,17 @@ class Layer:
     given: Any
     d_model: int
     causal: bool = False
-    said_heads: int | None = None
+    declared_heads: int | None = None
     positions: bool | None = None
-    said_call: Call | None = None
-    alone: bool = False  # True: it should be multi-head attention and nothing else
-    said_window: int | None = (
-        None  # how many words a word sees, itself included, if somebody said so
-    )
-    said_kv_heads: int | None = None  # how many heads of keys and values, if somebody said so
-    contract: Contract = Contract()  # what else was declared
-    found_out: tuple[str, ...] = ()  # what was not declared, and is plain
-    beside: Tensor | None = (
-        None  # of cross-attention the other sequence, (1, n, width), the same for all sentences
-    )
-    turned: bool = False  # is x the memory, and asks what lies beside it?
-    said_n: int = WORDS  # how many words it is tried with, if any length will do
+    declared_call: Call | None = None
+    only_attention: bool = False  # True: no residual, nothing after the output projection
+    declared_window: int | None = None
+    declared_kv_heads: int | None = None
+    contract: Contract = Contract()
+    inferred: tuple[str, ...] = ()  # what was not declared, and found out without doubt
+    other: Tensor | None = None  # of cross-attention, the other input, (1, n, width)
+    of_memory: bool = False  # is x the memory, and the other input what asks?
+    usual_n: int = TOKENS
 
     def __call__(self, x: Tensor) -> Tensor:
         "The output, (b, n, d_out)."
@@ -72,113 +78,143 @@ class Layer:
         self,
         x: Tensor,  # (b, n, d_model)
     ) -> tuple[Tensor, tuple[Any, ...]]:
-        "The output and whatever else is returned."
+        "Give the output and whatever else is returned."
         return first_tensor(self.call(self.module, x.clone(memory_format=torch.contiguous_format)))
 
     def first(
         self,
-        m: Any,  # the copy, or a copy of that
+        module: Any,  # the copy, or a copy of that
         x: Tensor,  # (b, n, d_model)
     ) -> Tensor:
-        "The output alone, of any module of its kind."
-        return first_tensor(self.call(m, x))[0]
+        "Give the output alone, of any module of its kind."
+        return first_tensor(self.call(module, x))[0]
 
-    @property
+    def many(
+        self,
+        module: Any,  # the copy, or a copy of that
+        x: Tensor,  # (b, n, d_model), a large batch
+    ) -> Tensor:
+        "Give the output of a large batch: at once, or in parts if it takes no batch as large."
+        try:
+            return self.first(module, x)
+        except Exception:
+            if len(x) <= SEQUENCES:
+                raise
+            return torch.cat([self.first(module, part) for part in x.split(SEQUENCES)])
+
+    @cached_property
     def n(self) -> int:
-        "How many words it is tried with."
-        return self.contract.usual(self.said_n)
+        "How many tokens it is tried with: enough to tell a window from one that is longer by 1."
+        n = self.contract.usual(self.usual_n)
+        if self.causal and self.window and self.window[1] == n - 1:
+            return self.contract.usual(n + 1)
+        return n
 
     @property
     def n_k(self) -> int:
-        "How many words are attended to."
-        return self.n if self.beside is None or self.turned else self.beside.shape[1]
+        "How many tokens are attended to."
+        return self.n if self.other is None or self.of_memory else self.other.shape[1]
 
-    def rows(
+    def output_length(
+        self,
+        n: int,  # tokens of x
+    ) -> int:
+        "How many vectors come out of so many tokens."
+        return self.other.shape[1] if self.other is not None and self.of_memory else n
+
+    def output_shape(
         self,
         x: Tensor,  # (b, n, d_model)
     ) -> tuple[int, int]:
-        "How many sentences and words come out."
-        return len(x), self.outputs(x.shape[1])
-
-    def outputs(
-        self,
-        n: int,  # words of x
-    ) -> int:
-        "How many words come out of so many that go in."
-        return self.beside.shape[1] if self.beside is not None and self.turned else n
+        "How many sequences of how many vectors come out."
+        return len(x), self.output_length(x.shape[1])
 
     def lengths(
         self,
-        *several: int,  # numbers of words; those below 1 are left out
+        *several: int,  # numbers of tokens; those below 1 are left out
     ) -> list[int]:
-        "Of some numbers of words, those that it promises to take."
+        "Of some lengths, list those that it promises to take."
         return [n for n in several if n > 0 and self.contract.takes(n)]
 
     @cached_property
     def settled(self) -> Layer:
-        "The same, with what is plain and was not declared."
+        "The layer, with what leaves no doubt and was not declared."
         return _settle(self)
 
     @cached_property
     def call(self) -> Call:
-        "How it is called."
-        return self.plain if self.beside is None else self.calling(self.beside)
+        "How it is called: a function of a module and x."
+        return self.call_both if self.other is None else self.call_with(self.other)
 
     @cached_property
-    def plain(self) -> Call:
-        "The same, with both sequences if there are two."
-        how = self.said_call or (
-            how_to_call(self.given, self.causal)
-            if self.beside is None
-            else how_to_call_both(self.given)
-        )
-        return carrying(how, self.contract)
+    def call_both(self) -> Call:
+        "How it is called with all its inputs; NeedsMore if nobody can know."
+        call = self.declared_call
+        if call is None and self.other is None:
+            call = how_to_call(self.given, self.causal)
+        elif call is None:
+            call = how_to_call_both(self.given)
+        declared = as_declared(call, self.contract)
 
-    def calling(
+        def called(module: Any, *inputs: Tensor) -> Any:
+            if not torch.compiler.is_compiling():
+                detach_kept(module)
+            return declared(module, *inputs)
+
+        return called
+
+    def call_with(
         self,
-        other: Tensor,  # (1, n, width) for all sentences, or (b, n, width)
+        other: Tensor,  # (1, n, width) for all sequences, or (b, n, width)
     ) -> Call:  # of module and x
-        "How it is called with another sequence beside x."
+        "How it is called with another input beside x."
 
-        def call(m: Any, x: Tensor) -> Any:
+        def call(module: Any, x: Tensor) -> Any:
             y = other.expand(len(x), -1, -1).to(x).clone(memory_format=torch.contiguous_format)
-            return self.plain(m, y, x) if self.turned else self.plain(m, x, y)
+            return self.call_both(module, *((y, x) if self.of_memory else (x, y)))
 
         return call
 
+    def first_with(
+        self,
+        memory: Tensor,  # (b, n, d_memory)
+    ) -> Callable[[Any, Tensor], Tensor]:  # of module and x
+        "How its output alone is computed with another memory."
+        call = self.call_with(memory)
+        return lambda module, x: first_tensor(call(module, x))[0]
+
     @cached_property
     def over_memory(self) -> Layer:
-        "The same layer as a function of its memory."
-        assert self.beside is not None
-        n, width = self.beside.shape[1:]
-        return replace(self, d_model=width, beside=draw(self, 1), turned=True, said_n=n)
+        "The layer as a function of its memory."
+        assert self.other is not None
+        n, width = self.other.shape[1:]
+        return replace(self, d_model=width, other=draw(self, 1), of_memory=True, usual_n=n)
 
     @cached_property
     def module(self) -> Any:
-        "A copy; one that finds its widths at the first call has been called."
+        "A copy; a layer that finds its widths at the first call has been called."
         module = copy_of(self.given, self.contract)
-        if isinstance(module, nn.Module) and any(map(nn.parameter.is_lazy, module.parameters())):
-            with (
-                torch.no_grad(),
-                suppress(Exception),
-            ):  # what it raises is told by the first property
+        if _is_lazy(module):
+            with torch.no_grad(), suppress(Exception):  # the first property tells what it raises
                 self.call(module, draw(self))
         return module
 
     @cached_property
     def fresh(self) -> Any:
-        "One that was never called."
-        lazy = isinstance(self.given, nn.Module) and any(
-            map(nn.parameter.is_lazy, self.given.parameters())
-        )
-        return copy_of(self.module if lazy else self.given, self.contract)
+        "A copy that was never called."
+        return copy_of(self.module if _is_lazy(self.given) else self.given, self.contract)
+
+    @property
+    def parts(self) -> list[nn.Module]:
+        "The copy and all modules in it; none for a function."
+        return list(self.module.modules()) if isinstance(self.module, nn.Module) else []
 
     @cached_property
     def n_heads(self) -> int | None:
-        "How many heads it has, if anybody says."
-        return self.said_heads or (
-            heads_of(self.module) if isinstance(self.module, nn.Module) else None
-        )
+        "How many heads it has, if that was declared or an attribute tells."
+        if self.declared_heads or not self.parts:
+            return self.declared_heads
+        return heads_of(self.module)
 
     @cached_property
     def zeros(self) -> list[str]:
@@ -186,92 +222,81 @@ class Layer:
         return [n for n, _ in zero_weights(self.given)] if isinstance(self.given, nn.Module) else []
 
     @cached_property
-    def words(self) -> int:
-        "How many words it is traced with: not as many as heads, or features of a head, which tells √n from their roots."
+    def trace_n(self) -> int:
+        "How many tokens it is traced with: not n_heads or d_head, so that √n is told from √d_head."
         h = self.n_heads or 1
-        return next(
-            (
-                n
-                for n in (self.n, self.n - 1, self.n + 1)
-                if n not in (h, self.d_model // h) and fits(self, SENTENCES, n)
-            ),
-            self.n,
-        )
+        for n in (self.n, self.n - 1, self.n + 1):
+            if n not in (h, self.d_model // h) and fits(self, SEQUENCES, n):
+                return n
+        return self.n
 
     @cached_property
     def named(self) -> Trace:
-        "What its projections did in the usual call, so far as their names tell what they are for."
-        return self.watched(draw(self, SENTENCES, self.words), None)
+        "What its projections did in the usual call, so far as names tell what they are for."
+        return self.watched(draw(self, SEQUENCES, self.trace_n), None)
 
     @cached_property
     def roles(self) -> dict[str, str] | None:
-        "None if the names of its projections tell what they are for; or else the order that explains the output best."
+        "None if names tell what projections are for; or else the roles that explain the output."
         return None if self.named.rows else _best_roles(self)
 
     @cached_property
     def trace(self) -> Trace:
-        "What they did, whatever their names."
+        "What its projections did in the usual call, whatever their names."
         return self.named if self.roles is None else self.traced(self.named.x)
 
     def traced(
         self,
         x: Tensor,  # (b, n, d_model)
     ) -> Trace:
-        "What they do in another call."
+        "What its projections do in another call."
         return self.watched(x, self.roles)
 
     def watched(
         self,
         x: Tensor,  # (b, n, d_model)
         roles: dict[str, str] | None,  # name → role; None: what the names tell
-        n_k: int = 0,  # words of the memory, if there is one; 0: as usual
+        n_k: int = 0,  # tokens of the memory, if there is one; 0: as usual
     ) -> Trace:
-        "The same for some roles, with a memory of its own for each sentence."
-        if self.beside is None:
+        "What projections of these roles do, with a memory of its own for each sequence."
+        if self.other is None:
             return trace_layer(self.module, x, self.first, roles, self.contract)
         memory = draw(self.over_memory, len(x), n_k or self.n_k, seed=8)
-        return trace_layer(self.module, x, self.with_memory(memory), roles, self.contract, memory)
-
-    def with_memory(
-        self,
-        memory: Tensor,  # (b, n, d_memory)
-    ) -> Callable[[Any, Tensor], Tensor]:  # of module and x
-        "How its output alone is had with another memory."
-        return lambda m, x: first_tensor(self.calling(memory)(m, x))[0]
+        return trace_layer(self.module, x, self.first_with(memory), roles, self.contract, memory)
 
     @cached_property
     def read(self) -> list[tuple[str, str, bool]]:
         "Projections that read x or the memory, with their roles, and whether rightly."
-        x, memory = (
-            draw(self),
-            draw(self.over_memory, seed=9),
-        )  # where lengths are equal, they must not be
-        return attempt(lambda: what_is_read(self.module, x, memory, self.with_memory(memory))) or []
+        # where lengths are equal, the numbers must not be
+        x, memory = draw(self), draw(self.over_memory, seed=9)
+        first = self.first_with(memory)
+        return attempt(lambda: what_is_read(self.module, x, memory, first)) or []
 
     @cached_property
     def window(self) -> tuple[str, int] | None:
-        "How far a word looks: what was said, or the name and value of a setting that says it."
-        if self.said_window:
-            return "window", self.said_window
-        return next(
-            ((name, v) for name, v in settings_of(self.module, "window") if type(v) is int), None
-        )
+        "How many tokens a token may attend to, with the name of what says so."
+        if self.declared_window:
+            return "window", self.declared_window
+        sizes = settings_of(self.given, "window")
+        return next(((name, size) for name, size in sizes if type(size) is int), None)
 
     @cached_property
-    def reach(self) -> int | None:
-        "The same number, if the usual trial has more words; or else None."
-        return self.window[1] if self.causal and self.window and self.window[1] < self.n else None
+    def short_window(self) -> int | None:
+        "The window, if it hides something in the usual trial."
+        if self.causal and self.window and self.window[1] < self.n:
+            return self.window[1]
+        return None
 
     @cached_property
-    def far(self) -> int:
-        "How many words it takes to see where its window ends; 0 if the usual trial does, or none that is tried."
-        w = self.window[1] if self.causal and self.window and not self.reach else 0
-        several = [
-            n
-            for n in (w + 3, w + 2, w + 1, *self.contract.allowed)
-            if 0 < w < n <= LONGEST and self.contract.takes(n)
-        ]
-        return next((n for n in several if fits(self, 1, n)), 0)
+    def long_n(self) -> int:
+        "A length that shows where its window ends; 0 if the usual one does, or it has none."
+        if not (self.causal and self.window) or self.short_window:
+            return 0
+        size = self.window[1]
+        for n in (size + 3, size + 2, size + 1, *self.contract.allowed):
+            if size < n <= LONGEST and self.contract.takes(n) and fits(self, 1, n):
+                return n
+        return 0
 
     @cached_property
     def cap(self) -> str | None:
@@ -279,128 +304,131 @@ class Layer:
         return next((name for name, _ in settings_of(self.module, "cap")), None)
 
     @cached_property
-    def places(self) -> str | None:
-        "The name of something that tells the order of words."
-        if not isinstance(self.module, nn.Module):
-            return None
-        names = [
-            n
-            for n, _ in [
-                *self.module.named_parameters(),
-                *self.module.named_buffers(),
-                *self.module.named_modules(),
-            ]
-        ]
-        names += [
-            n
-            for m in self.module.modules()
-            for n, v in vars(m).items()
-            if not n.startswith("_") and v is not None and v is not False
-        ]
-        return next((n for n in names if PLACES.search(n)), None)
+    def position_setting(self) -> str | None:
+        "The name of something that tells positions."
+        return next(filter(POSITIONS.search, self._names()), None)
+
+    def _names(self) -> Iterator[str]:
+        "The names of all that it holds."
+        if not self.parts:
+            return
+        for things in (self.module.named_parameters, self.module.named_buffers):
+            yield from (name for name, _ in things())
+        yield from (name for name, _ in self.module.named_modules())
+        for m in self.parts:
+            for name, value in vars(m).items():
+                if name[:1] != "_" and value is not None and value is not False:
+                    yield name
 
     @cached_property
-    def order_free(self) -> bool:
-        "Whether it does not know the order of words."
+    def ignores_order(self) -> bool:
+        "Whether another order of the tokens only gives the same outputs in that order."
         return knows_no_order(self) and not self.positions
 
     @cached_property
-    def unrotated(self) -> tuple[Bug, ...] | None:
-        "What is wrong by its own weights, if places are not rotated: nothing, some bugs; None if that fits nothing known."
-        return _with_window(self) if self.reach else _compared(self)
+    def bugs_unrotated(self) -> tuple[Bug, ...] | None:
+        "What is wrong by its own weights, without rotation: nothing, bugs, or None for neither."
+        return _with_window(self) if self.short_window else _compared(self)
 
     @cached_property
-    def verdict(self) -> tuple[Bug, ...] | None:
-        "The same, whatever is rotated, and however far a word looks."
-        found = _in_few(self)
-        return _in_many(self) if found == () and self.far else found
+    def bugs(self) -> tuple[Bug, ...] | None:
+        "What is wrong by its own weights, rotated or not, and however long its window."
+        bugs = _bugs_in_short(self)
+        return _bugs_in_long(self) if bugs == () and self.long_n else bugs
+
+
+def _is_lazy(module: Any) -> bool:
+    "Whether it finds widths of its weights at the first call."
+    return isinstance(module, nn.Module) and any(map(nn.parameter.is_lazy, module.parameters()))
 
 
 def no_module(
-    a: Layer,  # the layer under test
+    layer: Layer,  # the layer under test
 ) -> str:
-    "Why it has no weights; empty if it may have some."
-    return "" if isinstance(a.given, nn.Module) else "it is a function, not a module"
+    "Say why it has no weights; empty if it may have some."
+    return "" if isinstance(layer.given, nn.Module) else "it is a function, not a module"
 
 
 def draw(
-    a: Layer,  # the layer under test
-    b: int = SENTENCES,  # sentences
-    n: int = 0,  # words; 0: as many as it is tried with
+    layer: Layer,  # the layer under test
+    b: int = SEQUENCES,  # sequences
+    n: int = 0,  # tokens; 0: as many as it is tried with
     seed: int = 0,  # same seed, same numbers
 ) -> Tensor:  # (b, n, d_model)
-    "Draw sentences for a layer."
-    return torch.randn(b, n or a.n, a.d_model, generator=torch.Generator().manual_seed(seed))
+    "Draw hidden states for a layer."
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(b, n or layer.n, layer.d_model, generator=generator)
 
 
 def fits(
-    a: Layer,  # the layer under test
-    b: int,  # sentences
-    n: int,  # words
+    layer: Layer,  # the layer under test
+    b: int,  # sequences
+    n: int,  # tokens
 ) -> bool:
-    "Whether it runs for so many sentences and words."
-    return attempt(lambda: (a(draw(a, b, n)),)) is not None
+    "Say whether it runs for these sizes."
+    return attempt(lambda: (layer(draw(layer, b, n)),)) is not None
 
 
 def in_mode(
-    a: Layer,  # the layer under test
+    layer: Layer,  # the layer under test
     x: Tensor,  # (b, n, d_model)
     training: bool,  # or in evaluation?
     grad: bool = True,  # with gradients?
-    seed: int = 0,  # of what drops
+    seed: int = 0,  # of dropout
 ) -> Tensor:  # detached
-    "The output in some mode, always with the same dropout."
+    "Give the output in some mode, with the same dropout for the same seed."
     torch.manual_seed(seed)
-    with torch.set_grad_enabled(grad), in_training(a.module) if training else nullcontext():
-        return a(x.clone().requires_grad_(grad)).detach()
+    mode = in_training(layer.module) if training else nullcontext()
+    with torch.set_grad_enabled(grad), mode:
+        return layer(x.clone().requires_grad_(grad)).detach()
 
 
 def reordering(
-    a: Layer,  # the layer under test
-) -> Tensor:  # the numbers of its words
-    "Give another order of the words; the last one stays the last if the future is hidden."
-    if a.n == WORDS:
-        return torch.tensor([3, 0, 2, 1, 4] if a.causal else [2, 0, 4, 1, 3])
-    p = torch.randperm(a.n - a.causal, generator=torch.Generator().manual_seed(1))
-    return torch.cat([p, torch.arange(a.n - a.causal, a.n)])
+    layer: Layer,  # the layer under test
+) -> Tensor:  # (n,), positions
+    "Give another order of the tokens; the last stays the last if the future is hidden."
+    if layer.n == TOKENS:
+        return torch.tensor([3, 0, 2, 1, 4] if layer.causal else [2, 0, 4, 1, 3])
+    moved = layer.n - layer.causal
+    order = torch.randperm(moved, generator=torch.Generator().manual_seed(1))
+    return torch.cat([order, torch.arange(moved, layer.n)])
 
 
 def knows_no_order(
-    a: Layer,  # the layer under test
+    layer: Layer,  # the layer under test
 ) -> bool:
-    "Whether another order of its words only gives the same outputs in that order."
-    x, p = draw(a), reordering(a)
-    want, got = a(x), a(x[:, p])
-    return nearly(got[:, -1], want[:, -1]) if a.causal else nearly(got, want[:, p])
+    "Say whether another order of the tokens only gives the same outputs in that order."
+    x, order = draw(layer), reordering(layer)
+    want, got = layer(x), layer(x[:, order])
+    return nearly(got[:, -1], want[:, -1]) if layer.causal else nearly(got, want[:, order])
 
 
 def properties_of(
-    a: Layer,  # the layer under test
-    rows: Sequence[Relation],  # what must hold of it, in the order of trying
+    layer: Layer,  # the layer under test
+    relations: Sequence[Relation],  # what must hold of it, in the order of trying
 ) -> Properties:  # names, and what tries them
-    "Tie relations to a layer, without those that were not promised; TypeError now, if nobody can know how to call it."
-    a.plain
-    return listed([row for row in rows if row.asked(a)], lambda: a.settled)
+    "Tie to a layer what it promised; NeedsMore at once if nobody can know how to call it."
+    layer.call_both
+    return listed([row for row in relations if row.asked(layer)], lambda: layer.settled)
 
 
 def normalises_batch(
-    module: Any,  # a layer or a function
+    layer: Layer,  # the layer under test
 ) -> bool:
-    "Whether it has batch normalisation, which mixes sentences in training."
-    return isinstance(module, nn.Module) and any(
-        isinstance(m, nn.modules.batchnorm._BatchNorm) for m in module.modules()
-    )
+    "Say whether it has batch normalisation, which mixes sequences in training."
+    return any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in layer.parts)
 
 
 def unregistered(
-    module: nn.Module,  # any layer
+    layer: Layer,  # the layer under test
 ) -> str | None:
-    "The name of a plain attribute that hides parameters."
-    registered = {id(p) for p in module.parameters()}
-    attributes = (
-        (n, v) for m in module.modules() for n, v in vars(m).items() if not n.startswith("_")
-    )
-    return next((n for n, v in attributes if _holds_parameters(v, registered)), None)
+    "Find the name of a plain attribute that hides parameters."
+    registered = {id(p) for m in layer.parts for p in m.parameters(recurse=False)}
+    for m in layer.parts:
+        for name, value in vars(m).items():
+            if name[:1] != "_" and _holds_parameters(value, registered):
+                return name
+    return None
 
 
 def _holds_parameters(value: Any, registered: set[int]) -> bool:
@@ -409,137 +437,142 @@ def _holds_parameters(value: Any, registered: set[int]) -> bool:
         return value.requires_grad and value.is_leaf and id(value) not in registered
     if isinstance(value, nn.Module):
         return any(id(p) not in registered for p in value.parameters())
-    values = (
-        value.values()
-        if isinstance(value, dict)
-        else value
-        if isinstance(value, (list, tuple))
-        else ()
-    )
-    return any(_holds_parameters(v, registered) for v in values)
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return any(_holds_parameters(v, registered) for v in value)
+    return False
 
 
-def _compared(a: Layer, window: int | None = None, most: int = 2) -> tuple[Bug, ...] | None:
-    "What its own weights tell if words look so far back."
-    return compare_with_own_weights(a.trace, a.n_heads, a.causal, window, most)
+def _compared(layer: Layer, window: int | None = None, most: int = 2) -> tuple[Bug, ...] | None:
+    "What its own weights tell of the usual call, for a window."
+    return compare_with_own_weights(layer.trace, layer.n_heads, layer.causal, window, most)
 
 
-def _with_window(a: Layer) -> tuple[Bug, ...] | None:
-    "The same for a layer with a window."
-    sized = _sized(a, lambda seen: _compared(a, seen, 0) == ())
+def _with_window(layer: Layer) -> tuple[Bug, ...] | None:
+    "What its own weights tell of a layer whose window hides something in the usual call."
+    sized = _bugs_of_window(layer, lambda size: _compared(layer, size, 0) == ())
     if sized is not None:
         return sized
-    found = _compared(a, a.reach)
-    corners = (
-        "mask.lower_right",
-        "mask.upper_left",
-    )  # no window: the setting is for something else
-    return found if found and not any(bug.code in corners for bug in found) else _compared(a)
+    bugs = _compared(layer, layer.short_window)
+    corners = ("mask.lower_right", "mask.upper_left")  # no window: the setting is for another thing
+    if bugs and not any(bug.code in corners for bug in bugs):
+        return bugs
+    return _compared(layer)
 
 
-def _sized(
-    a: Layer, agrees: Callable[[int | None], bool], far: bool = False
+def _bugs_of_window(
+    layer: Layer, agrees: Callable[[int | None], bool], long: bool = False
 ) -> tuple[Bug, ...] | None:
-    "What is wrong with how far it looks, if some window agrees, or none at all; None if that does not either."
-    name, size = a.window if a.window and (a.reach or far) else ("", 0)
-    for seen in (size, size + 1, size - 1) if size else ():
+    "What is wrong with its window, if some size agrees, or none at all; None if nothing does."
+    if not layer.window or not (layer.short_window or long):
+        return () if agrees(None) else None
+    name, size = layer.window
+    for seen in (size, size + 1, size - 1):
         if seen and agrees(seen):
-            fits = (
-                seen == size or a.positions and not a.said_window
-            )  # some count only what lies before the word
-            return () if fits else (known("window.size", name=name, size=size, seen=seen),)
+            # some settings count only the tokens before
+            meant = layer.positions and not layer.declared_window
+            if seen == size or meant:
+                return ()
+            return (known("window.size", name=name, size=size, seen=seen),)
     if not agrees(None):
         return None
-    return (
-        (known("window.ignored"),) if size and a.said_window else ()
-    )  # the setting is for something else
+    # no window: a setting that was not declared is for another thing
+    return (known("window.ignored"),) if layer.declared_window else ()
 
 
-def _in_few(a: Layer) -> tuple[Bug, ...] | None:
-    "What is wrong in the usual trial, whatever is rotated."
-    found = a.unrotated
-    if any(bug.code in ("mask.window_2", "mask.window_3") for bug in found or ()):
-        return (known("window.by_accident", says=sentence(found or ())),)
-    if found == () or a.positions is False or a.order_free:
-        return found
+def _bugs_in_short(layer: Layer) -> tuple[Bug, ...] | None:
+    "What is wrong in the usual call, rotated or not."
+    bugs = layer.bugs_unrotated
+    if any(bug.code in ("mask.window_2", "mask.window_3") for bug in bugs or ()):
+        return (known("window.by_accident", says=sentence(bugs or ())),)
+    if bugs == () or layer.positions is False or layer.ignores_order:
+        return bugs
+    trace, heads, causal = layer.trace, layer.n_heads, layer.causal
     for sign in (1, -1):
-        sized = _sized(
-            a, lambda seen: agrees_with_rotation(a.trace, a.n_heads, a.causal, (sign,), seen)
+        sized = _bugs_of_window(
+            layer, lambda size: agrees_with_rotation(trace, heads, causal, (sign,), size)
         )
         if sized is not None:
-            return (known("rotation.backwards"),) if sign < 0 and a.positions else sized
-    return found or name_rotation_bug(a.trace, a.n_heads, a.causal, a.reach)
+            return (known("rotation.backwards"),) if sign < 0 and layer.positions else sized
+    return bugs or name_rotation_bug(trace, heads, causal, layer.short_window)
 
 
-def _in_many(a: Layer) -> tuple[Bug, ...] | None:
-    "What is wrong where its window ends, in a sentence that is longer; one that only a setting tells may be of another kind."
-    t = a.traced(draw(a, 1, a.far))
+def _bugs_in_long(layer: Layer) -> tuple[Bug, ...] | None:
+    "What is wrong with its window in a sequence that is longer than it."
+    trace = layer.traced(draw(layer, 1, layer.long_n))
+    heads, causal = layer.n_heads, layer.causal
 
-    def agrees(seen: int | None) -> bool:
-        plain = compare_with_own_weights(t, a.n_heads, a.causal, seen, 0) == ()
-        return (
-            plain or not a.order_free and agrees_with_rotation(t, a.n_heads, a.causal, window=seen)
-        )
+    def agrees(size: int | None) -> bool:
+        if compare_with_own_weights(trace, heads, causal, size, 0) == ():
+            return True
+        return not layer.ignores_order and agrees_with_rotation(trace, heads, causal, window=size)
 
-    found = _sized(a, agrees, True)
-    return (
-        name_window_bug(t, a.n_heads, a.said_window)
-        if found is None and a.said_window
-        else found or ()
-    )
+    bugs = _bugs_of_window(layer, agrees, long=True)
+    if bugs is None and layer.declared_window:
+        return name_window_bug(trace, heads, layer.declared_window)
+    return bugs or ()  # a window that only a setting tells may be of another kind
 
 
-def _best_roles(a: Layer) -> dict[str, str] | None:
-    "Of all orders of projections without telling names, that which explains the output best."
-    x, memory = a.named.x, a.named.memory
-    guesses = guess_roles(a.module, x, a.first if memory is None else a.with_memory(memory), memory)
-    traces = [a.watched(x, roles) for roles in guesses]
+def _best_roles(layer: Layer) -> dict[str, str] | None:
+    "Of all roles of projections whose names do not tell, those that explain the output best."
+    x, memory = layer.named.x, layer.named.memory
+    first = layer.first if memory is None else layer.first_with(memory)
+    guesses = guess_roles(layer.module, x, first, memory)
+    traces = [layer.watched(x, roles) for roles in guesses]
     for most in (0, 1):
-        found = [compare_with_own_weights(t, a.n_heads, a.causal, most=most) for t in traces]
-        said = [(_odd(bugs), roles) for bugs, roles in zip(found, guesses) if bugs is not None]
-        if said:
-            return min(said, key=lambda each: each[0])[1]
+        explained = []
+        for trace, roles in zip(traces, guesses):
+            bugs = compare_with_own_weights(trace, layer.n_heads, layer.causal, most=most)
+            if bugs is not None:
+                explained.append((_oddness(bugs), roles))
+        if explained:
+            return min(explained, key=lambda each: each[0])[1]
     return None
 
 
-def _odd(bugs: tuple[Bug, ...]) -> tuple[bool, int]:
-    "How odd an explanation is: that two are exchanged may be our mistake."
-    return any(
+def _oddness(bugs: tuple[Bug, ...]) -> tuple[bool, int]:
+    "How odd an explanation is: that two projections are exchanged may be our mistake."
+    exchanged = any(
         bug.code.startswith("route.") or bug.code.endswith("transposed") for bug in bugs
-    ), len(bugs)
-
-
-def _settle(a: Layer) -> Layer:
-    "Find out what was not declared and leaves no doubt: lengths in steps, and a scale that a setting tells."
-    if a.contract.lengths is None and not fits(a, SENTENCES, WORDS) and (step := _step(a)):
-        said = f"it takes multiples of {step} words only, so lengths=range({step}, 65, {step}) was taken as declared"
-        return _settle(_telling(a, said, lengths=range(step, 65, step)))
-    told = [*told_scales(a.module), *_free_scale(a)] if a.contract.scale is None else []
-    others = [_telling(a, f"its scale was taken from {name}", scale=scale) for name, scale in told]
-    if others and attempt(lambda: a.verdict) != ():
-        return next((b for b in others if attempt(lambda: b.verdict) == ()), a)
-    return a
-
-
-def _free_scale(a: Layer) -> list[tuple[str, Callable[[int], float]]]:
-    "No scale, where queries and keys are normed: then their norms may hold it."
-    normed = isinstance(a.module, nn.Module) and norms_of(a.module).keys() == {"q", "k"}
-    return (
-        [("the norms of its queries and keys: scores are not scaled again", lambda d: 1.0)]
-        if normed
-        else []
     )
+    return exchanged, len(bugs)
 
 
-def _telling(a: Layer, said: str, **choice: Any) -> Layer:
-    "The same layer, with a choice that was found out."
-    return replace(a, contract=replace(a.contract, **choice), found_out=(*a.found_out, said))
+def _settle(layer: Layer) -> Layer:
+    "Find out what was not declared and leaves no doubt: a step of lengths, and a scale."
+    contract = layer.contract
+    if contract.lengths is None and not fits(layer, SEQUENCES, TOKENS) and (step := _step(layer)):
+        remark = (
+            f"it takes multiples of {step} tokens only, "
+            f"so lengths=range({step}, 65, {step}) was taken as declared"
+        )
+        return _settle(_inferring(layer, remark, lengths=range(step, 65, step)))
+    if contract.scale is not None:
+        return layer
+    scales = declared_scales(layer.module)
+    if layer.parts and norms_of(layer.module).keys() == {"q", "k"}:
+        scales.append(
+            ("the norms of its queries and keys: scores are not scaled again", lambda d: 1.0)
+        )
+    if scales and attempt(lambda: layer.bugs) != ():
+        for name, scale in scales:
+            scaled = _inferring(layer, f"its scale was taken from {name}", scale=scale)
+            if attempt(lambda: scaled.bugs) == ():
+                return scaled
+    return layer
 
 
-def _step(a: Layer) -> int:
+def _inferring(layer: Layer, remark: str, **choice: Any) -> Layer:
+    "The layer, with a choice that was found out."
+    contract = replace(layer.contract, **choice)
+    return replace(layer, contract=contract, inferred=(*layer.inferred, remark))
+
+
+def _step(layer: Layer) -> int:
     "The number whose multiples it takes, and no other lengths; 0 if it is not so."
-    if not any(fits(a, SENTENCES, n) for n in (4, 6, 8, 12, 14, 16)):
+    if not any(fits(layer, SEQUENCES, n) for n in (4, 6, 8, 12, 14, 16)):
         return 0
-    taken = [n for n in range(2, 33) if fits(a, SENTENCES, n)]
+    taken = [n for n in range(2, 33) if fits(layer, SEQUENCES, n)]
     step = taken[0] if taken else 0
     return step if len(taken) > 1 and taken == list(range(step, 33, step)) else 0

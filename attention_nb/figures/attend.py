@@ -67,6 +67,7 @@ def attend(
     world: World,  # whose words; a third number above 0 marks a word that is shown first
     sentences: Sequence[str],  # to choose from; small letters, no punctuation, ten words at most
     axes: tuple[str, str] = ("water", "money"),  # what the two numbers of a value mean
+    third: str = "open",  # what the third number of a vector means
 ) -> Drawing:  # shows itself when it is the last value of a cell
     """Draw a sentence whose words attend, step by step; readers may type their own.
 
@@ -74,6 +75,7 @@ def attend(
         world: whose words; a third number above 0 marks a word that is shown first
         sentences: to choose from; small letters, no punctuation, ten words at most
         axes: what the two numbers of a value mean
+        third: what the third number of a vector means
 
     Returns:
         shows itself when it is the last value of a cell
@@ -85,7 +87,7 @@ def attend(
     x = torch.stack([world.table[word] for word in words])
     chosen = max(range(len(words)), key=lambda i: x[i, 2].item())
     weights = torch.softmax((x @ world.W_q)[chosen] @ (x @ world.W_k).T / world.W_q.shape[1] ** 0.5, -1)
-    data = {**world._asdict(), "axes": axes, "features": [*axes, "open"], "sentences": list(sentences), "chosen": chosen,
+    data = {**world._asdict(), "axes": axes, "features": [*axes, third], "sentences": list(sentences), "chosen": chosen,
             "unknown": torch.zeros(3), "at_most": 10}
     rows = {f"weights of “{words[chosen]}”": weights, axes[0]: x[:, 0], axes[1]: x[:, 1]}
     return Drawing("attend", "What does a word attend to?",

@@ -15,21 +15,21 @@ __all__ = ['entrance']
 
 # %% ../../nbs/figures/entrance.ipynb #entrance-fn
 def entrance(
-    exhibits: Mapping[str, str],  # the numbered headings of the page, without numbers → a sentence on each
+    bugs: Mapping[str, str],  # the numbered headings of the page, without numbers → a sentence on each
 ) -> Drawing:  # shows itself when it is the last value of a cell
     """Show the pairs of a page one at a time, in the order of their numbers.
 
     Args:
-        exhibits: the numbered headings of the page, without numbers → a sentence on each
+        bugs: the numbered headings of the page, without numbers → a sentence on each
 
     Returns:
         shows itself when it is the last value of a cell
     """
-    if not exhibits:
-        raise ValueError("exhibits: expected at least one; got none")
+    if not bugs:
+        raise ValueError("bugs: expected at least one; got none")
     rows = [(f"{i}. {title}", f'<td style="text-align: left">{escape(story)}</td>')
-            for i, (title, story) in enumerate(exhibits.items(), 1)]
-    notice = "Choose an exhibit: on the left is what the bug gives, on the right what it should give."
-    table = _table("The exhibits", ["what happens"], rows)
-    return Drawing("entrance", "All exhibits, one at a time", notice, {"exhibits": list(exhibits.items())},
-                   table, (330, 520), fold="The exhibits as a list")
+            for i, (title, story) in enumerate(bugs.items(), 1)]
+    notice = "Choose a bug: on the left is what the bug gives, on the right what it should give."
+    table = _table("The bugs", ["what happens"], rows)
+    return Drawing("entrance", "All bugs, one at a time", notice, {"bugs": list(bugs.items())},
+                   table, (330, 520), fold="The bugs as a list")

@@ -70,7 +70,7 @@ def parts_of(
         Part("feed-forward", "Feed-forward layer", f"A small network works on each vector by itself: {d_model} numbers become {d_ff:,}, "
              f"and {d_model} again.", hidden, d_model, feed_forward),
         Part("", "Second addition", f"{add} Then the next block begins.", hidden, d_model),
-        Part("final norm", "Final norm", "After the last block, the residual stream itself is normed once.", hidden, d_model, 2 * d_model),
+        Part("final norm", "Final norm", "After the last block, the residual stream itself is normalized, once.", hidden, d_model, 2 * d_model),
         Part("lm_head", "lm_head", "One matrix gives each token of the vocabulary a score, its logit. "
              "Here it is the embedding table once more.", scores, vocabulary),
         Part("softmax", "Softmax", "Logits become probabilities. Those at the last position are for the next token.", scores, vocabulary),

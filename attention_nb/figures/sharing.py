@@ -18,17 +18,17 @@ def sharing(
     n_heads: int = 8,  # heads of queries
     n_kv_heads: int = 2,  # heads of keys and values at first, a divisor of n_heads
     d_head: int = 128,  # width of a key and of a value
-    n_layers: int = 32,  # layers that keep them
-    n_tokens: int = 8192,  # how many tokens are kept, two bytes for a number
+    n_layers: int = 32,  # layers with a cache
+    n_tokens: int = 8192,  # tokens in the cache; each number takes two bytes
 ) -> Drawing:  # shows itself when it is the last value of a cell
-    """Draw which key head each query head reads, for any number of key heads, and how large a cache is.
+    """Draw which key head each query head reads, and the size of the cache.
 
     Args:
         n_heads: heads of queries
         n_kv_heads: heads of keys and values at first, a divisor of n_heads
         d_head: width of a key and of a value
-        n_layers: layers that keep them
-        n_tokens: how many tokens are kept, two bytes for a number
+        n_layers: layers with a cache
+        n_tokens: tokens in the cache; each number takes two bytes
 
     Returns:
         shows itself when it is the last value of a cell
@@ -37,10 +37,19 @@ def sharing(
     expect_sizes(d_head=d_head, n_layers=n_layers, n_tokens=n_tokens)
     options = [n for n in range(1, n_heads + 1) if n_heads % n == 0]
     per_head = 2 * 2 * d_head * n_layers * n_tokens  # keys and values, two bytes each
-    rows = {f"of {n}": torch.arange(n).repeat_interleave(n_heads // n) for n in options}
-    notice = ("Move the slider, and watch lines and bar. Point at a query head: which others share its keys? "
-              "Then press the wrong order, and try all numbers of key heads.")
-    data = {"heads": n_heads, "kept": n_kv_heads, "options": options, "bytes": per_head, "full": n_heads * per_head,
+    data = {"heads": n_heads, "n_kv_heads": n_kv_heads, "options": options,
+            "bytes": per_head, "full": n_heads * per_head,
             "what": f"The keys and values of {n_tokens:,} tokens, in {n_layers} layers,"}
-    return Drawing("sharing", "Which key head each query head reads", notice, data,
-                   number_table("The key head that each query head reads", rows, [f"query head {i}" for i in range(n_heads)], 0), (390, 450))
+    return Drawing("sharing", "Which key head each query head reads", _NOTICE, data,
+                   _key_heads(n_heads, options), (390, 450))
+
+
+_NOTICE = ("Move the slider, and watch the lines and the bar. Point at a query head: "
+           "which others share its keys? Then press “wrong order”, and try each number of key heads.")
+
+
+def _key_heads(n_heads: int, options: list[int]) -> str:
+    "Write a table: which key head each query head reads, a row for each number of key heads."
+    rows = {f"of {n}": torch.arange(n).repeat_interleave(n_heads // n) for n in options}
+    columns = [f"query head {i}" for i in range(n_heads)]
+    return number_table("The key head that each query head reads", rows, columns, 0)

@@ -39,11 +39,13 @@ def state_steps(
             raise ValueError(f"{name}: expected shape ({n}, {width}), a vector for each token; got {tuple(t.shape)}")
     seen = torch.arange(1, n + 1.0)
     weights = (q @ k.mT).tril()
-    rows = {f"context {j}": (weights @ v)[:, j] / weights.sum(-1) for j in range(v.shape[-1])}
-    rows |= {"numbers in the cache": seen * (k.shape[-1] + v.shape[-1]),
-             "numbers in the state": torch.full((n,), k.shape[-1] * (v.shape[-1] + 1.0))}
-    table = number_table("Each column is a step, at which one token comes", rows, tokens)
+    contexts = weights @ v / weights.sum(-1, keepdim=True)
+    found = {f"context {j}": column for j, column in enumerate(contexts.unbind(-1))}
+    counts = {"in the cache": seen * (k.shape[-1] + v.shape[-1]),
+              "in the state": torch.full((n,), k.shape[-1] * (v.shape[-1] + 1.0))}
+    table = number_table("The context of the token that comes at each step", found, tokens)
+    table += number_table("How many numbers are stored after each step", counts, tokens, digits=0)
     notice = ("Press Play, or move the slider: one token comes at each step. The cache grows by a row; "
               "the state does not grow. Both give the same context.")
     data = {"tokens": list(tokens), "q": q, "k": k, "v": v}
-    return Drawing("state_steps", "Scores first, or values first", notice, data, table, (385, 640))
+    return Drawing("state_steps", "Scores first, or values first", notice, data, table, (415, 680))

@@ -23,9 +23,27 @@
     show(document.documentElement.dataset.depth ?? "story");
   }
 
-  // A question that is answered by a number: a box for it, which says how far off it is. The answer itself stands in a fold.
+  // ---- Questions that are answered by more than a choice ----
+
+  // A number, an order, or a cell of a table. What is judged is heard from an output; the right answer opens the fold with the reason.
   const RIGHT = "✓ Right.";
-  for (const question of document.querySelectorAll(".predict[data-answer]")) {
+  function tell(question, said, text) {
+    said.value = text;
+    if (text === RIGHT) question.querySelector("details.right").open = true;
+  }
+  function button(...inside) {
+    const made = Object.assign(document.createElement("button"), { type: "button" });
+    made.append(...inside);
+    return made;
+  }
+  function hint(question, text) {
+    const said = Object.assign(document.createElement("output"), { value: text });
+    question.querySelector("details").before(said);
+    return said;
+  }
+
+  // A box for the number; it says on which side of the answer a wrong one lies.
+  function askNumber(question) {
     const [answer, within] = [question.dataset.answer, question.dataset.within ?? 0].map(Number);
     const form = document.createElement("form");
     form.innerHTML = '<label>Your number <input inputmode="decimal" autocomplete="off" size="8"></label> <button>Check</button> <output></output>';
@@ -38,10 +56,58 @@
     };
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      const said = judge(form.querySelector("input").value.trim().replace(/,(?=\d{3}\b)/g, ""));
-      form.querySelector("output").value = said;
-      if (said === RIGHT) question.querySelector("details.right").open = true;
+      tell(question, form.querySelector("output"), judge(form.querySelector("input").value.trim().replace(/,(?=\d{3}\b)/g, "")));
     });
+  }
+
+  // Items A, B, C: pressed one after another they get the numbers 1, 2, 3. Pressed again, an item and all after it lose theirs.
+  function askOrder(question, list) {
+    const right = question.dataset.answer.split(" "), chosen = [];
+    const said = hint(question, "Press the items in order. Press one again to take it back.");
+    const items = [...list.children].map((item) => {
+      const name = item.textContent.trim()[0], place = document.createElement("b");
+      const made = button(place, ...(item.querySelector("p") ?? item).childNodes);
+      item.replaceChildren(made);
+      made.addEventListener("click", () => press(name));
+      return { name, place, made };
+    });
+    const show = () => items.forEach(({ name, place, made }) => {
+      place.textContent = chosen.indexOf(name) + 1 || "";
+      made.ariaPressed = chosen.includes(name);
+    });
+    function press(name) {
+      if (chosen.includes(name)) chosen.splice(chosen.indexOf(name));
+      else chosen.push(name);
+      const wrong = right.findIndex((one, i) => one !== chosen[i]), all = chosen.length === right.length;
+      if (all && wrong >= 0) chosen.splice(wrong);  // what is right so far keeps its numbers
+      show();
+      const verdict = wrong < 0 ? RIGHT : `✗ Not yet. Number ${wrong + 1} is another one.`;
+      tell(question, said, all ? verdict : `${chosen.length} of ${right.length}`);
+    }
+    show();
+  }
+
+  // A table: the right cell is named by its row and its column.
+  function askCell(question, table) {
+    const said = hint(question, "Press a cell of the table."), text = (node) => node.textContent.trim();
+    const columns = [...table.querySelectorAll("thead th")].map(text);
+    for (const [first, ...cells] of [...table.querySelectorAll("tbody tr")].map((row) => row.children)) {
+      cells.forEach((cell, i) => {
+        const name = `${text(first)}, ${columns[i + 1]}`, made = button(...(cell.querySelector("p") ?? cell).childNodes);
+        made.ariaLabel = `${name}: ${text(made)}`;
+        cell.replaceChildren(made);
+        made.addEventListener("click", () => {
+          made.dataset.judged = name === question.dataset.answer ? "right" : "wrong";
+          tell(question, said, made.dataset.judged === "right" ? RIGHT : `✗ Not this one (${name}).`);
+        });
+      });
+    }
+  }
+  for (const question of document.querySelectorAll(".predict[data-answer]")) {
+    const list = question.querySelector(":scope > ul"), table = question.querySelector(":scope > .table-wrapper");
+    if (list) askOrder(question, list);
+    else if (table) askCell(question, table);
+    else askNumber(question);
   }
 
   // Questions without their answers: only on this paper.

@@ -1,15 +1,15 @@
 (() => {
 // Heads of queries above, heads of keys below, a line from each query to the keys it reads; and the bytes of a cache.
-function draw({ view, data, svg, set, clamp, el, grouped, said, say, slider, toggle, motion, onkeys, expose, keep }) {
+function draw({ view, data, svg, set, clamp, el, grouped, plural, said, say, slider, toggle, motion, onkeys, expose, keep }) {
   const { heads, options, bytes: perHead, full: most, what } = data, wide = view.clientWidth >= 600;
   const width = wide ? 640 : 346, side = wide ? 40 : 30, top = 24, bottom = 150, gap = width / heads;
-  let n = data.kept, wrong = false, chosen = 0;
+  let n = data.n_kv_heads, wrong = false, chosen = 0;
   const root = svg("svg", { width, height: 250, viewBox: `0 0 ${width} 250`, role: "group", style: "height: auto",
     "aria-label": "Query heads, the key heads that they read, and the size of the cache" });
   const text = (x, y, says, more = {}) => svg("text", { x, y, "text-anchor": "middle", "aria-hidden": true, ...more }, says);
   const queryAt = (i) => gap * (i + 0.5), keyAt = (j, of = n) => (width / of) * (j + 0.5);
-  const right = (i, of = n) => Math.floor(i / (heads / of)), inTurn = (i, of = n) => i % of;
-  const reads = () => [...Array(heads).keys()].map((i) => (wrong ? inTurn : right)(i));
+  const right = (i) => Math.floor(i / (heads / n)), repeated = (i) => i % n;
+  const reads = () => [...Array(heads).keys()].map((i) => (wrong ? repeated : right)(i));
   const lost = () => reads().map((j, i) => j !== right(i));
 
   root.append(text(0, 14, "query heads", { "data-sym": "q", "text-anchor": "start", style: "font-weight: 600" }));
@@ -30,8 +30,8 @@ function draw({ view, data, svg, set, clamp, el, grouped, said, say, slider, tog
   root.append(...queries.map((q) => q.line), ...keys.map((k) => svg("g", { "data-sym": "k", style: "color: inherit" }, k.box, k.name)), ...queries.map((q) => q.node));
   const caption = text(0, bottom + side + 17, "", { "text-anchor": "start", style: "font-weight: 600" });
   const bar = { y: 222, height: 18 };
-  const kept = svg("rect", { x: 0, ...bar, fill: "var(--k)", "fill-opacity": 0.75 });
-  root.append(caption, svg("rect", { x: 0.5, ...bar, width: width - 1, fill: "none", stroke: "var(--soft)" }), kept);
+  const used = svg("rect", { x: 0, ...bar, fill: "var(--k)", "fill-opacity": 0.75 });
+  root.append(caption, svg("rect", { x: 0.5, ...bar, width: width - 1, fill: "none", stroke: "var(--soft)" }), used);
 
   const [one, unit] = most >= 2 ** 30 ? [2 ** 30, "GiB"] : [2 ** 20, "MiB"];  // one unit for the part and for the whole
   const size = (b) => `${grouped(b / one)} ${unit}`;
@@ -42,7 +42,7 @@ function draw({ view, data, svg, set, clamp, el, grouped, said, say, slider, tog
   function showQuery(q, i, reads, lit, off) {
     set(q.line, { stroke: lit ? "var(--q)" : "var(--soft)", "stroke-width": i === chosen ? 4 : lit ? 2.5 : 1.2, "stroke-dasharray": off ? "5 4" : null });
     set(q.box, { "fill-opacity": lit ? 0.55 : 0.15, "stroke-width": i === chosen ? 3 : 1 });
-    set(q.node, { "aria-label": `query head ${i}, reads key head ${reads}${off ? ", not its own" : ""}` });
+    set(q.node, { "aria-label": `query head ${i}, reads key head ${reads}${off ? ", the wrong one" : ""}` });
     set(q.cross, { visibility: off ? "visible" : "hidden" });
   }
   function showKey(k, j, lit) {
@@ -55,8 +55,8 @@ function draw({ view, data, svg, set, clamp, el, grouped, said, say, slider, tog
     const now = reads(), off = lost(), mine = now[chosen];
     queries.forEach((q, i) => showQuery(q, i, now[i], now[i] === mine, off[i]));
     keys.forEach((k, j) => showKey(k, j, j === mine));
-    set(kept, { width: (width * n) / heads });
-    caption.textContent = `keys and values kept: ${size(n * perHead)} of ${size(most)}`;
+    set(used, { width: (width * n) / heads });
+    caption.textContent = `cache: ${size(n * perHead)} (${size(most)} with ${plural(heads, "key head")})`;
     const group = now.flatMap((j, i) => (j === mine ? [i] : [])), count = off.filter(Boolean).length;
     say(`${names(group)} key head ${mine}. ` + (wrong
       ? count ? `In the wrong order ${count} of ${heads} query heads read keys that they were not trained with.` : `With ${n} both orders are the same.`
@@ -73,11 +73,11 @@ function draw({ view, data, svg, set, clamp, el, grouped, said, say, slider, tog
   view.append(root, said,
     slider("heads of keys and values", { min: 0, max: options.length - 1, step: 1, value: options.indexOf(n), text: (i) => String(options[i]),
       input: (i) => { n = options[i]; move(); } }),
-    el("div", { class: "row" }, toggle("repeat them in the wrong order", false, (on) => { wrong = on; move(); })));
+    el("div", { class: "row" }, toggle("wrong order: repeat", false, (on) => { wrong = on; move(); })));
   queries.forEach((q, i) => { q.at = keyAt(reads()[i]); });
   lines();
   show();
-  expose(() => ({ kept: n, wrong, chosen, reads: reads(), lost: lost(), bytes: n * perHead }));
+  expose(() => ({ n_kv_heads: n, wrong, chosen, reads: reads(), lost: lost(), bytes: n * perHead }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=sharing]")) draw(stage(figure));
 })();

@@ -2,7 +2,8 @@
 // Attention without a softmax, token by token: scores first from a growing cache, or values first from a state of fixed size.
 function draw({ view, data, el, set, dot, mix, matmul, number, plural, said, say, slider, player, expose }) {
   const { tokens, q, k, v } = data, n = tokens.length, all = [...tokens.keys()];
-  const width = k[0].length, columns = [...v[0].keys(), v[0].length], ones = v.map((row) => [...row, 1]);  // each value, and a 1 to count weights
+  const width = k[0].length, columns = [...v[0].keys(), v[0].length];
+  const ones = v.map((row) => [...row, 1]);  // each value, and a 1 that adds up the weights
   let t = Math.min(1, n - 1);
 
   // ---- What is computed ----
@@ -10,28 +11,41 @@ function draw({ view, data, el, set, dot, mix, matmul, number, plural, said, say
   const plus = (a, b) => a.map((row, i) => row.map((x, j) => x + b[i][j]));
   const state = (to) => k.slice(0, to + 1).map((key, j) => product(key, ones[j])).reduce(plus);
   function compute() {
-    const scores = k.slice(0, t + 1).map((key) => dot(q[t], key)), S = state(t);
+    const scores = k.slice(0, t + 1).map((key) => dot(q[t], key));
+    const S = state(t);
     const sums = { cache: mix(scores, ones.slice(0, t + 1)), state: matmul([q[t]], S)[0] };
-    const total = sums.state.at(-1), context = sums.state.slice(0, -1).map((x) => x / total);
-    return { scores, S, added: product(k[t], ones[t]), sums, context, kept: { cache: (t + 1) * (width + v[0].length), state: width * columns.length } };
+    const total = sums.state.at(-1);
+    const context = sums.state.slice(0, -1).map((x) => x / total);
+    const kept = { cache: (t + 1) * (width + v[0].length), state: width * columns.length };
+    return { scores, S, added: product(k[t], ones[t]), sums, context, kept };
   }
-  const whole = (x) => number(x, 0), vector = (row, digits = 0) => `(${row.map((x) => number(x, digits)).join(", ")})`;
+  const whole = (x) => number(x, 0);
+  const short = (x) => number(x, Math.abs(x - Math.round(x)) < 1e-9 ? 0 : 2);  // 5 and 4.38, as the prose writes them
+  const vector = (row) => `(${row.map(short).join(", ")})`;
 
   // ---- The parts: tables whose cells change ----
   const plain = "padding: 2px 4px; font-size: 13px; text-align: center; height: 22px; line-height: 18px";
   const cell = (sym, style = plain) => el("td", { "data-sym": sym, style });
-  const head = (texts) => el("tr", {}, ...texts.map((text) => el("th", { scope: "col", style: `${plain}; font-weight: 400; color: var(--soft)` }, text)));
-  const table = (name, top, rows) => el("table", { "aria-label": name, style: "margin: 0; width: auto" }, el("thead", {}, head(top)), el("tbody", {}, ...rows));
+  const faint = `${plain}; font-weight: 400; color: var(--soft)`;
+  const label = (scope, text) => el("th", { scope, style: faint }, text);
+  const head = (texts) => el("tr", {}, ...texts.map((text) => (text ? label("col", text) : el("td", {}))));
+  const table = (name, top, rows) => el("table", { "aria-label": name, style: "margin: 0; width: auto" },
+    el("thead", {}, head(top)), el("tbody", {}, ...rows));
   const names = all.map((i) => el("th", { scope: "row", style: plain }, tokens[i]));
   const kept = all.map(() => ["k", "v", "w"].map((sym) => cell(sym)));
-  const cache = table("The cache", ["token", "key", "value", "q · k"], all.map((i) => el("tr", {}, names[i], ...kept[i])));
+  const cache = table("The cache", ["token", "key", "value", "q · k"],
+    all.map((i) => el("tr", {}, names[i], ...kept[i])));
   const grid = () => k[0].map(() => columns.map(() => cell(null)));
-  const added = grid(), held = grid(), top = columns.map((j) => (j < v[0].length ? `value ${j}` : "1"));
-  const square = (name, cells) => table(name, top, cells.map((row) => el("tr", {}, ...row)));
-  const line = () => el("div", { style: "min-height: 1.5em; font-variant-numeric: tabular-nums" });
-  const result = { cache: line(), state: line() }, count = { cache: line(), state: line() };
-  const title = (text) => el("div", { style: "font-weight: 600; margin-bottom: 0.2rem" }, text);
-  const small = (text) => el("div", { style: "font-size: 13px; margin-top: 0.3rem" }, text);
+  const added = grid(), held = grid();
+  const top = ["", ...columns.map((j) => (j < v[0].length ? `value ${j}` : "1"))];
+  const square = (name, cells) => table(name, top,
+    cells.map((row, i) => el("tr", {}, label("row", `key ${i}`), ...row)));
+  const digits = "min-height: 1.5em; font-variant-numeric: tabular-nums";
+  const line = (above) => el("div", { style: `margin-top: ${above}; ${digits}` });
+  const result = { cache: line("0.6rem"), state: line("0.6rem") };
+  const count = { cache: line("0"), state: line("0") };
+  const title = (text) => el("div", { style: "font-weight: 600; margin-bottom: 0.4rem" }, text);
+  const small = (text, above = "0.8rem") => el("div", { style: `font-size: 13px; margin: ${above} 0 0.2rem` }, text);
   const panel = (...parts) => el("div", { style: "flex: 1 1 290px; max-width: 340px" }, ...parts);
 
   // ---- What changes ----
@@ -43,8 +57,9 @@ function draw({ view, data, el, set, dot, mix, matmul, number, plural, said, say
   const tint = (hue, x) => `color-mix(in srgb, var(--${hue}) ${x ? 45 : 0}%, transparent)`;  // what is 0 adds nothing
   function showGrid(cells, numbers, hue) {
     cells.forEach((row, r) => row.forEach((node, c) => {
+      const look = `box-shadow: inset 0 0 0 1px var(--soft); background: ${tint(hue, numbers[r][c])}`;
       node.textContent = whole(numbers[r][c]);
-      set(node, { style: `${plain}; min-width: 3.2rem; box-shadow: inset 0 0 0 1px var(--soft); background: ${tint(hue, numbers[r][c])}` });
+      set(node, { style: `${plain}; min-width: 3.2rem; ${look}` });
     }));
   }
   function show() {
@@ -54,19 +69,24 @@ function draw({ view, data, el, set, dot, mix, matmul, number, plural, said, say
     showGrid(held, S, "neutral");
     for (const [name, first] of [["cache", "Σ (q · k) [v, 1]"], ["state", "q S"]]) {
       result[name].textContent = `${first} = ${vector(sums[name])}`;
-      count[name].textContent = `${plural(numbers[name], "number")} kept`;
+      count[name].textContent = `${plural(numbers[name], "number")} in the ${name}`;
     }
-    say(`“${tokens[t]}” has the query ${vector(q[t])}. Both ways give ${vector(sums.state.slice(0, -1))}, and the weights sum to ${whole(sums.state.at(-1))}: the context is ${vector(context, 2)}.`);
+    const values = vector(sums.state.slice(0, -1)), total = whole(sums.state.at(-1));
+    say(`“${tokens[t]}” has the query ${vector(q[t])}. Both ways give ${values}. `
+      + `Divided by the sum of the weights, ${total}, this is the context ${vector(context)}.`);
   }
-  const range = slider("Tokens so far", { min: 1, max: n, step: 1, value: t + 1, text: whole, input: (x) => { play.stop(); t = x - 1; show(); } });
+  const move = (x) => { play.stop(); t = x - 1; show(); };
+  const range = slider("Tokens so far", { min: 1, max: n, step: 1, value: t + 1, text: whole, input: move });
   const play = player({ at: () => t, last: () => n - 1, go: (i) => { t = i; range.move(t + 1); show(); } });
-  set(said, { style: "min-height: 4.2em" });
+  set(said, { style: "min-height: 4.2em; margin-top: 0.8rem" });
   view.append(
     el("div", { class: "row", style: "margin-top: 0" }, play.node, range),
-    el("div", { style: "display: flex; flex-wrap: wrap; gap: 0.6rem 1.5rem" },
+    el("div", { style: "display: flex; flex-wrap: wrap; gap: 1.2rem 1.5rem; margin-top: 0.8rem" },
       panel(title("Scores first: (q kᵀ) v"), cache, result.cache, count.cache),
-      panel(title("Values first: q (kᵀ v)"), small("added in this step: key times [value, 1]"), square("Added in this step", added),
-        small("the state S, the sum of all so far"), square("The state", held), result.state, count.state)),
+      panel(title("Values first: q (kᵀ v)"),
+        small("added in this step: key times [value, 1]", "0"), square("Added in this step", added),
+        small("the state S, the sum of all so far"), square("The state", held),
+        result.state, count.state)),
     said);
   show();
   expose(() => ({ step: t, ...compute() }));

@@ -1,5 +1,5 @@
 (() => {
-// Attention in tiles: only the lit one is in memory, and each query keeps its largest score m, its sum l and its accumulator acc.
+// Attention in tiles: only the highlighted one is in memory, and each query has a running maximum m, sum l and accumulator acc.
 function draw({ view, data, el, svg, set, sum, number, plural, said, say, choices, toggle, slider, player, expose }) {
   const { tokens, scores, values, sizes } = data, n = tokens.length, all = [...tokens.keys()];
   const plain = (x) => (x === -Infinity ? "×" : String(x).replace("-", "−"));
@@ -7,7 +7,7 @@ function draw({ view, data, el, svg, set, sum, number, plural, said, say, choice
 
   // ---- What is computed ----
   const hidden = (i, j) => causal && j > i;
-  function order() {  // blocks of queries, each with its blocks of keys; those that lie in the future are left out
+  function order() {  // blocks of queries, each with its blocks of keys; tiles in which every pair is masked are skipped
     const tiles = [], skipped = [];
     for (let i = 0; i < n; i += size) for (let j = 0; j < n; j += size) (causal && j > Math.min(i + size, n) - 1 ? skipped : tiles).push([i, j]);
     return { tiles, skipped };
@@ -31,10 +31,10 @@ function draw({ view, data, el, svg, set, sum, number, plural, said, say, choice
   while (step < many() && !grown(history(query))) step++;  // begin where something happens
   if (!grown(history(query))) step = 0;
 
-  // ---- The grid: a square for each pair, with numbers in the lit tile only; below it the values ----
+  // ---- The grid: a square for each pair, with scores in the current tile only; below it the values ----
   const unit = 32, left = 66, high = 58, wide = left + n * unit + 4, low = high + n * unit + 30;
   const root = svg("svg", { width: wide, height: low, viewBox: `0 0 ${wide} ${low}`,
-    role: "img", "aria-label": `A grid of queries and keys; one tile of it is lit. Values: ${tokens.map((token, j) => `${token} ${plain(values[j])}`).join(", ")}` });
+    role: "img", "aria-label": `Query–key pairs: a row for each query, a column for each key. One tile is highlighted. Values: ${tokens.map((token, j) => `${token} ${plain(values[j])}`).join(", ")}` });
   const below = ["value", ...values.map(plain)].map((text, j) => svg("text", { x: j ? left + j * unit - unit / 2 : left - 8, y: low - 8,
     "text-anchor": j ? "middle" : "end", style: "font-size: 13px; font-weight: 600", "data-sym": "v" }, text));
   const names = all.map((i) => svg("text", { x: left - 8, y: high + i * unit + 21, "text-anchor": "end", "data-sym": "q", style: "font-size: 13px" }, tokens[i]));
@@ -47,7 +47,7 @@ function draw({ view, data, el, svg, set, sum, number, plural, said, say, choice
   const lit = svg("rect", { fill: "none", stroke: "var(--rose)", "stroke-width": 4, rx: 2 });
   root.append(...names, ...tops, ...cells.flat(), ...below, watched, lit);
 
-  // ---- Beside it: what the query keeps, tile by tile ----
+  // ---- Beside it: maximum, sum and accumulator of the query, after each of its tiles ----
   const body = el("tbody", {});
   const table = el("table", { style: "width: 100%; margin: 0" }, el("thead", {}, el("tr", {},
     ...["keys", "scores", "max m", "rescale", "sum ℓ", "acc a"].map((text) => el("th", { scope: "col", style: "padding: 0.1rem 0.3rem; font-size: 13px" }, text)))), body);
@@ -61,7 +61,7 @@ function draw({ view, data, el, svg, set, sum, number, plural, said, say, choice
   function again(change) { play.stop(); change(); go(0); }
   const play = player({ at: () => step, last: many, ms: () => (many() > 20 ? 250 : 700), go });
 
-  // ---- What changes: the squares, the frame of the lit tile, what the query keeps, the line that is read out ----
+  // ---- What changes: the squares, the frame of the current tile, the table, the line that is read out ----
   const holds = ([a, b], i, j) => within(a, i) && within(b, j);
   function showCell({ now, before, skipped }, i, j) {
     const [square, cross, text] = cells[i][j].children, here = now && holds(now, i, j), done = before.some((tile) => holds(tile, i, j));
@@ -77,17 +77,17 @@ function draw({ view, data, el, svg, set, sum, number, plural, said, say, choice
     names.forEach((name, i) => set(name, { style: `font-size: 13px; font-weight: ${i === query ? 700 : 400}` }));
     set(lit, { visibility: now ? "visible" : "hidden", x: left + j * unit, y: high + i * unit, width: unit * Math.min(size, n - j), height: unit * Math.min(size, n - i) });
   }
-  function keptLine({ keys, seen, rescale, m, l, acc }) {
+  function tableRow({ keys, seen, rescale, m, l, acc }) {
     const block = keys.length > 1 ? `${keys[0] + 1}–${keys.at(-1) + 1}` : `${keys[0] + 1}`;
     return el("tr", {}, td(block), td(seen.map(plain).join(" "), "color: var(--soft)"), td(plain(m)),
       td(rescale ? number(rescale) : "", rescale && rescale < 1 ? "font-weight: 700" : ""), td(number(l)), td(number(acc), "font-weight: 600"));
   }
   function tell({ now, tiles, skipped, past }) {
     const last = past.at(-1), left = skipped.length ? `, ${skipped.length} skipped` : "";
-    say(!step ? `${tiles.length} tiles to compute${left}. Nothing is kept yet.`
-      : !last ? `“${tokens[query]}” waits: its block of queries has not started.`
+    say(!step ? `${tiles.length} tiles to compute${left}. No score has been computed yet.`
+      : !last ? `“${tokens[query]}” waits: no tile of its block of queries has been computed.`
       : step === tiles.length ? `Done. ${tiles.length} tiles were computed${left}; never more than ${plural(size * size, "score")} at once, of ${n * n}.`
-      : !within(now[0], query) ? `“${tokens[query]}” is done: its context is acc / ℓ, ${number(last.acc)} divided by ${number(last.l)}, ${number(last.context)}.`
+      : !within(now[0], query) ? `“${tokens[query]}” is done. Its context is acc / ℓ: ${number(last.acc)} divided by ${number(last.l)} is ${number(last.context)}.`
       : grown(past) ? `A larger score, ${plain(last.m)}: sum and acc are multiplied by ${number(last.rescale)}; with the new tile they are ${number(last.l)} and ${number(last.acc)}.`
       : `The largest score is ${plain(last.m)}, the sum is ${number(last.l)}.`);
   }
@@ -95,8 +95,8 @@ function draw({ view, data, el, svg, set, sum, number, plural, said, say, choice
     const { tiles, skipped } = order(), past = history(query), state = { tiles, skipped, past, now: tiles[step - 1], before: tiles.slice(0, step) };
     for (const i of all) for (const j of all) showCell(state, i, j);
     showFrames(state.now);
-    head.textContent = `Query “${tokens[query]}”: what is kept`;
-    body.replaceChildren(...past.map(keptLine));
+    head.textContent = `Query “${tokens[query]}”: its running values`;
+    body.replaceChildren(...past.map(tableRow));
     tell(state);
   }
 
@@ -104,7 +104,7 @@ function draw({ view, data, el, svg, set, sum, number, plural, said, say, choice
     el("div", { class: "row", style: "margin-top: 0" }, play.node, steps),
     slider("Query", { min: 0, max: n - 1, step: 1, value: query, input: (i) => { query = i; show(); }, text: (i) => tokens[i] }),
     el("div", { class: "row" }, el("span", {}, "Tile size"), choices("Tile size", sizes.map(String), data.chosen, (i) => again(() => { size = sizes[i]; })),
-      toggle("no future", false, (on) => again(() => { causal = on; }))),
+      toggle("causal mask", false, (on) => again(() => { causal = on; }))),
     head, set(said, { style: "min-height: 2.8em" }), table);
   view.append(el("div", { class: "beside", style: "gap: 0.5rem 1.5rem; align-items: flex-start; margin: 0" }, root, panel));
   show();

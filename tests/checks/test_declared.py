@@ -41,8 +41,17 @@ class Layer(nn.Module):
         return self.p4(self.gate(merge_heads(weights @ v), x))
 
 
-DESIGN = dict(n_heads=H, positions=True, scale=0.7, softcap=2.0, sinks="p8", bias="p9", gate="p5",
-              norms={"q": "p6", "k": "p7"}, roles={"q": "p1", "k": "p2", "v": "p3", "out": "p4"})
+DESIGN = dict(
+    n_heads=H,
+    positions=True,
+    scale=0.7,
+    softcap=2.0,
+    sinks="p8",
+    bias="p9",
+    gate="p5",
+    norms={"q": "p6", "k": "p7"},
+    roles={"q": "p1", "k": "p2", "v": "p3", "out": "p4"},
+)
 
 
 def layer_with(**methods) -> Layer:
@@ -76,7 +85,9 @@ def added_sinks(self, scores):
 
 
 WRONG = {  # the code that names it → the method that is wrong
-    "scale.missing": dict(score=lambda self, q, k: q @ k.mT + self.p9[:, : q.shape[-2], : k.shape[-2]]),
+    "scale.missing": dict(
+        score=lambda self, q, k: q @ k.mT + self.p9[:, : q.shape[-2], : k.shape[-2]]
+    ),
     "norm.queries_only": dict(normalize=lambda self, q, k: (self.p6(q), k)),
     "norm.keys_only": dict(normalize=lambda self, q, k: (q, self.p7(k))),
     "cap.missing": dict(cap=lambda self, scores: scores),
@@ -102,23 +113,34 @@ def test_exchanged_roles_are_named():
     "The layer takes its keys for queries; norms, which belong to the parts, stay."
     roles = {**DESIGN["roles"], "q": "p2", "k": "p1"}
     with pytest.raises(CheckFailed) as failed:
-        check_self_attention(layer_with(normalize=lambda self, q, k: (q, k)), D, **{**DESIGN, "norms": None, "roles": roles})
+        check_self_attention(
+            layer_with(normalize=lambda self, q, k: (q, k)),
+            D,
+            **{**DESIGN, "norms": None, "roles": roles},
+        )
     assert "route.queries_keys" in failed.value.report.codes, failed.value
 
 
-@pytest.mark.parametrize("keyword, value, says", [
-    ("roles", {"q": "query"}, r"roles\['q'\]: expected the name of a part of the layer"),
-    ("roles", {"queries": "p1"}, "roles: expected keys among q, k, v"),
-    ("norms", {"q": "p0", "k": "p7"}, r"norms\['q'\]: expected the name of a part of the layer"),
-    ("gate", "gate", "gate: expected the name of a part of the layer"),
-    ("sinks", "sink", "sinks: expected the name of a part of the layer"),
-    ("bias", "p6", "bias: expected a part that gives"),
-    ("softcap", 0.0, "softcap: expected a number above 0; got 0.0"),
-    ("max_batch", 0, "max_batch: expected"),
-    ("mask", "inverted", "mask: expected 'allowed', 'blocked', 'bias'"),
-    ("returns", 1.5, "returns: expected an index, a name or a function"),
-    ("capped", 2.0, "capped: expected an argument of the check"),
-])
+@pytest.mark.parametrize(
+    "keyword, value, says",
+    [
+        ("roles", {"q": "query"}, r"roles\['q'\]: expected the name of a part of the layer"),
+        ("roles", {"queries": "p1"}, "roles: expected keys among q, k, v"),
+        (
+            "norms",
+            {"q": "p0", "k": "p7"},
+            r"norms\['q'\]: expected the name of a part of the layer",
+        ),
+        ("gate", "gate", "gate: expected the name of a part of the layer"),
+        ("sinks", "sink", "sinks: expected the name of a part of the layer"),
+        ("bias", "p6", "bias: expected a part that gives"),
+        ("softcap", 0.0, "softcap: expected a number above 0; got 0.0"),
+        ("max_batch", 0, "max_batch: expected"),
+        ("mask", "inverted", "mask: expected 'allowed', 'blocked', 'bias'"),
+        ("returns", 1.5, "returns: expected an index, a name or a function"),
+        ("capped", 2.0, "capped: expected an argument of the check"),
+    ],
+)
 def test_a_declaration_that_cannot_be_is_refused(keyword, value, says):
     with pytest.raises((Misused, TypeError, ValueError), match=says):
         check_self_attention(layer_with(), D, **{**DESIGN, keyword: value})

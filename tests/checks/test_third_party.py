@@ -93,9 +93,7 @@ def test_rows_of_a_package(fake, tmp_path):
     assert rows["fake.Right"]["compared"] == "own weights" and rows["fake.Unscaled"]["codes"] == [
         "scale.missing"
     ]
-    assert (
-        "status 3" in rows["fake.Dies"]["why"]
-    )
+    assert "status 3" in rows["fake.Dies"]["why"]
     assert (
         found["summary"]["ok"] == found["summary"]["own_weights"] == 1
         and found["summary"]["tried"] == 2

@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from attention_checks.pipeline import Bug
-from attention_checks.properties import Properties
+from attention_checks.properties import Properties, listed
 from attention_checks.properties.functions.influence import INFLUENCE
 from attention_checks.properties.functions.lengths import LENGTHS
 from attention_checks.properties.functions.masking import HIDING
-from attention_checks.properties.functions.naming import properties_for
+from attention_checks.properties.functions.naming import recognise
 from attention_checks.properties.functions.numerics import NUMBERS, TRACED
 from attention_checks.properties.functions.values import VALUES
 from attention_checks.subjects.facts import Subject
 
+_RELATIONS = [*VALUES, *INFLUENCE, *LENGTHS, *NUMBERS, *HIDING, TRACED]
+
 
 def attention_properties(
-    a: Subject,  # the function under test, and what was said of it
-) -> tuple[
-    Properties, Callable[[], tuple[Bug, ...] | None]
-]:  # the properties, and what names the bug if one fails
-    "List what every attention function must do, in the order of trying."
-    return properties_for(a, [*VALUES, *INFLUENCE, *LENGTHS, *NUMBERS, *HIDING, TRACED])
+    subject: Subject,  # the function under test, and what was said of it
+) -> tuple[Properties, Callable[[], tuple[Bug, ...] | None]]:
+    "List what every attention function must do, and what names the bug if one property fails."
+    asked = [relation for relation in _RELATIONS if relation.asked(subject)]
+    return listed(asked, lambda: subject.settled), lambda: recognise(subject.settled)

@@ -1,8 +1,7 @@
-"""An attention function works for one query, for more keys than queries, for shorter and longer inputs, and for many keys."""
+"""Lengths: one query, more keys than queries, shorter and longer inputs, many keys."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
@@ -11,191 +10,183 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.flash_attention import blocks
-from attention_checks.examine import Broken, NotChecked, attempt, first_line
 from attention_checks.numbers import first_difference, nearly, sizes_of
 from attention_checks.pipeline import Bug
-from attention_checks.properties import Relation
+from attention_checks.properties import Relation, must_give
+from attention_checks.examine import Broken, NotChecked, attempt, first_line
 from attention_checks.search import Case, alike, explain
 from attention_checks.subjects.facts import MANY, Subject, draw_many, right_for
 from attention_checks.subjects.function import ONES, Sizes
 
 
-def _single(a: Subject) -> None:
-    rank = min((t.ndim for t in a.raw(*a.usual.draw())[1] if isinstance(t, Tensor)), default=0)
-    for sizes in (s for s in ONES if a.contract.takes(s.n_q)):
+def _single(subject: Subject) -> None:
+    "Try sizes of 1: shapes must stay, and a single key must give its value."
+    ranks = [t.ndim for t in _weights_at(subject, subject.usual)]
+    for sizes in ONES:
+        if not subject.contract.takes(sizes.n_q):
+            continue
         q, k, v = sizes.draw()
-        shown, want = sizes_of(q=q, k=k, v=v), (*q.shape[:-1], v.shape[-1])
-        try:
-            got, rest = a(q, k, v), a.raw(q, k, v)[1]
-        except Exception as e:
-            raise Broken(f"{shown}: it raised {first_line(e, 150)}", _size_bug(a, sizes)) from None
-        if got.shape != want:
-            raise Broken(
-                f"{shown}: it gives shape {tuple(got.shape)}, expected {want}", _size_bug(a, sizes)
-            )
-        for t in rest:
-            if isinstance(t, Tensor) and t.ndim < rank:
-                raise Broken(
-                    f"{shown}: the returned weights have shape {tuple(t.shape)}",
-                    _size_bug(a, sizes),
-                )
-        _single_values(a, sizes, got)
+        shown, shape = sizes_of(q=q, k=k, v=v), (*q.shape[:-1], v.shape[-1])
+        got = must_give(subject, (q, k, v), shape, shown, lambda: _size_bug(subject, sizes))
+        for t in _weights_at(subject, sizes):
+            if t.ndim < min(ranks, default=0):
+                shown = f"{shown}: the returned weights have shape {tuple(t.shape)}"
+                raise Broken(shown, _size_bug(subject, sizes))
+        if subject.sound and not nearly(got, want := subject.oracle(q, k, v)):
+            shown = f"{shown}: {first_difference(got, want)}"
+            raise Broken(shown, _size_bug(subject, sizes), symptom=True)
 
 
-def _single_values(a: Subject, sizes: Sizes, got: Tensor) -> None:
-    "The numbers for lengths of 1; of code that is wrong anyway, whether one key gives its value."
-    q, k, v = sizes.draw()
-    want = a.oracle(q, k, v) if a.sound else v.expand(*q.shape[:-1], -1) if sizes.n_k == 1 else got
-    if not nearly(got, want):
-        bugs = a.mismatch.bugs if a.mismatch else _size_bug(a, sizes)
-        raise Broken(
-            f"{sizes_of(q=q, k=k, v=v)}: {first_difference(got, want)}", bugs, symptom=True
-        )
+def _weights_at(subject: Subject, sizes: Sizes) -> list[Tensor]:
+    "Give the tensors that it returns beside the context."
+    return [t for t in subject.raw(*sizes.draw())[1] if isinstance(t, Tensor)]
 
 
-def _size_bug(a: Subject, sizes: Sizes) -> Bug:
-    "Say which of its lengths are 1, if other lengths work."
-    if not _takes_other_lengths(a):
+def _size_bug(subject: Subject, sizes: Sizes) -> Bug:
+    "Say which of its sizes are 1, if other lengths work."
+    if not _takes_other_lengths(subject):
         return known("length.one")
-    ones = [f"one {what}" for what, n in zip(("sentence", "head", "query", "key"), sizes) if n == 1]
+    names = ("sequence", "head", "query", "key")
+    ones = [f"one {name}" for name, n in zip(names, sizes) if n == 1]
     return known("length.size", what=" and ".join(ones) or "width 1")
 
 
-def _takes_other_lengths(a: Subject) -> bool:
-    "Whether one query and one key more than usual give a context of that length."
-    q, k, v = a.usual.longer(1).draw()
-    return bool(attempt(lambda: a(q, k, v).shape[:-1] == q.shape[:-1]))
+def _takes_other_lengths(subject: Subject) -> bool:
+    "Tell whether one query and one key more than usual give a context of that length."
+    q, k, v = subject.usual.longer(1).draw()
+    return bool(attempt(lambda: subject(q, k, v).shape[:-1] == q.shape[:-1]))
 
 
-def _lengths(a: Subject) -> None:
-    others = [n - a.usual.n_q for n in a.contract.allowed[:4] if n != a.usual.n_q]
-    if a.contract.lengths is not None and not others:
-        raise NotChecked("one length was declared")
-    for n in others or (-2, 2):
-        q, k, v = a.usual.longer(n).draw()
+def _lengths(subject: Subject) -> None:
+    "Try a shorter and a longer input, or the declared lengths."
+    usual, differences = subject.usual, [-2, 2]
+    if subject.contract.lengths is not None:
+        differences = [n - usual.n_q for n in subject.contract.allowed[:4] if n != usual.n_q]
+        if not differences:
+            raise NotChecked("one length was declared")
+    for difference in differences:
+        q, k, v = usual.longer(difference).draw()
         shown = f"{sizes_of(q=q, k=k, v=v)}, after other sizes"
         try:
-            got = a(q, k, v)
+            got = subject(q, k, v)
         except Exception as e:
             raise Broken(f"{shown}: it raised {first_line(e)}", known("length.one")) from None
-        if a.sound and not nearly(got, want := a.oracle(q, k, v)):
-            bugs = _long_bug(a, got, q, k, v) if n > 0 else None
+        if subject.sound and not nearly(got, want := subject.oracle(q, k, v)):
+            bugs = _long_bug(subject, got, q, k, v) if difference > 0 else ()
             raise Broken(f"{shown}: {first_difference(got, want)}", bugs or known("length.one"))
 
 
-def _long(a: Subject) -> None:
-    if not a.lengths:
+def _long(subject: Subject) -> None:
+    "Try many keys, and for quick code very many."
+    if not subject.lengths:
         raise NotChecked("shorter inputs give wrong numbers")
-    for right, n in pairwise((a.usual.n_k + 2, *a.many)):
-        _takes_many(a, right, n)
+    for right, n in pairwise((subject.usual.n_k + 2, *subject.many)):
+        _must_take(subject, right, n)
 
 
-def _takes_many(a: Subject, right: int, wrong: int) -> None:
-    "Raise Broken if so many keys give wrong numbers, and name a length at which they begin to."
-    q, k, v = draw_many(a, wrong)
+def _must_take(subject: Subject, right: int, n: int) -> None:
+    "Raise Broken if `n` keys give wrong numbers, with a length at which they begin to."
+    q, k, v = draw_many(subject, n)
+    shown = sizes_of(q=q, k=k, v=v)
     try:
-        got = a(q, k, v)
+        got = subject(q, k, v)
     except Exception as e:
-        raise NotChecked(f"{sizes_of(q=q, k=k, v=v)}: it raises {first_line(e)}") from None
-    want = a.oracle(q, k, v)
+        raise NotChecked(f"{shown}: it raises {first_line(e)}") from None
+    want = subject.oracle(q, k, v)
     if got.shape != want.shape:
-        raise Broken(
-            f"{sizes_of(q=q, k=k, v=v)}: it gives shape {tuple(got.shape)}", known("length.rows")
-        )
+        raise Broken(f"{shown}: it gives shape {tuple(got.shape)}", known("length.one"))
     if nearly(got, want, 1e-3):
         return
-    while wrong - right > 1:  # a length at which it goes wrong, while it does not with one key less
+    wrong = n
+    while wrong - right > 1:
         middle = (right + wrong) // 2
-        right, wrong = (middle, wrong) if right_for(a, middle) else (right, middle)
-    shown = (
-        f"{sizes_of(q=q, k=k, v=v)}, and with {wrong} keys too: {first_difference(got, want, 1e-3)}"
-    )
-    raise Broken(
-        shown, _long_bug(a, got, q, k, v) or known("blocks.length", wrong=wrong, right=right)
-    )
+        if right_for(subject, middle):
+            right = middle
+        else:
+            wrong = middle
+    bugs = _long_bug(subject, got, q, k, v)
+    shown = f"{shown}, and with {wrong} keys too: {first_difference(got, want, 1e-3)}"
+    raise Broken(shown, bugs or known("blocks.length", wrong=wrong, right=right))
 
 
-def _long_bug(a: Subject, got: Tensor, q: Tensor, k: Tensor, v: Tensor) -> tuple[Bug, ...]:
-    "What goes wrong with many keys."
+def _long_bug(subject: Subject, got: Tensor, q: Tensor, k: Tensor, v: Tensor) -> tuple[Bug, ...]:
+    "Name what goes wrong with many keys."
     got, n = got.detach(), k.shape[-2]
-    case = Case(a.work(q, k, v), got, 1e-3)
-    if a.reach and (found := explain([case], a.bugs, 1)):
-        return found
-    place = torch.arange(n).expand(q.shape[-2], n)
-    if any(
-        alike(a.oracle(q, k, v, place < seen), got, 1e-3)
-        for seen in range(1, n, 1 if n <= MANY else 32)
-    ):
-        return (known("blocks.cut_tail"),)
-    v2 = v.clone()
-    v2[..., -1, :] += 100
-    moved = (a(q, k, v2) - got).abs().amax((0, 1, -1)) > 1
-    if a.causal and moved[:-1].any():
-        return (known("mask.length", query=int(moved.nonzero()[0])),)
+    case = Case(subject.work(q, k, v), got, 1e-3)
+    if subject.reach and (bugs := explain([case], subject.bugs, 1)):
+        return bugs
+    position = torch.arange(n).expand(q.shape[-2], n)
+    for kept in range(1, n, 1 if n <= MANY else 32):
+        if alike(subject.oracle(q, k, v, position < kept), got, 1e-3):
+            return (known("blocks.cut_tail"),)
+    other_v = v.clone()
+    other_v[..., -1, :] += 100
+    changed = (subject(q, k, other_v) - got).abs().amax((0, 1, -1)) > 1
+    if subject.causal and changed[:-1].any():
+        return (known("mask.length", query=int(changed.nonzero()[0])),)
     return explain([case], blocks(n), 1) or ()
 
 
-def _rectangular(a: Subject) -> None:
+def _rectangular(subject: Subject) -> None:
+    "Try more keys than queries, and fewer."
     for sizes in (Sizes(), Sizes(n_q=7, n_k=5), Sizes(n_q=1, n_k=7), Sizes(n_q=5, n_k=MANY)):
-        if sizes.n_q > sizes.n_k and a.causal is True:
-            continue  # which corner its mask starts in, nobody said
+        square_only = subject.causal is True  # which corner the mask starts in, nobody said
+        if square_only and sizes.n_q > sizes.n_k:
+            continue
         q, k, v = sizes.draw()
-        shown, want = sizes_of(q=q, k=k, v=v), a.oracle(q, k, v)
-        only_square = known("shape.only_square" if _takes_other_lengths(a) else "length.one")
-        try:
-            got = a(q, k, v)
-        except Exception as e:
-            if a.causal is True:
-                raise NotChecked(
-                    f"with n_q ≠ n_k it raises {type(e).__name__}; needed once keys are cached"
-                ) from None
-            raise Broken(f"{shown}: it raised {first_line(e, 150)}", only_square) from None
-        if got.shape != want.shape:
-            bug = _size_bug(a, sizes) if sizes.n_q == 1 else known("shape.only_square")
+        shown, want = sizes_of(q=q, k=k, v=v), subject.oracle(q, k, v)
+        if square_only and attempt(lambda: subject(q, k, v)) is None:
+            raise NotChecked("with n_q ≠ n_k it raises; that is needed once keys are cached")
+        got = must_give(
+            subject, (q, k, v), want.shape, shown, lambda: _rectangular_bug(subject, sizes)
+        )
+        if subject.sound and not nearly(got, want):
+            if square_only:
+                raise NotChecked(_other_corner(subject, q, k, v, got))
+            bug = _rectangular_values_bug(subject, q, k, v, got)
             raise Broken(f"{shown}: {first_difference(got, want)}", bug)
-        if a.sound and not nearly(got, want):
-            _must_be_undecided(a, q, k, v, got)
-            raise Broken(
-                f"{shown}: {first_difference(got, want)}", _rectangular_bug(a, q, k, v, got)
-            )
 
 
-def _rectangular_bug(a: Subject, q: Tensor, k: Tensor, v: Tensor, got: Tensor) -> Bug:
-    "Say what is wrong, which may be no more than the queries that come before all keys."
-    allowed = a.allowed(q, k)
+def _rectangular_bug(subject: Subject, sizes: Sizes) -> Bug:
+    "Say why it raises, or gives another shape, where n_q ≠ n_k."
+    if not _takes_other_lengths(subject):
+        return known("length.one")
+    return _size_bug(subject, sizes) if sizes.n_q == 1 else known("shape.only_square")
+
+
+def _rectangular_values_bug(subject: Subject, q: Tensor, k: Tensor, v: Tensor, got: Tensor) -> Bug:
+    "Say what is wrong, which may be only the queries that stand before all keys."
+    allowed = subject.allowed(q, k)
     empty = torch.tensor(False) if allowed is None else ~allowed.any(-1)
-    if not empty.any() or not nearly(got[..., ~empty, :], a.oracle(q, k, v)[..., ~empty, :]):
+    want = subject.oracle(q, k, v)
+    if not empty.any() or not nearly(got[..., ~empty, :], want[..., ~empty, :]):
         return known("length.rectangular")
     return name_empty(got[..., 0, :], v)
 
 
 def name_empty(
-    row: Tensor,  # the context of a query that may attend to nothing, (b, h, d_v)
+    context: Tensor,  # of a query that may attend to nothing, (b, h, d_v)
     v: Tensor,  # (b, h, n_k, d_v)
 ) -> Bug:
     "Say what a query that may attend to nothing gets in the place of zeros."
-    if not row.isfinite().all():
+    if not context.isfinite().all():
         return known("mask.empty_nan")
-    return known("mask.empty_mean" if nearly(row, v.mean(-2)) else "mask.empty_something")
+    return known("mask.empty_mean" if nearly(context, v.mean(-2)) else "mask.empty_something")
 
 
-def _must_be_undecided(a: Subject, q: Tensor, k: Tensor, v: Tensor, got: Tensor) -> None:
-    "Which corner a causal mask starts in, nobody said: causal=True promises square scores only."
-    if a.causal is True:
-        upper = replace(a, causal="upper-left").oracle(q, k, v)
-        how = (
-            "lines up the first query with the first key"
-            if nearly(got, upper)
-            else "gives other numbers"
-        )
-        raise NotChecked(
-            f'with fewer queries than keys it {how}; for cached keys ask for causal="lower-right"'
-        )
+def _other_corner(subject: Subject, q: Tensor, k: Tensor, v: Tensor, got: Tensor) -> str:
+    "Say what causal=True, which promises square scores only, means where n_q ≠ n_k."
+    how = "gives other numbers"
+    if nearly(got, replace(subject, causal="upper-left").oracle(q, k, v)):
+        how = "lines up the first query with the first key"
+    return f'with fewer queries than keys it {how}; for cached keys ask for causal="lower-right"'
 
 
-any_length: Callable[[Subject], bool] = lambda a: (
-    a.contract.lengths is None
-)  # it was promised to take any number of words
+def any_length(
+    subject: Subject,  # the function under test
+) -> bool:
+    "Tell whether it was promised to take any number of tokens."
+    return subject.contract.lengths is None
 
 
 LENGTHS = (

@@ -1,4 +1,4 @@
-"""An attention function reads inputs however they lie, leaves them alone, stands scores of 10⁴ and sixteen bits, and can be traced."""
+"""Strides, inputs that stay as they are, scores of 10⁴, sixteen bits, and tracing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.examine import Broken, attempt
 from attention_checks.numbers import first_difference, must_trace, nearly, sizes_of
 from attention_checks.pipeline import Bug
 from attention_checks.properties import (
@@ -16,99 +15,124 @@ from attention_checks.properties import (
     must_leave_alone,
     must_not_mind_strides,
 )
+from attention_checks.examine import Broken, attempt
 from attention_checks.subjects.facts import Subject, draw_many
 from attention_checks.subjects.function import OF_KEYS, Sizes
 from attention_nb.masks import causal_mask
 
 
-def _untouched(a: Subject) -> None:
-    inputs = dict(zip("qkv", a.usual.draw()))
-    if not a.no_mask and attempt(lambda: a(*a.usual.draw(), a.usual_mask)) is not None:
-        inputs["mask"] = a.style.as_taken(a.usual_mask, inputs["q"])
-    elif a.style.needs_mask:
-        inputs["mask"] = a.style.as_taken(torch.ones(a.usual[2:4], dtype=torch.bool), inputs["q"])
-    must_leave_alone(lambda *t: a.bare(*t)[0], inputs)
+def _strides(subject: Subject) -> None:
+    "Give the same numbers with other strides."
+    must_not_mind_strides(subject.called(as_is=True), *subject.usual.draw())
 
 
-def _large(a: Subject) -> None:
-    q, k, v = a.usual.draw()
-    scale = a.right_scale(q)
+def _untouched(subject: Subject) -> None:
+    "Compare inputs, the mask too, before and after a call."
+    q, k, v = subject.usual.draw()
+    inputs = {"q": q, "k": k, "v": v}
+    mask = None
+    if subject.style.needs_mask:
+        mask = torch.ones(subject.usual.n_q, subject.usual.n_k, dtype=torch.bool)
+    usual = subject.usual_mask
+    if not subject.no_mask and attempt(lambda: subject(q, k, v, usual)) is not None:
+        mask = usual
+    if mask is not None:
+        inputs["mask"] = subject.style.as_taken(mask, inputs["q"])
+    must_leave_alone(lambda *t: subject.bare(*t)[0], inputs)
+
+
+def _large(subject: Subject) -> None:
+    "Try scores of 10⁴: of all keys, all low, and of one among many."
+    q, k, v = subject.usual.draw()
+    scale = subject.right_scale(q)
     q = q * (1e4 / (q @ k.mT * scale).abs().max())
-    out = must_be_finite(a, dict(q=q, k=k, v=v), "scores up to ±10⁴", lambda: _maximum_bug(a))
-    if a.sound and not nearly(out, want := a.oracle(q, k, v), 1e-2):
-        raise Broken(
-            f"scores up to ±10⁴: {first_difference(out, want, 1e-2)}", known("softmax.cut")
-        )
-    q, k, v = a.usual.draw()
-    q[..., 0], k[..., 0] = 1, -2e4 / scale  # all scores low: softmax does not mind
-    if a.sound and not nearly(got := a(q, k, v), want := a.oracle(q, k, v), 3e-2):
-        bug = known("mask.leaks_if_low") if a.causal else _cut(a, got)
+    inputs, shown = {"q": q, "k": k, "v": v}, "scores up to ±10⁴"
+    out = must_be_finite(subject, inputs, shown, lambda: _maximum_bug(subject))
+    want = subject.oracle(q, k, v)
+    if subject.sound and not nearly(out, want, 1e-2):
+        raise Broken(f"{shown}: {first_difference(out, want, 1e-2)}", known("softmax.cut"))
+    if subject.sound:
+        _must_take_low_scores(subject, scale)
+    n = subject.many[-1]
+    for at in (n - 1, n // 2, 0) if subject.long else ():
+        q, k, v = _peaked(subject, at)
+        got, want = subject(q, k, v), subject.oracle(q, k, v)
+        if not nearly(got, want, 1e-2):
+            shown = f"{sizes_of(q=q, k=k, v=v)}, key {at} with a score of 10⁴"
+            raise Broken(f"{shown}: {first_difference(got, want, 1e-2)}", _cut(subject, got))
+
+
+def _must_take_low_scores(subject: Subject, scale: float) -> None:
+    "Raise Broken if scores that are all low give other numbers: softmax does not mind."
+    q, k, v = subject.usual.draw()
+    q[..., 0], k[..., 0] = 1, -2e4 / scale
+    got, want = subject(q, k, v), subject.oracle(q, k, v)
+    if not nearly(got, want, 3e-2):
+        bug = known("mask.leaks_if_low") if subject.causal else _cut(subject, got)
         raise Broken(f"all scores near -2 · 10⁴: {first_difference(got, want, 3e-2)}", bug)
-    n = a.many[-1]
-    for place in (n - 1, n // 2, 0) if a.long else ():
-        q, k, v = _peaked(a, place)
-        if not nearly(got := a(q, k, v), want := a.oracle(q, k, v), 1e-2):
-            shown = f"{sizes_of(q=q, k=k, v=v)}, key {place} with a score of 10⁴: {first_difference(got, want, 1e-2)}"
-            raise Broken(shown, _cut(a, got))
 
 
-def _peaked(a: Subject, place: int) -> tuple[Tensor, Tensor, Tensor]:
-    "Many keys; the scores of one are 10⁴."
-    q, k, v = draw_many(a, a.many[-1])
-    q[..., 0], k[..., 0], k[..., place, 0] = 1, 0, 1e4 / a.right_scale(q)
+def _peaked(subject: Subject, at: int) -> tuple[Tensor, Tensor, Tensor]:
+    "Draw many keys, of which one has scores of 10⁴."
+    q, k, v = draw_many(subject, subject.many[-1])
+    q[..., 0], k[..., 0] = 1, 0
+    k[..., at, 0] = 1e4 / subject.right_scale(q)
     return q, k, v
 
 
-def _cut(a: Subject, got: Tensor) -> Bug:
+def _cut(subject: Subject, got: Tensor) -> Bug:
     "Say what large scores do: they are cut off, or give NaN."
-    return known("softmax.cut") if got.isfinite().all() else _maximum_bug(a)
+    return known("softmax.cut") if got.isfinite().all() else _maximum_bug(subject)
 
 
-def _maximum_bug(a: Subject) -> Bug:
+def _maximum_bug(subject: Subject) -> Bug:
     "Say why large scores give NaN: which largest number is it that is subtracted?"
-    if a.mismatch and a.mismatch.bugs[0].code == "values.nan":
-        return a.mismatch.bugs[0]
-    first, last = (
-        a.long and not a(*_peaked(a, at))[..., -1, :].isfinite().all() for at in (0, a.many[-1] - 1)
-    )
-    if first != last:
-        return known("blocks.no_running_maximum" if first else "blocks.first_maximum")
-    _, _, v = a.usual.draw()
-    alone = torch.ones(1, 1, 1, Sizes().d_k)  # one row, one number: 10⁴
-    finite = (
-        a(alone * 1e4 / (alone.shape[-1] * a.right_scale(alone)), alone, v[:1, :1, :1])
-        .isfinite()
-        .all()
-    )
-    late = "_or_late_mask" if a.causal else ""
-    return known(f"softmax.underflows{late}" if finite else "softmax.overflows")
+    if subject.mismatch and subject.mismatch.bugs[0].code == "values.nan":
+        return subject.mismatch.bugs[0]
+    if subject.long:
+        ends = (0, subject.many[-1] - 1)
+        first, last = (_last_is_finite(subject, at) for at in ends)
+        if first != last:
+            return known("blocks.first_maximum" if first else "blocks.no_running_maximum")
+    # one query and one key, with a score of 10⁴
+    q = torch.ones(1, 1, 1, Sizes().d_k)
+    k = q * 1e4 / (q.shape[-1] * subject.right_scale(q))
+    alone = subject(q, k, torch.ones(1, 1, 1, Sizes().d_v))
+    return known("softmax.underflows" if alone.isfinite().all() else "softmax.overflows")
 
 
-def _half(a: Subject) -> None:
+def _last_is_finite(subject: Subject, at: int) -> bool:
+    "Tell whether the last query's context is finite if one of many keys has scores of 10⁴."
+    return bool(subject(*_peaked(subject, at))[..., -1, :].isfinite().all())
+
+
+def _half(subject: Subject) -> None:
+    "Run in sixteen bits, with a causal mask and without."
     atols = {torch.float16: 0.02, torch.bfloat16: 0.12}
-    square = a.usual_mask if a.style.form == OF_KEYS else causal_mask(*a.usual[2:4])
-    for mask in (None,) if a.no_mask else (square, None):
-        must_hold_in_half(lambda q, k, v: a(q, k, v, mask), a.usual.draw(), "v", atols)
+    n_q, n_k = subject.usual.n_q, subject.usual.n_k
+    mask = subject.usual_mask if subject.style.form == OF_KEYS else causal_mask(n_q, n_k)
+    for given in (None,) if subject.no_mask else (mask, None):
+        must_hold_in_half(lambda q, k, v: subject(q, k, v, given), subject.usual.draw(), "v", atols)
 
 
-def _traced(a: Subject) -> None:
-    small = Sizes(2, 1, 2, 2 if a.causal is True else 3, 4, 2)
-    must_trace(lambda q, k, v: a(q, k, v), *small.draw())
+def _traced(subject: Subject) -> None:
+    "Compile and export it."
+    small = Sizes(2, 1, 2, 2 if subject.causal is True else 3, 4, 2)
+    must_trace(lambda q, k, v: subject(q, k, v), *small.draw())
 
 
 NUMBERS = (
-    Relation(
-        "inputs need not be contiguous",
-        lambda a: must_not_mind_strides(a.called(as_is=True), *a.usual.draw()),
-    ),
+    Relation("inputs need not be contiguous", _strides),
     Relation("inputs are not modified", _untouched),
     Relation("scores of ±10⁴ give finite values and gradients", _large),
     Relation(
         "float16 and bfloat16 give finite, nearly equal values of their type",
         _half,
-        asked=lambda a: a.contract.dtype is None,
+        asked=lambda subject: subject.contract.dtype is None,
     ),
 )
 TRACED = Relation(
-    "torch.compile and torch.export change nothing", _traced, asked=lambda a: a.contract.compiles
+    "torch.compile and torch.export change nothing",
+    _traced,
+    asked=lambda subject: subject.contract.compiles,
 )

@@ -15,7 +15,7 @@ from attention_checks.examine import Broken, Misused, NotChecked, attempt, first
 from attention_checks.numbers import first_difference, nearly
 from attention_checks.pipeline import Bug, Work
 from attention_checks.properties import Relation
-from attention_checks.subjects.layer import SENTENCES, Layer, draw, no_module
+from attention_checks.subjects.layer import SEQUENCES, Layer, draw, no_module
 from attention_checks.trace import Trace
 from attention_checks.trace.comparing import compare_with_own_weights, name_other_scale
 from attention_checks.trace.probing import name_by_probes
@@ -31,185 +31,181 @@ def _reference(make: Callable[[], Any]) -> Any:
         raise NotChecked(f"no reference could be built: {first_line(e, 60)}") from None
 
 
-def _own_weights(a: Layer) -> str | None:
-    if isinstance(a.module, torch.jit.ScriptModule):
+def _own_weights(layer: Layer) -> str | None:
+    "It agrees with attention computed from its own queries, keys and values."
+    if isinstance(layer.module, torch.jit.ScriptModule):
         raise NotChecked("no reference could be built: PyTorch has no hooks for a ScriptModule")
-    t = _reference(lambda: a.trace)
-    _all_used(a, t)
-    width = t.width("q")
-    if a.n_heads and len(t.rows.get("q", [])) == 1 and width % a.n_heads and a.d_model % a.n_heads:
+    trace, heads = _reference(lambda: layer.trace), layer.n_heads
+    _all_used(layer, trace)
+    width = trace.width("q")
+    if heads and len(trace.rows.get("q", [])) == 1 and width % heads and layer.d_model % heads:
         raise Misused(
-            f"n_heads: expected a divisor of the width of its queries, {width}; got {a.n_heads}"
+            f"n_heads: expected a divisor of the width of its queries, {width}; got {heads}"
         )
-    if (
-        found := _reference(lambda: a.verdict if AFTER_SCORE in t.own or not a.cap else None)
-    ) == ():
-        return _after_projection(a, t)
-    if t.context is None and _without_x(a, t):
-        return _with_x(a, t.out, t.out - t.x)
-    if (
-        t.own
-        and a.contract.scale is None
-        and any(bug.code.startswith("scale.") for bug in found or ())
-        and not _sharpened(a, t, found or ())
-    ):
-        found = None  # where rows are normed or scores capped, any scale may be meant
-    if a.cap and not found:
-        raise NotChecked(f"its scores are not plain ({a.cap})")
-    if found and found[0].code == "window.by_accident" and a.positions:
+    bugs = None
+    if AFTER_SCORE in trace.own or not layer.cap:
+        bugs = _reference(lambda: layer.bugs)
+    if bugs == ():
+        return _after_projection(layer, trace)
+    if trace.context is None and _agrees_without_x(layer, trace):
+        return _with_residual(layer, trace.out, trace.out - trace.x)
+    if bugs and _may_mean_scale(layer, trace, bugs):
+        bugs = None
+    if layer.cap and not bugs:
+        raise NotChecked(f"its scores are not plain ({layer.cap})")
+    if bugs and bugs[0].code == "window.by_accident" and layer.positions:
         raise NotChecked("it attends to a window")
-    heads = f"x {tuple(t.x.shape)}, {a.n_heads or '?'} heads"
-    where = f"{heads}: the context is not softmax(q kᵀ / √d_head) v of its own q, k and v"
-    if found:
-        raise Broken(where, found)
-    if why := _more_than_projections(a, t):
-        if bugs := attempt(lambda: name_by_probes(t, a.module, a.first, a.n_heads, a.causal)):
-            raise Broken(f"{heads}: tried with values and keys of our own", bugs)
+    shape = f"x {tuple(trace.x.shape)}, {heads or '?'} heads"
+    shown = f"{shape}: the context is not softmax(q kᵀ / √d_head) v of its own q, k and v"
+    if bugs:
+        raise Broken(shown, bugs)
+    if why := _more_than_projections(layer, trace):
+        name = lambda: name_by_probes(trace, layer.module, layer.first, heads, layer.causal)
+        if bugs := attempt(name):
+            raise Broken(f"{shape}: tried with values and keys of our own", bugs)
         raise NotChecked(f"no reference could be built: {why}")
-    raise Broken(where, name_other_scale(t, a.n_heads, a.causal, a.reach) or known("layer.unknown"))
+    scale = name_other_scale(trace, heads, layer.causal, layer.short_window)
+    raise Broken(shown, scale or known("layer.unknown"))
 
 
-def _sharpened(a: Layer, t: Trace, found: tuple[Bug, ...]) -> bool:
-    "Whether normed rows that are longer than 1 are multiplied by more than 1: nobody means scores beyond d_head."
-    large = any(bug.code in ("scale.multiplied", "scale.multiplied_by_width") for bug in found)
-    if not large or AFTER_SPLIT not in t.own or AFTER_SCORE in t.own:
+def _may_mean_scale(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> bool:
+    "Whether another scale may be meant, where queries and keys are normed or scores capped."
+    if not trace.own or layer.contract.scale is not None:
         return False
-    rows = torch.randn(
-        1,
-        a.n_heads or 1,
-        8,
-        t.inner // (a.n_heads or 1),
-        generator=torch.Generator().manual_seed(3),
-    )
-    normed = t.own[AFTER_SPLIT][0](Work(q=rows, k=rows))
+    return any(bug.code.startswith("scale.") for bug in bugs) and not _sharpened(layer, trace, bugs)
+
+
+def _sharpened(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> bool:
+    "Whether normed queries and keys longer than 1 are multiplied by more than 1: nobody means it."
+    large = any(bug.code in ("scale.multiplied", "scale.multiplied_by_width") for bug in bugs)
+    if not large or AFTER_SPLIT not in trace.own or AFTER_SCORE in trace.own:
+        return False
+    h, generator = layer.n_heads or 1, torch.Generator().manual_seed(3)
+    drawn = torch.randn(1, h, 8, trace.inner // h, generator=generator)
+    normed = trace.own[AFTER_SPLIT][0](Work(q=drawn, k=drawn))
     return float(normed.q.norm(dim=-1).mean() * normed.k.norm(dim=-1).mean()) > 2
 
 
-def _all_used(a: Layer, t: Trace) -> None:
-    "Raise Broken for projections that are not used, or used twice, NotChecked if there are NONE."
-    for role in "qkv" if t.rows else "":
-        if never := [n for n in t.names.get(role, []) if not t.calls[n]]:
-            twice = [n for other in "qkv" for n in t.names.get(other, []) if t.calls[n] > 1]
-            bare = never[0] in dict(a.module.named_parameters())
-            shown = f"in one call {never[0]} is never {'used' if bare else 'called'}"
-            shown += f", and {twice[0]} is called {t.calls[twice[0]]} times" if twice else ""
-            facts = {
-                "detached": ", or what it gives is detached" * bare,
-                "instead": f": {twice[0]} is used in its place" if twice else "",
-            }
-            raise Broken(shown, known("project.unused", name=never[0], **facts))
-    if not t.rows:
-        _must_not_be_linear(a)
+def _all_used(layer: Layer, trace: Trace) -> None:
+    "Raise Broken for projections that are unused, or used twice; NotChecked if there are none."
+    if not trace.rows:
+        _must_not_be_linear(layer)
         raise NotChecked(
             "its projections were not recognised, neither by their names nor by what they do"
         )
-    if twice := [n for n in t.names.get("out", []) if t.calls[n] > 1 and len(t.names["out"]) == 1]:
-        raise Broken(
-            f"in one call {twice[0]} is called {t.calls[twice[0]]} times",
-            known("project.twice", name=twice[0]),
-        )
+    names = {role: trace.names.get(role, []) for role in ("q", "k", "v", "out")}
+    qkv = [name for role in "qkv" for name in names[role]]
+    for role in "qkv":
+        if never := [name for name in names[role] if not trace.calls[name]]:
+            _raise_unused(layer, trace, never[0], [n for n in qkv if trace.calls[n] > 1])
+    if len(names["out"]) == 1 and trace.calls[names["out"][0]] > 1:
+        name = names["out"][0]
+        shown = f"in one call {name} is called {trace.calls[name]} times"
+        raise Broken(shown, known("project.twice", name=name))
 
 
-def _must_not_be_linear(a: Layer) -> None:
-    "A softmax of scores is no linear function of the words, so a layer that is one has NONE."
-    x, y = draw(a), draw(a, seed=1)
-    if nearly(a(x + y) + a(0 * x), a(x) + a(y)):
+def _raise_unused(layer: Layer, trace: Trace, name: str, twice: list[str]) -> None:
+    "Raise Broken for a projection that is not used, or what it gives is detached."
+    shown, detached, instead = f"in one call {name} is never called", "", ""
+    if name in dict(layer.module.named_parameters()):
+        shown, detached = f"in one call {name} is never used", ", or what it gives is detached"
+    if twice:
+        shown += f", and {twice[0]} is called {trace.calls[twice[0]]} times"
+        instead = f": {twice[0]} is used in its place"
+    raise Broken(shown, known("project.unused", name=name, detached=detached, instead=instead))
+
+
+def _must_not_be_linear(layer: Layer) -> None:
+    "A softmax of scores is no linear function of the hidden states; a linear layer has none."
+    x, y = draw(layer), draw(layer, seed=1)
+    if nearly(layer(x + y) + layer(0 * x), layer(x) + layer(y)):
         raise Broken("f(x + y) + f(0) = f(x) + f(y)", known("values.linear"))
 
 
-def _more_than_projections(a: Layer, t: Trace) -> str:
+def _more_than_projections(layer: Layer, trace: Trace) -> str:
     "Why its numbers need not be those of plain attention; empty if they must be."
-    if t.unrecognised:
-        return f"it also has {', '.join(t.unrecognised[:3])}"
-    if (
-        t.context is not None
-        and (t.width("q") > t.inner) != (t.width("v") > t.inner)
-        and 2 * t.inner in (t.width("q"), t.width("v"))
-    ):
+    if trace.unrecognised:
+        return f"it also has {', '.join(trace.unrecognised[:3])}"
+    q, v = trace.width("q"), trace.width("v")
+    one_wider = (q > trace.inner) != (v > trace.inner)
+    if trace.context is not None and one_wider and 2 * trace.inner in (q, v):
         return "queries or values are twice as wide as the context: is there a gate in them?"
-    if not t.even:
-        return f"{t.names['qkv'][0]} holds queries, keys and values in a way not known here"
-    told = any(roles <= t.rows.keys() for roles in ({"q", "k", "v"}, {"q", "kv"}, {"qkv"}))
-    return (
-        ""
-        if told and a.positions is not True and a.order_free
-        else "its numbers depend on order, or on more than q, k and v"
-    )
+    if not trace.even:
+        name = trace.names["qkv"][0]
+        return f"{name} holds queries, keys and values in a way not known here"
+    known_roles = ({"q", "k", "v"}, {"q", "kv"}, {"qkv"})
+    complete = any(roles <= trace.rows.keys() for roles in known_roles)
+    if complete and layer.positions is not True and layer.ignores_order:
+        return ""
+    return "its numbers depend on order, or on more than q, k and v"
 
 
-def _after_projection(a: Layer, t: Trace) -> str | None:
-    "Nothing should come on top of the output projection, unless the layer is more than attention; a constant never."
-    if t.unrecognised or t.projected is None or nearly(t.out, t.projected):
+def _after_projection(layer: Layer, trace: Trace) -> str | None:
+    "Nothing follows the output projection, if a layer is attention alone; a constant never does."
+    out, projected = trace.out, trace.projected
+    if trace.unrecognised or projected is None or nearly(out, projected):
         return None
-    if t.out.shape != t.projected.shape:
-        if a.alone:
+    if out.shape != projected.shape:
+        if layer.only_attention:
             raise Broken("another shape", known("project.more"))
         return None
-    if t.out.shape == t.x.shape and nearly(t.out, t.projected + t.x):
-        return _with_x(a, t.out, t.projected)
-    other = a.traced(draw(a, SENTENCES, a.words, seed=2))
-    same = (
-        t.bias is None
-        and other.projected is not None
-        and nearly(other.out - other.projected, t.out - t.projected, 1e-5)
-    )
-    if a.alone or same:
-        raise Broken(
-            first_difference(t.out, t.projected),
-            known("project.constant" if same else "project.more"),
-        )
+    if out.shape == trace.x.shape and nearly(out, projected + trace.x):
+        return _with_residual(layer, out, projected)
+    constant, other = False, layer.traced(draw(layer, SEQUENCES, layer.trace_n, seed=2))
+    if trace.bias is None and other.projected is not None:
+        constant = nearly(other.out - other.projected, out - projected, 1e-5)
+    if layer.only_attention or constant:
+        bug = known("project.constant" if constant else "project.more")
+        raise Broken(first_difference(out, projected), bug)
     return None
 
 
-def _without_x(a: Layer, t: Trace) -> bool:
-    "Whether its own weights give its numbers once x is taken off."
-    return (
-        t.out.shape == t.x.shape
-        and compare_with_own_weights(t._replace(out=t.out - t.x), a.n_heads, a.causal, a.reach, 0)
-        == ()
-    )
+def _agrees_without_x(layer: Layer, trace: Trace) -> bool:
+    "Whether its own weights give its numbers once x is subtracted."
+    if trace.out.shape != trace.x.shape:
+        return False
+    trace = trace._replace(out=trace.out - trace.x)
+    heads, window = layer.n_heads, layer.short_window
+    return compare_with_own_weights(trace, heads, layer.causal, window, 0) == ()
 
 
-def _with_x(a: Layer, got: Tensor, want: Tensor) -> str:
-    "What is said of x that comes on top; Broken where it is not promised. A layer of one sequence may be a block, with a residual."
-    name = next((name for name, _ in settings_of(a.module, "residual")), "")
+def _with_residual(layer: Layer, got: Tensor, want: Tensor) -> str:
+    "What is said of a residual; Broken where it is not promised. A self-attention may be a block."
+    name = next((name for name, _ in settings_of(layer.module, "residual")), "")
     bug = known("project.residual")
-    if a.alone or a.beside is not None and not name:
-        raise Broken(
-            first_difference(got, want),
-            bug if a.alone else bug._replace(declare=f'skip=["{bug.code}"]'),
-        )
-    return f"a residual is in it{f' ({name})' * bool(name)}: x comes on top"
+    if layer.only_attention:
+        raise Broken(first_difference(got, want), bug)
+    if layer.other is not None and not name:
+        raise Broken(first_difference(got, want), bug._replace(declare=f'skip=["{bug.code}"]'))
+    return "a residual is in it: x is added" + (f" ({name})" if name else "")
 
 
-def _shares(a: Layer) -> None:
-    t = _reference(lambda: a.trace)
-    if not a.n_heads:
+def _shares_heads(layer: Layer) -> None:
+    "It has as many heads of keys and values as were declared."
+    trace = _reference(lambda: layer.trace)
+    if not layer.n_heads:
         raise Misused(
             "n_kv_heads: expected n_heads beside it, which nothing tells here; got n_kv_heads alone"
         )
-    width = t.width("k") or t.width("kv") // 2 or (t.width("qkv") - t.inner) // 2
-    d_head = (t.width("q") or t.inner) // a.n_heads
+    fused = (trace.width("qkv") - trace.inner) // 2
+    width = trace.width("k") or trace.width("kv") // 2 or fused
+    d_head = (trace.width("q") or trace.inner) // layer.n_heads
     if width < 1 or not d_head:
         raise NotChecked("its keys were not recognised")
-    if width != a.said_kv_heads * d_head:
-        found = (
-            f"{width // d_head} of width {d_head}"
-            if width % d_head == 0
-            else f"{width} numbers, which are no heads of width {d_head}"
-        )
-        raise Broken(
-            f"a word's keys are {width} wide",
-            known("heads.shared", found=found, said=a.said_kv_heads),
-        )
+    if width != layer.declared_kv_heads * d_head:
+        heads = f"{width // d_head} of width {d_head}"
+        if width % d_head:
+            heads = f"{width} numbers, which are no heads of width {d_head}"
+        bug = known("heads.shared", found=heads, said=layer.declared_kv_heads)
+        raise Broken(f"a token's keys are {width} wide", bug)
 
 
 OWN_WEIGHTS = (
     Relation(
-        "it has as many heads of keys and values as was said",
-        _shares,
+        "it has as many heads of keys and values as was declared",
+        _shares_heads,
         no_module,
-        asked=lambda a: bool(a.said_kv_heads),
+        asked=lambda layer: bool(layer.declared_kv_heads),
     ),
     Relation(
         "it agrees with attention computed from its own weights",

@@ -1,4 +1,4 @@
-"""Two texts in one row must come out as each does alone."""
+"""Two documents that are packed into one sequence must come out as each does alone."""
 
 from __future__ import annotations
 
@@ -13,73 +13,77 @@ from attention_checks.examine import Broken, NotChecked, first_line
 from attention_checks.numbers import first_difference, nearly
 from attention_checks.properties import Relation
 from attention_checks.signatures import parameters_of
-from attention_checks.subjects.calling import ends_of, first_tensor, needed_by, told_by
+from attention_checks.subjects.calling import (
+    first_tensor,
+    needed_by,
+    packing_arguments,
+    packing_names,
+)
 from attention_checks.subjects.layer import Layer, draw, no_module
 
 
-def _apart(a: Layer) -> str:
-    "Raise Broken if texts that share a row do not come out as each does alone; else, how they were given."
-    names, cut = _told_by(a), a.n // 2 + 1
-    if a.said_call:
+def _apart(layer: Layer) -> str:
+    "Raise Broken unless packed documents come out as alone; say how they were given."
+    name, cut = _names(layer)[0], layer.n // 2 + 1
+    lengths = [cut, layer.n - cut]
+    if layer.declared_call:
         raise NotChecked("call= says how it is called")
-    if len(a.lengths(cut, a.n - cut, a.n)) < 3:
-        raise NotChecked(f"lengths= allows no texts of {cut} and {a.n - cut} words")
-    x, error = draw(a)[:1], ""
-    for flat in (True,) if told_by(needed_by(a.module)) else (False, True):
+    if len(layer.lengths(*lengths, layer.n)) < 3:
+        raise NotChecked(f"lengths= allows no documents of {cut} and {layer.n - cut} tokens")
+    x, error = draw(layer)[:1], ""
+    needed = packing_names(needed_by(layer.module))
+    for flat in (True,) if needed else (False, True):
         try:
-            got = _packed(a, x, [cut, a.n - cut], flat)
+            got = _packed(layer, x, lengths, flat)
         except Exception as e:
             error = error or first_line(e, 80)
             continue
-        alone = torch.cat(
-            [_packed(a, x[:, :cut], [cut], flat), _packed(a, x[:, cut:], [a.n - cut], flat)], 1
-        )
+        documents = x.split(lengths, 1)
+        alone = torch.cat([_packed(layer, d, [d.shape[1]], flat) for d in documents], 1)
         if got.shape == alone.shape and nearly(got, alone):
-            return f"{names[0]} was given with rows {'(n, d)' if flat else '(1, n, d)'}"
-        raise Broken(
-            f"texts of {cut} and {a.n - cut} words: {first_difference(got, alone)}, as each alone",
-            known(f"documents.{_why(a, x, got, cut, flat)}", name=names[0]),
-        )
-    raise NotChecked(f"{names[0]}: no way that was tried will do; {error}")
+            return f"{name} was given with x {'(n, d)' if flat else '(1, n, d)'}"
+        shown = f"documents of {cut} and {layer.n - cut} tokens: {first_difference(got, alone)}"
+        bug = known(_why(layer, x, got, cut, flat), name=name)
+        raise Broken(f"{shown}, as each alone", bug)
+    raise NotChecked(f"{name}: no way that was tried will do; {error}")
 
 
-def _why(a: Layer, x: Tensor, got: Tensor, cut: int, flat: bool) -> str:
-    "What is wrong with two texts: what tells them apart is ignored, one moves the other, or neither."
-    lengths = [cut, a.n - cut]
-    if nearly(got, _packed(a, x, [a.n], flat)):
-        return "ignored"
-    first, second = (
-        torch.cat(pair, 1)
-        for pair in ((3 - 2 * x[:, :cut], x[:, cut:]), (x[:, :cut], 3 - 2 * x[:, cut:]))
-    )
-    still = nearly(_packed(a, first, lengths, flat)[:, cut:], got[:, cut:]) and nearly(
-        _packed(a, second, lengths, flat)[:, :cut], got[:, :cut]
-    )
-    return "moved" if still else "leak"
+def _why(layer: Layer, x: Tensor, got: Tensor, cut: int, flat: bool) -> str:
+    "The code: the argument is ignored, one document has an influence on the other, or neither."
+    lengths = [cut, layer.n - cut]
+    if nearly(got, _packed(layer, x, [layer.n], flat)):
+        return "documents.ignored"
+    first, second = x.split(lengths, 1)
+    other_first = torch.cat([3 - 2 * first, second], 1)
+    other_second = torch.cat([first, 3 - 2 * second], 1)
+    still = nearly(_packed(layer, other_first, lengths, flat)[:, cut:], got[:, cut:])
+    still &= nearly(_packed(layer, other_second, lengths, flat)[:, :cut], got[:, :cut])
+    return "documents.moved" if still else "documents.leak"
 
 
-def _packed(a: Layer, x: Tensor, lengths: list[int], flat: bool) -> Tensor:
-    "The output of texts of these lengths in one row, (1, n, d); if `flat`, the layer gets the row without a batch."
+def _packed(layer: Layer, x: Tensor, lengths: list[int], flat: bool) -> Tensor:
+    "The output of packed documents, (1, n, d); if `flat`, the layer gets (n, d)."
 
-    def call(m: Any, x: Tensor) -> Tensor:
-        row = x[0] if flat else x
-        out: Tensor = first_tensor(m(row, **ends_of(parameters_of(m) or {}, lengths, row)))[0]
-        return out[None] if flat else out
+    def call(module: Any, x: Tensor) -> Tensor:
+        packed = x[0] if flat else x
+        arguments = packing_arguments(parameters_of(module) or {}, lengths, packed)
+        output: Tensor = first_tensor(module(packed, **arguments))[0]
+        return output[None] if flat else output
 
     with torch.no_grad():
-        return replace(a, said_call=call).first(a.module, x.clone())
+        return replace(layer, declared_call=call).first(layer.module, x.clone())
 
 
-def _told_by(a: Layer) -> list[str]:
-    "Its arguments that say where texts end."
-    return told_by(parameters_of(a.given) or {})
+def _names(layer: Layer) -> list[str]:
+    "Its arguments that say where documents end."
+    return packing_names(parameters_of(layer.given) or {})
 
 
 PACKED = (
     Relation(
-        "texts that share a row come out as each does alone",
+        "documents that are packed into one sequence come out as each does alone",
         _apart,
         no_module,
-        asked=lambda a: bool(_told_by(a)),
+        asked=lambda layer: bool(_names(layer)),
     ),
 )

@@ -1,8 +1,9 @@
-"""What any layer must do: take one word or many, one sentence or a batch, large numbers and sixteen bits, and forget what it saw."""
+"""What any layer must do: take any length and batch, and keep nothing between calls."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import torch
 import torch.nn as nn
@@ -28,15 +29,15 @@ from attention_checks.properties import (
 )
 from attention_checks.signatures import parameters_of
 from attention_checks.subjects.calling import (
-    as_torch,
     first_tensor,
     for_memory,
+    is_torch_mha,
     needed_by,
-    told_by,
+    packing_names,
 )
 from attention_checks.subjects.copies import deep_copy, softened_copy
 from attention_checks.subjects.layer import (
-    SENTENCES,
+    SEQUENCES,
     Layer,
     draw,
     fits,
@@ -45,477 +46,444 @@ from attention_checks.subjects.layer import (
 )
 from attention_checks.trace.comparing import rightly_read
 
-_LIKELY = (
-    2,
-    3,
-    4,
-    6,
-    8,
-    9,
-    10,
-    12,
-    16,
-    25,
-    32,
-    36,
-    49,
-    50,
-    64,
-    77,
-    81,
-    100,
-    128,
-    144,
-    196,
-    197,
-    256,
-)  # fixed lengths
+_FIXED_LENGTHS = (  # likely ones
+    *(2, 3, 4, 6, 8, 9, 10, 12, 16, 25, 32, 36, 49, 50, 64, 77, 81, 100, 128, 144, 196, 197, 256),
+)
 
 
-def _runs(a: Layer) -> str | None:
-    x = draw(a)
+def _runs(layer: Layer) -> str | None:
+    "It runs, and gives one finite vector per token."
+    x = draw(layer)
+    shape = f"x {tuple(x.shape)}"
     try:
-        y, rest = a.all(x)
+        y, rest = layer.all(x)
     except Exception as e:
-        _must_fit(a, e)
-        raise Broken(
-            f"x {tuple(x.shape)}: it raised {first_line(e)}", _why_it_raises(a, e)
-        ) from None
+        _must_fit(layer, e)
+        raise Broken(f"{shape}: it raised {first_line(e)}", _why_it_raises(layer, e)) from None
     must_be_tensor(y)
-    if y.shape[-1] == a.n_k != a.d_model and any(
-        isinstance(t, Tensor) and t.shape == x.shape for t in rest[:1]
-    ):
+    like_weights = y.shape[-1] == layer.n_k != layer.d_model
+    if like_weights and rest and isinstance(rest[0], Tensor) and rest[0].shape == x.shape:
         shapes = f"{tuple(y.shape)} and {tuple(rest[0].shape)}"
-        raise Broken(
-            f"x {tuple(x.shape)}: it gives shapes {shapes}", known("shape.weights_and_output")
-        )
-    if y.ndim != 3 or y.shape[:2] != a.rows(x):
-        shown = f"x {tuple(x.shape)}: it gives shape {tuple(y.shape)}, expected ({SENTENCES}, {a.n}, d_out)"
-        raise Broken(shown, misrouted(a) or known("shape.rows"))
-    must_be_rows(a, x, y)
-    return _remark(a)
+        raise Broken(f"{shape}: it gives shapes {shapes}", known("shape.weights_and_output"))
+    if y.ndim != 3 or y.shape[:2] != layer.output_shape(x):
+        expected = f"expected ({SEQUENCES}, {layer.n}, d_out)"
+        bug = misrouted(layer) or known("shape.rows")
+        raise Broken(f"{shape}: it gives shape {tuple(y.shape)}, {expected}", bug)
+    must_be_vectors(layer, x, y)
+    return "; ".join([*_how_called(layer), *layer.inferred, *_zeros(layer)]) or None
 
 
-def _remark(a: Layer) -> str | None:
+def _how_called(layer: Layer) -> list[str]:
     "How it is called, where that is not the plain way."
-    said = []
-    if not a.said_call and as_torch(a.given) and not a.given.batch_first:
-        said += [
-            "batch_first=False, so it takes (n, b, d_model): x was transposed for it. Handed (b, n, d_model), it attends"
-            " over the batch"
+    given = layer.given
+    if layer.declared_call:
+        return []
+    if is_torch_mha(given) and not given.batch_first:
+        return [
+            "batch_first=False, so it takes (n, b, d_model): x was transposed for it. "
+            "Handed (b, n, d_model), it attends over the batch"
         ]
-    elif (
-        not a.said_call
-        and a.beside is not None
-        and (names := for_memory(a.given)) != list(parameters_of(a.given) or names)[1:2]
-    ):
-        said += [f"the memory was given as {' and '.join(names)}"]
-    elif not a.said_call and (ends := told_by(needed_by(a.given)[1:])):
-        said += [
-            f"sentences were laid end to end in one row, and {' and '.join(ends)} said where they end"
-        ]
-    elif (
-        not a.said_call and len(needed := needed_by(a.given)) > 1 and any(map(MASK.search, needed))
-    ):
-        said += [
-            f"forward was called with {', '.join(f'{n}=None' if MASK.search(n) else f'{n}=x' for n in needed[1:])}"
-        ]
-    said += a.found_out
-    said += (
-        [f"{a.zeros[0]} is all zero: the copy that was tried got small numbers"] if a.zeros else []
-    )
-    return "; ".join(said) or None
+    if layer.other is not None:
+        takers = for_memory(given)
+        second = list(parameters_of(given) or takers)[1:2]
+        return [] if takers == second else [f"the memory was given as {' and '.join(takers)}"]
+    others = needed_by(given)[1:]
+    if names := packing_names(others):
+        return [f"sequences were packed into one, and {' and '.join(names)} said where they end"]
+    if any(map(MASK.search, others)):
+        arguments = [f"{name}=None" if MASK.search(name) else f"{name}=x" for name in others]
+        return [f"forward was called with {', '.join(arguments)}"]
+    return []
 
 
-def must_be_rows(a: Layer, x: Tensor, y: Tensor, mode: str = "") -> None:
-    "Raise Broken if the output is not finite, or has another number of rows than the input."
-    if y.shape[:2] != a.rows(x):
-        raise Broken(
-            f"x {tuple(x.shape)}{mode}: it gives shape {tuple(y.shape)}", known("length.words")
-        )
+def _zeros(layer: Layer) -> list[str]:
+    "What to say of a weight that is zero."
+    if not layer.zeros:
+        return []
+    return [f"{layer.zeros[0]} is all zero: the copy that was tried got small numbers"]
+
+
+def must_be_vectors(
+    layer: Layer,  # the layer under test
+    x: Tensor,  # (b, n, d_model)
+    y: Tensor,  # what came out
+    mode: str = "",  # in which it was called, in words
+) -> None:
+    "Raise Broken if the output is not finite, or has another length than the input."
+    shown = f"x {tuple(x.shape)}{mode}"
+    if y.shape[:2] != layer.output_shape(x):
+        raise Broken(f"{shown}: it gives shape {tuple(y.shape)}", known("length.words"))
     if not y.isfinite().all():
-        where, bug = _not_finite(a, y) if y.shape[1] == a.n else ("", known("values.nan_row"))
-        raise Broken(f"x {tuple(x.shape)}{mode}: NaN or infinity{where}", bug)
+        where, bug = "", known("values.nan_row")
+        if y.shape[1] == layer.n:
+            where, bug = _why_not_finite(layer, y)
+        raise Broken(f"{shown}: NaN or infinity{where}", bug)
 
 
-def _not_finite(a: Layer, y: Tensor) -> tuple[str, Bug]:
-    "At which words, if not at all, and the bug."
+def _why_not_finite(layer: Layer, y: Tensor) -> tuple[str, Bug]:
+    "At which positions, if not at all, and the bug."
     finite = y.isfinite().all(-1).all(0)
-    if a.causal and len(finite) > 1:
+    if not layer.causal:
+        return "", known("values.not_finite", hint="")
+    if len(finite) > 1:
         if finite[:-1].all():
-            return " at the last word only", known("mask.inverted_last")
+            return " at the last position only", known("mask.inverted_last")
         if finite[1:].all():
-            return " at the first word only", known("mask.not_itself_first")
+            return " at the first position only", known("mask.not_itself_first")
         if finite[-1] and not finite[:-1].any():
-            return " at all words but the last", known("softmax.over_heads_or_batch")
-    hint = ": is a mask multiplied by -inf? (0 · inf is NaN: masked_fill)" if a.causal else ""
+            return " at all positions but the last", known("softmax.over_heads_or_batch")
+    hint = ": is a mask multiplied by -inf? (0 · inf is NaN: masked_fill)"
     return "", known("values.not_finite", hint=hint)
 
 
-def _must_fit(a: Layer, e: Exception) -> None:
-    "Raise Misused if it takes rows of another width, or no rows at all."
+def _must_fit(layer: Layer, e: Exception) -> None:
+    "Raise Misused if it takes another width, or ids in the place of hidden states."
     if "'indices'" in str(e):
         raise Misused(
-            "module: expected a layer over rows (b, n, d_model); got one that begins with an embedding of ids"
+            "module: expected a layer over hidden states (b, n, d_model); "
+            "got one that begins with an embedding of ids"
         )
-    linears = (
-        [m for m in a.module.modules() if isinstance(m, nn.Linear)]
-        if isinstance(a.module, nn.Module)
-        else []
-    )
-    widths = [getattr(a.module, "embed_dim", None), *(m.in_features for m in linears)]
-    for width in dict.fromkeys(w for w in widths if isinstance(w, int) and w != a.d_model):
-        if attempt(lambda: (a(torch.randn(SENTENCES, a.n, width)),)):
+    widths = [getattr(layer.module, "embed_dim", None)]
+    widths += [m.in_features for m in layer.parts if isinstance(m, nn.Linear)]
+    for width in dict.fromkeys(w for w in widths if isinstance(w, int) and w != layer.d_model):
+        if attempt(lambda: (layer(torch.randn(SEQUENCES, layer.n, width)),)):
+            name = "d_memory" if layer.of_memory else "d_model"
             raise Misused(
-                f"{'d_memory' if a.turned else 'd_model'}: expected {width}, the width of the rows that it takes; got {a.d_model}"
+                f"{name}: expected {width}, the width of the vectors that it takes; "
+                f"got {layer.d_model}"
             )
-    if a.beside is not None and not a.turned:
-        _must_fit(a.over_memory, e)
+    if layer.other is not None and not layer.of_memory:
+        _must_fit(layer.over_memory, e)
 
 
-def _why_it_raises(a: Layer, e: Exception) -> Bug:
+def _why_it_raises(layer: Layer, e: Exception) -> Bug:
     "Which sizes it silently needs."
-    called = getattr(
-        a.module.forward if isinstance(a.module, nn.Module) else a.module, "__qualname__", ""
-    )
-    if isinstance(e, TypeError) and "argument" in str(e) and called in str(e):
+    called = layer.module.forward if layer.parts else layer.module
+    of_call = getattr(called, "__qualname__", "") in str(e) and "argument" in str(e)
+    if isinstance(e, TypeError) and of_call:
         return known("shape.call")
-    if a.beside is not None and (bug := misrouted(a) or _why_not_together(a)):
+    if layer.other is not None and (bug := misrouted(layer) or _why_not_together(layer)):
         return bug
-    if (
-        longest := next((n - 1 for n in range(1, a.n) if not fits(a, SENTENCES, n)), a.n - 1)
-    ) > 1 and a.contract.lengths is None:
-        return known("shape.maximum", longest=longest, least=a.n + 1)
-    h = a.n_heads or a.n  # nobody knows: then what was tried anyway
-    sizes = (1, a.n), (a.n, a.n), (SENTENCES, a.d_model), (SENTENCES, h), (h, h), (SENTENCES, 1)
-    codes = "one_sentence", "sentences_words", "words_width", "words_heads", "all_equal", "one_word"
-    fit = [code for code, (b, n) in zip(codes, sizes) if fits(a, b, n)]
-    if fit and not {"sentences_words", "words_width"} <= set(
-        fit
-    ):  # of two that fit equally NONE is told
-        return known(f"shape.{fit[0]}")
-    if n := next((n for n in _LIKELY if fits(a, SENTENCES, n)), 0):
-        return known("shape.only_length", n=n)
-    if len(needed := needed_by(a.module)) > 1 and a.beside is None:
+    longest = next((n - 1 for n in range(1, layer.n) if not fits(layer, SEQUENCES, n)), layer.n - 1)
+    if longest > 1 and layer.contract.lengths is None:
+        return known("shape.maximum", longest=longest, least=layer.n + 1)
+    h = layer.n_heads or layer.n  # nobody knows: then what was tried anyway
+    sizes = {
+        "one_sentence": (1, layer.n),
+        "sentences_words": (layer.n, layer.n),
+        "words_width": (SEQUENCES, layer.d_model),
+        "words_heads": (SEQUENCES, h),
+        "all_equal": (h, h),
+        "one_word": (SEQUENCES, 1),
+    }
+    right = [code for code, (b, n) in sizes.items() if fits(layer, b, n)]
+    if right and not {"sentences_words", "words_width"} <= set(right):  # which, nobody knows
+        return known(f"shape.{right[0]}")
+    for n in _FIXED_LENGTHS:
+        if fits(layer, SEQUENCES, n):
+            return known("shape.only_length", n=n)
+    needed = needed_by(layer.module)
+    if len(needed) > 1 and layer.other is None:
         return known("shape.arguments", needed=", ".join(needed))
-    at_once = isinstance(
-        e, (AttributeError, NameError, ImportError, TypeError, NotImplementedError)
-    )
-    return known("code.error" if at_once else "shape.input", error=type(e).__name__)
+    at_once = (AttributeError, NameError, ImportError, TypeError, NotImplementedError)
+    code = "code.error" if isinstance(e, at_once) else "shape.input"
+    return known(code, error=type(e).__name__)
 
 
-def misrouted(a: Layer) -> Bug | None:  # None without a memory
-    "Whether projections read the other input, or the output has as many rows as the memory."
-    if a.beside is None or a.turned:
+def misrouted(
+    layer: Layer,  # the layer under test
+) -> Bug | None:  # None without a memory
+    "Find out whether projections read the other input, or x and the memory are exchanged."
+    if layer.other is None or layer.of_memory:
         return None
-    wrong = {name: role for name, role, right in a.read if not right}
-    turned = (
-        not a.read and attempt(lambda: a(draw(a)).shape[1]) == a.n_k != a.n
-    )  # as many rows as the memory
-    if turned or len({role == "q" for role in wrong.values()}) == 2:
+    wrong = {name: role for name, role, right in layer.read if not right}
+    sides = {role == "q" for role in wrong.values()}
+    as_memory = attempt(lambda: layer(draw(layer)).shape[1]) == layer.n_k != layer.n
+    if len(sides) == 2 or not layer.read and as_memory:
         return known("route.exchanged")
-    what = "memory" if "q" in wrong.values() else "x"
-    return known(f"route.reads_{what}", names=" and ".join(wrong)) if wrong else None
+    if not wrong:
+        return None
+    code = "route.reads_memory" if True in sides else "route.reads_x"
+    return known(code, names=" and ".join(wrong))
 
 
-def _why_not_together(a: Layer) -> Bug | None:
-    "Whether it takes words first, or as many words of both only."
-    turned = replace(a, contract=replace(a.contract, layout=a.contract.layout or "nbd"))
-    square = replace(a, beside=draw(a.over_memory, 1, a.n))
-    return next(
-        (
-            known(code)
-            for code, b in (("batch.axes", turned), ("shape.only_square", square))
-            if fits(b, SENTENCES, a.n)
-        ),
-        None,
-    )
+def _why_not_together(layer: Layer) -> Bug | None:
+    "Whether it takes the sequence before the batch, or equal lengths of x and memory only."
+    contract = replace(layer.contract, layout=layer.contract.layout or "nbd")
+    if fits(replace(layer, contract=contract), SEQUENCES, layer.n):
+        return known("batch.axes")
+    square = replace(layer, other=draw(layer.over_memory, 1, layer.n))
+    return known("shape.only_square") if fits(square, SEQUENCES, layer.n) else None
 
 
-def _repeats(a: Layer) -> None:
-    x = draw(a)
+def _repeats(layer: Layer) -> None:
+    "The same inputs give the same answer, with gradients and without."
+    x = draw(layer)
     with torch.no_grad():
-        first, second = a(x), a(x)
+        first, second = layer(x), layer(x)
     if not nearly(first, second, 1e-5, equal_nan=True):
         shown = f"called twice in evaluation: {first_difference(second, first, 1e-5)}"
-        raise Broken(shown, _chance_or_state(a, x), last=True)
-    must_be_rows(a, x, first, ", without gradients")
-    y = a(x)
+        raise Broken(shown, _chance_or_state(layer, x), last=True)
+    must_be_vectors(layer, x, first, ", without gradients")
+    y = layer(x)
     if not nearly(y.detach(), first, 1e-4):
-        raise Broken(
-            f"with and without gradients: {first_difference(y, first, 1e-4)}", known("mode.no_grad")
-        )
+        shown = f"with and without gradients: {first_difference(y, first, 1e-4)}"
+        raise Broken(shown, known("mode.no_grad"))
 
 
-def _chance_or_state(a: Layer, x: Tensor) -> Bug:
+def _chance_or_state(layer: Layer, x: Tensor) -> Bug:
     "Why two calls differ: modules that eval() does not reach, something kept, or chance."
-    if isinstance(a.module, nn.Module) and (hidden := unregistered(a.module)):
+    if hidden := unregistered(layer):
         return known("dropout.unreached", name=hidden)
-    outs = [attempt(lambda: (torch.manual_seed(0), a(x).detach())[1]) for _ in range(2)]
+    outs = [attempt(lambda: (torch.manual_seed(0), layer(x).detach())[1]) for _ in range(2)]
     if outs[1] is None or not nearly(outs[0], outs[1], 1e-5):
         return known("state.kept")
-    bare = isinstance(a.module, nn.Module) and not any(True for _ in a.module.parameters())
-    return known("dropout.in_evaluation", anew=" (it has no parameters of its own)" * bare)
+    bare = layer.parts and not list(layer.module.parameters())
+    return known("dropout.in_evaluation", anew=" (it has no parameters)" if bare else "")
 
 
-def must_forget(a: Layer) -> None:
-    "Raise Broken if something is kept from call to call, so that other inputs before change what it gives."
-    x = draw(a)
-    first = a(x)
-    _short_then_long(a, x, first)
-    others = (
-        a.lengths(a.n - 2, a.n, a.n + 1, a.n - 1)
-        if a.contract.lengths is None
-        else a.contract.allowed[:4]
-    )
-    for b, n in ((SENTENCES - (n == a.n), n) for n in others):
+def must_forget(
+    layer: Layer,  # the layer under test
+) -> None:
+    "Raise Broken if other inputs before change what it gives."
+    x = draw(layer)
+    first = layer(x)
+    _short_then_long(layer, x, first)
+    n = layer.n
+    others = layer.lengths(n - 2, n, n + 1, n - 1)
+    if layer.contract.lengths is not None:
+        others = layer.contract.allowed[:4]
+    for m in others:
+        b = SEQUENCES - 1 if m == n else SEQUENCES
         try:
-            a(draw(a, b, n, seed=n))
+            layer(draw(layer, b, m, seed=m))
         except Exception as e:
-            if n > a.n:
+            if m > n:
                 continue  # a layer may have a maximum
-            shown = f"after a call with n = {a.n}, one with b = {b}, n = {n} raised {first_line(e)}"
+            shown = f"after a call with n = {n}, one with b = {b}, n = {m} raised {first_line(e)}"
             raise Broken(shown, known("length.only")) from None
-    if not nearly(a(x), first, 1e-5):
-        raise Broken(
-            "called again after other inputs, it gives another answer", known("state.kept")
-        )
+    if not nearly(layer(x), first, 1e-5):
+        shown = "called again after other inputs, it gives another answer"
+        raise Broken(shown, known("state.kept"))
 
 
-def _short_then_long(a: Layer, x: Tensor, want: Tensor) -> None:
-    "A layer that has seen a short sentence first must do as well on a longer one."
-    if not isinstance(a.fresh, nn.Module):
+def _short_then_long(layer: Layer, x: Tensor, want: Tensor) -> None:
+    "A layer that was called on a short sequence first must do as well on a longer one."
+    if not isinstance(layer.fresh, nn.Module):
         return
-    short = next(iter(a.lengths(a.n - 3) or a.contract.allowed), a.n)
-    fresh, shown = deep_copy(a.fresh), f"first n = {short}, then n = {a.n}: "
-    a.call(fresh, draw(a, SENTENCES, short, seed=7))
+    short = next(iter(layer.lengths(layer.n - 3) or layer.contract.allowed), layer.n)
+    fresh, shown = deep_copy(layer.fresh), f"first n = {short}, then n = {layer.n}: "
+    layer.call(fresh, draw(layer, SEQUENCES, short, seed=7))
     try:
-        got = a.first(fresh, x)
+        got = layer.first(fresh, x)
     except Exception as e:
         raise Broken(f"{shown}it raised {first_line(e)}", known("state.first_length")) from None
     if not nearly(got, want):
         raise Broken(f"{shown}{first_difference(got, want)}", known("state.first_length"))
 
 
-def must_not_mix(a: Layer) -> None:
-    "Raise Broken if a sentence of a batch comes out other than alone."
-    x = draw(a)
-    together = a(x)
-    for i in range(SENTENCES):
-        if not nearly(alone := a(x[i : i + 1]), together[i : i + 1]):
-            shown = f"sentence {i} alone and in a batch of {SENTENCES}: {first_difference(alone, together[i : i + 1])}"
-            raise Broken(shown, _mixed(a, x))
+def must_not_mix(
+    layer: Layer,  # the layer under test
+) -> None:
+    "Raise Broken if a sequence of a batch comes out other than alone."
+    x = draw(layer)
+    together = layer(x)
+    for i in range(SEQUENCES):
+        if not nearly(alone := layer(x[i : i + 1]), together[i : i + 1]):
+            shown = first_difference(alone, together[i : i + 1])
+            shown = f"sequence {i} alone and in a batch of {SEQUENCES}: {shown}"
+            raise Broken(shown, _mixed(layer, x))
     moved = x.clone()
     moved[1] = -2 * moved[1] + 1
-    if not nearly(a(moved)[0], together[0]):
-        raise Broken("changing sentence 1 moves sentence 0", _mixed(a, x))
+    if not nearly(layer(moved)[0], together[0]):
+        raise Broken("changing sequence 1 moves sequence 0", _mixed(layer, x))
 
 
-def _mixed(a: Layer, x: Tensor) -> Bug:
-    "Sentences mix; is it because the axes are the other way round?"
+def _mixed(layer: Layer, x: Tensor) -> Bug:
+    "Whether sequences mix since the axes are the other way round."
     moved = x.clone()
-    moved[:, 0] = -2 * moved[:, 0] + 1  # the first word: all others see it, in a causal layer too
-    return known(
-        "batch.axes" if attempt(lambda: nearly(a(moved)[:, 1:], a(x)[:, 1:])) else "batch.mixes"
-    )
+    moved[:, 0] = -2 * moved[:, 0] + 1  # all others attend to the first, in a causal layer too
+    alone = attempt(lambda: nearly(layer(moved)[:, 1:], layer(x)[:, 1:]))
+    return known("batch.axes" if alone else "batch.mixes")
 
 
-def _traces(a: Layer) -> None:
-    must_trace(lambda t: a.first(a.module, t), draw(a, 2, a.contract.usual(3)))
+def _traces(layer: Layer) -> None:
+    "Traced by PyTorch, it gives the same numbers."
+    must_trace(lambda x: layer.first(layer.module, x), draw(layer, 2, layer.contract.usual(3)))
 
 
-def must_take_one(a: Layer) -> None:
-    "Raise Broken if it cannot do with one word, or with one sentence."
-    for b, n in ((1, a.n), (SENTENCES, 1), (1, 1), (SENTENCES, 2)):
-        if not a.contract.takes(n):
+def must_take_one(
+    layer: Layer,  # the layer under test
+) -> None:
+    "Raise Broken if it cannot do with one token, or with one sequence."
+    sizes = [(1, layer.n, "one sequence"), (SEQUENCES, 1, "one token")]
+    sizes += [(1, 1, "one token"), (SEQUENCES, 2, "two tokens")]
+    for b, n, what in sizes:
+        if not layer.contract.takes(n):
             continue
-        x = draw(a, b, n)
-        bug = known(
-            "length.breaks",
-            what="one word" if n == 1 else "one sentence" if b == 1 else "two words",
-        )
+        x = draw(layer, b, n)
+        bug, shape = known("length.breaks", what=what), f"x {tuple(x.shape)}"
         try:
-            y = a(x)
+            y = layer(x)
         except Exception as e:
-            raise Broken(f"x {tuple(x.shape)}: it raised {first_line(e)}", bug) from None
-        if y.shape[:2] != a.rows(x) or y.ndim != 3:
-            raise Broken(f"x {tuple(x.shape)}: it gives shape {tuple(y.shape)}", bug)
+            raise Broken(f"{shape}: it raised {first_line(e)}", bug) from None
+        if y.shape[:2] != layer.output_shape(x) or y.ndim != 3:
+            raise Broken(f"{shape}: it gives shape {tuple(y.shape)}", bug)
         if not y.isfinite().all():
-            raise Broken(f"x {tuple(x.shape)}: NaN or infinity", bug, symptom=True)
+            raise Broken(f"{shape}: NaN or infinity", bug, symptom=True)
 
 
-def must_leave_inputs(a: Layer) -> None:
-    "Raise Broken if it changes its input, or minds how that lies in memory."
-    must_leave_alone(lambda x: a.first(a.module, x), {"memory" if a.turned else "x": draw(a)})
-    must_not_mind_strides(lambda x: a.first(a.module, x), draw(a))
+def must_leave_inputs(
+    layer: Layer,  # the layer under test
+) -> None:
+    "Raise Broken if it changes its input, or gives other numbers for other strides."
+    name = "memory" if layer.of_memory else "x"
+    must_leave_alone(lambda x: layer.first(layer.module, x), {name: draw(layer)})
+    must_not_mind_strides(lambda x: layer.first(layer.module, x), draw(layer))
 
 
-def _finite(gradient: Tensor | None) -> bool:
-    return gradient is None or bool(gradient.isfinite().all())
-
-
-def must_stay_finite(a: Layer) -> None:
+def must_stay_finite(
+    layer: Layer,  # the layer under test
+) -> None:
     "Raise Broken if large inputs give values or gradients that are not finite."
     for factor in (30.0, 300.0):
-        x = (draw(a) * factor).requires_grad_()
-        y, shown = a(x), f"inputs {factor:g} times as large: the "
+        x = (draw(layer) * factor).requires_grad_()
+        y, shown = layer(x), f"inputs {factor:g} times as large: the "
         if not y.isfinite().all():
             raise Broken(f"{shown}output is NaN or infinite", known("softmax.overflows"))
-        if y.requires_grad and not _finite(gradients_of(y.sum(), [x])[0]):
+        grad = gradients_of(y.sum(), [x])[0] if y.requires_grad else None
+        if grad is not None and not grad.isfinite().all():
             raise Broken(f"{shown}gradient is NaN or infinite", known("softmax.overflows"))
 
 
-def must_stand_sixteen_bits(a: Layer) -> str | None:  # how it was tried
-    "Raise Broken unless sixteen bits give finite, nearly equal values of their type."
-    x, softened = draw(a), []
-    want = a(x).detach()
+def must_stand_sixteen_bits(
+    layer: Layer,  # the layer under test
+) -> str | None:  # how it was tried
+    "Raise Broken unless 16 bits give finite, nearly equal values of their type."
+    x, softened = draw(layer), []
+    want = layer(x).detach()
     for dtype, tolerance in ((torch.bfloat16, 0.06), (torch.float16, 0.02)):
-        y = _sixteen(a, x, dtype)
+        y = _in_sixteen_bits(layer, x, dtype)
         if not y.isfinite().all():
-            raise Broken(
-                f"{dtype}: the output is NaN or infinite", known("dtype.overflows", dtype=dtype)
-            )
+            shown = f"{dtype}: the output is NaN or infinite"
+            raise Broken(shown, known("dtype.overflows", dtype=dtype))
         must_keep_dtype(y, dtype, "x")
         atol = tolerance * max(1.0, want.abs().max().item())
         if nearly(y.float(), want, atol):
             continue
-        softened += [str(dtype)]
-        if not _close_if_calm(a, x, dtype, tolerance):
-            raise Broken(
-                f"{dtype}: {first_difference(y.float(), want, atol)}",
-                known("dtype.loses", dtype=dtype),
-            )
+        softened.append(str(dtype))
+        if not _close_if_softened(layer, x, dtype, tolerance):
+            shown = f"{dtype}: {first_difference(y.float(), want, atol)}"
+            raise Broken(shown, known("dtype.loses", dtype=dtype))
+    if not softened:
+        return None
     return (
-        f"in {' and '.join(softened)} small weights were tried: with its own, scores are so large that rounding chooses"
-        if softened
-        else None
+        f"in {' and '.join(softened)} small weights were tried: "
+        "with its own, scores are so large that rounding decides"
     )
 
 
-def _sixteen(a: Layer, x: Tensor, dtype: torch.dtype) -> Tensor:
-    "The output in sixteen bits, with an error read for what it tells. Layers made for autocast are right too."
+def _in_sixteen_bits(layer: Layer, x: Tensor, dtype: torch.dtype) -> Tensor:
+    "The output in 16 bits; a layer that is made for autocast, and raises without, is right too."
     watch = Widening()
     try:
         with watch:
-            return a.first(deep_copy(a.module).to(dtype), x.to(dtype)).detach()
+            return layer.first(deep_copy(layer.module).to(dtype), x.to(dtype)).detach()
     except Exception as e:
+        raised = f"{dtype}: it raised {first_line(e)}"
         if isinstance(e, RuntimeError) and "overflow" in str(e):
-            raise Broken(
-                f"{dtype}: it raised {first_line(e)}", known("dtype.no_infinity")
-            ) from None
+            raise Broken(raised, known("dtype.no_infinity")) from None
         if watch.to_blame:
-            raise Broken(f"{dtype}: it raised {first_line(e)}", known("dtype.widens")) from None
-        why, mixed = (
-            f"{dtype} raises {first_line(e, 90)}",
-            "dtype" in str(e) or "scalar type" in str(e),
-        )
-        with torch.autocast("cpu", torch.bfloat16):
-            helps = (
-                "under torch.autocast it runs"
-                if fits(a, SENTENCES, a.n)
-                else "torch.autocast does not help"
-            )
-        raise NotChecked(
-            why
-            + f": something in forward stays float32, such as a mask or a table; {helps}" * mixed
-        ) from None
+            raise Broken(raised, known("dtype.widens")) from None
+        why = f"{dtype} raises {first_line(e, 90)}"
+        if "dtype" in str(e) or "scalar type" in str(e):
+            with torch.autocast("cpu", torch.bfloat16):
+                helps = fits(layer, SEQUENCES, layer.n)
+            why += ": something in forward stays float32, such as a mask or a table; "
+            why += "under torch.autocast it runs" if helps else "torch.autocast does not help"
+        raise NotChecked(why) from None
 
 
-def _close_if_calm(a: Layer, x: Tensor, dtype: torch.dtype, tolerance: float) -> bool:
-    "Whether 16 bits do with small weights: where scores are large, rounding alone may choose another word."
-    softened = softened_copy(a.module)
-    want = a.first(softened, x).detach()
-    got = a.first(softened.to(dtype), x.to(dtype)).detach().float()
+def _close_if_softened(layer: Layer, x: Tensor, dtype: torch.dtype, tolerance: float) -> bool:
+    "Whether 16 bits do with small weights: where scores are large, rounding decides."
+    softened = softened_copy(layer.module)
+    want = layer.first(softened, x).detach()
+    got = layer.first(softened.to(dtype), x.to(dtype)).detach().float()
     return bool((got - want).abs().max() <= tolerance * want.abs().max())
 
 
-def _returned(a: Layer) -> None:
-    rest, shown = (
-        [t for t in a.all(draw(a))[1] if isinstance(t, Tensor)],
-        "what it returns beside the output ",
-    )
-    found = [
-        t.detach()
-        for t in rest
-        if t.is_floating_point()
-        and t.ndim in (3, 4)
-        and t.shape[-2:] == (a.n, a.n_k)
-        and len(t) == SENTENCES
-    ]
-    if not found:
+def _returns_weights(layer: Layer) -> None:
+    "Weights that come with the output are those that made it."
+    returned = [t.detach() for t in layer.all(draw(layer))[1] if _may_be_weights(layer, t)]
+    if not returned:
         raise NotChecked("it returns no weights")
-    if "weigh" in (attempt(lambda: a.trace.own) or ()):
-        raise NotChecked("a sink takes a share of each row")
-    w, total, columns = found[0], found[0].sum(-1), found[0].sum(-2)
-    one = torch.ones_like(total)
-    if (
-        (w >= 0).all()
-        and nearly(columns, torch.ones_like(columns))
-        and not nearly(total, one, 1e-3)
-    ):
-        raise Broken(
-            f"{shown}has columns that sum to 1, and rows that do not",
-            known("weights.returned_transposed"),
-        )
-    meant = (
-        (w >= -1e-6).all()
-        and (total > -1e-6).all()
-        and (total < 4).all()
-        and 0.5 < total.mean() < 2
-    )  # no scores, no bias
-    if not meant:
-        if len(found) == 1 and attempt(lambda: _are_scores(a)):
+    if "weigh" in (attempt(lambda: layer.trace.own) or ()):
+        raise NotChecked("a sink takes a part of each query's weights")
+    shown, w = "what it returns beside the output ", returned[0]
+    sums, of_columns = w.sum(-1), w.sum(-2)
+    to_one = nearly(sums, torch.ones_like(sums), 1e-3)
+    if (w >= 0).all() and nearly(of_columns, torch.ones_like(of_columns)) and not to_one:
+        shown += "has columns that sum to 1, and rows that do not"
+        raise Broken(shown, known("weights.returned_transposed"))
+    positive = (w >= -1e-6).all() and (sums > -1e-6).all()
+    if not (positive and (sums < 4).all() and 0.5 < sums.mean() < 2):  # scores, or a bias
+        if len(returned) == 1 and attempt(lambda: _are_scores(layer)):
             raise Broken(f"the softmax of {shown}is its weights", known("weights.returned_scores"))
-        raise NotChecked(f"{shown}is not meant as weights: rows sum to {total.min():.4g} …")
-    if not nearly(total, one, 1e-3):
-        code = "after_dropout" if nearly(total.mean(), torch.tensor(1.0)) else "returned_sums"
-        raise Broken(
-            f"{shown}has rows that sum to {total.min():.4g} … {total.max():.4g}",
-            known(f"weights.{code}"),
-        )
-    if a.causal and (w.triu(1) > 1e-6).any():
-        raise Broken("the returned weights look at the future", known("weights.returned_future"))
+        raise NotChecked(f"{shown}is not meant as weights: rows sum to {sums.min():.4g} …")
+    if not to_one:
+        on_average = nearly(sums.mean(), torch.tensor(1.0))
+        bug = known("weights.after_dropout" if on_average else "weights.returned_sums")
+        raise Broken(f"{shown}has rows that sum to {sums.min():.4g} … {sums.max():.4g}", bug)
+    if layer.causal and (w.triu(1) > 1e-6).any():
+        shown = "the returned weights are not zero for later tokens"
+        raise Broken(shown, known("weights.returned_future"))
 
 
-def _are_scores(a: Layer) -> bool:
-    "Whether what comes with the output becomes the weights of its own queries and keys by a softmax."
-    t = a.trace
-    if not (work := rightly_read(t, a.n_heads, a.causal)):
+def _may_be_weights(layer: Layer, t: Any) -> bool:
+    "Whether something has the shape of weights, (b, n_q, n_k) or (b, h, n_q, n_k)."
+    if not isinstance(t, Tensor) or not t.is_floating_point() or t.ndim not in (3, 4):
         return False
-    rest = first_tensor((a.call if t.memory is None else a.calling(t.memory))(a.module, t.x))[1]
-    found = [
-        s.detach() for s in rest if isinstance(s, Tensor) and s.numel() == work.weights.numel()
-    ]  # one head may have no axis
-    return any(
-        nearly((factor * s).softmax(-1).view_as(work.weights), work.weights)
-        for s in found
-        for factor in (1.0, work.scale)
-    )
+    return len(t) == SEQUENCES and t.shape[-2:] == (layer.n, layer.n_k)
+
+
+def _are_scores(layer: Layer) -> bool:
+    "Whether a softmax of what comes with the output gives the weights of its own queries and keys."
+    trace = layer.trace
+    if not (work := rightly_read(trace, layer.n_heads, layer.causal)):
+        return False
+    call = layer.call if trace.memory is None else layer.call_with(trace.memory)
+    for scores in first_tensor(call(layer.module, trace.x))[1]:
+        if isinstance(scores, Tensor) and scores.numel() == work.weights.numel():
+            for factor in (1.0, work.scale):
+                weights = (factor * scores.detach()).softmax(-1)
+                if nearly(weights.view_as(work.weights), work.weights):
+                    return True
+    return False
 
 
 RUNS = (
-    Relation("it runs, and gives one row per word: (b, n, d_out)", _runs),
+    Relation("it runs, and gives one vector per token: (b, n, d_out)", _runs),
     Relation("the same inputs give the same answer in evaluation", _repeats),
 )
 CALLS = (
     Relation("nothing is kept from call to call", must_forget),
-    Relation("sentences of a batch do not mix", must_not_mix),
+    Relation("sequences of a batch do not mix", must_not_mix),
 )
 EDGES = (
-    Relation("one word, one sentence", must_take_one),
+    Relation("one token, one sequence", must_take_one),
     Relation("inputs are not modified, and need not be contiguous", must_leave_inputs),
     Relation("large inputs give finite values and gradients", must_stay_finite),
     Relation(
         "float16 and bfloat16 give finite, nearly equal values",
         must_stand_sixteen_bits,
         no_module,
-        asked=lambda a: a.contract.dtype is None,
+        asked=lambda layer: layer.contract.dtype is None,
     ),
-    Relation("weights that it returns are weights", _returned),
+    Relation("weights that it returns are weights", _returns_weights),
     Relation(
         "torch.compile and torch.export change nothing",
         _traces,
         no_module,
-        asked=lambda a: a.contract.compiles,
+        asked=lambda layer: layer.contract.compiles,
     ),
 )

@@ -101,7 +101,7 @@ bug("square causal", "the future is open from the 64th word on", ("diagonal=1).b
 bug("sum with a tiny epsilon", "a small one", ("1e-6", "1e-3"), "softmax.epsilon")
 bug(T, "keepdim forgotten", (LAST, "scores.exp() / scores.exp().sum(-1)"), "softmax.keepdim")
 bug(T, "only the three largest scores", ("    if mask is not None:\n        scores", "    scores = scores.masked_fill(scores < scores.topk(min(3, scores.shape[-1])).values[..., -1:], -math.inf)\n    if mask is not None:\n        scores"),
-    "softmax.top_3")
+    "softmax.top_k")
 bug(T, "the whole tensor's largest is subtracted", (LAST, "(e := (scores - scores.max()).exp()) / e.sum(-1, keepdim=True)"),
     "softmax.underflows")
 bug(T, "a constant scale", (SQRT_D, " * 0.25"), "scale.rounded_root")
@@ -739,7 +739,7 @@ bug(RH, "the two twice", (SPEED, "base ** (2 * torch.arange(0, x.shape[-1], 2).f
 bug(RH, "linspace with both ends", (SPEED, "base ** torch.linspace(0, 1, x.shape[-1] // 2)"), "rotary.exponent_ends")
 bug(RH, "frequencies that grow", ("1.0 / base **", "base **"), "rotary.growing")
 bug(RH, "places from one", ("positions.float()[:, None]", "(positions.float()[:, None] + 1)"), "rotary.from_one")
-bug(RH, "places are ignored", ("positions.float()[:, None]", "torch.arange(x.shape[-2]).float()[:, None]"), "rotary.place_ignored")
+bug(RH, "places are ignored", ("positions.float()[:, None]", "torch.arange(x.shape[-2]).float()[:, None]"), "rotary.positions_ignored")
 bug(RH, "degrees", ("positions.float()[:, None] * speeds", "torch.deg2rad(positions.float()[:, None] * speeds)"), "rotary.degrees")
 bug(RH, "rounds, not radians", ("positions.float()[:, None] * speeds", "2 * math.pi * positions.float()[:, None] * speeds"), "rotary.rounds")
 bug(RH, "angles repeated for neighbours", ("cos, sin = torch.cat((angles, angles), dim=-1).cos(), torch.cat((angles, angles), dim=-1).sin()",
@@ -853,26 +853,26 @@ bug(W, "the oldest word is overwritten", ("self.k[row, :, start:start + n] = k[r
 bug(W, "read before the new word is in", ("allowed = torch.arange(k.shape[2]) <= places[..., None]", "allowed = torch.arange(k.shape[2]) < places[..., None] + (cache is None)"),
     "cache.late")
 bug(W, "places begin anew", ("q, k = _turned(q, places), _turned(k, places)",
-    "q, k = _turned(q, torch.arange(n)[None]), _turned(k, torch.arange(n)[None])"), "cache.places")
+    "q, k = _turned(q, torch.arange(n)[None]), _turned(k, torch.arange(n)[None])"), "cache.positions")
 bug(W, "every word at place 0 when it is alone", ("q, k = _turned(q, places), _turned(k, places)",
-    "q, k = (_turned(t, places * float(n > 1)) for t in (q, k))"), "cache.places")
+    "q, k = (_turned(t, places * float(n > 1)) for t in (q, k))"), "cache.positions")
 bug(W, "keys are kept unturned", [("q, k = _turned(q, places), _turned(k, places)", "q, k, raw = _turned(q, places), _turned(k, places), k"),
-    ("k, v = cache.append(k, v)", "new, (k, v) = k, cache.append(raw, v)\n            k = torch.cat([k[:, :, :-n], new], dim=2)")], "cache.turned_late")
+    ("k, v = cache.append(k, v)", "new, (k, v) = k, cache.append(raw, v)\n            k = torch.cat([k[:, :, :-n], new], dim=2)")], "cache.rotated_late")
 bug(GR, "turned keys are kept, and turned again", ("        q, k = _turned", "        if cache is not None:\n            cache.update(k=_turned(k, places))\n        q, k = _turned"),
-    "cache.turned_again")
-bug(W, "all rows read the first one's keys", (READ, "return self.k[:1, :, :longest].expand_as(self.k[:, :, :longest]), self.v[:, :, :longest]"), "cache.mixes_rows")
-bug(W, "rows read their neighbour's words", (READ, "return self.k[:, :, :longest].roll(1, 0), self.v[:, :, :longest].roll(1, 0)"), "cache.mixes_rows")
+    "cache.rotated_again")
+bug(W, "all rows read the first one's keys", (READ, "return self.k[:1, :, :longest].expand_as(self.k[:, :, :longest]), self.v[:, :, :longest]"), "cache.mixes_sequences")
+bug(W, "rows read their neighbour's words", (READ, "return self.k[:, :, :longest].roll(1, 0), self.v[:, :, :longest].roll(1, 0)"), "cache.mixes_sequences")
 bug(W, "no mask", (ALLOWED, "allowed = torch.ones(b, n, k.shape[2], dtype=torch.bool)"), "cache.full_future")
 bug(W, "no mask with a cache", (ALLOWED, ALLOWED + " + (n if cache else 0)"), "cache.chunk_future")
 bug(W, "no mask for a chunk that goes on", (ALLOWED, ALLOWED + " + (n if k.shape[2] > n else 0)"), "cache.chunk_future")
 bug(W, "a chunk looks at itself only", ("k, v = cache.append(k, v)",
     "new = k, v\n            k, v = cache.append(k, v)\n            k, v, places = (*new, torch.arange(n).expand(b, n)) if n > 1 else (k, v, places)"), "cache.chunk_alone")
 bug(W, "a chunk's places begin anew", ("q, k = _turned(q, places), _turned(k, places)",
-    "q, k = (_turned(t, places if n == 1 else torch.arange(n)[None]) for t in (q, k))"), "cache.chunk_places")
+    "q, k = (_turned(t, places if n == 1 else torch.arange(n)[None]) for t in (q, k))"), "cache.chunk_positions")
 bug(W, "places count from the length behind the chunk", ("q, k = _turned(q, places), _turned(k, places)",
-    "q, k = (_turned(t, places + n) for t in (q, k))"), "cache.chunk_places")
+    "q, k = (_turned(t, places + n) for t in (q, k))"), "cache.chunk_positions")
 bug(W, "a chunk stands at one place", ("q, k = _turned(q, places), _turned(k, places)",
-    "q, k = (_turned(t, places[:, :1].expand(b, n) if cache else places) for t in (q, k))"), "cache.chunk_places")
+    "q, k = (_turned(t, places[:, :1].expand(b, n) if cache else places) for t in (q, k))"), "cache.chunk_positions")
 bug(GR, "one cache for all texts", ("return {}", 'return vars(self).setdefault("kept", {})'), "cache.not_cleared")
 bug(W, "reset forgets to", ("self.lengths = torch.zeros_like(self.lengths)", "pass"), "cache.reset")
 bug(W, "truncate cuts the memory, not the length", ("self.lengths = self.lengths.clamp(max=n) if isinstance(n, int) else torch.minimum(self.lengths, n)",
@@ -881,7 +881,7 @@ bug(W, "truncate takes n away", ("self.lengths.clamp(max=n) if isinstance(n, int
 bug(W, "padding is seen", (ALLOWED, "allowed = (torch.arange(k.shape[2]) <= places.amax(0)[:, None]).expand(b, -1, -1)"), "cache.padding")
 bug(W, "all rows end where the longest does", ("torch.minimum(self.lengths, n)", "torch.minimum(self.lengths, n) * 0 + n.max()"), "cache.padding")
 bug(W, "words are turned by the places of the longest row", ("q, k = _turned(q, places), _turned(k, places)",
-    "q, k = (_turned(t, places.amax(0, keepdim=True)) for t in (q, k))"), "cache.row_ends")
+    "q, k = (_turned(t, places.amax(0, keepdim=True)) for t in (q, k))"), "cache.sequence_ends")
 bug(W, "reorder moves nothing", ("self.k, self.v = self.k[rows], self.v[rows]\n            self.lengths = self.lengths[rows]", "pass"), "cache.reorder_nothing")
 bug(W, "reorder the other way round", ("self.k, self.v = self.k[rows], self.v[rows]", "rows = rows.argsort()\n            self.k, self.v = self.k[rows], self.v[rows]"),
     "cache.reorder_inverse")
@@ -895,7 +895,7 @@ bug(W, "counts before it refuses", ('raise ValueError("the cache is full")', 'se
 misuse(GR, "believed to have room made once", "cache.copies", args={"d_model": 24})
 bug(W, "what is kept is laid together anew", (READ, "self.k, self.v = (torch.cat([t[:, :, :longest], t[:, :, longest:]], dim=2) for t in (self.k, self.v))\n            " + READ), "cache.copies")
 bug(W, "what is kept is copied", (READ, "self.k, self.v = self.k.clone(), self.v.clone()\n            " + READ), "cache.copies")
-bug(KV, "always on the even path", ("self.equal_lengths = bool((lengths == self.longest).all())", "self.equal_lengths = True"), "cache.padding")
+bug(KV, "always on the even path", ("self.equal_lengths = bool((lengths == self.longest).all())", "self.equal_lengths = True"), "cache.sequence_ends")
 bug(KV, "the future of a chunk", ("<= queries[..., None])[:, None]", "<= queries[:, -1:, None])[:, None].expand(-1, -1, n_q, -1)"), "cache.chunk_future")
 bug(KV, "lengths stay when rows move", ("self._set_lengths(self.lengths[chosen])", "self._set_lengths(self.lengths)"), "cache.reorder")
 bug(KV, "truncate keeps at least n", ("torch.minimum(self.lengths", "torch.maximum(self.lengths"), "cache.truncate")

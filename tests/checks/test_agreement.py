@@ -1,0 +1,147 @@
+"""Functions that differ from a reference in one way each, and the code that each is named by."""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+
+import pytest
+import torch
+from tests.checks.finding import codes_of, report_of
+
+from attention_checks import check_agrees
+
+X = torch.randn(3, 5, generator=torch.Generator().manual_seed(0))
+SQUARE, LINE = X[:, :3], X[0]
+CUBE = torch.randn(3, 4, 5, generator=torch.Generator().manual_seed(1))
+MASK, IDS = torch.ones(4, 4).tril().bool(), torch.tensor([1000, 1001, 5, 7])
+
+
+def twice(x):
+    "What is right."
+    return 2 * x
+
+
+def with_other(x, *index):
+    "A copy with other numbers in one place."
+    x = x.clone()
+    x[index] += 7 * x[index].abs() + 1
+    return x
+
+
+def in_place(x):
+    "It writes into its input, where no gradient forbids it."
+    return x * 2 if x.requires_grad else x.mul_(2)
+
+
+WRONG = [
+    ("nothing", lambda x: None, "code.returns_nothing"),
+    ("a list", lambda x: (2 * x).tolist(), "result.kind"),
+    ("a tuple", lambda x: (2 * x, x), "result.kind"),
+    ("transposed", lambda x: (2 * x).mT, "result.transposed"),
+    ("another shape", lambda x: 2 * x[:2], "result.shape"),
+    ("another type", lambda x: 2 * x.double(), "result.dtype"),
+    ("another sign", lambda x: -2 * x, "result.sign"),
+    ("a factor", lambda x: 3 * x, "result.factor"),
+    ("a constant more", lambda x: 2 * x + 1.5, "result.more"),
+    ("NaN", lambda x: 2 * x / 0 * 0, "result.nan"),
+    ("in place", in_place, "input.modified_argument"),
+    ("detached", lambda x: 2 * x.detach(), "grad.detached"),
+    ("partly detached", lambda x: x + x.detach(), "grad.partly_detached"),
+    ("raises", lambda x: 2 * x @ torch.ones(9), "code.raises"),
+]
+
+
+@pytest.mark.parametrize("fn, code", [pytest.param(*row[1:], id=row[0]) for row in WRONG])
+def test_a_wrong_function_is_named(fn, code):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # none may reach the reader
+        assert codes_of(check_agrees, fn, twice, (X,)) == [code]
+
+
+RESULTS = [
+    ("transposed square", SQUARE, SQUARE.mT, "result.transposed"),
+    ("transposed mask", MASK, MASK.mT, "result.transposed"),
+    ("inverted", MASK, ~MASK, "result.inverted"),
+    ("whole numbers", IDS, IDS + 1, "result.more"),
+    ("rows in another order", X, X.roll(1, 0), "result.order"),
+    ("columns in another order", X, X.flip(1), "result.order"),
+    ("numbers in another order", IDS, IDS.flip(0), "result.order"),
+    ("parts in another order", CUBE, CUBE[[0, 2, 1]], "result.order"),
+    ("one number", X, with_other(X, 1, 3), "result.alone"),
+    ("one row", X, with_other(X, 2), "result.alone"),
+    ("one column", X, with_other(X, slice(None), 0), "result.alone"),
+    ("one part", CUBE, with_other(CUBE, 1), "result.alone"),
+    ("another function", X, X.exp(), ""),
+    ("two of three rows", X, with_other(X, slice(2)), ""),
+    ("a repeated column", CUBE, CUBE[:, :, [0, 0, 1, 2, 3]], ""),
+    ("one of three numbers", LINE[:3], with_other(LINE[:3], 0), ""),
+    ("one number in all", IDS[:1], IDS[1:2], ""),
+]
+
+
+@pytest.mark.parametrize("want, got, code", [pytest.param(*row[1:], id=row[0]) for row in RESULTS])
+def test_a_wrong_result_is_named(want, got, code):
+    report = report_of(check_agrees, lambda x: got.clone(), lambda x: want.clone(), (want,))
+    assert report.failed and report.codes == [code] * bool(code)
+
+
+@pytest.mark.parametrize("size", [1e-3, 3e-5])
+def test_small_numbers_are_named_as_large_ones(size):
+    named = partial(codes_of, check_agrees)
+    assert named(lambda x: -2.0004 * x, twice, (size * SQUARE,)) == ["result.sign"]
+    assert named(lambda x: -3 * x, twice, (size * SQUARE,)) == ["result.factor"]
+    assert named(lambda x: 2 * x + 1.5 * size, twice, (size * SQUARE,)) == ["result.more"]
+    assert named(lambda x: 2 * x.relu(), twice, (size * SQUARE,)) == []
+
+
+def test_single_numbers_are_judged_by_all_examples():
+    square = lambda n: n**2
+    named = partial(codes_of, check_agrees)
+    assert named(lambda n: n**2 / 2, square, (1,), (2,), (5,)) == ["result.factor"]
+    assert named(lambda n: -(n**2), square, (1,), (2,), (5,)) == ["result.sign"]
+    assert named(lambda n: n**2 + 3, square, (1,), (2,), (5,)) == ["result.more"]
+    assert named(lambda n: n**3 + 1, square, (1,), (2,), (5,)) == []
+    assert named(lambda n: 2 * n, lambda n: n, (3,)) == []  # one example tells nothing
+
+
+def test_a_declared_wrong_answer_is_named_if_it_explains_every_example():
+    mean = {"it takes the mean": lambda x: 2 * x.mean(-1)}
+    pair = (torch.ones(1, 2),), (torch.tensor([[1.0, 2, 4]]),)
+    named = partial(codes_of, check_agrees, wrong=mean)
+    total = lambda x: 2 * x.sum(-1)
+    assert "result.named" in named(lambda x: x.mean(-1) + x.mean(-1), total, *pair)
+    assert "result.named" not in named(lambda x: torch.ones(len(x)), total, *pair)
+
+
+def test_gradients_are_compared_when_all_results_are_right():
+    report = report_of(check_agrees, lambda x: x.where(x < 0, 4.0), lambda x: x, (-X.abs(),), (X,))
+    assert [name for name, _ in report.notes] == ["gradients are right"]
+    root = torch.tensor([-1.0, 4.0])
+    rooted = lambda x: torch.where(x > 0, x.sqrt() ** 2, 0)
+    assert codes_of(check_agrees, rooted, torch.relu, (root,)) == ["grad.nan"]
+    barely = lambda x: 0.9 * x + 0.1 * x.detach()
+    assert codes_of(check_agrees, barely, lambda x: x, (X,)) == ["grad.partly_detached"]
+
+
+@pytest.mark.parametrize(
+    "fn, reference, example",
+    [
+        (lambda ids, x: x[ids], lambda ids, x: torch.embedding(x, ids), (IDS[2:] - 5, X)),
+        (lambda n: n + 1, lambda n: 1 + n, (3,)),
+        (lambda x: x > 0, lambda x: 0 < x, (X,)),
+        (lambda n: 1.00001, lambda n: 1.0, (3,)),
+        (lambda x, a: x, lambda x, a: x + 0 * a, (X, X)),
+        (lambda table, some: some[0] * 2, lambda table, some: some[0] + some[0], ({}, [X, "a"])),
+        (twice, lambda x: x + x, (2 * torch.ones(3, requires_grad=True),)),
+    ],
+)
+def test_functions_that_do_the_same_hold(fn, reference, example):
+    assert check_agrees(fn, reference, example).compared
+
+
+@pytest.mark.parametrize(
+    "changes", [lambda rows: rows.append(2) or 1, lambda rows: rows[0].append(2) or 1]
+)
+def test_a_list_that_is_modified_is_named(changes):
+    assert codes_of(check_agrees, changes, lambda rows: 1, ([[1]],)) == ["input.modified_argument"]

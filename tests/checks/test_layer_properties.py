@@ -1,0 +1,568 @@
+"""Layers that are wrong in one way, and the code that each property gives them."""
+
+import threading
+
+import pytest
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+from attention_checks.properties.layers.masking import MASKING
+from attention_checks.properties.layers.own_weights import OWN_WEIGHTS
+from attention_checks.properties.layers.running import CALLS, EDGES, RUNS
+from attention_checks.properties.layers.training import TRAINING
+from attention_checks.spec import Contract
+from attention_checks.subjects.layer import Layer
+from attention_nb.masks import causal_mask
+from tests.checks.heads import (
+    NO_PROJECTIONS,
+    Head,
+    all_tokens,
+    fails,
+    masked,
+    verdict,
+    when,
+    window,
+)
+
+ALL = [*RUNS, *OWN_WEIGHTS, *CALLS, *MASKING, *TRAINING, *EDGES]
+RUN, FUTURE, LONGER = "it runs", "the future", "longer"
+
+
+def table(*rows):
+    "Rows (name, layer, expected code, declared) as cases with the name as id."
+    return [
+        pytest.param(make, code, dict(*declared), id=name) for name, make, code, *declared in rows
+    ]
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    "The same weights each time."
+    torch.manual_seed(0)
+
+
+def holds_of(name, make, code, declared):
+    "Hold a property against the code expected."
+    assert verdict(make(), ALL, name, **declared) == code
+
+
+HEADS = {"declared_heads": 4}
+
+
+@pytest.mark.parametrize(
+    "make, code, declared",
+    table(
+        ("nothing", lambda: Head(lambda m, x: None), "code.returns_nothing"),
+        ("a string", lambda: Head(lambda m, x: "context"), "code.returns_no_tensor"),
+        ("batch second", lambda: Head(lambda m, x: m.attend(x).transpose(0, 1)), "shape.rows"),
+        (
+            "inverted mask",
+            lambda: masked(lambda n: ~causal_mask(n)),
+            "mask.inverted_last",
+        ),
+        ("no token itself", lambda: masked(window(9, -1)), "mask.not_itself_first"),
+        (
+            "softmax over the batch",
+            lambda: Head(lambda m, x: m.scores(x).softmax(0) @ m.to_v(x)),
+            "softmax.over_heads_or_batch",
+        ),
+        ("divided by 0", lambda: Head(lambda m, x: m.attend(x) / 0), "values.not_finite"),
+        ("no such name", lambda: Head(lambda m, x: m.to_o(x)), "code.error"),
+        ("one sequence", lambda: Head(when(lambda b, n: b == 1, fails)), "shape.one_sentence"),
+        ("as many", lambda: Head(when(lambda b, n: b == n, fails)), "shape.sentences_words"),
+        ("d_model tokens", lambda: Head(when(lambda b, n: n == 12, fails)), "shape.words_width"),
+        (
+            "n_heads tokens",
+            lambda: Head(when(lambda b, n: n == 4, fails)),
+            "shape.words_heads",
+            HEADS,
+        ),
+        (
+            "all equal",
+            lambda: Head(when(lambda b, n: b == n == 4, fails)),
+            "shape.all_equal",
+            HEADS,
+        ),
+        ("one token", lambda: Head(when(lambda b, n: n == 1, fails)), "shape.one_word", HEADS),
+        ("at most 3", lambda: Head(when(lambda b, n: n < 4, fails)), "shape.maximum", HEADS),
+        ("only 32", lambda: Head(when(lambda b, n: n == 32, fails)), "shape.only_length", HEADS),
+        ("never", lambda: Head(fails), "shape.input", HEADS),
+        ("another input", lambda: lambda x, other: other.no_such, "shape.arguments"),
+        ("keyword only", lambda: lambda x, *, language: x, "shape.call"),
+    ),
+)
+def test_runs(make, code, declared):
+    holds_of(RUN, make, code, declared)
+
+
+@pytest.mark.parametrize(
+    "name, make, code, declared",
+    [
+        pytest.param(name, make, code, dict(*declared), id=case)
+        for case, name, make, code, *declared in (
+            (
+                "chance out of reach",
+                "the same inputs",
+                lambda: Head(
+                    lambda m, x: m.inner[0](m.attend(x)),
+                    inner=[nn.Sequential(nn.Linear(6, 6), nn.Dropout())],
+                ),
+                "dropout.unreached",
+            ),
+            (
+                "not four tokens",
+                "nothing is kept",
+                lambda: Head(when(lambda b, n: n != 4, fails)),
+                "length.only",
+            ),
+            (
+                "over the batch",
+                "sequences of a batch",
+                lambda: Head(lambda m, x: m.attend(x.transpose(0, 1)).transpose(0, 1)),
+                "batch.axes",
+            ),
+            (
+                "squeezed",
+                "one token, one",
+                lambda: Head(lambda m, x: m.attend(x).squeeze()),
+                "length.breaks",
+            ),
+            (
+                "as_strided",
+                "inputs are",
+                lambda: Head(
+                    lambda m, x: m.attend(x.as_strided(x.shape, (x.shape[1] * 12, 12, 1)))
+                ),
+                "memory.strides",
+            ),
+            (
+                "view",
+                "inputs are",
+                lambda: Head(lambda m, x: m.attend(x.view(-1).view(x.shape))),
+                "memory.contiguous",
+            ),
+            (
+                "exponential overflows",
+                "large inputs",
+                lambda: Head(lambda m, x: m.attend(x) + (x / 6).exp().amax(-1, True)),
+                "softmax.overflows",
+            ),
+            (
+                "beyond 65504",
+                "float16",
+                lambda: Head(lambda m, x: m.attend(x) * 1e6 / 1e6),
+                "dtype.overflows",
+            ),
+            (
+                "loses precision",
+                "float16",
+                lambda: Head(lambda m, x: (m.attend(x) + 300) - 300),
+                "dtype.loses",
+            ),
+            (
+                "float32 comes back",
+                "float16",
+                lambda: Head(lambda m, x: m.attend(x).float()),
+                "dtype.other",
+            ),
+            (
+                "weights after dropout",
+                "weights that",
+                lambda: Head(
+                    lambda m, x: (
+                        m.attend(x),
+                        m.scores(x).softmax(-1) * torch.tensor([0.6, 1.4, 1, 1, 1])[:, None],
+                    )
+                ),
+                "weights.after_dropout",
+            ),
+            (
+                "sums of returned weights",
+                "weights that",
+                lambda: Head(
+                    lambda m, x: (
+                        m.attend(x),
+                        m.scores(x).softmax(-1) * (torch.arange(5) != 1) / 0.8,
+                    )
+                ),
+                "weights.returned_sums",
+            ),
+            (
+                "returned weights of the future",
+                "weights that",
+                lambda: Head(
+                    lambda m, x: (m.attend(x), m.scores(x).nan_to_num(neginf=0).softmax(-1))
+                ),
+                "weights.returned_future",
+            ),
+            (
+                "nothing in common with a softmax",
+                "it agrees",
+                lambda: Head(
+                    lambda m, x: m.a(x).mean(1, True).expand(-1, x.shape[1], -1),
+                    **NO_PROJECTIONS | {"a": nn.Linear(12, 6)},
+                ),
+                "values.linear",
+            ),
+            (
+                "doubled",
+                "it agrees",
+                lambda: Head(lambda m, x: m.out(m.attend(x)) * 2, out=nn.Linear(6, 12)),
+                "project.more",
+                {"only_attention": True},
+            ),
+            (
+                "a constant",
+                "it agrees",
+                lambda: Head(lambda m, x: m.out(m.attend(x)) + 0.5, out=nn.Linear(6, 12)),
+                "project.constant",
+            ),
+            (
+                "three tokens, undeclared",
+                "it agrees",
+                lambda: masked(window(3)),
+                "window.by_accident",
+            ),
+        )
+    ],
+)
+def test_properties(name, make, code, declared):
+    holds_of(name, make, code, declared)
+
+
+@pytest.mark.parametrize(
+    "make, code, declared",
+    table(
+        ("no mask", lambda: masked(all_tokens), "mask.leaks"),
+        (
+            "-80 for minus infinity",
+            lambda: Head(lambda m, x: m.scores(x).clamp(min=-80).softmax(-1) @ m.to_v(x)),
+            "mask.leaks_if_large",
+        ),
+        (
+            "only without gradients",
+            lambda: Head(lambda m, x: m.attend(x, all_tokens if x.requires_grad else causal_mask)),
+            "mode.mask_without_gradients",
+        ),
+        (
+            "batch normalisation",
+            lambda: Head(lambda m, x: m.attend(m.norm(x.mT).mT), norm=nn.BatchNorm1d(12)),
+            "mode.batch_norm",
+        ),
+        ("length counted", lambda: Head(lambda m, x: m.attend(x) * x.shape[1]), "length.counted"),
+    ),
+)
+def test_future(make, code, declared):
+    holds_of(FUTURE, make, code, declared)
+
+
+@pytest.mark.parametrize(
+    "size, seen, code",
+    [
+        (7, 7, "not tried"),
+        (7, 8, "window.size"),
+        (7, 6, "window.size"),
+        (7, 99, "window.ignored"),
+        (4, 4, "not tried"),
+        (4, 5, "window.size"),
+        (4, 99, "window.ignored"),
+        (500, 500, "holds"),
+    ],
+)
+def test_a_declared_window_is_measured_also_where_the_usual_trial_is_too_short(size, seen, code):
+    assert verdict(masked(window(seen)), MASKING, "every token", declared_window=size) == code
+
+
+def longer(mask, **more):
+    "Causal for five tokens; beyond, another mask."
+    return masked(lambda n: causal_mask(n) if n < 6 else mask(n), **more)
+
+
+@pytest.mark.parametrize(
+    "make, code, declared",
+    table(
+        ("any length", Head, "holds"),
+        ("cut", lambda: Head(lambda m, x: m.attend(x[:, :23])), "length.words"),
+        (
+            "one more is attended to",
+            lambda: longer(lambda n: causal_mask(n) | (torch.arange(n) == 10) & (n > 9)),
+            "length.future",
+        ),
+        ("seven tokens", lambda: longer(window(7)), "window.narrow"),
+        (
+            "twice as large",
+            lambda: Head(lambda m, x: m.attend(x) * (2 if x.shape[1] > 20 else 1)),
+            "length.long",
+        ),
+        ("seven tokens, and a setting", lambda: longer(window(7), chunk=7), "not tried"),
+        ("n_local_heads is no window", lambda: longer(window(7), n_local_heads=1), "window.narrow"),
+        ("eight sequences", lambda: Head(when(lambda b, n: b <= 8, fails)), "holds"),
+    ),
+)
+def test_long_sequences(make, code, declared):
+    holds_of(LONGER, make, code, declared)
+
+
+class Takes(nn.Module):
+    "Attention that takes one mask, named as given."
+
+    def __init__(self, name, use):
+        super().__init__()
+        self.to_q, self.to_k, self.to_v = (nn.Linear(12, 6) for _ in range(3))
+        self.use = use
+        scope = {}
+        exec(f"def forward(self, x, {name}=None): return self.attend(x, {name})", scope)
+        self.forward = scope["forward"].__get__(self)
+
+    def attend(self, x, mask):
+        scores = self.to_q(x) @ self.to_k(x).mT / 6**0.5
+        return (scores if mask is None else self.use(scores, mask)).softmax(-1) @ self.to_v(x)
+
+
+def hidden(scores, mask):
+    return scores.masked_fill(mask[:, None].expand(scores.shape), -torch.inf)
+
+
+@pytest.mark.parametrize(
+    "name, use, code",
+    [
+        ("src_padding_mask", hidden, "holds"),
+        ("src_padding_mask", lambda s, mask: s, "mask.ignored"),
+        ("mask", lambda s, m: s.masked_fill(~m.mT, -torch.inf), "mask.transposed"),
+        ("mask", lambda s, m: s.masked_fill(~m, -1e9), "dtype.no_infinity"),
+        # what is hidden has no influence, but the rest is not as alone: a meaning of its own
+        ("mask", lambda s, m: hidden(s, m) / 2, "not tried"),
+        ("key_padding_mask", lambda s, m: hidden(s, m) / 2, "mask.padding"),
+        ("head_mask", lambda s, m: 1 / 0, "not tried"),
+        ("additional_kv_mask", lambda s, m: s, "not tried"),  # for an input that was not given
+    ],
+)
+def test_masks(name, use, code):
+    assert verdict(Takes(name, use), MASKING, "what its own", causal=False) == code
+
+
+class CachedInside(Head):
+    "An inference layer: keys and values are kept in buffers for 8 sequences, with their graph."
+
+    def __init__(self):
+        super().__init__()
+        for name in ("k", "v"):
+            self.register_buffer(name, torch.zeros(8, 64, 6), persistent=False)
+
+    def forward(self, x):
+        b, n, _ = x.shape
+        self.k[:b, :n], self.v[:b, :n] = self.to_k(x), self.to_v(x)
+        k, v = self.k[:b, :n], self.v[:b, :n]
+        return F.scaled_dot_product_attention(self.to_q(x), k, v, is_causal=True)
+
+
+class Registered(Head):
+    "As Keras does, each parameter is registered a second time, in a list of the whole layer."
+
+    def __init__(self):
+        super().__init__()
+        self.all = nn.ParameterList(self.parameters())
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Head(lock=threading.Lock()),
+        CachedInside,
+        Registered,
+        lambda: Head(n_local_heads=1, dropout=0.0),
+    ],
+    ids=["a lock", "a cache inside", "registered twice", "local heads"],
+)
+def test_right_layers_fail_nothing(make):
+    layer = make()
+    verdicts = {row.name: verdict(layer, ALL, row.name) for row in ALL if _asked(row)}
+    assert set(verdicts.values()) <= {"holds", "not tried"}, verdicts
+    assert verdicts["it agrees with attention computed from its own weights"] == "holds"
+
+
+def _asked(row):
+    "Whether a causal layer promises it."
+    return row.asked(Layer(Head(), 12, causal=True))
+
+
+def drops(way, **more):
+    return Head(lambda m, x: way(m, x) if m.training else m.attend(x), **more)
+
+
+@pytest.mark.parametrize(
+    "make, code, declared",
+    table(
+        ("set, not applied", lambda: Head(dropout=0.25), "dropout.never"),
+        (
+            "before the softmax",
+            lambda: Head(
+                lambda m, x: m.drop(m.scores(x)).softmax(-1) @ m.to_v(x), drop=nn.Dropout(0.5)
+            ),
+            "dropout.before_softmax",
+        ),
+        (
+            "of all but dropout's own scores",
+            lambda: drops(
+                lambda m, x: m.attend(x) * (torch.rand(*x.shape[:2], 1) > m.drop), drop=0.25
+            ),
+            "dropout.unscaled",
+        ),
+        (
+            "eight sequences",
+            lambda: Head(
+                lambda m, x: m.d(m.attend(x)) if len(x) <= 8 else 1 / 0, d=nn.Dropout(0.2)
+            ),
+            "holds",
+        ),
+    ),
+)
+def test_dropout(make, code, declared):
+    holds_of("dropout is off", make, code, declared)
+
+
+class Buffered(nn.Module):
+    def __init__(self, weight):
+        super().__init__()
+        self.register_buffer("W_q", weight)
+
+    def forward(self, x):
+        return x.cumsum(1) + 0 * (x @ self.W_q)[..., :1]
+
+
+@pytest.mark.parametrize(
+    "make, code, declared",
+    table(
+        ("in a dict", lambda: Head(more={"a": (nn.Linear(2, 2),)}), "parameter.unregistered"),
+        ("in a buffer", lambda: Buffered(torch.randn(12, 6)), "parameter.buffer"),
+        (
+            "a table of numbers, and no parameter",
+            lambda: Head(lambda m, x: x * m.t, **NO_PROJECTIONS, t=torch.ones(1)),
+            "parameter.none",
+        ),
+        ("not used", lambda: Head(gate=nn.Linear(12, 6)), "parameter.unused"),
+        ("detached", lambda: Head(lambda m, x: m.attend(x).detach()), "grad.none"),
+        ("frozen", lambda: Head().requires_grad_(False), "not tried"),
+    ),
+)
+def test_parameters(make, code, declared):
+    holds_of("every parameter", make, code, declared)
+
+
+def test_the_same_layer_twice_is_tied():
+    one = nn.Linear(12, 6)
+    assert verdict(Head(to_q=one, to_k=one), TRAINING, "no two") == "parameter.tied"
+
+
+def grows(m, x):
+    m.register_buffer("mask", causal_mask(x.shape[1]))
+    return m.attend(x)
+
+
+class Forgets(Head):
+    "Its state dict leaves something out."
+
+    def state_dict(self, **more):
+        return {k: t for k, t in super().state_dict(**more).items() if k != "to_v.weight"}
+
+    def load_state_dict(self, state):
+        return super().load_state_dict(state, strict=False)
+
+
+@pytest.mark.parametrize(
+    "make, code, declared",
+    table(
+        ("all is saved", Head, "holds"),
+        ("a weight is not", Forgets, "state.lost"),
+        ("a buffer comes in forward", lambda: Head(grows), "state.grows"),
+    ),
+)
+def test_state(make, code, declared):
+    holds_of("a saved state", make, code, declared)
+
+
+def positions(m, x):
+    return m.attend(x, all_tokens) + m.pos[: x.shape[1]]
+
+
+@pytest.mark.parametrize(
+    "positions_declared, code",
+    [
+        (None, "not tried"),
+        (True, "not tried"),
+        (False, "order.matters"),
+    ],
+)
+def test_order(positions_declared, code):
+    layer = Head(positions, pos=nn.Parameter(torch.randn(64, 6)))
+    declared = {"positions": positions_declared, "causal": False}
+    assert verdict(layer, MASKING, "reordering", **declared) == code
+
+
+def test_order_makes_no_difference_though_positions_were_declared():
+    layer = Head(pos=nn.Parameter(torch.randn(64, 6)))
+    assert verdict(layer, MASKING, "the order of", positions=True) == "order.never"
+
+
+@pytest.mark.parametrize(
+    "use, mask, code",
+    [
+        (hidden, "blocked", "holds"),
+        (hidden, ("mask", "blocked"), "holds"),
+        (hidden, False, "not tried"),
+    ],
+)
+def test_a_declared_mask_is_not_guessed(use, mask, code):
+    layer, contract = Takes("mask", use), Contract(mask=mask)
+    declared = {"causal": False, "contract": contract}
+    assert verdict(layer, MASKING, "what its own", **declared) == code
+
+
+def test_a_mask_that_means_the_opposite_of_what_was_declared_does_not_hold():
+    declared = {"causal": False, "contract": Contract(mask="allowed")}
+    assert verdict(Takes("mask", hidden), MASKING, "what its own", **declared) != "holds"
+
+
+@pytest.mark.parametrize("returns", [1, lambda result: result[1]])
+def test_the_output_is_where_it_was_declared(returns):
+    layer = Head(lambda m, x: (m.scores(x), m.attend(x)))
+    assert verdict(layer, OWN_WEIGHTS, "it agrees", contract=Contract(returns=returns)) == "holds"
+
+
+def test_gradients_that_were_not_promised_are_not_tried():
+    layer = Layer(Head(), 12, contract=Contract(gradients=False))
+    names = [row.name for row in TRAINING if row.asked(layer)]
+    assert len(names) == 4 and not any("gradient" in name for name in names)
+
+
+OWN = "every token reaches"
+
+
+@pytest.mark.parametrize(
+    "mask, code, causal",
+    [
+        (lambda n: window(9, -1)(n) | (torch.arange(n) == 0), "mask.no_word_itself", True),
+        (lambda n: causal_mask(n).T, "mask.narrow", True),
+        (causal_mask, "mask.causal_unsaid", False),
+    ],
+)
+def test_tokens_that_a_mask_hides_by_mistake(mask, code, causal):
+    assert verdict(masked(mask), MASKING, OWN, causal) == code
+
+
+def test_a_query_that_may_attend_to_nothing_in_long_sequences():
+    def mask(n):
+        return causal_mask(n) & ((torch.arange(n) < n - 1) | (n < 7))[:, None]
+
+    assert verdict(masked(mask), MASKING, LONGER) == "values.nan_row"
+
+
+def test_dropout_of_masked_scores_gives_nan():
+    layer = Head(lambda m, x: m.drop(m.scores(x)).softmax(-1) @ m.to_v(x), drop=nn.Dropout(0.5))
+    declared = {"contract": Contract(dropout="scores")}
+    assert verdict(layer, TRAINING, "dropout is off", **declared) == "dropout.nan"
+
+
+def test_numbers_that_fit_no_known_bug():
+    assert verdict(Head(lambda m, x: m.attend(x) ** 3), OWN_WEIGHTS, "it agrees") == "layer.unknown"

@@ -1,0 +1,131 @@
+"""Comparing tensors, describing where they differ, and what must hold of every function."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import warnings
+
+import pytest
+import torch
+
+from attention_checks.examine import Broken, Misused, NotChecked
+from attention_checks.numbers import (
+    first_difference,
+    fixed_chance,
+    must_be_tensor,
+    must_keep_dtype,
+    must_repeat,
+    must_trace,
+    nearly,
+    some_mask,
+)
+
+A = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+NAN = A * torch.tensor([1, float("nan")])
+
+
+def code_of(must, *args):
+    "The code of what is broken; empty if all holds."
+    try:
+        must(*args)
+    except Broken as e:
+        return e.bugs[0].code
+    return ""
+
+
+def test_nearly_is_relative_for_large_numbers_and_absolute_for_small_ones():
+    small = torch.tensor([1e-3, 1000.0])
+    assert nearly(small, small + torch.tensor([1e-4, 0.5])) and not nearly(small, small + 1e-4, 0)
+    assert not nearly(small, small + torch.tensor([3e-4, 0]))
+    assert not nearly(small, small + torch.tensor([0, 1.5]))
+    assert not nearly(A, A[0]) and not nearly(NAN, NAN) and nearly(NAN, NAN, equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    "got, want, index",
+    [
+        (A, A + torch.tensor([[0, 1], [9, 1]]), [0, 1]),  # the first, not the largest
+        (NAN, NAN + torch.tensor([[0, 0], [3, 0]]), [1, 0]),  # two NaN are the same
+        (NAN, A, [0, 1]),
+        (NAN, NAN + 1e-6, [0, 1]),  # nothing else differs
+        (A > 1, A > 0, [0, 0]),
+    ],
+)
+def test_the_first_difference_is_shown(got, want, index):
+    assert first_difference(got, want).startswith(f"at {index} ")
+
+
+@pytest.mark.parametrize("atol, index", [(0.0, 1), (1e-5, 2), (2e-4, 3), (0.1, 4)])
+def test_what_is_within_the_tolerance_is_no_difference(atol, index):
+    want = torch.tensor([0, 5e-6, 1e-4, 0.01, 0.2])
+    assert first_difference(torch.zeros(5), want, atol).startswith(f"at [{index}] ")
+
+
+@pytest.mark.parametrize("n_q", range(1, 8))
+def test_a_mask_leaves_every_query_and_every_key_something(n_q):
+    for n_k in range(1, 8):
+        mask = some_mask(n_q, n_k)
+        assert mask.shape == (n_q, n_k) and mask.any(0).all() and mask.any(1).all()
+
+
+def test_random_state_and_threads_come_back():
+    state, threads = torch.get_rng_state(), torch.get_num_threads()
+    torch.set_num_threads(2)
+    with pytest.raises(ZeroDivisionError), fixed_chance():
+        torch.rand(3), 1 / 0
+    assert torch.equal(torch.get_rng_state(), state) and torch.get_num_threads() == 2
+    torch.set_num_threads(threads)
+
+
+def test_a_result_must_repeat():
+    calls = []
+    counted = lambda: calls.append(0) or A * len(calls) * 1e-5
+    assert not code_of(must_repeat, lambda: NAN)
+    assert code_of(must_repeat, lambda: torch.rand(1) * NAN / 9) == "state.chance"
+    assert code_of(must_repeat, counted) == "state.kept"
+    kept = lambda: A * len(calls)
+    assert code_of(must_repeat, kept, lambda: calls.append(0)) == "state.kept"
+
+
+def test_a_result_must_be_a_tensor_of_the_same_type():
+    assert code_of(must_keep_dtype, A, torch.float16, "x") == "dtype.other"
+    assert code_of(must_be_tensor, None) == "code.returns_nothing"
+    assert code_of(must_be_tensor, [A]) == "code.returns_no_tensor"
+    with pytest.raises(Misused):
+        must_be_tensor(A.numpy())
+
+
+def test_a_traced_function_gives_the_same():
+    calls, kept = [], {}
+    counts = lambda x: calls.append(0) or x * len(calls)
+
+    def keeps(x):
+        kept["last"] = x * float("nan")
+        return kept["last"]
+
+    must_trace(torch.square, A)
+    must_trace(keeps, A)
+    assert type(kept["last"]) is torch.Tensor
+    assert code_of(must_trace, counts, A) == "trace.other"
+    with pytest.raises(NotChecked, match=r"torch\.export cannot trace it"):
+        must_trace(lambda x: x if float(x.sum()) > 0 else -x, A)
+
+
+def test_tracing_is_quiet(capsys):
+    heard = []
+    handler = logging.Handler()
+    handler.emit = heard.append
+
+    def talks(x):
+        if torch.compiler.is_compiling():
+            logging.getLogger("a library").warning("traced")
+            print("traced", file=sys.stderr)
+        return x * 2
+
+    logging.root.addHandler(handler)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        must_trace(talks, A)
+    logging.root.removeHandler(handler)
+    assert not heard and not warned and not capsys.readouterr().err

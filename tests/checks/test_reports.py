@@ -1,0 +1,126 @@
+"""Reports: how properties that hold, fail or are not tried become a verdict."""
+
+from __future__ import annotations
+
+import linecache
+
+import pytest
+import torch
+from tests.checks.finding import report_of
+
+from attention_checks.catalogue import known
+from attention_checks.examine import Broken, Misused, NotChecked, Property, examine, first_line
+from attention_checks.pipeline import Bug
+from attention_checks.report import CheckFailed
+
+
+def raising(error):
+    "A property that raises an error."
+
+    def holds():
+        raise error
+
+    return holds
+
+
+def holds():
+    "A property that holds."
+
+
+def found(*errors, recognise=None, **settings):
+    "The report of a first property that holds and others that raise."
+    properties = [("it runs", holds)]
+    properties += [(f"property {i}", raising(e)) for i, e in enumerate(errors)]
+    return report_of(examine, "check", properties, recognise, **settings)
+
+
+GUESS, SURE = Broken("y", "the order matters", symptom=True), Broken("z", "dropout is on")
+UNKNOWN = Broken("x", Bug("x.unknown", "no bug known"), symptom=True)
+
+
+@pytest.mark.parametrize(
+    "errors, examples, bugs",
+    [
+        ((UNKNOWN,), ["x"], ["no bug known"]),
+        ((UNKNOWN, GUESS), ["y", "x"], ["the order matters", "no bug known"]),
+        ((UNKNOWN, GUESS, SURE), ["y", "z", "x"], ["the order matters", "dropout is on"]),
+        ((Broken("v", "a cache", last=True), SURE), ["v"], ["a cache"]),
+    ],
+)
+def test_what_is_sure_comes_first_and_hides_what_is_unknown(errors, examples, bugs):
+    report = found(*errors)
+    assert [f.example for f in report.failed] == examples and report.bugs == bugs
+
+
+def test_symptoms_give_way_to_a_bug_that_the_numbers_tell():
+    twice = lambda: known("softmax.twice")
+    assert found(Broken("x", known("values.nan")), recognise=twice).codes == ["softmax.twice"]
+    assert found(Broken("x", known("grad.none")), recognise=twice).codes == ["grad.none"]
+    assert found(GUESS, recognise=lambda: 1 / 0).bugs == GUESS.bugs[0].says.split("\n")
+
+
+@pytest.mark.parametrize(
+    "error, codes, untried",
+    [
+        (KeyError(), ["code.raises"], 0),
+        (RuntimeError("a leaf is used in an in-place operation."), ["input.gradient"], 0),
+        (NotImplementedError("not on this device"), [], 1),
+        (RuntimeError("only supported on cuda"), [], 1),
+        (NotChecked("it takes no mask"), [], 1),
+    ],
+)
+def test_an_error_of_the_code_is_a_failure_unless_it_cannot_run_here(error, codes, untried):
+    report = found(error)
+    assert report.codes == codes and len(report.notes) == untried
+
+
+def test_a_first_property_that_fails_ends_the_check():
+    later = [("it runs", raising(NotImplementedError())), ("it is right", holds)]
+    report = report_of(examine, "check", later)
+    assert report.codes == ["code.not_implemented"] and not report.passed
+
+
+def test_a_mistake_of_the_caller_is_no_bug():
+    with pytest.raises(Misused):
+        found(Misused("d_model: expected 24"))
+
+
+def test_a_choice_is_told_with_what_declares_it_and_may_be_skipped():
+    nan = Broken("a row is NaN", known("mask.empty_nan"))
+    assert found(nan).choices == ['empty="nan"']
+    assert found(nan, skip=["mask.empty_nan"]).ok
+    assert found(nan, Broken("z", known("grad.none"))).choices == []
+
+
+def test_what_was_not_compared_is_no_verdict_of_soundness():
+    compared = [("it runs", holds), Property("it agrees", holds, "the definition")]
+    alone = [("it runs", holds), Property("it agrees", raising(NotChecked("?")), "the definition")]
+    assert report_of(examine, "check", compared).verdict == "sound"
+    assert report_of(examine, "check", alone).verdict == "not compared"
+    assert not report_of(examine, "check", alone).ok
+    assert report_of(examine, "check", alone, strict=False).ok
+
+
+def test_a_notebook_shows_the_report_alone():
+    report = found(SURE)
+    assert CheckFailed(report)._render_traceback_() == [f"CheckFailed: {report}"]
+    assert str(report) == repr(report)
+
+
+def error_of(source, name="theirs", file="layers.py", package=""):
+    "The first line of an error of some code, as if it stood in a file."
+    linecache.cache[file] = (len(source), None, source.splitlines(True), file)
+    try:
+        names = {"__name__": name, "__package__": package, "torch": torch}
+        exec(compile(source, file, "exec"), names)
+    except Exception as e:
+        return first_line(e, 20)
+
+
+def test_an_error_is_told_with_the_line_of_the_code_under_test():
+    wrong = "x = torch.ones(2, 3)\ny = x @ x"
+    assert error_of(wrong).endswith(" (layers.py, line 2: y = x @ x)")
+    assert error_of(wrong, file="<cell>").endswith(" (line 2: y = x @ x)")
+    assert error_of(wrong, file="ipykernel_7/8.py").endswith(" (line 2: y = x @ x)")
+    for name, package in (("torch.nn", "torch"), ("functools", ""), ("__main__", "torch")):
+        assert "layers.py" not in error_of(wrong, name, package=package), name
