@@ -53,7 +53,9 @@ def heads_of(
     n_heads: int = 4,
 ) -> list[Tensor]:  # queries, keys and values, (b, h, n, d_head)
     "Project and split into heads."
-    return [split_heads(project(x), n_heads) for project in (layer.q_proj, layer.k_proj, layer.v_proj)]
+    return [
+        split_heads(project(x), n_heads) for project in (layer.q_proj, layer.k_proj, layer.v_proj)
+    ]
 
 
 def attend(

@@ -73,7 +73,9 @@ def heads_first(heads):
 
 
 def over_positions(factor):
-    return changed(lambda q, k, v: (F.normalize(q, dim=-2), F.normalize(k, dim=-2), v), scale=factor)
+    return changed(
+        lambda q, k, v: (F.normalize(q, dim=-2), F.normalize(k, dim=-2), v), scale=factor
+    )
 
 
 def flattened(*axes):
@@ -92,8 +94,11 @@ WRONG = {
     "split.keys_apart_last": alternating(lambda q, k, v: (q, heads_first(k), v)),
     "split.queries_apart_last": alternating(lambda q, k, v: (heads_first(q), k, v)),
     "merge.heads_first": lambda m, x: m.out_proj(
-        attend(*(split_features_first(getattr(m, name)(x), 4) for name in QKV))),
-    "merge.averaged_all": changed(merge=lambda c: merge_heads(c.mean(1, keepdim=True).expand_as(c))),
+        attend(*(split_features_first(getattr(m, name)(x), 4) for name in QKV))
+    ),
+    "merge.averaged_all": changed(
+        merge=lambda c: merge_heads(c.mean(1, keepdim=True).expand_as(c))
+    ),
     "merge.dhn": changed(merge=flattened(3, 1, 2)),
     "merge.dnh": changed(merge=flattened(3, 2, 1)),
     "route.keys_values_exchanged": changed(lambda q, k, v: (k, q, k)),
@@ -124,16 +129,21 @@ def narrow(merge):
     return lambda m, x: m.out_proj(attend(*heads_of(m, x), merge=merge)), parts
 
 
-@pytest.mark.parametrize("code, merge", [
-    ("merge.added", lambda c: c.sum(1)),
-    ("merge.only_first", lambda c: c[:, 0]),
-])
+@pytest.mark.parametrize(
+    "code, merge",
+    [
+        ("merge.added", lambda c: c.sum(1)),
+        ("merge.only_first", lambda c: c[:, 0]),
+    ],
+)
 def test_heads_merged_into_one(code, merge):
     use, parts = narrow(merge)
     assert compared(use, **parts) == code
 
 
-@pytest.mark.parametrize("code, forbidden", [("mask.added_forbidden", True), ("mask.added_allowed", False)])
+@pytest.mark.parametrize(
+    "code, forbidden", [("mask.added_forbidden", True), ("mask.added_allowed", False)]
+)
 def test_an_added_mask(code, forbidden):
     mask = ~PAST if forbidden else PAST
     use = changed(on_scores=lambda s: s + mask * 3**-0.5)
@@ -142,6 +152,7 @@ def test_an_added_mask(code, forbidden):
 
 def fused(viewed=False):
     "One projection for queries, keys and values, split correctly or with view."
+
     def use(m, x):
         heads = m.to_qkv(x)
         heads = heads.view(3, 4, 5, 9) if viewed else heads.view(3, 5, 4, 9).transpose(1, 2)
@@ -156,16 +167,23 @@ def test_a_fused_projection(code, viewed):
     assert compared(use, **parts) == code
 
 
-@pytest.mark.parametrize("code, use, options", [
-    ("", changed(), {}),
-    ("", changed(), dict(n_heads=None)),
-    ("", changed(mask=PAST), dict(causal=True)),
-    ("", changed(mask=PAST.triu(-1)), dict(causal=True, window=2)),
-    ("", alternating(lambda q, k, v: (q, k, v)), {}),
-    ("", lambda m, x: F.linear(attend(*heads_of(m, x)), m.out_proj.weight, m.out_proj.bias), {}),
-    ("unknown", changed(lambda q, k, v: (q, k, v.sin())), {}),
-    ("heads.number", lambda m, x: m.out_proj(attend(*heads_of(m, x, 2), scale=6**-0.5)), {}),
-])
+@pytest.mark.parametrize(
+    "code, use, options",
+    [
+        ("", changed(), {}),
+        ("", changed(), dict(n_heads=None)),
+        ("", changed(mask=PAST), dict(causal=True)),
+        ("", changed(mask=PAST.triu(-1)), dict(causal=True, window=2)),
+        ("", alternating(lambda q, k, v: (q, k, v)), {}),
+        (
+            "",
+            lambda m, x: F.linear(attend(*heads_of(m, x)), m.out_proj.weight, m.out_proj.bias),
+            {},
+        ),
+        ("unknown", changed(lambda q, k, v: (q, k, v.sin())), {}),
+        ("heads.number", lambda m, x: m.out_proj(attend(*heads_of(m, x, 2), scale=6**-0.5)), {}),
+    ],
+)
 def test_a_layer_is_read_in_every_way(code, use, options):
     assert compared(use, **options) == code
 
@@ -207,6 +225,7 @@ def wrong_table(t, angles, halves):
 
 def rotated(q, k=None, halves=True, **options):
     "A trace of three heads of 8 features; functions rotate queries and keys."
+
     def use(m, x):
         query, key, value = heads_of(m, x, 3)
         query, key = q(query, ANGLES, halves), (k or q)(key, ANGLES, halves)
@@ -225,13 +244,16 @@ def backwards(t, angles, halves):
 
 
 @pytest.mark.parametrize("halves", [True, False])
-@pytest.mark.parametrize("code, q, k", [
-    ("", rotate_pairs, rotate_pairs),
-    ("rotation.opposite", rotate_pairs, backwards),
-    ("rotation.table", wrong_table, wrong_table),
-    ("rotation.keys_further", rotate_pairs, further),
-    ("rotation.keys_less_far", further, rotate_pairs),
-])
+@pytest.mark.parametrize(
+    "code, q, k",
+    [
+        ("", rotate_pairs, rotate_pairs),
+        ("rotation.opposite", rotate_pairs, backwards),
+        ("rotation.table", wrong_table, wrong_table),
+        ("rotation.keys_further", rotate_pairs, further),
+        ("rotation.keys_less_far", further, rotate_pairs),
+    ],
+)
 def test_a_rotation_is_compared(code, q, k, halves):
     seen = rotated(q, k, halves)
     assert agrees_with_rotation(seen, 3, False) == (not code)
@@ -252,7 +274,11 @@ class Placed(nn.Module):
     def __init__(self, wrong="", scale=8**-0.5, sinks=False, gate=False, cap=None):
         super().__init__()
         self.q_proj, self.k_proj, self.v_proj, self.o_proj = (nn.Linear(24, 24) for _ in range(4))
-        self.wrong, self.scale, self.p1 = wrong, scale, nn.Parameter(torch.ones(3)) if sinks else None
+        self.wrong, self.scale, self.p1 = (
+            wrong,
+            scale,
+            nn.Parameter(torch.ones(3)) if sinks else None,
+        )
         self.p2, self.cap = nn.Linear(24, 24) if gate else None, cap
 
     def forward(self, x):
@@ -281,22 +307,41 @@ def probed(contract, **options):
     return codes(name_by_probes(seen, layer, lambda m, x: m(x), 3, True) or ())
 
 
-@pytest.mark.parametrize("code, options, declared", [
-    ("", {}, {}),
-    ("scale.missing", dict(scale=1.0), {}),
-    ("weights.sums", dict(wrong="doubled"), {}),
-    ("merge.viewed", dict(wrong="viewed"), {}),
-    ("weights.negative", dict(wrong="negative"), {}),
-    ("", dict(sinks=True), dict(sinks="p1")),
-    ("scale.missing", dict(sinks=True, scale=1.0), dict(sinks="p1")),
-    ("weights.negative", dict(sinks=True, wrong="negative"), dict(sinks="p1")),
-    ("", dict(gate=True), dict(gate="p2")),
-    ("merge.viewed", dict(gate=True, wrong="viewed"), dict(gate="p2")),
-    ("", dict(cap=2.0, scale=1.0), dict(softcap=2.0)),
-    ("", dict(scale=0.7), dict(scale=0.7)),
-])
+@pytest.mark.parametrize(
+    "code, options, declared",
+    [
+        ("", {}, {}),
+        ("scale.missing", dict(scale=1.0), {}),
+        ("weights.sums", dict(wrong="doubled"), {}),
+        ("merge.viewed", dict(wrong="viewed"), {}),
+        ("weights.negative", dict(wrong="negative"), {}),
+        ("", dict(sinks=True), dict(sinks="p1")),
+        ("scale.missing", dict(sinks=True, scale=1.0), dict(sinks="p1")),
+        ("weights.negative", dict(sinks=True, wrong="negative"), dict(sinks="p1")),
+        ("", dict(gate=True), dict(gate="p2")),
+        ("merge.viewed", dict(gate=True, wrong="viewed"), dict(gate="p2")),
+        ("", dict(cap=2.0, scale=1.0), dict(softcap=2.0)),
+        ("", dict(scale=0.7), dict(scale=0.7)),
+    ],
+)
 def test_probes_know_what_is_declared(code, options, declared):
     assert probed(Contract(**declared), **options) == code
+
+
+def test_a_norm_of_values_is_named():
+    "Keys and values are exchanged before the declared norms."
+    norms = {"p6": nn.RMSNorm(3), "p7": nn.RMSNorm(3)}
+    torch.manual_seed(0)
+    for norm in norms.values():
+        nn.init.normal_(norm.weight)
+
+    def use(m, x):
+        q, k, v = heads_of(m, x)
+        return m.out_proj(attend(m.p6(q), k, m.p7(v)))
+
+    layer = Made(use, **projections(*QKV), **norms)
+    seen = trace(layer, X, contract=Contract(norms={"q": "p6", "k": "p7"}))
+    assert codes(compare_with_own_weights(seen, 4, False)) == "norm.values"
 
 
 def test_codes_of_layers_are_unique():
