@@ -92,6 +92,23 @@ def as_declared(
     return declared
 
 
+def in_batches(
+    call: Call,  # of a module and inputs, (b, …) each
+    max_batch: int | None,  # the largest batch that it takes, as declared; None: any
+) -> Call:
+    "Call a layer for so many sequences at a time, and join the outputs."
+    if max_batch is None:
+        return call
+
+    def in_parts(module: Any, *inputs: Tensor) -> Any:
+        if len(inputs[0]) <= max_batch:
+            return call(module, *inputs)
+        parts = zip(*(t.split(max_batch) for t in inputs))
+        return torch.cat([first_tensor(call(module, *part))[0] for part in parts])
+
+    return in_parts
+
+
 def how_to_call(
     module: Any,  # a layer or a function
     causal: bool,  # should it hide the future? Then an argument says so, if there is one

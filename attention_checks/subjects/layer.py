@@ -30,6 +30,7 @@ from attention_checks.subjects.calling import (
     first_tensor,
     how_to_call,
     how_to_call_both,
+    in_batches,
 )
 from attention_checks.subjects.copies import (
     copy_of,
@@ -154,7 +155,7 @@ class Layer:
             call = how_to_call(self.given, self.causal)
         elif call is None:
             call = how_to_call_both(self.given)
-        declared = as_declared(call, self.contract)
+        declared = in_batches(as_declared(call, self.contract), self.contract.max_batch)
 
         def called(module: Any, *inputs: Tensor) -> Any:
             if not torch.compiler.is_compiling():
@@ -233,7 +234,7 @@ class Layer:
     @cached_property
     def named(self) -> Trace:
         "What its projections did in the usual call, so far as names tell what they are for."
-        return self.watched(draw(self, SEQUENCES, self.trace_n), None)
+        return self.watched(draw(self, self.contract.batch(SEQUENCES), self.trace_n), None)
 
     @cached_property
     def roles(self) -> dict[str, str] | None:

@@ -144,3 +144,21 @@ def test_exchanged_roles_are_named():
 def test_a_declaration_that_cannot_be_is_refused(keyword, value, says):
     with pytest.raises((Misused, TypeError, ValueError), match=says):
         check_self_attention(layer_with(), D, **{**DESIGN, keyword: value})
+
+
+class FewSequences(Layer):
+    "It has a buffer for two sequences, as a layer with a cache inside has."
+
+    def forward(self, x):
+        if len(x) > 2:
+            raise RuntimeError(f"The size of tensor a ({len(x)}) must match the size of tensor b (2)")
+        return super().forward(x)
+
+
+def test_a_declared_largest_batch_is_kept():
+    "Otherwise an error of the code, since nobody can tell a limit from a mistake."
+    torch.manual_seed(0)
+    layer = FewSequences()
+    with pytest.raises(CheckFailed):
+        check_self_attention(layer, D, **DESIGN)
+    assert check_self_attention(layer, D, **DESIGN, max_batch=2).verdict == "sound"

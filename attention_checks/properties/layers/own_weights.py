@@ -151,7 +151,7 @@ def _after_projection(layer: Layer, trace: Trace) -> str | None:
         return None
     if out.shape == trace.x.shape and nearly(out, projected + trace.x):
         return _with_residual(layer, out, projected)
-    constant, other = False, layer.traced(draw(layer, SEQUENCES, layer.trace_n, seed=2))
+    constant, other = False, layer.traced(draw(layer, len(layer.trace.x), layer.trace_n, seed=2))
     if trace.bias is None and other.projected is not None:
         constant = nearly(other.out - other.projected, out - projected, 1e-5)
     if layer.only_attention or constant:
