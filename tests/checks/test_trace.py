@@ -1,4 +1,4 @@
-"""A layer's work is redone from its own projections: correct layers agree, and each planted bug gets its code."""
+"""A layer's work is redone from its own projections; each planted bug gets its code."""
 
 import pytest
 import torch
