@@ -1,4 +1,4 @@
-"""Heads that share the wrong keys, norms on one side, caps and sinks left out."""
+"""Bugs of grouped heads, and of parts that some layers have: norms, soft caps, sinks, gates."""
 
 from __future__ import annotations
 
@@ -14,115 +14,125 @@ from attention_nb.grouped_heads import sink_softmax, soft_cap
 from attention_nb.softmax import masked_softmax
 
 
-def _taken(which: Callable[[int, int, int], int]) -> Callable[[Tensor, int], Tensor]:
-    "Share heads out by a rule: query head i of h, with g heads of keys, reads head `which(i, h, g)`."
-    return lambda t, h: t[..., [which(i, h, t.shape[-3]) for i in range(h)], :, :]
+_Norm = Callable[[Tensor], Tensor]
+_HeadOf = Callable[[int, int, int], int]  # query head, n_heads, n_kv_heads → key and value head
 
 
-_READS = "query head i reads head {} of the keys and values, not i // (n_heads // n_kv_heads)"
+def _reading(head_of: _HeadOf) -> Callable[[Tensor, int], Tensor]:
+    "Give each query head the key or value head that a rule names."
+    return lambda kv, h: kv[..., [head_of(i, h, kv.shape[-3]) for i in range(h)], :, :]
+
+
+def _averaged(kv: Tensor, n_heads: int) -> Tensor:
+    "Give every query head the mean of all key or value heads."
+    return kv.mean(-3, keepdim=True).expand(*kv.shape[:-3], n_heads, *kv.shape[-2:])
+
+
+_READS = "query head i reads key and value head {}: read head i // (n_heads // n_kv_heads)"
 GROUPS: list[Bug] = bugs_of(
     "split",
     lambda share: splitting(share_k=share, share_v=share),
     {
-        "groups.divisor": (_READS.format("i // n_kv_heads"), _taken(lambda i, h, g: i // g)),
+        "groups.divisor": (_READS.format("i // n_kv_heads"), _reading(lambda i, h, g: i // g)),
         "groups.remainder": (
             _READS.format("i % (n_heads // n_kv_heads)"),
-            _taken(lambda i, h, g: i % (h // g)),
+            _reading(lambda i, h, g: i % (h // g)),
         ),
         "groups.averaged": (
-            "all query heads read the mean of all heads of keys and values",
-            lambda t, h: t.mean(-3, keepdim=True).expand(*t.shape[:-3], h, *t.shape[-2:]),
+            "query heads read the mean of all key and value heads:"
+            " repeat each for its group (repeat_interleave)",
+            _averaged,
         ),
     },
 )
 
 
-AFTER_SPLIT, AFTER_SCORE, AFTER_MERGE = (
-    "split, its own",
-    "score, its own",
-    "merge, its own",
-)  # stages behind those of every layer
-_Norm = Callable[[Tensor], Tensor]
+AFTER_SPLIT = "split, its own"  # stages after those of every layer
+AFTER_SCORE = "score, its own"
+AFTER_MERGE = "merge, its own"
 _NORMS: dict[str, tuple[str, Callable[[Work, _Norm, _Norm], Work]]] = {
     "norm.queries_only": (
-        "only the queries are normed: norm the keys too",
+        "only the queries are normalised: normalise the keys too",
         lambda w, q, k: w._replace(q=q(w.q)),
     ),
     "norm.keys_only": (
-        "only the keys are normed: norm the queries too",
+        "only the keys are normalised: normalise the queries too",
         lambda w, q, k: w._replace(k=k(w.k)),
     ),
     "norm.values": (
-        "keys and values change places before the norm: it is values that are normed",
+        "the values are normalised in the place of the keys: normalise queries and keys",
         lambda w, q, k: w._replace(q=q(w.q), v=k(w.v)),
     ),
 }
 _CAPS: dict[str, tuple[str, Callable[[Tensor, float], Tensor]]] = {
-    "cap.missing": ("scores are not capped, though a cap is kept", lambda s, cap: s),
+    "cap.missing": ("the scores are not capped: use cap * tanh(scores / cap)", lambda s, cap: s),
     "cap.not_multiplied": (
-        "scores are capped at ±1: tanh(scores / cap) must be multiplied by the cap",
+        "the scores are capped at ±1: multiply tanh(scores / cap) by the cap",
         lambda s, cap: (s / cap).tanh(),
     ),
     "cap.not_divided": (
-        "scores are multiplied by the cap before they are bent: cap · tanh(scores / cap)",
+        "the scores are not divided by the cap: use cap * tanh(scores / cap)",
         lambda s, cap: cap * s.tanh(),
     ),
     "cap.cut": (
-        "scores are cut off at the cap, where tanh should bend them",
+        "the scores are clamped at the cap: use cap * tanh(scores / cap)",
         lambda s, cap: s.clamp(-cap, cap),
     ),
 }
 _SINKS: dict[str, tuple[str, Callable[[Work, Tensor], Tensor]]] = {
     "sink.missing": (
-        "the sinks take no share: rows sum to 1",
+        "the sinks get no probability: append them to the scores before the softmax",
         lambda w, sinks: masked_softmax(w.scores, w.allowed),
     ),
     "sink.zero": (
-        "every sink counts as one of 0 (softmax off by one): what is learned is not used",
+        "each sink counts as a logit of 0 (softmax off by one): use the learned logits",
         lambda w, sinks: sink_softmax(w.scores, 0 * sinks, w.allowed),
     ),
     "sink.first": (
-        "all heads have the sink of the first",
+        "all heads use the sink of the first: give each head its own logit",
         lambda w, sinks: sink_softmax(w.scores, sinks[:1].expand_as(sinks), w.allowed),
     ),
     "sink.scaled": (
-        "the sinks are scaled with the scores",
+        "the sinks are scaled with the scores: append them after scaling",
         lambda w, sinks: _with_sum(w, (w.scale * sinks[:, None, None]).exp()),
     ),
     "sink.no_exp": (
-        "the sinks are added to the sum as they are, not their exponentials",
+        "the sinks are added to the sum of the softmax without exp: add exp(sink)",
         lambda w, sinks: _with_sum(w, sinks[:, None, None]),
     ),
 }
 
 _GATES: dict[str, tuple[str, Callable[[Tensor, Tensor], Tensor]]] = {
-    "gate.missing": ("the context is not multiplied by its gate", lambda out, rows: out),
+    "gate.missing": (
+        "the gate is not applied: multiply the context by sigmoid(gate)",
+        lambda out, gate: out,
+    ),
     "gate.no_sigmoid": (
-        "the gate is used as it is: a sigmoid should bring it between 0 and 1",
-        lambda out, rows: out * rows,
+        "the gate is applied without a sigmoid: multiply the context by sigmoid(gate)",
+        lambda out, gate: out * gate,
     ),
 }
 
 
 def _with_sum(w: Work, more: Tensor) -> Tensor:
-    "Weights with something added to the sum of exponentials."
+    "Return weights with a number added to the sum of the exponentials."
     e = w.scores.exp() * w.allowed
     return e / (e.sum(-1, keepdim=True) + more)
 
 
 def norming(
-    norm_q: Callable[[Tensor], Tensor],  # what brings queries to one length
-    norm_k: Callable[[Tensor], Tensor],  # and keys
-) -> tuple[Step, list[Bug]]:  # for the stage behind `split`: what is right, and what is not
-    "Make steps of a layer's own norms."
+    norm_q: Callable[[Tensor], Tensor],  # the norm of the queries
+    norm_k: Callable[[Tensor], Tensor],  # the norm of the keys
+) -> tuple[Step, list[Bug]]:  # for the stage after `split`: the correct step, and the bugs
+    "Make the steps of norms of queries and keys."
     right = lambda w: w._replace(q=norm_q(w.q), k=norm_k(w.k))
     return right, bugs_of(AFTER_SPLIT, lambda f: lambda w: f(w, norm_q, norm_k), _NORMS)
 
 
 def capping(
-    cap: float,  # what no score should reach
-) -> tuple[Step, list[Bug]]:  # for the stage behind `score`: what is right, and what is not
-    "Make steps of a layer's own cap."
+    cap: float,  # no score reaches it
+) -> tuple[Step, list[Bug]]:  # for the stage after `score`: the correct step, and the bugs
+    "Make the steps of a soft cap."
 
     def step(f: Callable[[Tensor, float], Tensor]) -> Step:
         return lambda w: w._replace(scores=f(w.scores, cap))
@@ -131,9 +141,9 @@ def capping(
 
 
 def sinking(
-    sinks: Tensor,  # a score for each head that belongs to no word, (h,)
-) -> tuple[Step, list[Bug]]:  # for the stage `weigh`: what is right, and what is not
-    "Make steps of a layer's own sinks."
+    sinks: Tensor,  # one logit per head, (h,)
+) -> tuple[Step, list[Bug]]:  # for the stage `weigh`: the correct step, and the bugs
+    "Make the steps of sinks."
 
     def step(f: Callable[[Work, Tensor], Tensor]) -> Step:
         return lambda w: w._replace(weights=f(w, sinks))
@@ -144,16 +154,16 @@ def sinking(
 
 
 def gating(
-    rows: Tensor,  # of each word what its context is gated by, (b, n, width); one number a head, or one a feature
-) -> tuple[Step, list[Bug]]:  # for the stage behind `merge`: what is right, and what is not
-    "Make steps of a layer's own gate."
+    gate: Tensor,  # before the sigmoid, (b, n, h) or (b, n, width)
+) -> tuple[Step, list[Bug]]:  # for the stage after `merge`: the correct step, and the bugs
+    "Make the steps of a gate."
 
     def step(f: Callable[[Tensor, Tensor], Tensor]) -> Step:
         return lambda w: w._replace(
-            out=f(w.out, rows.repeat_interleave(w.out.shape[-1] // rows.shape[-1], -1))
+            out=f(w.out, gate.repeat_interleave(w.out.shape[-1] // gate.shape[-1], -1))
         )
 
-    return step(lambda out, rows: out * rows.sigmoid()), bugs_of(AFTER_MERGE, step, _GATES)
+    return step(lambda out, gate: out * gate.sigmoid()), bugs_of(AFTER_MERGE, step, _GATES)
 
 
 _SAME: Any = torch.nn.Identity()

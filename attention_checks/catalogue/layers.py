@@ -1,4 +1,4 @@
-"""Rows cut and laid together wrongly, places turned wrongly, and what no optimizer, no mode and no state dict sees."""
+"""Bugs of layers: splitting and merging heads, rotations, shapes, modes, dropout, parameters."""
 
 from __future__ import annotations
 
@@ -16,92 +16,106 @@ from attention_nb.multi_head_attention import merge_heads, split_heads
 from attention_nb.softmax import softmax
 
 
-def cut_last(
-    rows: Tensor,  # (..., n, width)
-    h: int,  # how many heads
+def split_features_first(
+    x: Tensor,  # (..., n, width)
+    n_heads: int,
 ) -> Tensor:  # (..., h, n, width / h)
-    "Cut rows whose features stand one after the other, each for all heads."
-    return rows.unflatten(-1, (-1, h)).movedim(-1, -3)
+    "Split vectors into heads whose features alternate: feature 0 of all heads, then feature 1."
+    return x.unflatten(-1, (-1, n_heads)).movedim(-1, -3)
 
 
-def laid_last(
-    heads: Tensor,  # (..., h, n, d)
-) -> Tensor:  # (..., n, d * h)
-    "Lay features side by side, each of all heads."
+def merge_features_first(
+    heads: Tensor,  # (..., h, n, d_head)
+) -> Tensor:  # (..., n, d_head * h)
+    "Merge heads so that their features alternate: the inverse of `split_features_first`."
     return heads.movedim(-3, -1).flatten(-2)
 
 
 def merging(
-    f: Callable[[Tensor], Tensor],  # contexts (..., h, n, d) → rows (..., n, width)
+    merge: Callable[[Tensor], Tensor],  # contexts (..., h, n, d_head) → (..., n, width)
 ) -> Step:  # for the stage `merge`
-    "Make a step of a function that lays heads together."
-    return lambda w: w._replace(out=f(w.out))
+    "Make a step of a function that merges heads."
+    return lambda work: work._replace(out=merge(work.out))
 
 
-ORDERS: dict[
-    str, tuple[Callable[[Tensor, int], Tensor], Step]
-] = {  # both right: what cuts, what lays together
+ORDERS: dict[str, tuple[Callable[[Tensor, int], Tensor], Step]] = {  # split and its inverse
     "heads first": (split_heads, merging(merge_heads)),
-    "features first": (cut_last, merging(laid_last)),
+    "features first": (split_features_first, merging(merge_features_first)),
 }
 
 
 _Heads = tuple[Tensor, Tensor, Tensor]
 _Share = Callable[[Tensor, int], Tensor]
+_Change = Callable[[Tensor, Tensor, Tensor], _Heads]
 
 
-def _in_groups(t: Tensor, h: int) -> Tensor:
-    return t.repeat_interleave(h // t.shape[-3], -3)
+def _in_blocks(heads: Tensor, n_heads: int) -> Tensor:
+    "Repeat key or value heads as 0 0 1 1."
+    return heads.repeat_interleave(n_heads // heads.shape[-3], -3)
 
 
-def _in_turn(t: Tensor, h: int) -> Tensor:
-    return t.repeat(1, h // t.shape[-3], 1, 1)
+def _in_turns(heads: Tensor, n_heads: int) -> Tensor:
+    "Repeat key or value heads as 0 1 0 1."
+    return heads.repeat(1, n_heads // heads.shape[-3], 1, 1)
 
 
-SHARES: dict[str, _Share] = {"blocks": _in_groups, "turns": _in_turn}
+def _unchanged(q: Tensor, k: Tensor, v: Tensor) -> _Heads:
+    "Leave the heads as they are."
+    return q, k, v
+
+
+SHARES: dict[str, _Share] = {"blocks": _in_blocks, "turns": _in_turns}
 
 
 def splitting(
-    f: Callable[[Tensor, Tensor, Tensor], _Heads] = lambda q, k, v: (
-        q,
-        k,
-        v,
-    ),  # what is done to heads cut rightly
-    share_k: _Share = _in_groups,  # how heads of keys are shared by groups of queries
-    share_v: _Share = _in_groups,  # and those of values
+    change: _Change = _unchanged,  # what is done to correctly split heads
+    share_k: _Share = _in_blocks,  # how key heads are repeated for groups of query heads
+    share_v: _Share = _in_blocks,  # how value heads are repeated
 ) -> Step:  # for the stage `split`
-    "Make a step of a function that cuts rows into heads in its own way."
+    "Make a step that splits queries, keys and values into heads in its own way."
 
-    def split(w: Work) -> Work:
-        q, k, v = f(w.q, w.k, w.v)
-        return w._replace(q=q, k=share_k(k, q.shape[-3]), v=share_v(v, q.shape[-3]))
+    def split(work: Work) -> Work:
+        q, k, v = change(work.q, work.k, work.v)
+        n_heads = q.shape[-3]
+        return work._replace(q=q, k=share_k(k, n_heads), v=share_v(v, n_heads))
 
     return split
 
 
-def _viewed(t: Tensor) -> Tensor:
-    return merge_heads(t).reshape(t.shape)
+def _viewed(heads: Tensor) -> Tensor:
+    "Heads as view(b, h, n, d_head) gives them, without a transpose."
+    return merge_heads(heads).reshape(heads.shape)
 
 
-def _last(t: Tensor) -> Tensor:
-    return cut_last(merge_heads(t), t.shape[-3])
+def _features_first(heads: Tensor) -> Tensor:
+    "Split the same vectors again, features first."
+    return split_features_first(merge_heads(heads), heads.shape[-3])
 
 
-def _first(t: Tensor) -> Tensor:
-    return split_heads(laid_last(t), t.shape[-3])
+def _heads_first(heads: Tensor) -> Tensor:
+    "Split the same vectors again, heads first."
+    return split_heads(merge_features_first(heads), heads.shape[-3])
 
 
-def _only(roles: str, f: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Tensor, Tensor], _Heads]:
-    "Do it to some of queries, keys and values."
-    return lambda q, k, v: (
-        f(q) if "q" in roles else q,
-        f(k) if "k" in roles else k,
-        f(v) if "v" in roles else v,
-    )
+def _only(roles: str, change: Callable[[Tensor], Tensor]) -> _Change:
+    "Change some of queries, keys and values."
+
+    def changed(*heads: Tensor) -> _Heads:
+        q, k, v = (change(t) if role in roles else t for role, t in zip("qkv", heads))
+        return q, k, v
+
+    return changed
 
 
-_WITHOUT = "split with view(b, h, n, d_head), without a transpose: each head gets a part of the sentence, not a part of every row"
-_GROUPED = "query heads are grouped in the wrong order: {} are repeated as 0 1 0 1 (repeat), not 0 0 1 1 (repeat_interleave)"
+_WITHOUT = (
+    "split with view(b, h, n, d_head), which mixes positions:"
+    " use view(b, n, h, d_head).transpose(1, 2)"
+)
+_GROUPED = (
+    "query heads are grouped in the wrong order: {} heads are repeated as 0 1 0 1 (repeat);"
+    " repeat them as 0 0 1 1 (repeat_interleave)"
+)
+_APART = "are split into heads in different orders ({}): split all with view(b, n, h, d_head)"
 SPLITS: list[Bug] = bugs_of(
     "split",
     splitting,
@@ -119,329 +133,362 @@ SPLITS: list[Bug] = bugs_of(
             }.items()
         },
         "split.values_apart": (
-            "queries and keys are split into heads in another order than values: features first",
-            _only("qk", _last),
+            "queries and keys, and values, " + _APART.format("queries and keys: d_head, h"),
+            _only("qk", _features_first),
         ),
         "split.values_apart_last": (
-            "queries and keys are split into heads in another order than values: heads first",
-            _only("qk", _first),
+            "queries and keys, and values, " + _APART.format("queries and keys: h, d_head"),
+            _only("qk", _heads_first),
         ),
         "split.keys_apart": (
-            "queries and keys are split into heads in different orders: keys features first",
-            _only("k", _last),
+            "queries and keys " + _APART.format("keys: d_head, h"),
+            _only("k", _features_first),
         ),
         "split.keys_apart_last": (
-            "queries and keys are split into heads in different orders: keys heads first",
-            _only("k", _first),
+            "queries and keys " + _APART.format("keys: h, d_head"),
+            _only("k", _heads_first),
         ),
         "split.queries_apart": (
-            "queries and keys are split into heads in different orders: queries features first",
-            _only("q", _last),
+            "queries and keys " + _APART.format("queries: d_head, h"),
+            _only("q", _features_first),
         ),
         "split.queries_apart_last": (
-            "queries and keys are split into heads in different orders: queries heads first",
-            _only("q", _first),
+            "queries and keys " + _APART.format("queries: h, d_head"),
+            _only("q", _heads_first),
         ),
     },
 ) + [
     Bug(
-        f"split.{code}",
-        says,
-        {"split": splitting(share_k=share_k, share_v=share_v)},
-        declare='group_order="turns"' * (code == "groups"),
-    )
-    for code, says, share_k, share_v in (
-        ("groups", _GROUPED.format("keys and values"), _in_turn, _in_turn),
-        (
-            "groups_of_keys",
-            _GROUPED.format("keys") + "; values are repeated rightly",
-            _in_turn,
-            _in_groups,
-        ),
-        ("groups_of_values", _GROUPED.format("values"), _in_groups, _in_turn),
-    )
+        "split.groups",
+        _GROUPED.format("key and value"),
+        {"split": splitting(share_k=_in_turns, share_v=_in_turns)},
+        declare='group_order="turns"',
+    ),
+    Bug(
+        "split.groups_of_keys",
+        _GROUPED.format("key") + "; value heads are repeated correctly",
+        {"split": splitting(share_k=_in_turns)},
+    ),
+    Bug(
+        "split.groups_of_values",
+        _GROUPED.format("value"),
+        {"split": splitting(share_v=_in_turns)},
+    ),
 ]
 
 
 def fused_orders(
     name: str,  # of a projection that gives queries, keys and values at once
-    told: str,  # in which order, as "qkv"
+    expected: str,  # their order, as "qkv"
 ) -> list[Bug]:  # of the stage `split`, one for each other order
-    "List the wrong orders in which a fused projection may be cut."
+    "List the wrong orders in which a fused projection may be split."
 
-    def taken(found: str) -> Step:
-        i, j, l = ("qkv".index(told[found.index(role)]) for role in "qkv")
-        return splitting(lambda *qkv: (qkv[i], qkv[j], qkv[l]))
+    def taken(order: str) -> Step:
+        first, second, third = ("qkv".index(expected[order.index(role)]) for role in "qkv")
+        return splitting(lambda *qkv: (qkv[first], qkv[second], qkv[third]))
 
-    others = [order for order in ("qvk", "kqv", "kvq", "vqk", "vkq", "qkv") if order != told]
     return [
-        FUSED.about(name=name, found=found, told=told)._replace(steps={"split": taken(found)})
-        for found in others
+        FUSED.about(name=name, found=order, told=expected)._replace(steps={"split": taken(order)})
+        for order in ("qvk", "kqv", "kvq", "vqk", "vkq", "qkv")
+        if order != expected
     ]
 
 
 FUSED = Bug(
     "split.fused_order",
-    "the fused projection {name} is cut in the wrong order: as {found}, not as {told}",
+    "the fused projection {name} is split in the wrong order: as {found}, not as {told}",
     declare='skip=["split.fused_order"]',
 )
 
 
-def _turned(axes: str) -> Callable[[Tensor], Tensor]:
-    "Lay numbers together as they lie once heads, words and features stand in another order."
+def _flattened(axes: str) -> Callable[[Tensor], Tensor]:
+    "Merge with reshape while heads, positions and features stand in another order."
     order = ["hnd".index(axis) - 3 for axis in axes]
-    return lambda c: c.permute(*range(c.ndim - 3), *order).reshape(*c.shape[:-3], c.shape[-2], -1)
+
+    def merge(heads: Tensor) -> Tensor:
+        batch = heads.shape[:-3]
+        return heads.permute(*range(len(batch)), *order).reshape(*batch, heads.shape[-2], -1)
+
+    return merge
 
 
-_BESIDE = "where they should be laid side by side (concatenated)"
-_TURNED = "heads are merged after the wrong transpose: words and features are mixed up, as {}"
+_CONCATENATE = "instead of being concatenated: use transpose(1, 2).flatten(-2)"
+_TRANSPOSED = (
+    "heads are merged from the axes ({}), which mixes positions and features:"
+    " transpose to (b, n, h, d_head) first"
+)
 MERGES: list[Bug] = bugs_of(
     "merge",
     merging,
     {
         "merge.features_first": (
-            "heads are merged in another order than they were split in: features and heads are mixed up",
-            laid_last,
+            "heads are merged as (d_head, h), but split as (h, d_head): transpose to"
+            " (b, n, h, d_head) before flatten",
+            merge_features_first,
         ),
         "merge.heads_first": (
-            "heads are merged in another order than they were split in: heads and features are mixed up",
+            "heads are merged as (h, d_head), but split as (d_head, h): split and merge them"
+            " in one order",
             merge_heads,
         ),
         "merge.viewed": (
-            "heads are merged with view or reshape without a transpose back: words and heads are mixed up",
-            lambda c: c.reshape(*c.shape[:-3], c.shape[-2], -1),
+            "heads are merged with view or reshape without a transpose back, which mixes positions"
+            " and heads: call transpose(1, 2) first",
+            _flattened("hnd"),
         ),
-        "merge.averaged": (f"heads are averaged, {_BESIDE}", lambda c: c.mean(-3)),
+        "merge.averaged": (f"heads are averaged {_CONCATENATE}", lambda c: c.mean(-3)),
         "merge.averaged_all": (
-            f"heads are averaged and repeated, {_BESIDE}",
+            f"heads are averaged and repeated {_CONCATENATE}",
             lambda c: merge_heads(c.mean(-3, keepdim=True).expand_as(c)),
         ),
-        "merge.added": (f"heads are added up, {_BESIDE}", lambda c: c.sum(-3)),
+        "merge.added": (f"heads are summed {_CONCATENATE}", lambda c: c.sum(-3)),
         "merge.added_all": (
-            f"heads are added up and repeated, {_BESIDE}",
+            f"heads are summed and repeated {_CONCATENATE}",
             lambda c: merge_heads(c.sum(-3, keepdim=True).expand_as(c)),
         ),
-        "merge.only_first": ("only the first head is used", lambda c: c[..., 0, :, :]),
+        "merge.only_first": (
+            "only the first head is used: concatenate all heads",
+            lambda c: c[..., 0, :, :],
+        ),
         "merge.first_copied": (
-            "every head gives what the first head gives: copies of one head",
+            "the first head is repeated in the place of all others: concatenate all heads",
             lambda c: merge_heads(c[..., :1, :, :].expand_as(c)),
         ),
-        "merge.flipped": ("heads are merged in the wrong order", lambda c: merge_heads(c.flip(-3))),
-        **{
-            f"merge.{axes}": (_TURNED.format(f"({', '.join(axes)})"), _turned(axes))
-            for axes in ("hdn", "dhn", "dnh")
-        },
+        "merge.flipped": (
+            "heads are merged in reverse order: concatenate them as they were split",
+            lambda c: merge_heads(c.flip(-3)),
+        ),
+        "merge.hdn": (_TRANSPOSED.format("h, d_head, n"), _flattened("hdn")),
+        "merge.dhn": (_TRANSPOSED.format("d_head, h, n"), _flattened("dhn")),
+        "merge.dnh": (_TRANSPOSED.format("d_head, n, h"), _flattened("dnh")),
     },
 )
 REPEATED = Bug(
     "heads.one_repeated",
-    "one head is computed and repeated {times} times: every head is a copy of the first",
+    "one head is computed and repeated {times} times: split the projections into {times} heads",
 )
 
 
-_NORMED = "queries and keys are normalised over the words, not over their features (dim)"
+_NORMED = "queries and keys are normalised over positions, not over features: use dim=-1"
 
 
-def _over_words(factor: Callable[[int], float]) -> Callable[[Tensor, Tensor, Tensor], _Heads]:
-    "Normalise along the sentence, and scale."
-    return lambda q, k, v: (F.normalize(q, dim=-2) * factor(q.shape[-1]), F.normalize(k, dim=-2), v)
+def _over_positions(factor: Callable[[int], float]) -> _Change:
+    "Normalise along the sequence, and scale by a factor of d_head."
+
+    def change(q: Tensor, k: Tensor, v: Tensor) -> _Heads:
+        scaled = F.normalize(q, dim=-2) * factor(q.shape[-1])
+        return scaled, F.normalize(k, dim=-2), v
+
+    return change
 
 
-def _added(forbidden: bool) -> Step:
-    "The mask as numbers, added before the scores are scaled."
-    return lambda w: w._replace(
-        weights=softmax(w.scores + (~w.allowed if forbidden else w.allowed) * w.scale)
-    )
+def _added(ones_where_forbidden: bool) -> Step:
+    "Add the mask as 0 and 1 before the scores are scaled."
+
+    def weigh(work: Work) -> Work:
+        mask = ~work.allowed if ones_where_forbidden else work.allowed
+        return work._replace(weights=softmax(work.scores + mask * work.scale))
+
+    return weigh
 
 
 def _capped(cap: float) -> Callable[[Tensor], Tensor]:
-    return lambda s: cap * torch.tanh(s / cap)
+    "Squash scores to ±cap."
+    return lambda scores: cap * torch.tanh(scores / cap)
 
 
-_CUT: dict[str, tuple[str, Callable[[Tensor], Tensor]]] = {
-    "scores.tanh": ("scores are squashed by tanh before the softmax", torch.tanh),
-    "scores.cut": ("scores are cut off at ±1 before the softmax", lambda s: s.clamp(-1, 1)),
-    "scores.relu": ("negative scores are cut off (ReLU) before the softmax", torch.relu),
-    **{
-        f"scores.cap_{cap}": (
-            f"scores are squashed to ±{cap} by tanh (if that is meant, keep {cap} in an attribute named softcap)",
-            _capped(cap),
-        )
-        for cap in (5, 10, 15, 20, 30, 50)
-    },
-}
-ON_THE_WAY: list[Bug] = (
-    bugs_of(
+def _on_scores(change: Callable[[Tensor], Tensor]) -> Step:
+    "Change the scaled scores."
+    return scoring(lambda scores, bias, scale: change(scores * scale) + bias)
+
+
+_ADDED_MASK = (
+    "the mask is added to the scores as 0 and 1, with 1 where {}, so the future leaks:"
+    " use masked_fill(~mask, -inf)"
+)
+_CAP = "scores are squashed to ±{cap} by tanh: if this is intended, declare softcap={cap}"
+ON_THE_WAY: list[Bug] = [
+    *bugs_of(
         "route",
         routing,
         {
             "route.keys_values_exchanged": (
-                "queries or keys are used as values: v is ignored, and queries and keys change places",
+                "v is ignored: keys are used as queries and values, and queries as keys",
                 lambda q, k, v: (k, q, k),
             ),
             "route.queries_values_exchanged": (
-                "queries or keys are used as values: v is ignored, and keys are taken for queries",
+                "v is ignored: keys are used as queries, and queries as keys and values",
                 lambda q, k, v: (k, q, q),
             ),
             "route.relu": (
-                "negative queries, keys and values are cut off (ReLU behind the projections)",
+                "a ReLU is applied to queries, keys and values: use the projections as they are",
                 lambda q, k, v: (q.relu(), k.relu(), v.relu()),
             ),
             "route.relu_queries_keys": (
-                "negative queries and keys are cut off (ReLU behind the projections)",
+                "a ReLU is applied to queries and keys: use the projections as they are",
                 lambda q, k, v: (q.relu(), k.relu(), v),
             ),
-            "norm.over_words": (_NORMED, _over_words(lambda d: 1.0)),
+            "norm.over_words": (_NORMED, _over_positions(lambda d: 1.0)),
             "norm.over_words_unscaled": (
-                f"{_NORMED}, and not scaled",
-                _over_words(lambda d: d**0.5),
+                f"{_NORMED}; and the scores are not scaled",
+                _over_positions(lambda d: d**0.5),
             ),
             "norm.over_words_10": (
-                f"{_NORMED}, and scaled by 10",
-                _over_words(lambda d: 10 * d**0.5),
+                f"{_NORMED}; and the scores are multiplied by 10",
+                _over_positions(lambda d: 10 * d**0.5),
             ),
         },
-    )
-    + bugs_of(
+    ),
+    *bugs_of(
         "score",
-        scoring,
+        _on_scores,
         {
-            code: (says, lambda s, bias, scale, f=f: f(s * scale) + bias)
-            for code, (says, f) in _CUT.items()
-        },
-    )
-    + [
-        Bug(
-            f"mask.added_{code}",
-            (
-                f"the mask is added to the scores as 0 and 1, 1 where {code}, where it should add minus infinity: the future leaks"
+            "scores.tanh": ("tanh is applied to the scores before the softmax", torch.tanh),
+            "scores.cut": (
+                "scores are clamped to ±1 before the softmax",
+                lambda scores: scores.clamp(-1, 1),
             ),
-            {"weigh": _added(code == "forbidden")},
-            "mask",
-        )
-        for code in ("forbidden", "allowed")
-    ]
-    + [
-        Bug(
-            "heads.among",
-            "each word attends to its own heads, not to other words: a transpose(1, 2) is missing",
-            next(bug.steps for bug in HEADS if bug.code == "heads.layout"),
-        )
-    ]
-)
+            "scores.relu": ("a ReLU is applied to the scores before the softmax", torch.relu),
+            **{
+                f"scores.cap_{cap}": (_CAP.format(cap=cap), _capped(cap))
+                for cap in (5, 10, 15, 20, 30, 50)
+            },
+        },
+    ),
+    Bug("mask.added_forbidden", _ADDED_MASK.format("forbidden"), {"weigh": _added(True)}, "mask"),
+    Bug("mask.added_allowed", _ADDED_MASK.format("allowed"), {"weigh": _added(False)}, "mask"),
+    Bug(
+        "heads.among",
+        "each token attends over its own heads, not over tokens: call transpose(1, 2)",
+        next(bug.steps for bug in HEADS if bug.code == "heads.layout"),
+    ),
+]
 
 
-def turned(
+def rotate_pairs(
     x: Tensor,  # (..., n, d)
-    angles: Tensor,  # of each pair at each place, (n, pairs)
-    halves: bool,  # pairs of one from each half, or neighbours?
-) -> Tensor:  # as x; what is beyond the angles stays
-    "Turn pairs of features."
+    angles: Tensor,  # of each pair at each position, (n, pairs)
+    halves: bool,  # True: feature i pairs with feature i + pairs; False: neighbours
+) -> Tensor:  # as x; features beyond the pairs stay
+    "Rotate pairs of features."
     size = 2 * angles.shape[-1]
     a, b = x[..., :size].chunk(2, -1) if halves else (x[..., :size:2], x[..., 1:size:2])
-    pair = a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()
-    return torch.cat(
-        [torch.cat(pair, -1) if halves else torch.stack(pair, -1).flatten(-2), x[..., size:]], -1
-    )
+    first, second = a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()
+    pairs = [first, second] if halves else [torch.stack([first, second], -1).flatten(-2)]
+    return torch.cat([*pairs, x[..., size:]], -1)
+
+
+def _partner(x: Tensor, angles: Tensor, halves: bool) -> Tensor:
+    "Each pair (a, b) as (-b, a), which is multiplied by the sines."
+    return rotate_pairs(x, torch.full_like(angles, torch.pi / 2), halves)
 
 
 def _by_table(x: Tensor, partner: Tensor, table: Tensor) -> Tensor:
-    "Rows turned by a table of angles, as long as what turns: cosines for the row, sines for its partner."
+    "Rotate by a table of one angle per feature: cosines for the vector, sines for its partner."
     size = table.shape[-1]
-    return torch.cat(
-        [x[..., :size] * table.cos() + partner[..., :size] * table.sin(), x[..., size:]], -1
-    )
+    rotated = x[..., :size] * table.cos() + partner[..., :size] * table.sin()
+    return torch.cat([rotated, x[..., size:]], -1)
 
 
-def _torn(x: Tensor, angles: Tensor, halves: bool) -> Tensor:
-    "Turned by a table of angles that suits the other kind of pairs."
-    quarter = turned(x, torch.full_like(angles, torch.pi / 2), halves)
-    return _by_table(
-        x, quarter, angles.repeat_interleave(2, -1) if halves else torch.cat([angles, angles], -1)
-    )
+def _wrong_table(x: Tensor, angles: Tensor, halves: bool) -> Tensor:
+    "Rotate by a table of angles that belongs to the other kind of pairs."
+    table = angles.repeat_interleave(2, -1) if halves else torch.cat([angles, angles], -1)
+    return _by_table(x, _partner(x, angles, halves), table)
 
 
-def mirrored(
+def without_minus(
     x: Tensor,  # (..., n, d)
-    angles: Tensor,  # of each pair at each place, (n, pairs)
-    halves: bool,  # pairs of one from each half, or neighbours?
-) -> Tensor:  # as x; what is beyond the angles stays
-    "Do what becomes of a rotation whose minus sign is forgotten."
-    size, swapped = 2 * angles.shape[-1], turned(x, torch.full_like(angles, torch.pi / 2), halves)
+    angles: Tensor,  # (n, pairs)
+    halves: bool,  # as in `rotate_pairs`
+) -> Tensor:  # as x
+    "Rotate without the minus sign: (a, b) becomes (a cos + b sin, b cos + a sin)."
+    size = 2 * angles.shape[-1]
     first = torch.arange(size) < size // 2 if halves else torch.arange(size) % 2 == 0
-    partner = torch.where(first, -swapped[..., :size], swapped[..., :size])
-    return _by_table(
-        x, partner, torch.cat([angles, angles], -1) if halves else angles.repeat_interleave(2, -1)
-    )
+    swapped = _partner(x, angles, halves)[..., :size]
+    table = torch.cat([angles, angles], -1) if halves else angles.repeat_interleave(2, -1)
+    return _by_table(x, torch.where(first, -swapped, swapped), table)
 
 
-_Turn = Callable[[Tensor, Tensor, Tensor, Tensor, bool], _Heads]
-_FURTHER = "keys are rotated one place {} than queries (RoPE): one of them counts from 1"
-_TURNS: dict[str, tuple[str, _Turn]] = {
+_Rotation = Callable[[Tensor, Tensor, Tensor, Tensor, bool], _Heads]
+_SHIFTED = "keys are rotated one position {} than queries (RoPE): count both from the same position"
+_ROTATIONS: dict[str, tuple[str, _Rotation]] = {
     "rotation.queries_only": (
-        "places are rotated into the queries only (RoPE): rotate the keys too",
-        lambda q, k, v, a, halves: (turned(q, a, halves), k, v),
+        "only the queries are rotated (RoPE): rotate the keys too",
+        lambda q, k, v, a, halves: (rotate_pairs(q, a, halves), k, v),
     ),
     "rotation.keys_only": (
-        "places are rotated into the keys only (RoPE): rotate the queries too",
-        lambda q, k, v, a, halves: (q, turned(k, a, halves), v),
+        "only the keys are rotated (RoPE): rotate the queries too",
+        lambda q, k, v, a, halves: (q, rotate_pairs(k, a, halves), v),
     ),
     "rotation.sign": (
-        "the minus sign of the rotation is missing (RoPE): a pair (a, b) becomes (a cos + b sin, b cos + a sin)",
-        lambda q, k, v, a, halves: (mirrored(q, a, halves), mirrored(k, a, halves), v),
+        "the rotation lacks its minus sign (RoPE): (a, b) must become"
+        " (a cos - b sin, a sin + b cos)",
+        lambda q, k, v, a, halves: (without_minus(q, a, halves), without_minus(k, a, halves), v),
     ),
     "rotation.opposite": (
-        "queries and keys are rotated in opposite directions (RoPE)",
-        lambda q, k, v, a, halves: (turned(q, a, halves), turned(k, -a, halves), v),
+        "queries and keys are rotated in opposite directions (RoPE): use the same angles for both",
+        lambda q, k, v, a, halves: (rotate_pairs(q, a, halves), rotate_pairs(k, -a, halves), v),
     ),
     "rotation.table": (
-        "the table of angles is {form}, and the pairs that are rotated are {pairs} (RoPE)",
-        lambda q, k, v, a, halves: (_torn(q, a, halves), _torn(k, a, halves), v),
+        "the table of angles is {form}, but the rotated pairs are {pairs} (RoPE):"
+        " use one convention for both",
+        lambda q, k, v, a, halves: (_wrong_table(q, a, halves), _wrong_table(k, a, halves), v),
     ),
     "rotation.keys_further": (
-        _FURTHER.format("further"),
-        lambda q, k, v, a, halves: (turned(q, a, halves), turned(k, a + a[1:2], halves), v),
+        _SHIFTED.format("further"),
+        lambda q, k, v, a, halves: (
+            rotate_pairs(q, a, halves),
+            rotate_pairs(k, a + a[1:2], halves),
+            v,
+        ),
     ),
     "rotation.keys_less_far": (
-        _FURTHER.format("less far"),
-        lambda q, k, v, a, halves: (turned(q, a, halves), turned(k, a - a[1:2], halves), v),
+        _SHIFTED.format("less far"),
+        lambda q, k, v, a, halves: (
+            rotate_pairs(q, a, halves),
+            rotate_pairs(k, a - a[1:2], halves),
+            v,
+        ),
     ),
     "rotation.values": (
-        "values are rotated by their places, too (RoPE): only queries and keys should be",
+        "values are rotated too (RoPE): rotate queries and keys only",
         lambda q, k, v, a, halves: (
-            turned(q, a, halves),
-            turned(k, a, halves),
-            turned(v, a, halves),
+            rotate_pairs(q, a, halves),
+            rotate_pairs(k, a, halves),
+            rotate_pairs(v, a, halves),
         ),
     ),
 }
 
 
-def turning(
-    angles: Tensor,  # of each pair at each place, (n, pairs)
-    halves: bool,  # pairs of one from each half, or neighbours?
-    longer: float = 1.0,  # how much longer the pairs become (YaRN)
-) -> tuple[Step, list[Bug]]:  # for the stage `turn`: what is right, and what is not
-    "Make steps of one table of angles."
-    form, pairs = (
-        ("0 0 1 1, for neighbours", "halves") if halves else ("0 1 0 1, for halves", "neighbours")
-    )
+def rotating(
+    angles: Tensor,  # of each pair at each position, (n, pairs)
+    halves: bool,  # as in `rotate_pairs`
+    factor: float = 1.0,  # by how much rotated pairs are scaled (YaRN)
+) -> tuple[Step, list[Bug]]:  # for the stage `rotate`: the correct step, and the bugs
+    "Make the steps of one table of angles."
+    form, pairs = "0 1 0 1, for halves", "neighbours"
+    if halves:
+        form, pairs = "0 0 1 1, for neighbours", "halves"
 
-    def stretched(x: Tensor) -> Tensor:
+    def scaled(x: Tensor) -> Tensor:
         size = 2 * angles.shape[-1]
-        return x if longer == 1 else torch.cat([longer * x[..., :size], x[..., size:]], -1)
+        return x if factor == 1 else torch.cat([factor * x[..., :size], x[..., size:]], -1)
 
-    def step(f: _Turn) -> Step:
-        return routing(lambda q, k, v: f(stretched(q), stretched(k), v, angles, halves))
+    def step(rotation: _Rotation) -> Step:
+        return routing(lambda q, k, v: rotation(scaled(q), scaled(k), v, angles, halves))
 
-    right = step(lambda q, k, v, a, halves: (turned(q, a, halves), turned(k, a, halves), v))
-    return right, [bug.about(form=form, pairs=pairs) for bug in bugs_of("rotate", step, _TURNS)]
+    def both(q: Tensor, k: Tensor, v: Tensor, a: Tensor, halves: bool) -> _Heads:
+        return rotate_pairs(q, a, halves), rotate_pairs(k, a, halves), v
+
+    bugs = bugs_of("rotate", step, _ROTATIONS)
+    return step(both), [bug.about(form=form, pairs=pairs) for bug in bugs]
 
 
-NEVER = Bug("project.never", "the output projection {name} is never applied")
+NEVER = Bug("project.never", "the output projection {name} is never applied: apply it last")
 UNTRANSPOSED = Bug(
     "project.untransposed",
-    "{which} used untransposed: x @ weight, where nn.Linear means x @ weight.T (call {name}(x))",
+    "{which} used untransposed, x @ weight: nn.Linear means x @ weight.T (call {name}(x))",
 )
 
 
@@ -449,222 +496,288 @@ def untransposed(
     names: list[str],  # of projections
     steps: dict[str, Step] = {},  # what they replace, as in `Bug`
 ) -> Bug:  # one for all of them
-    "Name weights that are used the wrong way round."
-    which = " and ".join(f"{name}.weight" for name in names) + (
-        " is" if len(names) == 1 else " are"
-    )
+    "Name the weights that are used untransposed."
+    verb = " is" if len(names) == 1 else " are"
+    which = " and ".join(f"{name}.weight" for name in names) + verb
     return UNTRANSPOSED.about(which=which, name=names[0])._replace(steps=steps)
 
 
-_LOOKS = "keep its size in an attribute named window, or say positions=True"
-_UNREGISTERED = (
-    "its parameters are not registered, so no optimizer trains them and no state dict holds them"
-)
-_SAY_HOW = "say how, call=lambda module, x: …"
+_WINDOW = "if a window is intended, declare its size, window=…"
+_CALL = "declare how, call=lambda module, x: …"
+_REGISTER = "register them with nn.ModuleList or nn.Parameter"
 LAYER_SIGNS: list[Bug] = signs(
     {
-        "shape.weights_and_output": "it returns (weights, output), where (output, weights) is expected",
+        "shape.weights_and_output": "it returns (weights, output): return (output, weights)",
         "rotation.backwards": (
-            "queries and keys are rotated backwards (RoPE): the sine has the wrong sign, or cosine and sine are exchanged"
+            "queries and keys are rotated backwards (RoPE): negate the sines,"
+            " or exchange cosines and sines"
         ),
-        "shape.rows": "heads, words or sentences end up in the wrong place of the output",
-        "shape.call": f"it cannot be called as module(x): {_SAY_HOW}",
+        "shape.rows": "the axes of the output are in the wrong order: return (b, n, d_model)",
+        "shape.call": f"it cannot be called as module(x): {_CALL}",
         "shape.maximum": (
-            "it fails for more than {longest} words: a maximum that is too short to be checked (make it at least {least}), or"
-            " a hard-coded length"
+            "it fails for more than {longest} tokens: allow sequences of at least {least},"
+            " or remove a hard-coded length"
         ),
-        "shape.arguments": f"forward needs {{needed}}, and was called with x for each: {_SAY_HOW}",
-        "shape.one_sentence": "it works only for a single sentence: the batch is mixed up with another axis",
+        "shape.arguments": f"forward needs {{needed}}, and was called with x for each: {_CALL}",
+        "shape.one_sentence": (
+            "it works only for a batch of one sequence: the batch axis is mixed with another"
+        ),
         "shape.sentences_words": (
-            "it works only when there are as many sentences as words: the axes of batch and sequence are mixed up"
+            "it works only if the batch is as large as the sequence is long:"
+            " the axes b and n are mixed"
         ),
         "shape.words_width": (
-            "it works only when there are as many words as d_model: .T or a transpose turns the wrong axes"
+            "it works only if the sequence length equals d_model:"
+            " .T or a transpose swaps the wrong axes"
         ),
         "shape.words_heads": (
-            "it works only when there are as many words as heads: the axes of heads and sequence are mixed up"
+            "it works only if the sequence length equals the number of heads:"
+            " the axes h and n are mixed"
         ),
         "shape.all_equal": (
-            "it works only when batch, words and heads are equal: axes are mixed up, as by .T on three or four dimensions"
+            "it works only if b, n and h are equal: axes are mixed, as by .T on three or four"
+            " dimensions (use .mT)"
         ),
-        "shape.one_word": "it works only for one word at a time",
-        "shape.only_length": "it works only for {n} words: a length is hard-coded",
-        "route.reads_x": "{names} reads x, where keys and values should be made from the memory",
-        "route.reads_memory": "{names} reads the memory, where queries should be made from x",
-        "route.exchanged": "x and the memory are exchanged: queries are made from the memory, keys and values from x",
-        "code.error": "an error of the code, whatever the sizes: it raises {error}",
+        "shape.one_word": "it works only for a sequence of one token",
+        "shape.only_length": "it works only for {n} tokens: a length is hard-coded",
+        "route.reads_x": "{names} reads x: compute keys and values from the memory",
+        "route.reads_memory": "{names} reads the memory: compute queries from x",
+        "route.exchanged": (
+            "x and the memory are exchanged: compute queries from x, keys and values from the"
+            " memory"
+        ),
+        "code.error": "the code fails for every shape: it raises {error}",
         "values.linear": (
-            "no attention: the output is a linear function of the words, as if no scores went through a softmax"
+            "the output is linear in the input: no scores go through a softmax, so it is not"
+            " attention"
         ),
         "mask.inverted_last": (
-            "the mask is inverted: the last word may attend to nothing, and the others see the future only"
-            " (nn.MultiheadAttention hides where its mask is True)"
+            "the mask is inverted: each token attends to the future only"
+            " (nn.MultiheadAttention hides keys where its mask is True)"
         ),
         "mask.not_itself_first": (
-            "the causal mask is off by one (diagonal): a word does not see itself, so the first sees nothing, and its softmax"
-            " is 0 / 0"
+            "the causal mask is off by one: the first token attends to nothing, and its softmax"
+            " is 0 / 0 (use tril(diagonal=0))"
         ),
         "softmax.over_heads_or_batch": (
-            "the softmax normalises over heads or sentences (dim=1, dim=0), not over keys (dim=-1): where the mask forbids,"
-            " all that it sums over is minus infinity, and 0 / 0 is NaN"
+            "the softmax normalises over heads or the batch (dim=1, dim=0), so masked rows are"
+            " 0 / 0: normalise over keys (dim=-1)"
         ),
-        "scale.head_constant": "wrong scale: the scores are multiplied by {found}, not by {right}, which is 1/√d_head",
-        "softmax.epsilon_small": "about {number} is added to the softmax's sum (an epsilon?): rows do not sum to 1",
-        "heads.number": "the rows are split into {found}, not into {said}",
-        "heads.shared": "it keeps {found} for keys and values, not {said}: every head has keys of its own, or too few share them",
+        "scale.head_constant": (
+            "wrong scale: the scores are multiplied by {found};"
+            " multiply them by {right}, which is 1/√d_head"
+        ),
+        "softmax.epsilon_small": (
+            "about {number} is added to the sum of the softmax (an epsilon?):"
+            " remove it, since probabilities must sum to 1"
+        ),
+        "heads.number": "the vectors are split into {found}, not into {said}",
+        "heads.shared": "it has {found} for keys and values, not {said}: check n_kv_heads",
         "split.fused_viewed": (
-            "heads are split with view(b, h, n, 3 · d_head), without a transpose: each head gets a part of the sentence"
+            "the fused projection is split with view(b, h, n, 3 · d_head), which mixes positions:"
+            " use view(b, n, h, 3 · d_head).transpose(1, 2)"
         ),
-        "split.keys_values": "keys and values are taken from the fused projection in the wrong order",
+        "split.keys_values": "keys and values are exchanged when the fused projection is split",
         "project.unused": "{name} is not used{detached}{instead}",
         "project.twice": "{name} is applied more than once",
         "project.residual": (
-            "a residual is added: the input comes on top of the output projection (a block adds it, not attention)"
+            "the input is added to the output: leave the residual connection to the block"
         ),
-        "project.constant": "a constant is added after the output projection: give that projection a bias, which is trained",
+        "project.constant": (
+            "a constant is added after the output projection: give the projection a trained bias"
+        ),
         "project.more": (
-            "the output is not what the output projection gave: something is added, scaled or cut off after it"
+            "the output is not what the output projection gave: something is added, scaled or"
+            " clamped after it"
         ),
-        "window.by_accident": f"{{says}} (if it is meant, {_LOOKS})",
+        "window.by_accident": f"{{says}} ({_WINDOW})",
         "window.size": (
-            "the window is off: {name} = {size}, but a word sees {seen} words, itself included (if that is meant, say"
-            " positions=True)"
+            "the window has the wrong size: {name} = {size}, but a token attends to {seen} tokens,"
+            " itself included"
         ),
-        "window.narrow": f"no word sees one more than {{widest}} places away: a mask is too narrow (a window? if it is meant, {_LOOKS})",
-        "length.cut": "words after the first {first} are never seen: keys are cut off (a hard-coded length?)",
-        "length.padded": (
-            "the memory is padded with zeros that no mask hides: they take a share of every row (as many as lack to a multiple of 8?)"
+        "window.narrow": (
+            "no token attends to another more than {widest} positions away:"
+            f" the mask hides too much ({_WINDOW})"
         ),
-        "length.words": "it gives another number of rows than it was given words: a length is hard-coded, or words are cut off",
-        "length.long": "it is right for {few} words and wrong for {many}: a length is hard-coded, or counted in",
+        "length.cut": (
+            "keys after position {first} are ignored: a slice or a hard-coded length cuts them off"
+        ),
+        "length.padded": ("the memory is padded with zeros that get probability: mask the padding"),
+        "length.words": (
+            "the output has another sequence length than the input: a length is hard-coded,"
+            " or tokens are cut off"
+        ),
+        "length.long": (
+            "it is right for {few} tokens and wrong for {many}: a length is hard-coded,"
+            " or a factor depends on the length"
+        ),
         "length.future": (
-            "the future leaks in longer sentences, from output {first} on: the mask is for shorter ones (a hard-coded size?)"
+            "the future leaks in longer sequences, from output {first} on: build the mask for the"
+            " length of the input"
         ),
         "length.only": (
-            "it works for one length only: a mask, a cache or a size is kept from the first call, or hard-coded"
+            "it works for one length only: a mask, a cache or a size is hard-coded, or kept from"
+            " the first call"
         ),
-        "length.breaks": "it breaks for {what}: squeeze() without a dim, a division by n - 1, or a hard-coded size",
-        "mode.no_grad": "it behaves differently under no_grad: another path, or no mask there",
+        "length.breaks": (
+            "it fails for {what}: look for squeeze() without a dim, a division by n - 1,"
+            " or a hard-coded size"
+        ),
+        "mode.no_grad": "its output differs under no_grad: another path, or no mask there",
         "mode.batch_norm": (
-            "the future leaks in training through batch normalisation, whose mean is over all words and sentences (use"
-            " LayerNorm)"
+            "the future leaks in training through batch normalisation, whose mean is over all"
+            " positions: use LayerNorm"
         ),
-        "mode.mask_in_evaluation": "the future leaks in training, not in evaluation: the mask is applied in evaluation only",
+        "mode.mask_in_evaluation": (
+            "the future leaks in training: the mask is applied in evaluation only"
+        ),
         "mode.mask_in_training": (
-            "the future leaks in evaluation, not in training: the mask is applied in training only (is_causal=self.training?)"
+            "the future leaks in evaluation: the mask is applied in training only"
+            " (is_causal=self.training?)"
         ),
-        "mode.mask_without_gradients": "the future leaks with gradients on, not without: the mask is on one path only",
+        "mode.mask_without_gradients": (
+            "the future leaks when gradients are on: the mask is applied under no_grad only"
+        ),
         "mode.differs": (
-            "training and evaluation differ though dropout is 0: a mask, a scale or a path is on in one of them only"
+            "training and evaluation differ though dropout is 0: a mask, a scale or a path is on"
+            " in one of them only"
         ),
         "dropout.in_evaluation": (
-            "dropout, or other chance, is on in evaluation: F.dropout needs training=self.training, nn.Dropout must be an"
-            " attribute; or weights are drawn anew in forward{anew}"
+            "the output is random in evaluation: give F.dropout training=self.training,"
+            " or keep nn.Dropout as an attribute{anew}"
         ),
         "dropout.unreached": (
-            f"{{name}} is a plain list, dict or tensor: {_UNREGISTERED} (use nn.ModuleList, nn.Parameter); so eval() does not"
-            " reach them either, and their dropout stays on"
+            "{name} is a plain list or dict, so eval() does not reach its dropout:"
+            " use nn.ModuleList"
         ),
         "dropout.nan": (
-            "dropout gives NaN: it is applied to masked scores, and 0 times minus infinity is NaN; apply it to the weights"
+            "dropout gives NaN: it is applied to masked scores, and 0 times minus infinity is NaN;"
+            " apply it to the weights"
         ),
         "dropout.never": "dropout is set but never applied in training",
         "dropout.relu": (
-            "negative outputs are cut off: a ReLU comes after the output projection, so that dropout does not keep the mean"
+            "a ReLU is applied to the output: with dropout, the mean of the output changes"
         ),
-        "dropout.unscaled": "dropout is biased: kept weights are not divided by 1 - p",
+        "dropout.unscaled": "dropout is biased: divide the kept weights by 1 - p",
         "dropout.before_softmax": (
-            "dropout is biased: it is applied before the softmax (to scores, queries or keys), not to the weights"
+            "dropout is biased: it is applied before the softmax (to scores, queries or keys);"
+            " apply it to the weights"
         ),
         "state.first_length": (
-            "something is kept from the first call, such as a mask of its length: longer sentences are not masked to their"
-            " end"
+            "a mask is kept from the first call: longer sequences are not masked to their end"
         ),
         "state.grows": (
-            "forward adds to the state dict (register_buffer without persistent=False?): it does not load into a new layer"
+            "forward adds to the state dict, which no new layer can load:"
+            " use register_buffer(…, persistent=False) in __init__"
         ),
-        "state.lost": "its state dict is not all of it: a tensor or parameter is not registered",
+        "state.lost": "its state dict is incomplete: a tensor or parameter is not registered",
         "parameter.unregistered": (
-            f"{{name}} is a plain list, dict or tensor: {_UNREGISTERED} (use nn.ModuleList, nn.Parameter)"
+            "{name} is a plain list, dict or tensor, so no optimizer trains its parameters"
+            f" and no state dict holds them: {_REGISTER}"
         ),
         "parameter.plain": (
-            "{name} is a plain tensor, not a parameter: it is not registered, so no optimizer trains it and no state dict"
-            " holds it (use nn.Parameter or nn.Linear)"
+            "{name} is a plain tensor, so no optimizer trains it and no state dict holds it:"
+            " use nn.Parameter or nn.Linear"
         ),
         "parameter.buffer": (
-            "it has no parameters: {name} is a buffer, which no optimizer trains (use nn.Parameter or nn.Linear)"
+            "it has no parameters: {name} is a buffer, which no optimizer trains"
+            " (use nn.Parameter or nn.Linear)"
         ),
         "parameter.none": (
-            "no parameter is registered: projections are made anew in forward, or held in a plain list or tensor"
+            "no parameter is registered: projections are created in forward, or held in a plain"
+            f" list or tensor ({_REGISTER})"
         ),
         "parameter.mask": (
-            "{name} is a mask, kept as a parameter: a mask is no weight, and no optimizer may touch it (use register_buffer)"
+            "{name} is a mask kept as a parameter, which an optimizer would change:"
+            " use register_buffer"
         ),
-        "parameter.unused": "{name} is not used in forward, or what it gives is detached: it would never be trained",
-        "parameter.silent": "{name} has no influence on the output: it would never be trained",
+        "parameter.unused": (
+            "{name} is not used in forward, or its output is detached: it gets no gradient"
+        ),
+        "parameter.silent": "{name} has no influence on the output: it is never trained",
         "parameter.part": (
-            "a part of {name} has no influence on the output, or what it gives is detached: these queries, keys or values"
-            " would never be trained"
+            "a part of {name} has no influence on the output, or its output is detached:"
+            " these queries, keys or values are never trained"
         ),
         "parameter.tied": (
-            "{one} and {other} are tied: they share their memory, so they can never differ ([layer] * n, or the same object"
-            " assigned twice?)"
+            "{one} and {other} share their memory, so they can never differ:"
+            " create two ([layer] * n repeats one object)"
         ),
-        "weights.after_dropout": "it returns scores before the softmax, or weights after dropout, not the weights",
+        "weights.after_dropout": (
+            "it returns scores before the softmax, or weights after dropout: return the weights"
+        ),
     }
 ) + signs(
     {
         "shape.input": (
-            "it fails on an input of shape (b, n, d_model) with {error}: sizes that do not fit, or a wrong d_model"
+            "it fails on an input of shape (b, n, d_model) with {error}:"
+            " check d_model and the sizes of the projections"
         ),
-        "values.not_finite": "ordinary inputs already give NaN or infinity{hint}",
-        "values.nan_row": "a row of the output is NaN or infinite: a word may attend to nothing, and its softmax is 0 / 0",
+        "values.not_finite": "ordinary inputs give NaN or infinity{hint}",
+        "values.nan_row": (
+            "the output of a token is NaN or infinite: it attends to nothing,"
+            " and its softmax is 0 / 0"
+        ),
         "layer.unknown": (
-            "its numbers are not softmax(q kᵀ / √d_head) v of its own projections, and they fit no bug known here"
+            "its output is not softmax(q kᵀ / √d_head) v of its own projections,"
+            " and fits no bug known here"
         ),
         "batch.axes": (
-            "it attends over the batch, not over the sentence: it expects (n, b, d_model) (batch_first=False?), or axes are"
-            " swapped"
+            "it attends over the batch, not over the sequence: it expects (n, b, d_model)"
+            " (batch_first=False?), or axes are swapped"
         ),
-        "batch.mixes": "sentences of a batch mix: a softmax, a mean, a reshape or a view runs over the axis of the batch",
+        "batch.mixes": (
+            "sequences of a batch influence each other: a softmax, a mean or a reshape"
+            " runs over the batch axis"
+        ),
         "length.counted": (
-            "an output depends on how long the sentence is: the mask is for another length, or words are counted"
+            "an output depends on the length of the sequence: the mask is for another length,"
+            " or a factor depends on the length"
         ),
-        "mask.no_word_itself": "a word does not see itself: the causal mask is off by one (diagonal)",
-        "route.memory_unused": "the memory makes no difference: keys and values are not made from it",
+        "mask.no_word_itself": (
+            "a token does not attend to itself: the causal mask is off by one (use diagonal=0)"
+        ),
+        "route.memory_unused": ("the memory has no influence: compute keys and values from it"),
         "mask.causal_unsaid": (
-            "a causal mask is on, though causal=False was said: later words do not reach earlier outputs"
+            "a causal mask is on, though causal=False is declared:"
+            " later tokens do not reach earlier outputs"
         ),
         "mask.narrow": (
-            f"some words are never seen: a mask is too narrow (a window? if it is meant, {_LOOKS}), a slice is off by one, or"
-            " the mask is upside down (triu for tril)"
+            f"some tokens are never attended to: the mask hides too much ({_WINDOW}), a slice is"
+            " off by one, or triu stands for tril"
         ),
         "documents.ignored": (
-            "whatever {name} says of the texts in a row, the output is the same: each word sees those of the other texts"
+            "{name} has no influence: each token attends to other documents of its sequence, too"
         ),
         "documents.moved": (
-            "a text comes out otherwise behind another one than alone: {name} keeps them apart, but places go on counting, or it is read wrongly"
+            "a document's output depends on those before it: {name} separates them, but positions"
+            " do not start anew, or it is misread"
         ),
         "order.matters": (
-            "the order of the words matters: a mask or positions (then say positions=True), or a reshape that mixes words and"
-            " heads"
+            "the output depends on the order of tokens: a mask, positions (declare"
+            " positions=True), or a reshape that mixes tokens and heads"
         ),
         "order.never": (
-            "positions=True was said, but the order of the words makes no difference: {told} is never used, or tells places"
-            " of heads or sentences"
+            "positions=True is declared, but the order of tokens has no influence:"
+            " {told} is never used, or is indexed by heads or the batch"
         ),
         "weights.returned_transposed": (
-            "the weights that it returns are transposed, (n_k, n_q), or their softmax normalises over queries"
+            "the returned weights are transposed, (n_k, n_q), or normalised over queries"
         ),
-        "weights.returned_sums": "it returns scores or weights whose rows do not sum to 1, not the weights that it used",
-        "weights.returned_future": "it returns weights that are not those that it used, or the mask is missing",
+        "weights.returned_sums": (
+            "it returns scores, or weights whose rows do not sum to 1:"
+            " return the weights that it used"
+        ),
+        "weights.returned_future": (
+            "it returns weights that are not those that it used, or the mask is missing"
+        ),
     },
     guess=True,
 )
-LAYER: list[Bug] = [*SPLITS, *MERGES, *ON_THE_WAY]  # beside what is in every attention
+LAYER: list[Bug] = [*SPLITS, *MERGES, *ON_THE_WAY]
 LAYER_ALL: list[Bug] = [
     *LAYER,
-    *turning(torch.zeros(2, 1), True)[1],
+    *rotating(torch.zeros(2, 1), True)[1],
     FUSED,
     REPEATED,
     NEVER,

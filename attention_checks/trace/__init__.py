@@ -1,4 +1,4 @@
-"""Find queries, keys and values in a layer that somebody else wrote, and redo its work."""
+"""Trace a layer: find its queries, keys and values, and write down what one call gives."""
 
 from __future__ import annotations
 
@@ -46,16 +46,12 @@ class Trace(NamedTuple):
     unrecognised: list[str]  # modules and parameters that are none of them
     others: list[
         tuple[tuple[Bug, ...], _Rows]
-    ]  # rows if weights are used the other way round, and the bug, if it is one
-    tables: list[
-        Tensor
-    ]  # rows of numbers that it keeps, which may be the frequencies of a rotation, (d,)
+    ]  # the same for weights used untransposed, and the bugs
+    tables: list[Tensor]  # vectors that it keeps, perhaps frequencies of a rotation, (d,)
     own: Mapping[
         str, tuple[Step, list[Bug]]
-    ]  # stages of its own, such as a soft cap, and what goes wrong with them
-    turns: list[
-        Tensor
-    ] = []  # complex numbers that pairs of features may be multiplied by, (n, pairs)
+    ]  # stages of its own, such as a soft cap, and their bugs
+    turns: list[Tensor] = []  # complex numbers that may rotate pairs of features, (n, pairs)
     contract: Contract = Contract()  # what was declared of it
     memory: Tensor | None = (
         None  # of cross-attention, what keys and values are made of; None: the input
@@ -73,7 +69,7 @@ class Trace(NamedTuple):
         return self.width("qkv") in (0, 3 * self.inner)
 
     @property
-    def inner(self) -> int:  # features of a word
+    def inner(self) -> int:  # features of a token
         "Give the width of the context, all heads together."
         if self.context is not None:
             return self.context.shape[-1]
@@ -105,7 +101,7 @@ class Trace(NamedTuple):
         self,
         causal: bool,  # is the future hidden?
         window: int
-        | None = None,  # how many words, itself included, a word may look back on; None: all
+        | None = None,  # how many tokens a token may attend to, itself included; None: all
     ) -> Tensor | None:  # boolean, True = may attend, (n, n); None: everything
         "Give the mask that should be in force."
         n = self.x.shape[1]
@@ -114,7 +110,7 @@ class Trace(NamedTuple):
 
 _Options = list[
     tuple[str, Tensor]
-]  # what a projection gave, and under its name what it would, used the other way round
+]  # what a projection gave; under its name, what it would give untransposed
 
 
 def trace_layer(
@@ -127,12 +123,10 @@ def trace_layer(
     | None = None,  # of cross-attention, what keys and values are made of; the call knows it
 ) -> Trace:  # what its projections did
     "Call a layer once and write down what goes in and out of its projections."
-    leaves, names, bare = find_projections(
-        layer, lambda: call(layer, x), roles, contract.roles
-    )
+    leaves, names, bare = find_projections(layer, lambda: call(layer, x), roles, contract.roles)
     names = {
         n: role for n, role in names.items() if memory is None or role != "qkv"
-    }  # called twice, cut in unknown ways
+    }  # called twice, split in unknown ways
     with handing(layer, x.shape[1]) as handed:
         out, ins, outs = watch({name: leaves[name] for name in names}, lambda: call(layer, x))
     silent = {
@@ -186,9 +180,9 @@ def trace_layer(
 
 
 def _called(x: Tensor, m: nn.Module, name: str, got: Any) -> _Options:
-    "Rows of a projection that was called; and what reading its weight untransposed would have given."
+    "What a called projection gave, and what its weight would give untransposed."
     rows = as_rows(got[0] if got else None, x)
-    to_one = getattr(m, "out_features", 0) == 1  # of a pair of words it makes a score, not a value
+    to_one = getattr(m, "out_features", 0) == 1  # it makes a score of a pair of tokens
     return (
         []
         if rows is None or to_one and rows.shape[-1] > 1
@@ -197,7 +191,7 @@ def _called(x: Tensor, m: nn.Module, name: str, got: Any) -> _Options:
 
 
 def _uncalled(x: Tensor, m: nn.Module, name: str) -> _Options:
-    "What a projection gives if its weight is read: rightly, and, if it is square, the other way round."
+    "What a projection gives if its weight is read, and untransposed if it is square."
     with torch.no_grad():
         w, b = as_float(getattr(m, "weight", None)), as_float(getattr(m, "bias", None))
         if not isinstance(m, nn.Linear) or w.shape[1] != x.shape[-1]:
@@ -207,7 +201,7 @@ def _uncalled(x: Tensor, m: nn.Module, name: str) -> _Options:
 
 
 def _times(x: Tensor, p: Tensor, layer: nn.Module, name: str, bias: Tensor | None) -> _Options:
-    "The input times a bare parameter; a square one may be meant as x @ W or as x @ W.T, and either is right."
+    "The input times a bare parameter; for a square one both x @ W and x @ W.T are correct."
     d, products, p = x.shape[-1], [], as_float(p)
     with torch.no_grad():
         if name.endswith("in_proj_weight"):
@@ -239,7 +233,7 @@ def _times(x: Tensor, p: Tensor, layer: nn.Module, name: str, bias: Tensor | Non
 def _by_matrix(
     of: Mapping[str, Tensor], role: str, p: Tensor, layer: nn.Module, name: str
 ) -> list[tuple[str, _Options]]:
-    "Rows of a bare parameter; of a stack of three that reads two inputs, part by part."
+    "What a bare parameter gives; of a fused one that reads two inputs, part by part."
     if role != "qkv" or of["q"] is of["k"]:
         return [(role, _times(of[role], p, layer, name, _bias(layer, role)))]
     return [
@@ -249,7 +243,7 @@ def _by_matrix(
 
 
 def _ways(found: list[tuple[str, _Options]]) -> list[tuple[tuple[Bug, ...], _Rows]]:
-    "Every choice of one option each, as bugs and rows by role: all first ones, then all last ones, then mixed ones."
+    "Every choice of options, as bugs and vectors by role: all first, all last, mixed."
     ways, most = [], sum(len(options) > 1 for _, options in found)
     for chosen in islice(product(*(options for _, options in found)), 64):
         rows: _Rows = {}
@@ -274,7 +268,7 @@ def _by_role(roles: list[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def _bias(layer: nn.Module, role: str) -> Tensor | None:
-    "A bare parameter that is added to what a bare projection of this role gives."
+    "The bare bias of a bare projection of this role."
     found = {
         said: as_float(p)
         for name, p in reversed(list(layer.named_parameters()))

@@ -1,4 +1,4 @@
-"""Attention is computed from a layer's own projections; where its numbers differ, the bugs are found that give them."""
+"""Compute attention from a layer's own projections, and find the bugs that explain a difference."""
 
 from __future__ import annotations
 
@@ -30,20 +30,21 @@ _FREQUENT = [
 
 
 def compare_with_own_weights(
-    t: Trace,  # from `trace_layer`
+    trace: Trace,
     n_heads: int | None,  # if known
     causal: bool,  # is the future hidden?
-    window: int
-    | None = None,  # how many words, itself included, a word may look back on; None: all
-    most: int = 2,  # how many bugs at once, beside a wrong scale, are looked for
+    window: int | None = None,  # how many tokens a token may attend to, itself included; None: all
+    most: int = 2,  # how many bugs at once, beside a wrong scale, are tried
 ) -> (
     tuple[Bug, ...] | None
 ):  # what is wrong: nothing, or some bugs; None if that fits nothing known
-    "Compute attention from what the layer's own projections gave, and find out how the layer differs."
-    if not t.out.isfinite().any():
-        return None  # anything may explain it
-    heads, mask = t.heads(n_heads), t.past(causal, window)
-    starts = _starts(t, heads, mask) + (list(_other_numbers(t, heads, mask)) if most else [])
+    "Compare a layer with attention computed from its own projections, and name the bugs."
+    if not trace.out.isfinite().any():
+        return None  # any bug may explain it
+    heads, mask = trace.heads(n_heads), trace.past(causal, window)
+    starts = _starts(trace, heads, mask) + (
+        list(_other_numbers(trace, heads, mask)) if most else []
+    )
     with torch.no_grad():
         for start in (start for start in starts if most or not start.bugs):
             if explain([start.case], [], 0) is not None:
@@ -52,29 +53,33 @@ def compare_with_own_weights(
 
 
 def rightly_read(
-    t: Trace,  # from `trace_layer`
+    trace: Trace,
     n_heads: int | None,  # if known
     causal: bool,  # is the future hidden?
 ) -> Work | None:  # with scores and weights; None if it gives other numbers
-    "Compute attention from what the layer's own projections gave, if the layer gives the same numbers."
-    starts = [start for start in _starts(t, t.heads(n_heads), t.past(causal)) if not start.bugs]
+    "Compute attention from the layer's own projections, if the layer agrees with it."
+    starts = [
+        start
+        for start in _starts(trace, trace.heads(n_heads), trace.past(causal))
+        if not start.bugs
+    ]
     right = next((start.case for start in starts if explain([start.case], [], 0) is not None), None)
     return right and run(right.work, stages=right.stages)
 
 
-def _starts(t: Trace, heads: list[int], mask: Tensor | None) -> list[Start]:
-    "Every way to read the rows, used as they should be or the other way round; those that are right first."
+def _starts(trace: Trace, heads: list[int], mask: Tensor | None) -> list[Start]:
+    "Every way to read the projections, transposed as they should be or not; correct ones first."
     found = [
         start
-        for bugs, rows in [((), t.rows), *t.others]
+        for bugs, rows in [((), trace.rows), *trace.others]
         for h in heads
-        for start in starts_of(t._replace(rows=rows), h, mask, bugs)
+        for start in starts_of(trace._replace(rows=rows), h, mask, bugs)
     ]
     return sorted(found, key=lambda start: len(start.bugs))
 
 
 def _named(starts: list[Start], heads: list[int], most: int) -> tuple[Bug, ...] | None:
-    "The fewest bugs that give the layer's numbers."
+    "The fewest bugs that explain the layer's output."
     few = 12 if len(heads) == 1 else 2
     right = [
         start
@@ -97,7 +102,7 @@ def _named(starts: list[Start], heads: list[int], most: int) -> tuple[Bug, ...] 
 
 
 def _fewest(starts: list[Start]) -> tuple[Bug, ...] | None:
-    "Of what explains the numbers from some start, by one bug and a wrong scale, that with the fewest bugs."
+    "The fewest bugs that explain the output from some start: one bug and a wrong scale at most."
     found = [
         (start, explain([start.case], [*start.more, *LAYER, *GROUPS, *ATTENTION], 1))
         for start in starts
@@ -110,7 +115,7 @@ def _fewest(starts: list[Start]) -> tuple[Bug, ...] | None:
 def with_fill(
     start: Start,  # with a mask
 ) -> Start:
-    "Put a finite number for minus infinity: it tells where all that a softmax sums over is forbidden."
+    "Put a finite number for minus infinity: it matters where all keys of a query are masked."
     fill: Step = lambda w: w._replace(
         scores=w.scores.masked_fill(~w.allowed, torch.finfo(w.scores.dtype).min),
         allowed=torch.ones_like(w.allowed),
@@ -121,18 +126,18 @@ def with_fill(
 
 
 def _gone_wrong(start: Start, bug: Bug) -> Start:
-    "The same start once a bug is taken for what should be."
+    "Take a bug as given, to find a second one."
     return start._replace(
         case=start.case._replace(stages={**start.case.stages, **bug.steps}), bugs=(*start.bugs, bug)
     )
 
 
-def _other_numbers(t: Trace, heads: list[int], mask: Tensor | None) -> Iterator[Start]:
-    "Rows cut into another number of heads, or one head that is repeated; if it is known how many there should be."
+def _other_numbers(trace: Trace, heads: list[int], mask: Tensor | None) -> Iterator[Start]:
+    "Starts with another number of heads, or one repeated head, if the number of heads is known."
     if len(heads) != 1:
         return
-    width, h = t.across, heads[0]
-    for other in t.heads(None):
+    width, h = trace.across, heads[0]
+    for other in trace.heads(None):
         bug = known(
             "heads.number",
             found=f"{other} heads of width {width // other}",
@@ -140,11 +145,11 @@ def _other_numbers(t: Trace, heads: list[int], mask: Tensor | None) -> Iterator[
         )
         yield from (
             start
-            for start in starts_of(t, other, mask, (bug,))
+            for start in starts_of(trace, other, mask, (bug,))
             if other != h and len(start.bugs) == 1
         )
     bug = REPEATED.about(times=h)
-    for start in starts_of(t, 1, mask, (bug,)) if h > 1 else ():
+    for start in starts_of(trace, 1, mask, (bug,)) if h > 1 else ():
         repeat = merging(lambda c: merge_heads(c).repeat(*[1] * (c.ndim - 2), h))
         yield start._replace(
             case=start.case._replace(stages={**start.case.stages, "merge": repeat})
@@ -154,7 +159,7 @@ def _other_numbers(t: Trace, heads: list[int], mask: Tensor | None) -> Iterator[
 def _nearest_number(
     case: Case, make: Callable[[Tensor], tuple[Work, tuple[Bug, ...]]], centre: float, width: float
 ) -> tuple[float, float]:
-    "The number with which the stages come nearest to what was seen, and how far off they are then."
+    "Fit a number: with which one the stages come nearest to the output, and at which distance."
     best, off = centre, torch.tensor([torch.inf])
     for _ in range(40):
         numbers = best + width * torch.linspace(-1, 1, 33)
@@ -168,7 +173,7 @@ def _nearest_number(
 
 
 def _added(case: Case) -> tuple[Bug, ...]:
-    "The bug, if something is added to the softmax's sum: then each row is too small, all by what fits one number."
+    "The bug, if a number is added to the softmax's sum: one number explains all contexts."
     plain = run(case.work, stages=case.stages)
     if plain is None or plain.out.shape != case.seen.shape:
         return ()
@@ -190,30 +195,29 @@ def _added(case: Case) -> tuple[Bug, ...]:
 
 
 def name_other_scale(
-    t: Trace,  # from `trace_layer`
+    trace: Trace,
     n_heads: int | None,  # if known
     causal: bool,  # is the future hidden?
-    window: int
-    | None = None,  # how many words, itself included, a word may look back on; None: all
+    window: int | None = None,  # how many tokens a token may attend to, itself included; None: all
 ) -> tuple[Bug, ...] | None:  # the bug; None if no constant fits
-    "Find out what scores are multiplied by, if all is right but that."
+    "Find the factor of the scores, if all else is correct."
+    mask = trace.past(causal, window)
+    starts = [s for h in trace.heads(n_heads)[:8] for s in islice(starts_of(trace, h, mask), 2)]
     with torch.no_grad():
-        for start in (
-            s
-            for h in t.heads(n_heads)[:8]
-            for s in islice(starts_of(t, h, t.past(causal, window)), 2)
-        ):
-            work, right = start.case.work, float(start.case.work.scale)
-            scale, _ = _nearest_number(
-                start.case, lambda s: (work._replace(scale=s), ()), 0.0, 4 * right
-            )
-            made = run(work._replace(scale=scale), stages=start.case.stages)
-            if (
-                made is not None
-                and not math.isclose(scale, right, rel_tol=1e-3)
-                and nearly(made.out, start.case.seen, 1e-4)
-            ):
-                return (other_scale(scale, right),)
+        for start in starts:
+            if bug := _fitted_scale(start.case):
+                return (bug,)
+    return None
+
+
+def _fitted_scale(case: Case) -> Bug | None:
+    "The bug, if one wrong factor of the scores explains the output."
+    right = float(case.work.scale)
+    scale, _ = _nearest_number(case, lambda s: (case.work._replace(scale=s), ()), 0.0, 4 * right)
+    made = run(case.work._replace(scale=scale), stages=case.stages)
+    wrong = not math.isclose(scale, right, rel_tol=1e-3)
+    if made is not None and wrong and nearly(made.out, case.seen, 1e-4):
+        return other_scale(scale, right)
     return None
 
 
@@ -221,5 +225,5 @@ def other_scale(
     scale: float,  # what scores are multiplied by
     right: float,  # what they should be
 ) -> Bug:
-    "Say that some other number stands in the place of the scale."
+    "Name a scale that is none of the known wrong ones."
     return known("scale.head_constant", found=f"{scale:.4g}", right=f"{right:.4g}")

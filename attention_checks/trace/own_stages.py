@@ -1,4 +1,4 @@
-"""What a layer does to its scores on purpose: norms, a soft cap, a sink, a gate, a table by distance, rotations by place."""
+"""What a layer does on purpose: norms, a soft cap, sinks, a gate, a bias, rotations."""
 
 from __future__ import annotations
 
@@ -28,18 +28,17 @@ from attention_checks.trace.watching import OneCall, as_float, as_rows, part_of,
 from attention_nb.multi_head_attention import merge_heads, split_heads
 
 _NORM = re.compile(
-    r"(?:^|[._])(?:(q|k|query|key)_?(?:ln|norm|layer_?norm|rms_?norm)|(?:ln|norm|layer_?norm|rms_?norm)_?(q|k|query|key))$",
+    r"(?:^|[._])(?:(q|k|query|key)_?(?:ln|norm|layer_?norm|rms_?norm)"
+    r"|(?:ln|norm|layer_?norm|rms_?norm)_?(q|k|query|key))$",
     re.I,
 )
 _GATE = re.compile(r"(?:^|[._])(?:(?:to_|out_|attn_)?gates?(?:_proj)?|g_proj)(?:\.\d)?$", re.I)
-_Own = dict[
-    str, tuple[Step, list[Bug]]
-]  # stage → what the layer does there, and what may go wrong with it
+_Own = dict[str, tuple[Step, list[Bug]]]  # stage → its step, and its bugs
 
 
 def norms_of(
     layer: nn.Module,  # any layer
-) -> dict[str, nn.Module]:  # role, "q" or "k", → what brings its rows to one length
+) -> dict[str, nn.Module]:  # role, "q" or "k", → its norm
     "Find the norms of queries and keys by their names."
     found = [(_NORM.search(name), m) for name, m in layer.named_modules()]
     return {
@@ -54,8 +53,8 @@ def own_stages(
     x: Tensor,  # its input, (b, n, d_model)
     call: OneCall,  # how it is called
     contract: Contract = Contract(),  # what was declared of it
-) -> _Own:  # stage → what the layer does there, and what may go wrong with it
-    "Find what a layer does on purpose beside the plain stages: what was declared, else what its names say."
+) -> _Own:  # stage → its step, and its bugs
+    "Find the stages that a layer adds on purpose: those declared, else those that its names tell."
     own: _Own = {}
     norms = _norms(layer, contract)
     if norms.keys() == {"q", "k"}:
@@ -75,9 +74,7 @@ def _norms(layer: nn.Module, contract: Contract) -> dict[str, nn.Module]:
     "Role, q or k, → its norm."
     if contract.norms is None:
         return norms_of(layer)
-    return {
-        role: part_of(layer, name, f"norms[{role!r}]") for role, name in contract.norms.items()
-    }
+    return {role: part_of(layer, name, f"norms[{role!r}]") for role, name in contract.norms.items()}
 
 
 def _one_norm(
@@ -98,7 +95,7 @@ def _cap(layer: nn.Module) -> float | None:
 
 
 def _sinks(layer: nn.Module, contract: Contract) -> Tensor | None:
-    "One sink logit for each head: the declared parameter, or the only one that is called so."
+    "One sink logit for each head: the declared parameter, or the only one named so."
     if isinstance(contract.sinks, str):
         return as_float(part_of(layer, contract.sinks, "sinks")).flatten()
     sinks = [
@@ -110,7 +107,7 @@ def _sinks(layer: nn.Module, contract: Contract) -> Tensor | None:
 
 
 def _own_bias(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> _Own:
-    "What the layer adds to its scores: by the declared part, or by an embedding read once per pair."
+    "The bias of the scores: the declared part, or an embedding that is read once for all pairs."
     n = x.shape[1]
     if contract.bias is not None:
         part = part_of(layer, contract.bias, "bias")
@@ -144,7 +141,7 @@ def _per_head(read: Any, n: int) -> Tensor | None:
 
 
 def _own_gate(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> _Own:
-    "What a gate of the layer's own lets through: the declared one, or a linear layer called so."
+    "The gate of the context: the declared part, or a linear layer named so."
     gates = {
         name: m
         for name, m in layer.named_modules()
@@ -159,14 +156,14 @@ def _own_gate(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) ->
 
 
 def _given_once(modules: Mapping[str, Any], call: Callable[[], Tensor]) -> Any:
-    "What came out of some modules, if only one of them was called, and once; or else None."
+    "The output of the only module that was called, and once; else None."
     watched = {name: m for name, m in modules.items() if isinstance(m, nn.Module)}
     given = [t for found in watch(watched, call)[2].values() for t in found] if watched else []
     return given[0] if len(given) == 1 else None
 
 
 def _over_rows(norm: nn.Module, contract: Contract) -> Callable[[Tensor], Tensor]:
-    "A norm of each head; its weights tell if it is one of all heads together, or of heads behind words."
+    "Apply a norm to each head, or to all heads together, as the shape of its weight tells."
     shape = next((tuple(p.shape) for p in norm.parameters()), ())
 
     def at_once(t: Tensor) -> Tensor:
@@ -188,11 +185,9 @@ def _over_rows(norm: nn.Module, contract: Contract) -> Callable[[Tensor], Tensor
 
 def with_own(
     stages: Mapping[str, Step],  # in their order
-    own: Mapping[
-        str, tuple[Step, list[Bug]]
-    ],  # what takes the place of one, or comes behind one: "route, its own"
+    own: Mapping[str, tuple[Step, list[Bug]]],  # replaces a stage, or follows it: "route, its own"
 ) -> dict[str, Step]:
-    "Put stages of a layer's own in their places."
+    "Insert the stages of a layer's own."
     found: dict[str, Step] = {}
     for name, step in stages.items():
         found[name] = own.get(name, (step,))[0]
@@ -204,7 +199,7 @@ def with_own(
 def tables_of(
     layer: nn.Module,  # any layer
 ) -> list[Tensor]:  # (d,)
-    "List the rows of numbers between 0 and 1 that a layer keeps, and the angles of complex tables."
+    "List the vectors between 0 and 1 that a layer keeps, and the angles of complex tables."
     kept = [
         v
         for m in layer.modules()
@@ -221,9 +216,9 @@ def tables_of(
 
 
 def turns_in(
-    seen: list[list[Tensor]],  # what was handed to each module, and what it gave
+    seen: list[list[Tensor]],  # inputs and outputs of each module
 ) -> list[Tensor]:  # (n, pairs)
-    "List the complex numbers that turn pairs of features: from cosines and sines that stand side by side."
+    "List complex numbers that may rotate pairs of features, also from adjacent cosines and sines."
     pairs = [
         (a, b)
         for some in seen
@@ -237,13 +232,13 @@ def turns_in(
 
 
 def _turning(z: Tensor) -> bool:
-    "Whether complex numbers are cosines and sines, all as much longer than 1 if they are."
+    "Whether complex numbers have one modulus, as cosines and sines have."
     size = z.abs()
     return bool(z.imag.any()) and float(size.min()) > 0.1 and float(size.max() - size.min()) < 1e-3
 
 
 def _once(z: Tensor) -> Tensor:
-    "One number for each pair: tables hold them twice, one half after the other, or side by side."
+    "One number for each pair: tables hold them twice, as halves or as neighbours."
     half = z.shape[-1] // 2
     if z.shape[-1] % 2 == 0 and half:
         return (

@@ -1,4 +1,8 @@
-"""Projections that give rows of our own show bugs in layers that know places: values misrouted, sums that are not 1, a wrong scale."""
+"""Replace the outputs of a layer's projections, and read its weights off its contexts.
+
+It works whatever positions do to the scores: it shows misrouted values, sums that are not 1,
+a wrong scale.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.catalogue import known
+from attention_checks.catalogue.grouped_heads import AFTER_MERGE, AFTER_SCORE, AFTER_SPLIT
 from attention_checks.catalogue.layers import MERGES, ORDERS, SPLITS, splitting
 from attention_checks.catalogue.self_attention import SCALE
 from attention_checks.conventions import ON_SCORES
@@ -29,43 +34,44 @@ from attention_checks.trace.watching import OneCall, as_rows
 
 @dataclass(frozen=True)
 class _Probe:
-    "A layer whose projections give other rows, and what then reaches its output projection, or comes out without one."
+    "A layer whose projections give our vectors; read is the input of its output projection."
 
-    t: Trace
+    trace: Trace
     layer: nn.Module
     call: OneCall
 
     @cached_property
     def role(self) -> dict[str, str]:
-        "Name → role of what is asked for rows."
-        return {name: role for role in ASKED for name in self.t.names.get(role, [])}
+        "Name → role of the projections that give queries, keys and values."
+        return {name: role for role in ASKED for name in self.trace.names.get(role, [])}
 
     @cached_property
     def rows(self) -> Tensor:
-        "They all side by side, as they were, (b, n, width)."
-        return torch.cat([r for role in ASKED for r in self.t.rows.get(role, [])], -1)
+        "What all projections gave, concatenated, (b, n, width)."
+        return torch.cat([r for role in ASKED for r in self.trace.rows.get(role, [])], -1)
 
     @cached_property
     def widths(self) -> list[int]:
-        return [r.shape[-1] for role in ASKED for r in self.t.rows.get(role, [])]
+        "How many features each projection gives."
+        return [r.shape[-1] for role in ASKED for r in self.trace.rows.get(role, [])]
 
     @cached_property
     def routes(self) -> Tensor:
-        "Where one feature of all words comes out, (width, n, inner)."
+        "The context if one feature of all tokens is 1, and all others 0, (width, n, inner)."
         return self.context(
-            torch.eye(self.rows.shape[-1])[:, None].expand(-1, self.t.x.shape[1], -1)
+            torch.eye(self.rows.shape[-1])[:, None].expand(-1, self.trace.x.shape[1], -1)
         )
 
     @cached_property
     def values(self) -> Tensor:
-        "Which features are values: scores were 0, so only values came out; if nothing did, names must tell, (width,)."
+        "Which features are values, (width,): those that reach the context; if none, by names."
         came = self.routes.abs().amax((1, 2)) > 1e-6
         named = [torch.full((w,), r == "v") for r, w in zip(self.role.values(), self.widths)]
         return came if came.any() else torch.cat(named)
 
     @cached_property
     def keys(self) -> Tensor:
-        "Which features are keys, (width,): of a fused projection, the second half of what stands before values."
+        "Which features are keys, (width,); fused: the second half of what is no value."
         found = []
         for (name, role), values in zip(self.role.items(), self.values.split(self.widths)):
             first = re.search("k.*q", name.rpartition(".")[2].lower()) is not None  # as in kqv
@@ -79,7 +85,11 @@ class _Probe:
 
     def context(self, rows: Tensor) -> Tensor:
         "What the output projection gets, (b, n, inner), if the others give `rows`, (b, n, width)."
-        x = self.t.x if len(rows) == len(self.t.x) else self.t.x[:1].expand(len(rows), -1, -1)
+        x = (
+            self.trace.x
+            if len(rows) == len(self.trace.x)
+            else self.trace.x[:1].expand(len(rows), -1, -1)
+        )
         leaves, seen = dict(self.layer.named_modules()), []
 
         def instead(new: Tensor) -> Callable[..., Tensor]:
@@ -94,7 +104,7 @@ class _Probe:
         with ExitStack() as hooks, torch.no_grad():
             for name, part in zip(self.role, rows.split(self.widths, -1)):
                 hooks.callback(leaves[name].register_forward_hook(instead(part)).remove)
-            for name in self.t.names.get("out", []):
+            for name in self.trace.names.get("out", []):
                 hooks.callback(
                     leaves[name]
                     .register_forward_pre_hook(lambda _, args: seen.append(args[0].clone()))
@@ -105,30 +115,30 @@ class _Probe:
         assert found is not None
         return found
 
-    def at(self, word: int) -> Tensor:
-        "1 at a word, 0 elsewhere, (n, 1)."
-        return (torch.arange(self.t.x.shape[1]) == word).float()[:, None]
+    def at(self, token: int) -> Tensor:
+        "1 at a token, 0 elsewhere, (n, 1)."
+        return (torch.arange(self.trace.x.shape[1]) == token).float()[:, None]
 
     def with_values(self, values: Tensor, rows: Tensor | None = None) -> Tensor:
-        "The context if all values are these, (n, 1), while queries and keys are as they were, or as in `rows`."
+        "The context for these values, (n, 1); queries and keys are as they were, or as in `rows`."
         return self.context(torch.where(self.values, values, self.rows if rows is None else rows))
 
 
 def name_by_probes(
-    t: Trace,  # from `trace_layer`
+    trace: Trace,
     layer: nn.Module,  # the layer
     call: Callable[[nn.Module, Tensor], Any],  # how to call it
     n_heads: int | None,  # if known
     causal: bool,  # is the future hidden?
 ) -> tuple[Bug, ...] | None:  # the bugs; None if the probes find none, or cannot be used
-    "Find bugs that show whatever is done to the scores, such as adding places: with values and keys of our own."
+    "Find bugs that show whatever positions do to the scores, by values and keys of our own."
     own = [name for name, _ in layer.named_parameters()]
     learned = [
-        s for s in t.unrecognised if any(name == s or name.startswith(s + ".") for name in own)
+        s for s in trace.unrecognised if any(name == s or name.startswith(s + ".") for name in own)
     ]
-    if not _can_be_probed(t, layer, learned):
+    if not _can_be_probed(trace, layer, learned):
         return None
-    probe, heads = _Probe(t, layer, call), t.heads(n_heads)
+    probe, heads = _Probe(trace, layer, call), trace.heads(n_heads)
     if (
         probe.context(0 * probe.rows).any()
         or not probe.values.any()
@@ -137,41 +147,57 @@ def name_by_probes(
         return None  # something is added, such as a residual
     sinks = ["sink" in name.lower() for name in learned]
     bugs = _misrouted(probe, heads)
-    if (
-        [bug.code for bug in bugs] in ([], ["split.viewed"])
-        and not any(sinks)
-        and t.across == t.inner
-    ):
-        bugs = _unequal_sums(probe, causal) or bugs
-    return bugs or (_scaled(probe, heads) if all(sinks) else None)
+    gated = AFTER_MERGE in trace.own
+    sums_to_one = not gated and not any(sinks) and "weigh" not in trace.own
+    if [bug.code for bug in bugs] in ([], ["split.viewed"]) and trace.across == trace.inner:
+        if sums_to_one:
+            bugs = _unequal_sums(probe, causal) or bugs
+        elif not gated:
+            bugs = _negative(probe) or bugs
+    if bugs or gated or not all(sinks) or {AFTER_SPLIT, AFTER_SCORE} & trace.own.keys():
+        return bugs or None  # scores that are normalised or capped tell no scale
+    return _scaled(probe, heads)
 
 
-def _can_be_probed(t: Trace, layer: nn.Module, learned: list[str]) -> bool:
-    "Whether each projection is called once, and nothing learned may touch values or contexts."
+def _weights(probe: _Probe) -> Tensor:
+    "The weights, (b, n_q, n_k, inner): the context if only one token's values are 1."
+    tokens = range(probe.trace.x.shape[1])
+    return torch.stack([probe.with_values(probe.at(token)) for token in tokens], 2)
+
+
+def _negative(probe: _Probe) -> tuple[Bug, ...]:
+    "The bug, if weights are negative."
+    return (known("weights.negative"),) if (_weights(probe) < -1e-5).any() else ()
+
+
+def _can_be_probed(trace: Trace, layer: nn.Module, learned: list[str]) -> bool:
+    "Whether each projection is called once, and nothing else that is learned may change contexts."
     modules = dict(layer.named_modules())
-    once = all(t.calls.get(n) == 1 and n in modules for names in t.names.values() for n in names)
-    small = t.width(*t.rows) < 2000  # each feature is a sentence
+    once = all(
+        trace.calls.get(n) == 1 and n in modules for names in trace.names.values() for n in names
+    )
+    small = trace.width(*trace.rows) < 2000  # each feature is a sequence of the batch
     turned = any(
         isinstance(m, (nn.Conv1d, nn.Conv2d)) for m in layer.modules()
-    )  # its rows lie the other way round
+    )  # its features are not the last axis
     plain = (
-        t.memory is None
+        trace.memory is None
         and not turned
-        and len(t.names.get("out", [])) <= 1
-        and not t.matrices
-        and t.width("v") <= t.inner
+        and len(trace.names.get("out", [])) <= 1
+        and not trace.matrices
+        and trace.width("v") <= trace.inner
     )  # no gate
     return (
         once
         and small
         and plain
-        and bool({"v", "kv", "qkv"} & t.rows.keys())
+        and bool({"v", "kv", "qkv"} & trace.rows.keys())
         and all(map(ON_SCORES.search, learned))
     )
 
 
 def _misrouted(probe: _Probe, heads: list[int]) -> tuple[Bug, ...]:
-    "The bug, if values do not come out where they went in."
+    "The bug, if values do not come out at their own token and feature."
     routes, n = (probe.routes[probe.values].abs() > 1e-4).float(), probe.routes.shape[1]
     width, found = len(routes), []
     for h, g in (
@@ -191,8 +217,8 @@ def _misrouted(probe: _Probe, heads: list[int]) -> tuple[Bug, ...]:
     if () in found or not routes.any():
         return ()
     reached = []
-    for word in (1, n - 1):
-        rows = torch.eye(len(probe.values))[probe.values][:, None] * probe.at(word)
+    for token in (1, n - 1):
+        rows = torch.eye(len(probe.values))[probe.values][:, None] * probe.at(token)
         reached.append((probe.context(rows).abs() > 1e-6).any(1))
     named = [bugs for bugs in found if bugs]
     if reached[0].equal(reached[1]):
@@ -201,16 +227,15 @@ def _misrouted(probe: _Probe, heads: list[int]) -> tuple[Bug, ...]:
 
 
 def _unequal_sums(probe: _Probe, causal: bool) -> tuple[Bug, ...]:
-    "The bug, if weights do not sum to 1: values that are 1 everywhere must come out as 1."
-    n, sums = probe.t.x.shape[1], probe.with_values(torch.ones(1))
+    "The bug, if weights do not sum to 1: values of 1 must give contexts of 1."
+    sums = probe.with_values(torch.ones(1))
     if nearly(sums, torch.ones_like(sums), 1e-4):
         return ()
-    weights = torch.stack(
-        [probe.with_values(probe.at(j)) for j in range(n)], 2
-    )  # (b, n_q, n_k, inner)
+    weights = _weights(probe)
     if (weights < -1e-5).any():
         return (known("weights.negative"),)
-    if nearly(over := weights.sum(1), torch.ones_like(over)):
+    over_queries = weights.sum(1)
+    if nearly(over_queries, torch.ones_like(over_queries)):
         return (known("softmax.over_queries"),)
     late = (
         causal
@@ -221,17 +246,15 @@ def _unequal_sums(probe: _Probe, causal: bool) -> tuple[Bug, ...]:
 
 
 def _scaled(probe: _Probe, heads: list[int]) -> tuple[Bug, ...] | None:
-    "The wrong scale: of what a key adds to the score of its own word, where places do not differ."
-    last, keys, logits = probe.t.x.shape[1] - 1, probe.keys, []
-    for factor in (probe.at(last), torch.zeros(1)):  # the last word's key alone; none
+    "The wrong scale: by how much a key changes the logit of its own token, where positions cancel."
+    last, keys, logits = probe.trace.x.shape[1] - 1, probe.keys, []
+    for factor in (probe.at(last), torch.zeros(1)):  # the last token's key alone; none
         rows = torch.where(keys, probe.rows * factor, probe.rows)
         logits.append(probe.with_values(probe.at(last), rows)[:, last].clamp(0, 1).logit())
-    more, sure = (
-        logits[0] - logits[1],
-        logits[0].abs() < 8,
-    )  # (b, inner); where the weight is not almost 0 or 1
+    more = logits[0] - logits[1]  # (b, inner)
+    sure = logits[0].abs() < 8  # where the weight is not almost 0 or 1
     for case in (
-        start.case for h in heads for start in starts_of(probe.t, h, None) if not start.bugs
+        start.case for h in heads for start in starts_of(probe.trace, h, None) if not start.bugs
     ):
         w = splitting()(case.work)
         dots = (w.q * w.k).sum(-1)[..., last, None, None].expand(-1, -1, 1, w.v.shape[-1])

@@ -1,4 +1,4 @@
-"""The right ways to cut what projections gave into heads, and a few wrong ones with their bugs: where a search begins."""
+"""The starts of a search: correct ways to split projections into heads, and a few wrong ones."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ _Reading = tuple[
 ]  # bugs; q (b, h, n, d), k and v, perhaps with fewer heads; one of ORDERS
 _Rows = tuple[
     tuple[Bug, ...], Tensor, Tensor, Tensor
-]  # bugs; rows of queries, keys and values, (b, n, width)
+]  # bugs; queries, keys and values, (b, n, width)
 
 
-def _readings(t: Trace, h: int) -> Iterator[_Reading]:
-    "Every right way to read what the projections gave as h heads, and some wrong ones with their bugs."
-    rows = {role: torch.cat(found, -1) for role, found in t.rows.items()}
+def _readings(trace: Trace, h: int) -> Iterator[_Reading]:
+    "Every correct way to split the projections into h heads, and some wrong ones with their bugs."
+    rows = {role: torch.cat(found, -1) for role, found in trace.rows.items()}
     if (
         not {"q", "k", "v"} <= rows.keys()
         and not {"q", "kv"} <= rows.keys()
         and "qkv" in rows
-        and t.even
+        and trace.even
     ):
-        yield from _fused(rows["qkv"], h, _told(t.names["qkv"][0]))
+        yield from _fused(rows["qkv"], h, _told(trace.names["qkv"][0]))
         return
-    for bugs, q, k, v in _triples(t, rows, h):
+    for bugs, q, k, v in _triples(trace, rows, h):
         d = q.shape[-1] // h
         if (
             q.shape[-1] % h
@@ -64,10 +64,10 @@ def _readings(t: Trace, h: int) -> Iterator[_Reading]:
             yield bugs, (split(q, h), split(k, h_kv), split(v, h_kv)), order
 
 
-def _triples(t: Trace, rows: dict[str, Tensor], h: int) -> Iterator[_Rows]:
-    "Bugs and rows of queries, keys and values, from one projection each or cut from what gives several."
+def _triples(trace: Trace, rows: dict[str, Tensor], h: int) -> Iterator[_Rows]:
+    "Bugs; queries, keys and values, from one projection each or from a fused one."
     if "latent" in rows:
-        yield from _from_latent(rows, h, t.inner // h)
+        yield from _from_latent(rows, h, trace.inner // h)
     elif {"q", "k", "v"} <= rows.keys():
         yield (), rows["q"], rows["k"], rows["v"]
     elif {"q", "kv"} <= rows.keys() and rows["kv"].shape[-1] % 2 == 0:
@@ -78,15 +78,15 @@ def _triples(t: Trace, rows: dict[str, Tensor], h: int) -> Iterator[_Rows]:
         first, second = rows["qk"].chunk(2, -1)
         yield (), first, second, rows["v"]
     elif "qkv" in rows:
-        yield from _fused_groups(rows["qkv"], h, t.inner // h, t.names["qkv"][0])
+        yield from _fused_groups(rows["qkv"], h, trace.inner // h, trace.names["qkv"][0])
 
 
 def _from_latent(rows: dict[str, Tensor], h: int, d_v: int) -> Iterator[_Rows]:
-    "The same where keys and values come from one narrow row, beside which lies what turns of a key (MLA). What turns is laid first."
+    "Queries, keys and values of latent attention (MLA): rotated features of a key come first."
     if (
         "q" not in rows
         or not ("kv" in rows or {"k", "v"} <= rows.keys())
-        or any(t.shape[-1] % h for r, t in rows.items() if r != "latent")
+        or any(vectors.shape[-1] % h for r, vectors in rows.items() if r != "latent")
     ):
         return
     q, *kv = (rows[role].unflatten(-1, (h, -1)) for role in ("q", "kv", "k", "v") if role in rows)
@@ -103,13 +103,13 @@ def _from_latent(rows: dict[str, Tensor], h: int, d_v: int) -> Iterator[_Rows]:
 
 
 def _told(name: str) -> str:
-    "In which order a fused projection gives queries, keys and values, by its name."
+    "The order of a fused projection, by its name."
     said = re.sub(r"[^qkv]", "", name.split(".")[-1].lower())
     return said if sorted(said) == ["k", "q", "v"] else "qkv"
 
 
 def _fused(rows: Tensor, h: int, told: str) -> Iterator[_Reading]:
-    "A projection that gives q, k and v at once; people order its width in several ways."
+    "Every layout of a fused projection of as many key heads as query heads."
     b, n, width = rows.shape
     if width % (3 * h):
         return
@@ -131,7 +131,7 @@ def _fused(rows: Tensor, h: int, told: str) -> Iterator[_Reading]:
 
 
 def _fused_groups(rows: Tensor, h: int, d: int, name: str) -> Iterator[_Rows]:
-    "The same with fewer heads for keys and values; they stand behind all queries, or behind those of their group."
+    "Layouts of a fused projection of grouped heads: by role, or group by group."
     b, n, width = rows.shape
     as_qvk, as_kvq = (
         (FUSED.about(name=name, found=found, told="qkv"),) for found in ("qvk", "kvq")
@@ -148,7 +148,7 @@ def _fused_groups(rows: Tensor, h: int, d: int, name: str) -> Iterator[_Rows]:
 
 
 class Start(NamedTuple):
-    "From where a search begins."
+    "Where a search begins."
 
     case: Case
     bugs: tuple[Bug, ...] = ()  # what is wrong with it already
@@ -156,27 +156,29 @@ class Start(NamedTuple):
 
 
 def starts_of(
-    t: Trace,  # from `trace_layer`
+    trace: Trace,
     h: int,  # heads
     mask: Tensor | None,  # boolean, True = may attend
-    bugs: tuple[Bug, ...] = (),  # what is wrong with its rows
+    bugs: tuple[Bug, ...] = (),  # of its projections
 ) -> Iterator[Start]:
-    "Give every way to read the rows as so many heads."
-    for one in _ungated(t, h):
-        yield from _starts_read(one, h, mask, bugs)
+    "Give every way to read the projections as h heads."
+    for ungated in _ungated(trace, h):
+        yield from _starts_read(ungated, h, mask, bugs)
 
 
-def _starts_read(t: Trace, h: int, mask: Tensor | None, bugs: tuple[Bug, ...]) -> Iterator[Start]:
-    "The same once it is clear what is a gate."
+def _starts_read(
+    trace: Trace, h: int, mask: Tensor | None, bugs: tuple[Bug, ...]
+) -> Iterator[Start]:
+    "Give every way to read the projections, once a fused gate is split off."
     fused = (
-        tuple(fused_orders(name := t.names["qkv"][0], _told(name)))
-        if "qkv" in t.rows and t.even
+        tuple(fused_orders(name := trace.names["qkv"][0], _told(name)))
+        if "qkv" in trace.rows and trace.even
         else ()
     )
-    mine = tuple(bug for _, wrong in t.own.values() for bug in wrong)
-    for seen, project, ends in _ends(t):
-        for wrong, (q, k, v), order in _readings(t, h):
-            share = SHARES[t.contract.group_order or "blocks"]
+    mine = tuple(bug for _, wrong in trace.own.values() for bug in wrong)
+    for seen, project, ends in _ends(trace):
+        for wrong, (q, k, v), order in _readings(trace, h):
+            share = SHARES[trace.contract.group_order or "blocks"]
             stages = with_own(
                 {
                     "split": splitting(share_k=share, share_v=share),
@@ -184,45 +186,50 @@ def _starts_read(t: Trace, h: int, mask: Tensor | None, bugs: tuple[Bug, ...]) -
                     "merge": ORDERS[order][1],
                     "project": project,
                 },
-                dict(t.own),
+                dict(trace.own),
             )
-            work = work_of(q, k, v, mask, t.contract.scale_of(q.shape[-1]), t.x.shape[-1])
+            work = work_of(q, k, v, mask, trace.contract.scale_of(q.shape[-1]), trace.x.shape[-1])
             yield Start(Case(work, seen, stages=stages), bugs + wrong, fused + ends + mine)
 
 
-def _ungated(t: Trace, h: int) -> Iterator[Trace]:
-    "A trace; before it the same with a gate taken out of queries twice as wide as the context: half of each head, as in Qwen3-Next."
+def _ungated(trace: Trace, h: int) -> Iterator[Trace]:
+    "The trace; first without the gate in queries of double width (half of each head, Qwen3-Next)."
     if (
-        t.context is not None
-        and "latent" not in t.rows
-        and t.width("q") == 2 * t.inner
-        and len(t.rows["q"]) == 1
-        and t.inner % h == 0
+        trace.context is not None
+        and "latent" not in trace.rows
+        and trace.width("q") == 2 * trace.inner
+        and len(trace.rows["q"]) == 1
+        and trace.inner % h == 0
     ):
-        q, gate = (part.flatten(-2) for part in t.rows["q"][0].unflatten(-1, (h, -1)).chunk(2, -1))
-        yield t._replace(rows={**t.rows, "q": [q]}, own={**t.own, AFTER_MERGE: gating(gate)})
-    yield t
+        q, gate = (
+            part.flatten(-2) for part in trace.rows["q"][0].unflatten(-1, (h, -1)).chunk(2, -1)
+        )
+        yield trace._replace(
+            rows={**trace.rows, "q": [q]}, own={**trace.own, AFTER_MERGE: gating(gate)}
+        )
+    yield trace
 
 
-def _ends(t: Trace) -> Iterator[tuple[Tensor, Step, tuple[Bug, ...]]]:
-    "What rows laid together are compared with: the tensor, what the layer does to them first, and what goes wrong there."
-    if t.context is not None or not t.unfired and not t.matrices:
-        yield t.out if t.context is None else t.context, lambda w: w, ()
+def _ends(trace: Trace) -> Iterator[tuple[Tensor, Step, tuple[Bug, ...]]]:
+    "What merged heads are compared with: the tensor, the step before it, and its bugs."
+    if trace.context is not None or not trace.unfired and not trace.matrices:
+        yield trace.out if trace.context is None else trace.context, lambda w: w, ()
         return
-    for name, m in t.unfired.items():
+    for name, m in trace.unfired.items():
         w, b, never = as_float(m.weight), as_float(getattr(m, "bias", None)), _never(name, 0)
         turned = untransposed([name], {"project": _projecting(w.T, b)})
-        yield t.out, _projecting(w, b), (never, turned) if len(w) == w.shape[1] else (never,)
-    for name, matrix in t.matrices.items():
-        bias, flat = 0 if t.bias is None else t.bias, matrix.flatten(0, -2)
+        yield trace.out, _projecting(w, b), (never, turned) if len(w) == w.shape[1] else (never,)
+    for name, matrix in trace.matrices.items():
+        bias, flat = 0 if trace.bias is None else trace.bias, matrix.flatten(0, -2)
         for way in (flat.T, flat):
-            yield t.out - bias, _projecting(way, None), (_never(name, bias),)
+            yield trace.out - bias, _projecting(way, None), (_never(name, bias),)
 
 
 def _projecting(w: Tensor, b: Tensor | None) -> Step:
+    "Make a step of an output projection."
     return merging(lambda c: F.linear(c, w, b))
 
 
 def _never(name: str, bias: Tensor | int) -> Bug:
-    "An output projection that is not applied; what is added to it is not, either."
+    "The bug that an output projection and its bias are not applied."
     return NEVER.about(name=name)._replace(steps={"project": merging(lambda c: c - bias)})

@@ -1,4 +1,4 @@
-"""Which parts of a layer make queries, keys, values and the output: by their names, their shapes, or what they read."""
+"""Find the parts that make queries, keys, values and the output: by names, shapes or inputs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from torch import Tensor
 from attention_checks.conventions import biased_role, role_of
 from attention_checks.trace.watching import as_rows, part_of, watch
 
-ASKED = ("q", "k", "v", "kv", "qk", "qkv")  # roles of what gives queries, keys and values
+ASKED = ("q", "k", "v", "kv", "qk", "qkv")  # roles of input projections
 _QUIET = (
     nn.Dropout,
     nn.Identity,
@@ -53,7 +53,7 @@ def find_projections(
 def _declared(
     layer: nn.Module, leaves: dict[str, nn.Module], declared: Mapping[str, str]
 ) -> tuple[dict[str, nn.Module], dict[str, str], dict[str, tuple[str, nn.Parameter]]]:
-    "The same, as the caller declares it: a role's part is a module that is called, or a matrix."
+    "Return the declared projections: modules that are called, and bare matrices."
     parts = {
         name: (role, part_of(layer, name, f"roles[{role!r}]")) for role, name in declared.items()
     }
@@ -67,7 +67,7 @@ def _declared(
 
 
 def _leaves(layer: nn.Module, wraps: Iterable[str] = ()) -> dict[str, nn.Module]:
-    "The modules that compute, by name: matrices, others with weights and without children, and some that wrap one."
+    "Modules that compute, by name: linear layers, others with weights, and some that wrap one."
     found: dict[str, nn.Module] = {}
     for name, m in layer.named_modules():
         computes = any(True for _ in m.parameters(recurse=False)) and not list(m.children())
@@ -86,7 +86,7 @@ def _within(name: str, outer: Iterable[str]) -> bool:
 
 
 def _wraps(layer: nn.Module, call: Callable[[], Tensor]) -> list[str]:
-    "Modules with parts of their own that are called as one projection, such as one with an adapter."
+    "Modules with children that are called as one projection, such as one with an adapter."
     lists = (nn.ModuleList, nn.ModuleDict)
     found = {
         name: m
@@ -111,15 +111,15 @@ def _alone(name: str, m: nn.Module) -> bool:
     return roles <= {None, "out", role_of(name)}
 
 
-def _of_one_word(m: nn.Module) -> bool:
-    "Whether it maps each word by itself: a matrix, or a convolution of width 1."
+def _per_token(m: nn.Module) -> bool:
+    "Whether it maps each token by itself: a linear layer, or a convolution of width 1."
     narrow = isinstance(m, (nn.Conv1d, nn.Conv2d)) and set(m.kernel_size) == {1}
     return narrow or bool(list(m.children())) or getattr(m, "weight", torch.empty(0)).ndim == 2
 
 
 def _roles(leaves: dict[str, nn.Module]) -> dict[str, str | None]:
     "Name → role; four or three unnamed projections in one list are q, k, v (and out), in order."
-    roles = {name: role_of(name) if _of_one_word(m) else None for name, m in leaves.items()}
+    roles = {name: role_of(name) if _per_token(m) else None for name, m in leaves.items()}
     told = {"q", "k", "qkv"}
     for name, m in leaves.items() if not told & set(roles.values()) else ():
         if (
@@ -138,7 +138,7 @@ def _roles(leaves: dict[str, nn.Module]) -> dict[str, str | None]:
 
 
 def _nearest(all_roles: Mapping[str, str | None], bare: list[str]) -> dict[str, str]:
-    "Without the output projections that stand further from the queries than others: those of a block around attention."
+    "Drop output projections of a surrounding block: those further from the queries than others."
     roles = {name: role for name, role in all_roles.items() if role}
     inward = [*bare, *(name for name, role in roles.items() if role != "out")]
     if sum(roles.get(q, "qkv") in ("q", "qkv") for q in inward) != 1:
@@ -180,7 +180,7 @@ def unrecognised_in(
     told: set[str],  # names of what has a role
     read: list[str],  # names of those whose weight is read without a call
 ) -> list[str]:
-    "List what has weights or does something, and is no projection; and whose weight is read without a call."
+    "List what is no projection: modules, parameters, buffers; and weights read without a call."
     modules = [
         n
         for n, m in layer.named_modules()
@@ -199,10 +199,10 @@ def unrecognised_in(
 
 
 def sources(
-    x: Tensor,  # who asks, (b, n_q, d_model)
+    x: Tensor,  # source of the queries, (b, n_q, d_model)
     memory: Tensor | None,  # what is attended to, (b, n_k, d_memory); None: x
 ) -> dict[str, Tensor]:
-    "Say what each role reads."
+    "Return the input of each role."
     of_memory = ("k", "v", "kv", "latent")
     return {
         role: x if memory is None or role not in of_memory else memory
@@ -239,13 +239,11 @@ def guess_roles(
 
 def what_is_read(
     layer: nn.Module,  # the layer, in evaluation mode
-    x: Tensor,  # who asks, (b, n_q, d_model)
+    x: Tensor,  # source of the queries, (b, n_q, d_model)
     memory: Tensor,  # what is attended to, (b, n_k, d_memory)
     call: Callable[[nn.Module, Tensor], Tensor],  # how to call it with both
-) -> list[
-    tuple[str, str, bool]
-]:  # name, role, and whether it reads what its role tells; without those that read something else
-    "Say which projections read which of two inputs, even if the layer fails on the way."
+) -> list[tuple[str, str, bool]]:  # name, role, and whether it reads the input of its role
+    "Say which projections read which of two inputs, even if the layer fails."
     leaves, right, wrong = _leaves(layer), sources(x, memory), sources(memory, x)
     found: list[tuple[str, str, bool]] = []
     with ExitStack() as hooks, torch.no_grad(), suppress(Exception):

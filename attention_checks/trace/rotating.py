@@ -1,4 +1,4 @@
-"""A layer that rotates queries and keys by their places is compared with its own weights, and what goes wrong gets its name."""
+"""Compare a layer that rotates queries and keys by positions (RoPE) with its own projections."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from attention_checks.catalogue import ATTENTION
 from attention_checks.catalogue.grouped_heads import GROUPS
-from attention_checks.catalogue.layers import LAYER, turning
+from attention_checks.catalogue.layers import LAYER, rotating
 from attention_checks.catalogue.local_attention import Reach, reach_bugs
 from attention_checks.catalogue.self_attention import SCALE
 from attention_checks.pipeline import Bug, Step
@@ -20,65 +20,67 @@ from attention_checks.trace.comparing import with_fill
 from attention_checks.trace.readings import Start, starts_of
 
 
-def _angles(t: Trace, d: int) -> Iterator[tuple[Tensor, float]]:
-    "Angles for rows of d features, (n, pairs), and how much longer these become: those that were seen, or else its own frequencies and usual ones, for all of a row or a part."
-    if seen := [(z.angle(), float(z.abs().mean())) for z in t.turns if 2 * z.shape[-1] <= d]:
+def _angles(trace: Trace, d: int) -> Iterator[tuple[Tensor, float]]:
+    "Angles for d features, (n, pairs), and the factor of rotated pairs: seen, kept, or usual ones."
+    if seen := [(z.angle(), float(z.abs().mean())) for z in trace.turns if 2 * z.shape[-1] <= d]:
         yield from seen
         return
-    places = torch.arange(t.x.shape[1])[:, None]
-    yield from ((places * table, 1.0) for table in t.tables if 2 * len(table) <= d)
+    positions = torch.arange(trace.x.shape[1])[:, None]
+    yield from ((positions * table, 1.0) for table in trace.tables if 2 * len(table) <= d)
     sizes = (
         range(2, d, 2)
-        if "latent" in t.rows
+        if "latent" in trace.rows
         else (s for s in dict.fromkeys((d, d // 2, d // 4)) if s > 1 and s % 2 == 0)
     )
     for size in sizes:
         yield from (
-            (places * base ** -(torch.arange(0, size, 2) / size), 1.0)
+            (positions * base ** -(torch.arange(0, size, 2) / size), 1.0)
             for base in (1e4, 5e5, 1e6, 100.0)
         )
 
 
-def _turns(t: Trace, d: int, signs: tuple[int, ...]) -> Iterator[tuple[Step, list[Bug]]]:
-    "Ways to rotate rows of d features by their places."
-    for angles, longer in _angles(t, d):
+def _rotations(trace: Trace, d: int, signs: tuple[int, ...]) -> Iterator[tuple[Step, list[Bug]]]:
+    "Ways to rotate d features by positions."
+    for angles, longer in _angles(trace, d):
         for halves, sign in product((True, False), signs):
-            yield turning(sign * angles, halves, longer)
+            yield rotating(sign * angles, halves, longer)
 
 
-def _turned_starts(
-    t: Trace, heads: list[int], mask: Tensor | None, few: int, signs: tuple[int, ...] = (1, -1)
+def _rotated_starts(
+    trace: Trace, heads: list[int], mask: Tensor | None, few: int, signs: tuple[int, ...] = (1, -1)
 ) -> Iterator[tuple[int, Start]]:
-    "The first right starts with every rotation, and the number of the rotation."
+    "The first correct starts with every rotation, and the number of the rotation."
     for start in (
-        s for h in heads for s in islice((s for s in starts_of(t, h, mask) if not s.bugs), few)
+        s for h in heads for s in islice((s for s in starts_of(trace, h, mask) if not s.bugs), few)
     ):
-        for i, (right, bugs) in enumerate(_turns(t, start.case.work.q.shape[-1], signs)):
+        for i, (right, bugs) in enumerate(_rotations(trace, start.case.work.q.shape[-1], signs)):
             case = start.case._replace(stages={**start.case.stages, "rotate": right})
             yield i, start._replace(case=case, more=(*bugs, *start.more))
 
 
 def agrees_with_rotation(
-    t: Trace,  # from `trace_layer`
+    trace: Trace,
     n_heads: int | None,  # if known
     causal: bool,  # is the future hidden?
     signs: tuple[int, ...] = (1, -1),  # the directions that count: 1 as usual, -1 backwards
-    window: int
-    | None = None,  # how many words, itself included, a word may look back on; None: all
+    window: int | None = None,  # how many tokens a token may attend to, itself included; None: all
 ) -> bool:  # True if it does
-    "Say whether a layer is attention with queries and keys rotated by their places (RoPE)."
-    starts = _turned_starts(t, t.heads(n_heads), t.past(causal, window), 4, signs)
+    "Say whether a layer is attention with queries and keys rotated by positions (RoPE)."
+    starts = _rotated_starts(trace, trace.heads(n_heads), trace.past(causal, window), 4, signs)
     return any(explain([start.case], [], 0) is not None for _, start in starts)
 
 
 def name_rotation_bug(
-    t: Trace,  # from `trace_layer`
+    trace: Trace,
     n_heads: int | None,  # if known
     causal: bool,  # is the future hidden?
     window: int | None = None,  # as in `agrees_with_rotation`
 ) -> tuple[Bug, ...] | None:  # the bugs; None if none fit
-    "Find the bug of a layer that rotates queries and keys by their places."
-    found, starts = [], list(_turned_starts(t, t.heads(n_heads)[:1], t.past(causal, window), 2))
+    "Find the bug of a layer that rotates queries and keys by positions."
+    found, starts = (
+        [],
+        list(_rotated_starts(trace, trace.heads(n_heads)[:1], trace.past(causal, window), 2)),
+    )
     late = [(i, with_fill(start)) for i, start in starts if causal and i < 4]
     for i, start in starts + late:
         bugs = explain(
@@ -93,13 +95,13 @@ def name_rotation_bug(
 
 
 def name_window_bug(
-    t: Trace,  # from `trace_layer`, with more words than the window
+    trace: Trace,  # of a sequence longer than the window
     n_heads: int | None,  # if known
-    window: int,  # how many words, itself included, a word should look back on
+    window: int,  # how many tokens a token should attend to, itself included
 ) -> tuple[Bug, ...] | None:  # the bug; None if none fits
-    "Find what is wrong with the window of a layer that is right in shorter sentences, whether it rotates or not."
-    heads, mask = t.heads(n_heads), t.past(True, window)
-    plain = (start for h in heads for start in starts_of(t, h, mask) if not start.bugs)
-    turned = (start for _, start in _turned_starts(t, heads, mask, 4, (1,)))
-    named = (explain([start.case], reach_bugs(Reach(window)), 1) for start in chain(plain, turned))
+    "Find the bug of the window of a layer that is correct for shorter sequences."
+    heads, mask = trace.heads(n_heads), trace.past(True, window)
+    plain = (start for h in heads for start in starts_of(trace, h, mask) if not start.bugs)
+    rotated = (start for _, start in _rotated_starts(trace, heads, mask, 4, (1,)))
+    named = (explain([start.case], reach_bugs(Reach(window)), 1) for start in chain(plain, rotated))
     return next(filter(None, named), None)

@@ -1,4 +1,4 @@
-"""What goes into the modules of a layer and what comes out, in one call; and which weights count though nothing calls them."""
+"""Record inputs and outputs of a layer's modules in one call; find weights used without a call."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ from attention_checks.properties import gradients_of
 OneCall = Callable[
     [nn.Module, Tensor], Tensor
 ]  # how a layer is called: of module and x; the output alone
-_Kept = dict[
-    str, list[Any]
-]  # what went into each module that was called, or came out, at each call
+_Kept = dict[str, list[Any]]  # name → inputs or outputs of a module, one per call
 
 
 def watch(
@@ -28,7 +26,7 @@ def watch(
 ) -> tuple[
     Tensor, _Kept, _Kept
 ]:  # its result; by name, what went into each module at each call, and what came out
-    "Write down what modules are given and give in a call."
+    "Record the inputs and outputs of modules in a call."
     ins: _Kept = {}
     outs: _Kept = {}
 
@@ -51,12 +49,12 @@ def watch(
             ins[name], outs[name] = (
                 [torch.stack(ins[name])],
                 [torch.stack(found)],
-            )  # a sentence at a time
+            )  # one sequence at a time
     return out, ins, outs
 
 
 def _kept(t: Any, m: nn.Module) -> Any:
-    "A copy, since what comes after may change it in place; features last."
+    "A copy, which no in-place operation changes; features last."
     if not isinstance(t, Tensor):
         return t
     t = t.mT if isinstance(m, nn.Conv1d) else t.movedim(1, -1) if isinstance(m, nn.Conv2d) else t
@@ -76,7 +74,9 @@ def part_of(
     }
     if name not in parts:
         known = ", ".join(sorted(filter(None, parts)))
-        raise Misused(f"{argument}: expected the name of a part of the layer ({known}); got {name!r}")
+        raise Misused(
+            f"{argument}: expected the name of a part of the layer ({known}); got {name!r}"
+        )
     return parts[name]
 
 
@@ -91,7 +91,7 @@ def as_rows(
     t: Any,  # what was seen
     x: Tensor,  # the input, (b, n, d)
 ) -> Tensor | None:  # (b, n, width); None if it cannot be read so
-    "Read something as rows, one for each word."
+    "Read something as one vector for each token."
     if not isinstance(t, Tensor) or t.ndim < 2 or t.numel() % (x.shape[0] * x.shape[1]):
         return None
     if (
@@ -108,9 +108,9 @@ def as_rows(
 @contextmanager
 def handing(
     layer: nn.Module,  # to be called inside
-    n: int,  # words
+    n: int,  # sequence length
 ) -> Iterator[list[list[Tensor]]]:  # a list for each call of a module
-    "Write down what modules are given inside, and what they give, as far as it has a row for each word."
+    "Record all inputs and outputs of modules that have one vector for each token."
     seen: list[list[Tensor]] = []
 
     def keep(_: nn.Module, *what: Any) -> None:
@@ -134,7 +134,7 @@ def used_of(
     x: Tensor,  # its input
     call: OneCall,  # how it is called
 ) -> list[str]:  # names
-    "List the weights that the output depends on; all that are bare, if it wants no gradient at all."
+    "List the weights that the output depends on; all of them if nothing requires a gradient."
     weights = {name: w for name, w in weights.items() if isinstance(w, nn.Parameter)}
     asked = {name: w for name, w in weights.items() if w.requires_grad}
     with torch.enable_grad():

@@ -1,0 +1,348 @@
+"""A layer's work is redone from its own projections; each planted bug gets its code."""
+
+import pytest
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+from attention_checks.catalogue.layers import (
+    LAYER_ALL,
+    merge_features_first,
+    rotate_pairs,
+    split_features_first,
+)
+from attention_checks.spec import Contract
+from attention_checks.trace.comparing import (
+    compare_with_own_weights,
+    name_other_scale,
+    rightly_read,
+)
+from attention_checks.trace.probing import name_by_probes
+from attention_checks.trace.rotating import (
+    agrees_with_rotation,
+    name_rotation_bug,
+    name_window_bug,
+)
+from attention_nb.masks import causal_mask
+from attention_nb.multi_head_attention import merge_heads, split_heads
+from tests.checks.made import Made, attend, heads_of, projections, trace
+
+QKV = ("q_proj", "k_proj", "v_proj")
+X = torch.randn(3, 5, 12, generator=torch.Generator().manual_seed(0))
+WIDE = torch.randn(2, 5, 24, generator=torch.Generator().manual_seed(1))
+PAST = causal_mask(5)
+
+
+def codes(bugs):
+    "The codes of some bugs, joined; '' if there are none, 'unknown' if nothing known fits."
+    return "unknown" if bugs is None else "+".join(sorted(bug.code for bug in bugs))
+
+
+def compared(use, n_heads=4, causal=False, window=None, x=X, **parts):
+    "What a layer's comparison with its own weights says."
+    torch.manual_seed(0)
+    layer = Made(use, **(parts or projections(*QKV)))
+    return codes(compare_with_own_weights(trace(layer, x), n_heads, causal, window))
+
+
+def changed(change=lambda q, k, v: (q, k, v), **options):
+    "A forward in which something is done to the heads."
+    return lambda m, x: m.out_proj(attend(*change(*heads_of(m, x)), **options))
+
+
+def viewed(heads):
+    return merge_heads(heads).reshape(heads.shape)
+
+
+def features_first(heads):
+    return split_features_first(merge_heads(heads), heads.shape[1])
+
+
+def alternating(change):
+    "A forward that splits features first, but for a change."
+
+    def use(m, x):
+        q, k, v = (split_features_first(getattr(m, name)(x), 4) for name in QKV)
+        return m.out_proj(attend(*change(q, k, v), merge=merge_features_first))
+
+    return use
+
+
+def heads_first(heads):
+    return split_heads(merge_features_first(heads), heads.shape[1])
+
+
+def over_positions(factor):
+    return changed(
+        lambda q, k, v: (F.normalize(q, dim=-2), F.normalize(k, dim=-2), v), scale=factor
+    )
+
+
+def flattened(*axes):
+    return lambda c: c.permute(0, *axes).reshape(c.shape[0], c.shape[2], -1)
+
+
+def capped(cap):
+    return changed(on_scores=lambda scores: cap * torch.tanh(scores / cap))
+
+
+WRONG = {
+    "split.viewed_q": changed(lambda q, k, v: (viewed(q), k, v)),
+    "split.viewed_qk": changed(lambda q, k, v: (viewed(q), viewed(k), v)),
+    "split.viewed_qv": changed(lambda q, k, v: (viewed(q), k, viewed(v))),
+    "split.values_apart_last": alternating(lambda q, k, v: (heads_first(q), heads_first(k), v)),
+    "split.keys_apart_last": alternating(lambda q, k, v: (q, heads_first(k), v)),
+    "split.queries_apart_last": alternating(lambda q, k, v: (heads_first(q), k, v)),
+    "merge.heads_first": lambda m, x: m.out_proj(
+        attend(*(split_features_first(getattr(m, name)(x), 4) for name in QKV))
+    ),
+    "merge.averaged_all": changed(
+        merge=lambda c: merge_heads(c.mean(1, keepdim=True).expand_as(c))
+    ),
+    "merge.dhn": changed(merge=flattened(3, 1, 2)),
+    "merge.dnh": changed(merge=flattened(3, 2, 1)),
+    "route.keys_values_exchanged": changed(lambda q, k, v: (k, q, k)),
+    "route.queries_values_exchanged": changed(lambda q, k, v: (k, q, q)),
+    "route.relu_queries_keys": changed(lambda q, k, v: (q.relu(), k.relu(), v)),
+    "norm.over_words_unscaled": over_positions(1.0),
+    "norm.over_words_10": over_positions(10.0),
+    "scores.cut": changed(on_scores=lambda s: s.clamp(-1, 1)),
+    "scores.relu": changed(on_scores=torch.relu),
+    "scores.cap_5": capped(5),
+    "scores.cap_10": capped(10),
+    "scores.cap_15": capped(15),
+    "scores.cap_20": capped(20),
+    "scores.cap_30": capped(30),
+    "scores.cap_50": capped(50),
+}
+
+
+@pytest.mark.parametrize("code", WRONG)
+def test_a_planted_bug_gets_its_code(code):
+    x = 8 * X if code.startswith("scores.cap") else X
+    assert compared(WRONG[code], x=x) == code
+
+
+def narrow(merge):
+    "A layer whose output projection takes the width of one head."
+    parts = projections(*QKV, out=False) | {"out_proj": nn.Linear(3, 12)}
+    return lambda m, x: m.out_proj(attend(*heads_of(m, x), merge=merge)), parts
+
+
+@pytest.mark.parametrize(
+    "code, merge",
+    [
+        ("merge.added", lambda c: c.sum(1)),
+        ("merge.only_first", lambda c: c[:, 0]),
+    ],
+)
+def test_heads_merged_into_one(code, merge):
+    use, parts = narrow(merge)
+    assert compared(use, **parts) == code
+
+
+@pytest.mark.parametrize(
+    "code, forbidden", [("mask.added_forbidden", True), ("mask.added_allowed", False)]
+)
+def test_an_added_mask(code, forbidden):
+    mask = ~PAST if forbidden else PAST
+    use = changed(on_scores=lambda s: s + mask * 3**-0.5)
+    assert compared(use, causal=True) == code
+
+
+def fused(viewed=False):
+    "One projection for queries, keys and values, split correctly or with view."
+
+    def use(m, x):
+        heads = m.to_qkv(x)
+        heads = heads.view(3, 4, 5, 9) if viewed else heads.view(3, 5, 4, 9).transpose(1, 2)
+        return m.out_proj(attend(*heads.chunk(3, -1)))
+
+    return use, {"to_qkv": nn.Linear(12, 36), "out_proj": nn.Linear(12, 12)}
+
+
+@pytest.mark.parametrize("code, viewed", [("", False), ("split.fused_viewed", True)])
+def test_a_fused_projection(code, viewed):
+    use, parts = fused(viewed)
+    assert compared(use, **parts) == code
+
+
+@pytest.mark.parametrize(
+    "code, use, options",
+    [
+        ("", changed(), {}),
+        ("", changed(), dict(n_heads=None)),
+        ("", changed(mask=PAST), dict(causal=True)),
+        ("", changed(mask=PAST.triu(-1)), dict(causal=True, window=2)),
+        ("", alternating(lambda q, k, v: (q, k, v)), {}),
+        (
+            "",
+            lambda m, x: F.linear(attend(*heads_of(m, x)), m.out_proj.weight, m.out_proj.bias),
+            {},
+        ),
+        ("unknown", changed(lambda q, k, v: (q, k, v.sin())), {}),
+        ("heads.number", lambda m, x: m.out_proj(attend(*heads_of(m, x, 2), scale=6**-0.5)), {}),
+    ],
+)
+def test_a_layer_is_read_in_every_way(code, use, options):
+    assert compared(use, **options) == code
+
+
+@pytest.mark.parametrize("more", [1e-4, 0.02, 0.3])
+def test_a_number_added_to_the_sum_is_found(more):
+    def use(m, x):
+        q, k, v = heads_of(m, x)
+        e = (q @ k.mT / 3**0.5).exp()
+        e = e / e.amax(-1, keepdim=True)
+        return m.out_proj(merge_heads(e / (e.sum(-1, keepdim=True) + more) @ v))
+
+    assert compared(use) == "softmax.epsilon_small"
+
+
+def test_another_scale_is_found():
+    torch.manual_seed(0)
+    layer = Made(changed(scale=0.37), **projections(*QKV))
+    assert codes(name_other_scale(trace(layer, X), 4, False)) == "scale.head_constant"
+
+
+def test_weights_are_read_only_from_what_agrees():
+    torch.manual_seed(0)
+    seen = trace(Made(changed(mask=PAST), **projections(*QKV)), X)
+    work = rightly_read(seen, 4, True)
+    torch.testing.assert_close(merge_heads(work.weights @ work.v), seen.context)
+    assert rightly_read(seen, 4, False) is None
+
+
+ANGLES = torch.arange(5)[:, None] * 1e4 ** -(torch.arange(0, 8, 2) / 8)
+
+
+def wrong_table(t, angles, halves):
+    "Rotate with a table of angles that belongs to the other pairs."
+    partner = rotate_pairs(t, torch.full_like(angles, torch.pi / 2), halves)
+    table = angles.repeat_interleave(2, -1) if halves else torch.cat([angles, angles], -1)
+    return t * table.cos() + partner * table.sin()
+
+
+def rotated(q, k=None, halves=True, **options):
+    "A trace of three heads of 8 features; functions rotate queries and keys."
+
+    def use(m, x):
+        query, key, value = heads_of(m, x, 3)
+        query, key = q(query, ANGLES, halves), (k or q)(key, ANGLES, halves)
+        return m.out_proj(attend(query, key, value, **({"scale": 8**-0.5} | options)))
+
+    torch.manual_seed(0)
+    return trace(Made(use, **{name: nn.Linear(24, 24) for name in [*QKV, "out_proj"]}), WIDE)
+
+
+def further(t, angles, halves):
+    return rotate_pairs(t, angles + angles[1], halves)
+
+
+def backwards(t, angles, halves):
+    return rotate_pairs(t, -angles, halves)
+
+
+@pytest.mark.parametrize("halves", [True, False])
+@pytest.mark.parametrize(
+    "code, q, k",
+    [
+        ("", rotate_pairs, rotate_pairs),
+        ("rotation.opposite", rotate_pairs, backwards),
+        ("rotation.table", wrong_table, wrong_table),
+        ("rotation.keys_further", rotate_pairs, further),
+        ("rotation.keys_less_far", further, rotate_pairs),
+    ],
+)
+def test_a_rotation_is_compared(code, q, k, halves):
+    seen = rotated(q, k, halves)
+    assert agrees_with_rotation(seen, 3, False) == (not code)
+    if code:
+        assert codes(name_rotation_bug(seen, 3, False)) == code
+
+
+def test_a_window_of_a_rotating_layer_is_compared():
+    seen = rotated(rotate_pairs, mask=PAST.triu(-1))
+    assert agrees_with_rotation(seen, 3, True, window=2)
+    assert not agrees_with_rotation(seen, 3, True, window=3)
+    assert codes(name_window_bug(seen, 3, 3)) == "window.one_short"
+
+
+class Placed(nn.Module):
+    "Attention whose positions no reference knows; sinks, a gate, a cap and norms may be declared."
+
+    def __init__(self, wrong="", scale=8**-0.5, sinks=False, gate=False, cap=None):
+        super().__init__()
+        self.q_proj, self.k_proj, self.v_proj, self.o_proj = (nn.Linear(24, 24) for _ in range(4))
+        self.wrong, self.scale, self.p1 = (
+            wrong,
+            scale,
+            nn.Parameter(torch.ones(3)) if sinks else None,
+        )
+        self.p2, self.cap = nn.Linear(24, 24) if gate else None, cap
+
+    def forward(self, x):
+        q, k, v = heads_of(self, x, 3)
+        n = x.shape[1]
+        scores = self.scale * q @ k.mT - 0.3 * (torch.arange(n)[:, None] - torch.arange(n)).abs()
+        if self.cap:
+            scores = self.cap * torch.tanh(scores / self.cap)
+        scores = scores.masked_fill(~causal_mask(n), float("-inf"))
+        if self.p1 is not None:
+            scores = torch.cat([scores, self.p1[:, None, None].expand(len(x), 3, n, 1)], -1)
+        weights = scores.softmax(-1)[..., :n]
+        if self.wrong == "negative":
+            weights = -weights
+        if self.wrong == "doubled":
+            weights = 2 * weights
+        merge = (lambda c: c.reshape(x.shape)) if self.wrong == "viewed" else merge_heads
+        context = merge(weights @ v)
+        return self.o_proj(context if self.p2 is None else context * self.p2(x).sigmoid())
+
+
+def probed(contract, **options):
+    torch.manual_seed(0)
+    layer = Placed(**options).eval()
+    seen = trace(layer, WIDE, contract=contract)
+    return codes(name_by_probes(seen, layer, lambda m, x: m(x), 3, True) or ())
+
+
+@pytest.mark.parametrize(
+    "code, options, declared",
+    [
+        ("", {}, {}),
+        ("scale.missing", dict(scale=1.0), {}),
+        ("weights.sums", dict(wrong="doubled"), {}),
+        ("merge.viewed", dict(wrong="viewed"), {}),
+        ("weights.negative", dict(wrong="negative"), {}),
+        ("", dict(sinks=True), dict(sinks="p1")),
+        ("scale.missing", dict(sinks=True, scale=1.0), dict(sinks="p1")),
+        ("weights.negative", dict(sinks=True, wrong="negative"), dict(sinks="p1")),
+        ("", dict(gate=True), dict(gate="p2")),
+        ("merge.viewed", dict(gate=True, wrong="viewed"), dict(gate="p2")),
+        ("", dict(cap=2.0, scale=1.0), dict(softcap=2.0)),
+        ("", dict(scale=0.7), dict(scale=0.7)),
+    ],
+)
+def test_probes_know_what_is_declared(code, options, declared):
+    assert probed(Contract(**declared), **options) == code
+
+
+def test_a_norm_of_values_is_named():
+    "Keys and values are exchanged before the declared norms."
+    norms = {"p6": nn.RMSNorm(3), "p7": nn.RMSNorm(3)}
+    torch.manual_seed(0)
+    for norm in norms.values():
+        nn.init.normal_(norm.weight)
+
+    def use(m, x):
+        q, k, v = heads_of(m, x)
+        return m.out_proj(attend(m.p6(q), k, m.p7(v)))
+
+    layer = Made(use, **projections(*QKV), **norms)
+    seen = trace(layer, X, contract=Contract(norms={"q": "p6", "k": "p7"}))
+    assert codes(compare_with_own_weights(seen, 4, False)) == "norm.values"
+
+
+def test_codes_of_layers_are_unique():
+    assert len({bug.code for bug in LAYER_ALL}) == len(LAYER_ALL)
