@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from attention_nb.grouped_heads import soft_cap
 from attention_nb.softmax import masked_softmax
 
 
@@ -24,6 +25,7 @@ class Work(NamedTuple):
     d_model: int = 0  # width of the hidden states that queries are made from
     masked: bool = False  # was a mask given?
     bias: Tensor = torch.zeros(())  # added to the scores, broadcasts to them
+    softcap: float | None = None  # scores become softcap · tanh(scores / softcap)
     scores: Tensor = torch.empty(0)  # (b, h, n_q, n_k), with several scales (s, b, h, n_q, n_k)
     weights: Tensor = torch.empty(0)  # the shape of the scores
     out: Tensor = torch.empty(0)  # (b, h, n_q, d_v), then what the layer makes of it
@@ -63,6 +65,13 @@ def _score(work: Work) -> Work:
     return work._replace(scores=work.q @ work.k.mT * work.scale + work.bias)
 
 
+def _cap(work: Work) -> Work:
+    "Cap the scores softly, if that is declared."
+    if work.softcap is None:
+        return work
+    return work._replace(scores=soft_cap(work.scores, work.softcap))
+
+
 def _weigh(work: Work) -> Work:
     "Take the softmax of the allowed scores."
     return work._replace(weights=masked_softmax(work.scores, work.allowed))
@@ -77,6 +86,7 @@ STAGES: dict[str, Step] = {  # in their order, each as it should be
     "route": _unchanged,
     "rotate": _unchanged,
     "score": _score,
+    "cap": _cap,
     "mask": _unchanged,
     "weigh": _weigh,
     "mix": _mix,

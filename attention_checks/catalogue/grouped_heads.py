@@ -48,7 +48,7 @@ GROUPS: list[Bug] = bugs_of(
 
 
 AFTER_SPLIT = "split, its own"  # stages after those of every layer
-AFTER_SCORE = "score, its own"
+AFTER_SCORE = "cap"
 AFTER_MERGE = "merge, its own"
 _NORMS: dict[str, tuple[str, Callable[[Work, _Norm, _Norm], Work]]] = {
     "norm.queries_only": (

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import ATTENTION
+from attention_checks.catalogue.grouped_heads import capping
 from attention_checks.catalogue.local_attention import Reach, reach_bugs
 from attention_checks.catalogue.self_attention import NORMS
 from attention_checks.examine import attempt, first_line
@@ -208,7 +209,8 @@ class Attention:
         mask: Tensor | None = None,  # boolean, True = may attend
     ) -> Work:  # before the first stage
         "Set out what it starts from."
-        return work_of(q, k, v, self.allowed(q, k, mask), self.right_scale(q))
+        work = work_of(q, k, v, self.allowed(q, k, mask), self.right_scale(q))
+        return work._replace(softcap=self.contract.softcap)
 
     def oracle(
         self,
@@ -247,10 +249,12 @@ class Attention:
     @cached_property
     def bugs(self) -> list[Bug]:
         "The bugs that its numbers may tell, first those of what was declared."
+        cap = self.contract.softcap
+        of_cap = [] if cap is None else capping(cap)[1]
         if self.reach is None or self.sees is None:
-            return [*ATTENTION, *NORMS]
+            return [*of_cap, *ATTENTION, *NORMS]
         undeclared = [bug for bug in ATTENTION if not bug.code.startswith("mask.window")]
-        return [*reach_bugs(self.sees), *undeclared, *NORMS]
+        return [*reach_bugs(self.sees), *of_cap, *undeclared, *NORMS]
 
     @property
     def said(self) -> str:

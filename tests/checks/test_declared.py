@@ -174,3 +174,22 @@ def test_functions_are_told_nothing_of_layers():
         check_attention(lambda q, k, v: inference(q, k, v))
     assert failed.value.report.codes == ["grad.none"]
     assert check_attention(lambda q, k, v: inference(q, k, v), gradients=False).verdict == "sound"
+
+
+def capped(cap):
+    "Attention whose scores go through `cap`."
+    return lambda q, k, v: cap(q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) @ v
+
+
+@pytest.mark.parametrize("code, cap", {
+    "": lambda s: 1.5 * torch.tanh(s / 1.5),
+    "cap.missing": lambda s: s,
+    "cap.not_multiplied": lambda s: torch.tanh(s / 1.5),
+    "cap.cut": lambda s: s.clamp(-1.5, 1.5),
+}.items())
+def test_a_soft_cap_of_a_function(code, cap):
+    if not code:
+        return check_attention(capped(cap), softcap=1.5)
+    with pytest.raises(CheckFailed) as failed:
+        check_attention(capped(cap), softcap=1.5)
+    assert code in failed.value.report.codes, failed.value
