@@ -22,10 +22,11 @@ from attention_checks.numbers import (
 from attention_checks.pipeline import Bug
 from attention_checks.properties import (
     Relation,
-    Widening,
-    gradients_of,
+    must_be_finite,
     must_leave_alone,
     must_not_mind_strides,
+    must_not_mix_along,
+    run_in_half,
 )
 from attention_checks.signatures import parameters_of
 from attention_checks.subjects.calling import (
@@ -287,16 +288,7 @@ def must_not_mix(
 ) -> None:
     "Raise Broken if a sequence of a batch comes out other than alone."
     x = draw(layer)
-    together = layer(x)
-    for i in range(SEQUENCES):
-        if not nearly(alone := layer(x[i : i + 1]), together[i : i + 1]):
-            shown = first_difference(alone, together[i : i + 1])
-            shown = f"sequence {i} alone and in a batch of {SEQUENCES}: {shown}"
-            raise Broken(shown, _mixed(layer, x))
-    moved = x.clone()
-    moved[1] = -2 * moved[1] + 1
-    if not nearly(layer(moved)[0], together[0]):
-        raise Broken("changing sequence 1 moves sequence 0", _mixed(layer, x))
+    must_not_mix_along(layer, [x], 0, "sequence", lambda: _mixed(layer, x), alone=True)
 
 
 def _mixed(layer: Layer, x: Tensor) -> Bug:
@@ -346,14 +338,11 @@ def must_stay_finite(
     layer: Layer,  # the layer under test
 ) -> None:
     "Raise Broken if large inputs give values or gradients that are not finite."
+    code = "softmax.overflows"
     for factor in (30.0, 300.0):
-        x = (draw(layer) * factor).requires_grad_()
-        y, shown = layer(x), f"inputs {factor:g} times as large: the "
-        if not y.isfinite().all():
-            raise Broken(f"{shown}output is NaN or infinite", known("softmax.overflows"))
-        grad = gradients_of(y.sum(), [x])[0] if y.requires_grad else None
-        if grad is not None and not grad.isfinite().all():
-            raise Broken(f"{shown}gradient is NaN or infinite", known("softmax.overflows"))
+        inputs = {"x": draw(layer) * factor}
+        shown = f"inputs {factor:g} times as large"
+        must_be_finite(layer, inputs, shown, lambda: known(code), gradient=code)
 
 
 def must_stand_sixteen_bits(
@@ -385,23 +374,19 @@ def must_stand_sixteen_bits(
 
 def _in_sixteen_bits(layer: Layer, x: Tensor, dtype: torch.dtype) -> Tensor:
     "The output in 16 bits; a layer that is made for autocast, and raises without, is right too."
-    watch = Widening()
-    try:
-        with watch:
-            return layer.first(deep_copy(layer.module).to(dtype), x.to(dtype)).detach()
-    except Exception as e:
-        raised = f"{dtype}: it raised {first_line(e)}"
-        if isinstance(e, RuntimeError) and "overflow" in str(e):
-            raise Broken(raised, known("dtype.no_infinity")) from None
-        if watch.to_blame:
-            raise Broken(raised, known("dtype.widens")) from None
-        why = f"{dtype} raises {first_line(e, 90)}"
-        if "dtype" in str(e) or "scalar type" in str(e):
-            with torch.autocast("cpu", torch.bfloat16):
-                helps = fits(layer, SEQUENCES, layer.n)
-            why += ": something in forward stays float32, such as a mask or a table; "
-            why += "under torch.autocast it runs" if helps else "torch.autocast does not help"
-        raise NotChecked(why) from None
+
+    def hint(e: Exception) -> str:
+        if "dtype" not in str(e) and "scalar type" not in str(e):
+            return ""
+        with torch.autocast("cpu", torch.bfloat16):
+            helps = fits(layer, SEQUENCES, layer.n)
+        then = "under torch.autocast it runs" if helps else "torch.autocast does not help"
+        return f": something in forward stays float32, such as a mask or a table; {then}"
+
+    def call() -> Tensor:
+        return layer.first(deep_copy(layer.module).to(dtype), x.to(dtype)).detach()
+
+    return run_in_half(call, dtype, hint)
 
 
 def _close_if_softened(layer: Layer, x: Tensor, dtype: torch.dtype, tolerance: float) -> bool:
