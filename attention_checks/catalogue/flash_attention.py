@@ -134,7 +134,7 @@ BLOCK_SIGNS: list[Bug] = signs(
             " together, or a length is written into the code"
         ),
         "blocks.empty_nan": (
-            "a block of keys that are all forbidden gives NaN: its largest score is -inf, and"
+            "a block of keys that are all masked gives NaN: its largest score is -inf, and"
             " -inf - (-inf) is NaN"
         ),
         "blocks.mask": (

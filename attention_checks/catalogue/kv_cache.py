@@ -42,12 +42,12 @@ CACHE_SIGNS: list[Bug] = signs(
             "shorter sequences do not continue at their own ends: each must write, count and attend"
             " from its own length"
         ),
-        "cache.reorder_nothing": "reorder(rows) moves nothing",
+        "cache.reorder_nothing": "reorder(indices) moves nothing",
         "cache.reorder_inverse": (
-            "reorder(rows) sends sequence i to rows[i]: it must continue from sequence rows[i]"
+            "reorder(indices) sends sequence i to indices[i]: it must continue from sequence indices[i]"
         ),
         "cache.reorder": (
-            "after reorder(rows) sequences do not hold their new tokens: keys, values and lengths"
+            "after reorder(indices) sequences do not hold their new tokens: keys, values and lengths"
             " must all move"
         ),
         "cache.full_silent": "a full cache takes more tokens, and says nothing",

@@ -328,12 +328,12 @@ ON_THE_WAY: list[Bug] = [
                 "a ReLU is applied to queries and keys: use the projections as they are",
                 lambda q, k, v: (q.relu(), k.relu(), v),
             ),
-            "norm.over_words": (_NORMED, _over_positions(lambda d: 1.0)),
-            "norm.over_words_unscaled": (
+            "norm.over_positions": (_NORMED, _over_positions(lambda d: 1.0)),
+            "norm.over_positions_unscaled": (
                 f"{_NORMED}; and the scores are not scaled",
                 _over_positions(lambda d: d**0.5),
             ),
-            "norm.over_words_10": (
+            "norm.over_positions_10": (
                 f"{_NORMED}; and the scores are multiplied by 10",
                 _over_positions(lambda d: 10 * d**0.5),
             ),
@@ -519,18 +519,18 @@ LAYER_SIGNS: list[Bug] = signs(
             " or remove a hard-coded length"
         ),
         "shape.arguments": f"forward needs {{needed}}, and was called with x for each: {_CALL}",
-        "shape.one_sentence": (
+        "shape.one_sequence": (
             "it works only for a batch of one sequence: the batch axis is mixed with another"
         ),
-        "shape.sentences_words": (
+        "shape.batch_length": (
             "it works only if the batch is as large as the sequence is long:"
             " the axes b and n are mixed"
         ),
-        "shape.words_width": (
+        "shape.length_width": (
             "it works only if the sequence length equals d_model:"
             " .T or a transpose swaps the wrong axes"
         ),
-        "shape.words_heads": (
+        "shape.length_heads": (
             "it works only if the sequence length equals the number of heads:"
             " the axes h and n are mixed"
         ),
@@ -538,7 +538,7 @@ LAYER_SIGNS: list[Bug] = signs(
             "it works only if b, n and h are equal: axes are mixed, as by .T on three or four"
             " dimensions (use .mT)"
         ),
-        "shape.one_word": "it works only for a sequence of one token",
+        "shape.one_token": "it works only for a sequence of one token",
         "shape.only_length": "it works only for {n} tokens: a length is hard-coded",
         "route.reads_x": "{names} reads x: compute keys and values from the memory",
         "route.reads_memory": "{names} reads the memory: compute queries from x",
@@ -603,7 +603,7 @@ LAYER_SIGNS: list[Bug] = signs(
             "keys after position {first} are ignored: a slice or a hard-coded length cuts them off"
         ),
         "length.padded": ("the memory is padded with zeros that get probability: mask the padding"),
-        "length.words": (
+        "length.tokens": (
             "the output has another sequence length than the input: a length is hard-coded,"
             " or tokens are cut off"
         ),
@@ -734,7 +734,7 @@ LAYER_SIGNS: list[Bug] = signs(
             "an output depends on the length of the sequence: the mask is for another length,"
             " or a factor depends on the length"
         ),
-        "mask.no_word_itself": (
+        "mask.not_itself": (
             "a token does not attend to itself: the causal mask is off by one (use diagonal=0)"
         ),
         "route.memory_unused": ("the memory has no influence: compute keys and values from it"),

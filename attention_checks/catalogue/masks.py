@@ -70,7 +70,7 @@ WRONG: list[Bug] = bugs_of(
     "mask",
     allowing,
     {
-        "mask.ignored": ("the mask is not applied: queries attend to what it forbids", _all),
+        "mask.ignored": ("the mask is not applied: queries attend to masked keys", _all),
         "mask.inverted": (
             "the mask is inverted: True must mean may attend",
             lambda allowed: ~allowed,
@@ -138,7 +138,7 @@ APPLIED: list[Bug] = bugs_of(
             lambda scores, allowed: softmax(scores) * allowed,
         ),
         "mask.multiplied": (
-            "the mask is multiplied with the scores: forbidden scores must be -inf, not 0",
+            "the mask is multiplied with the scores: masked scores must be -inf, not 0",
             lambda scores, allowed: softmax(scores * allowed),
         ),
         "mask.added": (
@@ -146,7 +146,7 @@ APPLIED: list[Bug] = bugs_of(
             lambda scores, allowed: softmax(scores + allowed),
         ),
         "mask.added_inverted": (
-            "the mask is added to the scores as 1 where it forbids: add -inf",
+            "the mask is added to the scores as 1 where it masks: add -inf",
             lambda scores, allowed: softmax(scores + ~allowed),
         ),
         "mask.not_itself_nan": (f"{_NOT_ITSELF}; the first gets NaN", _off_diagonal(-math.inf)),
@@ -168,7 +168,7 @@ def _filled(fill: float) -> Step:
     return weighing(lambda scores, allowed: softmax(scores.masked_fill(~allowed, fill)))
 
 
-_FILLED = Bug("mask.filled", "forbidden scores are set to {number:g}: set them to -inf", {}, "mask")
+_FILLED = Bug("mask.filled", "masked scores are set to {number:g}: set them to -inf", {}, "mask")
 APPLIED += [
     _FILLED.about(number=fill)._replace(steps={"weigh": _filled(fill)})
     for fill in (1e-9, 1.0, -1.0, -10.0, 1e9)
@@ -223,22 +223,22 @@ MASK_SIGNS: list[Bug] = signs(
         ),
         "mask.numbers": "it cannot take a boolean mask, only one of 1 and 0: call mask.to(q.dtype)",
         "mask.finite": (
-            "minus infinity is a finite number such as -1e4: forbidden keys with larger scores get"
-            " through, and where all are forbidden all do"
+            "minus infinity is a finite number such as -1e4: masked keys with larger scores get"
+            " through, and where all are masked, all do"
         ),
         "mask.leaks_if_low": (
             "minus infinity is a number such as -1e4: where scores are lower, the mask leaks"
         ),
         "mask.after_normalised": (
             "the mask comes after the softmax, and weights are normalised again: beside a large"
-            " forbidden score allowed weights underflow to 0; set forbidden scores to -inf first"
+            " masked score allowed weights underflow to 0; set masked scores to -inf first"
         ),
         "mask.forbidden_overflows": (
-            "a large forbidden score overflows, and infinity times 0 is NaN: set forbidden scores"
+            "a large masked score overflows, and infinity times 0 is NaN: set masked scores"
             " to -inf before the exponential"
         ),
         "mask.equal_weights": (
-            "where all keys are forbidden they get equal weights: minus infinity is finite, as -1e9"
+            "where all keys are masked they get equal weights: minus infinity is finite, as -1e9"
         ),
         "mask.cut": "large scores are cut off: subtract the largest allowed score of each query",
         "mask.transposed_if_square": "the mask is transposed where it is square",
@@ -274,13 +274,13 @@ MASK_SIGNS: list[Bug] = signs(
             "the mask replaces the causal one, and the future is seen: join them with &"
         ),
         "mask.influence": (
-            "a forbidden key with a large score has influence: set it to -inf before the softmax"
+            "a masked key with a large score has influence: set it to -inf before the softmax"
         ),
         "mask.leaks": (
             "a context depends on the future: the causal mask is missing, wrong or too late"
         ),
         "mask.some_weight": (
-            "forbidden keys keep some weight: set their scores to -inf before the softmax"
+            "masked keys keep some weight: set their scores to -inf before the softmax"
         ),
         "mask.empty_something": "a query that may attend to nothing gets something, not zero",
         "mask.sums": (

@@ -300,7 +300,7 @@ def _untouched(s: _Softmax) -> None:
 
 
 def _forbidden(s: _Softmax) -> None:
-    "Raise Broken if forbidden scores make a difference."
+    "Raise Broken if masked scores make a difference."
     scores, mask, _ = s.usual
     before = s(scores, mask)
     for number in (100.0, 1e4, -1e4):
@@ -312,7 +312,7 @@ def _forbidden(s: _Softmax) -> None:
                 code = "mask.forbidden_overflows"
             elif got[mask].max() < 1e-6:
                 code = "mask.after_normalised"
-        shown = f"forbidden scores of {number:g}: {first_difference(got, before, 1e-5)}"
+        shown = f"masked scores of {number:g}: {first_difference(got, before, 1e-5)}"
         raise Broken(shown, known(code), symptom=not s.sound)
 
 
@@ -383,7 +383,7 @@ _MASKED = (
     _REPEATS,
     Relation("it is softmax over the allowed scores", must_agree, compares="the definition"),
     Relation("forbidden weights are exactly 0, the others of a row sum to 1", _sums),
-    Relation("forbidden scores do not matter", _forbidden),
+    Relation("masked scores do not matter", _forbidden),
     *_NUMERICS,
     Relation("a mask may differ between sequences, and broadcast", _broadcast),
     Relation("fully masked rows are zero, with finite gradients", _empty),

@@ -69,13 +69,13 @@ HEADS = {"declared_heads": 4}
         ),
         ("divided by 0", lambda: Head(lambda m, x: m.attend(x) / 0), "values.not_finite"),
         ("no such name", lambda: Head(lambda m, x: m.to_o(x)), "code.error"),
-        ("one sequence", lambda: Head(when(lambda b, n: b == 1, fails)), "shape.one_sentence"),
-        ("as many", lambda: Head(when(lambda b, n: b == n, fails)), "shape.sentences_words"),
-        ("d_model tokens", lambda: Head(when(lambda b, n: n == 12, fails)), "shape.words_width"),
+        ("one sequence", lambda: Head(when(lambda b, n: b == 1, fails)), "shape.one_sequence"),
+        ("as many", lambda: Head(when(lambda b, n: b == n, fails)), "shape.batch_length"),
+        ("d_model tokens", lambda: Head(when(lambda b, n: n == 12, fails)), "shape.length_width"),
         (
             "n_heads tokens",
             lambda: Head(when(lambda b, n: n == 4, fails)),
-            "shape.words_heads",
+            "shape.length_heads",
             HEADS,
         ),
         (
@@ -84,7 +84,7 @@ HEADS = {"declared_heads": 4}
             "shape.all_equal",
             HEADS,
         ),
-        ("one token", lambda: Head(when(lambda b, n: n == 1, fails)), "shape.one_word", HEADS),
+        ("one token", lambda: Head(when(lambda b, n: n == 1, fails)), "shape.one_token", HEADS),
         ("at most 3", lambda: Head(when(lambda b, n: n < 4, fails)), "shape.maximum", HEADS),
         ("only 32", lambda: Head(when(lambda b, n: n == 32, fails)), "shape.only_length", HEADS),
         ("never", lambda: Head(fails), "shape.input", HEADS),
@@ -283,7 +283,7 @@ def longer(mask, **more):
     "make, code, declared",
     table(
         ("any length", Head, "holds"),
-        ("cut", lambda: Head(lambda m, x: m.attend(x[:, :23])), "length.words"),
+        ("cut", lambda: Head(lambda m, x: m.attend(x[:, :23])), "length.tokens"),
         (
             "one more is attended to",
             lambda: longer(lambda n: causal_mask(n) | (torch.arange(n) == 10) & (n > 9)),
@@ -542,7 +542,7 @@ OWN = "every token reaches"
 @pytest.mark.parametrize(
     "mask, code, causal",
     [
-        (lambda n: window(9, -1)(n) | (torch.arange(n) == 0), "mask.no_word_itself", True),
+        (lambda n: window(9, -1)(n) | (torch.arange(n) == 0), "mask.not_itself", True),
         (lambda n: causal_mask(n).T, "mask.narrow", True),
         (causal_mask, "mask.causal_unsaid", False),
     ],

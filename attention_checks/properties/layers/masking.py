@@ -132,7 +132,7 @@ def _why_unseen(layer: Layer, reach: Tensor, missing: Tensor) -> Bug:
     "What kind of mask hides these tokens."
     seen = int(reach[-1].sum())
     if missing.diagonal().any():
-        return known("mask.no_word_itself")
+        return known("mask.not_itself")
     if not layer.causal and missing.equal(torch.ones_like(missing).triu(1)):
         return known("mask.causal_unsaid")
     if layer.positions and not layer.declared_window:

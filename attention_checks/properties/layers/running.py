@@ -113,7 +113,7 @@ def must_be_vectors(
     "Raise Broken if the output is not finite, or has another length than the input."
     shown = f"x {tuple(x.shape)}{mode}"
     if y.shape[:2] != layer.output_shape(x):
-        raise Broken(f"{shown}: it gives shape {tuple(y.shape)}", known("length.words"))
+        raise Broken(f"{shown}: it gives shape {tuple(y.shape)}", known("length.tokens"))
     if not y.isfinite().all():
         where, bug = "", known("values.nan_row")
         if y.shape[1] == layer.n:
@@ -170,15 +170,15 @@ def _why_it_raises(layer: Layer, e: Exception) -> Bug:
         return known("shape.maximum", longest=longest, least=layer.n + 1)
     h = layer.n_heads or layer.n  # nobody knows: then what was tried anyway
     sizes = {
-        "one_sentence": (1, layer.n),
-        "sentences_words": (layer.n, layer.n),
-        "words_width": (SEQUENCES, layer.d_model),
-        "words_heads": (SEQUENCES, h),
+        "one_sequence": (1, layer.n),
+        "batch_length": (layer.n, layer.n),
+        "length_width": (SEQUENCES, layer.d_model),
+        "length_heads": (SEQUENCES, h),
         "all_equal": (h, h),
-        "one_word": (SEQUENCES, 1),
+        "one_token": (SEQUENCES, 1),
     }
     right = [code for code, (b, n) in sizes.items() if fits(layer, b, n)]
-    if right and not {"sentences_words", "words_width"} <= set(right):  # which, nobody knows
+    if right and not {"batch_length", "length_width"} <= set(right):  # which, nobody knows
         return known(f"shape.{right[0]}")
     for n in _FIXED_LENGTHS:
         if fits(layer, SEQUENCES, n):

@@ -312,7 +312,7 @@ bug(H, "batch mixed by the mean of keys", ("scores = q @ k", "k = k - k.mean(0)\
 bug(H, "normalised over the batch", ("q, k, v = self.q_proj(x)", "x = x - x.mean((0, 1))\n        q, k, v = self.q_proj(x)"), "batch.mixes")
 bug(H, "changes x in place", ("q, k, v = self", "x *= 1 / math.sqrt(x.shape[-1])\n        q, k, v = self"), "input.modified")
 bug(H, "squeezes away a batch of one", ("return self.dropout(weights) @ v", "return (self.dropout(weights) @ v).squeeze(0)"), "batch.mixes")
-bug(H, "squeezes away a length of one", ("return self.dropout(weights) @ v", "return (self.dropout(weights) @ v).squeeze(1)"), "length.words")
+bug(H, "squeezes away a length of one", ("return self.dropout(weights) @ v", "return (self.dropout(weights) @ v).squeeze(1)"), "length.tokens")
 bug(H, "keys of all calls are kept", ("        scores = q @", "        self.keys = torch.cat([self.keys, k], 1) if hasattr(self, 'keys') and len(self.keys) == len(k) else k\n"
     "        self.values = torch.cat([self.values, v], 1) if hasattr(self, 'values') and len(self.values) == len(v) else v\n"
     "        k, v = self.keys.detach(), self.values.detach()\n        scores = q @"), "state.first_length")
@@ -609,7 +609,7 @@ bug("MultiHead as self-attention", "weights come first", ("return self.out_proj(
 bug(MH, "queries are the values", ("v = self.v_proj(x).view(b, n, self.n_heads, self.d_head).transpose(1, 2)", "v = q"), "project.unused")
 bug(MH, "keys are split in another order", ("k = self.k_proj(x).view(b, n, self.n_heads, self.d_head).transpose(1, 2)", "k = self.k_proj(x).view(b, n, self.d_head, self.n_heads).permute(0, 3, 1, 2)"), "split.keys_apart")
 bug(MH, "ReLU behind the projections", ("        scores = q @", "        q, k, v = q.relu(), k.relu(), v.relu()\n        scores = q @"), "route.relu")
-bug(MH, "normalised over the words", ("        scores = q @", "        q, k = F.normalize(q, dim=-2), F.normalize(k, dim=-2)\n        scores = q @"), "norm.over_words")
+bug(MH, "normalised over the words", ("        scores = q @", "        q, k = F.normalize(q, dim=-2), F.normalize(k, dim=-2)\n        scores = q @"), "norm.over_positions")
 bug(MH, "scores are squashed", ("        if self.causal:", "        scores = scores.tanh()\n        if self.causal:"), "scores.tanh")
 bug(MHC, "a mask times minus infinity", ('scores = scores.masked_fill(future, float("-inf"))', 'scores = scores + future.float() * float("-inf")'), "values.not_finite")
 bug("SequenceFirstInside", "no scale", (" * self.head_dim ** -0.5", ""), "scale.missing")
