@@ -350,7 +350,10 @@ def copy_neighbour(root: Path, path: Path, src: Path, nbs_path: str) -> None:
         raise BadNotebook(f"a notebook links to ../{path.as_posix()}, and there is no such file")
     (src / path).parent.mkdir(parents=True, exist_ok=True)
     content = (root / path).read_bytes()
-    (src / path).write_bytes(content.replace(f"]({nbs_path}/".encode(), b"](") if path.suffix == ".md" else content)
+    if path.suffix == ".md":
+        content = content.replace(f"]({nbs_path}/".encode(), b"](")
+        content = re.sub(rb"\[([^\]]+)\]\(tools/[^)]+\)", rb"\1", content)  # no page of the site
+    (src / path).write_bytes(content)
 
 
 def install(conf: dict[str, str]) -> NotebookNode:
