@@ -1,4 +1,8 @@
-"""The built site in a browser: every page, and one of each kind in its four forms; search; and the keyboard alone."""
+"""The built site in a browser: every page, and one of each kind in its four forms; search; and the keyboard alone.
+
+If it fails: The message names the page, its width and its colour scheme. Skipped: no Chromium or Chrome was found,
+or the page passed before and has not changed since (`CI=true make test` runs all).
+"""
 import re
 from collections import Counter
 from itertools import product
@@ -116,7 +120,11 @@ def test_pages_of_tools(visit, site):
 @pytest.mark.once("path", of_page)
 @pytest.mark.parametrize("path, width", VISITS)
 def test_page(visit, site, path, width):
-    "Read to its end: nothing fails, moves, sticks out, comes from elsewhere or shuts anyone out."
+    """Read to its end, the page logs no error, asks no other host, is not too wide or too heavy, does not move, and
+    breaks no WCAG rule (axe's name of the rule is in the message).
+
+    If it fails: The message names the page, its width and its colour scheme.
+    """
     visited = visit(path, width, font=FORMS[width], slowly=True, reduced_motion="no-preference").see_all()
     page, found = visited.page, elsewhere(visited, site)
     found += [f"{n} bytes {what}; at most {MOST[what]}" for what, n in weights(visited).items() if n > MOST[what]]
@@ -347,7 +355,10 @@ def tab(page: Page) -> dict | None:
 
 @pytest.mark.parametrize("path, width", [("index.html", 1280), ("05_multi_head_attention.html", 390), ("search.html", 390)])
 def test_tab_reaches_everything(visit, path, width):
-    "And one sees where one is."
+    """By keyboard alone everything can be reached, and one sees where one is.
+
+    If it fails: Mend the page, most often its CSS in website/static.
+    """
     page = settled(visit(path, width).see_all().page)
     wanted, found, reached = page.evaluate(STOPS), [], set()
     while here := tab(page):

@@ -1,4 +1,8 @@
-"""The figures that compute in the page: what their scripts work out is what the package gives, whatever a reader does."""
+"""The figures that compute in the page: what their scripts work out is what the package gives, whatever a reader does.
+
+If it fails: Look at attention_nb/figures/NAME.js, and at drawing.js and drawing.css there. A drawing that is higher
+than the space reserved for it needs another `height` in its notebook.
+"""
 import re
 from itertools import product
 

@@ -1,4 +1,7 @@
-"""The pages around the chapters: home, notation, glossary, references; and the links between them and the chapters."""
+"""The pages around the chapters: home, notation, glossary, references; and the links between them and the chapters.
+
+If it fails: The message names the place. If docs/ is only stale, run `make prepare`.
+"""
 import io
 import posixpath
 import re

@@ -2,6 +2,9 @@
 
 A `Case` says how to draw arguments and what the right answer is. The right answer is worked out in float64, and
 refuses (by any exception) arguments that have none; so one table serves both tests, of good arguments and of bad ones.
+
+If it fails: The message holds the arguments; `HYPOTHESIS_PROFILE=thorough` tries more. Either the function or its
+`Case` in tests/properties/cases_<chapter>.py is wrong.
 """
 import inspect
 import math
@@ -31,7 +34,11 @@ each_case = pytest.mark.parametrize("name", CASES)
 
 
 def test_every_public_function_has_its_properties():
-    "A new public function belongs in the table, and so does a new public method of a class."
+    """Each public function, and each public method of a public class, has a `Case`.
+
+    If it fails: Add one to `CASES` in tests/properties/cases_<chapter>.py: how to draw its arguments, and what is
+    right.
+    """
     public = {n for n in nb.__all__ if not n.startswith("check_") and n not in ("CheckFailed", "Misused")}
     for name in list(public):
         if inspect.isclass(getattr(nb, name)):
