@@ -125,7 +125,7 @@ def prepare(cell: NotebookNode) -> dict[str, str]:
 
 
 def load(path: Path, name: str) -> NotebookNode:
-    "The notebook at `path`, ready to be shown; `name` is its place in the book, such as `checks/stages.ipynb`."
+    "The notebook at `path`, ready to be shown; `name` is its place in the book, such as `checks/proof.ipynb`."
     nb = nbformat.read(path, as_version=4)
     nb.metadata.language_info = NotebookNode(name="python")
     if not (top := nb.cells and re.match(r"# (.+)\n+> (.+)\s*$", nb.cells[0].source)):
