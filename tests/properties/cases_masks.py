@@ -112,5 +112,5 @@ CASES = {
     "mask_to_bias": Case(nb.mask_to_bias, args(mask=masks((2, 3, 2), optional=False), dtype=dtypes), right_bias,
                          like="dtype"),
     "bias_to_mask": Case(nb.bias_to_mask, biases(), right_from_bias),
-    "from_torch_masks": Case(nb.from_torch_masks, torch_masks(), right_from_torch, also={"n_heads": "attn_mask"}),
+    "from_torch_masks": Case(nb.from_torch_masks, torch_masks(), right_from_torch, also={"n_heads": "attn_mask|key_padding_mask"}),
 }
