@@ -1,6 +1,7 @@
 """What the tests share. A notebook tests its own code; the tests here are for what a notebook cannot test."""
 import difflib
 import gc
+import inspect
 import os
 import re
 import shutil
@@ -161,13 +162,22 @@ def pytest_runtest_setup(item):
         pytest.skip("it passed here, and nothing that it depends on has changed since; CI=true runs it again")
 
 
+def purpose(item) -> str:
+    "What the docstrings of a test and of its module say: what must hold, and what to do when it does not."
+    found = (inspect.getdoc(getattr(item, name, None)) for name in ("function", "module"))
+    return "\n\n".join(doc for doc in found if doc)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
-    "In continuous integration a skipped test is a failed one: a check that never runs protects nothing."
+    """A failed test says what it is for. In continuous integration a skipped test is a failed one, for a check that never
+    runs protects nothing."""
     report = yield
     if report.when == "call" and report.passed and (run := kept(item)):
         fresh.keep(*run)
     if report.skipped and IN_CI:
         why = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
         report.outcome, report.longrepr = "failed", f"{item.nodeid}: with CI=true nothing may be skipped; {why}"
+    if report.failed and (why := purpose(item)):
+        report.sections.append(("What this test is for", why))
     return report

@@ -1,4 +1,7 @@
-"""The benchmarks: what they compute from the clock, and that every contender does the same work. No test looks at a clock."""
+"""The benchmarks: what they compute from the clock, and that every contender does the same work. No test looks at a clock.
+
+If it fails: Look in benchmarks/: a ratio is wrong, or a contender computes something else than the others.
+"""
 import json
 
 import pytest

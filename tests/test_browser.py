@@ -1,4 +1,8 @@
-"""The built site in a browser: every page, and one of each kind in its four forms; search; and the keyboard alone."""
+"""The built site in a browser: every page, and one of each kind in its four forms; search; and the keyboard alone.
+
+If it fails: The message names the page, its width and its colour scheme. Skipped: no Chromium or Chrome was found,
+or the page passed before and has not changed since (`CI=true make test` runs all).
+"""
 import re
 from collections import Counter
 from itertools import product
@@ -15,9 +19,9 @@ WIDTHS = (*FORMS, 360)  # at which nothing may stick out
 KINDS = ["index.html", "02_softmax.html", "05_multi_head_attention.html", "checks/proof.html", "lookup/notation.html",
          "lookup/glossary.html", "CONTRIBUTING.html", "genindex.html", "search.html", "404.html"]
 # Pages of the figures and tools are for few and made as the others are: they are looked at quickly.
-ROOMS = [path for path in PAGES if re.match(r"figures/|tools/", path)]
-VISITS = [*((path, 1280) for path in PAGES if path not in ROOMS), *product(KINDS, [390])]
-DRAWN = [path for path in ROOMS if re.search('data-drawing=|<figure class=chart', (DOCS / path).read_text(encoding="utf-8"))]
+QUICK = [path for path in PAGES if re.match(r"figures/|tools/", path)]
+VISITS = [*((path, 1280) for path in PAGES if path not in QUICK), *product(KINDS, [390])]
+DRAWN = [path for path in QUICK if re.search('data-drawing=|<figure class=chart', (DOCS / path).read_text(encoding="utf-8"))]
 LIBRARY = "vega.min.js"
 MOST = {"of its own": 150_000, "with all": 450_000}  # bytes, compressed
 MOST_SHIFT = 0.01  # of layout, as browsers measure it, from the first paint to the end of the page
@@ -96,7 +100,7 @@ def not_drawn(page: Page) -> list[str]:
 
 @pytest.mark.once("path", of_page)
 @pytest.mark.parametrize("path", DRAWN)
-def test_room_with_a_figure(visit, site, path):
+def test_page_of_a_figure(visit, site, path):
     "Nothing fails, sticks out or comes from elsewhere; what is drawn has the space that was kept for it."
     visited = visit(path, 390)
     found = out_of_room(visited.page) + elsewhere(visited.see_all(), site) + not_drawn(visited.page)
@@ -106,7 +110,7 @@ def test_room_with_a_figure(visit, site, path):
 def test_pages_of_tools(visit, site):
     "The same of those where nothing is drawn, one after the other."
     visited, found = visit("404.html"), []
-    for path in sorted({*ROOMS} - {*DRAWN}):
+    for path in sorted({*QUICK} - {*DRAWN}):
         visited.page.goto(site + path)
         found += [f"{path}: {what}" for what in too_wide(visited.page, *WIDTHS) + visited.said]
         visited.said.clear()
@@ -116,7 +120,11 @@ def test_pages_of_tools(visit, site):
 @pytest.mark.once("path", of_page)
 @pytest.mark.parametrize("path, width", VISITS)
 def test_page(visit, site, path, width):
-    "Read to its end: nothing fails, moves, sticks out, comes from elsewhere or shuts anyone out."
+    """Read to its end, the page logs no error, asks no other host, is not too wide or too heavy, does not move, and
+    breaks no WCAG rule (axe's name of the rule is in the message).
+
+    If it fails: The message names the page, its width and its colour scheme.
+    """
     visited = visit(path, width, font=FORMS[width], slowly=True, reduced_motion="no-preference").see_all()
     page, found = visited.page, elsewhere(visited, site)
     found += [f"{n} bytes {what}; at most {MOST[what]}" for what, n in weights(visited).items() if n > MOST[what]]
@@ -347,7 +355,10 @@ def tab(page: Page) -> dict | None:
 
 @pytest.mark.parametrize("path, width", [("index.html", 1280), ("05_multi_head_attention.html", 390), ("search.html", 390)])
 def test_tab_reaches_everything(visit, path, width):
-    "And one sees where one is."
+    """By keyboard alone everything can be reached, and one sees where one is.
+
+    If it fails: Mend the page, most often its CSS in website/static.
+    """
     page = settled(visit(path, width).see_all().page)
     wanted, found, reached = page.evaluate(STOPS), [], set()
     while here := tab(page):

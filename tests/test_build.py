@@ -1,4 +1,8 @@
-"""What the build makes beside the pages: source, addresses for search engines and previews, the book as one file."""
+"""What the build makes beside the pages: source, addresses for search engines and previews, the book as one file.
+
+If it fails: The message names the page. The scripts in website/ make links to source, addresses, the 404 page and
+the EPUB.
+"""
 import json
 import posixpath
 import re
@@ -331,7 +335,10 @@ def test_epub_is_a_book(epub):
 
 @pytest.mark.ci
 def test_epub_passes_epubcheck(epub):
-    "The checker that the W3C keeps, and that shops run on what they are sent, says nothing."
+    """The checker that the W3C keeps, and that shops run on what they are sent, says nothing.
+
+    If it fails: The message names page and line; website/epub.py makes them. Skipped where there is no Java.
+    """
     if not shutil.which("java"):
         pytest.skip(NO_JAVA)
     fail_if([f"{m.id} {m.level} {m.location}: {m.message}" for m in EpubCheck(epub.filename).messages], "epubcheck says:")

@@ -1,4 +1,8 @@
-"""`make chapter`: what it begins passes every test that concerns a chapter, and it refuses what it cannot begin."""
+"""`make chapter`: what it begins passes every test that concerns a chapter, and it refuses what it cannot begin.
+
+If it fails: Adapt the template, tools/chapter.ipynb, to the present rules for chapters (tools/chapter.md); or
+tools/chapter.py, if it accepts what it should refuse.
+"""
 import os
 import re
 import runpy

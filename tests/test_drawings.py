@@ -1,4 +1,8 @@
-"""The figures that compute in the page: what their scripts work out is what the package gives, whatever a reader does."""
+"""The figures that compute in the page: what their scripts work out is what the package gives, whatever a reader does.
+
+If it fails: Look at attention_nb/figures/NAME.js, and at drawing.js and drawing.css there. A drawing that is higher
+than the space reserved for it needs another `height` in its notebook.
+"""
 import re
 from itertools import product
 
@@ -700,11 +704,11 @@ def test_names_of_dots_on_the_roofline_do_not_touch(visit, width, font):
 
 # Each choice of both, and some time steps after it; in the page, since there are so many.
 EVERY_CHOICE = """figure => {
-  const [sizes, rooms] = [...figure.querySelectorAll("[role=radiogroup]")].map((group) => [...group.querySelectorAll("input")]);
+  const [sizes, at_once] = [...figure.querySelectorAll("[role=radiogroup]")].map((group) => [...group.querySelectorAll("input")]);
   const time = figure.querySelector("input[type=range]"), found = [];
   const keep = () => found.push([figure.state(), figure.querySelector("output").textContent]);
-  for (const size of sizes) for (const room of rooms) {
-    size.click(); room.click();
+  for (const size of sizes) for (const one of at_once) {
+    size.click(); one.click();
     keep();
     for (const to of [1, 2, time.max]) { time.value = to; time.dispatchEvent(new Event("input")); keep(); }
   }
@@ -738,9 +742,9 @@ def test_programs_share_the_tiles(visit):
         for now, said in found:
             check(now, said)
         assert len(found) == 48 and sum(now["step"] == now["last"] for now, _ in found) >= 12
-    sizes, rooms = (figure.get_by_role("radiogroup", name=name).get_by_role("radio") for name in ("Queries of a program", "Programs at once"))
+    sizes, at_once = (figure.get_by_role("radiogroup", name=name).get_by_role("radio") for name in ("Queries of a program", "Programs at once"))
     sizes.nth(1).check()
-    rooms.nth(1).check()
+    at_once.nth(1).check()
     assert state(figure)["last"] == 5
     figure.get_by_role("button", name="last block first").press("Enter")
     assert state(figure)["last"] == 6

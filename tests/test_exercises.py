@@ -1,4 +1,8 @@
-"""Every chapter has exercises: a stub, hints, and a folded solution. `test_notebooks.py` runs both stubs and solutions."""
+"""Every chapter has exercises: a stub, hints, and a folded solution. `test_notebooks.py` runs both stubs and solutions.
+
+If it fails: The message says which part is lacking. The end of the template, tools/chapter.ipynb, shows the form,
+and tools/chapter.md says it. Between the solutions and the cell `next` only the section `users` may stand.
+"""
 import re
 
 import nbformat

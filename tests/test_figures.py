@@ -1,6 +1,9 @@
 """The figures that respond: what they hold is what the package computes, and what they show is what was chosen.
 
 The numbers are worked out here again, by the definitions and not by the functions that draw.
+
+If it fails: If the chapter changed on purpose, change the test; else the chart, or website/static/book.js, is
+wrong.
 """
 import csv
 import json

@@ -19,7 +19,10 @@ STALE = "Stale; run `make prepare` and commit:"
 
 
 def test_package_comes_from_the_notebooks(tmp_path):
-    "An edit in attention_nb/ would be lost at the next export, and one in nbs/ would never reach the user."
+    """The package `attention_nb/` is what the notebooks export. An edit made by hand there would be lost.
+
+    If it fails: Run `make prepare`. A change made by hand in attention_nb/ goes into the notebook first.
+    """
     shutil.copy(ROOT / "settings.ini", tmp_path)
     shutil.copytree(ROOT / "nbs", tmp_path / "nbs", ignore=shutil.ignore_patterns(".*"))
     by_hand = [path for kind in ("py.typed", "__main__.py", "catalogue.json", "figures/*.js", "figures/*.css") for path in (ROOT / "attention_nb").glob(kind)]
@@ -32,7 +35,10 @@ def test_package_comes_from_the_notebooks(tmp_path):
 
 
 def test_explanations_come_from_the_catalogue():
-    "`attention-nb explain` reads a file, so that it need not import what the sentences stand in."
+    """`attention_nb/catalogue.json`, which `attention-nb explain` reads, says what attention_checks/catalogue says.
+
+    If it fails: Run `make export`.
+    """
     assert catalogue.CATALOGUE.read_text(encoding="utf-8") == catalogue.text(), STALE
     assert all(kind["about"] for kind in catalogue.kinds().values())
     assert {bug.partition(".")[0] for bug in json.loads(catalogue.text())["bugs"]} == set(catalogue.kinds())
@@ -62,7 +68,10 @@ def stale(built: Path) -> list[str]:
 @pytest.mark.desk
 @pytest.mark.xdist_group("the scratch of this checkout")
 def test_site_and_readme_come_from_the_notebooks(tmp_path):
-    "Built again they are the same bytes, so they are fresh. What has not changed since `make docs` is not rendered anew."
+    """docs/ and README.md are what the notebooks give: built again they are the same bytes.
+
+    If it fails: Run `make prepare`.
+    """
     python("website/build.py", "--out", tmp_path / "docs", "--readme", tmp_path / "README.md")
     fail_if(stale(tmp_path), STALE)
 
@@ -83,6 +92,9 @@ def test_every_build_gives_the_same_bytes(tmp_path):
 
     It is built twice, the first time with a chapter that says more: so what changes, and what others take from it, gets
     the same bytes as what is built for the first time.
+
+    If it fails: Run `make prepare`. If it still fails, a page depends on another page in a way that website/kept.py
+    does not list: add it there.
     """
     book, chapter = copy_of_the_book(tmp_path / "book"), CHAPTERS[0]
     say_more(book, chapter)

@@ -1,4 +1,7 @@
-"""The notebooks in a real JupyterLab, opened as `make lab` does: what a learner sees, and what git sees of it."""
+"""The notebooks in a real JupyterLab, opened as `make lab` does: what a learner sees, and what git sees of it.
+
+If it fails: The name of the test says what fails in JupyterLab; tools/jupyter holds what `make lab` sets.
+"""
 import os
 import re
 import secrets

@@ -1,4 +1,7 @@
-"""nbdev's own commands, as its users type them: they work, and git stays clean."""
+"""nbdev's own commands, as its users type them: they work, and git stays clean.
+
+If it fails: The message says which line of which file. `settings.ini` must stand as nbdev writes it.
+"""
 import compileall
 import importlib
 import inspect
@@ -65,6 +68,9 @@ def test_every_notebook_passes_nbdev_test():
     """As a user types it: many notebooks share a process, and the machine's own vector unit computes.
 
     What is left in a process breaks others: a class that a cell defines, and that `torch.compile` remembers, did.
+
+    If it fails: The message names the notebook; `.venv/bin/nbdev_test --path` runs it alone. Most often a cell
+    leaves something behind that another notebook finds.
     """
     said = sh(f"{BIN}/nbdev_test", "--n_workers", "2")
     assert "Success." in said, f"nbdev_test ran nothing: {said}"

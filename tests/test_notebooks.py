@@ -75,7 +75,14 @@ def assert_refused_in_words(stub):
 
 @each_run
 def test_cells_pass_and_saved_outputs_are_fresh(notebook, monkeypatch):
-    "The asserts in the cells, in a fresh kernel; and what they print is what is saved, however the machine rounds."
+    """Every cell runs without an error in a fresh kernel, and prints what is saved. No stub of an exercise passes its
+    check.
+
+    If it fails: The message names the cell. If the new output is right, run `make prepare`. If not, the code has
+    changed its meaning. If it fails here and not in `make page`, the output depends on rounding: see
+    tools/chapter.md, What may be printed. Skipped: the notebook passed before and nothing that it depends on has
+    changed (`CI=true make test` runs all); or it needs Triton (`make .venv/.gpu`, on Linux).
+    """
     if why := outputs.passed_over(notebook):
         pytest.skip(why)
     for name, value in SET.items():
@@ -88,7 +95,10 @@ def test_cells_pass_and_saved_outputs_are_fresh(notebook, monkeypatch):
 
 
 def test_each_chart_has_a_picture():
-    "For GitHub, which draws no Vega-Lite; drawn from the chart as it is saved, in words that need no script."
+    """Beside each saved chart lies its picture, which GitHub shows, drawn from the chart as it is saved.
+
+    If it fails: Run `make prepare`, which draws it.
+    """
     found, sizes = [], {}
     for path in NOTEBOOKS:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
@@ -100,7 +110,10 @@ def test_each_chart_has_a_picture():
 
 
 def test_notebooks_are_clean(tmp_path):
-    "No execution counts and no metadata of a run: they make every diff and merge noisy."
+    """No notebook stores execution counts or metadata of a run: they make every diff and merge noisy.
+
+    If it fails: Run `make prepare`. If you edit in `make lab`, it does not happen.
+    """
     shutil.copy(NBS.parent / "settings.ini", tmp_path)
     shutil.copytree(NBS, tmp_path / "nbs", ignore=shutil.ignore_patterns(".*"))
     sh(f"{BIN}/nbdev_clean", cwd=tmp_path)
@@ -109,7 +122,11 @@ def test_notebooks_are_clean(tmp_path):
 
 
 def test_each_chapter_has_its_own_number():
-    "The number is the place in the book; what is no chapter has none, and lies in a folder."
+    """Each chapter has a number of its own, `NN_name.ipynb`; a notebook that is no chapter has none and lies in a
+    folder.
+
+    If it fails: Rename one.
+    """
     top = [p.name for p in NOTEBOOKS if p.parent == NBS and p.stem != "index"]
     fail_if([name for name in top if not re.fullmatch(r"\d\d_[a-z_]+\.ipynb", name)],
             "A chapter's name is two digits, `_`, and words in small letters:")

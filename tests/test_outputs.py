@@ -1,4 +1,7 @@
-"""tools/outputs.py itself: what it takes for the same, and that it sees what it is there to see."""
+"""tools/outputs.py itself: what it takes for the same, and that it sees what it is there to see.
+
+If it fails: tools/outputs.py judges an output wrongly; the test shows the case.
+"""
 import asyncio
 import re
 from xml.etree import ElementTree

@@ -21,17 +21,29 @@ HEAVY = {"altair", "vl_convert", "matplotlib", "pandas", "IPython", "ipykernel",
 
 
 def test_no_name_that_only_the_notebook_defines():
-    "A notebook runs all its cells, so an exported cell may lean on one that is not exported; then the import breaks."
+    """Exported code uses only names, imports included, that exported cells define, and imports nothing that it does
+    not use.
+
+    If it fails: Move the definition or the import into an `#| export` cell, or out of one.
+    """
     python("-m", "ruff", "check", "--no-cache", "attention_nb")
 
 
 def test_types():
-    "The package ships py.typed, so its annotations are a promise."
+    """mypy agrees with all annotations, and sees in tests/typed.py the types that it says. Users' editors rely on
+    them.
+
+    If it fails: Correct the annotation.
+    """
     python("-m", "mypy", "attention_nb", "attention_checks", "attention_nb_command.py", "tests/third_party", "tests/typed.py", "--explicit-package-bases")
 
 
 def test_calls_of_modules_are_declared(modules):
-    "`layer(x)` has the type of `forward`, and not Any, where a class declares its `__call__`; mypy alone is content with less."
+    """`layer(x)` has the type of `forward`, and not Any, where a class declares its `__call__`; mypy alone is content with less.
+
+    If it fails: Below `forward`, write `if TYPE_CHECKING:`, and there `@typed_as(forward)` over `def __call__(self)
+    -> Any: ...`.
+    """
     classes = {f"{name}.{node.name}": node for name, path in modules.items() for node in ast.parse(path.read_text(encoding="utf-8")).body
                if "." not in name and isinstance(node, ast.ClassDef) and "nn.Module" in map(ast.unparse, node.bases)}
     assert len(classes) > 9
@@ -43,7 +55,10 @@ MAY_IMPORT = {"chapters": {"chapters", "tools"}, "figures": {"figures", "tools"}
 
 
 def test_imports_point_backwards(modules):
-    "A reader who goes in order never meets what has not been taught; tools and figures know no chapter, chapters no check."
+    """A chapter imports from earlier chapters only; tools and figures import no chapter, chapters no check.
+
+    If it fails: Move the function to the earlier chapter, or to nbs/tools.
+    """
     home = {name: notebook_of(path).relative_to(NBS) for name, path in modules.items()}
     folder = {name: path.parts[0] if len(path.parts) > 1 else "chapters" for name, path in home.items()}
     pairs = [(name, other) for name, path in modules.items() for other in sorted(name.removeprefix("attention_nb.") for name in imported_by(path)) if other in home]
@@ -66,7 +81,10 @@ def exports(modules) -> list[tuple[str, str, object]]:
 
 
 def test_each_name_has_one_home(modules):
-    "Two definitions of one name drift apart."
+    """No two chapters export the same name.
+
+    If it fails: Keep one, and import it in the other.
+    """
     homes = {}
     for module, name, _ in exports(modules):
         homes.setdefault(name, []).append(module)
@@ -75,7 +93,10 @@ def test_each_name_has_one_home(modules):
 
 
 def test_no_chapter_is_forgotten_at_the_top(modules):
-    "`attention_nb.MultiHeadAttention`: a user need not know the chapter. Helpers, and what checks are made of, may stay."
+    """Of every chapter at least one name is public: `attention_nb.<name>`.
+
+    If it fails: Import it in nbs/lookup/api.ipynb.
+    """
     import attention_nb
 
     at_top = {module for module, name, value in exports(modules) if getattr(attention_nb, name, None) is value}
@@ -103,7 +124,10 @@ def n_lines(f: object) -> int:
 
 
 def test_every_public_function_is_documented_and_short(modules):
-    "The API pages are made of these: one line on what it does, and a comment for each parameter."
+    """Each public function has a docstring of one line, a comment for each parameter, and 25 lines at most.
+
+    If it fails: Write the comment; split the function.
+    """
     found = []
     for module, name, value in exports(modules):
         documented = [(name, value)] if inspect.isclass(value) else []
@@ -127,7 +151,10 @@ def told(f: object) -> list[str]:
 
 
 def test_help_says_what_the_comments_say(modules):
-    "`help()`, `?` and editors show docstrings, and no comments; a class says what it is made of."
+    """The docstrings of the package hold what the comments beside the parameters say.
+
+    If it fails: Run `make export`. In an environment of your own, run `python tools/export/nbdev_hook.py` first.
+    """
     found = []
     for module, name, value in exports(modules):
         classes = [(name, value)] if inspect.isclass(value) else []
@@ -145,7 +172,11 @@ def lengths(*scripts: Path) -> list[tuple[str, int, str, int]]:
 
 
 def test_functions_of_scripts_are_short(tmp_path):
-    "As those of Python; what a script's one outer function holds is measured, for that function is its module."
+    """A function of a script, in the drawings and on the site, has 25 lines at most; the one outer function of a file
+    does not count.
+
+    If it fails: Split it, as attention_nb/figures/attend.js is. What several drawings do stands in drawing.js.
+    """
     planted = tmp_path / "planted.js"
     planted.write_text("function draw() {\n  const show = () => {\n" + "    f(`}`);  // }\n\n" * (LONGEST - 1) + "  };\n}\n", encoding="utf-8")
     assert lengths(planted) == [(str(planted), 2, "show", LONGEST + 1)]
@@ -154,7 +185,10 @@ def test_functions_of_scripts_are_short(tmp_path):
 
 
 def test_import_is_light(tmp_path):
-    "Here every plotting, notebook and site library is installed, so a careless import would find it."
+    """`import attention_nb` loads no plotting, notebook or site library.
+
+    If it fails: Import it inside the function that needs it.
+    """
     code = "import sys, json, attention_nb; print(json.dumps(sorted({m.split('.')[0] for m in sys.modules} | {'attention_checks'} & set(sys.modules))))"
     loaded = json.loads(python("-c", code, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}))
     fail_if([m for m in loaded if m in HEAVY | {"attention_checks"} or m.startswith("jupyter")],
@@ -190,6 +224,9 @@ def test_checks_load_no_compiler():
     """Which takes seconds, once in each process, as often as somebody starts a command or a test. Right code and wrong code.
 
     (What the code under test loads is its own: torch.nn.MultiheadAttention with a key_padding_mask loads sympy.)
+
+    If it fails: The check calls something of PyTorch's that imports `torch._dynamo` or `sympy`. Find a way around
+    it; `python -X importtime` says what is imported.
     """
     python("-c", CHECKED, env=os.environ | {"PYTHONPATH": str(ROOT)})
 

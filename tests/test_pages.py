@@ -1,4 +1,7 @@
-"""The pages around the chapters: home, notation, glossary, references; and the links between them and the chapters."""
+"""The pages around the chapters: home, notation, glossary, references; and the links between them and the chapters.
+
+If it fails: The message names the place. If docs/ is only stale, run `make prepare`.
+"""
 import io
 import posixpath
 import re
@@ -363,12 +366,12 @@ def test_sentences_are_wrapped_and_columns_are_not():
 
 def test_every_bug_shows_wrong_beside_right(soups):
     "Two tables of one size that differ, where zero has no paint."
-    rooms = [s for s in soups["checks/gallery.html"].select("section") if re.match(r"\d+\. ", s.find(["h2", "h3"]).get_text())]
-    assert len(rooms) >= 16
-    for room in rooms:
-        wrong, right = ([(cell.get_text(), cell.get("style")) for cell in table.select("td")] for table in room.select("figure.pair table"))
-        assert len(wrong) == len(right) and wrong != right, room["id"]
-        assert not [cell for cell in wrong + right if cell[0] in ("0", "0.00", "×") and cell[1]], room["id"]
+    entries = [s for s in soups["checks/gallery.html"].select("section") if re.match(r"\d+\. ", s.find(["h2", "h3"]).get_text())]
+    assert len(entries) >= 16
+    for entry in entries:
+        wrong, right = ([(cell.get_text(), cell.get("style")) for cell in table.select("td")] for table in entry.select("figure.pair table"))
+        assert len(wrong) == len(right) and wrong != right, entry["id"]
+        assert not [cell for cell in wrong + right if cell[0] in ("0", "0.00", "×") and cell[1]], entry["id"]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=place)

@@ -20,7 +20,10 @@ def tracked() -> list[str]:
 
 
 def test_no_address_of_one_machine():
-    "A path of somebody's disk or a private package host helps nobody else."
+    """No file holds a path of somebody's disk or a private host.
+
+    If it fails: Write it relative.
+    """
     found = []
     for name in tracked():
         try:
@@ -32,7 +35,10 @@ def test_no_address_of_one_machine():
 
 
 def test_code_is_clean():
-    "Of notebooks and of what lies beside them, as the table in pyproject.toml says; of the package, see test_package.py."
+    """The linter ruff finds no fault in notebooks, scripts and tests; pyproject.toml lists its rules.
+
+    If it fails: The message says where. Repair it by hand: `--fix` also rewrites numbers in saved outputs.
+    """
     python("-m", "ruff", "check", "--no-cache", "--extend-exclude=attention_nb", ".")
 
 

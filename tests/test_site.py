@@ -1,4 +1,7 @@
-"""The built site as files: links, headings, descriptions and titles. What needs a browser is in test_browser.py."""
+"""The built site as files: links, headings, descriptions and titles. What needs a browser is in test_browser.py.
+
+If it fails: The message names page and place. Mend the notebook, then run `make prepare`.
+"""
 import posixpath
 import re
 from collections import Counter

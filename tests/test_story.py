@@ -1,4 +1,9 @@
-"""The site as a story: folds and their switch, short code, questions before surprises, explanations of terms, search, and the outline."""
+"""The site as a story: folds and their switch, short code, questions before surprises, explanations of terms, search, and the outline.
+
+If it fails: The message says which chapter and what of it. Of searches: tests/search_questions.py lists them,
+website/asked.json has the phrases in which people ask for a section, website/static/search/synonyms.js the
+synonyms. tools/chapter.md has the rules.
+"""
 import ast
 import re
 import sys

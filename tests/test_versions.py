@@ -1,4 +1,8 @@
-"""The versions that the project promises: of Python, of torch, of all that the book is built with."""
+"""The versions that the project promises: of Python, of torch, of all that the book is built with.
+
+If it fails: Run `make constraints`, never set a pin by hand. The list of Pythons is `python_versions` in
+settings.ini; other files repeat it. It needs a network.
+"""
 import re
 from configparser import ConfigParser
 

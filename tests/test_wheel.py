@@ -1,4 +1,8 @@
-"""The built wheel, as someone gets it who has never seen this repository."""
+"""The built wheel, as someone gets it who has never seen this repository.
+
+If it fails: The message says which file or requirement; setup.py, MANIFEST.in and settings.ini hold what goes in.
+It needs a network, for the newest fastcore.
+"""
 import json
 import os
 import re

@@ -19,10 +19,17 @@ USAGE = "Say which chapter to begin, such as: make chapter N=06 NAME=positions"
 
 ENTRY = re.compile(r"^(\d+)\. .*\\\n +.*$", re.M)  # of the map
 IMPORT = "from attention_nb.{name} import {name}_normalize\n"
-PROPERTY = """\
+CASES = '''\
+"""The cases of `{name}`: for each public function, how to draw its arguments, and what is right."""
+import attention_nb as nb
+import torch.nn.functional as F
+from tests.properties.common import Case, args, dtypes, floats
+
+CASES = {{
     "{name}_normalize": Case(nb.{name}_normalize, args(x=dtypes.flatmap(lambda t: floats((2, 3), t))),
                           lambda x: F.normalize(x, p=1, dim=-1), "x", finite=True),
-"""
+}}
+'''
 
 
 class Refused(Exception):
@@ -84,10 +91,10 @@ def begin(number: str, name: str) -> list[Path]:
     edits = {
         NBS / "index.ipynb": in_cell("map", mapped(int(number), title, stem)),
         names.API: in_cell("imports", before("\nif typing.TYPE_CHECKING", IMPORT.format(name=name))),
-        ROOT / "tests/test_properties.py": before("}\neach_case = ", PROPERTY.format(name=name)),
     }
     chapter = TEMPLATE.read_text(encoding="utf-8").replace("chapter_name", name).replace("Chapter name", title)
-    texts = {NBS / f"{stem}.ipynb": chapter.replace("chapter name", title.lower())}
+    texts = {NBS / f"{stem}.ipynb": chapter.replace("chapter name", title.lower()),
+             ROOT / f"tests/properties/cases_{name}.py": CASES.format(name=name)}
     texts |= {path: edit(path.read_text(encoding="utf-8")) for path, edit in edits.items()}
     for path, text in texts.items():
         path.write_text(text, encoding="utf-8", newline="\n")

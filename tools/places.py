@@ -15,7 +15,7 @@ def notebooks() -> list[Path]:
 
 
 def place(notebook: Path) -> str:
-    "Where a notebook stands in the book, and its page on the site: `04_masks`, `checks/stages`."
+    "Where a notebook stands in the book, and its page on the site: `04_masks`, `checks/proof`."
     return notebook.relative_to(NBS).with_suffix("").as_posix()
 
 

@@ -125,7 +125,7 @@ def prepare(cell: NotebookNode) -> dict[str, str]:
 
 
 def load(path: Path, name: str) -> NotebookNode:
-    "The notebook at `path`, ready to be shown; `name` is its place in the book, such as `checks/stages.ipynb`."
+    "The notebook at `path`, ready to be shown; `name` is its place in the book, such as `checks/proof.ipynb`."
     nb = nbformat.read(path, as_version=4)
     nb.metadata.language_info = NotebookNode(name="python")
     if not (top := nb.cells and re.match(r"# (.+)\n+> (.+)\s*$", nb.cells[0].source)):
@@ -350,7 +350,10 @@ def copy_neighbour(root: Path, path: Path, src: Path, nbs_path: str) -> None:
         raise BadNotebook(f"a notebook links to ../{path.as_posix()}, and there is no such file")
     (src / path).parent.mkdir(parents=True, exist_ok=True)
     content = (root / path).read_bytes()
-    (src / path).write_bytes(content.replace(f"]({nbs_path}/".encode(), b"](") if path.suffix == ".md" else content)
+    if path.suffix == ".md":
+        content = content.replace(f"]({nbs_path}/".encode(), b"](")
+        content = re.sub(rb"\[([^\]]+)\]\(tools/[^)]+\)", rb"\1", content)  # no page of the site
+    (src / path).write_bytes(content)
 
 
 def install(conf: dict[str, str]) -> NotebookNode:

@@ -19,7 +19,11 @@ def expected_codes() -> set[str]:
 
 
 def test_every_code_is_planted():
-    "A code that nothing plants may be dead: plant its bug, or delete it."
+    """Each code of attention_checks/catalogue is expected by a test or by the corpus: one that nothing plants may be
+    dead.
+
+    If it fails: Plant its bug in tests/checks/corpus/planted.py, or delete the code.
+    """
     assert not sorted(CATALOGUE.keys() - expected_codes())
 
 

@@ -1,4 +1,8 @@
-"""A sample of `make corpus`: the checks accept what is right and refuse what is wrong, and say why."""
+"""A sample of `make corpus`: the checks accept what is right and refuse what is wrong, and say why.
+
+If it fails: `.venv/bin/python -m pytest tests/checks/corpus --only NAME --show` shows the report. Suspect the check
+first, then the example. If a planted edit no longer fits, adapt it to the source in tests/checks/corpus/correct.py.
+"""
 
 from dataclasses import replace
 

@@ -1,4 +1,8 @@
-"""What people read whose own pytest file holds a failing check: the report, and not the way to it."""
+"""What people read whose own pytest file holds a failing check: the report, and not the way to it.
+
+If it fails: If a line of ours is shown, its function lacks `__tracebackhide__`. The plugin is
+pytest_attention_nb.py.
+"""
 
 import os
 import re

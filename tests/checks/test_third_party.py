@@ -121,7 +121,12 @@ def test_time_is_limited():
 
 
 def test_every_refusal_has_been_read():
-    "Each refused row stands in the reading, with a sort and a reason; what is read is still refused."
+    """Each refused row of tests/third_party/results.json stands in tests/third_party/read.json, with a sort and a
+    reason; what stands there is still refused.
+
+    If it fails: Read the row, and say there what it is: a fault with file and line, a contract, a choice, or a
+    false alarm of ours.
+    """
     rows = json.loads((FOLDER / "results.json").read_text(encoding="utf-8"))["rows"]
     read = json.loads((FOLDER / "read.json").read_text(encoding="utf-8"))["read"]
     sorts = json.loads((FOLDER / "read.json").read_text(encoding="utf-8"))["sorts"]

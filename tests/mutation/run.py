@@ -1,6 +1,6 @@
 """Change the package in every small way that mutmut knows, and see whether the notebooks' own checks notice.
 
-    make mutation                                the corpus, then every module, the largest by a sample; resumes
+    make mutation                                   every module, the largest by a sample; resumes
     python -m tests.mutation.run softmax masks      these modules
     python -m tests.mutation.run --sample 80        80 mutants of each of the others, drawn at random, always the same ones
     python -m tests.mutation.run --list softmax     what would be changed
@@ -11,7 +11,7 @@ What was tried before is tried again when the module or its notebook has changed
 
 A mutant is killed when a cell of the module's own notebook, or of a later one that imports it, raises, hangs or
 gives another output than the saved one: `make test` asks the same of every notebook.
-The chapters are judged by each other; the checks and their tools by the notebooks that show what the checks say.
+The chapters are judged by each other. The corpus of right and wrong attention judges the checks, attention_checks/.
 mutmut writes the mutants. Its runner is not used: it needs pytest and swaps functions at run time, while the checks
 here are cells that define those functions themselves. A forked process with torch already imported takes a second.
 """
@@ -38,7 +38,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.append(str(ROOT / "tools"))  # outputs.py and places.py, as the tests import them
-from places import NBS, lacks, modules, notebook_of, place  # noqa: E402
+from places import lacks, modules, notebook_of, place  # noqa: E402
 
 FILES = modules()
 
@@ -46,7 +46,6 @@ os.environ["TRITON_INTERPRET"] = "1"  # before Triton is imported, as in tools/o
 RESULTS = ROOT / "_build" / "mutants.jsonl"  # scratch, for resuming
 SURVIVORS = HERE / "survivors.json"  # published; `why` and `equivalent` are written by hand and kept
 SAMPLED = ("figures/",)  # thousands of mutants each
-JUDGES_OF_CHECKS = ("checks/index", "checks/about/museum")  # where one sees what they say
 CPU_SECONDS = 60  # of the processor; a mutant that takes longer than this and three times the usual time loops
 CLOCK_SECONDS = 900  # by the clock, which says little on a busy machine; what takes longer waits for ever
 
@@ -126,9 +125,6 @@ def function_at(source: str, line: int) -> str:
 
 def judges(module: str) -> list[Path]:
     "The module's own notebook, then the others that lean on it."
-    if place(notebook_of(FILES[module])).startswith("checks/"):
-        others = [NBS / f"{name}.ipynb" for name in JUDGES_OF_CHECKS]
-        return [notebook_of(FILES[module]), *(path for path in others if path != notebook_of(FILES[module]))]
     uses = {name: {n for n in FILES if re.search(rf"attention_nb\.{n}\b", notebook_of(FILES[name]).read_text(encoding="utf-8"))}
             for name in FILES}
     reached, more = {module}, True
@@ -347,7 +343,7 @@ def command_line() -> argparse.ArgumentParser:
     "What may be asked."
     parser = argparse.ArgumentParser(prog="python -m tests.mutation.run", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("modules", nargs="*", help="default: all but checks and charts; with --sample these")
+    parser.add_argument("modules", nargs="*", help="default: all but charts and drawings; with --sample these")
     parser.add_argument("--sample", type=int, metavar="N", help="so many mutants of each module, always the same ones")
     parser.add_argument("--list", action="store_true", help="print the mutants and try none")
     parser.add_argument("--again", action="store_true", help="try earlier survivors only; trust what was killed")

@@ -2564,7 +2564,7 @@ def _turned(x, places):
 
 @right("cache", build=lambda c: c(), d_model=24)
 class Writes(nn.Module):
-    "Room made once, rows of different lengths, places; all in one class, so that one can break it anywhere."
+    "A buffer made once, sequences of different lengths, positions; all in one class, so that one can break it anywhere."
 
     class Cache:
         def __init__(self, b, h, n_max, d):

@@ -892,7 +892,7 @@ bug(W, "reorder row by row, in place", ("self.k, self.v = self.k[rows], self.v[r
 bug(W, "grows instead of refusing", ('raise ValueError("the cache is full")', "self.k, self.v = (F.pad(t, (0, 0, 0, n)) for t in (self.k, self.v))"), "cache.full_silent")
 bug(W, "a full cache drops what is too much", ('raise ValueError("the cache is full")', "return self.k, self.v"), "cache.full_silent")
 bug(W, "counts before it refuses", ('raise ValueError("the cache is full")', 'self.lengths = self.lengths + n\n                raise ValueError("the cache is full")'), "cache.full_changed")
-misuse(GR, "believed to have room made once", "cache.copies", args={"d_model": 24})
+misuse(GR, "believed to have a buffer made once", "cache.copies", args={"d_model": 24})
 bug(W, "what is kept is laid together anew", (READ, "self.k, self.v = (torch.cat([t[:, :, :longest], t[:, :, longest:]], dim=2) for t in (self.k, self.v))\n            " + READ), "cache.copies")
 bug(W, "what is kept is copied", (READ, "self.k, self.v = self.k.clone(), self.v.clone()\n            " + READ), "cache.copies")
 bug(KV, "always on the even path", ("self.equal_lengths = bool((lengths == self.longest).all())", "self.equal_lengths = True"), "cache.sequence_ends")
