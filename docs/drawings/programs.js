@@ -82,7 +82,7 @@ function draw({ view, data, el, svg, set, sum, number, plural, said, say, choice
     el("div", { class: "row", style: "margin-top: 0" }, play.node, time),
     el("div", { class: "row" }, el("span", {}, "Queries of a program"), choices("Queries of a program", sizes.map(String), data.size, (i) => again(() => { size = sizes[i]; }))),
     el("div", { class: "row" }, el("span", {}, "Programs at once"), choices("Programs at once", offered.map(String), data.slot, (i) => again(() => { slots = offered[i]; }))),
-    el("div", { class: "row" }, toggle("no future", false, (on) => again(() => { causal = on; })), toggle("last block first", false, (on) => again(() => { longest = on; }))),
+    el("div", { class: "row" }, toggle("causal mask", false, (on) => again(() => { causal = on; })), toggle("last block first", false, (on) => again(() => { longest = on; }))),
     set(said, { style: "min-height: 4.2em" }));
   view.append(el("div", { class: "beside", style: "gap: 0.5rem 1.5rem; align-items: flex-start; margin: 0" }, root, panel));
   show();
