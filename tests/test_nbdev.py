@@ -122,13 +122,14 @@ def test_a_new_version_is_one_line(repo):
 @pytest.mark.ci
 def test_an_edit_of_the_package_goes_back(repo):
     "One line, and none of the docstrings', though nbdev would double every option of Quarto's that an exported cell has."
-    module = repo / "attention_nb/figures/ratios.py"
-    assert "    Args:\n" in module.read_text(encoding="utf-8")  # what stands in comments there
-    module.write_text(module.read_text(encoding="utf-8").replace('_FIELDS = (', '_FIELDS = ("new", '), encoding="utf-8")
+    module = repo / "attention_nb/figures/charts.py"
+    text = module.read_text(encoding="utf-8")
+    assert "    Args:\n" in text and text.count("SERIES = [") == 1  # docstrings hold what stands in comments there
+    module.write_text(text.replace("SERIES = [", 'SERIES = ["new", '), encoding="utf-8")
     nbdev("update", repo)
     sh("git", "checkout", "-q", "attention_nb", cwd=repo)
     found = changed(repo)
-    assert len(found) == 2 and '(\\"new\\", ' in found[1], found
+    assert len(found) == 2 and '[\\"new\\", ' in found[1], found
 
 
 def test_annotations_can_be_evaluated(modules):
