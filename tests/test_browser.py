@@ -109,8 +109,9 @@ def test_page_of_a_figure(visit, site, path):
 
 def test_pages_of_tools(visit, site):
     "The same of those where nothing is drawn, one after the other."
-    visited, found = visit("404.html"), []
-    for path in sorted({*QUICK} - {*DRAWN}):
+    paths, found = sorted({*QUICK} - {*DRAWN}), []
+    visited = visit(paths[0])
+    for path in paths:
         visited.page.goto(site + path)
         found += [f"{path}: {what}" for what in too_wide(visited.page, *WIDTHS) + visited.said]
         visited.said.clear()

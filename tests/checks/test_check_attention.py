@@ -14,7 +14,6 @@ from attention_checks import check_attention
 from attention_checks.examine import Misused
 from attention_checks.subjects.facts import Subject
 from attention_checks.subjects.function import FORMS, Attention, CallStyle, Sizes, settle
-from attention_nb.masks import causal_mask
 from attention_nb.naive_attention import naive_attention
 
 
