@@ -106,7 +106,7 @@ def check_flash(
         CheckFailed: if a property does not hold
         Misused: for what the check cannot try
     """
-    expect_attention(fn, causal, None if mask is None else mask, scale, named_mask=True)
+    expect_attention(fn, causal, mask, scale, named_mask=True)
     expect_flags(compiles=compiles)
     return _run("check_flash", fn, lambda: flash_properties(fn, causal, mask, scale, compiles))
 
@@ -142,9 +142,17 @@ def check_self_attention(
         Misused: for what the check cannot try
     """
     layer = Layer(
-        module, d_model, causal, n_heads, positions, call, False, window, n_kv_heads,
-        declared(**design),
-    )  # fmt: skip
+        module,
+        d_model,
+        causal=causal,
+        declared_heads=n_heads,
+        declared_kv_heads=n_kv_heads,
+        declared_call=call,
+        declared_window=window,
+        positions=positions,
+        only_attention=False,
+        contract=declared(**design),
+    )
     return _run_layer("check_self_attention", layer, layer_properties, strict)
 
 
@@ -180,9 +188,17 @@ def check_multi_head(
     """
     expect_sizes(n_heads=n_heads)
     layer = Layer(
-        module, d_model, causal, n_heads, positions, call, True, window, n_kv_heads,
-        declared(**design),
-    )  # fmt: skip
+        module,
+        d_model,
+        causal=causal,
+        declared_heads=n_heads,
+        declared_kv_heads=n_kv_heads,
+        declared_call=call,
+        declared_window=window,
+        positions=positions,
+        only_attention=True,
+        contract=declared(**design),
+    )
     return _run_layer("check_multi_head", layer, layer_properties, strict)
 
 

@@ -141,10 +141,12 @@ def expect_layer(
     expect_callable("module", layer.given, "a layer")
     if layer.declared_call is not None:
         arguments = "module, x and memory" if memory else "module and x"
-        expect_callable("call", layer.declared_call, f"a function of {arguments}", 3 if memory else 2)
+        n = 3 if memory else 2
+        expect_callable("call", layer.declared_call, f"a function of {arguments}", n)
     if isinstance(layer.given, nn.Module) and any(t.is_meta for t in layer.given.parameters()):
         raise TypeError(
-            "module: expected parameters with numbers; got some on the device meta, which holds none"
+            "module: expected parameters with numbers;"
+            " got some on the device meta, which holds none"
         )
 
 

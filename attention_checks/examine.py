@@ -1,4 +1,4 @@
-"""Properties are tried one by one; what fails is settled into bugs, and all of it becomes a report."""
+"""Try properties one by one, settle what fails into bugs, and make a report of all of it."""
 
 from __future__ import annotations
 

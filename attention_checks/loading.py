@@ -157,18 +157,18 @@ def made(
     kwargs = _arguments(thing, args)
     call = f"{name_of(thing)}({', '.join(f'{k}={v!r}' for k, v in kwargs.items())})"
     try:
-        made = thing(**kwargs)
+        result = thing(**kwargs)
     except (Exception, SystemExit) as e:
         why = f"{call} raised {first_line(e)}"
         if any(map(_holds_settings, inspect.signature(thing).parameters.values())):
             why += f"; {_write_a_maker(thing, args)}"
         raise Unusable(why) from e
-    if not callable(made):
-        kind = type(made).__name__
+    if not callable(result):
+        kind = type(result).__name__
         raise Unusable(
             f"{call} gives {kind}, which cannot be called; expected a layer or a function"
         )
-    return made
+    return result
 
 
 def _is_maker(thing: Any, args: argparse.Namespace) -> bool:

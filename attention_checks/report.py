@@ -1,4 +1,4 @@
-"""What a check found: a verdict, the properties that hold and those that do not, and the likely bug."""
+"""What a check found: a verdict, the properties that hold and that do not, the likely bug."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Report:
         return line
 
     def _reasons(self) -> list[str]:
-        "Return the likely bugs, each after the error that it explains; or why nothing was compared."
+        "Return the likely bugs, each after its error; or why nothing was compared."
         if self.verdict == "not compared":
             accept = "; strict=False accepts it" if self.strict else ""
             return [f"  not compared: {self.missing}{accept}"]
@@ -110,7 +110,7 @@ class Report:
 
 
 class CheckFailed(AssertionError):
-    "Raised by a check; its text and its `report` say what does not hold and what the likely bug is."
+    "Raised by a check; its `report` says what does not hold and what the likely bug is."
 
     def __init__(
         self,

@@ -44,11 +44,12 @@ CACHE_SIGNS: list[Bug] = signs(
         ),
         "cache.reorder_nothing": "reorder(indices) moves nothing",
         "cache.reorder_inverse": (
-            "reorder(indices) sends sequence i to indices[i]: it must continue from sequence indices[i]"
+            "reorder(indices) sends sequence i to indices[i]: it must continue from sequence"
+            " indices[i]"
         ),
         "cache.reorder": (
-            "after reorder(indices) sequences do not hold their new tokens: keys, values and lengths"
-            " must all move"
+            "after reorder(indices) sequences do not hold their new tokens: keys, values and"
+            " lengths must all move"
         ),
         "cache.full_silent": "a full cache takes more tokens, and says nothing",
         "cache.full_changed": "a full cache refuses more tokens, but something has changed by then",

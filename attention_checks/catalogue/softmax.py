@@ -322,7 +322,9 @@ SOFTMAX_SIGNS: list[Bug] = signs(
     {
         "softmax.infinity": "a score of -inf does not get the weight 0 (NaN: inf - inf or 0 · inf)",
         "weights.negative": "weights are negative: the softmax is missing, or something is added",
-        "weights.columns": "the weights of each key sum to 1, not of each query: use dim=-1, the keys",
+        "weights.columns": (
+            "the weights of each key sum to 1, not of each query: use dim=-1, the keys"
+        ),
         "weights.sums": (
             "the weights of a query do not sum to 1: normalised along another axis, before the"
             " mask, or not at all"

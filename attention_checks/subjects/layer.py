@@ -101,7 +101,7 @@ class Layer:
         except Exception:
             if len(x) <= SEQUENCES:
                 raise
-            return torch.cat([self.first(module, part) for part in x.split(SEQUENCES)])
+            return first_tensor(in_batches(self.call, SEQUENCES)(module, x))[0]
 
     @cached_property
     def n(self) -> int:

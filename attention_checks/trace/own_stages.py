@@ -57,10 +57,8 @@ def own_stages(
     "Find the stages that a layer adds on purpose: those declared, else those that its names tell."
     own: _Own = {}
     norms = _norms(layer, contract)
-    if norms.keys() == {"q", "k"}:
-        own[AFTER_SPLIT] = norming(*(_over_rows(norms[role], contract) for role in "qk"))
-    elif norms and contract.norms:
-        own[AFTER_SPLIT] = norming(*(_one_norm(norms, role, contract) for role in "qk"))
+    if contract.norms or norms.keys() == {"q", "k"}:
+        own[AFTER_SPLIT] = norming(*(_norm_of(norms.get(role), contract) for role in "qk"))
     cap = contract.softcap or _cap(layer)
     if cap:
         own[AFTER_SCORE] = capping(cap)
@@ -77,11 +75,9 @@ def _norms(layer: nn.Module, contract: Contract) -> dict[str, nn.Module]:
     return {role: part_of(layer, name, f"norms[{role!r}]") for role, name in contract.norms.items()}
 
 
-def _one_norm(
-    norms: Mapping[str, nn.Module], role: str, contract: Contract
-) -> Callable[[Tensor], Tensor]:
-    "The declared norm of a role, or none."
-    return _over_rows(norms[role], contract) if role in norms else lambda t: t
+def _norm_of(norm: nn.Module | None, contract: Contract) -> Callable[[Tensor], Tensor]:
+    "The norm of one role; without one, its vectors stay as they are."
+    return (lambda t: t) if norm is None else _over_rows(norm, contract)
 
 
 def _cap(layer: nn.Module) -> float | None:

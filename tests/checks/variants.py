@@ -94,11 +94,6 @@ def no_mask(q, k, v):
     return attention(q, k, v)
 
 
-def ignores_mask(q, k, v, mask=None):
-    "Take a mask, and ignore it."
-    return attention(q, k, v)
-
-
 def masked(q, k, v, mask=None):
     "Attend as PyTorch does; the mask may be a bias."
     return F.scaled_dot_product_attention(q, k, v, mask)
