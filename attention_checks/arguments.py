@@ -97,9 +97,14 @@ def expect_attention(
     expect_callable("fn", fn, what, 4 if fourth else 3, more=0)
     if scale is not None:
         expect_scale(scale)
-    if not isinstance(causal, (bool, str)) or isinstance(causal, str) and causal not in (
-        "lower-right",
-        "upper-left",
+    if (
+        not isinstance(causal, (bool, str))
+        or isinstance(causal, str)
+        and causal
+        not in (
+            "lower-right",
+            "upper-left",
+        )
     ):
         raise ValueError(
             f'causal: expected True, False, "lower-right" or "upper-left"; got {causal!r}'

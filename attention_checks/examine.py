@@ -120,9 +120,7 @@ def _recognised(
     return bugs_in(attempt(recognise) or ())
 
 
-def _without(
-    skip: Collection[str], failures: list[Failure]
-) -> tuple[list[Failure], list[Failure]]:
+def _without(skip: Collection[str], failures: list[Failure]) -> tuple[list[Failure], list[Failure]]:
     "Return the failures that count, and those whose codes are all skipped."
     skipped = [f for f in failures if f.codes and set(f.codes) <= set(skip)]
     return [f for f in failures if f not in skipped], skipped
@@ -135,9 +133,7 @@ def _settled(broken: list[tuple[str, Broken]], recognised: tuple[Bug, ...]) -> l
         return symptoms + [_failure(name, e, e.bugs) for name, e in broken if not e.symptom]
     named = [(name, e) for name, e in broken if not e.unknown]
     hidden = any(not e.symptom for _, e in named)
-    unknown = [
-        _failure(name, e, () if hidden else e.bugs) for name, e in broken if e.unknown
-    ]
+    unknown = [_failure(name, e, () if hidden else e.bugs) for name, e in broken if e.unknown]
     return [_failure(name, e, e.bugs) for name, e in named] + unknown
 
 

@@ -180,16 +180,25 @@ class Contract:
         metavar="NUMBER",
     )
     roles: Mapping[str, str] | None = _choice(
-        None, _named(*ROLES), "the layer's part in each role: q=W_query",
-        action="append", metavar="ROLE=NAME"
+        None,
+        _named(*ROLES),
+        "the layer's part in each role: q=W_query",
+        action="append",
+        metavar="ROLE=NAME",
     )
     norms: Mapping[str, str] | None = _choice(
-        None, _named("q", "k"), "the norms of queries and keys: q=q_norm",
-        action="append", metavar="ROLE=NAME"
+        None,
+        _named("q", "k"),
+        "the norms of queries and keys: q=q_norm",
+        action="append",
+        metavar="ROLE=NAME",
     )
     sinks: int | str = _choice(
-        0, _sinks, "keys at the start that all see, or the parameter of one sink logit per head",
-        type=_number_or_name, metavar="NUMBER_OR_NAME"
+        0,
+        _sinks,
+        "keys at the start that all see, or the parameter of one sink logit per head",
+        type=_number_or_name,
+        metavar="NUMBER_OR_NAME",
     )
     gate: str | None = _choice(
         None, _attribute, "the module whose sigmoid gates the context", metavar="NAME"
@@ -198,9 +207,12 @@ class Contract:
         None, _attribute, "the module whose output is added to the scores", metavar="NAME"
     )
     mask: str | bool | tuple[str, str] | None = _choice(
-        None, _mask, "what its mask means: allowed (True = may attend), blocked, bias;"
+        None,
+        _mask,
+        "what its mask means: allowed (True = may attend), blocked, bias;"
         " with its name: src_mask=blocked",
-        type=_mask_option, metavar="MEANING"
+        type=_mask_option,
+        metavar="MEANING",
     )
     lengths: int | Collection[int] | None = _choice(
         None,
@@ -245,8 +257,10 @@ class Contract:
         metavar="INDEX_OR_NAME",
     )
     gradients: bool = _choice(
-        True, _flag, "it is differentiable (default: it is, and gradients are tried)",
-        action=BooleanOptionalAction
+        True,
+        _flag,
+        "it is differentiable (default: it is, and gradients are tried)",
+        action=BooleanOptionalAction,
     )
     device: str | torch.device | None = _choice(
         None, _device, "where it runs (default: cpu)", metavar="NAME"

@@ -42,6 +42,15 @@ def test_code_is_clean():
     python("-m", "ruff", "check", "--no-cache", "--extend-exclude=attention_nb", ".")
 
 
+def test_the_package_of_the_checks_has_one_format():
+    """`ruff format` would change nothing in attention_checks/, and no line is longer than 100 characters.
+
+    If it fails: Run `.venv/bin/ruff format`, and break long strings and comments by hand.
+    """
+    python("-m", "ruff", "format", "--no-cache", "--check", ".")
+    python("-m", "ruff", "check", "--no-cache", "--select=E501", "attention_checks")
+
+
 def test_make_help_lists_the_commands():
     "The one thing to remember is `make`."
     said = sh("make", "--no-print-directory", "help")
