@@ -143,5 +143,5 @@ CASES = {
                   args(model=st.just(MODEL), values=st.dictionaries(heads, one_vector, max_size=2), ids=ids),
                   right_patch, fixed=("model",), finite=True),
     "ablate": Case(lambda model, heads, how, others, ids: within(nb.ablate(model, heads, how, others), model, ids),
-                   ablations(), right_ablation, also={"others": "ids|values", "ids": "values"}, fixed=("model",)),
+                   ablations(), right_ablation, also={"others": "ids|values"}, fixed=("model",)),
 }

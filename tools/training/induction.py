@@ -1,11 +1,13 @@
 """Train the small models of chapter 9 from nothing: `python -m tools.training.induction --seeds 10`.
 
-For each seed three models learn: the model of the chapter, the same without a price for heads, and one of a single block.
+For each seed four models learn: the model of the chapter, the same without a price for heads, and one of a single block,
+once on sequences of all periods and once on those of one.
 `attention_nb/trained/induction.safetensors` gets the checkpoints of the first seed, `induction.json` what was measured for
 all of them. Each model is kept in _build/induction until all are there, so that an interrupted run goes on where it was.
 """
 import argparse
 import json
+import sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,7 +30,12 @@ CONFIG = dict(n_blocks=2, vocabulary=32, d_model=32, n_heads=4, d_head=16)
 KEPT = (0, 100, 150, 175, 200, 225, 250, 275, 300, 350, 400, 600, 1000)  # checkpoints that are shipped
 EVERY = 25  # steps between two points of a curve
 PERIOD, TESTED = 16, 128  # of the sequences that models are tested on; how many
-KINDS = {"model": {}, "without price": dict(price=0.0), "one block": {}}
+KINDS: dict[str, dict[str, Any]] = {
+    "model": {},
+    "without price": dict(price=0.0),
+    "one block": {},
+    "one block, one period": dict(periods=(PERIOD, PERIOD)),
+}
 
 
 class Tests(NamedTuple):
@@ -100,20 +107,20 @@ def intervene(model: LanguageModel, end: dict[str, Any], tests: Tests) -> dict[s
 
 def train(kind: str, seed: int) -> dict[str, Any]:
     "Train one model; return what was measured, and keep it with its checkpoints."
-    kept = WORK / f"{kind.replace(' ', '_')}_{seed}.pt"
+    kept = WORK / f"{kind.replace(', ', '_').replace(' ', '_')}_{seed}.pt"
     if kept.exists():
         return torch.load(kept)["measured"]
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     tests, curve, states = draw_tests(), {}, {}
-    model = attention_only(**CONFIG | ({"n_blocks": 1} if kind == "one block" else {}))
+    model = attention_only(**CONFIG | ({"n_blocks": 1} if kind.startswith("one block") else {}))
     for step, _ in train_to_copy(model, KEPT[-1], seed, **KINDS[kind]):
         if step % EVERY == 0:
             curve[step] = measure(model, tests.ids)
         if step in KEPT:
             states[step] = {name: t.clone() for name, t in model.state_dict().items()}
     measured = {"seed": seed, "curve": curve}
-    if kind != "one block":
+    if not kind.startswith("one block"):
         measured |= intervene(model, curve[KEPT[-1]], tests)
     kept.parent.mkdir(parents=True, exist_ok=True)
     torch.save({"measured": measured, "states": states}, kept)
@@ -129,14 +136,36 @@ def rounded(x: Any) -> Any:
     return round(x, 4) if isinstance(x, float) else x
 
 
+def complaints(measured: dict[str, list[dict[str, Any]]]) -> list[str]:
+    "Return what misses the promises of the chapter."
+    found = []
+    for run in measured["model"]:
+        induction, previous, end = run["induction_head"], run["previous_head"], run["curve"][KEPT[-1]]
+        rest = [copied for layer, mine in ((0, previous), (1, induction)) for how in run["ablated"].values()
+                for head, copied in enumerate(how[layer]) if head != mine]
+        promises = {
+            "an induction score over 0.9": end["induction"][1][induction] > 0.9,
+            "99 % copied": end["copying"] >= 0.99,
+            "5 % at most without the induction head": all(h[1][induction] <= 0.05 for h in run["ablated"].values()),
+            "10 % at most without the previous-token head": all(h[0][previous] <= 0.1 for h in run["ablated"].values()),
+            "98 % at least without another head": min(rest) >= 0.98,
+            "99 % by one head of its layer": min(run["alone_in_layer"].values()) >= 0.99,
+        }
+        found += [f"seed {run['seed']}: expected {promise}" for promise, kept in promises.items() if not kept]
+    return found
+
+
 def ship(measured: dict[str, list[dict[str, Any]]], seed: int) -> None:
-    "Write both files."
+    "Write both files; of the models beside that of the chapter only the last point of each curve."
     TRAINED.mkdir(exist_ok=True)
     states = torch.load(WORK / f"model_{seed}.pt")["states"]
     about = {"config": CONFIG, "seed": seed}
     save_checkpoints(TRAINED / "induction.safetensors", quantise_checkpoints(states, about))
-    text = json.dumps(rounded({"config": CONFIG, "period": PERIOD, **measured}), separators=(",", ":"))
-    (TRAINED / "induction.json").write_text(text.replace('{"seed"', '\n{"seed"') + "\n", encoding="utf-8")
+    last = KEPT[-1]
+    short = {kind: [run | {"curve": {last: run["curve"][last]}} for run in runs] for kind, runs in measured.items()}
+    told = {"config": CONFIG, "period": PERIOD, "trainings": short | {"model": measured["model"]}}
+    text = json.dumps(rounded(told), separators=(",", ":")).replace('{"seed"', '\n{"seed"')
+    (TRAINED / "induction.json").write_text(text + "\n", encoding="utf-8")
 
 
 def say(kind: str, seed: int, measured: dict[str, Any]) -> None:
@@ -150,7 +179,7 @@ def say(kind: str, seed: int, measured: dict[str, Any]) -> None:
     print(line, flush=True)
 
 
-def main() -> None:
+def main() -> int:
     "The command line."
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=10, help="how many, from 0")
@@ -162,8 +191,12 @@ def main() -> None:
         for (kind, seed), result in zip(jobs, pool.map(train, *zip(*jobs))):
             measured[kind].append(result)
             say(kind, seed, result)
+    if found := complaints(measured):
+        print("Nothing is written.", *found, sep="\n", file=sys.stderr)
+        return 1
     ship(measured, seed=0)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
