@@ -80,7 +80,7 @@ def test_a_sentence_attends_as_the_layer_does(visit):
     "Those to choose from and one that is typed, with words that are not in the table; each word, by mouse and by keys."
     figure = drawing(visit, "figures/attend.html", "attend")
     figure.get_by_role("radio", name="she put cash in the bank").check()
-    assert state(figure)["words"] == "she put cash in the bank".split() and state(figure)["chosen"] == 5
+    assert state(figure)["tokens"] == "she put cash in the bank".split() and state(figure)["chosen"] == 5
     own = figure.get_by_role("textbox")
     own.fill("My BANK, a zebra & the lake")
     own.press("Enter")
@@ -89,7 +89,7 @@ def test_a_sentence_attends_as_the_layer_does(visit):
         figure.get_by_role("button", name=word, exact=True).first.press("Space")
         now = state(figure)
         assert now["chosen"] == i
-        for name, want in attended(now["words"], i).items():
+        for name, want in attended(now["tokens"], i).items():
             assert_close(numbers(now[name]), want, **EXACT)
     figure.get_by_role("button", name="bank", exact=True).hover()
     for step, says in {"Query: x · W_q": "q = (2.80, 2.80)", "Match: q · k": "drops onto q", "Scale: ÷ √d": "√2 = 1.41",
@@ -102,13 +102,13 @@ def test_a_sentence_attends_as_the_layer_does(visit):
             assert cells == ["q", "", "sum =", "(2.80, 2.80)"]
     own.fill("?!")
     own.press("Enter")
-    assert "Type a few words" in figure.locator("output").inner_text() and state(figure)["words"][1] == "bank"
+    assert "Type a few words" in figure.locator("output").inner_text() and state(figure)["tokens"][1] == "bank"
     own.fill("my old gnu stood on the muddy bank of the river with a xylophone")
     own.press("Enter")
     said = figure.locator("output").inner_text()
-    assert "The first 10 words are used." in said and "Not in this small table: gnu, xylophone." in said
+    assert "The first 10 tokens are used." in said and "Not in this small table: gnu, xylophone." in said
     now = state(figure)
-    for name, want in attended(now["words"], now["chosen"]).items():
+    for name, want in attended(now["tokens"], now["chosen"]).items():
         assert_close(numbers(now[name]), want, **EXACT)
 
 
@@ -125,7 +125,7 @@ def test_a_long_sentence_moves_nothing_below(visit, width):
     for sentence in LONG:
         figure.get_by_role("textbox").fill(sentence)
         figure.get_by_role("textbox").press("Enter")
-        steps = figure.get_by_role("group", name="The words of the sentence").locator("xpath=../following-sibling::div[1]").get_by_role("button").all()[1:]
+        steps = figure.get_by_role("group", name="The tokens of the sentence").locator("xpath=../following-sibling::div[1]").get_by_role("button").all()[1:]
         assert len(steps) == 7
         for step in steps:
             step.click()
@@ -337,12 +337,12 @@ def test_mask_board_masks_as_the_package_does(visit):
     by_hand[0, 0] = False
     assert_board(figure, by_hand)
     assert "attend to nothing" in said.inner_text()
-    figure.get_by_role("button", name="padding mask, last word").click()
+    figure.get_by_role("button", name="padding mask, last token").click()
     assert_board(figure, causal & padding_mask([4], 5)[0, 0])
     figure.get_by_role("button", name="causal mask").click()
     assert_board(figure, padding_mask([4], 5)[0, 0].expand(5, 5))
     figure.get_by_role("button", name="causal mask").click()
-    figure.get_by_role("button", name="padding mask, last word").click()
+    figure.get_by_role("button", name="padding mask, last token").click()
     figure.get_by_text("More switches").click()
     figure.get_by_text("after the softmax").click()
     assert_board(figure, causal, after=True)
@@ -352,7 +352,7 @@ def test_mask_board_masks_as_the_package_does(visit):
     figure.get_by_text("blocked", exact=True).click()
     assert_board(figure, ~causal)
     figure.get_by_text("may attend", exact=True).click()
-    kept = figure.get_by_role("slider", name="Words in a cache")
+    kept = figure.get_by_role("slider", name="Tokens in a cache")
     for _ in range(3):
         kept.press("ArrowRight")
     assert_board(figure, causal_mask(2, 5))
@@ -465,7 +465,7 @@ def test_head_film_shows_what_was_stored(visit):
 
 def test_a_token_rotates_as_the_rotary_embedding_rotates_it(visit):
     "Both vectors and the score, by keys and by mouse; shifted, the score stays."
-    figure = drawing(visit, "16_longer_texts.html", "turning")
+    figure = drawing(visit, "16_longer_texts.html", "rotating")
     vector = torch.tensor([1.0, 1, 1, 1, 0, 0, 0, 0])
 
     def agrees() -> dict:
@@ -502,7 +502,7 @@ def test_a_token_rotates_as_the_rotary_embedding_rotates_it(visit):
 
 
 def test_before_longer_texts_the_rotation_offers_no_scaling(visit):
-    figure = drawing(visit, "06_positions.html", "turning")
+    figure = drawing(visit, "06_positions.html", "rotating")
     assert state(figure)["scaling"] == "as trained" and not figure.get_by_role("radio").count()
 
 
@@ -824,7 +824,7 @@ def test_the_entrance_shows_every_bug(visit):
 SHOWN = {  # what a drawing shows at first sight, or when a button is pressed: queries, keys, values, weights
     ("adder", ""): "w", ("arrows", ""): "kq", ("attend", ""): "vw", ("attend", "Match: q · k"): "kqw", ("attend", "Weights: softmax"): "w", ("cache_steps", ""): "kqvw",
     ("head_film", ""): "kqw", ("mask_board", ""): "kqw", ("programs", ""): "kq", ("scores", ""): "w", ("senses", ""): "kqw", ("sharing", ""): "kq", ("state_steps", ""): "kvw",
-    ("subject", ""): "kqvw", ("sums", ""): "w", ("tiles", ""): "kqvw", ("turning", ""): "kq", ("window_board", ""): "kq"}
+    ("subject", ""): "kqvw", ("sums", ""): "w", ("tiles", ""): "kqvw", ("rotating", ""): "kq", ("window_board", ""): "kq"}
 ALL = sorted(path.stem for path in (ROOT / "attention_nb/figures").glob("*.js") if path.stem != "drawing")
 NONE_OF_THEM = {"entrance", "head_cut", "lookup", "machine", "roofline"}  # rows, costs, and pictures of a page
 LOOKS = """(view) => Object.fromEntries([..."kqvw"].map((sym) => [sym, [...view.querySelectorAll(`[data-sym=${sym}]`)].map((node) => {
@@ -1160,13 +1160,13 @@ def test_shares_of_a_sentence_go_where_they_are_largest(visit, sentence):
     for i, word in enumerate(sentence.split()):
         figure.get_by_role("button", name=word, exact=True).nth(sentence.split()[:i].count(word)).press("Enter")
         now, text = state(figure), said(figure)
-        if len(now["words"]) == 1:
+        if len(now["tokens"]) == 1:
             assert text == f"“{word}” stands alone: it gets all the weight, 100 %."
         elif not any(now["q"][i]):
-            assert text == f"“{word}” asks for nothing: every word gets the same weight."
+            assert text == f"“{word}” asks for nothing: every token gets the same weight."
         else:
             most = max(now["weights"])
-            assert named(text) == {one for one, w in zip(now["words"], now["weights"]) if w > most - 1e-6}
+            assert named(text) == {one for one, w in zip(now["tokens"], now["weights"]) if w > most - 1e-6}
             assert f"The most, {100 * most:.0f} %{' each' * (len(named(text)) > 1)}, goes" in text
 
 
@@ -1319,7 +1319,7 @@ def test_numbers_that_are_typed_are_read_whole(visit, width):
 def test_what_leaves_the_plane_keeps_its_direction(visit):
     "A query of (6, 3) is drawn on its way there; and a product of 0.25 is not rounded."
     figure = drawing(visit, PAGE_OF["subject"], "subject")
-    figure.get_by_role("radio", name=given(figure)["words"][1]).check()
+    figure.get_by_role("radio", name=given(figure)["tokens"][1]).check()
     put = lambda name, rows: [figure.locator(f"input[aria-label^='{name}']").nth(i).fill(str(n)) for i, n in enumerate(sum(rows, []))]
     put("W_q", [[3, 1.5], [3, 1.5]])
     q = state(figure)["q"]
@@ -1329,10 +1329,10 @@ def test_what_leaves_the_plane_keeps_its_direction(visit):
     label = figure.locator("svg text[data-sym=q]").bounding_box()
     box = figure.locator("svg").bounding_box()
     assert box["x"] < label["x"] + label["width"] / 2 < box["x"] + box["width"] and box["y"] < label["y"] + label["height"] / 2 < box["y"] + box["height"]
-    figure.get_by_role("radio", name=given(figure)["words"][0]).check()
+    figure.get_by_role("radio", name=given(figure)["tokens"][0]).check()
     put("W_q", [[0.5, 0], [0, 0]])
     put("W_k", [[0.5, 0], [0, 0]])
     scores = figure.locator(".view tbody tr").first.locator("td").nth(2)
     assert state(figure)["scores"][0] == 0.25 and scores.inner_text() == "0.25"
     put("W_k", [[0, 0], [0, 0]])
-    assert named(said(figure)) == {*given(figure)["words"]} and said(figure).endswith("alike, 0.25 each.")
+    assert named(said(figure)) == {*given(figure)["tokens"]} and said(figure).endswith("alike, 0.25 each.")
