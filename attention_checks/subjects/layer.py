@@ -63,7 +63,6 @@ class Layer:
     positions: bool | None = None
     declared_call: Call | None = None
     only_attention: bool = False  # True: no residual, nothing after the output projection
-    declared_window: int | None = None
     declared_kv_heads: int | None = None
     contract: Contract = Contract()
     inferred: tuple[str, ...] = ()  # what was not declared, and found out without doubt
@@ -136,6 +135,11 @@ class Layer:
     ) -> list[int]:
         "Of some lengths, list those that it promises to take."
         return [n for n in several if n > 0 and self.contract.takes(n)]
+
+    @property
+    def declared_window(self) -> int | None:
+        "How many tokens a token sees, itself and those before it, as declared."
+        return self.contract.window
 
     @cached_property
     def settled(self) -> Layer:
