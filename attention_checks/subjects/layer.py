@@ -21,7 +21,7 @@ from attention_checks.conventions import (
 )
 from attention_checks.examine import attempt
 from attention_checks.numbers import nearly
-from attention_checks.pipeline import Bug, sentence
+from attention_checks.pipeline import Bug
 from attention_checks.properties import Properties, Relation, listed
 from attention_checks.spec import Contract
 from attention_checks.subjects.calling import (
@@ -288,16 +288,30 @@ class Layer:
     @cached_property
     def short_window(self) -> int | None:
         "The window, if it hides something in the usual trial."
-        if self.causal and self.window and self.window[1] < self.n:
+        if self.bounded and self.window and self.window[1] < self.n:
             return self.window[1]
         return None
+
+    @property
+    def bounded(self) -> bool:
+        "Whether a token sees no token that comes long after it, as declared."
+        return self.causal or self.contract.ahead is not None
+
+    def sees(
+        self,
+        n: int,  # tokens
+    ) -> Tensor:  # boolean, (n, n)
+        "Which token sees which, as declared, whatever its window."
+        every = torch.ones(n, n, dtype=torch.bool)
+        return every.tril(self.contract.ahead or 0) if self.bounded else every
 
     @cached_property
     def long_n(self) -> int:
         "A length that shows where its window ends; 0 if the usual one does, or it has none."
-        if not (self.causal and self.window) or self.short_window:
+        size, ahead = self.window[1] if self.window else 0, self.contract.ahead or 0
+        if not (self.bounded and (size or ahead)) or self.short_window and ahead < self.n - 1:
             return 0
-        size = self.window[1]
+        size = max(size, ahead + 1)
         for n in (size + 3, size + 2, size + 1, *self.contract.allowed):
             if size < n <= LONGEST and self.contract.takes(n) and fits(self, 1, n):
                 return n
@@ -473,6 +487,8 @@ def _bugs_of_window(
     if not layer.window or not (layer.short_window or long):
         return () if agrees(None) else None
     name, size = layer.window
+    if layer.contract.ahead:  # how far it sees to both sides is measured
+        return () if agrees(size) else None
     for seen in (size, size + 1, size - 1):
         if seen and agrees(seen):
             # some settings count only the tokens before
@@ -481,7 +497,9 @@ def _bugs_of_window(
                 return ()
             return (known("window.size", name=name, size=size, seen=seen),)
     if not agrees(None):
-        return None
+        sizes = range(1, 2 * size + 1) if layer.declared_window else ()
+        found = next((n for n in sizes if agrees(n)), 0)
+        return (known("window.size", name=name, size=size, seen=found),) if found else None
     # no window: a setting that was not declared is for another thing
     return (known("window.ignored"),) if layer.declared_window else ()
 
@@ -489,8 +507,6 @@ def _bugs_of_window(
 def _bugs_in_short(layer: Layer) -> tuple[Bug, ...] | None:
     "What is wrong in the usual call, rotated or not."
     bugs = layer.bugs_unrotated
-    if any(bug.code in ("mask.window_2", "mask.window_3") for bug in bugs or ()):
-        return (known("window.by_accident", says=sentence(bugs or ())),)
     if bugs == () or layer.positions is False or layer.ignores_order:
         return bugs
     trace, heads, causal = layer.trace, layer.n_heads, layer.causal
