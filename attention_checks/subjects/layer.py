@@ -572,7 +572,8 @@ def _settle(layer: Layer) -> Layer:
     if contract.scale is not None:
         return layer
     scales = declared_scales(layer.module)
-    if layer.parts and norms_of(layer.module).keys() == {"q", "k"}:
+    of_norms = contract.norms is None and layer.parts and norms_of(layer.module)
+    if of_norms and of_norms.keys() == {"q", "k"}:
         scales.append(
             ("the norms of its queries and keys: scores are not scaled again", lambda d: 1.0)
         )
