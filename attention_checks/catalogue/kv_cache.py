@@ -29,8 +29,8 @@ CACHE_SIGNS: list[Bug] = signs(
             " before the new keys are appended"
         ),
         "cache.rounded": (
-            "its numbers are near those of one pass, {off} of the largest apart: does the cache keep"
-            " fewer bits?"
+            "its numbers are near those of one pass, {off} of the largest apart: does the cache"
+            " keep fewer bits?"
         ),
         "cache.unknown": (
             "one token at a time gives other numbers than all at once, and no known bug gives them"

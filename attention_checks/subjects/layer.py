@@ -243,7 +243,7 @@ class Layer:
     @cached_property
     def roles(self) -> dict[str, str] | None:
         "None if names tell what projections are for; or else the roles that explain the output."
-        return None if self.named.rows else _best_roles(self)
+        return None if self.named.projections else _best_roles(self)
 
     @cached_property
     def trace(self) -> Trace:

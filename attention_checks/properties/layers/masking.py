@@ -109,7 +109,8 @@ def _reaches(layer: Layer) -> str | None:
     "Every token has an influence on each output that may attend to it."
     n, window = layer.n, layer.declared_window
     if layer.contract.ahead:
-        return _must_be_band(layer)
+        _must_be_band(layer)
+        return None
     beyond = bool(window and window >= n)
     reach = reach_of(layer)
     if beyond and layer.long_n:
@@ -197,19 +198,24 @@ LONG = (37, 23, 16, 11, 8)  # tokens of the long trial: the first length that it
 FAR = 131  # tokens of a longer one, where the future alone is watched
 
 
+def _long_length(layer: Layer) -> int:
+    "How many tokens the long trial has; NotChecked if it takes no more than the usual one."
+    lengths, why = list(LONG), f"it takes fewer than {LONG[-1]} tokens"
+    if layer.contract.lengths is not None:
+        lengths = [n for n in layer.contract.allowed[::-1] if layer.n < n <= 64]
+        why = "no longer ones were declared"
+    for n in lengths:
+        if fits(layer, 2, n):
+            return n
+    raise NotChecked(why)
+
+
 def _longer(layer: Layer) -> str | None:
     "What holds of short sequences holds of long ones."
     for n in layer.lengths(*range(1, layer.n + 3)):
         if (y := attempt(lambda: layer(draw(layer, 2, n)))) is not None:
             must_be_vectors(layer, draw(layer, 2, n), y)
-    lengths, why = list(LONG), f"it takes fewer than {LONG[-1]} tokens"
-    declared = layer.contract.lengths is not None
-    if declared:
-        lengths = [n for n in layer.contract.allowed[::-1] if layer.n < n <= 64]
-        why = "no longer ones were declared"
-    n = next((n for n in lengths if fits(layer, 2, n)), 0)
-    if not n:
-        raise NotChecked(why)
+    n, declared = _long_length(layer), layer.contract.lengths is not None
     must_be_vectors(layer, x := draw(layer, 2, n), layer(x))
     if layer.contract.ahead:
         raise NotChecked(f"it sees ahead={layer.contract.ahead} tokens")

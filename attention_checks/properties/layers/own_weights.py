@@ -39,7 +39,12 @@ def _own_weights(layer: Layer) -> str | None:
     trace, heads = _reference(lambda: layer.trace), layer.n_heads
     _all_used(layer, trace)
     width = trace.width("q")
-    if heads and len(trace.rows.get("q", [])) == 1 and width % heads and layer.d_model % heads:
+    if (
+        heads
+        and len(trace.projections.get("q", [])) == 1
+        and width % heads
+        and layer.d_model % heads
+    ):
         raise Misused(
             f"n_heads: expected a divisor of the width of its queries, {width}; got {heads}"
         )
@@ -104,7 +109,7 @@ def _sharpened(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> bool:
 
 def _all_used(layer: Layer, trace: Trace) -> None:
     "Raise Broken for projections that are unused, or used twice; NotChecked if there are none."
-    if not trace.rows:
+    if not trace.projections:
         _must_not_be_linear(layer)
         raise NotChecked(
             "its projections were not recognised, neither by their names nor by what they do:"
@@ -151,7 +156,7 @@ def _more_than_projections(layer: Layer, trace: Trace) -> str:
         name = trace.names["qkv"][0]
         return f"{name} holds queries, keys and values in a way not known here"
     known_roles = ({"q", "k", "v"}, {"q", "kv"}, {"qkv"})
-    complete = any(roles <= trace.rows.keys() for roles in known_roles)
+    complete = any(roles <= trace.projections.keys() for roles in known_roles)
     if complete and layer.positions is not True and layer.ignores_order:
         return ""
     declare = "scale=…, softcap=…, bias=… or norms=…"
