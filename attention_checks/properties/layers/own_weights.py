@@ -55,20 +55,20 @@ def _own_weights(layer: Layer) -> str | None:
         return _after_projection(layer, trace)
     if trace.context is None and _agrees_without_x(layer, trace):
         return _with_residual(layer, trace.out, trace.out - trace.x)
-    _must_not_mean_scale(layer, trace, bugs or ())
+    meant = _meant_scale(layer, trace, bugs or ())
     if layer.cap and not bugs:
         raise NotChecked(f"its scores are not plain ({layer.cap}): declare softcap=…")
     if bugs and bugs[0].code == "mask.window" and layer.positions:
         raise NotChecked("it attends to a window")
     shape = f"x {tuple(trace.x.shape)}, {heads or '?'} heads"
     shown = f"{shape}: the context is not softmax(q kᵀ / √d_head) v of its own q, k and v"
-    if bugs:
+    if bugs and not meant:
         raise Broken(shown, bugs)
-    scale = name_other_scale(trace, heads, layer.causal, layer.short_window)
-    if scale:
-        _must_not_mean_scale(layer, trace, scale)
+    scale = () if meant else name_other_scale(trace, heads, layer.causal, layer.short_window)
+    meant = meant or _meant_scale(layer, trace, scale or ())
+    if scale and not meant:
         raise Broken(shown, scale)
-    if why := _more_than_projections(layer, trace):
+    if why := meant or _more_than_projections(layer, trace):
         name = lambda: name_by_probes(trace, layer.module, layer.first, heads, layer.causal)
         if bugs := attempt(name):
             raise Broken(f"{shape}: tried with values and keys of our own", bugs)
@@ -85,15 +85,12 @@ def _may_mean_scale(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> bool:
     return any(bug.code.startswith("scale.") for bug in bugs) and not _sharpened(layer, trace, bugs)
 
 
-def _must_not_mean_scale(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> None:
-    "Raise NotChecked if another scale may be meant, with what would declare it."
+def _meant_scale(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> str:
+    "Say which other scale may be meant, and what declares it; empty if none may be."
     if not _may_mean_scale(layer, trace, bugs):
-        return
+        return ""
     wrong = next(bug for bug in bugs if bug.code.startswith("scale."))
-    declare = wrong.declare or "scale=…"
-    raise NotChecked(
-        f"no reference could be built: {wrong.says}; if it is meant, declare {declare}"
-    )
+    return f"{wrong.says}; if it is meant, declare {wrong.declare or 'scale=…'}"
 
 
 def _sharpened(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> bool:
