@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from attention_checks.catalogue import known
 from attention_checks.pipeline import Bug, sentence
-from attention_checks.report import CheckFailed, Failure, NotCompared, Report
+from attention_checks.report import CheckFailed, Failure, Note, NotCompared, Report
 
 
 class Broken(Exception):
@@ -68,6 +68,7 @@ class Property(NamedTuple):
     name: str  # what must hold, in one sentence
     tried: Callable[[], str | None]  # raises Broken or NotChecked; may return a remark
     compares: str = ""  # what numbers are compared with, if they are
+    differentiates: bool = False  # is it of gradients alone, which need not be promised?
 
 
 def examine(
@@ -80,11 +81,11 @@ def examine(
     "Try every property, none after a first that fails; raise CheckFailed unless the report is ok."
     passed, notes, remarks, broken = [], [], [], []
     compared = missing = ""
-    for i, (name, holds, compares) in enumerate(starmap(Property, properties)):
+    for i, (name, holds, compares, _) in enumerate(starmap(Property, properties)):
         try:
             remark = _try(holds, first=i == 0)
         except NotChecked as e:
-            notes.append((name, str(e)))
+            notes.append(Note(name, str(e), "not_compared" if compares else "not_tried"))
             missing = missing or (str(e) if compares else "")
         except Broken as e:
             broken.append((name, e))
@@ -100,7 +101,7 @@ def examine(
         subject=subject,
         passed=tuple(passed),
         failed=tuple(failed),
-        notes=(*notes, *((f.property, f"skipped: {'+'.join(f.codes)}") for f in skipped)),
+        notes=(*notes, *_skipped(skipped)),
         remarks=tuple(remarks),
         compared=compared,
         missing="" if compared else missing,
@@ -109,6 +110,11 @@ def examine(
     if report.ok:
         return report
     raise NotCompared(report) if report.verdict == "not compared" else CheckFailed(report)
+
+
+def _skipped(failures: list[Failure]) -> list[Note]:
+    "Return notes of failures that are none, for their codes are skipped."
+    return [Note(f.property, f"skipped: {'+'.join(f.codes)}", "skipped") for f in failures]
 
 
 def _recognised(

@@ -21,7 +21,7 @@ from attention_checks.conventions import (
 )
 from attention_checks.examine import attempt
 from attention_checks.numbers import nearly
-from attention_checks.pipeline import Bug, sentence
+from attention_checks.pipeline import Bug
 from attention_checks.properties import Properties, Relation, listed
 from attention_checks.spec import Contract
 from attention_checks.subjects.calling import (
@@ -63,7 +63,6 @@ class Layer:
     positions: bool | None = None
     declared_call: Call | None = None
     only_attention: bool = False  # True: no residual, nothing after the output projection
-    declared_window: int | None = None
     declared_kv_heads: int | None = None
     contract: Contract = Contract()
     inferred: tuple[str, ...] = ()  # what was not declared, and found out without doubt
@@ -136,6 +135,11 @@ class Layer:
     ) -> list[int]:
         "Of some lengths, list those that it promises to take."
         return [n for n in several if n > 0 and self.contract.takes(n)]
+
+    @property
+    def declared_window(self) -> int | None:
+        "How many tokens a token sees, itself and those before it, as declared."
+        return self.contract.window
 
     @cached_property
     def settled(self) -> Layer:
@@ -239,7 +243,7 @@ class Layer:
     @cached_property
     def roles(self) -> dict[str, str] | None:
         "None if names tell what projections are for; or else the roles that explain the output."
-        return None if self.named.rows else _best_roles(self)
+        return None if self.named.projections else _best_roles(self)
 
     @cached_property
     def trace(self) -> Trace:
@@ -284,16 +288,30 @@ class Layer:
     @cached_property
     def short_window(self) -> int | None:
         "The window, if it hides something in the usual trial."
-        if self.causal and self.window and self.window[1] < self.n:
+        if self.bounded and self.window and self.window[1] < self.n:
             return self.window[1]
         return None
+
+    @property
+    def bounded(self) -> bool:
+        "Whether a token sees no token that comes long after it, as declared."
+        return self.causal or self.contract.ahead is not None
+
+    def sees(
+        self,
+        n: int,  # tokens
+    ) -> Tensor:  # boolean, (n, n)
+        "Which token sees which, as declared, whatever its window."
+        every = torch.ones(n, n, dtype=torch.bool)
+        return every.tril(self.contract.ahead or 0) if self.bounded else every
 
     @cached_property
     def long_n(self) -> int:
         "A length that shows where its window ends; 0 if the usual one does, or it has none."
-        if not (self.causal and self.window) or self.short_window:
+        size, ahead = self.window[1] if self.window else 0, self.contract.ahead or 0
+        if not (self.bounded and (size or ahead)) or self.short_window and ahead < self.n - 1:
             return 0
-        size = self.window[1]
+        size = max(size, ahead + 1)
         for n in (size + 3, size + 2, size + 1, *self.contract.allowed):
             if size < n <= LONGEST and self.contract.takes(n) and fits(self, 1, n):
                 return n
@@ -469,6 +487,8 @@ def _bugs_of_window(
     if not layer.window or not (layer.short_window or long):
         return () if agrees(None) else None
     name, size = layer.window
+    if layer.contract.ahead:  # how far it sees to both sides is measured
+        return () if agrees(size) else None
     for seen in (size, size + 1, size - 1):
         if seen and agrees(seen):
             # some settings count only the tokens before
@@ -477,7 +497,9 @@ def _bugs_of_window(
                 return ()
             return (known("window.size", name=name, size=size, seen=seen),)
     if not agrees(None):
-        return None
+        sizes = range(1, 2 * size + 1) if layer.declared_window else ()
+        found = next((n for n in sizes if agrees(n)), 0)
+        return (known("window.size", name=name, size=size, seen=found),) if found else None
     # no window: a setting that was not declared is for another thing
     return (known("window.ignored"),) if layer.declared_window else ()
 
@@ -485,8 +507,6 @@ def _bugs_of_window(
 def _bugs_in_short(layer: Layer) -> tuple[Bug, ...] | None:
     "What is wrong in the usual call, rotated or not."
     bugs = layer.bugs_unrotated
-    if any(bug.code in ("mask.window_2", "mask.window_3") for bug in bugs or ()):
-        return (known("window.by_accident", says=sentence(bugs or ())),)
     if bugs == () or layer.positions is False or layer.ignores_order:
         return bugs
     trace, heads, causal = layer.trace, layer.n_heads, layer.causal
@@ -552,7 +572,8 @@ def _settle(layer: Layer) -> Layer:
     if contract.scale is not None:
         return layer
     scales = declared_scales(layer.module)
-    if layer.parts and norms_of(layer.module).keys() == {"q", "k"}:
+    of_norms = contract.norms is None and layer.parts and norms_of(layer.module)
+    if of_norms and of_norms.keys() == {"q", "k"}:
         scales.append(
             ("the norms of its queries and keys: scores are not scaled again", lambda d: 1.0)
         )

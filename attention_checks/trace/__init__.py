@@ -15,7 +15,7 @@ from attention_checks.catalogue.layers import untransposed
 from attention_checks.conventions import biased_role
 from attention_checks.pipeline import Bug, Step
 from attention_checks.spec import Contract
-from attention_checks.trace.own_stages import own_stages, tables_of, turns_in
+from attention_checks.trace.own_stages import own_stages, tables_of, rotations_in
 from attention_checks.trace.roles import (
     ASKED,
     find_projections,
@@ -33,7 +33,7 @@ class Trace(NamedTuple):
 
     x: Tensor  # the input, (b, n, d_model)
     out: Tensor  # the output, (b, n, d_out)
-    rows: _Rows
+    projections: _Rows
     context: (
         Tensor | None
     )  # what went into the output projection; None if there is none that was called
@@ -51,7 +51,7 @@ class Trace(NamedTuple):
     own: Mapping[
         str, tuple[Step, list[Bug]]
     ]  # stages of its own, such as a soft cap, and their bugs
-    turns: list[Tensor] = []  # complex numbers that may rotate pairs of features, (n, pairs)
+    rotations: list[Tensor] = []  # complex numbers that may rotate pairs of features, (n, pairs)
     contract: Contract = Contract()  # what was declared of it
     memory: Tensor | None = (
         None  # of cross-attention, what keys and values are made of; None: the input
@@ -59,7 +59,7 @@ class Trace(NamedTuple):
 
     def width(self, *roles: str) -> int:  # 0 if there are none
         "Give the width of all projections of some roles together."
-        return sum(r.shape[-1] for role in roles for r in self.rows.get(role, []))
+        return sum(r.shape[-1] for role in roles for r in self.projections.get(role, []))
 
     @property
     def even(
@@ -80,7 +80,7 @@ class Trace(NamedTuple):
     @property
     def across(self) -> int:  # 0 if there are none
         "Give the width of all queries together."
-        if "qkv" in self.rows and not self.even:
+        if "qkv" in self.projections and not self.even:
             return self.inner
         return self.width("q") or self.width("qk") // 2 or self.width("qkv") // 3
 
@@ -89,7 +89,7 @@ class Trace(NamedTuple):
         n_heads: int | None,  # how many, if known
     ) -> list[int]:
         "List the numbers of heads that fit, or the one that is known."
-        stack = len(self.rows.get("q", []))  # several: single heads
+        stack = len(self.projections.get("q", []))  # several: single heads
         said = stack if stack > 1 else n_heads
         return (
             [said]
@@ -104,7 +104,9 @@ class Trace(NamedTuple):
         | None = None,  # how many tokens a token may attend to, itself included; None: all
     ) -> Tensor | None:  # boolean, True = may attend, (n, n); None: everything
         "Give the mask that should be in force."
-        n = self.x.shape[1]
+        n, ahead = self.x.shape[1], self.contract.ahead
+        if ahead:
+            return torch.ones(n, n, dtype=torch.bool).tril(ahead).triu(1 - (window or n))
         return causal_mask(n).triu(1 - (window or n)) if causal else None
 
 
@@ -173,7 +175,7 @@ def trace_layer(
         ways[1:],
         tables_of(layer),
         own_stages(layer, x, call, contract),
-        turns_in(handed),
+        rotations_in(handed),
         contract,
         memory,
     )

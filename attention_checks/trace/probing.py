@@ -48,12 +48,12 @@ class _Probe:
     @cached_property
     def rows(self) -> Tensor:
         "What all projections gave, concatenated, (b, n, width)."
-        return torch.cat([r for role in ASKED for r in self.trace.rows.get(role, [])], -1)
+        return torch.cat([r for role in ASKED for r in self.trace.projections.get(role, [])], -1)
 
     @cached_property
     def widths(self) -> list[int]:
         "How many features each projection gives."
-        return [r.shape[-1] for role in ASKED for r in self.trace.rows.get(role, [])]
+        return [r.shape[-1] for role in ASKED for r in self.trace.projections.get(role, [])]
 
     @cached_property
     def routes(self) -> Tensor:
@@ -176,7 +176,7 @@ def _can_be_probed(trace: Trace, layer: nn.Module, learned: list[str]) -> bool:
     once = all(
         trace.calls.get(n) == 1 and n in modules for names in trace.names.values() for n in names
     )
-    small = trace.width(*trace.rows) < 2000  # each feature is a sequence of the batch
+    small = trace.width(*trace.projections) < 2000  # each feature is a sequence of the batch
     turned = any(
         isinstance(m, (nn.Conv1d, nn.Conv2d)) for m in layer.modules()
     )  # its features are not the last axis
@@ -191,7 +191,7 @@ def _can_be_probed(trace: Trace, layer: nn.Module, learned: list[str]) -> bool:
         once
         and small
         and plain
-        and bool({"v", "kv", "qkv"} & trace.rows.keys())
+        and bool({"v", "kv", "qkv"} & trace.projections.keys())
         and all(map(ON_SCORES.search, learned))
     )
 

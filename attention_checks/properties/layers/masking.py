@@ -12,7 +12,9 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
+from attention_checks.catalogue.local_attention import Reach, name_band
 from attention_checks.conventions import (
+    MASK,
     MEMORY_MASKS,
     hides_padding,
     is_mask,
@@ -29,6 +31,7 @@ from attention_checks.properties.layers.running import (
 )
 from attention_checks.signatures import parameters_of
 from attention_checks.subjects.calling import (
+    called_with,
     how_to_call_both,
     inputs_for,
     is_torch_mha,
@@ -105,14 +108,14 @@ def _why_leaks(
 def _reaches(layer: Layer) -> str | None:
     "Every token has an influence on each output that may attend to it."
     n, window = layer.n, layer.declared_window
+    if layer.contract.ahead:
+        _must_be_band(layer)
+        return None
     beyond = bool(window and window >= n)
     reach = reach_of(layer)
     if beyond and layer.long_n:
         n, reach = layer.long_n, _long_reach(layer)
-    expected = torch.ones(n, n, dtype=torch.bool)
-    if layer.causal:
-        expected = expected.tril()
-    missing = expected & ~reach
+    missing = layer.sees(n) & ~reach
     if not missing.any():
         if window and window < n:
             raise Broken("every token moves all outputs after it", known("window.ignored"))
@@ -126,6 +129,23 @@ def _reaches(layer: Layer) -> str | None:
     j, i = (int(at) for at in missing.T.nonzero()[0])
     shown = f"changing token {j} does not move output {i}"
     raise Broken(shown, _why_unseen(layer, reach, missing), symptom=True)
+
+
+def _must_be_band(layer: Layer) -> None:
+    "Raise Broken unless a token sees as far back and ahead as was declared."
+    window, ahead = layer.declared_window or 0, layer.contract.ahead or 0
+    n = layer.long_n or layer.n
+    declared = Reach(window, ahead=ahead, causal=False)
+    models = (layer.module, softened_copy(layer.module))
+    surely, at_all = (a | b for a, b in zip(*(moved_by(layer, n, m) for m in models)))
+    right = declared.mask(n, n)
+    reach = surely | at_all & right
+    if reach.equal(right):
+        return
+    bug = name_band(reach, declared) or known("window.ignored" if reach.all() else "mask.narrow")
+    i, j = (int(at) for at in (reach ^ right).nonzero()[0])
+    moves = "moves" if reach[i, j] else "does not move"
+    raise Broken(f"{n} tokens: changing token {j} {moves} output {i}", bug)
 
 
 def _why_unseen(layer: Layer, reach: Tensor, missing: Tensor) -> Bug:
@@ -175,6 +195,19 @@ def _is_window(layer: Layer, reach: Tensor, size: int) -> bool:
 
 
 LONG = (37, 23, 16, 11, 8)  # tokens of the long trial: the first length that it takes
+FAR = 131  # tokens of a longer one, where the future alone is watched
+
+
+def _long_length(layer: Layer) -> int:
+    "How many tokens the long trial has; NotChecked if it takes no more than the usual one."
+    lengths, why = list(LONG), f"it takes fewer than {LONG[-1]} tokens"
+    if layer.contract.lengths is not None:
+        lengths = [n for n in layer.contract.allowed[::-1] if layer.n < n <= 64]
+        why = "no longer ones were declared"
+    for n in lengths:
+        if fits(layer, 2, n):
+            return n
+    raise NotChecked(why)
 
 
 def _longer(layer: Layer) -> str | None:
@@ -182,18 +215,11 @@ def _longer(layer: Layer) -> str | None:
     for n in layer.lengths(*range(1, layer.n + 3)):
         if (y := attempt(lambda: layer(draw(layer, 2, n)))) is not None:
             must_be_vectors(layer, draw(layer, 2, n), y)
-    lengths, why = list(LONG), f"it takes fewer than {LONG[-1]} tokens"
-    declared = layer.contract.lengths is not None
-    if declared:
-        lengths = [n for n in layer.contract.allowed[::-1] if layer.n < n <= 64]
-        why = "no longer ones were declared"
-    n = next((n for n in lengths if fits(layer, 2, n)), 0)
-    if not n:
-        raise NotChecked(why)
+    n, declared = _long_length(layer), layer.contract.lengths is not None
     must_be_vectors(layer, x := draw(layer, 2, n), layer(x))
-    allowed = torch.ones(n, n, dtype=torch.bool)
-    if layer.causal:
-        allowed = allowed.tril()
+    if layer.contract.ahead:
+        raise NotChecked(f"it sees ahead={layer.contract.ahead} tokens")
+    allowed = layer.sees(n)
     surely, reach = moved_by(layer, n, layer.module)
     leaks = surely & ~allowed
     if leaks[: layer.n, : layer.n].any():
@@ -202,12 +228,30 @@ def _longer(layer: Layer) -> str | None:
         i, j = (int(at) for at in leaks.nonzero()[0])
         shown = f"{n} tokens: changing token {j} moves output {i}"
         raise Broken(shown, known("length.future", first=i))
+    far = layer.causal and n == LONG[0] and fits(layer, 1, FAR)
+    if far:
+        _must_hide_far_future(layer)
     if name := _part_only(layer, n):
         raise NotChecked(f"it may attend to a part of them ({name})")
     _must_reach_all(layer, n, allowed, reach)
-    if n == LONG[0] or declared:
+    if far or declared or n == LONG[0] and not layer.causal:
         return None
-    return f"the longest sequence had {n} tokens: it takes no {LONG[0]}"
+    return f"the longest sequence had {n} tokens: it takes no {FAR if n == LONG[0] else LONG[0]}"
+
+
+def _must_hide_far_future(layer: Layer) -> None:
+    "Raise Broken if a token far away moves an earlier output."
+    x = draw(layer, 1, FAR)
+    for j in (FAR - 1, FAR // 2):
+        other = x.clone()
+        other[:, j] = 1 - other[:, j]
+        with torch.no_grad():
+            before, after = layer.many(layer.module, torch.cat([x, other]))
+        atol = 1e-4 * max(1.0, before.abs().nan_to_num().max().item())
+        moved = ((after - before).abs().amax(-1)[:j] > atol).nonzero().flatten().tolist()
+        if moved:
+            shown = f"{FAR} tokens: changing token {j} moves output {moved[0]}"
+            raise Broken(shown, known("length.future", first=moved[0]))
 
 
 def _must_reach_all(layer: Layer, n: int, allowed: Tensor, reach: Tensor) -> None:
@@ -338,8 +382,6 @@ def must_hide_padding(
     layer: Layer,  # the layer under test
 ) -> str | None:  # what its masks mean
     "Raise Broken if a mask that it takes does not hide what it should."
-    if layer.declared_call:
-        raise NotChecked("call= says how it is called")
     taken = [name for name in parameters_of(layer.module) or {} if is_mask(name)]
     of_memory = [name for name in taken if name in MEMORY_MASKS]
     names = of_memory if layer.of_memory and of_memory else taken
@@ -347,8 +389,10 @@ def must_hide_padding(
         names = [name for name in taken if name not in of_memory]
     if declared := _declared_mask(layer)[0]:
         names = [declared]
-    if not names or layer.contract.mask is False:
-        raise NotChecked("it takes no mask")
+    if layer.contract.mask is False:
+        raise NotChecked("mask=False says that it takes none")
+    if not names:
+        raise NotChecked(_no_mask(layer))
     if layer.causal:
         raise NotChecked("later tokens are hidden anyway")
     remarks, reasons = [], []
@@ -360,6 +404,19 @@ def must_hide_padding(
     if not remarks:
         raise NotChecked("; ".join(reasons))
     return "; ".join(remarks + reasons)
+
+
+def _no_mask(layer: Layer) -> str:
+    "Why no mask is tried: there is nothing to take one, or no name that tells."
+    others = [name for name in list(parameters_of(layer.module) or {})[1:] if MASK.search(name)]
+    if not others:
+        return "it takes no mask, by the names of its arguments; if one is a mask, declare mask=…"
+    return f"its argument {others[0]} was not tried: if it is a mask, {_declare(others[0])}"
+
+
+def _declare(name: str) -> str:
+    "How the meaning of a mask is declared."
+    return f"declare mask=('{name}', …), as 'allowed', 'blocked' or 'bias'"
 
 
 def _must_hide(layer: Layer, name: str) -> str:
@@ -410,7 +467,7 @@ def _must_hide_in_sixteen_bits(layer: Layer, name: str, mask: Tensor) -> None:
 
 def _not_hiding(layer: Layer, name: str, tried: _Tried) -> Broken | NotChecked:
     "What to raise if no mask that was tried hides anything."
-    sure = hides_padding(name)
+    sure, declared = hides_padding(name), _declared_mask(layer)[1]
     if not tried.outputs and layer.of_memory and sure:
         of_queries = torch.zeros(SEQUENCES, layer.output_length(layer.n), dtype=torch.bool)
         if attempt(lambda: (_under(layer, name, draw(layer), of_queries),)):
@@ -424,12 +481,24 @@ def _not_hiding(layer: Layer, name: str, tried: _Tried) -> Broken | NotChecked:
     if all(nearly(got, plain) for got in tried.outputs):
         if not must_matter(name):
             return NotChecked(f"{name}: it makes no difference; is it for another input?")
+        if _of_first_alone(layer, name):
+            shown = f"{name}: only that of the first sequence makes a difference"
+            return Broken(shown, known("mask.padding"))
         shown = f"{name}: whatever it hides, the output is the same"
         return Broken(shown, known("mask.ignored"))
-    if sure:
-        shown = f"{name}: no shape and no meaning that was tried hides the last tokens"
+    if declared:
+        shown = f"{name}: in no shape that was tried it hides the last tokens"
         return Broken(shown, known("mask.padding"))
-    return NotChecked(f"{name}: no mask that was tried hides padding")
+    why = f"{name}: not tried, for no meaning fits"
+    return NotChecked(f"{why}: {_declare(name)}")
+
+
+def _of_first_alone(layer: Layer, name: str) -> bool:
+    "Whether a mask makes a difference once the first sequence has padding."
+    x = draw(layer)
+    plain, masks = layer(x), [mask.mask for mask in _masks(layer, name, _SHAPES)]
+    turned = (attempt(lambda: _under(layer, name, x, mask.flip(0))) for mask in masks)
+    return any(got is not None and not nearly(got, plain) for got in turned)
 
 
 def _under(layer: Layer, name: str, x: Tensor, mask: Tensor, copied: bool = True) -> Tensor:
@@ -445,6 +514,8 @@ def _masked(layer: Layer, name: str, mask: Tensor) -> Layer:
     def call(m: Any, x: Tensor, y: Tensor | None = None) -> Any:
         of_type = mask.to(x.dtype) if mask.is_floating_point() else mask
         given = {name: layer.contract.there(of_type)}
+        if layer.declared_call:
+            return called_with(layer.declared_call, m, given, x, *(() if y is None else (y,)))
         if y is not None or is_torch_mha(m):
             return how_to_call_both(m, **given)(m, x, x if y is None else y)
         return m(x, **inputs_for(needed_by(m)[1:], x) | given)
@@ -462,7 +533,7 @@ def _as_alone(layer: Layer, name: str, masks: list[_Mask]) -> _Mask:
         shown = shown or f"{name} hides {difference}"
     if hides_padding(name) or _declared_mask(layer)[1]:  # what it means leaves no doubt
         raise Broken(shown, known("mask.padding"), symptom=True)
-    raise NotChecked(f"{name}: it hides no padding by any meaning that was tried; say mask=…")
+    raise NotChecked(f"{name}: it hides no padding by any meaning that was tried; {_declare(name)}")
 
 
 def _unlike_alone(layer: Layer, mask: _Mask, got: Tensor) -> str:
@@ -482,6 +553,9 @@ def _unlike_alone(layer: Layer, mask: _Mask, got: Tensor) -> str:
 
 def _ordered(layer: Layer) -> None:
     "Another order of the tokens gives the same outputs in that order, unless it knows positions."
+    window = layer.declared_window
+    if layer.contract.ahead or window and window < layer.n:
+        raise NotChecked("what a token sees depends on order: it attends to a window")
     free = knows_no_order(layer)
     if layer.positions:
         _must_know_positions(layer, free)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.catalogue import known
@@ -38,7 +39,12 @@ def _own_weights(layer: Layer) -> str | None:
     trace, heads = _reference(lambda: layer.trace), layer.n_heads
     _all_used(layer, trace)
     width = trace.width("q")
-    if heads and len(trace.rows.get("q", [])) == 1 and width % heads and layer.d_model % heads:
+    if (
+        heads
+        and len(trace.projections.get("q", [])) == 1
+        and width % heads
+        and layer.d_model % heads
+    ):
         raise Misused(
             f"n_heads: expected a divisor of the width of its queries, {width}; got {heads}"
         )
@@ -49,30 +55,42 @@ def _own_weights(layer: Layer) -> str | None:
         return _after_projection(layer, trace)
     if trace.context is None and _agrees_without_x(layer, trace):
         return _with_residual(layer, trace.out, trace.out - trace.x)
-    if bugs and _may_mean_scale(layer, trace, bugs):
-        bugs = None
+    meant = _meant_scale(layer, trace, bugs or ())
     if layer.cap and not bugs:
-        raise NotChecked(f"its scores are not plain ({layer.cap})")
-    if bugs and bugs[0].code == "window.by_accident" and layer.positions:
+        raise NotChecked(f"its scores are not plain ({layer.cap}): declare softcap=…")
+    if bugs and bugs[0].code == "mask.window" and layer.positions:
         raise NotChecked("it attends to a window")
     shape = f"x {tuple(trace.x.shape)}, {heads or '?'} heads"
     shown = f"{shape}: the context is not softmax(q kᵀ / √d_head) v of its own q, k and v"
-    if bugs:
+    if bugs and not meant:
         raise Broken(shown, bugs)
-    if why := _more_than_projections(layer, trace):
+    scale = () if meant else name_other_scale(trace, heads, layer.causal, layer.short_window)
+    meant = meant or _meant_scale(layer, trace, scale or ())
+    if scale and not meant:
+        raise Broken(shown, scale)
+    if why := meant or _more_than_projections(layer, trace):
         name = lambda: name_by_probes(trace, layer.module, layer.first, heads, layer.causal)
         if bugs := attempt(name):
             raise Broken(f"{shape}: tried with values and keys of our own", bugs)
         raise NotChecked(f"no reference could be built: {why}")
-    scale = name_other_scale(trace, heads, layer.causal, layer.short_window)
-    raise Broken(shown, scale or known("layer.unknown"))
+    raise Broken(shown, known("layer.unknown"))
 
 
 def _may_mean_scale(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> bool:
-    "Whether another scale may be meant, where queries and keys are normed or scores capped."
-    if not trace.own or layer.contract.scale is not None:
+    "Whether another scale may be meant: beside norms, a cap or a bias, of which nothing is said."
+    contract = layer.contract
+    said = contract.scale or contract.norms or contract.softcap or contract.bias
+    if not trace.own or said is not None:
         return False
     return any(bug.code.startswith("scale.") for bug in bugs) and not _sharpened(layer, trace, bugs)
+
+
+def _meant_scale(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> str:
+    "Say which other scale may be meant, and what declares it; empty if none may be."
+    if not _may_mean_scale(layer, trace, bugs):
+        return ""
+    wrong = next(bug for bug in bugs if bug.code.startswith("scale."))
+    return f"{wrong.says}; if it is meant, declare {wrong.declare or 'scale=…'}"
 
 
 def _sharpened(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> bool:
@@ -88,10 +106,11 @@ def _sharpened(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> bool:
 
 def _all_used(layer: Layer, trace: Trace) -> None:
     "Raise Broken for projections that are unused, or used twice; NotChecked if there are none."
-    if not trace.rows:
+    if not trace.projections:
         _must_not_be_linear(layer)
         raise NotChecked(
-            "its projections were not recognised, neither by their names nor by what they do"
+            "its projections were not recognised, neither by their names nor by what they do:"
+            " declare roles={'q': …, 'k': …, 'v': …, 'out': …}"
         )
     names = {role: trace.names.get(role, []) for role in ("q", "k", "v", "out")}
     qkv = [name for role in "qkv" for name in names[role]]
@@ -125,7 +144,7 @@ def _must_not_be_linear(layer: Layer) -> None:
 def _more_than_projections(layer: Layer, trace: Trace) -> str:
     "Why its numbers need not be those of plain attention; empty if they must be."
     if trace.unrecognised:
-        return f"it also has {', '.join(trace.unrecognised[:3])}"
+        return f"it also has {'; '.join(_undeclared(layer, trace)[:3])}"
     q, v = trace.width("q"), trace.width("v")
     one_wider = (q > trace.inner) != (v > trace.inner)
     if trace.context is not None and one_wider and 2 * trace.inner in (q, v):
@@ -134,10 +153,39 @@ def _more_than_projections(layer: Layer, trace: Trace) -> str:
         name = trace.names["qkv"][0]
         return f"{name} holds queries, keys and values in a way not known here"
     known_roles = ({"q", "k", "v"}, {"q", "kv"}, {"qkv"})
-    complete = any(roles <= trace.rows.keys() for roles in known_roles)
+    complete = any(roles <= trace.projections.keys() for roles in known_roles)
     if complete and layer.positions is not True and layer.ignores_order:
         return ""
-    return "its numbers depend on order, or on more than q, k and v"
+    declare = "scale=…, softcap=…, bias=… or norms=…"
+    return (
+        f"its numbers depend on order, or on more than q, k and v: declare {declare} if it has it"
+    )
+
+
+_KEYWORDS: tuple[
+    tuple[Callable[[Any, int | None], bool], str], ...
+] = (  # what a part is → the keyword that may declare it
+    (lambda part, h: "norm" in type(part).__name__.lower(), "norms={{'{role}': '{name}'}}"),
+    (lambda part, h: isinstance(part, nn.Linear), "gate='{name}'"),
+    (lambda part, h: isinstance(part, nn.Embedding), "bias='{name}'"),
+    (lambda part, h: isinstance(part, Tensor) and part.numel() == h, "sinks='{name}'"),
+    (lambda part, h: isinstance(part, Tensor) and part.ndim > 2, "bias='{name}'"),
+)
+
+
+def _undeclared(layer: Layer, trace: Trace) -> list[str]:
+    "Name the parts that are no projection, each with the keyword that may declare it."
+    modules, tensors = dict(layer.module.named_modules()), dict(layer.module.named_parameters())
+    found = []
+    for name in trace.unrecognised:
+        if name.rpartition(".")[0] in trace.unrecognised:
+            continue
+        part = modules.get(name, tensors.get(name))
+        role = "k" if "k" in name.rpartition(".")[2].lower() else "q"
+        fits = (how for is_one, how in _KEYWORDS if is_one(part, layer.n_heads))
+        how = next(fits, "").format(name=name, role=role)
+        found.append(f"{name}: declare {how}" if how else name)
+    return found
 
 
 def _after_projection(layer: Layer, trace: Trace) -> str | None:
