@@ -53,7 +53,7 @@ function draw({ figure, view, data, el, svg, set, number, grouped, listed, plura
   }
   function read(text) {
     const digits = text.replace(/[\s,]/g, ""), isNumber = /^\d{1,6}$/.test(digits);
-    const typed = isNumber ? spelled(+digits) : text.toLowerCase().match(/[\p{L}\d.]+/gu) ?? [], why = refusal(typed);
+    const typed = isNumber ? spelled(+digits) : text.toLowerCase().match(/[\p{L}\d]+/gu) ?? [], why = refusal(typed);
     play.stop();
     if (why) { stop(); return say(why); }
     const value = meant(typed), usual = value === null ? typed : spelled(value);
