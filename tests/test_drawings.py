@@ -18,6 +18,7 @@ from attention_nb.figures.machine import parts_of
 from attention_nb.figures.translator import write_tokens
 from attention_nb.flash_attention import online_softmax
 from attention_nb.gpu_kernels import program_tiles
+from attention_nb.induction import load_induction
 from attention_nb.kv_cache import KVCache
 from attention_nb.local_attention import block_mask, document_mask, sink_mask, window_mask
 from attention_nb.masks import causal_mask, padding_mask
@@ -941,6 +942,83 @@ def test_a_translator_writes_token_by_token(visit):
     assert "the model writes 1 2. That is right." in said(figure) and state(figure)["attended"]["queries"] == ["1", "2", "end"]
 
 
+def passed_on(model: torch.nn.Module, ids: torch.Tensor) -> dict[str, torch.Tensor]:
+    "What the heads of each layer pass on, (b, n, h * d_head)."
+    found = {}
+    layers = {name: layer for name, layer in model.named_modules() if isinstance(layer, MultiHeadAttention)}
+    hooks = [layer.out_proj.register_forward_pre_hook(lambda _, args, name=name: found.update({name: args[0]})) for name, layer in layers.items()]
+    with torch.no_grad():
+        model(ids)
+    for hook in hooks:
+        hook.remove()
+    return found
+
+
+def switched_off(model: torch.nn.Module, off: list[str], others: torch.Tensor) -> torch.nn.Module:
+    "The model with heads that pass on their mean over other sequences."
+    means = {name: context.flatten(0, 1).mean(0) for name, context in passed_on(model, others).items()}
+    for name in means:
+        layer, heads = model.get_submodule(name), [int(one.split()[1]) for one in off if one.split()[0] == name]
+
+        def replace(_, args, name=name, heads=heads, width=layer.d_head):
+            x = args[0].clone()
+            for head in heads:
+                x[..., head * width:(head + 1) * width] = means[name][head * width:(head + 1) * width]
+            return (x,)
+
+        layer.out_proj.register_forward_pre_hook(replace)
+    return model
+
+
+def test_the_copying_model_computes_what_python_computes(visit):
+    "At the first, a middle and the last step, with all heads and with some switched off."
+    figure = drawing(visit, "figures/induction.html", "induction")
+    data = given(figure)
+    steps, others = data["model"]["steps"], torch.tensor(data["others"])
+    assert len(steps) >= 12 and steps[0] == 0
+    slider = figure.get_by_role("slider", name="Training step")
+    for i in (len(steps) - 1, 6, 0):
+        slider.fill(str(i))
+        for pressed in (["Layer 1, head 1"], ["Layer 2, head 2", "Layer 1, head 3"], []):
+            for name in pressed:
+                figure.get_by_role("button", name=name).click()
+            now = state(figure)
+            assert now["step"] == steps[i] and len(now["off"]) == len(pressed)
+            model = switched_off(load_induction(steps[i]).eval(), now["off"], others)
+            logits, weights = heads_of(model, torch.tensor([now["ids"]]))
+            assert_close(numbers(now["logits"]), logits, **EXACT)
+            for name, found in weights.items():
+                assert_close(numbers(now["seen"][name]), found, **EXACT)
+            for name in pressed:
+                figure.get_by_role("button", name=name).click()
+    figure.get_by_role("button", name="Other letters").click()
+    ids = state(figure)["ids"]
+    assert len({*ids}) == 8 and ids[:8] == ids[8:] and ids != data["ids"]
+    logits, _ = heads_of(load_induction(0).eval(), torch.tensor([ids]))
+    assert_close(numbers(state(figure)["logits"]), logits, **EXACT)
+
+
+def test_a_head_is_switched_off_by_a_click(visit):
+    "Without either of the two heads nothing is copied; without another everything is. Letters are chosen by pointing and by keys."
+    figure = drawing(visit, "figures/induction.html", "induction")
+    assert "7 of 7 letters" in said(figure) and "That is right." in said(figure)
+    for name, right in {"previous token": range(3), "induction": range(3), "Layer 1, head 4": [7]}.items():
+        head = figure.get_by_role("button", name=name)
+        head.press("Enter")
+        assert head.get_attribute("aria-pressed") == "false" and sum(state(figure)["right"]) in right and "one head off" in said(figure), name
+        assert ("but it is off" in figure.locator("svg").text_content()) == ("head 4" not in name)
+        head.click()
+    figure.get_by_role("slider", name="Training step").press("Home")
+    assert sum(state(figure)["right"]) <= 2 and played(figure)["step"] == given(figure)["model"]["steps"][-1]
+    figure.get_by_role("slider", name="Letter").press("Home")
+    assert state(figure)["chosen"] == 0 and "for the first time" in said(figure)
+    figure.locator("svg").hover(position={"x": figure.locator("svg").bounding_box()["width"] * 12.5 / 16, "y": 130})
+    now = state(figure)
+    letters = [given(figure)["names"][i] for i in now["ids"]]
+    assert now["chosen"] == 12 and f"At “{letters[12]}”, place 13, the induction head reads “{letters[13]}”, place 6" in said(figure)
+    assert f"the previous-token head reads “{letters[12]}”, place 5" in said(figure)
+
+
 def test_the_entrance_shows_every_bug(visit):
     "By the list and by the buttons: each has its pair, its story and the way to it."
     figure = drawing(visit, "checks/gallery.html", "entrance")
@@ -966,7 +1044,7 @@ def test_the_entrance_shows_every_bug(visit):
 
 SHOWN = {  # what a drawing shows at first sight, or when a button is pressed: queries, keys, values, weights
     ("adder", ""): "w", ("arrows", ""): "kq", ("attend", ""): "vw", ("attend", "Match: q · k"): "kqw", ("attend", "Weights: softmax"): "w", ("cache_steps", ""): "kqvw",
-    ("head_film", ""): "kqw", ("mask_board", ""): "kqw", ("programs", ""): "kq", ("scores", ""): "w", ("senses", ""): "kqw", ("sharing", ""): "kq", ("state_steps", ""): "kvw",
+    ("head_film", ""): "kqw", ("induction", ""): "w", ("mask_board", ""): "kqw", ("programs", ""): "kq", ("scores", ""): "w", ("senses", ""): "kqw", ("sharing", ""): "kq", ("state_steps", ""): "kvw",
     ("subject", ""): "kqvw", ("sums", ""): "w", ("tiles", ""): "kqvw", ("translator", ""): "kqw", ("turning", ""): "kq", ("window_board", ""): "kq"}
 LIBRARIES = {"drawing", "engine"}  # on which drawings build
 ALL = sorted(path.stem for path in (ROOT / "attention_nb/figures").glob("*.js") if path.stem not in LIBRARIES)
@@ -1213,7 +1291,7 @@ def test_a_dark_page_is_printed_in_dark_ink(visit):
 
 # ---- Every state ----
 
-MOVING = {"attend", "cache_steps", "head_cut", "lookup", "roofline", "senses", "sharing", "sums", "translator"}
+MOVING = {"attend", "cache_steps", "head_cut", "induction", "lookup", "roofline", "senses", "sharing", "sums", "translator"}
 # Presses everything, and moves each slider at every choice; gives all texts that were seen, by how many pixels the drawing was
 # wider and higher at most than its place, and whether anything moved by itself.
 SWEEP = """(figure) => {

@@ -22,7 +22,8 @@ function engine(figure, { data, sum, dot, softmax, mix }) {
     }));
   }
 
-  // ---- The parts of a model. `run` holds its weights `w`; `seen` takes what each head attends to; `off` are heads that add nothing ----
+  // ---- The parts of a model. `run` holds its weights `w`; `seen` takes what each head attends to, `passed` what it passes on;
+  // `off` says what heads that are switched off pass on instead ----
   const plus = (x, y) => x.map((vector, i) => vector.map((n, j) => n + y[i][j]));
   function linear({ w }, name, x) {
     const matrix = w[`${name}.weight`], bias = w[`${name}.bias`];
@@ -50,8 +51,9 @@ function engine(figure, { data, sum, dot, softmax, mix }) {
     const [q, k, v] = [["q", x], ["k", memory], ["v", memory]].map(([kind, from]) => split(linear(run, `${name}.${kind}_proj`, from)).map(kind === "v" ? (head) => head : placed));
     const score = (query, key) => dot(query, key) / Math.sqrt(key.length);
     const weights = q.map((queries, h) => queries.map((query, i) => softmax(k[h].map((key, j) => (causal && j > i ? -Infinity : score(query, key))))));
-    const contexts = weights.map((head, h) => head.map((row) => mix(run.off.has(`${name} ${h}`) ? row.map(() => 0) : row, v[h])));
+    const contexts = weights.map((head, h) => head.map((row) => run.off.get(`${name} ${h}`) ?? mix(row, v[h])));
     run.seen[name] = weights;
+    run.passed[name] = contexts;
     return linear(run, `${name}.out_proj`, x.map((_, i) => contexts.flatMap((head) => head[i])));
   }
   function feedForward(run, name, x) {
@@ -79,9 +81,9 @@ function engine(figure, { data, sum, dot, softmax, mix }) {
 
   // ---- Both kinds of models. What they give are logits of the next token, at each position ----
   const known = new Map();  // steps whose weights were read already
-  function start(step, off = []) {
+  function start(step, off = new Map()) {
     if (!known.has(step)) known.set(step, weightsAt(step));
-    return { w: known.get(step), seen: {}, off: new Set(off) };
+    return { w: known.get(step), seen: {}, passed: {}, off };
   }
   const encode = (run, ids) => stack(run, "encoder", embed(run, "source", ids), null, false);
   function decode(run, memory, ids) {
