@@ -29,7 +29,7 @@ from attention_nb.self_attention import attention_scores, scaled_dot_product_att
 from attention_nb.softmax import masked_softmax, softmax
 from attention_nb.tools.testing import assert_close
 from attention_nb.translation import load_translator
-from browser import WIDE, go_to
+from browser import WIDE, go_to, out_of_room
 from conftest import ROOT, fail_if
 from playwright.sync_api import Locator, Page, expect
 
@@ -926,6 +926,22 @@ def test_a_translator_is_moved_by_keys_and_by_pointing(visit):
         assert_close(numbers(now["attended"]["weights"]), numbers(seen[2]), **EXACT)
         assert "head 3 reads" in said(figure)
         assert figure.locator("svg text[data-sym=k]").all_text_contents()[: len(keys.split())] == keys.split()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_long_number_moves_nothing_below(visit, width):
+    "Nor a whole sentence: also when the model writes as much as it may, and one token is chosen."
+    figure = drawing(visit, "figures/translator.html", "translator", width=width, font=WIDE)
+    below = figure.locator("> details")
+    top = below.bounding_box()["y"]
+    largest = "nine hundred and ninety nine thousand nine hundred ninety nine"
+    for text in (largest, f"{largest} is {largest}"):
+        type_in(figure, text)
+        figure.get_by_role("slider", name="Training step").press("Home")
+        figure.get_by_role("slider", name="Token").press("End")
+        assert len(state(figure)["out"]) == given(figure)["most"][1] - 1 == state(figure)["chosen"]
+        assert below.evaluate("node => node.getBoundingClientRect().top + scrollY") == pytest.approx(top, abs=1)
+        assert out_of_room(figure.page) == []
 
 
 def test_a_translator_writes_token_by_token(visit):
