@@ -916,6 +916,10 @@ def test_a_translator_is_moved_by_keys_and_by_pointing(visit):
     now = state(figure)
     best = now["attended"]["keys"][max(range(4), key=lambda j: now["attended"]["weights"][1][j])]
     assert now["chosen"] == 2 and f"To write “0” (probability 100 %), the heads on average read “{best}”" in said(figure)
+    figure.get_by_role("slider", name="Training step").press("ArrowLeft")
+    assert state(figure)["chosen"] == 2  # still: one sees how it learns what to read
+    figure.locator("svg rect").nth(1).click()
+    assert state(figure)["chosen"] == 0
     for kind, keys, queries in [("Encoder", "four hundred and two", "four hundred and two"), ("Decoder", "start 4 0 2", "4 0 2 end"), ("Cross-attention", "four hundred and two", "4 0 2 end")]:
         figure.get_by_role("radio", name=kind).check()
         figure.get_by_role("radio", name="3", exact=True).check()

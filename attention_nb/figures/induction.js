@@ -36,7 +36,7 @@ function draw({ figure, view, data, el, svg, set, clamp, number, grouped, plural
   const columns = ids.map((_, i) => ({
     letter: text(middle(i), line + 20, "", "font-weight: 600"), next: text(middle(i), height - 8, ""), mark: svg("rect", { x: i * cell + 1, y: height - 26, width: cell - 2, height: 26, rx: 4, fill: "var(--neutral)" }),
     box: svg("rect", { x: i * cell + 1, y: line + 1, width: cell - 2, height: 27, rx: 4 }),
-    area: svg("rect", { x: i * cell, y: 0, width: cell, height, fill: "transparent", style: "cursor: pointer", onclick: () => choose(i), onpointerenter: () => choose(i) }),
+    area: svg("rect", { x: i * cell, y: 0, width: cell, height, fill: "transparent", style: "cursor: pointer", onclick: () => choose(i), onpointerenter: (e) => { if (e.pointerType === "mouse") choose(i); } }),
   }));
   const soft = "fill: var(--soft); font-size: 13px";
   const titles = [[inducing, "The induction head reads", 14], [previous, "The previous-token head reads", low + 52]].map(([head, title, y]) => ({ key: nameOf(head), title, node: text(0, y, title, soft, "start") }));

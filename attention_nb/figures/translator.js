@@ -85,7 +85,7 @@ function draw({ figure, view, data, el, svg, set, number, grouped, listed, plura
   async function translate(slowly) {
     const mine = ++turn;
     found = written();
-    chosen = 0;
+    if (slowly) chosen = 0;
     for (shown = slowly ? 1 : found.out.length; shown < found.out.length; shown++) {
       show();
       await tween(450, () => { });
@@ -111,7 +111,7 @@ function draw({ figure, view, data, el, svg, set, number, grouped, listed, plura
   const text = (x, anchor, sym) => svg("text", { x, "text-anchor": anchor, "data-sym": sym, "aria-hidden": true, "pointer-events": "none" });
   const rows = Array.from({ length: most }, (_, i) => ({
     key: text(left - 8, "end", "k"), share: text(40, "end", "w"), query: text(right + 8, "start", "q"),
-    area: svg("rect", { x: right, width: width - right, fill: "transparent", style: "cursor: pointer", onclick: () => choose(i + 1), onpointerenter: () => choose(i + 1) }),
+    area: svg("rect", { x: right, width: width - right, fill: "transparent", style: "cursor: pointer", onclick: () => choose(chosen === i + 1 ? 0 : i + 1) }),
   }));
   root.append(lines, ...rows.flatMap((row) => [row.key, row.share, row.area, row.query]));
   const gapOf = (n) => Math.min(46, height / n), heights = (n) => Array.from({ length: n }, (_, i) => height / 2 + (i - (n - 1) / 2) * gapOf(n));
@@ -154,6 +154,7 @@ function draw({ figure, view, data, el, svg, set, number, grouped, listed, plura
   }
   function show() {
     const now = attended();
+    chosen = Math.min(chosen, now.queries.length);  // at another step it may write less
     token.move(chosen, now.queries.length);
     drawLines(now);
     tiles.replaceChildren(...found.out.slice(0, shown).map(tile));
@@ -175,11 +176,11 @@ function draw({ figure, view, data, el, svg, set, number, grouped, listed, plura
   const at = long(slider("Training step", { min: 0, max: steps.length - 1, step: 1, value: step, text: (i) => grouped(steps[i]), input: (i) => { play.stop(); go(i); } }));
   const play = player({ at: () => step, last: () => steps.length - 1, go: (i) => { at.move(i); go(i); } });
   const token = long(slider("Token", { min: 0, max: 1, step: 1, value: 0, text: (i) => (i ? `${i}: ${attended().queries[i - 1]}` : "all"), input: choose }));
-  const pick = (name, options, go) => choices(name, options, 0, (i) => { go(i); chosen = 0; show(); });
+  const pick = (name, options, go) => choices(name, options, 0, (i) => { go(i); show(); });
   const headOf = pick("Head", ["all heads", ...Array.from({ length: heads }, (_, i) => i + 1)], (i) => { head = i; });
   const share = el("div", { style: "flex: 1; min-width: 0" });
   const typed = el("div", {}, form, picker, tiles, at, el("div", { class: "row", style: "flex-wrap: nowrap" }, play.node, share));
-  const chooses = el("div", {}, pick("Attention", layers.map(({ title }) => title), (i) => { layer = i; }), headOf, token);
+  const chooses = el("div", {}, pick("Attention", layers.map(({ title }) => title), (i) => { layer = i; chosen = 0; }), headOf, token);
 
   // ---- Where all stands: on a phone the picture comes below the answer ----
   const wide = view.clientWidth >= 600, grid = "display: grid; grid-template-columns: minmax(0, 1fr) 340px; column-gap: 1.5rem; align-items: start";
