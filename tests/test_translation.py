@@ -33,12 +33,12 @@ from attention_nb.translation import (
 from conftest import ROOT
 
 SETTINGS = Settings(stops=tuple(range(3, 37, 3)), batch=8, warm_up=7, patience=99, seed=5)
-TRAIN = """
+TRAIN = f"""
 import sys, torch
 torch.set_num_threads(1)
 from attention_nb.translation import *
-from test_translation import SETTINGS, pairs
-fit(new_translator(seed=3), pairs(range(1, 50)), pairs(range(50, 57)), SETTINGS, sys.argv[1], progress=False)
+pairs = lambda numbers: [encode_pairs(number_sentences(numbers, short)) for short in (True, False)]
+fit(new_translator(seed=3), pairs(range(1, 50)), pairs(range(50, 57)), {SETTINGS}, sys.argv[1], progress=False)
 """
 
 
@@ -58,7 +58,7 @@ def train_here(folder=None, settings=SETTINGS, seed=3):
 
 def test_killed_at_random_moments_and_resumed(tmp_path):
     "It ends with the numbers of a training that nobody interrupted, to the last bit; every file left is whole."
-    env = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}", "OMP_NUM_THREADS": "1"}
+    env = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     chance, kills = random.Random(), 0
     for _ in range(3):
         before = len(list(tmp_path.glob("step-*")))
