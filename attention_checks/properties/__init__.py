@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -292,16 +293,22 @@ def run_in_half(
     hint: Callable[[Exception], str] = lambda e: "",  # more to say of an error nobody is blamed for
 ) -> Tensor:  # the output
     "Run in sixteen bits; raise Broken for errors that are the code's, NotChecked for others."
-    with Widening() as watch:
-        try:
-            return call()
-        except Exception as e:
-            shown = f"{dtype}: it raised {first_line(e)}"
-            if isinstance(e, RuntimeError) and "overflow" in str(e):
-                raise Broken(shown, known("dtype.no_infinity")) from None
-            if watch.to_blame:
-                raise Broken(shown, known("dtype.widens")) from None
-            raise NotChecked(f"{dtype} raises {first_line(e, 90)}{hint(e)}") from None
+    try:
+        return call()
+    except Exception as e:
+        shown = f"{dtype}: it raised {first_line(e)}"
+        if isinstance(e, RuntimeError) and "overflow" in str(e):
+            raise Broken(shown, known("dtype.no_infinity")) from None
+        if _widens(call):
+            raise Broken(shown, known("dtype.widens")) from None
+        raise NotChecked(f"{dtype} raises {first_line(e, 90)}{hint(e)}") from None
+
+
+def _widens(call: Callable[[], Tensor]) -> bool:
+    "Tell whether it raises where something that it widened meets sixteen bits."
+    with Widening() as watch, suppress(Exception):
+        call()
+    return watch.to_blame
 
 
 class Widening(TorchFunctionMode):

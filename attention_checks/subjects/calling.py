@@ -109,6 +109,30 @@ def in_batches(
     return in_parts
 
 
+def whole_call(
+    call: Call,  # as the code under test wants it
+    contract: Contract,  # what was declared
+) -> Call:  # of the module and its inputs; gives the output, and a tuple of all else
+    "Call a layer as was declared, once what it keeps of its last call is cut from that graph."
+    declared = in_batches(as_declared(call, contract), contract.max_batch)
+
+    def called(module: Any, *inputs: Tensor) -> tuple[Any, tuple[Any, ...]]:
+        if not torch.compiler.is_compiling():
+            _detach_kept(module)
+        return first_tensor(declared(module, *inputs))
+
+    return called
+
+
+def _detach_kept(module: Any) -> None:
+    "Cut what a layer keeps of its last call, in a buffer or an attribute, from that call's graph."
+    for m in module.modules() if isinstance(module, nn.Module) else ():
+        for kept in (vars(m), vars(m).get("_buffers") or {}):
+            for name, value in kept.items():
+                if isinstance(value, Tensor) and value.grad_fn is not None:
+                    kept[name] = value.detach().clone()
+
+
 def how_to_call(
     module: Any,  # a layer or a function
     causal: bool,  # should it hide the future? Then an argument says so, if there is one

@@ -2,40 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.grouped_heads import AFTER_SCORE, AFTER_SPLIT
 from attention_checks.conventions import settings_of
-from attention_checks.examine import Broken, Misused, NotChecked, attempt, first_line
+from attention_checks.examine import Broken, Misused, NotChecked, attempt
 from attention_checks.numbers import first_difference, nearly
 from attention_checks.pipeline import Bug, Work
 from attention_checks.properties import Relation
-from attention_checks.subjects.layer import Layer, draw, no_module
+from attention_checks.subjects.layer import Layer, no_module
 from attention_checks.trace import Trace
 from attention_checks.trace.comparing import compare_with_own_weights, name_other_scale
+from attention_checks.trace.diagnosis import ignores_order, trace_of
 from attention_checks.trace.probing import name_by_probes
 
 
-def _reference(make: Callable[[], Any]) -> Any:
-    "What it is compared with; if that cannot be made, it is not the fault of the layer."
-    try:
-        return make()
-    except (Broken, NotChecked, Misused):
-        raise
-    except Exception as e:
-        raise NotChecked(f"no reference could be built: {first_line(e, 60)}") from None
+def _trace_of_usual(layer: Layer) -> Trace:
+    "The trace of the usual call; raise why there is none."
+    if layer.observed.trace is None:
+        raise layer.observed.why or NotChecked("it was not observed")
+    return layer.observed.trace
 
 
 def _own_weights(layer: Layer) -> str | None:
     "It agrees with attention computed from its own queries, keys and values."
-    if isinstance(layer.module, torch.jit.ScriptModule):
-        raise NotChecked("no reference could be built: PyTorch has no hooks for a ScriptModule")
-    trace, heads = _reference(lambda: layer.trace), layer.n_heads
+    trace, heads = _trace_of_usual(layer), layer.n_heads
     _all_used(layer, trace)
     width = trace.width("q")
     if heads and len(trace.rows.get("q", [])) == 1 and width % heads and layer.d_model % heads:
@@ -44,9 +37,12 @@ def _own_weights(layer: Layer) -> str | None:
         )
     bugs = None
     if AFTER_SCORE in trace.own or not layer.cap:
-        bugs = _reference(lambda: layer.bugs)
+        if layer.diagnosis.why:
+            raise layer.diagnosis.why
+        bugs = layer.diagnosis.bugs
     if bugs == ():
-        return _after_projection(layer, trace)
+        remarks = (*layer.diagnosis.remarks, _after_projection(layer, trace))
+        return "; ".join(filter(None, remarks)) or None
     if trace.context is None and _agrees_without_x(layer, trace):
         return _with_residual(layer, trace.out, trace.out - trace.x)
     if bugs and _may_mean_scale(layer, trace, bugs):
@@ -117,7 +113,7 @@ def _raise_unused(layer: Layer, trace: Trace, name: str, twice: list[str]) -> No
 
 def _must_not_be_linear(layer: Layer) -> None:
     "A softmax of scores is no linear function of the hidden states; a linear layer has none."
-    x, y = draw(layer), draw(layer, seed=1)
+    x, y = layer.draw(), layer.draw(seed=1)
     if nearly(layer(x + y) + layer(0 * x), layer(x) + layer(y)):
         raise Broken("f(x + y) + f(0) = f(x) + f(y)", known("values.linear"))
 
@@ -135,7 +131,7 @@ def _more_than_projections(layer: Layer, trace: Trace) -> str:
         return f"{name} holds queries, keys and values in a way not known here"
     known_roles = ({"q", "k", "v"}, {"q", "kv"}, {"qkv"})
     complete = any(roles <= trace.rows.keys() for roles in known_roles)
-    if complete and layer.positions is not True and layer.ignores_order:
+    if complete and layer.positions is not True and ignores_order(layer):
         return ""
     return "its numbers depend on order, or on more than q, k and v"
 
@@ -151,7 +147,7 @@ def _after_projection(layer: Layer, trace: Trace) -> str | None:
         return None
     if out.shape == trace.x.shape and nearly(out, projected + trace.x):
         return _with_residual(layer, out, projected)
-    constant, other = False, layer.traced(draw(layer, len(layer.trace.x), layer.trace_n, seed=2))
+    constant, other = False, trace_of(layer, layer.draw(len(trace.x), trace.x.shape[1], 2))
     if trace.bias is None and other.projected is not None:
         constant = nearly(other.out - other.projected, out - projected, 1e-5)
     if layer.only_attention or constant:
@@ -182,7 +178,7 @@ def _with_residual(layer: Layer, got: Tensor, want: Tensor) -> str:
 
 def _shares_heads(layer: Layer) -> None:
     "It has as many heads of keys and values as were declared."
-    trace = _reference(lambda: layer.trace)
+    trace = _trace_of_usual(layer)
     if not layer.n_heads:
         raise Misused(
             "n_kv_heads: expected n_heads beside it, which nothing tells here; got n_kv_heads alone"
@@ -192,7 +188,7 @@ def _shares_heads(layer: Layer) -> None:
     d_head = (trace.width("q") or trace.inner) // layer.n_heads
     if width < 1 or not d_head:
         raise NotChecked("its keys were not recognised")
-    if width != layer.declared_kv_heads * d_head:
+    if width != (layer.declared_kv_heads or 0) * d_head:
         heads = f"{width // d_head} of width {d_head}"
         if width % d_head:
             heads = f"{width} numbers, which are no heads of width {d_head}"

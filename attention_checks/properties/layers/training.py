@@ -19,11 +19,9 @@ from attention_checks.numbers import first_difference, nearly
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation, gradients_of, reenters
 from attention_checks.properties.layers.running import must_be_vectors
-from attention_checks.subjects.copies import deep_copy, in_training, tensors_in
+from attention_checks.subjects.copies import deep_copy, in_training, plain_attributes, tensors_in
 from attention_checks.subjects.layer import (
     Layer,
-    draw,
-    in_mode,
     no_module,
     normalises_batch,
     unregistered,
@@ -89,10 +87,12 @@ def _without_dropout(layer: Layer) -> Iterator[_Undropped]:
 
 def _modes_agree(layer: Layer) -> None:
     "Without dropout, training and evaluation give the same."
-    x = draw(layer)
+    x = layer.draw()
     want = layer(x)
+    if nearly(layer.in_mode(x, True), want):
+        return
     with _without_dropout(layer):
-        got, again = in_mode(layer, x, True), in_mode(layer, x, True, seed=1)
+        got, again = layer.in_mode(x, True), layer.in_mode(x, True, seed=1)
     must_be_vectors(layer, x, got, ", in training")
     if nearly(got, want):
         return
@@ -121,7 +121,7 @@ def _dropout_keeps_mean(layer: Layer) -> None:
         if not list(m.children()) and m is not layer.module and not isinstance(m, _LINEAR):
             name = type(m).__name__
             raise NotChecked(f"{name} is not linear, so the mean need not be kept")
-    x, runs = draw(layer, 1), 4096
+    x, runs = layer.draw(1), 4096
     with torch.no_grad():
         want = layer(x)[0]
         with in_training(layer.module):
@@ -163,15 +163,15 @@ class _Dropped(TorchFunctionMode):
 def _drops_scores(layer: Layer) -> bool:
     "Whether dropout comes before the softmax, in training."
     with torch.no_grad(), in_training(layer.module), _Dropped() as watch:
-        layer(draw(layer))
+        layer(layer.draw())
     return watch.of_scores
 
 
 def _probability(layer: Layer) -> tuple[str, float]:
     "With what probability it drops, kept or written in its code, with what says so."
-    x, kept = draw(layer), _dropouts(layer)
+    x, kept = layer.draw(), _dropouts(layer)
     with _without_dropout(layer) as watch:
-        first, second = in_mode(layer, x, True), in_mode(layer, x, True, seed=1)
+        first, second = layer.in_mode(x, True), layer.in_mode(x, True, seed=1)
     chance = not nearly(first, second, equal_nan=True)
     own = [vars(m) for m in layer.parts]
     mine = [each for each in kept if any(each[0] is settings for settings in own)]
@@ -186,8 +186,8 @@ def _probability(layer: Layer) -> tuple[str, float]:
 
 def _why_biased(layer: Layer, ratio: float, p: float) -> Bug:
     "Why dropout of a probability p makes the mean `ratio` times as large."
-    projected = attempt(lambda: layer.trace.projected)
-    if projected is not None and nearly(layer.trace.out, projected.relu()):
+    trace = layer.observed.trace
+    if trace and trace.projected is not None and nearly(trace.out, trace.projected.relu()):
         return known("dropout.relu")
     return known("dropout.unscaled" if abs(ratio - 1) > p / 4 else "dropout.before_softmax")
 
@@ -211,7 +211,7 @@ def _trained(layer: Layer) -> str | None:
 def _must_be_reached(layer: Layer, wanted: dict[str, nn.Parameter]) -> None:
     "Raise Broken for a parameter, or a part of one, that receives no gradient."
     # where scores are large a softmax is flat: a gradient must be 0 for small inputs, too
-    both = [_gradients_of(_traceable(layer, x), wanted) for x in (draw(layer), draw(layer) / 30)]
+    both = [_gradients_of(_traceable(layer, x), wanted) for x in (layer.draw(), layer.draw() / 30)]
     for name, p in wanted.items():
         if both[0][name] is None:
             code = "parameter.mask" if _is_mask(p) else "parameter.unused"
@@ -290,7 +290,7 @@ def _plain_weights(layer: Layer) -> str | None:
     plain = [
         (name, t)
         for m in module.modules()
-        for name, value in vars(m).items()
+        for name, value in plain_attributes(m)
         for t in tensors_in(value)
         if id(t) not in registered and t.is_floating_point() and t.ndim > 1
         if layer.d_model in t.shape and not POSITIONS.search(name)
@@ -299,7 +299,7 @@ def _plain_weights(layer: Layer) -> str | None:
         if role_of(name):
             return name
     tensors = [t.detach_().requires_grad_() for _, t in plain]
-    y = attempt(lambda: layer.first(module, draw(layer))) if plain else None
+    y = attempt(lambda: layer.first(module, layer.draw())) if plain else None
     if y is None or not y.requires_grad:
         return None
     grads = gradients_of(y.square().sum(), tensors)
@@ -368,7 +368,7 @@ def _rates(layer: Layer, what: str, dtype: torch.dtype, step: float) -> tuple[fl
     if layer.parts:
         module = deep_copy(module).to(dtype)
         parameters = [p for p in module.parameters() if p.requires_grad]
-    x = draw(layer).to(dtype).requires_grad_()
+    x = layer.draw().to(dtype).requires_grad_()
     tensors: list[Tensor] = parameters if what == "parameters" else [x]  # type: ignore[assignment]
     y = layer.first(module, x * 1)
     if not y.requires_grad:
@@ -409,7 +409,7 @@ def _untied(layer: Layer) -> None:
 
 def _is_saved(layer: Layer) -> None:
     "A saved state gives the same layer again."
-    x = draw(layer)
+    x = layer.draw()
     want = layer(x)
     before, after = (
         {name: getattr(value, "shape", None) for name, value in m.state_dict().items()}
