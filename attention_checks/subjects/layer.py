@@ -56,7 +56,6 @@ class Observed:
     "The second phase: what one call of a layer showed."
 
     trace: Trace | None = None  # what its projections did
-    roles: dict[str, str] | None = None  # guessed, where names do not tell: name → role
     why: Exception | None = None  # why there is no trace
     free: bool | None = None  # does another order of tokens only reorder outputs? None: unknown
 

@@ -117,13 +117,12 @@ def trace_layer(
     layer: nn.Module,  # the layer, in evaluation mode
     x: Tensor,  # its input, (b, n, d_model)
     call: Callable[[nn.Module, Tensor], Tensor],  # how to call it; returns the output alone
-    roles: Mapping[str, str | None] | None = None,  # name → role; default: what the names tell
     contract: Contract = Contract(),  # what was declared of it
     memory: Tensor
     | None = None,  # of cross-attention, what keys and values are made of; the call knows it
 ) -> Trace:  # what its projections did
     "Call a layer once and write down what goes in and out of its projections."
-    leaves, names, bare = find_projections(layer, lambda: call(layer, x), roles, contract.roles)
+    leaves, names, bare = find_projections(layer, lambda: call(layer, x), contract.roles)
     names = {
         n: role for n, role in names.items() if memory is None or role != "qkv"
     }  # called twice, split in unknown ways

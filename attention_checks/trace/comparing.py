@@ -52,21 +52,6 @@ def compare_with_own_weights(
         return _named(starts, heads, most) if most else None
 
 
-def rightly_read(
-    trace: Trace,
-    n_heads: int | None,  # if known
-    causal: bool,  # is the future hidden?
-) -> Work | None:  # with scores and weights; None if it gives other numbers
-    "Compute attention from the layer's own projections, if the layer agrees with it."
-    starts = [
-        start
-        for start in _starts(trace, trace.heads(n_heads), trace.past(causal))
-        if not start.bugs
-    ]
-    right = next((start.case for start in starts if explain([start.case], [], 0) is not None), None)
-    return right and run(right.work, stages=right.stages)
-
-
 def _starts(trace: Trace, heads: list[int], mask: Tensor | None) -> list[Start]:
     "Every way to read the projections, transposed as they should be or not; correct ones first."
     found = [
@@ -220,13 +205,5 @@ def _fitted_scale(case: Case) -> Bug | None:
     made = run(case.work._replace(scale=scale), stages=case.stages)
     wrong = not math.isclose(scale, right, rel_tol=1e-3)
     if made is not None and wrong and nearly(made.out, case.seen, 1e-4):
-        return other_scale(scale, right)
+        return known("scale.head_constant", found=f"{scale:.4g}", right=f"{right:.4g}")
     return None
-
-
-def other_scale(
-    scale: float,  # what scores are multiplied by
-    right: float,  # what they should be
-) -> Bug:
-    "Name a scale that is none of the known wrong ones."
-    return known("scale.head_constant", found=f"{scale:.4g}", right=f"{right:.4g}")

@@ -17,7 +17,6 @@ from attention_checks.subjects.layer import SEQUENCES, Diagnosis, Layer, Observe
 from attention_checks.trace import Trace, trace_layer
 from attention_checks.trace.comparing import compare_with_own_weights
 from attention_checks.trace.own_stages import norms_of
-from attention_checks.trace.roles import guess_roles
 from attention_checks.trace.rotating import (
     agrees_with_rotation,
     name_rotation_bug,
@@ -36,10 +35,10 @@ def observe(layer: Layer) -> Layer:
     "The layer with the trace of one call, and whether the order of tokens matters to it."
     free = attempt(lambda: _knows_no_order(layer))
     try:
-        trace, roles = _traced_once(layer)
+        trace = _traced_once(layer)
     except Exception as e:
         return replace(layer, observed=Observed(why=_reason(e), free=free))
-    return replace(layer, observed=Observed(trace, roles, free=free))
+    return replace(layer, observed=Observed(trace, free=free))
 
 
 def diagnose(layer: Layer) -> Layer:
@@ -57,8 +56,11 @@ def diagnose(layer: Layer) -> Layer:
 
 
 def trace_of(layer: Layer, x: Tensor, n_k: int = 0) -> Trace:
-    "What its projections do in another call, of n_k tokens of memory if it has one."
-    return _watched(layer, x, layer.observed.roles, n_k)
+    "What its projections do in a call, with a memory of n_k tokens for each sequence if it has one."
+    if layer.other is None:
+        return trace_layer(layer.module, x, layer.first, layer.contract)
+    memory = layer.over_memory.draw(len(x), n_k or layer.n_k, seed=8)
+    return trace_layer(layer.module, x, layer.beside(memory).first, layer.contract, memory)
 
 
 def _reason(e: Exception) -> Exception:
@@ -75,18 +77,13 @@ def _knows_no_order(layer: Layer) -> bool:
     return nearly(got[:, -1], want[:, -1]) if layer.causal else nearly(got, want[:, order])
 
 
-def _traced_once(layer: Layer) -> tuple[Trace, dict[str, str] | None]:
-    "What its projections did in the usual call, and their roles if names do not tell them."
+def _traced_once(layer: Layer) -> Trace:
+    "What its projections did in the usual call."
     if why := no_module(layer):
         raise NotChecked(why)
     if isinstance(layer.module, torch.jit.ScriptModule):
         raise NotChecked("no reference could be built: PyTorch has no hooks for a ScriptModule")
-    x = layer.draw(layer.contract.batch(SEQUENCES), _traced_tokens(layer))
-    trace = _watched(layer, x)
-    if trace.rows:
-        return trace, None
-    roles = _best_roles(layer, trace)
-    return (trace, None) if roles is None else (_watched(layer, x, roles), roles)
+    return trace_of(layer, layer.draw(layer.contract.batch(SEQUENCES), _traced_tokens(layer)))
 
 
 def _traced_tokens(layer: Layer) -> int:
@@ -96,39 +93,6 @@ def _traced_tokens(layer: Layer) -> int:
         if n not in (h, layer.d_model // h) and layer.fits(SEQUENCES, n):
             return n
     return layer.n
-
-
-def _watched(layer: Layer, x: Tensor, roles: dict[str, str] | None = None, n_k: int = 0) -> Trace:
-    "What projections of these roles do, with a memory of its own for each sequence."
-    if layer.other is None:
-        return trace_layer(layer.module, x, layer.first, roles, layer.contract)
-    memory = layer.over_memory.draw(len(x), n_k or layer.n_k, seed=8)
-    first = layer.beside(memory).first
-    return trace_layer(layer.module, x, first, roles, layer.contract, memory)
-
-
-def _best_roles(layer: Layer, trace: Trace) -> dict[str, str] | None:
-    "Of all roles of projections whose names do not tell, those that explain the output best."
-    call = layer.first if trace.memory is None else layer.beside(trace.memory).first
-    guesses = guess_roles(layer.module, trace.x, call, trace.memory)
-    traces = [_watched(layer, trace.x, roles) for roles in guesses]
-    for most in (0, 1):
-        explained = []
-        for guess, roles in zip(traces, guesses):
-            bugs = compare_with_own_weights(guess, layer.n_heads, layer.causal, most=most)
-            if bugs is not None:
-                explained.append((_oddness(bugs), roles))
-        if explained:
-            return min(explained, key=lambda each: each[0])[1]
-    return None
-
-
-def _oddness(bugs: tuple[Bug, ...]) -> tuple[bool, int]:
-    "How odd an explanation is: that two projections are exchanged may be our mistake."
-    exchanged = any(
-        bug.code.startswith("route.") or bug.code.endswith("transposed") for bug in bugs
-    )
-    return exchanged, len(bugs)
 
 
 def _other_scales(layer: Layer) -> list[tuple[str, Callable[[int], float]]]:

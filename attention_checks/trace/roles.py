@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
-from itertools import permutations
 from os.path import commonprefix
 from typing import Any
 
@@ -31,7 +30,6 @@ _QUIET = (
 def find_projections(
     layer: nn.Module,  # the layer, in evaluation mode
     call: Callable[[], Tensor],  # one call of it
-    roles: Mapping[str, str | None] | None = None,  # name → role; default: what the names tell
     declared: Mapping[str, str] | None = None,  # role → name, as the caller declares it
 ) -> tuple[
     dict[str, nn.Module], dict[str, str], dict[str, tuple[str, nn.Parameter]]
@@ -43,9 +41,7 @@ def find_projections(
     bare = _bare(layer, leaves)
     return (
         leaves,
-        _nearest(
-            roles or _roles(leaves), [name for name, (role, _) in bare.items() if role != "out"]
-        ),
+        _nearest(_roles(leaves), [name for name, (role, _) in bare.items() if role != "out"]),
         bare,
     )
 
@@ -208,33 +204,6 @@ def sources(
         role: x if memory is None or role not in of_memory else memory
         for role in (*ASKED, "latent", "out")
     }
-
-
-def guess_roles(
-    layer: nn.Module,  # the layer, in evaluation mode
-    x: Tensor,  # its input, (b, n, d_model)
-    call: Callable[[nn.Module, Tensor], Tensor],  # how to call it; returns the output alone
-    memory: Tensor | None = None,  # of cross-attention, what keys and values are made of
-) -> list[
-    dict[str, str]
-]:  # name → role, in every order that is possible; none if there are more or fewer
-    "Find queries, keys, values and output among projections whose names tell nothing."
-    leaves = {name: m for name, m in _leaves(layer).items() if isinstance(m, nn.Linear)}
-    _, ins, _ = watch(leaves, lambda: call(layer, x))
-    once = [
-        name for name in leaves if len(ins.get(name, ())) == 1 and isinstance(ins[name][0], Tensor)
-    ]
-    of = sources(x, memory)
-    reads = {name: [role for role in "qkv" if torch.equal(ins[name][0], of[role])] for name in once}
-    reading = [name for name, roles in reads.items() if roles]
-    others = [name for name in leaves if name not in reading]
-    if len(reading) != 3 or others not in ([], once[-1:]):
-        return []
-    return [
-        dict(zip(order, "qkv")) | dict.fromkeys(others, "out")
-        for order in permutations(reading)
-        if all(role in reads[name] for name, role in zip(order, "qkv"))
-    ]
 
 
 def what_is_read(

@@ -18,6 +18,7 @@ from attention_checks.search import explain
 from attention_checks.trace import Trace
 from attention_checks.trace.comparing import with_fill
 from attention_checks.trace.readings import Start, starts_of
+from attention_nb.positions import alibi_slopes
 
 
 def _angles(trace: Trace, d: int) -> Iterator[tuple[Tensor, float]]:
@@ -46,14 +47,29 @@ def _rotations(trace: Trace, d: int, signs: tuple[int, ...]) -> Iterator[tuple[S
             yield rotating(sign * angles, halves, longer)
 
 
+def _penalties(h: int, n: int) -> Iterator[tuple[Step, list[Bug]]]:
+    "Penalties that grow with the distance (ALiBi), by the usual slopes of h heads."
+    distance = torch.arange(n)[:, None] - torch.arange(n)
+    for slopes in (alibi_slopes(h), 0.5 ** torch.arange(1, h + 1)):
+        for far in (distance.abs(), distance):
+            yield _adding(-slopes[:, None, None] * far), []
+
+
+def _adding(bias: Tensor) -> Step:
+    "Add a bias to the scores."
+    return lambda work: work._replace(bias=work.bias + bias)
+
+
 def _rotated_starts(
     trace: Trace, heads: list[int], mask: Tensor | None, few: int, signs: tuple[int, ...] = (1, -1)
 ) -> Iterator[tuple[int, Start]]:
-    "The first correct starts with every rotation, and the number of the rotation."
+    "The first correct starts with every rotation or penalty, and its number."
     for start in (
         s for h in heads for s in islice((s for s in starts_of(trace, h, mask) if not s.bugs), few)
     ):
-        for i, (right, bugs) in enumerate(_rotations(trace, start.case.work.q.shape[-1], signs)):
+        _, h, n, d = start.case.work.q.shape
+        penalties = _penalties(h, n) if trace.memory is None and signs[0] > 0 else ()
+        for i, (right, bugs) in enumerate(chain(penalties, _rotations(trace, d, signs))):
             case = start.case._replace(stages={**start.case.stages, "rotate": right})
             yield i, start._replace(case=case, more=(*bugs, *start.more))
 
@@ -81,11 +97,11 @@ def name_rotation_bug(
         [],
         list(_rotated_starts(trace, trace.heads(n_heads)[:1], trace.past(causal, window), 2)),
     )
-    late = [(i, with_fill(start)) for i, start in starts if causal and i < 4]
+    late = [(i, with_fill(start)) for i, start in starts if causal and i < 8]
     for i, start in starts + late:
         bugs = explain(
             [start.case],
-            [*start.more, *SCALE, *([*LAYER, *GROUPS, *ATTENTION] if i < 4 else [])],
+            [*start.more, *SCALE, *([*LAYER, *GROUPS, *ATTENTION] if i < 8 else [])],
             1,
         )
         if bugs and len(bugs) == 1:

@@ -33,7 +33,7 @@ from attention_checks.subjects.calling import (
     is_torch_mha,
     needed_by,
 )
-from attention_checks.subjects.copies import deep_copy, softened_copy
+from attention_checks.subjects.copies import softened_copy
 from attention_checks.subjects.layer import (
     SEQUENCES,
     Layer,
@@ -497,14 +497,6 @@ def _may_know_positions(layer: Layer) -> None:
         raise NotChecked("the order of the past matters; if it knows no positions: positions=False")
     if layer.window and _is_window(layer, reach_of(layer), layer.window[1]):
         raise NotChecked("it attends to a window ({} = {})".format(*layer.window))
-    if layer.zeros:
-        other, x, order = deep_copy(layer.module), layer.draw(), layer.reordering()
-        with torch.no_grad():
-            for name, weight in other.named_parameters():
-                weight.mul_(name not in layer.zeros)
-        if nearly(layer.first(other, x[:, order]), layer.first(other, x)[:, order]):
-            name = layer.zeros[0]
-            raise NotChecked(f"once {name} is no longer zero, it seems to know positions")
 
 
 def _must_know_positions(layer: Layer, free: bool) -> None:

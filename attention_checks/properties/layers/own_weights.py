@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.catalogue.grouped_heads import AFTER_SCORE, AFTER_SPLIT
+from attention_checks.catalogue.grouped_heads import AFTER_SCORE
 from attention_checks.conventions import settings_of
-from attention_checks.examine import Broken, Misused, NotChecked, attempt
+from attention_checks.examine import Broken, Misused, NotChecked
 from attention_checks.numbers import first_difference, nearly
-from attention_checks.pipeline import Bug, Work
 from attention_checks.properties import Relation
 from attention_checks.subjects.layer import Layer, no_module
 from attention_checks.trace import Trace
 from attention_checks.trace.comparing import compare_with_own_weights, name_other_scale
 from attention_checks.trace.diagnosis import ignores_order, trace_of
-from attention_checks.trace.probing import name_by_probes
 
 
 def _trace_of_usual(layer: Layer) -> Trace:
@@ -45,8 +42,8 @@ def _own_weights(layer: Layer) -> str | None:
         return "; ".join(filter(None, remarks)) or None
     if trace.context is None and _agrees_without_x(layer, trace):
         return _with_residual(layer, trace.out, trace.out - trace.x)
-    if bugs and _may_mean_scale(layer, trace, bugs):
-        bugs = None
+    if trace.own and layer.contract.scale is None:  # another scale may be meant beside a norm
+        bugs = tuple(bug for bug in bugs or () if not bug.code.startswith("scale."))
     if layer.cap and not bugs:
         raise NotChecked(f"its scores are not plain ({layer.cap})")
     if bugs and bugs[0].code == "window.by_accident" and layer.positions:
@@ -56,30 +53,9 @@ def _own_weights(layer: Layer) -> str | None:
     if bugs:
         raise Broken(shown, bugs)
     if why := _more_than_projections(layer, trace):
-        name = lambda: name_by_probes(trace, layer.module, layer.first, heads, layer.causal)
-        if bugs := attempt(name):
-            raise Broken(f"{shape}: tried with values and keys of our own", bugs)
         raise NotChecked(f"no reference could be built: {why}")
     scale = name_other_scale(trace, heads, layer.causal, layer.short_window)
     raise Broken(shown, scale or known("layer.unknown"))
-
-
-def _may_mean_scale(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> bool:
-    "Whether another scale may be meant, where queries and keys are normed or scores capped."
-    if not trace.own or layer.contract.scale is not None:
-        return False
-    return any(bug.code.startswith("scale.") for bug in bugs) and not _sharpened(layer, trace, bugs)
-
-
-def _sharpened(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> bool:
-    "Whether normed queries and keys longer than 1 are multiplied by more than 1: nobody means it."
-    large = any(bug.code in ("scale.multiplied", "scale.multiplied_by_width") for bug in bugs)
-    if not large or AFTER_SPLIT not in trace.own or AFTER_SCORE in trace.own:
-        return False
-    h, generator = layer.n_heads or 1, torch.Generator().manual_seed(3)
-    drawn = torch.randn(1, h, 8, trace.inner // h, generator=generator)
-    normed = trace.own[AFTER_SPLIT][0](Work(q=drawn, k=drawn))
-    return float(normed.q.norm(dim=-1).mean() * normed.k.norm(dim=-1).mean()) > 2
 
 
 def _all_used(layer: Layer, trace: Trace) -> None:

@@ -41,7 +41,6 @@ from attention_checks.subjects.layer import (
     no_module,
     unregistered,
 )
-from attention_checks.trace.comparing import rightly_read
 from attention_checks.trace.roles import what_is_read
 
 _FIXED_LENGTHS = (  # likely ones
@@ -418,8 +417,6 @@ def _returns_weights(layer: Layer) -> None:
         raise Broken(shown, known("weights.returned_transposed"))
     positive = (w >= -1e-6).all() and (sums > -1e-6).all()
     if not (positive and (sums < 4).all() and 0.5 < sums.mean() < 2):  # scores, or a bias
-        if len(returned) == 1 and attempt(lambda: _are_scores(layer)):
-            raise Broken(f"the softmax of {shown}is its weights", known("weights.returned_scores"))
         raise NotChecked(f"{shown}is not meant as weights: rows sum to {sums.min():.4g} …")
     if not to_one:
         on_average = nearly(sums.mean(), torch.tensor(1.0))
@@ -435,21 +432,6 @@ def _may_be_weights(layer: Layer, t: Any) -> bool:
     if not isinstance(t, Tensor) or not t.is_floating_point() or t.ndim not in (3, 4):
         return False
     return len(t) == SEQUENCES and t.shape[-2:] == (layer.n, layer.n_k)
-
-
-def _are_scores(layer: Layer) -> bool:
-    "Whether a softmax of what comes with the output gives the weights of its own queries and keys."
-    trace = layer.observed.trace
-    if trace is None or not (work := rightly_read(trace, layer.n_heads, layer.causal)):
-        return False
-    call = layer.call if trace.memory is None else layer.beside(trace.memory).call
-    for scores in call(layer.module, trace.x)[1]:
-        if isinstance(scores, Tensor) and scores.numel() == work.weights.numel():
-            for factor in (1.0, work.scale):
-                weights = (factor * scores.detach()).softmax(-1)
-                if nearly(weights.view_as(work.weights), work.weights):
-                    return True
-    return False
 
 
 RUNS = (

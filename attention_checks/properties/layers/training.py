@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_leaves
 
 from attention_checks.catalogue import known
 from attention_checks.conventions import INDEXER, POSITIONS, is_dropout, role_of
-from attention_checks.examine import Broken, NotChecked, attempt, first_line
+from attention_checks.examine import Broken, NotChecked, first_line
 from attention_checks.numbers import first_difference, nearly
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation, gradients_of, reenters
@@ -284,28 +284,14 @@ def _zero_part(grad: Tensor, part: int = 8) -> str:
 
 
 def _plain_weights(layer: Layer) -> str | None:
-    "The name of a matrix that is neither parameter nor buffer: a projection, or used in all parts."
-    module = deep_copy(layer.fresh)
-    registered = {id(t) for t in [*module.parameters(), *module.buffers()]}
-    plain = [
-        (name, t)
-        for m in module.modules()
-        for name, value in plain_attributes(m)
-        for t in tensors_in(value)
-        if id(t) not in registered and t.is_floating_point() and t.ndim > 1
-        if layer.d_model in t.shape and not POSITIONS.search(name)
-    ]
-    for name, _ in plain:
-        if role_of(name):
-            return name
-    tensors = [t.detach_().requires_grad_() for _, t in plain]
-    y = attempt(lambda: layer.first(module, layer.draw())) if plain else None
-    if y is None or not y.requires_grad:
-        return None
-    grads = gradients_of(y.square().sum(), tensors)
-    for (name, _), grad in zip(plain, grads):
-        if grad is not None and not _zero_part(grad, len(grad) * grad.shape[-1]):
-            return name
+    "The name of a projection that is neither parameter nor buffer."
+    registered = {id(t) for t in [*layer.fresh.parameters(), *layer.fresh.buffers()]}
+    for m in layer.fresh.modules():
+        for name, value in plain_attributes(m):
+            for t in tensors_in(value) if role_of(name) else ():
+                wide = t.is_floating_point() and t.ndim > 1 and layer.d_model in t.shape
+                if wide and id(t) not in registered:
+                    return name
     return None
 
 

@@ -481,7 +481,7 @@ bug("GroupedQueries", "one mean of all keys", [("k = k.repeat_interleave(self.n_
     ("v = v.repeat_interleave(self.n_heads // self.n_kv_heads, dim=1)", "v = v.mean(1, keepdim=True).expand(-1, self.n_heads, -1, -1)")], "groups.averaged")
 bug("NormedGroups", "groups repeated in the wrong order", (SHARE, TURNS), "split.groups")
 bug("NormedGroups", "the keys are not normed", ("self.k_norm(self.k_proj(x).view(b, n, -1, self.d_head))", "self.k_proj(x).view(b, n, -1, self.d_head)"), "norm.queries_only")
-bug("NormedGroups", "normed rows, and scores multiplied by √d", ("is_causal=True)", "is_causal=True, scale=self.d_head**0.5)"), "scale.multiplied")
+bug("NormedGroups", "normed rows, and scores multiplied by √d", ("is_causal=True)", "is_causal=True, scale=self.d_head**0.5)"), "scale.multiplied", missed=True)
 bug("NormedGroups", "the queries are not normed", ("self.q_norm(self.q_proj(x).view(b, n, -1, self.d_head))", "self.q_proj(x).view(b, n, -1, self.d_head)"), "norm.keys_only")
 CAP = "self.softcap * torch.tanh(scores / self.softcap)"
 bug("CappedGroups", "groups repeated in the wrong order", (SHARE, TURNS), "split.groups")
@@ -963,7 +963,7 @@ bug("Conditioned", "keys and values are filled up with zeros", ("sim = torch", "
 bug(LISTED, "the mask is transposed", ("mask.unsqueeze(1) == 0", "mask.mT.unsqueeze(1) == 0"), "mask.transposed")
 bug(LISTED, "a billion below zero for minus infinity", ("torch.finfo(scores.dtype).min", "-1e9"), "dtype.no_infinity")
 bug(GROUPED, "a billion below zero for minus infinity", ("-math.inf", "-1e9"), "dtype.no_infinity")
-bug(GROUPED, "scores are returned for weights", ("flatten(2)), weights", "flatten(2)), scores"), "weights.returned_scores")
+bug(GROUPED, "scores are returned for weights", ("flatten(2)), weights", "flatten(2)), scores"), "weights.returned_scores", missed=True)
 bug(X, "the words of x are asked, too", ("q, k, v = self", "memory = torch.cat([memory, x], 1)\n        q, k, v = self"), "order.queries")
 bug(GROUPED, "dropout in evaluation", ("self.drop, self.training)", "self.drop)"), "dropout.in_evaluation")
 misuse("nn.MultiheadAttention, with a memory", "it takes words first, and gets sentences", "batch.axes", build=lambda c: c(24, 3),
