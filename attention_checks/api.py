@@ -15,7 +15,7 @@ from attention_checks.arguments import (
     expect_attention,
     expect_callable,
     expect_layer,
-    expect_no_parts,
+    expect_positions,
     reach_of,
 )
 from attention_checks.examine import Misused, examine
@@ -62,7 +62,7 @@ def check_attention(
         causal: does it hide the future? If n_q ≠ n_k: "lower-right", "upper-left"
         mask: what a mask means: "allowed" (True = may attend), "blocked", "bias"; False: none
         scale: factor of the scores, or a function of d_k; default 1 / √d_k
-        window: a query sees itself and the `window` - 1 keys before it; it is causal then
+        window: a query sees itself and the `window` - 1 keys before it; without `ahead` it is causal
         sinks: keys at the beginning that every query sees besides its window
         documents: tokens of each document, if several are packed into one sequence
         strict: raise NotCompared if its numbers could be compared with nothing?
@@ -73,25 +73,19 @@ def check_attention(
         Misused: for what the check cannot try
     """
     expect_attention(fn, causal, mask)
-    subject = Subject(
-        fn,
-        causal or window is not None,
-        mask,
-        declared(scale=scale, **design),
-        reach_of(causal or window is not None, window, sinks, documents),
-    )
-    expect_no_parts(subject.contract)
-    return _run(
-        "check_attention", fn, lambda: attention_properties(subject), strict, subject.contract
-    )
+    sizes = {"window": window, "sinks": sinks, "documents": documents}
+    contract = declared("check_attention", scale=scale, **sizes, **design)
+    subject = _function(fn, causal, mask, contract)
+    return _run("check_attention", fn, lambda: attention_properties(subject), strict, contract)
 
 
 def check_flash(
     fn: Callable[..., Any],
     causal: bool | str = False,
     mask: str | bool | None = None,
-    scale: float | None = None,
+    scale: float | Callable[[int], float] | None = None,
     compiles: bool = False,
+    **design: Any,
 ) -> Report:
     """Check attention in tiles: what every attention must do, without the matrix of scores.
 
@@ -101,14 +95,16 @@ def check_flash(
         mask: what a mask means: "allowed" (True = may attend), "blocked", "bias"; False: none
         scale: factor of the scores; default 1 / √d_k
         compiles: try it under torch.compile and torch.export, too? Loading them takes seconds
+        design: what else it chooses, as in `attention_checks.spec.Contract`
 
     Raises:
         CheckFailed: if a property does not hold
         Misused: for what the check cannot try
     """
-    expect_attention(fn, causal, mask, scale, named_mask=True)
-    expect_flags(compiles=compiles)
-    return _run("check_flash", fn, lambda: flash_properties(fn, causal, mask, scale, compiles))
+    expect_attention(fn, causal, mask, named_mask=True)
+    contract = declared("check_flash", scale=scale, compiles=compiles, **design)
+    subject = _function(fn, causal, mask, contract)
+    return _run("check_flash", fn, lambda: flash_properties(subject), contract=contract)
 
 
 def check_self_attention(
@@ -133,7 +129,7 @@ def check_self_attention(
         positions: does it know positions (RoPE, …)? None: find out
         call: call(module, x); default: module(x), or module(x, x, x)
         strict: raise NotCompared if its numbers could be compared with nothing?
-        window: a token sees itself and the `window` - 1 tokens before it; it is causal then
+        window: a token sees itself and the `window` - 1 before it; without `ahead` it is causal
         n_kv_heads: number of heads of keys and values; default: what their widths tell
         design: what else it chooses, as in `attention_checks.spec.Contract`
 
@@ -147,10 +143,9 @@ def check_self_attention(
         declared_heads=n_heads,
         declared_kv_heads=n_kv_heads,
         declared_call=call,
-        declared_window=window,
         positions=positions,
         only_attention=False,
-        contract=declared(**design),
+        contract=declared("check_self_attention", window=window, **design),
     )
     return _run_layer("check_self_attention", module, layer, layer_properties, strict)
 
@@ -176,7 +171,7 @@ def check_multi_head(
         causal: does it hide the future?
         call: call(module, x); default: module(x), or module(x, x, x)
         strict: raise NotCompared if its numbers could be compared with nothing?
-        window: a token sees itself and the `window` - 1 tokens before it; it is causal then
+        window: a token sees itself and the `window` - 1 before it; without `ahead` it is causal
         n_kv_heads: number of heads of keys and values; default: what their widths tell
         positions: does it know positions (RoPE, …)? None: find out
         design: what else it chooses, as in `attention_checks.spec.Contract`
@@ -192,10 +187,9 @@ def check_multi_head(
         declared_heads=n_heads,
         declared_kv_heads=n_kv_heads,
         declared_call=call,
-        declared_window=window,
         positions=positions,
         only_attention=True,
-        contract=declared(**design),
+        contract=declared("check_multi_head", window=window, **design),
     )
     return _run_layer("check_multi_head", module, layer, layer_properties, strict)
 
@@ -232,7 +226,7 @@ def check_cross_attention(
         declared_heads=n_heads,
         declared_call=call,
         declared_kv_heads=n_kv_heads,
-        contract=declared(**design),
+        contract=declared("check_cross_attention", **design),
     )
     properties = lambda module, layer: cross_properties(module, layer, d_memory)
     return _run_layer("check_cross_attention", module, layer, properties, strict, memory=True)
@@ -240,34 +234,42 @@ def check_cross_attention(
 
 def check_softmax(
     fn: Callable[..., Any],
+    **design: Any,
 ) -> Report:
     """Check any softmax: weights, dimensions, stability, gradients.
 
     Args:
         fn: fn(x), over the last dimension, or fn(x, dim)
+        design: what else it chooses, as in `attention_checks.spec.Contract`
 
     Raises:
         CheckFailed: if a property does not hold
         Misused: for what the check cannot try
     """
     expect_callable("fn", fn, "a function of x", 1)
-    return _run("check_softmax", fn, lambda: softmax_properties(fn))
+    contract = declared("check_softmax", **design)
+    return _run("check_softmax", fn, lambda: softmax_properties(fn), contract=contract)
 
 
 def check_masked_softmax(
     fn: Callable[..., Any],
+    **design: Any,
 ) -> Report:
     """Check any masked softmax: what is masked gets exactly 0, for scores up to ±10⁴.
 
     Args:
         fn: fn(scores, mask), over the last dimension; True = may attend
+        design: what else it chooses, as in `attention_checks.spec.Contract`
 
     Raises:
         CheckFailed: if a property does not hold
         Misused: for what the check cannot try
     """
     expect_callable("fn", fn, "a function of scores and mask", 2)
-    return _run("check_masked_softmax", fn, lambda: masked_softmax_properties(fn))
+    contract = declared("check_masked_softmax", **design)
+    return _run(
+        "check_masked_softmax", fn, lambda: masked_softmax_properties(fn), contract=contract
+    )
 
 
 def check_cache(
@@ -277,6 +279,7 @@ def check_cache(
     step: Callable[[Tensor, Any], Any] | None = None,
     full: Callable[[Tensor], Any] | None = None,
     grows: bool = False,
+    **design: Any,
 ) -> Report:
     """Check a layer with a KV cache: however a sequence is cut, it gives what one pass gives.
 
@@ -287,6 +290,7 @@ def check_cache(
         step: step(x, cache): the next tokens; it fills the cache
         full: full(x): all tokens at once, the future hidden; default module(x)
         grows: may the cache grow, and be copied, at each step?
+        design: what else it chooses, as in `attention_checks.spec.Contract`
 
     Raises:
         CheckFailed: if a property does not hold
@@ -295,17 +299,19 @@ def check_cache(
     expect_sizes(d_model=d_model)
     expect_flags(grows=grows)
     expect_callable("module", module, "a layer, or a function of x and cache")
+    contract = declared("check_cache", **design)
     layer = CachedLayer(
         step or _step_of(module, full),
         full or _full_of(module),
         new_cache or _cache_of(module),
         d_model,
         grows,
+        contract,
     )
     for name in ("new_cache", "step", "full"):
         expect_callable(name, getattr(layer, name), "a function")
     with torch.no_grad(), _in_evaluation(module):
-        return _run("check_cache", module, lambda: cache_properties(layer))
+        return _run("check_cache", module, lambda: cache_properties(layer), contract=contract)
 
 
 def check_positions(
@@ -316,6 +322,7 @@ def check_positions(
     interleaved: bool | None = None,
     n_heads: int = 8,
     alibi: bool = True,
+    **design: Any,
 ) -> Report:
     """Check a rotation by positions, or a bias by distances.
 
@@ -327,24 +334,24 @@ def check_positions(
         interleaved: of a rotation: are pairs neighbours? None: find out
         n_heads: of a bias: number of heads
         alibi: of a bias: is it ALiBi? False: any function of distances
+        design: what else it chooses, as in `attention_checks.spec.Contract`
 
     Raises:
         CheckFailed: if a property does not hold
         Misused: for what the check cannot try
     """
-    expect_callable("fn", fn, "a function of x and positions, or of three numbers", 2)
     expect_sizes(n_heads=n_heads)
     expect_flags(alibi=alibi)
     if interleaved is not None:
         expect_flags(interleaved=interleaved)
-    parameters = (parameters_of(fn) or {}).values()
-    needed = [p for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
-    if len(needed) == 3:
-        return _run("check_positions", fn, lambda: bias_properties(fn, n_heads, alibi))
-    d_head = getattr(fn, "d_head", 8) if d_head is None else d_head
-    RotaryEmbedding(d_head, base, scaling)  # refuses what is no rotation
-    properties = lambda: rotation_properties(fn, d_head, base, scaling, interleaved)
-    return _run("check_positions", fn, properties)
+    contract = declared("check_positions", **design)
+    if expect_positions(fn) == 3:
+        properties = lambda: bias_properties(fn, n_heads, alibi)
+    else:
+        d_head = getattr(fn, "d_head", 8) if d_head is None else d_head
+        RotaryEmbedding(d_head, base, scaling)  # refuses what is no rotation
+        properties = lambda: rotation_properties(fn, d_head, base, scaling, interleaved)
+    return _run("check_positions", fn, properties, contract=contract)
 
 
 def check_agrees(
@@ -352,6 +359,7 @@ def check_agrees(
     reference: Callable[..., Any],
     *examples: tuple[Any, ...],
     wrong: Mapping[str, Callable[..., Any]] | None = None,
+    **design: Any,
 ) -> Report:
     """Check any function against one that is right: values, shapes, types and gradients.
 
@@ -360,6 +368,7 @@ def check_agrees(
         reference: one that is right, if slow
         examples: the arguments of one call each, small ones first
         wrong: likely wrong answers, by what is wrong with them
+        design: what else it chooses, as in `attention_checks.spec.Contract`
 
     Raises:
         CheckFailed: if a property does not hold
@@ -375,7 +384,19 @@ def check_agrees(
     for name, other in (wrong or {}).items():
         expect_callable(f"wrong[{name!r}]", other, "a function that gives this wrong answer")
     properties = lambda: [agreement_properties(fn, reference, examples, wrong)]
-    return _run("check_agrees", fn, properties)
+    contract = declared("check_agrees", **design)
+    return _run("check_agrees", fn, properties, contract=contract)
+
+
+def _function(
+    fn: Callable[..., Any],
+    causal: bool | str,
+    mask: str | bool | None,
+    contract: Contract,
+) -> Subject:
+    "Return a function as a subject: one with a window is causal, unless it sees ahead."
+    causal = causal or contract.window is not None and contract.ahead is None
+    return Subject(fn, causal, mask, contract, reach_of(contract, causal))
 
 
 def _run(
@@ -390,6 +411,8 @@ def _run(
     try:
         with fixed_chance(), contract.applied():
             properties, recognise = (*listed(), None)[:2]
+            if not contract.gradients:
+                properties = [each for each in properties if not each.differentiates]
             return examine(
                 f"{check}({name_of(subject)})", properties, recognise, strict, contract.skip
             )
@@ -407,7 +430,8 @@ def _run_layer(
 ) -> Report:
     "Try the properties of a layer."
     expect_layer(module, layer, memory)
-    layer = replace(layer, causal=layer.causal or layer.declared_window is not None)
+    past_only = layer.declared_window is not None and layer.contract.ahead is None
+    layer = replace(layer, causal=layer.causal or past_only)
     return _run(check, module, lambda: listed(module, layer), strict, layer.contract)
 
 

@@ -68,6 +68,7 @@ class Property(NamedTuple):
     name: str  # what must hold, in one sentence
     tried: Callable[[], str | None]  # raises Broken or NotChecked; may return a remark
     compares: str = ""  # what numbers are compared with, if they are
+    differentiates: bool = False  # is it of gradients alone, which need not be promised?
 
 
 def examine(
@@ -80,7 +81,7 @@ def examine(
     "Try every property, none after a first that fails; raise CheckFailed unless the report is ok."
     passed, notes, remarks, broken = [], [], [], []
     compared = missing = ""
-    for i, (name, holds, compares) in enumerate(starmap(Property, properties)):
+    for i, (name, holds, compares, _) in enumerate(starmap(Property, properties)):
         try:
             remark = _try(holds, first=i == 0)
         except NotChecked as e:

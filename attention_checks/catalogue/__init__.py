@@ -57,6 +57,7 @@ _DECLARED_BY = {  # what a design may choose, and the argument that declares it
     "mask.causal_unsaid": "causal=True",
     "heads.layout": 'layout="bnhd"',
     "batch.axes": 'layout="nbd"',
+    "cache.rounded": "tolerance={tolerance}",
     "rotation.backwards": 'skip=["rotation.backwards"]',
     "layer.unknown": 'skip=["layer.unknown"]',  # attention without softmax, as linear attention
 }

@@ -24,6 +24,14 @@ CACHE_SIGNS: list[Bug] = signs(
         "cache.rotated_late": "keys are cached before they are rotated, and are not rotated later",
         "cache.rotated_again": "cached keys, rotated already, are rotated again when they are read",
         "cache.mixes_sequences": "with a cache, the sequences of a batch are mixed up",
+        "cache.query_positions": (
+            "queries and keys count from different positions: read the length of the cache once,"
+            " before the new keys are appended"
+        ),
+        "cache.rounded": (
+            "its numbers are near those of one pass, {off} of the largest apart: does the cache keep"
+            " fewer bits?"
+        ),
         "cache.unknown": (
             "one token at a time gives other numbers than all at once, and no known bug gives them"
         ),

@@ -20,6 +20,7 @@ class Reach(NamedTuple):
     documents: int = 0  # tokens of each packed document; 0: one document
     causal: bool = True  # is the future hidden?
     upper_left: bool = False  # True: the first query stands at the first key; else last at last
+    ahead: int = 0  # keys after the query that it sees besides; 0: as `causal` says
 
     def past(
         self,
@@ -27,6 +28,8 @@ class Reach(NamedTuple):
         j: Tensor,  # positions of keys, (1, n_k)
     ) -> Tensor:  # boolean, (n_q, n_k)
         "Give the keys that are not in the future, or all."
+        if self.ahead:
+            return j - i <= self.ahead
         return (j <= i) | (not self.causal)
 
     def near(
@@ -35,7 +38,9 @@ class Reach(NamedTuple):
         j: Tensor,  # positions of keys, (1, n_k)
     ) -> Tensor:  # boolean, (n_q, n_k)
         "Give the keys in the window."
-        return (j <= i) & (i - j < self.window) if self.window else self.past(i, j)
+        if not self.window:
+            return self.past(i, j)
+        return (j - i <= self.ahead) & (i - j < self.window)
 
     def kept(
         self,

@@ -36,6 +36,8 @@ class Relation(NamedTuple):
     compares: str = ""
     # False: its author did not promise it, so it is not listed
     asked: Callable[[Any], bool] = lambda subject: True
+    # is it of gradients alone, which gradients=False does not promise?
+    differentiates: bool = False
 
 
 def listed(
@@ -43,7 +45,10 @@ def listed(
     subject: Callable[[], Any],  # gives what is under test
 ) -> Properties:  # names, and what tries them
     "Tie relations to a subject."
-    return [Property(row.name, partial(_tried, row, subject), row.compares) for row in relations]
+    return [
+        Property(row.name, partial(_tried, row, subject), row.compares, row.differentiates)
+        for row in relations
+    ]
 
 
 def _tried(relation: Relation, subject_of: Callable[[], Any]) -> str | None:

@@ -196,7 +196,7 @@ _OF_ROTATION = (
         compares="the definition",
     ),
     Relation("its pairs are the declared ones", _paired),
-    Relation("gradients are those of a rotation", _has_gradients),
+    Relation("gradients are those of a rotation", _has_gradients, differentiates=True),
     Relation("far positions are rotated by their angles", _far, after=("sound",)),
     Relation("float16 and bfloat16 are nearly equal at far positions", _half, after=("sound",)),
     Relation("x and positions are not modified", _untouched),

@@ -133,6 +133,37 @@ def _detach_kept(module: Any) -> None:
                     kept[name] = value.detach().clone()
 
 
+class _Given:
+    "A module that is called with arguments of ours, besides those of the caller."
+
+    def __init__(self, module: Any, given: dict[str, Any]):
+        self._module, self._given, self._called = module, given, False
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        "Call the module."
+        self._called = True
+        return self._module(*args, **{**kwargs, **self._given})
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._module, name)
+
+
+def called_with(
+    call: Call,  # how it is called, as declared
+    module: Any,  # a layer or a function
+    given: dict[str, Any],  # arguments that it gets besides
+    *inputs: Tensor,  # x, and of cross-attention the memory
+) -> Any:  # what the call returns
+    "Call a layer as declared, with further arguments; TypeError if the call does not pass them."
+    wrapped = _Given(module, given)
+    result = call(wrapped, *inputs)
+    if not wrapped._called:
+        raise TypeError(
+            f"call= does not call the module itself, so {', '.join(given)} is not given"
+        )
+    return result
+
+
 def how_to_call(
     module: Any,  # a layer or a function
     causal: bool,  # should it hide the future? Then an argument says so, if there is one

@@ -44,11 +44,15 @@ class Declared:
     causal: bool = False
     declared_heads: int | None = None
     declared_kv_heads: int | None = None
-    declared_window: int | None = None
     declared_call: Call | None = None
     positions: bool | None = None
     only_attention: bool = False  # True: no residual, nothing after the output projection
     contract: Contract = Contract()
+
+    @property
+    def declared_window(self) -> int | None:
+        "How many tokens a token sees, itself and those before it, as declared."
+        return self.contract.window
 
 
 @dataclass(frozen=True)

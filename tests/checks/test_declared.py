@@ -4,8 +4,22 @@ import pytest
 import torch
 import torch.nn as nn
 
-from attention_checks import CheckFailed, Misused, NotCompared, check_attention, check_self_attention
-from attention_nb.multi_head_attention import merge_heads, split_heads
+import attention_checks
+from attention_checks import (
+    CheckFailed,
+    Misused,
+    NotCompared,
+    check_attention,
+    check_flash,
+    check_self_attention,
+)
+from attention_checks.spec import READ_BY
+from attention_nb.flash_attention import flash_attention
+from attention_nb.local_attention import window_mask
+from attention_nb.multi_head_attention import MultiHeadAttention, merge_heads, split_heads
+from attention_nb.positions import RotaryEmbedding
+from attention_nb.softmax import masked_softmax, softmax
+from tests.checks.finding import report_of
 
 D, H = 24, 3
 
@@ -167,7 +181,7 @@ def test_a_declared_largest_batch_is_kept():
 def test_functions_are_told_nothing_of_layers():
     "A keyword that would be ignored is refused; a function without a backward pass is sound if that is declared."
     attend = lambda q, k, v: torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, -1) @ v
-    with pytest.raises(TypeError, match="gate: expected for layers only"):
+    with pytest.raises(TypeError, match="gate: expected for check_self_attention"):
         check_attention(attend, gate="gate")
     inference = torch.no_grad()(attend)
     with pytest.raises(CheckFailed) as failed:
@@ -189,7 +203,94 @@ def capped(cap):
 }.items())
 def test_a_soft_cap_of_a_function(code, cap):
     if not code:
-        return check_attention(capped(cap), softcap=1.5)
+        assert check_attention(capped(cap), softcap=1.5).verdict == "sound"
+        return
     with pytest.raises(CheckFailed) as failed:
         check_attention(capped(cap), softcap=1.5)
     assert code in failed.value.report.codes, failed.value
+
+
+def attend(q, k, v):
+    return torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, -1) @ v
+
+
+def without_gradients(fn):
+    "The same, with no backward pass."
+    return lambda *args: _detached(fn(*args))
+
+
+LAYER = MultiHeadAttention(24, 3)
+CALLS = {  # check → what it is called with, and by name
+    "check_attention": ((attend,), {}),
+    "check_flash": ((flash_attention,), {}),
+    "check_self_attention": ((LAYER, 24), {}),
+    "check_multi_head": ((LAYER, 24, 3), {}),
+    "check_cross_attention": ((nn.MultiheadAttention(24, 3, batch_first=True), 24), {}),
+    "check_softmax": ((softmax,), {}),
+    "check_masked_softmax": ((masked_softmax,), {}),
+    "check_positions": ((RotaryEmbedding(8),), {}),
+    "check_agrees": ((softmax, torch.softmax, (torch.randn(3, 5), -1)), {}),
+    "check_cache": ((LAYER, 24), {}),
+}
+GIVEN = dict(
+    window=3, ahead=1, documents=3, roles={"q": "q_proj"}, norms={"q": "q_proj"}, gate="q_proj",
+    bias="q_proj", returns=0, max_batch=2, scale=0.5, softcap=2.0, lengths=9, group_order="blocks",
+    dropout="none", mask="allowed", sinks=1, empty="any", layout="bnd", compiles=True,
+    device="meta", dtype="float64",
+)
+
+
+@pytest.mark.parametrize("check", CALLS)
+def test_each_check_reads_its_choices_and_refuses_all_others(check):
+    "A keyword that a check would ignore is refused in one line, which names the checks that read it."
+    args, settings = CALLS[check]
+    for name in GIVEN.keys() - set(READ_BY[check]):
+        if name in ("scale", "documents", "window", "mask", "sinks", "compiles"):
+            continue  # some are arguments of a check
+        with pytest.raises(TypeError, match=f"{name}: expected for check_"):
+            getattr(attention_checks, check)(*args, **settings, **{name: GIVEN[name]})
+    with pytest.raises(TypeError, match="tolerances: expected an argument"):
+        getattr(attention_checks, check)(*args, **settings, tolerances=0.1)
+    with pytest.raises(ValueError, match="tolerance: expected a number above 0"):
+        getattr(attention_checks, check)(*args, **settings, tolerance=0)
+
+
+@pytest.mark.parametrize("check", ["softmax", "masked_softmax", "positions", "agrees", "flash"])
+def test_gradients_need_not_be_promised(check):
+    (fn, *others), settings = CALLS[f"check_{check}"]
+    check = getattr(attention_checks, f"check_{check}")
+    with pytest.raises(CheckFailed):
+        check(without_gradients(fn), *others, **settings)
+    assert check(without_gradients(fn), *others, **settings, gradients=False).verdict == "sound"
+
+
+def _scaled(out):
+    "The first result a little too large."
+    return (out[0] * 1.004, *out[1:]) if isinstance(out, tuple) else out * 1.004
+
+
+def _detached(out):
+    return tuple(t.detach() for t in out) if isinstance(out, tuple) else out.detach()
+
+
+@pytest.mark.parametrize("check", ["softmax", "masked_softmax", "positions", "agrees", "flash"])
+def test_a_tolerance_is_read_by_every_check(check):
+    (fn, *others), settings = CALLS[f"check_{check}"]
+    check = getattr(attention_checks, f"check_{check}")
+    coarse = lambda *args: _scaled(fn(*args))
+    with pytest.raises(CheckFailed):
+        check(coarse, *others, **settings)
+    assert check(coarse, *others, **settings, tolerance=0.2).verdict == "sound"
+
+
+def test_flash_reads_a_soft_cap_and_a_window():
+    "Its memory, its log-sum-exp and its gradients are those of what was declared."
+
+    def capped(q, k, v):
+        n = q.shape[-2]
+        scores = 2 * torch.tanh(q @ k.mT / q.shape[-1] ** 0.5 / 2)
+        return scores.masked_fill(~window_mask(n, n, 4), -torch.inf).softmax(-1) @ v
+
+    report = report_of(check_flash, capped, softcap=2.0, window=4)
+    assert set(report.codes) <= {"flash.matrix", "flash.matrix_backward", "flash.not_skipped"}
+    assert "scale.missing" not in report.codes and len(report.passed) > 15

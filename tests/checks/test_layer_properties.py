@@ -7,6 +7,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
+from attention_checks import check_self_attention
 from attention_checks.properties.layers.masking import MASKING
 from attention_checks.properties.layers.own_weights import OWN_WEIGHTS
 from attention_checks.properties.layers.running import CALLS, EDGES, RUNS
@@ -14,6 +15,7 @@ from attention_checks.properties.layers.training import TRAINING
 from attention_checks.spec import Contract
 from attention_checks.subjects.layer import Declared, adapt
 from attention_nb.masks import causal_mask
+from tests.checks.finding import codes_of, report_of
 from tests.checks.heads import (
     NO_PROJECTIONS,
     Head,
@@ -271,12 +273,19 @@ def test_future(make, code, declared):
     ],
 )
 def test_a_declared_window_is_measured_also_where_the_usual_trial_is_too_short(size, seen, code):
-    assert verdict(masked(window(seen)), MASKING, "every token", declared_window=size) == code
+    assert verdict(masked(window(seen)), MASKING, "every token", contract=Contract(window=size)) == code
 
 
 def longer(mask, **more):
     "Causal for five tokens; beyond, another mask."
     return masked(lambda n: causal_mask(n) if n < 6 else mask(n), **more)
+
+
+def kept(n, size, diagonal=0):
+    "A causal mask of one size, repeated; or, from a diagonal on, the next `size` tokens."
+    if not diagonal:
+        return causal_mask(n) | (torch.arange(n) >= size)
+    return ~causal_mask(n) & torch.ones(n, n, dtype=torch.bool).tril(size)
 
 
 @pytest.mark.parametrize(
@@ -287,6 +296,13 @@ def longer(mask, **more):
         (
             "one more is attended to",
             lambda: longer(lambda n: causal_mask(n) | (torch.arange(n) == 10) & (n > 9)),
+            "length.future",
+        ),
+        ("a mask kept for 64", lambda: masked(lambda n: kept(n, 64)), "length.future"),
+        ("the next 40 hidden", lambda: masked(lambda n: ~kept(n, 40, 1)), "length.future"),
+        (
+            "the next 40 hidden, and a setting",
+            lambda: masked(lambda n: ~kept(n, 40, 1), chunk=7),
             "length.future",
         ),
         ("seven tokens", lambda: longer(window(7)), "window.narrow"),
@@ -340,6 +356,47 @@ def hidden(scores, mask):
 )
 def test_masks(name, use, code):
     assert verdict(Takes(name, use), MASKING, "what its own", causal=False) == code
+
+
+def of_queries(scores, mask):
+    "The mask hides queries, not keys."
+    return scores.masked_fill(~mask[:, :, None], -1e4)
+
+
+@pytest.mark.parametrize("name", ["pad_mask", "src_padding_mask", "mask"])
+def test_a_mask_of_which_no_meaning_fits_is_not_tried_until_it_is_declared(name):
+    layer = Takes(name, of_queries)
+    (said,) = [why for _, why in report_of(check_self_attention, layer, 12).notes if name in why]
+    assert said.startswith(f"{name}: not tried") and f"declare mask=('{name}', …)" in said
+    assert codes_of(check_self_attention, layer, 12, mask=(name, "allowed")) == ["mask.padding"]
+
+
+def test_an_argument_that_may_be_a_mask_is_told_by_its_name():
+    report = report_of(check_self_attention, Takes("valid_lens", lambda s, mask: s), 12)
+    assert any("its argument valid_lens was not tried" in why for _, why in report.notes)
+
+
+class AtPositions(Takes):
+    "It cannot be called without positions."
+
+    def __init__(self, use):
+        super().__init__("mask", use)
+        self.forward = lambda x, positions, mask=None: self.attend(x, mask)
+
+
+@pytest.mark.parametrize(
+    "use, call, code",
+    [
+        (hidden, lambda m, x: m(x, 0), "holds"),
+        (hidden, lambda m, x: m(x, 0, mask=None), "holds"),
+        (lambda s, m: s, lambda m, x: m(x, 0), "mask.ignored"),
+        (hidden, lambda m, x: m.attend(x, None), "not tried"),  # not by way of the module
+        (hidden, lambda m, x: m(x, 0, None), "not tried"),
+    ],
+)
+def test_a_mask_is_tried_also_where_call_says_how(use, call, code):
+    layer = AtPositions(use)
+    assert verdict(layer, MASKING, "what its own", causal=False, declared_call=call) == code
 
 
 class CachedInside(Head):

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.conventions import (
+    MASK,
     MEMORY_MASKS,
     hides_padding,
     is_mask,
@@ -28,6 +29,7 @@ from attention_checks.properties.layers.running import (
 )
 from attention_checks.signatures import parameters_of
 from attention_checks.subjects.calling import (
+    called_with,
     how_to_call_both,
     inputs_for,
     is_torch_mha,
@@ -170,6 +172,7 @@ def _is_window(layer: Layer, reach: Tensor, size: int) -> bool:
 
 
 LONG = (37, 23, 16, 11, 8)  # tokens of the long trial: the first length that it takes
+FAR = 131  # tokens of a longer one, where the future alone is watched
 
 
 def _longer(layer: Layer) -> str | None:
@@ -197,12 +200,30 @@ def _longer(layer: Layer) -> str | None:
         i, j = (int(at) for at in leaks.nonzero()[0])
         shown = f"{n} tokens: changing token {j} moves output {i}"
         raise Broken(shown, known("length.future", first=i))
+    far = layer.causal and n == LONG[0] and layer.fits(1, FAR)
+    if far:
+        _must_hide_far_future(layer)
     if name := _part_only(layer, n):
         raise NotChecked(f"it may attend to a part of them ({name})")
     _must_reach_all(layer, n, allowed, reach)
-    if n == LONG[0] or declared:
+    if far or declared or n == LONG[0] and not layer.causal:
         return None
-    return f"the longest sequence had {n} tokens: it takes no {LONG[0]}"
+    return f"the longest sequence had {n} tokens: it takes no {FAR if n == LONG[0] else LONG[0]}"
+
+
+def _must_hide_far_future(layer: Layer) -> None:
+    "Raise Broken if a token far away moves an earlier output."
+    x = layer.draw(1, FAR)
+    for j in (FAR - 1, FAR // 2):
+        other = x.clone()
+        other[:, j] = 1 - other[:, j]
+        with torch.no_grad():
+            before, after = layer.many(layer.module, torch.cat([x, other]))
+        atol = 1e-4 * max(1.0, before.abs().nan_to_num().max().item())
+        moved = ((after - before).abs().amax(-1)[:j] > atol).nonzero().flatten().tolist()
+        if moved:
+            shown = f"{FAR} tokens: changing token {j} moves output {moved[0]}"
+            raise Broken(shown, known("length.future", first=moved[0]))
 
 
 def _must_reach_all(layer: Layer, n: int, allowed: Tensor, reach: Tensor) -> None:
@@ -333,8 +354,6 @@ def must_hide_padding(
     layer: Layer,  # the layer under test
 ) -> str | None:  # what its masks mean
     "Raise Broken if a mask that it takes does not hide what it should."
-    if layer.declared_call:
-        raise NotChecked("call= says how it is called")
     taken = [name for name in parameters_of(layer.module) or {} if is_mask(name)]
     of_memory = [name for name in taken if name in MEMORY_MASKS]
     names = of_memory if layer.of_memory and of_memory else taken
@@ -342,8 +361,10 @@ def must_hide_padding(
         names = [name for name in taken if name not in of_memory]
     if declared := _declared_mask(layer)[0]:
         names = [declared]
-    if not names or layer.contract.mask is False:
-        raise NotChecked("it takes no mask")
+    if layer.contract.mask is False:
+        raise NotChecked("mask=False says that it takes none")
+    if not names:
+        raise NotChecked(_no_mask(layer))
     if layer.causal:
         raise NotChecked("later tokens are hidden anyway")
     remarks, reasons = [], []
@@ -355,6 +376,19 @@ def must_hide_padding(
     if not remarks:
         raise NotChecked("; ".join(reasons))
     return "; ".join(remarks + reasons)
+
+
+def _no_mask(layer: Layer) -> str:
+    "Why no mask is tried: there is nothing to take one, or no name that tells."
+    others = [name for name in list(parameters_of(layer.module) or {})[1:] if MASK.search(name)]
+    if not others:
+        return "it takes no mask, by the names of its arguments; if one is a mask, declare mask=…"
+    return f"its argument {others[0]} was not tried: if it is a mask, {_declare(others[0])}"
+
+
+def _declare(name: str) -> str:
+    "How the meaning of a mask is declared."
+    return f"declare mask=('{name}', …), as 'allowed', 'blocked' or 'bias'"
 
 
 def _must_hide(layer: Layer, name: str) -> str:
@@ -405,7 +439,7 @@ def _must_hide_in_sixteen_bits(layer: Layer, name: str, mask: Tensor) -> None:
 
 def _not_hiding(layer: Layer, name: str, tried: _Tried) -> Broken | NotChecked:
     "What to raise if no mask that was tried hides anything."
-    sure = hides_padding(name)
+    sure, declared = hides_padding(name), _declared_mask(layer)[1]
     if not tried.outputs and layer.of_memory and sure:
         of_queries = torch.zeros(SEQUENCES, layer.output_length(layer.n), dtype=torch.bool)
         if attempt(lambda: (_under(layer, name, layer.draw(), of_queries),)):
@@ -421,10 +455,11 @@ def _not_hiding(layer: Layer, name: str, tried: _Tried) -> Broken | NotChecked:
             return NotChecked(f"{name}: it makes no difference; is it for another input?")
         shown = f"{name}: whatever it hides, the output is the same"
         return Broken(shown, known("mask.ignored"))
-    if sure:
-        shown = f"{name}: no shape and no meaning that was tried hides the last tokens"
+    if declared:
+        shown = f"{name}: in no shape that was tried it hides the last tokens"
         return Broken(shown, known("mask.padding"))
-    return NotChecked(f"{name}: no mask that was tried hides padding")
+    why = f"{name}: not tried, for no meaning fits"
+    return NotChecked(f"{why}: {_declare(name)}")
 
 
 def _under(layer: Layer, name: str, x: Tensor, mask: Tensor, copied: bool = True) -> Tensor:
@@ -440,6 +475,8 @@ def _masked(layer: Layer, name: str, mask: Tensor) -> Layer:
     def call(m: Any, x: Tensor, y: Tensor | None = None) -> Any:
         of_type = mask.to(x.dtype) if mask.is_floating_point() else mask
         given = {name: layer.contract.there(of_type)}
+        if layer.declared_call:
+            return called_with(layer.declared_call, m, given, x, *(() if y is None else (y,)))
         if y is not None or is_torch_mha(m):
             return how_to_call_both(m, **given)(m, x, x if y is None else y)
         return m(x, **inputs_for(needed_by(m)[1:], x) | given)
@@ -457,7 +494,7 @@ def _as_alone(layer: Layer, name: str, masks: list[_Mask]) -> _Mask:
         shown = shown or f"{name} hides {difference}"
     if hides_padding(name) or _declared_mask(layer)[1]:  # what it means leaves no doubt
         raise Broken(shown, known("mask.padding"), symptom=True)
-    raise NotChecked(f"{name}: it hides no padding by any meaning that was tried; say mask=…")
+    raise NotChecked(f"{name}: it hides no padding by any meaning that was tried; {_declare(name)}")
 
 
 def _unlike_alone(layer: Layer, mask: _Mask, got: Tensor) -> str:
