@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -86,7 +86,6 @@ class CallStyle(NamedTuple):
     numbers: bool = False  # give it 1 and 0 for True and False
     flat: bool = False  # it takes (b, n, d) only
     refuses: str = ""  # what it raises at any mask
-    as_is: bool = False  # its inputs keep their strides in memory
 
     def some_mask(
         self,
@@ -145,8 +144,7 @@ class Attention:
             mask = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool)
         if mask is not None:
             mask = self.style.as_taken(mask, q)
-        if not self.style.as_is or q.is_contiguous():
-            q, k, v = (t.clone(memory_format=torch.contiguous_format) for t in (q, k, v))
+        q, k, v = (t.clone(memory_format=torch.contiguous_format) for t in (q, k, v))
         return self.bare(q, k, v, mask)
 
     def bare(
@@ -182,6 +180,28 @@ class Attention:
         flat = self.style.flat and context.ndim == 3
         unflattened: Tensor = context.unflatten(0, q.shape[:2]) if flat else context
         return unflattened
+
+    axes: ClassVar[dict[str, int]] = {"sequence": 0, "head": 1}
+
+    def inputs(self, seed: int = 0) -> dict[str, Tensor]:
+        "Draw q, k and v."
+        return dict(zip("qkv", self.usual.draw(seed)))
+
+    def raw_inputs(self) -> dict[str, Tensor]:
+        "Draw q, k and v, and a mask in the form that it takes, if it takes one."
+        inputs, usual = self.inputs(), self.usual_mask
+        q, k, v = inputs.values()
+        mask = torch.ones_like(usual) if self.style.needs_mask else None
+        if not self.no_mask and attempt(lambda: self(q, k, v, usual)) is not None:
+            mask = usual
+        if mask is not None:
+            inputs["mask"] = self.style.as_taken(mask, q)
+        return inputs
+
+    def on_these(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+        "Give the context of these very tensors."
+        context: Tensor = self.bare(q, k, v, mask)[0]
+        return context
 
     @cached_property
     def sees(self) -> Reach | None:
@@ -229,6 +249,8 @@ class Attention:
     ) -> float:
         "Give what scores should be multiplied by."
         return self.contract.scale_of(q.shape[-1])
+
+    reference = oracle
 
     @cached_property
     def usual(self) -> Sizes:

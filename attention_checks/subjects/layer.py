@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.nn as nn
@@ -103,6 +103,18 @@ class Layer(Declared):
         "Draw hidden states, (b, n, d_model), by default as many tokens as it is tried with."
         generator = torch.Generator().manual_seed(seed)
         return torch.randn(b, n or self.n, self.d_model, generator=generator)
+
+    axes: ClassVar[dict[str, int]] = {"sequence": 0}
+
+    def inputs(self, seed: int = 0) -> dict[str, Tensor]:
+        "Draw what it is called with: hidden states, or a memory."
+        return {"memory" if self.of_memory else "x": self.draw(seed=seed)}
+
+    raw_inputs = inputs
+
+    def on_these(self, x: Tensor) -> Tensor:
+        "The output of this very tensor."
+        return self.first(self.module, x)
 
     def __call__(self, x: Tensor) -> Tensor:
         "The output, (b, n, d_out)."

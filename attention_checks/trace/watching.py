@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
 from attention_checks.examine import Misused
-from attention_checks.properties import gradients_of
+from attention_checks.properties.gradients import gradients_of
 
 OneCall = Callable[
     [nn.Module, Tensor], Tensor

@@ -13,7 +13,8 @@ from attention_checks.catalogue.flash_attention import blocks
 from attention_checks.examine import Broken, NotChecked, attempt, first_line
 from attention_checks.numbers import first_difference, nearly, sizes_of
 from attention_checks.pipeline import Bug
-from attention_checks.properties import Relation, must_give
+from attention_checks.properties import Relation
+from attention_checks.properties.equivariance import must_give
 from attention_checks.search import Case, alike, explain
 from attention_checks.subjects.facts import MANY, Subject, draw_many, right_for
 from attention_checks.subjects.function import ONES, Sizes

@@ -22,7 +22,9 @@ from attention_checks.conventions import (
 from attention_checks.examine import Broken, NotChecked, attempt, first_line
 from attention_checks.numbers import first_difference, nearly
 from attention_checks.pipeline import Bug
-from attention_checks.properties import Relation, must_leave_alone
+from attention_checks.properties import Relation
+from attention_checks.properties.state import must_leave_alone
+from attention_checks.properties.equivariance import first_leak
 from attention_checks.properties.layers.running import (
     must_be_vectors,
     must_stand_sixteen_bits,
@@ -70,17 +72,13 @@ def _must_hide_future(layer: Layer, x: Tensor, training: bool, grad: bool) -> No
     if usual:
         must_be_vectors(layer, x, before, f", {mode}")
     atol = 1e-4 * max(1.0, before.abs().nan_to_num().max().item())
-    for j, factor in product(range(layer.n - 1, 0, -1), (1.0, 100.0)):
-        other = x.clone()
-        other[:, j] = -factor * other[:, j] + 1
-        difference = (layer.in_mode(other, training, grad) - before).abs().amax((0, 2))
-        moved = difference.nan_to_num(nan=math.inf)[:j] > atol
-        if moved.any():
-            code = _why_leaks(layer, x, other, j, atol, training=training, grad=grad)
-            if not code:
-                code = "mask.leaks" if factor == 1 and usual else "mask.leaks_if_large"
-            i = int(moved.nonzero()[0])
-            raise Broken(f"{mode}: changing token {j} moves output {i}", known(code))
+    run = lambda x: layer.in_mode(x, training, grad)
+    if leak := first_leak(run, [x], (1.0, 100.0), before, atol):
+        j, other = leak.token, leak.inputs[0]
+        code = _why_leaks(layer, x, other, j, atol, training=training, grad=grad)
+        if not code:
+            code = "mask.leaks" if leak.factor == 1 and usual else "mask.leaks_if_large"
+        raise Broken(f"{mode}: changing token {j} moves output {leak.output}", known(code))
 
 
 def _why_leaks(

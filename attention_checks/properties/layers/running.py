@@ -11,22 +11,13 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.conventions import MASK
 from attention_checks.examine import Broken, Misused, NotChecked, attempt, first_line
-from attention_checks.numbers import (
-    first_difference,
-    must_be_tensor,
-    must_keep_dtype,
-    must_trace,
-    nearly,
-)
+from attention_checks.numbers import first_difference, must_be_tensor, nearly
+from attention_checks.properties.numerics import must_keep_dtype
+from attention_checks.properties.state import must_trace, untouched_anyhow
 from attention_checks.pipeline import Bug
-from attention_checks.properties import (
-    Relation,
-    must_be_finite,
-    must_leave_alone,
-    must_not_mind_strides,
-    must_not_mix_along,
-    run_in_half,
-)
+from attention_checks.properties import Relation
+from attention_checks.properties.equivariance import must_not_mix_along
+from attention_checks.properties.numerics import must_be_finite, run_in_half
 from attention_checks.signatures import parameters_of
 from attention_checks.subjects.calling import (
     for_memory,
@@ -329,15 +320,6 @@ def must_take_one(
             raise Broken(f"{shape}: NaN or infinity", bug, symptom=True)
 
 
-def must_leave_inputs(
-    layer: Layer,  # the layer under test
-) -> None:
-    "Raise Broken if it changes its input, or gives other numbers for other strides."
-    name = "memory" if layer.of_memory else "x"
-    must_leave_alone(lambda x: layer.first(layer.module, x), {name: layer.draw()})
-    must_not_mind_strides(lambda x: layer.first(layer.module, x), layer.draw())
-
-
 def must_stay_finite(
     layer: Layer,  # the layer under test
 ) -> None:
@@ -444,7 +426,7 @@ CALLS = (
 )
 EDGES = (
     Relation("one token, one sequence", must_take_one),
-    Relation("inputs are not modified, and need not be contiguous", must_leave_inputs),
+    Relation("inputs are not modified, and need not be contiguous", untouched_anyhow),
     Relation("large inputs give finite values and gradients", must_stay_finite),
     Relation(
         "float16 and bfloat16 give finite, nearly equal values",

@@ -17,7 +17,8 @@ from attention_checks.conventions import INDEXER, POSITIONS, is_dropout, role_of
 from attention_checks.examine import Broken, NotChecked, first_line
 from attention_checks.numbers import first_difference, nearly
 from attention_checks.pipeline import Bug
-from attention_checks.properties import Relation, gradients_of, reenters
+from attention_checks.properties import Relation
+from attention_checks.properties.gradients import gradients_of, reenters
 from attention_checks.properties.layers.running import must_be_vectors
 from attention_checks.subjects.copies import deep_copy, in_training, plain_attributes, tensors_in
 from attention_checks.subjects.layer import (
