@@ -221,7 +221,7 @@ def _plain(report: Report, file: str, line: int) -> dict[str, Any]:
         "codes": report.codes,
         "bugs": [{"code": code, "sentence": bug} for code, bug in report.named],
         "failed": failed,
-        "not_tried": [{"property": name, "why": why} for name, why in report.notes],
+        "not_tried": [note._asdict() for note in report.notes],
         "passed": list(report.passed),
         "notes": list(report.remarks),
     }

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from attention_checks.catalogue import known
 from attention_checks.pipeline import Bug, sentence
-from attention_checks.report import CheckFailed, Failure, NotCompared, Report
+from attention_checks.report import CheckFailed, Failure, Note, NotCompared, Report
 
 
 class Broken(Exception):
@@ -85,7 +85,7 @@ def examine(
         try:
             remark = _try(holds, first=i == 0)
         except NotChecked as e:
-            notes.append((name, str(e)))
+            notes.append(Note(name, str(e), "not_compared" if compares else "not_tried"))
             missing = missing or (str(e) if compares else "")
         except Broken as e:
             broken.append((name, e))
@@ -101,7 +101,7 @@ def examine(
         subject=subject,
         passed=tuple(passed),
         failed=tuple(failed),
-        notes=(*notes, *((f.property, f"skipped: {'+'.join(f.codes)}") for f in skipped)),
+        notes=(*notes, *_skipped(skipped)),
         remarks=tuple(remarks),
         compared=compared,
         missing="" if compared else missing,
@@ -110,6 +110,11 @@ def examine(
     if report.ok:
         return report
     raise NotCompared(report) if report.verdict == "not compared" else CheckFailed(report)
+
+
+def _skipped(failures: list[Failure]) -> list[Note]:
+    "Return notes of failures that are none, for their codes are skipped."
+    return [Note(f.property, f"skipped: {'+'.join(f.codes)}", "skipped") for f in failures]
 
 
 def _recognised(

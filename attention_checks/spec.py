@@ -248,9 +248,9 @@ class Contract:
     )
     group_order: str | None = _choice(
         None,
-        _one_of("blocks", "turns"),
-        "query heads share keys as 0 0 1 1 (blocks, the default) or 0 1 0 1 (turns)",
-        choices=("blocks", "turns"),
+        _one_of("blocks", "tiled"),
+        "query heads share keys as 0 0 1 1 (blocks, the default) or 0 1 0 1 (tiled)",
+        choices=("blocks", "tiled"),
     )
     dropout: str | None = _choice(
         None,

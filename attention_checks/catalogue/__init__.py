@@ -7,8 +7,8 @@ from attention_checks.catalogue.flash_attention import BLOCK_SIGNS, FLASH_SIGNS,
 from attention_checks.catalogue.grouped_heads import GROUPED_ALL
 from attention_checks.catalogue.kv_cache import CACHE_SIGNS
 from attention_checks.catalogue.layers import LAYER_ALL
-from attention_checks.catalogue.local_attention import Reach, reach_bugs
-from attention_checks.catalogue.masks import APPLIED, BIAS, MASK_SIGNS, UNASKED, WRONG
+from attention_checks.catalogue.local_attention import BAND, SIZE, Reach, reach_bugs
+from attention_checks.catalogue.masks import APPLIED, BIAS, MASK_SIGNS, UNASKED, WINDOW, WRONG
 from attention_checks.catalogue.multi_head_attention import HEADS
 from attention_checks.catalogue.positions import (
     ALIBI,
@@ -85,6 +85,7 @@ _ALL: list[Bug] = [
     *ROTARY_SIGNS,
     *ALIBI,
     *BIAS_SIGNS,
+    *(BAND, SIZE, WINDOW),  # with the braces of what is found out
 ]
 CATALOGUE: dict[str, Bug] = {
     bug.code: bug._replace(declare=_DECLARED_BY.get(bug.code, bug.declare)) for bug in _ALL

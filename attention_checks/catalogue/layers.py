@@ -54,7 +54,7 @@ def _in_blocks(heads: Tensor, n_heads: int) -> Tensor:
     return heads.repeat_interleave(n_heads // heads.shape[-3], -3)
 
 
-def _in_turns(heads: Tensor, n_heads: int) -> Tensor:
+def _tiled(heads: Tensor, n_heads: int) -> Tensor:
     "Repeat key or value heads as 0 1 0 1."
     return heads.repeat(1, n_heads // heads.shape[-3], 1, 1)
 
@@ -64,7 +64,7 @@ def _unchanged(q: Tensor, k: Tensor, v: Tensor) -> _Heads:
     return q, k, v
 
 
-SHARES: dict[str, _Share] = {"blocks": _in_blocks, "turns": _in_turns}
+SHARES: dict[str, _Share] = {"blocks": _in_blocks, "tiled": _tiled}
 
 
 def splitting(
@@ -161,18 +161,18 @@ SPLITS: list[Bug] = bugs_of(
     Bug(
         "split.groups",
         _GROUPED.format("key and value"),
-        {"split": splitting(share_k=_in_turns, share_v=_in_turns)},
-        declare='group_order="turns"',
+        {"split": splitting(share_k=_tiled, share_v=_tiled)},
+        declare='group_order="tiled"',
     ),
     Bug(
         "split.groups_of_keys",
         _GROUPED.format("key") + "; value heads are repeated correctly",
-        {"split": splitting(share_k=_in_turns)},
+        {"split": splitting(share_k=_tiled)},
     ),
     Bug(
         "split.groups_of_values",
         _GROUPED.format("value"),
-        {"split": splitting(share_v=_in_turns)},
+        {"split": splitting(share_v=_tiled)},
     ),
 ]
 
@@ -292,11 +292,6 @@ def _added(ones_where_forbidden: bool) -> Step:
     return weigh
 
 
-def _capped(cap: float) -> Callable[[Tensor], Tensor]:
-    "Squash scores to ±cap."
-    return lambda scores: cap * torch.tanh(scores / cap)
-
-
 def _on_scores(change: Callable[[Tensor], Tensor]) -> Step:
     "Change the scaled scores."
     return scoring(lambda scores, bias, scale: change(scores * scale) + bias)
@@ -306,7 +301,6 @@ _ADDED_MASK = (
     "the mask is added to the scores as 0 and 1, with 1 where {}, so the future leaks:"
     " use masked_fill(~mask, -inf)"
 )
-_CAP = "scores are squashed to ±{cap} by tanh: if this is intended, declare softcap={cap}"
 ON_THE_WAY: list[Bug] = [
     *bugs_of(
         "route",
@@ -349,10 +343,6 @@ ON_THE_WAY: list[Bug] = [
                 lambda scores: scores.clamp(-1, 1),
             ),
             "scores.relu": ("a ReLU is applied to the scores before the softmax", torch.relu),
-            **{
-                f"scores.cap_{cap}": (_CAP.format(cap=cap), _capped(cap))
-                for cap in (5, 10, 15, 20, 30, 50)
-            },
         },
     ),
     Bug("mask.added_forbidden", _ADDED_MASK.format("forbidden"), {"weigh": _added(True)}, "mask"),
@@ -589,11 +579,6 @@ LAYER_SIGNS: list[Bug] = signs(
         "project.more": (
             "the output is not what the output projection gave: something is added, scaled or"
             " clamped after it"
-        ),
-        "window.by_accident": f"{{says}} ({_WINDOW})",
-        "window.size": (
-            "the window has the wrong size: {name} = {size}, but a token attends to {seen} tokens,"
-            " itself included"
         ),
         "window.narrow": (
             "no token attends to another more than {widest} positions away:"

@@ -78,17 +78,8 @@ class Reach(NamedTuple):
 
 
 _Rule = Callable[[Reach, Tensor, Tensor], Tensor]  # reach, i, j → boolean, (n_q, n_k)
-_ENDS = "the window must end at i - window + 1"
 _NEAR: dict[str, tuple[str, _Rule]] = {
     "window.ignored": ("the window is not applied", lambda reach, i, j: j <= i),
-    "window.one_short": (
-        f"the window is one token too short: {_ENDS}",
-        lambda reach, i, j: (j <= i) & (i - j < reach.window - 1),
-    ),
-    "window.one_long": (
-        f"the window is one token too long: {_ENDS}",
-        lambda reach, i, j: (j <= i) & (i - j <= reach.window),
-    ),
     "window.shifted": (
         "the window is off by one: a query does not attend to itself",
         lambda reach, i, j: (j < i) & (i - j <= reach.window),
@@ -124,14 +115,6 @@ _NEAR: dict[str, tuple[str, _Rule]] = {
     "window.inverted": (
         "the window is inverted: it hides what it should show",
         lambda reach, i, j: (j <= i) & (i - j >= reach.window),
-    ),
-    "window.twice": (
-        "the window is twice as wide as it should be",
-        lambda reach, i, j: (j <= i) & (i - j < 2 * reach.window),
-    ),
-    "window.half": (
-        "the window is half as wide as it should be",
-        lambda reach, i, j: (j <= i) & (i - j < reach.window // 2),
     ),
     "window.last_keys": (
         "every query gets the window of the last one",
@@ -183,6 +166,47 @@ _CAUSAL: dict[str, tuple[str, _Rule]] = {
         lambda reach, i, j: j <= j,
     )
 }
+
+
+BAND = Bug(
+    "window.band",
+    "a query sees {back} keys before itself and {ahead} after, where {said}",
+    declare="window={size}, ahead={ahead}",
+)
+SIZE = Bug(
+    "window.size",
+    "the window has the wrong size: {name} = {size}, but a token attends to {seen} tokens,"
+    " itself included",
+)
+
+
+def name_band(
+    seen: Tensor,  # boolean, which keys each query attends to, (n_q, n_k); the last stands at last
+    declared: Reach | None,  # None: nothing
+) -> Bug | None:  # None: it is no band, or the declared one
+    "Name the band of keys that queries see, if it is a wrong one."
+    declared = declared or Reach(causal=False)
+    i, j = declared.places(*seen.shape)
+    inside = seen & ~declared.kept(i, j) if declared.window else seen
+    if not inside.any():
+        return None
+    back, ahead = int((i - j)[inside].max()), max(0, int((j - i)[inside].max()))
+    found = declared._replace(window=back + 1, ahead=ahead)
+    right = declared.mask(*seen.shape)
+    if not seen.equal(found.mask(*seen.shape)) or seen.equal(right) or _whole(seen):
+        return None
+    if declared.window and not ahead and not declared.ahead:
+        return SIZE.about(name="window", size=declared.window, seen=back + 1)
+    limits = {"window": declared.window, "ahead": declared.ahead}
+    said = ", ".join(f"{name}={n}" for name, n in limits.items() if n)
+    said = f"{said} was declared" if said else "no window was declared"
+    return BAND.about(back=back, ahead=ahead, size=back + 1, said=said)
+
+
+def _whole(seen: Tensor) -> bool:
+    "Whether every key is seen, or all of the past: then there is no band."
+    whole = torch.ones_like(seen)
+    return seen.equal(whole) or seen.equal(whole.tril(seen.shape[1] - seen.shape[0]))
 
 
 def reach_bugs(

@@ -256,7 +256,8 @@ class Attention:
     def usual(self) -> Sizes:
         "Sizes at which everything is defined: square if causal, and longer than any window."
         if self.reach:
-            n = 3 * max(self.reach.window, self.reach.documents) + self.reach.sinks + 2
+            reach = self.reach
+            n = 3 * max(reach.window, reach.ahead, reach.documents) + reach.sinks + 2
             return Sizes(n_q=n if self.causal is True else n - 2, n_k=n)
         if self.contract.lengths is not None:
             n = self.contract.usual(5)

@@ -213,16 +213,27 @@ class Layer(Declared):
     @property
     def short_window(self) -> int | None:
         "The window, if it hides something in the usual trial."
-        if self.causal and self.window and self.window[1] < self.n:
+        if self.bounded and self.window and self.window[1] < self.n:
             return self.window[1]
         return None
 
     @property
+    def bounded(self) -> bool:
+        "Whether a token sees no token that comes long after it, as declared."
+        return self.causal or self.contract.ahead is not None
+
+    def sees(self, n: int) -> Tensor:
+        "Which of n tokens sees which, as declared, whatever its window; boolean, (n, n)."
+        every = torch.ones(n, n, dtype=torch.bool)
+        return every.tril(self.contract.ahead or 0) if self.bounded else every
+
+    @property
     def long_n(self) -> int:
         "A length that shows where its window ends; 0 if the usual one does, or it has none."
-        if not (self.causal and self.window) or self.short_window:
+        size, ahead = self.window[1] if self.window else 0, self.contract.ahead or 0
+        if not (self.bounded and (size or ahead)) or self.short_window and ahead < self.n - 1:
             return 0
-        size = self.window[1]
+        size = max(size, ahead + 1)
         for n in (size + 3, size + 2, size + 1, *self.contract.allowed):
             if size < n <= LONGEST and self.contract.takes(n) and self.fits(1, n):
                 return n

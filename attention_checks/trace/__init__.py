@@ -104,7 +104,9 @@ class Trace(NamedTuple):
         | None = None,  # how many tokens a token may attend to, itself included; None: all
     ) -> Tensor | None:  # boolean, True = may attend, (n, n); None: everything
         "Give the mask that should be in force."
-        n = self.x.shape[1]
+        n, ahead = self.x.shape[1], self.contract.ahead
+        if ahead:
+            return torch.ones(n, n, dtype=torch.bool).tril(ahead).triu(1 - (window or n))
         return causal_mask(n).triu(1 - (window or n)) if causal else None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 
 import torch
@@ -14,8 +14,9 @@ from attention_checks.catalogue.grouped_heads import GROUPS
 from attention_checks.catalogue.layers import LAYER, REPEATED, merging
 from attention_checks.catalogue.self_attention import SCALE
 from attention_checks.catalogue.softmax import weighing
+from attention_checks.fitting import fitted_cap, nearest_number
 from attention_checks.numbers import nearly
-from attention_checks.pipeline import Bug, Step, Work, run
+from attention_checks.pipeline import Bug, Step, run
 from attention_checks.search import Case, explain
 from attention_checks.trace import Trace
 from attention_checks.trace.own_stages import with_own
@@ -79,8 +80,11 @@ def _named(starts: list[Start], heads: list[int], most: int) -> tuple[Bug, ...] 
     found = _fewest(right + [start for start in starts if start.bugs][:4]) or _fewest(
         [with_fill(start) for start in right if start.case.work.masked]
     )
-    if found is not None or most == 1:
-        return found
+    capped = (
+        None if found is not None else next(filter(None, (fitted_cap(s.case) for s in right)), None)
+    )
+    if capped or found is not None or most == 1:
+        return (capped,) if capped else found
     return _fewest(
         [_gone_wrong(start, bug) for start in right[:1] for bug in (*start.more, *_FREQUENT)]
     )
@@ -141,22 +145,6 @@ def _other_numbers(trace: Trace, heads: list[int], mask: Tensor | None) -> Itera
         )
 
 
-def _nearest_number(
-    case: Case, make: Callable[[Tensor], tuple[Work, tuple[Bug, ...]]], centre: float, width: float
-) -> tuple[float, float]:
-    "Fit a number: with which one the stages come nearest to the output, and at which distance."
-    best, off = centre, torch.tensor([torch.inf])
-    for _ in range(40):
-        numbers = best + width * torch.linspace(-1, 1, 33)
-        work, bugs = make(numbers.view(-1, 1, 1, 1, 1))
-        made = run(work, bugs, stages=case.stages)
-        if made is None or made.out.shape[1:] != case.seen.shape:
-            break
-        off = (made.out - case.seen).flatten(1).norm(dim=1)
-        best, width = float(numbers[off.argmin()]), 0.6 * width
-    return best, float(off.min())
-
-
 def _added(case: Case) -> tuple[Bug, ...]:
     "The bug, if a number is added to the softmax's sum: one number explains all contexts."
     plain = run(case.work, stages=case.stages)
@@ -176,7 +164,7 @@ def _added(case: Case) -> tuple[Bug, ...]:
             case.work,
             (Bug("", "", {"weigh": weighing(lambda s, a: weigh(s, a, more))}),),
         )
-        more, off = _nearest_number(case, make, 0.25, 0.25)
+        more, off = nearest_number(case, make, 0.25, 0.25)
         if 5e-5 < more < 0.5 and off < 0.05 * off_plain:
             return (known("softmax.epsilon_small", number=f"{more:.1g}"),)
     return ()
@@ -201,7 +189,7 @@ def name_other_scale(
 def _fitted_scale(case: Case) -> Bug | None:
     "The bug, if one wrong factor of the scores explains the output."
     right = float(case.work.scale)
-    scale, _ = _nearest_number(case, lambda s: (case.work._replace(scale=s), ()), 0.0, 4 * right)
+    scale, _ = nearest_number(case, lambda s: (case.work._replace(scale=s), ()), 0.0, 4 * right)
     made = run(case.work._replace(scale=scale), stages=case.stages)
     wrong = not math.isclose(scale, right, rel_tol=1e-3)
     if made is not None and wrong and nearly(made.out, case.seen, 1e-4):

@@ -12,7 +12,7 @@ from attention_checks.catalogue import known
 from attention_checks.conventions import declared_scales
 from attention_checks.examine import Broken, Misused, NotChecked, attempt, first_line
 from attention_checks.numbers import nearly
-from attention_checks.pipeline import Bug, sentence
+from attention_checks.pipeline import Bug
 from attention_checks.subjects.layer import SEQUENCES, Diagnosis, Layer, Observed, no_module
 from attention_checks.trace import Trace, trace_layer
 from attention_checks.trace.comparing import compare_with_own_weights
@@ -149,6 +149,8 @@ def _bugs_of_window(layer: Layer, agrees: Callable[[int | None], bool], long: bo
     if not layer.window or not (layer.short_window or long):
         return () if agrees(None) else None
     name, size = layer.window
+    if layer.contract.ahead:  # how far it sees to both sides is measured
+        return () if agrees(size) else None
     for seen in (size, size + 1, size - 1):
         if seen and agrees(seen):
             # some settings count only the tokens before
@@ -157,7 +159,9 @@ def _bugs_of_window(layer: Layer, agrees: Callable[[int | None], bool], long: bo
                 return ()
             return (known("window.size", name=name, size=size, seen=seen),)
     if not agrees(None):
-        return None
+        sizes = range(1, 2 * size + 1) if layer.declared_window else ()
+        found = next((n for n in sizes if agrees(n)), 0)
+        return (known("window.size", name=name, size=size, seen=found),) if found else None
     # no window: a setting that was not declared is for another thing
     return (known("window.ignored"),) if layer.declared_window else ()
 
@@ -169,8 +173,6 @@ def ignores_order(layer: Layer) -> bool:
 
 def _bugs_in_short(layer: Layer, trace: Trace, bugs: Bugs) -> Bugs:
     "What is wrong in the usual call, rotated or not."
-    if any(bug.code in ("mask.window_2", "mask.window_3") for bug in bugs or ()):
-        return (known("window.by_accident", says=sentence(bugs or ())),)
     if bugs == () or layer.positions is False or ignores_order(layer):
         return bugs
     heads, causal = layer.n_heads, layer.causal

@@ -224,7 +224,7 @@ def test_runs(make, code, declared):
                 "three tokens, undeclared",
                 "it agrees",
                 lambda: masked(window(3)),
-                "window.by_accident",
+                "mask.window",
             ),
         )
     ],
@@ -266,6 +266,7 @@ def test_future(make, code, declared):
         (7, 8, "window.size"),
         (7, 6, "window.size"),
         (7, 99, "window.ignored"),
+        (7, 3, "window.size"),
         (4, 4, "not tried"),
         (4, 5, "window.size"),
         (4, 99, "window.ignored"),
@@ -366,14 +367,14 @@ def of_queries(scores, mask):
 @pytest.mark.parametrize("name", ["pad_mask", "src_padding_mask", "mask"])
 def test_a_mask_of_which_no_meaning_fits_is_not_tried_until_it_is_declared(name):
     layer = Takes(name, of_queries)
-    (said,) = [why for _, why in report_of(check_self_attention, layer, 12).notes if name in why]
+    (said,) = [why for _, why, _ in report_of(check_self_attention, layer, 12).notes if name in why]
     assert said.startswith(f"{name}: not tried") and f"declare mask=('{name}', …)" in said
     assert codes_of(check_self_attention, layer, 12, mask=(name, "allowed")) == ["mask.padding"]
 
 
 def test_an_argument_that_may_be_a_mask_is_told_by_its_name():
     report = report_of(check_self_attention, Takes("valid_lens", lambda s, mask: s), 12)
-    assert any("its argument valid_lens was not tried" in why for _, why in report.notes)
+    assert any("its argument valid_lens was not tried" in why for _, why, _ in report.notes)
 
 
 class AtPositions(Takes):
@@ -623,3 +624,65 @@ def test_dropout_of_masked_scores_gives_nan():
 
 def test_numbers_that_fit_no_known_bug():
     assert verdict(Head(lambda m, x: m.attend(x) ** 3), OWN_WEIGHTS, "it agrees") == "layer.unknown"
+
+
+class Shared(nn.Module):
+    "One head of keys and values, which three query heads share: repeated along an axis."
+
+    def __init__(self, repeat):
+        super().__init__()
+        self.q_proj, self.out_proj = nn.Linear(24, 24), nn.Linear(24, 24)
+        self.k_proj, self.v_proj, self.repeat = nn.Linear(24, 8), nn.Linear(24, 8), repeat
+
+    def forward(self, x):
+        q = self.q_proj(x).unflatten(-1, (3, 8)).transpose(1, 2)
+        k, v = (self.repeat(project(x)[:, None]) for project in (self.k_proj, self.v_proj))
+        context = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.out_proj(context.transpose(1, 2).flatten(2))
+
+
+@pytest.mark.parametrize(
+    "repeat, codes",
+    [
+        (lambda t: t.repeat_interleave(3, 1), []),
+        (lambda t: t.repeat_interleave(3, 2), ["groups.along_tokens"]),
+    ],
+)
+def test_heads_repeated_along_the_tokens_are_named(repeat, codes):
+    layer = Shared(repeat)
+    assert codes_of(check_self_attention, layer, 24, n_heads=3, causal=True) == codes
+
+
+def ahead(n, back, more):
+    distance = torch.arange(n) - torch.arange(n)[:, None]
+    return (distance > -back) & (distance <= more)
+
+
+@pytest.mark.parametrize(
+    "declared, seen, codes",
+    [
+        ((3, 1), (3, 1), []),
+        ((3, 1), (3, 2), ["window.band"]),
+        ((3, 1), (2, 1), ["window.band"]),
+        ((3, 1), (3, 0), ["window.band"]),
+        ((3, 1), (99, 99), ["window.ignored"]),
+        ((None, 1), (99, 1), []),
+        ((None, 1), (99, 2), ["window.band"]),
+        ((9, 5), (9, 5), []),
+        ((9, 5), (9, 6), ["window.band"]),
+        ((9, 5), (8, 5), ["window.band"]),
+    ],
+)
+def test_a_layer_that_sees_ahead(declared, seen, codes):
+    "Its window is compared, and measured: how far it sees back, and how far ahead."
+    layer = masked(lambda n: ahead(n, *seen))
+    window, more = declared
+    report = report_of(check_self_attention, layer, 12, window=window, ahead=more)
+    assert set(codes) <= set(report.codes), report
+    assert codes or report.verdict == "sound"
+
+
+@pytest.mark.parametrize("seen", [2, 3])
+def test_the_size_of_a_declared_window_is_fitted(seen):
+    report = report_of(check_self_attention, masked(window(seen)), 12, window=4)
+    assert report.codes == ["window.size"] and f"attends to {seen} tokens" in report.bugs[0]

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
+from attention_checks.catalogue.local_attention import Reach, name_band
 from attention_checks.conventions import (
     MASK,
     MEMORY_MASKS,
@@ -100,14 +101,14 @@ def _why_leaks(
 def _reaches(layer: Layer) -> str | None:
     "Every token has an influence on each output that may attend to it."
     n, window = layer.n, layer.declared_window
+    if layer.contract.ahead:
+        _must_be_band(layer)
+        return None
     beyond = bool(window and window >= n)
     reach = reach_of(layer)
     if beyond and layer.long_n:
         n, reach = layer.long_n, _long_reach(layer)
-    expected = torch.ones(n, n, dtype=torch.bool)
-    if layer.causal:
-        expected = expected.tril()
-    missing = expected & ~reach
+    missing = layer.sees(n) & ~reach
     if not missing.any():
         if window and window < n:
             raise Broken("every token moves all outputs after it", known("window.ignored"))
@@ -121,6 +122,23 @@ def _reaches(layer: Layer) -> str | None:
     j, i = (int(at) for at in missing.T.nonzero()[0])
     shown = f"changing token {j} does not move output {i}"
     raise Broken(shown, _why_unseen(layer, reach, missing), symptom=True)
+
+
+def _must_be_band(layer: Layer) -> None:
+    "Raise Broken unless a token sees as far back and ahead as was declared."
+    window, ahead = layer.declared_window or 0, layer.contract.ahead or 0
+    n = layer.long_n or layer.n
+    declared = Reach(window, ahead=ahead, causal=False)
+    models = (layer.module, softened_copy(layer.module))
+    surely, at_all = (a | b for a, b in zip(*(moved_by(layer, n, m) for m in models)))
+    right = declared.mask(n, n)
+    reach = surely | at_all & right
+    if reach.equal(right):
+        return
+    bug = name_band(reach, declared) or known("window.ignored" if reach.all() else "mask.narrow")
+    i, j = (int(at) for at in (reach ^ right).nonzero()[0])
+    moves = "moves" if reach[i, j] else "does not move"
+    raise Broken(f"{n} tokens: changing token {j} {moves} output {i}", bug)
 
 
 def _why_unseen(layer: Layer, reach: Tensor, missing: Tensor) -> Bug:
@@ -187,9 +205,9 @@ def _longer(layer: Layer) -> str | None:
     if not n:
         raise NotChecked(why)
     must_be_vectors(layer, x := layer.draw(2, n), layer(x))
-    allowed = torch.ones(n, n, dtype=torch.bool)
-    if layer.causal:
-        allowed = allowed.tril()
+    if layer.contract.ahead:
+        raise NotChecked(f"it sees ahead={layer.contract.ahead} tokens")
+    allowed = layer.sees(n)
     surely, reach = moved_by(layer, n, layer.module)
     leaks = surely & ~allowed
     if leaks[: layer.n, : layer.n].any():
@@ -528,6 +546,8 @@ def _may_know_positions(layer: Layer) -> None:
     "Raise NotChecked if there is a reason why order may matter, though nobody said so."
     if name := layer.position_setting:
         raise NotChecked(f"it seems to know positions ({name}); say positions=True or False")
+    if layer.contract.ahead:
+        raise NotChecked("what it sees depends on order")
     if layer.causal:
         raise NotChecked("the order of the past matters; if it knows no positions: positions=False")
     if layer.window and _is_window(layer, reach_of(layer), layer.window[1]):

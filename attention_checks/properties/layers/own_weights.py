@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.catalogue import known
@@ -9,6 +13,7 @@ from attention_checks.catalogue.grouped_heads import AFTER_SCORE
 from attention_checks.conventions import settings_of
 from attention_checks.examine import Broken, Misused, NotChecked
 from attention_checks.numbers import first_difference, nearly
+from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation
 from attention_checks.subjects.layer import Layer, no_module
 from attention_checks.trace import Trace
@@ -42,20 +47,35 @@ def _own_weights(layer: Layer) -> str | None:
         return "; ".join(filter(None, remarks)) or None
     if trace.context is None and _agrees_without_x(layer, trace):
         return _with_residual(layer, trace.out, trace.out - trace.x)
-    if trace.own and layer.contract.scale is None:  # another scale may be meant beside a norm
-        bugs = tuple(bug for bug in bugs or () if not bug.code.startswith("scale."))
+    bugs = _beside_scale(layer, trace, bugs or ())
     if layer.cap and not bugs:
-        raise NotChecked(f"its scores are not plain ({layer.cap})")
-    if bugs and bugs[0].code == "window.by_accident" and layer.positions:
+        raise NotChecked(f"its scores are not plain ({layer.cap}): declare softcap=…")
+    if bugs and bugs[0].code == "mask.window" and layer.positions:
         raise NotChecked("it attends to a window")
     shape = f"x {tuple(trace.x.shape)}, {heads or '?'} heads"
     shown = f"{shape}: the context is not softmax(q kᵀ / √d_head) v of its own q, k and v"
     if bugs:
         raise Broken(shown, bugs)
+    scale = name_other_scale(trace, heads, layer.causal, layer.short_window)
+    if scale:
+        raise Broken(shown, _beside_scale(layer, trace, scale))
     if why := _more_than_projections(layer, trace):
         raise NotChecked(f"no reference could be built: {why}")
-    scale = name_other_scale(trace, heads, layer.causal, layer.short_window)
-    raise Broken(shown, scale or known("layer.unknown"))
+    raise Broken(shown, known("layer.unknown"))
+
+
+def _beside_scale(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> tuple[Bug, ...]:
+    "The bugs but for a scale that may be meant; NotChecked, with what declares it, for it alone."
+    contract = layer.contract
+    said = contract.scale or contract.norms or contract.softcap or contract.bias
+    scales = [bug for bug in bugs if bug.code.startswith("scale.")]
+    if not trace.own or said is not None or not scales:
+        return bugs
+    if others := tuple(bug for bug in bugs if bug not in scales):
+        return others
+    declare = scales[0].declare or "scale=…"
+    why = f"{scales[0].says}; if it is meant, declare {declare}"
+    raise NotChecked(f"no reference could be built: {why}")
 
 
 def _all_used(layer: Layer, trace: Trace) -> None:
@@ -63,7 +83,8 @@ def _all_used(layer: Layer, trace: Trace) -> None:
     if not trace.rows:
         _must_not_be_linear(layer)
         raise NotChecked(
-            "its projections were not recognised, neither by their names nor by what they do"
+            "its projections were not recognised, neither by their names nor by what they do:"
+            " declare roles={'q': …, 'k': …, 'v': …, 'out': …}"
         )
     names = {role: trace.names.get(role, []) for role in ("q", "k", "v", "out")}
     qkv = [name for role in "qkv" for name in names[role]]
@@ -97,7 +118,7 @@ def _must_not_be_linear(layer: Layer) -> None:
 def _more_than_projections(layer: Layer, trace: Trace) -> str:
     "Why its numbers need not be those of plain attention; empty if they must be."
     if trace.unrecognised:
-        return f"it also has {', '.join(trace.unrecognised[:3])}"
+        return f"it also has {'; '.join(_undeclared(layer, trace)[:3])}"
     q, v = trace.width("q"), trace.width("v")
     one_wider = (q > trace.inner) != (v > trace.inner)
     if trace.context is not None and one_wider and 2 * trace.inner in (q, v):
@@ -109,7 +130,36 @@ def _more_than_projections(layer: Layer, trace: Trace) -> str:
     complete = any(roles <= trace.rows.keys() for roles in known_roles)
     if complete and layer.positions is not True and ignores_order(layer):
         return ""
-    return "its numbers depend on order, or on more than q, k and v"
+    declare = "scale=…, softcap=…, bias=… or norms=…"
+    return (
+        f"its numbers depend on order, or on more than q, k and v: declare {declare} if it has it"
+    )
+
+
+_KEYWORDS: tuple[
+    tuple[Callable[[Any, int | None], bool], str], ...
+] = (  # what a part is → the keyword that may declare it
+    (lambda part, h: "norm" in type(part).__name__.lower(), "norms={{'{role}': '{name}'}}"),
+    (lambda part, h: isinstance(part, nn.Linear), "gate='{name}'"),
+    (lambda part, h: isinstance(part, nn.Embedding), "bias='{name}'"),
+    (lambda part, h: isinstance(part, Tensor) and part.numel() == h, "sinks='{name}'"),
+    (lambda part, h: isinstance(part, Tensor) and part.ndim > 2, "bias='{name}'"),
+)
+
+
+def _undeclared(layer: Layer, trace: Trace) -> list[str]:
+    "Name the parts that are no projection, each with the keyword that may declare it."
+    modules, tensors = dict(layer.module.named_modules()), dict(layer.module.named_parameters())
+    found = []
+    for name in trace.unrecognised:
+        if name.rpartition(".")[0] in trace.unrecognised:
+            continue
+        part = modules.get(name, tensors.get(name))
+        role = "k" if "k" in name.rpartition(".")[2].lower() else "q"
+        fits = (how for is_one, how in _KEYWORDS if is_one(part, layer.n_heads))
+        how = next(fits, "").format(name=name, role=role)
+        found.append(f"{name}: declare {how}" if how else name)
+    return found
 
 
 def _after_projection(layer: Layer, trace: Trace) -> str | None:
