@@ -78,9 +78,7 @@ def _expect_parameters(name: str, fn: Any, what: str, n: int, more: int) -> None
         raise TypeError(f"{name}: expected {what}; got {got}")
 
 
-def is_mask(
-    name: str,  # of a parameter
-) -> bool:
+def is_mask(name: str) -> bool:
     "Return whether a parameter is called like a mask or a bias."
     return "mask" in name or "bias" in name
 

@@ -155,9 +155,7 @@ def _failure(name: str, broken: Broken, bugs: tuple[Bug, ...]) -> Failure:
     )
 
 
-def attempt(
-    f: Callable[[], Any],  # what may raise
-) -> Any:  # what it returns; None if it raises
+def attempt(f: Callable[[], Any]) -> Any:
     "Call something that code which is broken in another way may not be able to do."
     try:
         return f()

@@ -90,9 +90,7 @@ def must_return(
         raise Broken(f"{where}it returned None", known("code.returns_nothing"))
 
 
-def must_be_tensor(
-    result: Any,  # what the code under test returned
-) -> None:
+def must_be_tensor(result: Any) -> None:
     "Raise Misused for an array of another library, and Broken for anything else that is no tensor."
     if isinstance(result, Tensor):
         return

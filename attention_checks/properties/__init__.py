@@ -30,10 +30,7 @@ class Relation(NamedTuple):
     differentiates: bool = False
 
 
-def listed(
-    relations: Sequence[Relation],  # in the order of trying
-    subject: Callable[[], Any],  # gives what is under test
-) -> Properties:  # names, and what tries them
+def listed(relations: Sequence[Relation], subject: Callable[[], Any]) -> Properties:
     "Tie relations to a subject."
     return [
         Property(row.name, partial(_tried, row, subject), row.compares, row.differentiates)

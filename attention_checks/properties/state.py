@@ -1,4 +1,4 @@
-"""State: calls repeat, inputs stay as they are, memory may lie anyhow, and tracing changes nothing."""
+"""State: calls repeat, inputs stay as they are, strides and tracing change nothing."""
 
 from __future__ import annotations
 
@@ -51,10 +51,7 @@ _LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-def must_not_mind_strides(
-    f: _Call,  # the code under test
-    *inputs: Tensor,  # its arguments
-) -> None:
+def must_not_mind_strides(f: _Call, *inputs: Tensor) -> None:
     "Raise Broken if the same numbers, with other strides in memory, give others."
     for how, layout in _LAYOUTS.items():
         other = [layout(t) if t.is_floating_point() else t for t in inputs]
@@ -71,10 +68,7 @@ def must_not_mind_strides(
             raise Broken(f"{how}: {first_difference(got, want)}", known("memory.strides"))
 
 
-def must_leave_alone(
-    f: _Call,  # the code under test
-    inputs: Mapping[str, Tensor],  # its arguments by name
-) -> None:
+def must_leave_alone(f: _Call, inputs: Mapping[str, Tensor]) -> None:
     "Raise Broken if an input has changed after the call."
     copies = {name: t.clone() for name, t in inputs.items()}
     f(*inputs.values())

@@ -235,18 +235,14 @@ def _packed_call(names: list[str]) -> Call:
     return call
 
 
-def is_torch_mha(
-    module: Any,  # a layer or a function
-) -> bool:
+def is_torch_mha(module: Any) -> bool:
     "Say whether it is called as nn.MultiheadAttention is."
     parameters = parameters_of(module) or {}
     takes = "attn_mask" in parameters or {"args", "kwargs"} <= parameters.keys()
     return isinstance(module, nn.MultiheadAttention) and takes
 
 
-def needed_by(
-    module: Any,  # a layer or a function
-) -> list[str]:
+def needed_by(module: Any) -> list[str]:
     "List the names of the arguments that it cannot do without."
     return [
         name
@@ -297,9 +293,7 @@ def how_to_call_both(
     return lambda m, x, y: m(x, **dict.fromkeys(needed) | dict.fromkeys(takers, y) | options)
 
 
-def for_memory(
-    module: Any,  # a layer or a function
-) -> list[str]:
+def for_memory(module: Any) -> list[str]:
     "List the arguments that take the memory: all that is needed, or what is called so, or is free."
     others = [
         (name, p.default)
@@ -317,9 +311,7 @@ def for_memory(
     return free[:1]
 
 
-def must_be_whole(
-    module: Any,  # a layer or a function
-) -> None:
+def must_be_whole(module: Any) -> None:
     "Raise Misused if its weights are sharded over several machines: a copy on one does not run."
     for name, p in module.named_parameters() if isinstance(module, nn.Module) else ():
         if hasattr(p, "full_tensor"):

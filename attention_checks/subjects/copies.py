@@ -71,9 +71,7 @@ def _gain(p: Tensor) -> float:
     return float(p.square().mean().sqrt()) * p.shape[-1] ** 0.5
 
 
-def zero_weights(
-    module: nn.Module,  # any layer
-) -> list[tuple[str, nn.Parameter]]:  # with their names
+def zero_weights(module: nn.Module) -> list[tuple[str, nn.Parameter]]:
     "List the parameters that are trained, are no bias, and are all zero."
     return [
         (name, p)
@@ -168,9 +166,7 @@ def plain_attributes(m: nn.Module) -> Iterator[tuple[str, Any]]:
     return ((name, value) for name, value in vars(m).items() if name not in _OF_MODULES)
 
 
-def tensors_in(
-    value: Any,  # anything, nested or not
-) -> Iterator[Tensor]:  # in order
+def tensors_in(value: Any) -> Iterator[Tensor]:
     "List all that a list, a tuple or a dict holds."
     if isinstance(value, Tensor):
         yield value

@@ -111,10 +111,7 @@ def draw_many(
     return q, k * torch.linspace(1, 3, n_k)[:, None], v
 
 
-def right_for(
-    subject: Subject,  # the function under test
-    n_k: int,  # how many keys
-) -> bool:
+def right_for(subject: Subject, n_k: int) -> bool:
     "Tell whether that many keys give right numbers."
     q, k, v = draw_many(subject, n_k)
     return nearly(subject(q, k, v), subject.oracle(q, k, v), 1e-3)

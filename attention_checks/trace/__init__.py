@@ -69,7 +69,7 @@ class Trace(NamedTuple):
         return self.width("qkv") in (0, 3 * self.inner)
 
     @property
-    def inner(self) -> int:  # features of a token
+    def inner(self) -> int:
         "Give the width of the context, all heads together."
         if self.context is not None:
             return self.context.shape[-1]
@@ -84,10 +84,7 @@ class Trace(NamedTuple):
             return self.inner
         return self.width("q") or self.width("qk") // 2 or self.width("qkv") // 3
 
-    def heads(
-        self,
-        n_heads: int | None,  # how many, if known
-    ) -> list[int]:
+    def heads(self, n_heads: int | None) -> list[int]:
         "List the numbers of heads that fit, or the one that is known."
         stack = len(self.rows.get("q", []))  # several: single heads
         said = stack if stack > 1 else n_heads

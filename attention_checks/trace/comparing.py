@@ -101,9 +101,7 @@ def _fewest(starts: list[Start]) -> tuple[Bug, ...] | None:
     )
 
 
-def with_fill(
-    start: Start,  # with a mask
-) -> Start:
+def with_fill(start: Start) -> Start:
     "Put a finite number for minus infinity: it matters where all keys of a query are masked."
     fill: Step = lambda w: w._replace(
         scores=w.scores.masked_fill(~w.allowed, torch.finfo(w.scores.dtype).min),

@@ -56,7 +56,7 @@ def diagnose(layer: Layer) -> Layer:
 
 
 def trace_of(layer: Layer, x: Tensor, n_k: int = 0) -> Trace:
-    "What its projections do in a call, with a memory of n_k tokens for each sequence if it has one."
+    "What its projections do in a call, with a memory of n_k tokens if it has one."
     if layer.other is None:
         return trace_layer(layer.module, x, layer.first, layer.contract)
     memory = layer.over_memory.draw(len(x), n_k or layer.n_k, seed=8)

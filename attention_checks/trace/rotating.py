@@ -87,11 +87,8 @@ def agrees_with_rotation(
 
 
 def name_rotation_bug(
-    trace: Trace,
-    n_heads: int | None,  # if known
-    causal: bool,  # is the future hidden?
-    window: int | None = None,  # as in `agrees_with_rotation`
-) -> tuple[Bug, ...] | None:  # the bugs; None if none fit
+    trace: Trace, n_heads: int | None, causal: bool, window: int | None = None
+) -> tuple[Bug, ...] | None:
     "Find the bug of a layer that rotates queries and keys by positions."
     found, starts = (
         [],

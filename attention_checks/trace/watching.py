@@ -80,9 +80,7 @@ def part_of(
     return parts[name]
 
 
-def as_float(
-    t: Any,  # a tensor, or anything else, which stays as it is
-) -> Any:
+def as_float(t: Any) -> Any:
     "Bring a tensor of real numbers to float32 on the CPU, without its history."
     return t.detach().float().cpu() if isinstance(t, Tensor) and t.is_floating_point() else t
 

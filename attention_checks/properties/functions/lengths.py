@@ -187,9 +187,7 @@ def _other_corner(subject: Subject, q: Tensor, k: Tensor, v: Tensor, got: Tensor
     return f'with fewer queries than keys it {how}; for cached keys ask for causal="lower-right"'
 
 
-def any_length(
-    subject: Subject,  # the function under test
-) -> bool:
+def any_length(subject: Subject) -> bool:
     "Tell whether it was promised to take any number of tokens."
     return subject.contract.lengths is None
 

@@ -19,10 +19,7 @@ from attention_checks.trace.diagnosis import examined
 Recognise = Callable[[], tuple[Bug, ...] | None]  # names the bug by the layer's numbers
 
 
-def layer_properties(
-    given: Any,  # the layer under test
-    declared: Declared,  # what was declared of it
-) -> tuple[Properties, Recognise]:
+def layer_properties(given: Any, declared: Declared) -> tuple[Properties, Recognise]:
     "List what every self-attention layer must do, in the order of trying."
     rows = [*OWN_WEIGHTS, *PACKED, *CALLS, *MASKING, *TRAINING, *EDGES]
     return in_phases(adapt(given, declared), rows)

@@ -366,9 +366,7 @@ def _masks(layer: Layer, name: str, shapes: dict[str, _Form]) -> Iterator[_Mask]
         yield _Mask(f"{shape}, {meaning}", there, _MEANINGS[meaning](form(kept, n_q)))
 
 
-def must_hide_padding(
-    layer: Layer,  # the layer under test
-) -> str | None:  # what its masks mean
+def must_hide_padding(layer: Layer) -> str | None:
     "Raise Broken if a mask that it takes does not hide what it should."
     taken = [name for name in parameters_of(layer.module) or {} if is_mask(name)]
     of_memory = [name for name in taken if name in MEMORY_MASKS]

@@ -238,9 +238,7 @@ def _chance_or_state(layer: Layer, x: Tensor) -> Bug:
     return known("dropout.in_evaluation", anew=" (it has no parameters)" if bare else "")
 
 
-def must_forget(
-    layer: Layer,  # the layer under test
-) -> None:
+def must_forget(layer: Layer) -> None:
     "Raise Broken if other inputs before change what it gives."
     x = layer.draw()
     first = layer(x)
@@ -278,9 +276,7 @@ def _short_then_long(layer: Layer, x: Tensor, want: Tensor) -> None:
         raise Broken(f"{shown}{first_difference(got, want)}", known("state.first_length"))
 
 
-def must_not_mix(
-    layer: Layer,  # the layer under test
-) -> None:
+def must_not_mix(layer: Layer) -> None:
     "Raise Broken if a sequence of a batch comes out other than alone."
     x = layer.draw()
     must_not_mix_along(layer, [x], 0, "sequence", lambda: _mixed(layer, x), alone=True)
@@ -299,9 +295,7 @@ def _traces(layer: Layer) -> None:
     must_trace(lambda x: layer.first(layer.module, x), layer.draw(2, layer.contract.usual(3)))
 
 
-def must_take_one(
-    layer: Layer,  # the layer under test
-) -> None:
+def must_take_one(layer: Layer) -> None:
     "Raise Broken if it cannot do with one token, or with one sequence."
     sizes = [(1, layer.n, "one sequence"), (SEQUENCES, 1, "one token")]
     sizes += [(1, 1, "one token"), (SEQUENCES, 2, "two tokens")]
@@ -320,9 +314,7 @@ def must_take_one(
             raise Broken(f"{shape}: NaN or infinity", bug, symptom=True)
 
 
-def must_stay_finite(
-    layer: Layer,  # the layer under test
-) -> None:
+def must_stay_finite(layer: Layer) -> None:
     "Raise Broken if large inputs give values or gradients that are not finite."
     code = "softmax.overflows"
     for factor in (30.0, 300.0):
@@ -331,9 +323,7 @@ def must_stay_finite(
         must_be_finite(layer, inputs, shown, lambda: known(code), gradient=code)
 
 
-def must_stand_sixteen_bits(
-    layer: Layer,  # the layer under test
-) -> str | None:  # how it was tried
+def must_stand_sixteen_bits(layer: Layer) -> str | None:
     "Raise Broken unless 16 bits give finite, nearly equal values of their type."
     x, softened = layer.draw(), []
     want = layer(x).detach()

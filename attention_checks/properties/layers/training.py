@@ -305,9 +305,7 @@ def _weights_in_buffers(layer: Layer) -> str | None:
     return None
 
 
-def must_match_steps(
-    layer: Layer,  # the layer under test
-) -> None:
+def must_match_steps(layer: Layer) -> None:
     "Raise Broken if its gradients are not what small steps measure."
     if layer.contract.dtype:
         raise NotChecked(
