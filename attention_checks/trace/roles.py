@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from os.path import commonprefix
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn as nn
@@ -27,28 +27,29 @@ _QUIET = (
 )
 
 
+class Parts(NamedTuple):
+    "The parts of a layer that compute, and what they are for."
+
+    leaves: dict[str, nn.Module]  # by name
+    names: dict[str, str]  # name of a projection → its role
+    bare: dict[str, tuple[str, nn.Parameter]]  # name of a matrix used as x @ W → role and matrix
+
+
 def find_projections(
-    layer: nn.Module,  # the layer, in evaluation mode
+    layer: nn.Module,  # in evaluation mode
     call: Callable[[], Tensor],  # one call of it
     declared: Mapping[str, str] | None = None,  # role → name, as the caller declares it
-) -> tuple[
-    dict[str, nn.Module], dict[str, str], dict[str, tuple[str, nn.Parameter]]
-]:  # parts that compute; name → role of projections; bare matrices
-    "Find the projections of a layer."
+) -> Parts:
+    "Find the projections of a layer, by their names unless they were declared."
     leaves = _leaves(layer, _wraps(layer, call))
     if declared:
         return _declared(layer, leaves, declared)
     bare = _bare(layer, leaves)
-    return (
-        leaves,
-        _nearest(_roles(leaves), [name for name, (role, _) in bare.items() if role != "out"]),
-        bare,
-    )
+    inward = [name for name, (role, _) in bare.items() if role != "out"]
+    return Parts(leaves, _nearest(_roles(leaves), inward), bare)
 
 
-def _declared(
-    layer: nn.Module, leaves: dict[str, nn.Module], declared: Mapping[str, str]
-) -> tuple[dict[str, nn.Module], dict[str, str], dict[str, tuple[str, nn.Parameter]]]:
+def _declared(layer: nn.Module, leaves: dict[str, nn.Module], declared: Mapping[str, str]) -> Parts:
     "Return the declared projections: modules that are called, and bare matrices."
     parts = {
         name: (role, part_of(layer, name, f"roles[{role!r}]")) for role, name in declared.items()
@@ -59,7 +60,7 @@ def _declared(
     if "out" not in declared:
         guessed = _nearest(names | {n: r for n, r in _roles(leaves).items() if r == "out"}, [*bare])
         names |= {name: role for name, role in guessed.items() if role == "out"}
-    return {**leaves, **modules}, names, bare
+    return Parts({**leaves, **modules}, names, bare)
 
 
 def _leaves(layer: nn.Module, wraps: Iterable[str] = ()) -> dict[str, nn.Module]:
