@@ -677,12 +677,14 @@ def test_a_layer_that_sees_ahead(declared, seen, codes):
     "Its window is compared, and measured: how far it sees back, and how far ahead."
     layer = masked(lambda n: ahead(n, *seen))
     window, more = declared
-    report = report_of(check_self_attention, layer, 12, window=window, ahead=more)
+    how = dict(window=window, ahead=more, positions=False)
+    report = report_of(check_self_attention, layer, 12, **how)
     assert set(codes) <= set(report.codes), report
     assert codes or report.verdict == "sound"
 
 
 @pytest.mark.parametrize("seen", [2, 3])
 def test_the_size_of_a_declared_window_is_fitted(seen):
+    assert codes_of(check_self_attention, masked(window(4)), 12, window=4, positions=False) == []
     report = report_of(check_self_attention, masked(window(seen)), 12, window=4)
     assert report.codes == ["window.size"] and f"attends to {seen} tokens" in report.bugs[0]

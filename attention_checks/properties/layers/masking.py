@@ -467,6 +467,9 @@ def _not_hiding(layer: Layer, name: str, tried: _Tried) -> Broken | NotChecked:
     if all(nearly(got, plain) for got in tried.outputs):
         if not must_matter(name):
             return NotChecked(f"{name}: it makes no difference; is it for another input?")
+        if _of_first_alone(layer, name):
+            shown = f"{name}: only that of the first sequence makes a difference"
+            return Broken(shown, known("mask.padding"))
         shown = f"{name}: whatever it hides, the output is the same"
         return Broken(shown, known("mask.ignored"))
     if declared:
@@ -474,6 +477,14 @@ def _not_hiding(layer: Layer, name: str, tried: _Tried) -> Broken | NotChecked:
         return Broken(shown, known("mask.padding"))
     why = f"{name}: not tried, for no meaning fits"
     return NotChecked(f"{why}: {_declare(name)}")
+
+
+def _of_first_alone(layer: Layer, name: str) -> bool:
+    "Whether a mask makes a difference once the first sequence has padding."
+    x = layer.draw()
+    plain, masks = layer(x), [mask.mask for mask in _masks(layer, name, _SHAPES)]
+    turned = (attempt(lambda: _under(layer, name, x, mask.flip(0))) for mask in masks)
+    return any(got is not None and not nearly(got, plain) for got in turned)
 
 
 def _under(layer: Layer, name: str, x: Tensor, mask: Tensor, copied: bool = True) -> Tensor:
@@ -528,6 +539,9 @@ def _unlike_alone(layer: Layer, mask: _Mask, got: Tensor) -> str:
 
 def _ordered(layer: Layer) -> None:
     "Another order of the tokens gives the same outputs in that order, unless it knows positions."
+    window = layer.declared_window
+    if layer.contract.ahead or window and window < layer.n:
+        raise NotChecked("what a token sees depends on order: it attends to a window")
     free = bool(layer.observed.free)
     if layer.positions:
         _must_know_positions(layer, free)
@@ -544,8 +558,6 @@ def _may_know_positions(layer: Layer) -> None:
     "Raise NotChecked if there is a reason why order may matter, though nobody said so."
     if name := layer.position_setting:
         raise NotChecked(f"it seems to know positions ({name}); say positions=True or False")
-    if layer.contract.ahead:
-        raise NotChecked("what it sees depends on order")
     if layer.causal:
         raise NotChecked("the order of the past matters; if it knows no positions: positions=False")
     if layer.window and _is_window(layer, reach_of(layer), layer.window[1]):

@@ -1046,7 +1046,8 @@ bug(A, "turned over heads", (), "order.never", build=turned_wrongly(partial(back
 PADDING, EXTENDED = "TakesPadding", "TakesAnExtendedMask"
 bug(PADDING, "the mask is lost", ("if key_padding_mask is not None:", "if False:"), "mask.ignored")
 bug(PADDING, "applied after the softmax", [
-    ("            scores = scores.masked_fill(hidden, torch.finfo(scores.dtype).min)\n", "            v = v.masked_fill(hidden.mT, 0)\n")], "mask.padding")
+    ("            scores = scores.masked_fill(hidden, torch.finfo(scores.dtype).min)\n", "            v = v.masked_fill(hidden.mT, 0)\n")], "mask.padding",
+    args=with_args(PADDING, mask=("key_padding_mask", "blocked")))
 bug(PADDING, "a billion below zero for minus infinity", ("torch.finfo(scores.dtype).min", "-1e9"), "dtype.no_infinity")
 bug(PADDING, "the mask is turned in place", ("hidden = key_padding_mask[:, None, None]", "hidden = ~key_padding_mask.logical_not_()[:, None, None]"), "input.mask_modified")
 TEXTS, ENDS = "TakesTexts", "TakesEnds"
