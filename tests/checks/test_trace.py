@@ -12,10 +12,12 @@ from attention_checks.catalogue.layers import (
     split_features_first,
 )
 from attention_checks.spec import Contract
+from attention_checks.subjects.layer import Declared, adapt
 from attention_checks.trace.comparing import (
     compare_with_own_weights,
     name_other_scale,
 )
+from attention_checks.trace.diagnosis import examined
 from attention_checks.trace.rotating import (
     agrees_with_rotation,
     name_rotation_bug,
@@ -253,6 +255,28 @@ def test_a_window_of_a_rotating_layer_is_compared():
     blocks = torch.arange(5)[:, None] // 3 == torch.arange(5) // 3
     seen = rotated(rotate_pairs, mask=PAST & blocks)
     assert codes(name_window_bug(seen, 3, 3)) == "window.blocks"
+
+
+@pytest.mark.parametrize("slopes", [0.5 ** torch.arange(1, 5), 0.25 ** torch.arange(1, 5)])
+@pytest.mark.parametrize("code, scale", [("", 3**-0.5), ("scale.missing", 1.0)])
+def test_a_penalty_by_distance_is_compared(code, scale, slopes):
+    "ALiBi, by slopes of either kind for four heads."
+    distance = (torch.arange(5)[:, None] - torch.arange(5)).abs()
+    penalty = lambda scores: scores - slopes[:, None, None] * distance
+    torch.manual_seed(0)
+    seen = trace(Made(changed(scale=scale, on_scores=penalty), **projections(*QKV)), X)
+    assert agrees_with_rotation(seen, 4, False) == (not code)
+    assert codes(name_rotation_bug(seen, 4, False)) == (code or "unknown")
+
+
+def test_a_layer_and_its_trace_are_readable():
+    layer = adapt(Made(changed(), **projections(*QKV)), Declared(d_model=12, declared_heads=4))
+    seen = examined(layer)
+    assert (repr(layer), repr(seen)) == (
+        "Layer(Made: 5 × 12, 4 heads)",
+        "Layer(Made: 5 × 12, 4 heads, no bug)",
+    )
+    assert repr(seen.observed.trace).startswith("Trace(x (3, 5, 12), names {'q': ['q_proj']")
 
 
 def test_a_norm_of_values_is_named():

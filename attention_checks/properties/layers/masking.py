@@ -196,14 +196,7 @@ def _longer(layer: Layer) -> str | None:
     for n in layer.lengths(*range(1, layer.n + 3)):
         if (y := attempt(lambda: layer(layer.draw(2, n)))) is not None:
             must_be_vectors(layer, layer.draw(2, n), y)
-    lengths, why = list(LONG), f"it takes fewer than {LONG[-1]} tokens"
-    declared = layer.contract.lengths is not None
-    if declared:
-        lengths = [n for n in layer.contract.allowed[::-1] if layer.n < n <= 64]
-        why = "no longer ones were declared"
-    n = next((n for n in lengths if layer.fits(2, n)), 0)
-    if not n:
-        raise NotChecked(why)
+    declared, n = layer.contract.lengths is not None, _long_n(layer)
     must_be_vectors(layer, x := layer.draw(2, n), layer(x))
     if layer.contract.ahead:
         raise NotChecked(f"it sees ahead={layer.contract.ahead} tokens")
@@ -225,6 +218,18 @@ def _longer(layer: Layer) -> str | None:
     if far or declared or n == LONG[0] and not layer.causal:
         return None
     return f"the longest sequence had {n} tokens: it takes no {FAR if n == LONG[0] else LONG[0]}"
+
+
+def _long_n(layer: Layer) -> int:
+    "The length of the long trial; NotChecked if it takes no long sequence."
+    lengths, why = list(LONG), f"it takes fewer than {LONG[-1]} tokens"
+    if layer.contract.lengths is not None:
+        lengths = [n for n in layer.contract.allowed[::-1] if layer.n < n <= 64]
+        why = "no longer ones were declared"
+    n = next((n for n in lengths if layer.fits(2, n)), 0)
+    if not n:
+        raise NotChecked(why)
+    return n
 
 
 def _must_hide_far_future(layer: Layer) -> None:

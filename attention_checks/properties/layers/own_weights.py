@@ -30,13 +30,9 @@ def _trace_of_usual(layer: Layer) -> Trace:
 
 def _own_weights(layer: Layer) -> str | None:
     "It agrees with attention computed from its own queries, keys and values."
-    trace, heads = _trace_of_usual(layer), layer.n_heads
+    trace = _trace_of_usual(layer)
     _all_used(layer, trace)
-    width = trace.width("q")
-    if heads and len(trace.rows.get("q", [])) == 1 and width % heads and layer.d_model % heads:
-        raise Misused(
-            f"n_heads: expected a divisor of the width of its queries, {width}; got {heads}"
-        )
+    _must_divide(layer, trace)
     bugs = None
     if AFTER_SCORE in trace.own or not layer.cap:
         if layer.diagnosis.why:
@@ -47,21 +43,34 @@ def _own_weights(layer: Layer) -> str | None:
         return "; ".join(filter(None, remarks)) or None
     if trace.context is None and _agrees_without_x(layer, trace):
         return _with_residual(layer, trace.out, trace.out - trace.x)
-    bugs = _beside_scale(layer, trace, bugs or ())
+    raise _mismatch(layer, trace, _beside_scale(layer, trace, bugs or ()))
+
+
+def _mismatch(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> Broken | NotChecked:
+    "What to raise where its own weights give other numbers."
     if layer.cap and not bugs:
-        raise NotChecked(f"its scores are not plain ({layer.cap}): declare softcap=…")
+        return NotChecked(f"its scores are not plain ({layer.cap}): declare softcap=…")
     if bugs and bugs[0].code == "mask.window" and layer.positions:
-        raise NotChecked("it attends to a window")
-    shape = f"x {tuple(trace.x.shape)}, {heads or '?'} heads"
+        return NotChecked("it attends to a window")
+    shape = f"x {tuple(trace.x.shape)}, {layer.n_heads or '?'} heads"
     shown = f"{shape}: the context is not softmax(q kᵀ / √d_head) v of its own q, k and v"
     if bugs:
-        raise Broken(shown, bugs)
-    scale = name_other_scale(trace, heads, layer.causal, layer.short_window)
+        return Broken(shown, bugs)
+    scale = name_other_scale(trace, layer.n_heads, layer.causal, layer.short_window)
     if scale:
-        raise Broken(shown, _beside_scale(layer, trace, scale))
+        return Broken(shown, _beside_scale(layer, trace, scale))
     if why := _more_than_projections(layer, trace):
-        raise NotChecked(f"no reference could be built: {why}")
-    raise Broken(shown, known("layer.unknown"))
+        return NotChecked(f"no reference could be built: {why}")
+    return Broken(shown, known("layer.unknown"))
+
+
+def _must_divide(layer: Layer, trace: Trace) -> None:
+    "Raise Misused if the width of its queries is no multiple of the heads that were declared."
+    heads, width = layer.n_heads, trace.width("q")
+    if heads and len(trace.rows.get("q", [])) == 1 and width % heads and layer.d_model % heads:
+        raise Misused(
+            f"n_heads: expected a divisor of the width of its queries, {width}; got {heads}"
+        )
 
 
 def _beside_scale(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> tuple[Bug, ...]:

@@ -155,6 +155,18 @@ def _why_it_raises(layer: Layer, e: Exception) -> Bug:
     longest = next((n - 1 for n in range(1, layer.n) if not layer.fits(SEQUENCES, n)), layer.n - 1)
     if longest > 1 and layer.contract.lengths is None:
         return known("shape.maximum", longest=longest, least=layer.n + 1)
+    if bug := _only_size(layer):
+        return bug
+    needed = needed_by(layer.module)
+    if len(needed) > 1 and layer.other is None:
+        return known("shape.arguments", needed=", ".join(needed))
+    at_once = (AttributeError, NameError, ImportError, TypeError, NotImplementedError)
+    code = "code.error" if isinstance(e, at_once) else "shape.input"
+    return known(code, error=type(e).__name__)
+
+
+def _only_size(layer: Layer) -> Bug | None:
+    "The sizes at which alone it runs, if they tell what it mixes up."
     h = layer.n_heads or layer.n  # nobody knows: then what was tried anyway
     sizes = {
         "one_sequence": (1, layer.n),
@@ -167,15 +179,9 @@ def _why_it_raises(layer: Layer, e: Exception) -> Bug:
     right = [code for code, (b, n) in sizes.items() if layer.fits(b, n)]
     if right and not {"batch_length", "length_width"} <= set(right):  # which, nobody knows
         return known(f"shape.{right[0]}")
-    for n in _FIXED_LENGTHS:
-        if layer.fits(SEQUENCES, n):
-            return known("shape.only_length", n=n)
-    needed = needed_by(layer.module)
-    if len(needed) > 1 and layer.other is None:
-        return known("shape.arguments", needed=", ".join(needed))
-    at_once = (AttributeError, NameError, ImportError, TypeError, NotImplementedError)
-    code = "code.error" if isinstance(e, at_once) else "shape.input"
-    return known(code, error=type(e).__name__)
+    fixed = (n for n in _FIXED_LENGTHS if layer.fits(SEQUENCES, n))
+    n = next(fixed, 0)
+    return known("shape.only_length", n=n) if n else None
 
 
 def misrouted(

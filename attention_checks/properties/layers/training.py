@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -122,11 +122,7 @@ def _dropout_keeps_mean(layer: Layer) -> None:
         if not list(m.children()) and m is not layer.module and not isinstance(m, _LINEAR):
             name = type(m).__name__
             raise NotChecked(f"{name} is not linear, so the mean need not be kept")
-    x, runs = layer.draw(1), 4096
-    with torch.no_grad():
-        want = layer(x)[0]
-        with in_training(layer.module):
-            got = layer.many(layer.module, x.expand(runs, -1, -1).contiguous())
+    want, got = _runs_of_training(layer)
     if not got.isfinite().all():
         raise Broken(f"{shown}: NaN or infinity in training", known("dropout.nan"))
     if (got.std(0) == 0).all():
@@ -134,11 +130,20 @@ def _dropout_keeps_mean(layer: Layer) -> None:
     if declared == "scores":
         return  # the mean is not kept
     mean = got.mean(0)
-    off, standard_error = (mean - want).abs(), got.std(0) / runs**0.5
+    off, standard_error = (mean - want).abs(), got.std(0) / len(got) ** 0.5
     if (off / (standard_error + 1e-6)).max() > 8 and off.max() > 1e-3:
         ratio = float((mean * want).sum() / want.square().sum())
-        shown = f"the mean of {runs} training runs is {ratio:.3f} times the evaluation output"
+        shown = f"the mean of {len(got)} training runs is {ratio:.3f} times the evaluation output"
         raise Broken(shown, _why_biased(layer, ratio, p))
+
+
+def _runs_of_training(layer: Layer, runs: int = 4096) -> tuple[Tensor, Tensor]:
+    "Give the output in evaluation, (n, d), and those of many runs in training, (runs, n, d)."
+    x = layer.draw(1)
+    with torch.no_grad():
+        want = layer(x)[0]
+        with in_training(layer.module):
+            return want, layer.many(layer.module, x.expand(runs, -1, -1).contiguous())
 
 
 class _Dropped(TorchFunctionMode):
@@ -368,15 +373,21 @@ def _rates(layer: Layer, what: str, dtype: torch.dtype, step: float) -> tuple[fl
         if grad is not None:
             parts.append((grad * direction).double().flatten())
     by_gradient = torch.cat(parts)
+    total = lambda: float((layer.first(module, x * 1) * up).double().sum())
+    measured, promised = _slope(total, tensors, directions, step), float(by_gradient.sum())
+    rounding = 5e-2 * float((y * up).detach().double().norm())  # of float32
+    return measured, promised, max(abs(measured), float(by_gradient.norm())) + rounding
+
+
+def _slope(f: Callable[[], float], at: list[Tensor], along: list[Tensor], step: float) -> float:
+    "How fast a function of tensors, which are changed for it, grows in one direction."
     sums = []
     with torch.no_grad():
         for change in (step, -2 * step):
-            for t, direction in zip(tensors, directions):
+            for t, direction in zip(at, along):
                 t.add_(change * direction)
-            sums.append((layer.first(module, x * 1) * up).double().sum())
-    measured, promised = float(sums[0] - sums[1]) / (2 * step), float(by_gradient.sum())
-    rounding = 5e-2 * float((y * up).detach().double().norm())  # of float32
-    return measured, promised, max(abs(measured), float(by_gradient.norm())) + rounding
+            sums.append(f())
+    return (sums[0] - sums[1]) / (2 * step)
 
 
 def _untied(layer: Layer) -> None:

@@ -576,7 +576,7 @@ bug(H, "32 bits come back", ("self.dropout(weights) @ v", "self.dropout(weights)
 bug("CausalWithABuffer", "the mask is a parameter", ('self.register_buffer("mask", torch.triu(torch.ones(context_length, context_length), diagonal=1))',
     "self.mask = nn.Parameter(torch.triu(torch.ones(context_length, context_length), diagonal=1))"), "parameter.mask")
 
-# Places in the scores: no reference, but probes -------------------------------------------------------------------
+# Positions in the scores: rotations, penalties that grow with the distance, a bias of its own --------------------
 
 RN, LB, BOTH = "RotatesNeighbours", "LinearBias", "LlamaLike, looks both ways"
 bug(RN, "the root of the model's width", (" * q.shape[-1] ** -0.5", " * x.shape[-1] ** -0.5"), "scale.d_model_root")
