@@ -62,7 +62,7 @@ def check_attention(
         causal: does it hide the future? If n_q ≠ n_k: "lower-right", "upper-left"
         mask: what a mask means: "allowed" (True = may attend), "blocked", "bias"; False: none
         scale: factor of the scores, or a function of d_k; default 1 / √d_k
-        window: a query sees itself and the `window` - 1 keys before it; causal without `ahead`
+        window: a query sees itself and the `window` - 1 keys before it, and none after
         sinks: keys at the beginning that every query sees besides its window
         documents: tokens of each document, if several are packed into one sequence
         strict: raise NotCompared if its numbers could be compared with nothing?
@@ -129,7 +129,7 @@ def check_self_attention(
         positions: does it know positions (RoPE, …)? None: find out
         call: call(module, x); default: module(x), or module(x, x, x)
         strict: raise NotCompared if its numbers could be compared with nothing?
-        window: a token sees itself and the `window` - 1 before it; causal without `ahead`
+        window: a token sees itself and the `window` - 1 tokens before it, and none after
         n_kv_heads: number of heads of keys and values; default: what their widths tell
         design: what else it chooses, as in `attention_checks.spec.Contract`
 
@@ -171,7 +171,7 @@ def check_multi_head(
         causal: does it hide the future?
         call: call(module, x); default: module(x), or module(x, x, x)
         strict: raise NotCompared if its numbers could be compared with nothing?
-        window: a token sees itself and the `window` - 1 before it; causal without `ahead`
+        window: a token sees itself and the `window` - 1 tokens before it, and none after
         n_kv_heads: number of heads of keys and values; default: what their widths tell
         positions: does it know positions (RoPE, …)? None: find out
         design: what else it chooses, as in `attention_checks.spec.Contract`

@@ -15,7 +15,7 @@ from attention_checks.catalogue.layers import untransposed
 from attention_checks.conventions import biased_role
 from attention_checks.pipeline import Bug, Step
 from attention_checks.spec import Contract
-from attention_checks.trace.own_stages import own_stages, tables_of, turns_in
+from attention_checks.trace.own_stages import own_stages, tables_of, rotations_in
 from attention_checks.trace.roles import (
     ASKED,
     Parts,
@@ -34,7 +34,7 @@ class Trace(NamedTuple):
 
     x: Tensor  # the input, (b, n, d_model)
     out: Tensor  # the output, (b, n, d_out)
-    rows: _Rows
+    projections: _Rows
     others: list[tuple[tuple[Bug, ...], _Rows]]  # the same for weights used untransposed, with bugs
     context: Tensor | None  # what went into the output projection; None: none was called
     projected: Tensor | None  # what the output projection gave; None: none was called
@@ -46,17 +46,17 @@ class Trace(NamedTuple):
     unrecognised: list[str]  # modules and parameters that are none of them
     tables: list[Tensor]  # vectors that it keeps, perhaps frequencies of a rotation, (d,)
     own: Mapping[str, tuple[Step, list[Bug]]]  # stages of its own, such as a soft cap; their bugs
-    turns: list[Tensor] = []  # complex numbers that may rotate pairs of features, (n, pairs)
+    rotations: list[Tensor] = []  # complex numbers that may rotate pairs of features, (n, pairs)
     contract: Contract = Contract()  # what was declared of it
     memory: Tensor | None = None  # what keys and values are made of; None: the input
 
     def __repr__(self) -> str:
-        widths = {role: [r.shape[-1] for r in rows] for role, rows in self.rows.items()}
+        widths = {role: [r.shape[-1] for r in rows] for role, rows in self.projections.items()}
         return f"Trace(x {tuple(self.x.shape)}, names {self.names}, widths {widths})"
 
     def width(self, *roles: str) -> int:  # 0 if there are none
         "Give the width of all projections of some roles together."
-        return sum(r.shape[-1] for role in roles for r in self.rows.get(role, []))
+        return sum(r.shape[-1] for role in roles for r in self.projections.get(role, []))
 
     @property
     def even(
@@ -77,13 +77,13 @@ class Trace(NamedTuple):
     @property
     def across(self) -> int:  # 0 if there are none
         "Give the width of all queries together."
-        if "qkv" in self.rows and not self.even:
+        if "qkv" in self.projections and not self.even:
             return self.inner
         return self.width("q") or self.width("qk") // 2 or self.width("qkv") // 3
 
     def heads(self, n_heads: int | None) -> list[int]:
         "List the numbers of heads that fit, or the one that is known."
-        stack = len(self.rows.get("q", []))  # several: single heads
+        stack = len(self.projections.get("q", []))  # several: single heads
         said = stack if stack > 1 else n_heads
         return (
             [said]
@@ -130,7 +130,7 @@ def trace_layer(
     return Trace(
         x=x,
         out=out,
-        rows=ways[0][1],
+        projections=ways[0][1],
         others=ways[1:],
         context=_at_the_end(named, ins, x),
         projected=_at_the_end(named, outs, x),
@@ -142,7 +142,7 @@ def trace_layer(
         unrecognised=unrecognised_in(layer, {*parts.names, *parts.bare, *contract.parts}, read),
         tables=tables_of(layer),
         own=own_stages(layer, x, call, contract),
-        turns=turns_in(handed),
+        rotations=rotations_in(handed),
         contract=contract,
         memory=memory,
     )

@@ -55,9 +55,9 @@ def _starts(trace: Trace, heads: list[int], mask: Tensor | None) -> list[Start]:
     "Every way to read the projections, transposed as they should be or not; correct ones first."
     found = [
         start
-        for bugs, rows in [((), trace.rows), *trace.others]
+        for bugs, rows in [((), trace.projections), *trace.others]
         for h in heads
-        for start in starts_of(trace._replace(rows=rows), h, mask, bugs)
+        for start in starts_of(trace._replace(projections=rows), h, mask, bugs)
     ]
     return sorted(found, key=lambda start: len(start.bugs))
 

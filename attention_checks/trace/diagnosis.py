@@ -98,7 +98,8 @@ def _traced_tokens(layer: Layer) -> int:
 def _other_scales(layer: Layer) -> list[tuple[str, Callable[[int], float]]]:
     "Scales that were not declared, and what tells them: settings, or norms of queries and keys."
     scales = declared_scales(layer.module)
-    if layer.parts and norms_of(layer.module).keys() == {"q", "k"}:
+    of_norms = layer.contract.norms is None and layer.parts and norms_of(layer.module)
+    if of_norms and of_norms.keys() == {"q", "k"}:
         told = "the norms of its queries and keys: scores are not scaled again"
         scales.append((told, lambda d: 1.0))
     return scales
@@ -115,7 +116,7 @@ def _scaled(layer: Layer, scale: Callable[[int], float]) -> Layer:
 def _diagnosed(layer: Layer) -> Diagnosis:
     "What its own weights tell: without rotation, rotated, and however long its window."
     trace = layer.observed.trace
-    if trace is None or not trace.rows:
+    if trace is None or not trace.projections:
         return Diagnosis(why=layer.observed.why)
     try:
         unrotated = _with_window(layer, trace) if layer.short_window else _compared(layer, trace)

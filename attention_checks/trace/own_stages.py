@@ -209,7 +209,7 @@ def tables_of(layer: nn.Module) -> list[Tensor]:
     return [t for t in kept if ((t >= 0) & (t <= 1)).all()]
 
 
-def turns_in(seen: list[list[Tensor]]) -> list[Tensor]:
+def rotations_in(seen: list[list[Tensor]]) -> list[Tensor]:
     "List complex numbers that may rotate pairs of features, also from adjacent cosines and sines."
     pairs = [
         (a, b)
@@ -220,10 +220,10 @@ def turns_in(seen: list[list[Tensor]]) -> list[Tensor]:
     found = [torch.complex(a.float(), b.float()) for a, b in pairs] + [
         t for some in seen for t in some if t.is_complex()
     ]
-    return [_once(z.flatten(0, -3)[0] if z.ndim > 2 else z) for z in found if _turning(z)]
+    return [_once(z.flatten(0, -3)[0] if z.ndim > 2 else z) for z in found if _rotates(z)]
 
 
-def _turning(z: Tensor) -> bool:
+def _rotates(z: Tensor) -> bool:
     "Whether complex numbers have one modulus, as cosines and sines have."
     size = z.abs()
     return bool(z.imag.any()) and float(size.min()) > 0.1 and float(size.max() - size.min()) < 1e-3

@@ -40,7 +40,7 @@ _Rows = tuple[
 
 def _readings(trace: Trace, h: int) -> Iterator[_Reading]:
     "Every correct way to split the projections into h heads, and some wrong ones with their bugs."
-    rows = {role: torch.cat(found, -1) for role, found in trace.rows.items()}
+    rows = {role: torch.cat(found, -1) for role, found in trace.projections.items()}
     if (
         not {"q", "k", "v"} <= rows.keys()
         and not {"q", "kv"} <= rows.keys()
@@ -172,7 +172,7 @@ def _starts_read(
     "Give every way to read the projections, once a fused gate is split off."
     fused = (
         tuple(fused_orders(name := trace.names["qkv"][0], _told(name)))
-        if "qkv" in trace.rows and trace.even
+        if "qkv" in trace.projections and trace.even
         else ()
     )
     mine = tuple(bug for _, wrong in trace.own.values() for bug in wrong)
@@ -196,16 +196,18 @@ def _ungated(trace: Trace, h: int) -> Iterator[Trace]:
     "The trace; first without the gate in queries of double width (half of each head, Qwen3-Next)."
     if (
         trace.context is not None
-        and "latent" not in trace.rows
+        and "latent" not in trace.projections
         and trace.width("q") == 2 * trace.inner
-        and len(trace.rows["q"]) == 1
+        and len(trace.projections["q"]) == 1
         and trace.inner % h == 0
     ):
         q, gate = (
-            part.flatten(-2) for part in trace.rows["q"][0].unflatten(-1, (h, -1)).chunk(2, -1)
+            part.flatten(-2)
+            for part in trace.projections["q"][0].unflatten(-1, (h, -1)).chunk(2, -1)
         )
         yield trace._replace(
-            rows={**trace.rows, "q": [q]}, own={**trace.own, AFTER_MERGE: gating(gate)}
+            projections={**trace.projections, "q": [q]},
+            own={**trace.own, AFTER_MERGE: gating(gate)},
         )
     yield trace
 

@@ -23,14 +23,16 @@ from attention_nb.positions import alibi_slopes
 
 def _angles(trace: Trace, d: int) -> Iterator[tuple[Tensor, float]]:
     "Angles for d features, (n, pairs), and the factor of rotated pairs: seen, kept, or usual ones."
-    if seen := [(z.angle(), float(z.abs().mean())) for z in trace.turns if 2 * z.shape[-1] <= d]:
+    if seen := [
+        (z.angle(), float(z.abs().mean())) for z in trace.rotations if 2 * z.shape[-1] <= d
+    ]:
         yield from seen
         return
     positions = torch.arange(trace.x.shape[1])[:, None]
     yield from ((positions * table, 1.0) for table in trace.tables if 2 * len(table) <= d)
     sizes = (
         range(2, d, 2)
-        if "latent" in trace.rows
+        if "latent" in trace.projections
         else (s for s in dict.fromkeys((d, d // 2, d // 4)) if s > 1 and s % 2 == 0)
     )
     for size in sizes:

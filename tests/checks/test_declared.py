@@ -294,3 +294,38 @@ def test_flash_reads_a_soft_cap_and_a_window():
     report = report_of(check_flash, capped, softcap=2.0, window=4)
     assert set(report.codes) <= {"flash.matrix", "flash.matrix_backward", "flash.not_skipped"}
     assert "scale.missing" not in report.codes and len(report.passed) > 15
+
+
+class Normed(nn.Module):
+    "Queries and keys are normalised, and the scores have a scale."
+
+    def __init__(self, scale):
+        super().__init__()
+        self.qkv, self.proj, self.scale = nn.Linear(24, 72), nn.Linear(24, 24), scale
+        self.q_norm, self.k_norm = nn.RMSNorm(8), nn.RMSNorm(8)
+
+    def forward(self, x):
+        q, k, v = (split_heads(t, 3) for t in self.qkv(x).chunk(3, -1))
+        weights = (self.q_norm(q) @ self.k_norm(k).mT * self.scale).softmax(-1)
+        return self.proj(merge_heads(weights @ v))
+
+
+NORMS = {"q": "q_norm", "k": "k_norm"}
+
+
+@pytest.mark.parametrize("declared", [dict(norms=NORMS), dict(scale=8**-0.5)])
+@pytest.mark.parametrize("scale, code", [
+    (8**-0.5, ""),
+    (1 / 8, "scale.by_width"),
+    (24**-0.5, "scale.d_model_root"),
+    (1.0, "scale.missing"),
+    (0.3, "scale.head_constant"),
+])
+def test_a_scale_beside_declared_norms_is_compared(scale, code, declared):
+    "What is declared is not guessed: beside norms that nobody declared, the scale may be meant."
+    report = report_of(check_self_attention, Normed(scale), 24, n_heads=3, **declared)
+    assert report.codes == [code][: len(code)], report
+    assert code or report.verdict == "sound"
+    undeclared = report_of(check_self_attention, Normed(scale), 24, n_heads=3)
+    assert not undeclared.codes and (undeclared.verdict == "sound") == (scale in (1.0, 8**-0.5))
+    assert undeclared.verdict == "sound" or "declare scale=" in undeclared.missing

@@ -196,7 +196,7 @@ def _longer(layer: Layer) -> str | None:
     for n in layer.lengths(*range(1, layer.n + 3)):
         if (y := attempt(lambda: layer(layer.draw(2, n)))) is not None:
             must_be_vectors(layer, layer.draw(2, n), y)
-    declared, n = layer.contract.lengths is not None, _long_n(layer)
+    declared, n = layer.contract.lengths is not None, _long_length(layer)
     must_be_vectors(layer, x := layer.draw(2, n), layer(x))
     if layer.contract.ahead:
         raise NotChecked(f"it sees ahead={layer.contract.ahead} tokens")
@@ -220,7 +220,7 @@ def _longer(layer: Layer) -> str | None:
     return f"the longest sequence had {n} tokens: it takes no {FAR if n == LONG[0] else LONG[0]}"
 
 
-def _long_n(layer: Layer) -> int:
+def _long_length(layer: Layer) -> int:
     "The length of the long trial; NotChecked if it takes no long sequence."
     lengths, why = list(LONG), f"it takes fewer than {LONG[-1]} tokens"
     if layer.contract.lengths is not None:

@@ -67,7 +67,12 @@ def _mismatch(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> Broken | Not
 def _must_divide(layer: Layer, trace: Trace) -> None:
     "Raise Misused if the width of its queries is no multiple of the heads that were declared."
     heads, width = layer.n_heads, trace.width("q")
-    if heads and len(trace.rows.get("q", [])) == 1 and width % heads and layer.d_model % heads:
+    if (
+        heads
+        and len(trace.projections.get("q", [])) == 1
+        and width % heads
+        and layer.d_model % heads
+    ):
         raise Misused(
             f"n_heads: expected a divisor of the width of its queries, {width}; got {heads}"
         )
@@ -89,7 +94,7 @@ def _beside_scale(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> tuple[Bu
 
 def _all_used(layer: Layer, trace: Trace) -> None:
     "Raise Broken for projections that are unused, or used twice; NotChecked if there are none."
-    if not trace.rows:
+    if not trace.projections:
         _must_not_be_linear(layer)
         raise NotChecked(
             "its projections were not recognised, neither by their names nor by what they do:"
@@ -136,7 +141,7 @@ def _more_than_projections(layer: Layer, trace: Trace) -> str:
         name = trace.names["qkv"][0]
         return f"{name} holds queries, keys and values in a way not known here"
     known_roles = ({"q", "k", "v"}, {"q", "kv"}, {"qkv"})
-    complete = any(roles <= trace.rows.keys() for roles in known_roles)
+    complete = any(roles <= trace.projections.keys() for roles in known_roles)
     if complete and layer.positions is not True and ignores_order(layer):
         return ""
     declare = "scale=…, softcap=…, bias=… or norms=…"
