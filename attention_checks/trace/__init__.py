@@ -124,9 +124,9 @@ def trace_layer(
     silent = _silent(parts, outs)
     used = used_of(layer, silent | {n: p for n, (_, p) in parts.bare.items()}, x, call)
     read = [name for name in used if name in silent]
-    bare = {name: int(name in used) for name in parts.bare}
     ways = _ways(_given(layer, parts, outs, read, sources(x, memory)))
     named = _by_role([*parts.names.items(), *((n, role) for n, (role, _) in parts.bare.items())])
+    told = {*parts.names, *parts.bare, *contract.parts}
     return Trace(
         x=x,
         out=out,
@@ -137,15 +137,21 @@ def trace_layer(
         unfired={n: modules[n] for n in named.get("out", []) if n in modules and n not in ins},
         matrices={n: as_float(p) for n, (role, p) in parts.bare.items() if role == "out"},
         bias=_bias(layer, "out"),
-        calls={n: len(outs.get(n, ())) for n in parts.names} | bare | dict.fromkeys(read, 1),
+        calls=_calls(parts, outs, used) | dict.fromkeys(read, 1),
         names=named,
-        unrecognised=unrecognised_in(layer, {*parts.names, *parts.bare, *contract.parts}, read),
+        unrecognised=unrecognised_in(layer, told, read),
         tables=tables_of(layer),
         own=own_stages(layer, x, call, contract),
         rotations=rotations_in(handed),
         contract=contract,
         memory=memory,
     )
+
+
+def _calls(parts: Parts, outs: Mapping[str, Any], used: list[str]) -> dict[str, int]:
+    "How often each projection was called, or each bare matrix used."
+    called = {name: len(outs.get(name, ())) for name in parts.names}
+    return called | {name: int(name in used) for name in parts.bare}
 
 
 def _silent(parts: Parts, outs: Mapping[str, Any]) -> dict[str, Any]:

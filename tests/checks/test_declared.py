@@ -329,3 +329,43 @@ def test_a_scale_beside_declared_norms_is_compared(scale, code, declared):
     undeclared = report_of(check_self_attention, Normed(scale), 24, n_heads=3)
     assert not undeclared.codes and (undeclared.verdict == "sound") == (scale in (1.0, 8**-0.5))
     assert undeclared.verdict == "sound" or "declare scale=" in undeclared.missing
+
+
+class Beside(nn.Module):
+    "Attention with a part that nobody declared, under a name that says nothing."
+
+    def __init__(self, part, use):
+        super().__init__()
+        self.q_proj, self.k_proj, self.v_proj, self.out_proj = (nn.Linear(D, D) for _ in range(4))
+        self.p, self.use = part, use
+
+    def forward(self, x):
+        q, k, v = (split_heads(f(x), H) for f in (self.q_proj, self.k_proj, self.v_proj))
+        return self.out_proj(self.use(self.p, x, q, k, v))
+
+
+def plain(q, k, v, more=0):
+    return merge_heads((q @ k.mT / 8**0.5 + more).softmax(-1) @ v)
+
+
+@pytest.mark.parametrize("part, use, says", [
+    (nn.Linear(D, D), lambda p, x, *qkv: plain(*qkv) * p(x).sigmoid(), "p: declare gate='p'"),
+    (nn.RMSNorm(8), lambda p, x, q, k, v: plain(p(q) * 2, k, v), "p: declare norms={'q': 'p'}"),
+    (
+        nn.Parameter(torch.ones(H, 64, 64).tril()),
+        lambda p, x, *qkv: plain(*qkv, 2 * p[:, : x.shape[1], : x.shape[1]]),
+        "p: declare bias='p'",
+    ),
+    (nn.Parameter(torch.ones(H)), lambda p, x, *qkv: plain(*qkv, p[:, None, None] *
+        torch.arange(x.shape[1])), "p: declare sinks='p'"),
+])
+def test_what_was_not_compared_says_the_keyword_that_declares_it(part, use, says):
+    torch.manual_seed(0)
+    ordered = isinstance(part, nn.Parameter)  # a bias for each position
+    report = report_of(check_self_attention, Beside(part, use), D, n_heads=H, positions=ordered)
+    assert report.verdict == "not compared" and says in report.missing, report
+
+
+def test_projections_that_were_not_recognised_are_declared_as_roles():
+    report = report_of(check_self_attention, layer_with(), D, n_heads=H, positions=True)
+    assert "declare roles={'q': …" in report.missing
