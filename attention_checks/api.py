@@ -27,10 +27,7 @@ from attention_checks.properties.flash import flash_properties
 from attention_checks.properties.functions import attention_properties
 from attention_checks.properties.layers import layer_properties
 from attention_checks.properties.positions import bias_properties, rotation_properties
-from attention_checks.properties.softmax import (
-    masked_softmax_properties,
-    softmax_properties,
-)
+from attention_checks.properties.softmax import masked_softmax_properties, softmax_properties
 from attention_checks.report import CheckFailed, Report
 from attention_checks.signatures import name_of, parameters_of
 from attention_checks.spec import Contract, declared

@@ -14,11 +14,7 @@ from attention_checks.catalogue.local_attention import Reach
 from attention_checks.signatures import name_of, parameters_of
 from attention_checks.spec import Contract
 from attention_checks.subjects.layer import Declared
-from attention_nb.tools.guards import (
-    expect_flags,
-    expect_groups,
-    expect_sizes,
-)
+from attention_nb.tools.guards import expect_flags, expect_groups, expect_sizes
 
 __tracebackhide__ = True  # pytest shows the line of your test, not the way through this module
 

@@ -15,12 +15,7 @@ from attention_checks.examine import Broken, NotChecked, attempt, first_line
 from attention_checks.numbers import first_difference, nearly
 from attention_checks.properties import Properties, Relation, outcome
 from attention_checks.properties.layers import Recognise, in_phases
-from attention_checks.properties.layers.masking import (
-    LONG,
-    moved_by,
-    must_hide_padding,
-    reach_of,
-)
+from attention_checks.properties.layers.masking import LONG, moved_by, must_hide_padding, reach_of
 from attention_checks.properties.layers.own_weights import OWN_WEIGHTS
 from attention_checks.properties.layers.running import (
     CALLS,

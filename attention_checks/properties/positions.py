@@ -20,12 +20,7 @@ from attention_checks.properties import Properties, Relation, listed, must_agree
 from attention_checks.properties.gradients import right_gradients
 from attention_checks.properties.numerics import must_hold_in_half
 from attention_checks.search import Case, explain
-from attention_nb.positions import (
-    RotaryEmbedding,
-    alibi_bias,
-    alibi_slopes,
-    rotary_angles,
-)
+from attention_nb.positions import RotaryEmbedding, alibi_bias, alibi_slopes, rotary_angles
 
 _FAR = (7, 67, 131, 263, 521, 1031, 2053, 4099)  # positions behind the ends of common tables
 _SHIFTED = torch.arange(5) + 3

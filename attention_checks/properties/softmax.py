@@ -14,12 +14,7 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.masks import APPLIED, UNASKED, WRONG
-from attention_checks.catalogue.softmax import (
-    WEIGHTS,
-    name_added,
-    name_rounded,
-    softmax_bugs,
-)
+from attention_checks.catalogue.softmax import WEIGHTS, name_added, name_rounded, softmax_bugs
 from attention_checks.examine import Broken, NotChecked, attempt, first_line
 from attention_checks.numbers import first_difference, must_be_tensor, nearly, numbers_of, some_mask
 from attention_checks.properties.state import repeats, untouched_anyhow

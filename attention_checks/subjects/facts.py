@@ -15,14 +15,7 @@ from attention_checks.numbers import first_difference, nearly, numbers_of, sizes
 from attention_checks.pipeline import rightly
 from attention_checks.properties import outcome
 from attention_checks.search import Case, explain
-from attention_checks.subjects.function import (
-    MEANINGS,
-    OF_KEYS,
-    ONES,
-    Attention,
-    Sizes,
-    settle,
-)
+from attention_checks.subjects.function import MEANINGS, OF_KEYS, ONES, Attention, Sizes, settle
 from attention_nb.naive_attention import naive_attention
 from attention_nb.tools.testing import operations
 

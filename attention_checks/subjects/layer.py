@@ -25,11 +25,7 @@ from attention_checks.subjects.calling import (
     must_be_whole,
     whole_call,
 )
-from attention_checks.subjects.copies import (
-    copy_of,
-    in_training,
-    zero_weights,
-)
+from attention_checks.subjects.copies import copy_of, in_training, zero_weights
 from attention_checks.trace import Trace
 
 SEQUENCES, TOKENS = 3, 5  # of the usual trial; few, for layers with a small maximum

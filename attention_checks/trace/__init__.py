@@ -16,13 +16,7 @@ from attention_checks.conventions import biased_role
 from attention_checks.pipeline import Bug, Step
 from attention_checks.spec import Contract
 from attention_checks.trace.own_stages import own_stages, tables_of, rotations_in
-from attention_checks.trace.roles import (
-    ASKED,
-    Parts,
-    find_projections,
-    sources,
-    unrecognised_in,
-)
+from attention_checks.trace.roles import ASKED, Parts, find_projections, sources, unrecognised_in
 from attention_checks.trace.watching import OneCall, as_float, as_rows, handing, used_of, watch
 from attention_nb.masks import causal_mask
 

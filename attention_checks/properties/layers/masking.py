@@ -26,10 +26,7 @@ from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation
 from attention_checks.properties.state import must_leave_alone
 from attention_checks.properties.equivariance import first_leak
-from attention_checks.properties.layers.running import (
-    must_be_vectors,
-    must_stand_sixteen_bits,
-)
+from attention_checks.properties.layers.running import must_be_vectors, must_stand_sixteen_bits
 from attention_checks.signatures import parameters_of
 from attention_checks.subjects.calling import (
     called_with,
@@ -39,12 +36,7 @@ from attention_checks.subjects.calling import (
     needed_by,
 )
 from attention_checks.subjects.copies import softened_copy
-from attention_checks.subjects.layer import (
-    SEQUENCES,
-    Layer,
-    no_module,
-    normalises_batch,
-)
+from attention_checks.subjects.layer import SEQUENCES, Layer, no_module, normalises_batch
 from attention_checks.trace.comparing import compare_with_own_weights
 from attention_checks.trace.diagnosis import ignores_order, trace_of
 

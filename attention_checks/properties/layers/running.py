@@ -19,19 +19,9 @@ from attention_checks.properties import Relation
 from attention_checks.properties.equivariance import must_not_mix_along
 from attention_checks.properties.numerics import must_be_finite, run_in_half
 from attention_checks.signatures import parameters_of
-from attention_checks.subjects.calling import (
-    for_memory,
-    is_torch_mha,
-    needed_by,
-    packing_names,
-)
+from attention_checks.subjects.calling import for_memory, is_torch_mha, needed_by, packing_names
 from attention_checks.subjects.copies import deep_copy, softened_copy
-from attention_checks.subjects.layer import (
-    SEQUENCES,
-    Layer,
-    no_module,
-    unregistered,
-)
+from attention_checks.subjects.layer import SEQUENCES, Layer, no_module, unregistered
 from attention_checks.trace.roles import what_is_read
 
 _FIXED_LENGTHS = (  # likely ones

@@ -21,12 +21,7 @@ from attention_checks.properties import Relation
 from attention_checks.properties.gradients import gradients_of, reenters
 from attention_checks.properties.layers.running import must_be_vectors
 from attention_checks.subjects.copies import deep_copy, in_training, plain_attributes, tensors_in
-from attention_checks.subjects.layer import (
-    Layer,
-    no_module,
-    normalises_batch,
-    unregistered,
-)
+from attention_checks.subjects.layer import Layer, no_module, normalises_batch, unregistered
 
 _Settings = dict[str, Any]  # the attributes of a module, or of a config that it keeps
 
