@@ -64,22 +64,6 @@ _NEAR: dict[str, tuple[str, _Rule]] = {
         "the window is off by one: a query does not attend to itself",
         lambda reach, i, j: (j < i) & (i - j <= reach.window),
     ),
-    "window.sees_next": (
-        "the window is off by one: it begins with the next token, in the future",
-        lambda reach, i, j: (j <= i + 1) & (i - j < reach.window - 1),
-    ),
-    "window.both_sides": (
-        "the window reaches as far ahead as back: the future is seen",
-        lambda reach, i, j: (i - j).abs() < reach.window,
-    ),
-    "window.centred": (
-        "half of the window lies ahead: the future is seen",
-        lambda reach, i, j: (i - j).abs() <= reach.window // 2,
-    ),
-    "window.ahead": (
-        "the window lies ahead, not behind: tril and triu are exchanged",
-        lambda reach, i, j: (j >= i) & (j - i < reach.window),
-    ),
     "window.blocks": (
         "tokens attend to their own block only: the window does not slide",
         lambda reach, i, j: (j <= i) & (i // reach.window == j // reach.window),
