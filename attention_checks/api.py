@@ -27,15 +27,12 @@ from attention_checks.properties.flash import flash_properties
 from attention_checks.properties.functions import attention_properties
 from attention_checks.properties.layers import layer_properties
 from attention_checks.properties.positions import bias_properties, rotation_properties
-from attention_checks.properties.softmax import (
-    masked_softmax_properties,
-    softmax_properties,
-)
+from attention_checks.properties.softmax import masked_softmax_properties, softmax_properties
 from attention_checks.report import CheckFailed, Report
 from attention_checks.signatures import name_of, parameters_of
 from attention_checks.spec import Contract, declared
 from attention_checks.subjects.facts import Subject
-from attention_checks.subjects.layer import Layer
+from attention_checks.subjects.layer import Declared
 from attention_nb.kv_cache import KVCache
 from attention_nb.multi_head_attention import MultiHeadAttention
 from attention_nb.positions import RotaryEmbedding
@@ -137,9 +134,8 @@ def check_self_attention(
         CheckFailed: if a property does not hold, or nothing was compared
         Misused: for what the check cannot try
     """
-    layer = Layer(
-        module,
-        d_model,
+    layer = Declared(
+        d_model=d_model,
         causal=causal,
         declared_heads=n_heads,
         declared_kv_heads=n_kv_heads,
@@ -148,7 +144,7 @@ def check_self_attention(
         only_attention=False,
         contract=declared("check_self_attention", window=window, **design),
     )
-    return _run_layer("check_self_attention", layer, layer_properties, strict)
+    return _run_layer("check_self_attention", module, layer, layer_properties, strict)
 
 
 def check_multi_head(
@@ -182,9 +178,8 @@ def check_multi_head(
         Misused: for what the check cannot try
     """
     expect_sizes(n_heads=n_heads)
-    layer = Layer(
-        module,
-        d_model,
+    layer = Declared(
+        d_model=d_model,
         causal=causal,
         declared_heads=n_heads,
         declared_kv_heads=n_kv_heads,
@@ -193,7 +188,7 @@ def check_multi_head(
         only_attention=True,
         contract=declared("check_multi_head", window=window, **design),
     )
-    return _run_layer("check_multi_head", layer, layer_properties, strict)
+    return _run_layer("check_multi_head", module, layer, layer_properties, strict)
 
 
 def check_cross_attention(
@@ -223,16 +218,15 @@ def check_cross_attention(
         Misused: for what the check cannot try
     """
     expect_sizes(d_model=d_model, d_memory=d_model if d_memory is None else d_memory)
-    layer = Layer(
-        module,
-        d_model,
+    layer = Declared(
+        d_model=d_model,
         declared_heads=n_heads,
         declared_call=call,
         declared_kv_heads=n_kv_heads,
         contract=declared("check_cross_attention", **design),
     )
-    properties = lambda layer: cross_properties(layer, d_memory)
-    return _run_layer("check_cross_attention", layer, properties, strict, memory=True)
+    properties = lambda module, layer: cross_properties(module, layer, d_memory)
+    return _run_layer("check_cross_attention", module, layer, properties, strict, memory=True)
 
 
 def check_softmax(
@@ -425,16 +419,17 @@ def _run(
 
 def _run_layer(
     check: str,
-    layer: Layer,
-    listed: Callable[[Layer], Any],
+    module: Any,
+    layer: Declared,
+    listed: Callable[[Any, Declared], Any],
     strict: bool,
     memory: bool = False,
 ) -> Report:
     "Try the properties of a layer."
-    expect_layer(layer, memory)
+    expect_layer(module, layer, memory)
     past_only = layer.declared_window is not None and layer.contract.ahead is None
     layer = replace(layer, causal=layer.causal or past_only)
-    return _run(check, layer.given, lambda: listed(layer), strict, layer.contract)
+    return _run(check, module, lambda: listed(module, layer), strict, layer.contract)
 
 
 def _step_of(module: Any, full: Any) -> Callable[[Tensor, Any], Any]:

@@ -13,12 +13,8 @@ import torch.nn as nn
 from attention_checks.catalogue.local_attention import Reach
 from attention_checks.signatures import name_of, parameters_of
 from attention_checks.spec import Contract
-from attention_checks.subjects.layer import Layer
-from attention_nb.tools.guards import (
-    expect_flags,
-    expect_groups,
-    expect_sizes,
-)
+from attention_checks.subjects.layer import Declared
+from attention_nb.tools.guards import expect_flags, expect_groups, expect_sizes
 
 __tracebackhide__ = True  # pytest shows the line of your test, not the way through this module
 
@@ -78,9 +74,7 @@ def _expect_parameters(name: str, fn: Any, what: str, n: int, more: int) -> None
         raise TypeError(f"{name}: expected {what}; got {got}")
 
 
-def is_mask(
-    name: str,  # of a parameter
-) -> bool:
+def is_mask(name: str) -> bool:
     "Return whether a parameter is called like a mask or a bias."
     return "mask" in name or "bias" in name
 
@@ -115,7 +109,8 @@ def expect_attention(
 
 
 def expect_layer(
-    layer: Layer,  # what was declared of it is inside
+    module: Any,  # the layer
+    layer: Declared,  # what was declared of it
     memory: bool,  # is it called with a memory, too?
 ) -> None:
     "Raise TypeError or ValueError for what no check of a layer can be called with."
@@ -132,12 +127,12 @@ def expect_layer(
     expect_flags(causal=layer.causal)
     if layer.positions is not None:
         expect_flags(positions=layer.positions)
-    expect_callable("module", layer.given, "a layer")
+    expect_callable("module", module, "a layer")
     if layer.declared_call is not None:
         arguments = "module, x and memory" if memory else "module and x"
         n = 3 if memory else 2
         expect_callable("call", layer.declared_call, f"a function of {arguments}", n)
-    if isinstance(layer.given, nn.Module) and any(t.is_meta for t in layer.given.parameters()):
+    if isinstance(module, nn.Module) and any(t.is_meta for t in module.parameters()):
         raise TypeError(
             "module: expected parameters with numbers;"
             " got some on the device meta, which holds none"

@@ -10,20 +10,9 @@ from attention_checks.catalogue.layers import LAYER_ALL
 from attention_checks.catalogue.local_attention import BAND, SIZE, Reach, reach_bugs
 from attention_checks.catalogue.masks import APPLIED, BIAS, MASK_SIGNS, UNASKED, WINDOW, WRONG
 from attention_checks.catalogue.multi_head_attention import HEADS
-from attention_checks.catalogue.positions import (
-    ALIBI,
-    BIAS_SIGNS,
-    ROTARY_SIGNS,
-    rotary_bugs,
-)
+from attention_checks.catalogue.positions import ALIBI, BIAS_SIGNS, ROTARY_SIGNS, rotary_bugs
 from attention_checks.catalogue.results import RESULT_SIGNS
-from attention_checks.catalogue.self_attention import (
-    ATTENTION_SIGNS,
-    CONTEXT,
-    NORMS,
-    ROUTES,
-    SCALE,
-)
+from attention_checks.catalogue.self_attention import ATTENTION_SIGNS, CONTEXT, NORMS, ROUTES, SCALE
 from attention_checks.catalogue.softmax import (
     EPSILON,
     OTHER_DIM,

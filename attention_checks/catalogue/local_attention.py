@@ -22,39 +22,23 @@ class Reach(NamedTuple):
     upper_left: bool = False  # True: the first query stands at the first key; else last at last
     ahead: int = 0  # keys after the query that it sees besides; 0: as `causal` says
 
-    def past(
-        self,
-        i: Tensor,  # positions of queries, (n_q, 1)
-        j: Tensor,  # positions of keys, (1, n_k)
-    ) -> Tensor:  # boolean, (n_q, n_k)
+    def past(self, i: Tensor, j: Tensor) -> Tensor:
         "Give the keys that are not in the future, or all."
         if self.ahead:
             return j - i <= self.ahead
         return (j <= i) | (not self.causal)
 
-    def near(
-        self,
-        i: Tensor,  # positions of queries, (n_q, 1)
-        j: Tensor,  # positions of keys, (1, n_k)
-    ) -> Tensor:  # boolean, (n_q, n_k)
+    def near(self, i: Tensor, j: Tensor) -> Tensor:
         "Give the keys in the window."
         if not self.window:
             return self.past(i, j)
         return (j - i <= self.ahead) & (i - j < self.window)
 
-    def kept(
-        self,
-        i: Tensor,  # positions of queries, (n_q, 1)
-        j: Tensor,  # positions of keys, (1, n_k)
-    ) -> Tensor:  # boolean, (n_q, n_k)
+    def kept(self, i: Tensor, j: Tensor) -> Tensor:
         "Give the sinks."
         return self.past(i, j) & (j < self.sinks)
 
-    def own(
-        self,
-        i: Tensor,  # positions of queries, (n_q, 1)
-        j: Tensor,  # positions of keys, (1, n_k)
-    ) -> Tensor:  # boolean, (n_q, n_k)
+    def own(self, i: Tensor, j: Tensor) -> Tensor:
         "Give the keys of the query's own document."
         return i // self.documents == j // self.documents if self.documents else j <= j
 
@@ -67,11 +51,7 @@ class Reach(NamedTuple):
         start = 0 if self.upper_left else n_k - n_q
         return torch.arange(start, start + n_q)[:, None], torch.arange(n_k)[None]
 
-    def mask(
-        self,
-        n_q: int,  # queries
-        n_k: int,  # keys
-    ) -> Tensor:  # boolean, True = may attend, (n_q, n_k)
+    def mask(self, n_q: int, n_k: int) -> Tensor:
         "Give the whole mask."
         i, j = self.places(n_q, n_k)
         return (self.near(i, j) | self.kept(i, j)) & self.own(i, j)

@@ -17,14 +17,8 @@ from attention_checks.catalogue.flash_attention import LSE
 from attention_checks.examine import Broken, NotChecked, attempt, first_line
 from attention_checks.numbers import first_difference, nearly
 from attention_checks.pipeline import Bug
-from attention_checks.properties import (
-    Properties,
-    Relation,
-    gradients_of,
-    listed,
-    must_have_gradients,
-    outcome,
-)
+from attention_checks.properties import Properties, Relation, listed, outcome
+from attention_checks.properties.gradients import gradients_of, must_have_gradients
 from attention_checks.properties.functions import attention_properties
 from attention_checks.subjects.facts import Subject
 from attention_nb.grouped_heads import soft_cap

@@ -192,9 +192,7 @@ def with_own(
     return found
 
 
-def tables_of(
-    layer: nn.Module,  # any layer
-) -> list[Tensor]:  # (d,)
+def tables_of(layer: nn.Module) -> list[Tensor]:
     "List the vectors between 0 and 1 that a layer keeps, and the angles of complex tables."
     kept = [
         v
@@ -211,9 +209,7 @@ def tables_of(
     return [t for t in kept if ((t >= 0) & (t <= 1)).all()]
 
 
-def rotations_in(
-    seen: list[list[Tensor]],  # inputs and outputs of each module
-) -> list[Tensor]:  # (n, pairs)
+def rotations_in(seen: list[list[Tensor]]) -> list[Tensor]:
     "List complex numbers that may rotate pairs of features, also from adjacent cosines and sines."
     pairs = [
         (a, b)

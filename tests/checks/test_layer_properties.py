@@ -13,7 +13,7 @@ from attention_checks.properties.layers.own_weights import OWN_WEIGHTS
 from attention_checks.properties.layers.running import CALLS, EDGES, RUNS
 from attention_checks.properties.layers.training import TRAINING
 from attention_checks.spec import Contract
-from attention_checks.subjects.layer import Layer
+from attention_checks.subjects.layer import Declared, adapt
 from attention_nb.masks import causal_mask
 from tests.checks.finding import codes_of, report_of
 from tests.checks.heads import (
@@ -442,7 +442,7 @@ def test_right_layers_fail_nothing(make):
 
 def _asked(row):
     "Whether a causal layer promises it."
-    return row.asked(Layer(Head(), 12, causal=True))
+    return row.asked(adapt(Head(), Declared(d_model=12, causal=True)))
 
 
 def drops(way, **more):
@@ -589,7 +589,7 @@ def test_the_output_is_where_it_was_declared(returns):
 
 
 def test_gradients_that_were_not_promised_are_not_tried():
-    layer = Layer(Head(), 12, contract=Contract(gradients=False))
+    layer = adapt(Head(), Declared(d_model=12, contract=Contract(gradients=False)))
     names = [row.name for row in TRAINING if row.asked(layer)]
     assert len(names) == 4 and not any("gradient" in name for name in names)
 

@@ -13,7 +13,8 @@ from attention_checks.catalogue.flash_attention import blocks
 from attention_checks.examine import Broken, NotChecked, attempt, first_line
 from attention_checks.numbers import first_difference, nearly, sizes_of
 from attention_checks.pipeline import Bug
-from attention_checks.properties import Relation, must_give
+from attention_checks.properties import Relation
+from attention_checks.properties.equivariance import must_give
 from attention_checks.properties.functions.naming import measured_band
 from attention_checks.search import Case, alike, explain
 from attention_checks.subjects.facts import MANY, Subject, draw_many, right_for
@@ -186,9 +187,7 @@ def _other_corner(subject: Subject, q: Tensor, k: Tensor, v: Tensor, got: Tensor
     return f'with fewer queries than keys it {how}; for cached keys ask for causal="lower-right"'
 
 
-def any_length(
-    subject: Subject,  # the function under test
-) -> bool:
+def any_length(subject: Subject) -> bool:
     "Tell whether it was promised to take any number of tokens."
     return subject.contract.lengths is None
 

@@ -22,20 +22,13 @@ from attention_checks.subjects.function import CUBE, EQUAL, SQUARE, Sizes
 from attention_nb.self_attention import attention_scores
 
 
-def used_weights(
-    subject: Subject,  # the function under test
-    q: Tensor,  # (b, h, n_q, d_k)
-    k: Tensor,  # (b, h, n_k, d_k)
-    mask: Tensor | None = None,  # boolean, True = may attend
-) -> Tensor:  # (b, h, n_q, n_k)
+def used_weights(subject: Subject, q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tensor:
     "Find the weights in force: with the identity as values, the context is the weights."
     eye = torch.eye(k.shape[-2]).expand(*k.shape[:-1], k.shape[-2])
     return subject(q, k, eye, mask)
 
 
-def recognise(
-    subject: Subject,  # a function whose numbers are wrong
-) -> tuple[Bug, ...] | None:  # None if no known bug gives them
+def recognise(subject: Subject) -> tuple[Bug, ...] | None:
     "Find the bugs that explain its numbers; an error in one search does not stop the next."
     for search in (_band, _added, _rounded, _one_bug, _wrong_scale, _capped, _two_bugs):
         if found := attempt(lambda: search(subject)):

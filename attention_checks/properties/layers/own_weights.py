@@ -5,40 +5,68 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import torch
 import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.catalogue.grouped_heads import AFTER_SCORE, AFTER_SPLIT
+from attention_checks.catalogue.grouped_heads import AFTER_SCORE
 from attention_checks.conventions import settings_of
-from attention_checks.examine import Broken, Misused, NotChecked, attempt, first_line
+from attention_checks.examine import Broken, Misused, NotChecked
 from attention_checks.numbers import first_difference, nearly
-from attention_checks.pipeline import Bug, Work
+from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation
-from attention_checks.subjects.layer import Layer, draw, no_module
+from attention_checks.subjects.layer import Layer, no_module
 from attention_checks.trace import Trace
 from attention_checks.trace.comparing import compare_with_own_weights, name_other_scale
-from attention_checks.trace.probing import name_by_probes
+from attention_checks.trace.diagnosis import ignores_order, trace_of
 
 
-def _reference(make: Callable[[], Any]) -> Any:
-    "What it is compared with; if that cannot be made, it is not the fault of the layer."
-    try:
-        return make()
-    except (Broken, NotChecked, Misused):
-        raise
-    except Exception as e:
-        raise NotChecked(f"no reference could be built: {first_line(e, 60)}") from None
+def _trace_of_usual(layer: Layer) -> Trace:
+    "The trace of the usual call; raise why there is none."
+    if layer.observed.trace is None:
+        raise layer.observed.why or NotChecked("it was not observed")
+    return layer.observed.trace
 
 
 def _own_weights(layer: Layer) -> str | None:
     "It agrees with attention computed from its own queries, keys and values."
-    if isinstance(layer.module, torch.jit.ScriptModule):
-        raise NotChecked("no reference could be built: PyTorch has no hooks for a ScriptModule")
-    trace, heads = _reference(lambda: layer.trace), layer.n_heads
+    trace = _trace_of_usual(layer)
     _all_used(layer, trace)
-    width = trace.width("q")
+    _must_divide(layer, trace)
+    bugs = None
+    if AFTER_SCORE in trace.own or not layer.cap:
+        if layer.diagnosis.why:
+            raise layer.diagnosis.why
+        bugs = layer.diagnosis.bugs
+    if bugs == ():
+        remarks = (*layer.diagnosis.remarks, _after_projection(layer, trace))
+        return "; ".join(filter(None, remarks)) or None
+    if trace.context is None and _agrees_without_x(layer, trace):
+        return _with_residual(layer, trace.out, trace.out - trace.x)
+    raise _mismatch(layer, trace, _beside_scale(layer, trace, bugs or ()))
+
+
+def _mismatch(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> Broken | NotChecked:
+    "What to raise where its own weights give other numbers."
+    if layer.cap and not bugs:
+        return NotChecked(f"its scores are not plain ({layer.cap}): declare softcap=…")
+    if bugs and bugs[0].code == "mask.window" and layer.positions:
+        return NotChecked("it attends to a window")
+    shape = f"x {tuple(trace.x.shape)}, {layer.n_heads or '?'} heads"
+    shown = f"{shape}: the context is not softmax(q kᵀ / √d_head) v of its own q, k and v"
+    if bugs:
+        return Broken(shown, bugs)
+    scale = name_other_scale(trace, layer.n_heads, layer.causal, layer.short_window)
+    if scale:
+        return Broken(shown, _beside_scale(layer, trace, scale))
+    if why := _more_than_projections(layer, trace):
+        return NotChecked(f"no reference could be built: {why}")
+    return Broken(shown, known("layer.unknown"))
+
+
+def _must_divide(layer: Layer, trace: Trace) -> None:
+    "Raise Misused if the width of its queries is no multiple of the heads that were declared."
+    heads, width = layer.n_heads, trace.width("q")
     if (
         heads
         and len(trace.projections.get("q", [])) == 1
@@ -48,60 +76,20 @@ def _own_weights(layer: Layer) -> str | None:
         raise Misused(
             f"n_heads: expected a divisor of the width of its queries, {width}; got {heads}"
         )
-    bugs = None
-    if AFTER_SCORE in trace.own or not layer.cap:
-        bugs = _reference(lambda: layer.bugs)
-    if bugs == ():
-        return _after_projection(layer, trace)
-    if trace.context is None and _agrees_without_x(layer, trace):
-        return _with_residual(layer, trace.out, trace.out - trace.x)
-    meant = _meant_scale(layer, trace, bugs or ())
-    if layer.cap and not bugs:
-        raise NotChecked(f"its scores are not plain ({layer.cap}): declare softcap=…")
-    if bugs and bugs[0].code == "mask.window" and layer.positions:
-        raise NotChecked("it attends to a window")
-    shape = f"x {tuple(trace.x.shape)}, {heads or '?'} heads"
-    shown = f"{shape}: the context is not softmax(q kᵀ / √d_head) v of its own q, k and v"
-    if bugs and not meant:
-        raise Broken(shown, bugs)
-    scale = () if meant else name_other_scale(trace, heads, layer.causal, layer.short_window)
-    meant = meant or _meant_scale(layer, trace, scale or ())
-    if scale and not meant:
-        raise Broken(shown, scale)
-    if why := meant or _more_than_projections(layer, trace):
-        name = lambda: name_by_probes(trace, layer.module, layer.first, heads, layer.causal)
-        if bugs := attempt(name):
-            raise Broken(f"{shape}: tried with values and keys of our own", bugs)
-        raise NotChecked(f"no reference could be built: {why}")
-    raise Broken(shown, known("layer.unknown"))
 
 
-def _may_mean_scale(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> bool:
-    "Whether another scale may be meant: beside norms, a cap or a bias, of which nothing is said."
+def _beside_scale(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> tuple[Bug, ...]:
+    "The bugs but for a scale that may be meant; NotChecked, with what declares it, for it alone."
     contract = layer.contract
     said = contract.scale or contract.norms or contract.softcap or contract.bias
-    if not trace.own or said is not None:
-        return False
-    return any(bug.code.startswith("scale.") for bug in bugs) and not _sharpened(layer, trace, bugs)
-
-
-def _meant_scale(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> str:
-    "Say which other scale may be meant, and what declares it; empty if none may be."
-    if not _may_mean_scale(layer, trace, bugs):
-        return ""
-    wrong = next(bug for bug in bugs if bug.code.startswith("scale."))
-    return f"{wrong.says}; if it is meant, declare {wrong.declare or 'scale=…'}"
-
-
-def _sharpened(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> bool:
-    "Whether normed queries and keys longer than 1 are multiplied by more than 1: nobody means it."
-    large = any(bug.code in ("scale.multiplied", "scale.multiplied_by_width") for bug in bugs)
-    if not large or AFTER_SPLIT not in trace.own or AFTER_SCORE in trace.own:
-        return False
-    h, generator = layer.n_heads or 1, torch.Generator().manual_seed(3)
-    drawn = torch.randn(1, h, 8, trace.inner // h, generator=generator)
-    normed = trace.own[AFTER_SPLIT][0](Work(q=drawn, k=drawn))
-    return float(normed.q.norm(dim=-1).mean() * normed.k.norm(dim=-1).mean()) > 2
+    scales = [bug for bug in bugs if bug.code.startswith("scale.")]
+    if not trace.own or said is not None or not scales:
+        return bugs
+    if others := tuple(bug for bug in bugs if bug not in scales):
+        return others
+    declare = scales[0].declare or "scale=…"
+    why = f"{scales[0].says}; if it is meant, declare {declare}"
+    raise NotChecked(f"no reference could be built: {why}")
 
 
 def _all_used(layer: Layer, trace: Trace) -> None:
@@ -136,7 +124,7 @@ def _raise_unused(layer: Layer, trace: Trace, name: str, twice: list[str]) -> No
 
 def _must_not_be_linear(layer: Layer) -> None:
     "A softmax of scores is no linear function of the hidden states; a linear layer has none."
-    x, y = draw(layer), draw(layer, seed=1)
+    x, y = layer.draw(), layer.draw(seed=1)
     if nearly(layer(x + y) + layer(0 * x), layer(x) + layer(y)):
         raise Broken("f(x + y) + f(0) = f(x) + f(y)", known("values.linear"))
 
@@ -154,7 +142,7 @@ def _more_than_projections(layer: Layer, trace: Trace) -> str:
         return f"{name} holds queries, keys and values in a way not known here"
     known_roles = ({"q", "k", "v"}, {"q", "kv"}, {"qkv"})
     complete = any(roles <= trace.projections.keys() for roles in known_roles)
-    if complete and layer.positions is not True and layer.ignores_order:
+    if complete and layer.positions is not True and ignores_order(layer):
         return ""
     declare = "scale=…, softcap=…, bias=… or norms=…"
     return (
@@ -199,7 +187,7 @@ def _after_projection(layer: Layer, trace: Trace) -> str | None:
         return None
     if out.shape == trace.x.shape and nearly(out, projected + trace.x):
         return _with_residual(layer, out, projected)
-    constant, other = False, layer.traced(draw(layer, len(layer.trace.x), layer.trace_n, seed=2))
+    constant, other = False, trace_of(layer, layer.draw(len(trace.x), trace.x.shape[1], 2))
     if trace.bias is None and other.projected is not None:
         constant = nearly(other.out - other.projected, out - projected, 1e-5)
     if layer.only_attention or constant:
@@ -230,7 +218,7 @@ def _with_residual(layer: Layer, got: Tensor, want: Tensor) -> str:
 
 def _shares_heads(layer: Layer) -> None:
     "It has as many heads of keys and values as were declared."
-    trace = _reference(lambda: layer.trace)
+    trace = _trace_of_usual(layer)
     if not layer.n_heads:
         raise Misused(
             "n_kv_heads: expected n_heads beside it, which nothing tells here; got n_kv_heads alone"
@@ -240,7 +228,7 @@ def _shares_heads(layer: Layer) -> None:
     d_head = (trace.width("q") or trace.inner) // layer.n_heads
     if width < 1 or not d_head:
         raise NotChecked("its keys were not recognised")
-    if width != layer.declared_kv_heads * d_head:
+    if width != (layer.declared_kv_heads or 0) * d_head:
         heads = f"{width // d_head} of width {d_head}"
         if width % d_head:
             heads = f"{width} numbers, which are no heads of width {d_head}"

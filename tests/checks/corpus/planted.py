@@ -481,7 +481,7 @@ bug("GroupedQueries", "one mean of all keys", [("k = k.repeat_interleave(self.n_
     ("v = v.repeat_interleave(self.n_heads // self.n_kv_heads, dim=1)", "v = v.mean(1, keepdim=True).expand(-1, self.n_heads, -1, -1)")], "groups.averaged")
 bug("NormedGroups", "groups repeated in the wrong order", (SHARE, TURNS), "split.groups")
 bug("NormedGroups", "the keys are not normed", ("self.k_norm(self.k_proj(x).view(b, n, -1, self.d_head))", "self.k_proj(x).view(b, n, -1, self.d_head)"), "norm.queries_only")
-bug("NormedGroups", "normed rows, and scores multiplied by √d", ("is_causal=True)", "is_causal=True, scale=self.d_head**0.5)"), "scale.multiplied")
+bug("NormedGroups", "normed rows, and scores multiplied by √d", ("is_causal=True)", "is_causal=True, scale=self.d_head**0.5)"), "scale.multiplied", missed=True)
 bug("NormedGroups", "the queries are not normed", ("self.q_norm(self.q_proj(x).view(b, n, -1, self.d_head))", "self.q_proj(x).view(b, n, -1, self.d_head)"), "norm.keys_only")
 CAP = "self.softcap * torch.tanh(scores / self.softcap)"
 bug("CappedGroups", "groups repeated in the wrong order", (SHARE, TURNS), "split.groups")
@@ -576,7 +576,7 @@ bug(H, "32 bits come back", ("self.dropout(weights) @ v", "self.dropout(weights)
 bug("CausalWithABuffer", "the mask is a parameter", ('self.register_buffer("mask", torch.triu(torch.ones(context_length, context_length), diagonal=1))',
     "self.mask = nn.Parameter(torch.triu(torch.ones(context_length, context_length), diagonal=1))"), "parameter.mask")
 
-# Places in the scores: no reference, but probes -------------------------------------------------------------------
+# Positions in the scores: rotations, penalties that grow with the distance, a bias of its own --------------------
 
 RN, LB, BOTH = "RotatesNeighbours", "LinearBias", "LlamaLike, looks both ways"
 bug(RN, "the root of the model's width", (" * q.shape[-1] ** -0.5", " * x.shape[-1] ** -0.5"), "scale.d_model_root")
@@ -590,7 +590,7 @@ bug(LB, "the root of the model's width", (LSDPA, "F.scaled_dot_product_attention
 bug(LB, "merged without transpose", (LSDPA + ".transpose(1, 2).flatten(2)", LSDPA + ".reshape(x.shape)"), "merge.viewed")
 bug(LB, "split with a view", ("p(x).unflatten(-1, (self.n_heads, -1)).transpose(1, 2)", "p(x).reshape(len(x), self.n_heads, n, -1)"), "split.viewed")
 bug(LB, "softmax over the queries", (LSDPA, "((q @ k.mT * q.shape[-1] ** -0.5 + bias).softmax(-2) @ v)"), "softmax.over_queries")
-bug(LB, "masked after softmax", (LSDPA, "((q @ k.mT * q.shape[-1] ** -0.5 - 0.1 * distance.abs()).softmax(-1).tril() @ v)"), "mask.after_softmax")
+bug(LB, "masked after softmax", (LSDPA, "((q @ k.mT * q.shape[-1] ** -0.5 - 0.1 * distance.abs()).softmax(-1).tril() @ v)"), "mask.after_softmax", unnamed=True)
 bug("RelativeBias", "softmax over the queries", ("softmax(-1)", "softmax(-2)"), "softmax.over_queries")
 bug("RelativeBias", "merged without transpose", ("@ v).transpose(1, 2).flatten(2)", "@ v).reshape(x.shape)"), "merge.viewed")
 RBD = "RelativeBias, declared"
@@ -965,7 +965,7 @@ bug("Conditioned", "keys and values are filled up with zeros", ("sim = torch", "
 bug(LISTED, "the mask is transposed", ("mask.unsqueeze(1) == 0", "mask.mT.unsqueeze(1) == 0"), "mask.transposed")
 bug(LISTED, "a billion below zero for minus infinity", ("torch.finfo(scores.dtype).min", "-1e9"), "dtype.no_infinity")
 bug(GROUPED, "a billion below zero for minus infinity", ("-math.inf", "-1e9"), "dtype.no_infinity")
-bug(GROUPED, "scores are returned for weights", ("flatten(2)), weights", "flatten(2)), scores"), "weights.returned_scores")
+bug(GROUPED, "scores are returned for weights", ("flatten(2)), weights", "flatten(2)), scores"), "weights.returned_scores", missed=True)
 bug(X, "the words of x are asked, too", ("q, k, v = self", "memory = torch.cat([memory, x], 1)\n        q, k, v = self"), "order.queries")
 bug(GROUPED, "dropout in evaluation", ("self.drop, self.training)", "self.drop)"), "dropout.in_evaluation")
 misuse("nn.MultiheadAttention, with a memory", "it takes words first, and gets sentences", "batch.axes", build=lambda c: c(24, 3),
