@@ -1199,6 +1199,28 @@ def test_a_finger_moves_a_handle_and_not_the_page(visit, script, scales):
     assert state(figure) == before
 
 
+def test_models_are_used_by_finger(visit):
+    "A tap chooses a token, a letter, a step, or a head; a finger that only scrolls the page chooses nothing."
+    figure = drawing(visit, PAGE_OF["translator"], "translator", **FINGER)
+    figure.get_by_role("textbox").fill("nineteen")
+    figure.get_by_role("button", name="Translate").tap()
+    figure.locator("svg rect").nth(1).tap()
+    figure.get_by_role("radio", name="4", exact=True).tap()
+    assert (state(figure)["out"], state(figure)["chosen"]) == (["1", "9", "end"], 2) and "head 4 reads “nineteen” (100 %)" in said(figure)
+    figure.get_by_role("slider", name="Training step").tap(position={"x": 2, "y": 14})
+    assert state(figure)["step"] == 0
+    figure = drawing(visit, PAGE_OF["induction"], "induction", **FINGER)
+    picture = figure.locator("svg")
+    box = picture.bounding_box()
+    picture.tap(position={"x": box["width"] * 13.5 / 16, "y": 130})
+    figure.get_by_role("button", name="induction").tap()
+    now = state(figure)
+    assert now["chosen"] == 13 and len(now["off"]) == 1 and sum(now["right"]) < 3
+    figure.page.evaluate("document.body.style.paddingBottom = '2000px'")
+    swipe(figure.page, [100, 500], (0, -200))
+    assert state(figure)["chosen"] == 13
+
+
 def test_what_is_dragged_is_tried_by_finger():
     "A new drawing with a handle belongs into the list above."
     texts = {script: (ROOT / f"attention_nb/figures/{script}.js").read_text(encoding="utf-8") for script in SCRIPTS}
