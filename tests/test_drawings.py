@@ -5,6 +5,7 @@ than the space reserved for it needs another `height` in its notebook.
 """
 import random
 import re
+from base64 import b64decode
 from functools import partial
 from itertools import product
 
@@ -29,7 +30,7 @@ from attention_nb.self_attention import attention_scores, scaled_dot_product_att
 from attention_nb.softmax import masked_softmax, softmax
 from attention_nb.tools.testing import assert_close
 from attention_nb.translation import load_translator
-from browser import WIDE, go_to, out_of_room
+from browser import DOCS, WIDE, go_to, out_of_room
 from conftest import ROOT, fail_if
 from playwright.sync_api import Locator, Page, expect
 
@@ -960,6 +961,19 @@ def test_a_translator_writes_token_by_token(visit):
     assert "the model writes 1 2 …" in said(figure)
     clock.run_for(600)
     assert "the model writes 1 2. That is right." in said(figure) and state(figure)["attended"]["queries"] == ["1", "2", "end"]
+
+
+def test_weights_lie_beside_the_pages_that_need_them(visit):
+    "At most 400 kB for all steps of a model; another page loads none. A page that is opened from a disk runs its model, too."
+    needs = {page: {*re.findall(r'src="[./]*(drawings/weights-\w+\.js)"', page.read_text(encoding="utf-8"))} for page in DOCS.rglob("*.html")}
+    assert {DOCS / name for name in ("figures/translator.html", "figures/induction.html")} <= {page for page, files in needs.items() if files}
+    assert not needs[DOCS / "index.html"] and not any('class="weights">' in page.read_text(encoding="utf-8") for page in needs)
+    assert set().union(*needs.values()) == {f"drawings/{path.name}" for path in (DOCS / "drawings").glob("weights-*.js")}
+    for path in (DOCS / "drawings").glob("weights-*.js"):
+        packed = path.read_text(encoding="utf-8").rsplit('"', 2)[1]
+        assert 100_000 < len(b64decode(packed)) <= 400_000, path.name
+    figure = drawing(visit, (DOCS / "figures/translator.html").as_uri(), "translator")
+    assert state(figure)["out"] == ["4", "0", "2", "end"]
 
 
 def passed_on(model: torch.nn.Module, ids: torch.Tensor) -> dict[str, torch.Tensor]:

@@ -57,7 +57,7 @@ function draw({ figure, view, data, el, svg, set, number, grouped, plural, said,
     columns.forEach(({ letter, next, mark, box }, i) => {
       letter.textContent = names[ids[i]];
       next.textContent = names[now.best[i]];
-      set(next, { opacity: i < period ? 0.55 : 1, style: now.right[i] ? "font-weight: 700" : "" });
+      set(next, { opacity: i < period ? 0.75 : 1, style: now.right[i] ? "font-weight: 700" : "" });
       set(mark, { "fill-opacity": now.right[i] ? 0.4 : 0 });
       set(box, { fill: "var(--neutral)", "fill-opacity": i < period ? 0.1 : 0.22, stroke: i === chosen ? "var(--rose)" : "none", "stroke-width": 2.5 });
     });

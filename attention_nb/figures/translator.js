@@ -114,7 +114,7 @@ function draw({ figure, view, data, el, svg, set, number, grouped, listed, plura
     area: svg("rect", { x: right, width: width - right, fill: "transparent", style: "cursor: pointer", onclick: () => choose(chosen === i + 1 ? 0 : i + 1) }),
   }));
   root.append(lines, ...rows.flatMap((row) => [row.key, row.share, row.area, row.query]));
-  const gapOf = (n) => Math.min(46, height / n), heights = (n) => Array.from({ length: n }, (_, i) => height / 2 + (i - (n - 1) / 2) * gapOf(n));
+  const gapOf = (n) => Math.min(60, height / n), heights = (n) => Array.from({ length: n }, (_, i) => height / 2 + (i - (n - 1) / 2) * gapOf(n));
   const curve = (y, z) => `M${left} ${y}C${(left + right) / 2} ${y},${(left + right) / 2} ${z},${right} ${z}`;
   function drawLines({ keys, queries, weights }) {
     const [from, to] = [heights(keys.length), heights(queries.length)];
