@@ -5,6 +5,7 @@ than the space reserved for it needs another `height` in its notebook.
 """
 import random
 import re
+from base64 import b64decode
 from functools import partial
 from itertools import product
 
@@ -29,7 +30,7 @@ from attention_nb.self_attention import attention_scores, scaled_dot_product_att
 from attention_nb.softmax import masked_softmax, softmax
 from attention_nb.tools.testing import assert_close
 from attention_nb.translation import load_translator
-from browser import WIDE, go_to, out_of_room
+from browser import DOCS, WIDE, go_to, out_of_room
 from conftest import ROOT, fail_if
 from playwright.sync_api import Locator, Page, expect
 
@@ -962,6 +963,19 @@ def test_a_translator_writes_token_by_token(visit):
     assert "the model writes 1 2. That is right." in said(figure) and state(figure)["attended"]["queries"] == ["1", "2", "end"]
 
 
+def test_weights_lie_beside_the_pages_that_need_them(visit):
+    "At most 400 kB for all steps of a model; another page loads none. A page that is opened from a disk runs its model, too."
+    needs = {page: {*re.findall(r'src="[./]*(drawings/weights-\w+\.js)"', page.read_text(encoding="utf-8"))} for page in DOCS.rglob("*.html")}
+    assert {DOCS / name for name in ("figures/translator.html", "figures/induction.html")} <= {page for page, files in needs.items() if files}
+    assert not needs[DOCS / "index.html"] and not any('class="weights">' in page.read_text(encoding="utf-8") for page in needs)
+    assert set().union(*needs.values()) == {f"drawings/{path.name}" for path in (DOCS / "drawings").glob("weights-*.js")}
+    for path in (DOCS / "drawings").glob("weights-*.js"):
+        packed = path.read_text(encoding="utf-8").rsplit('"', 2)[1]
+        assert 100_000 < len(b64decode(packed)) <= 400_000, path.name
+    figure = drawing(visit, (DOCS / "figures/translator.html").as_uri(), "translator")
+    assert state(figure)["out"] == ["4", "0", "2", "end"]
+
+
 def passed_on(model: torch.nn.Module, ids: torch.Tensor) -> dict[str, torch.Tensor]:
     "What the heads of each layer pass on, (b, n, h * d_head)."
     found = {}
@@ -1197,6 +1211,28 @@ def test_a_finger_moves_a_handle_and_not_the_page(visit, script, scales):
     swipe(page, figure.locator("svg").first.evaluate(BESIDE), (0, -60))
     page.wait_for_function("top => scrollY > top + 10", arg=top)
     assert state(figure) == before
+
+
+def test_models_are_used_by_finger(visit):
+    "A tap chooses a token, a letter, a step, or a head; a finger that only scrolls the page chooses nothing."
+    figure = drawing(visit, PAGE_OF["translator"], "translator", **FINGER)
+    figure.get_by_role("textbox").fill("nineteen")
+    figure.get_by_role("button", name="Translate").tap()
+    figure.locator("svg rect").nth(1).tap()
+    figure.get_by_role("radio", name="4", exact=True).tap()
+    assert (state(figure)["out"], state(figure)["chosen"]) == (["1", "9", "end"], 2) and "head 4 reads “nineteen” (100 %)" in said(figure)
+    figure.get_by_role("slider", name="Training step").tap(position={"x": 2, "y": 14})
+    assert state(figure)["step"] == 0
+    figure = drawing(visit, PAGE_OF["induction"], "induction", **FINGER)
+    picture = figure.locator("svg")
+    box = picture.bounding_box()
+    picture.tap(position={"x": box["width"] * 13.5 / 16, "y": 130})
+    figure.get_by_role("button", name="induction").tap()
+    now = state(figure)
+    assert now["chosen"] == 13 and len(now["off"]) == 1 and sum(now["right"]) < 3
+    figure.page.evaluate("document.body.style.paddingBottom = '2000px'")
+    swipe(figure.page, [100, 500], (0, -200))
+    assert state(figure)["chosen"] == 13
 
 
 def test_what_is_dragged_is_tried_by_finger():

@@ -1,7 +1,17 @@
 // The small trained models of the book, run in the page: an encoder-decoder, or a language model, from the weights that the
 // package has. A list of vectors is a list of lists of numbers. Parameters have the names that they have in Python.
-function engine(figure, { data, sum, dot, softmax, mix }) {
+function engine(figure, { data, sum, softmax }) {
   const { parts, steps, heads, rotary } = data.model;
+  function dot(a, b) {  // a plain loop, since it is called a hundred thousand times
+    let total = 0;
+    for (let i = 0; i < a.length; i++) total += a[i] * b[i];
+    return total;
+  }
+  function mix(weights, values) {  // the sum of the values, each times its weight
+    const total = values[0].map(() => 0);
+    values.forEach((value, j) => value.forEach((n, i) => { total[i] += weights[j] * n; }));
+    return total;
+  }
 
   // ---- Weights: scales of 32 bits, one for each row; then whole numbers of 8 bits; both step after step ----
   const product = (sizes) => sizes.reduce((a, b) => a * b, 1), rowsOf = (shape) => product(shape.slice(0, -1));
@@ -41,10 +51,17 @@ function engine(figure, { data, sum, dot, softmax, mix }) {
     const width = x[0].length / heads;
     return Array.from({ length: heads }, (_, h) => x.map((vector) => vector.slice(h * width, (h + 1) * width)));
   }
+  const turns = new Map();  // position → cosine and sine of the angle of each pair
+  function turnsAt(position, pairs) {
+    if (!turns.has(position)) turns.set(position, Array.from({ length: pairs }, (_, i) => {
+      const angle = position * rotary ** (-i / pairs);
+      return [Math.cos(angle), Math.sin(angle)];
+    }));
+    return turns.get(position);
+  }
   function rotated(vector, position) {  // number i of the first half and number i of the second are a pair
-    const half = vector.length / 2, angles = Array.from({ length: half }, (_, i) => position * rotary ** (-i / half));
-    const [a, b] = [vector.slice(0, half), vector.slice(half)];
-    return [...angles.map((t, i) => a[i] * Math.cos(t) - b[i] * Math.sin(t)), ...angles.map((t, i) => a[i] * Math.sin(t) + b[i] * Math.cos(t))];
+    const half = vector.length / 2, by = turnsAt(position, half), [a, b] = [vector.slice(0, half), vector.slice(half)];
+    return [...by.map(([cos, sin], i) => a[i] * cos - b[i] * sin), ...by.map(([cos, sin], i) => a[i] * sin + b[i] * cos)];
   }
   const placed = (head) => (rotary ? head.map(rotated) : head);
   function attention(run, name, x, memory, causal) {

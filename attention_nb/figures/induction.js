@@ -1,8 +1,8 @@
 // A language model of two layers that have attention alone reads letters that come twice. Arcs show what its two heads read that
 // together copy; each head can be switched off, at each of many steps of training.
-function draw({ figure, view, data, el, svg, set, clamp, number, grouped, plural, said, say, softmax, sum, slider, button, toggle, player, expose, ...more }) {
+function draw({ figure, view, data, el, svg, set, number, grouped, plural, said, say, softmax, sum, slider, button, toggle, player, expose }) {
   const { names, others, previous, inducing } = data, { steps, heads } = data.model, period = data.ids.length / 2;
-  const { start, read } = engine(figure, { data, sum, softmax, ...more });
+  const { start, read } = engine(figure, { data, sum, softmax });
   const nameOf = ([layer, head]) => `stack.blocks.${layer}.attention ${head}`, layers = [0, 1], wide = view.clientWidth >= 600;
   let ids = data.ids, step = steps.length - 1, chosen = period + 3, now;
   const off = new Set();
@@ -57,7 +57,7 @@ function draw({ figure, view, data, el, svg, set, clamp, number, grouped, plural
     columns.forEach(({ letter, next, mark, box }, i) => {
       letter.textContent = names[ids[i]];
       next.textContent = names[now.best[i]];
-      set(next, { opacity: i < period ? 0.55 : 1, style: now.right[i] ? "font-weight: 700" : "" });
+      set(next, { opacity: i < period ? 0.75 : 1, style: now.right[i] ? "font-weight: 700" : "" });
       set(mark, { "fill-opacity": now.right[i] ? 0.4 : 0 });
       set(box, { fill: "var(--neutral)", "fill-opacity": i < period ? 0.1 : 0.22, stroke: i === chosen ? "var(--rose)" : "none", "stroke-width": 2.5 });
     });

@@ -1,8 +1,8 @@
 // A trained encoder-decoder in the page: a number in words becomes digits, at each of many steps of its training. Lines show
 // what every head attends to while it writes.
-function draw({ figure, view, data, el, svg, set, number, grouped, listed, plural, said, say, softmax, sum, tween, slider, choices, player, expose, keep, ...more }) {
+function draw({ figure, view, data, el, svg, set, number, grouped, listed, plural, said, say, softmax, sum, tween, slider, choices, player, expose, keep }) {
   const { source, target, exact, examples } = data, { steps, parts, heads } = data.model;
-  const { start, encode, decode } = engine(figure, { data, sum, softmax, ...more });
+  const { start, encode, decode } = engine(figure, { data, sum, softmax });
   const [begin, end] = ["<start>", "<end>"].map((token) => target.indexOf(token)), bare = (token) => token.replace(/[<>]/g, "");
   let words = examples[0].split(" "), note = "", step = steps.length - 1, layer = 0, head = 0, chosen = 0, shown, found;
 
@@ -114,7 +114,7 @@ function draw({ figure, view, data, el, svg, set, number, grouped, listed, plura
     area: svg("rect", { x: right, width: width - right, fill: "transparent", style: "cursor: pointer", onclick: () => choose(chosen === i + 1 ? 0 : i + 1) }),
   }));
   root.append(lines, ...rows.flatMap((row) => [row.key, row.share, row.area, row.query]));
-  const gapOf = (n) => Math.min(46, height / n), heights = (n) => Array.from({ length: n }, (_, i) => height / 2 + (i - (n - 1) / 2) * gapOf(n));
+  const gapOf = (n) => Math.min(60, height / n), heights = (n) => Array.from({ length: n }, (_, i) => height / 2 + (i - (n - 1) / 2) * gapOf(n));
   const curve = (y, z) => `M${left} ${y}C${(left + right) / 2} ${y},${(left + right) / 2} ${z},${right} ${z}`;
   function drawLines({ keys, queries, weights }) {
     const [from, to] = [heights(keys.length), heights(queries.length)];
