@@ -83,7 +83,7 @@ def jobs() -> list[Job]:
 
 def hot_jobs() -> list[Job]:
     "Trainings with a learning rate that is far too high, without warm-up: what keeps their scores small?"
-    hot = Settings(stops=(5, 10, 20, 40, 80, 120, 160, 200, 240), lr=0.05, warm_up=1, clip=1e9, patience=99)
+    hot = Settings(stops=(5, 10, 20, 40, 80, 160, 240, 320, 400), lr=0.03, warm_up=1, clip=1e9, patience=99)
     made = [Job(f"{name}-{seed}", seeded(replace(hot, **change), seed), TranslatorConfig(qk_norm=name == "QK-norm"), (True,))
             for name, change in HOT.items() for seed in FEW]
     return made
