@@ -9,7 +9,7 @@ READY := .venv/.ready
 .DEFAULT_GOAL := help
 # The steps of `docs` follow each other, also under `make -j`.
 .NOTPARALLEL:
-.PHONY: help docs page named test book lab serve chapter prepare export outputs pages card hooks constraints oldest newest corpus mutation bench third-party clean
+.PHONY: help docs page named test book lab serve chapter train prepare export outputs pages card hooks constraints oldest newest corpus mutation bench third-party clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z -]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -43,6 +43,9 @@ serve: $(READY)  ## serve docs/ on http://localhost:8000
 
 chapter: $(READY)  ## begin a chapter from the template: make chapter N=06 NAME=positions
 	@$(BIN)/python tools/chapter.py "$(N)" "$(NAME)"
+
+train: $(READY)  ## train the translator of chapter 8 from nothing, over five seeds (some twenty minutes; resumes)
+	$(BIN)/python tools/train.py $(TRAIN)
 
 prepare: FRESH := --fresh
 prepare: docs  ## refresh everything that is generated; run this before a commit

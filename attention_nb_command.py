@@ -1,4 +1,4 @@
-"""`attention-nb`: explain a bug at once, and check attention with `attention_checks.cli`.
+"""`attention-nb`: explain a bug at once, check attention with `attention_checks.cli`, translate with chapter 8's model.
 
 It stands outside of the package, as the plugin for pytest does: help and explanations need no PyTorch, and no seconds.
 """
@@ -16,16 +16,18 @@ from typing import Any
 
 _ABOUT = "Say what is wrong with an attention layer or function, and what the bug probably is."
 _COMMANDS = {"check": "check a layer or a function; check --help lists the options",
-             "explain": "say what a code such as scale.missing means, and what to do about it"}
+             "explain": "say what a code such as scale.missing means, and what to do about it",
+             "translate": "write numbers in English words as digits, with the small trained model of chapter 8"}
 
 
 def _parser(prog: str) -> argparse.ArgumentParser:
     "The grammar of the command; that of `check` stands with the checks."
     parser = argparse.ArgumentParser(prog=prog, description=_ABOUT)
     parser.add_argument("--version", action="version", version=f"attention-nb {version('attention_nb')}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="{check,explain}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="{check,explain,translate}")
     made = {name: commands.add_parser(name, help=said, description=said) for name, said in _COMMANDS.items()}
     made["explain"].add_argument("code", help="as a report names it, such as scale.missing")
+    made["translate"].add_argument("text", nargs="+", help="a number in words, up to 999 999, in quotes: 'four hundred and two'")
     return parser
 
 
@@ -50,16 +52,32 @@ def _explanation(code: str, catalogue: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _translate(texts: Sequence[str], prog: str) -> int:
+    "Print the digits of each text; 2 if one of them could not be translated."
+    from attention_nb.translation import translate  # PyTorch takes a second
+    status = 0
+    for text in texts:
+        try:
+            print(translate(text), flush=True)
+        except ValueError as e:
+            print(f"{prog}: {text!r}: {e}", file=sys.stderr)
+            status = 2
+    return status
+
+
 def main(
     argv: Sequence[str] | None = None,  # the words of the command line; default: those it was called with
     prog: str = "attention-nb",  # how it was called, for its help and its errors
-) -> int:  # exit status: 0 all is well, 1 a property does not hold, 2 it cannot be checked or is not known
+) -> int:  # exit status: 0 all is well, 1 a property does not hold, 2 it cannot be checked, translated or is not known
     "Run `attention-nb`."
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] == ["check"]:
         from attention_checks.cli import main as check
         return check(words, prog)
-    code, catalogue = _parser(prog).parse_args(words).code, _catalogue()
+    args = _parser(prog).parse_args(words)
+    if args.command == "translate":
+        return _translate(args.text, prog)
+    code, catalogue = args.code, _catalogue()
     if code in catalogue["bugs"]:
         print(_explanation(code, catalogue))
         return 0

@@ -10,7 +10,7 @@ config = ConfigParser(delimiters=["="], interpolation=None)
 config.read(here / "settings.ini", encoding="utf-8")
 cfg = config["DEFAULT"]
 
-plots, gpu, dev = (cfg[f"{name}_requirements"].split() for name in ("plots", "gpu", "dev"))
+plots, train, gpu, dev = (cfg[f"{name}_requirements"].split() for name in ("plots", "train", "gpu", "dev"))
 code, site = cfg["git_url"], cfg["doc_host"] and cfg["doc_host"] + cfg["doc_baseurl"]
 urls = {"Documentation": site, "Source": code, "Changelog": code and f"{code}/blob/{cfg['branch']}/CHANGELOG.md"}
 
@@ -38,10 +38,10 @@ setup(
     project_urls={name: url for name, url in urls.items() if url},
     packages=find_packages(include=["attention_nb", "attention_nb.*", "attention_checks", "attention_checks.*"]),
     py_modules=["attention_nb_command", "pytest_attention_nb"],
-    package_data={"attention_checks": ["py.typed"], "attention_nb": ["py.typed", "catalogue.json"], "attention_nb.figures": ["*.css", "*.js"]},
+    package_data={"attention_checks": ["py.typed"], "attention_nb": ["py.typed", "catalogue.json", "trained/*"], "attention_nb.figures": ["*.css", "*.js"]},
     python_requires=f">={cfg['min_python']}",
     install_requires=cfg["requirements"].split(),
-    extras_require={"plots": plots, "gpu": gpu, "dev": dev},
+    extras_require={"plots": plots, "train": train, "gpu": gpu, "dev": dev},
     entry_points={
         "nbdev": ["attention_nb=attention_nb._modidx:d"],
         "console_scripts": ["attention-nb=attention_nb_command:main"],

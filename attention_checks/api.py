@@ -15,7 +15,7 @@ from attention_checks.arguments import (
     expect_attention,
     expect_callable,
     expect_layer,
-    expect_no_parts,
+    expect_positions,
     reach_of,
 )
 from attention_checks.examine import Misused, examine
@@ -27,15 +27,12 @@ from attention_checks.properties.flash import flash_properties
 from attention_checks.properties.functions import attention_properties
 from attention_checks.properties.layers import layer_properties
 from attention_checks.properties.positions import bias_properties, rotation_properties
-from attention_checks.properties.softmax import (
-    masked_softmax_properties,
-    softmax_properties,
-)
+from attention_checks.properties.softmax import masked_softmax_properties, softmax_properties
 from attention_checks.report import CheckFailed, Report
 from attention_checks.signatures import name_of, parameters_of
 from attention_checks.spec import Contract, declared
 from attention_checks.subjects.facts import Subject
-from attention_checks.subjects.layer import Layer
+from attention_checks.subjects.layer import Declared
 from attention_nb.kv_cache import KVCache
 from attention_nb.multi_head_attention import MultiHeadAttention
 from attention_nb.positions import RotaryEmbedding
@@ -62,7 +59,7 @@ def check_attention(
         causal: does it hide the future? If n_q ≠ n_k: "lower-right", "upper-left"
         mask: what a mask means: "allowed" (True = may attend), "blocked", "bias"; False: none
         scale: factor of the scores, or a function of d_k; default 1 / √d_k
-        window: a query sees itself and the `window` - 1 keys before it; it is causal then
+        window: a query sees itself and the `window` - 1 keys before it, and none after
         sinks: keys at the beginning that every query sees besides its window
         documents: tokens of each document, if several are packed into one sequence
         strict: raise NotCompared if its numbers could be compared with nothing?
@@ -73,25 +70,19 @@ def check_attention(
         Misused: for what the check cannot try
     """
     expect_attention(fn, causal, mask)
-    subject = Subject(
-        fn,
-        causal or window is not None,
-        mask,
-        declared(scale=scale, **design),
-        reach_of(causal or window is not None, window, sinks, documents),
-    )
-    expect_no_parts(subject.contract)
-    return _run(
-        "check_attention", fn, lambda: attention_properties(subject), strict, subject.contract
-    )
+    sizes = {"window": window, "sinks": sinks, "documents": documents}
+    contract = declared("check_attention", scale=scale, **sizes, **design)
+    subject = _function(fn, causal, mask, contract)
+    return _run("check_attention", fn, lambda: attention_properties(subject), strict, contract)
 
 
 def check_flash(
     fn: Callable[..., Any],
     causal: bool | str = False,
     mask: str | bool | None = None,
-    scale: float | None = None,
+    scale: float | Callable[[int], float] | None = None,
     compiles: bool = False,
+    **design: Any,
 ) -> Report:
     """Check attention in tiles: what every attention must do, without the matrix of scores.
 
@@ -101,14 +92,16 @@ def check_flash(
         mask: what a mask means: "allowed" (True = may attend), "blocked", "bias"; False: none
         scale: factor of the scores; default 1 / √d_k
         compiles: try it under torch.compile and torch.export, too? Loading them takes seconds
+        design: what else it chooses, as in `attention_checks.spec.Contract`
 
     Raises:
         CheckFailed: if a property does not hold
         Misused: for what the check cannot try
     """
-    expect_attention(fn, causal, mask, scale, named_mask=True)
-    expect_flags(compiles=compiles)
-    return _run("check_flash", fn, lambda: flash_properties(fn, causal, mask, scale, compiles))
+    expect_attention(fn, causal, mask, named_mask=True)
+    contract = declared("check_flash", scale=scale, compiles=compiles, **design)
+    subject = _function(fn, causal, mask, contract)
+    return _run("check_flash", fn, lambda: flash_properties(subject), contract=contract)
 
 
 def check_self_attention(
@@ -133,7 +126,7 @@ def check_self_attention(
         positions: does it know positions (RoPE, …)? None: find out
         call: call(module, x); default: module(x), or module(x, x, x)
         strict: raise NotCompared if its numbers could be compared with nothing?
-        window: a token sees itself and the `window` - 1 tokens before it; it is causal then
+        window: a token sees itself and the `window` - 1 tokens before it, and none after
         n_kv_heads: number of heads of keys and values; default: what their widths tell
         design: what else it chooses, as in `attention_checks.spec.Contract`
 
@@ -141,19 +134,17 @@ def check_self_attention(
         CheckFailed: if a property does not hold, or nothing was compared
         Misused: for what the check cannot try
     """
-    layer = Layer(
-        module,
-        d_model,
+    layer = Declared(
+        d_model=d_model,
         causal=causal,
         declared_heads=n_heads,
         declared_kv_heads=n_kv_heads,
         declared_call=call,
-        declared_window=window,
         positions=positions,
         only_attention=False,
-        contract=declared(**design),
+        contract=declared("check_self_attention", window=window, **design),
     )
-    return _run_layer("check_self_attention", layer, layer_properties, strict)
+    return _run_layer("check_self_attention", module, layer, layer_properties, strict)
 
 
 def check_multi_head(
@@ -177,7 +168,7 @@ def check_multi_head(
         causal: does it hide the future?
         call: call(module, x); default: module(x), or module(x, x, x)
         strict: raise NotCompared if its numbers could be compared with nothing?
-        window: a token sees itself and the `window` - 1 tokens before it; it is causal then
+        window: a token sees itself and the `window` - 1 tokens before it, and none after
         n_kv_heads: number of heads of keys and values; default: what their widths tell
         positions: does it know positions (RoPE, …)? None: find out
         design: what else it chooses, as in `attention_checks.spec.Contract`
@@ -187,19 +178,17 @@ def check_multi_head(
         Misused: for what the check cannot try
     """
     expect_sizes(n_heads=n_heads)
-    layer = Layer(
-        module,
-        d_model,
+    layer = Declared(
+        d_model=d_model,
         causal=causal,
         declared_heads=n_heads,
         declared_kv_heads=n_kv_heads,
         declared_call=call,
-        declared_window=window,
         positions=positions,
         only_attention=True,
-        contract=declared(**design),
+        contract=declared("check_multi_head", window=window, **design),
     )
-    return _run_layer("check_multi_head", layer, layer_properties, strict)
+    return _run_layer("check_multi_head", module, layer, layer_properties, strict)
 
 
 def check_cross_attention(
@@ -229,48 +218,55 @@ def check_cross_attention(
         Misused: for what the check cannot try
     """
     expect_sizes(d_model=d_model, d_memory=d_model if d_memory is None else d_memory)
-    layer = Layer(
-        module,
-        d_model,
+    layer = Declared(
+        d_model=d_model,
         declared_heads=n_heads,
         declared_call=call,
         declared_kv_heads=n_kv_heads,
-        contract=declared(**design),
+        contract=declared("check_cross_attention", **design),
     )
-    properties = lambda layer: cross_properties(layer, d_memory)
-    return _run_layer("check_cross_attention", layer, properties, strict, memory=True)
+    properties = lambda module, layer: cross_properties(module, layer, d_memory)
+    return _run_layer("check_cross_attention", module, layer, properties, strict, memory=True)
 
 
 def check_softmax(
     fn: Callable[..., Any],
+    **design: Any,
 ) -> Report:
     """Check any softmax: weights, dimensions, stability, gradients.
 
     Args:
         fn: fn(x), over the last dimension, or fn(x, dim)
+        design: what else it chooses, as in `attention_checks.spec.Contract`
 
     Raises:
         CheckFailed: if a property does not hold
         Misused: for what the check cannot try
     """
     expect_callable("fn", fn, "a function of x", 1)
-    return _run("check_softmax", fn, lambda: softmax_properties(fn))
+    contract = declared("check_softmax", **design)
+    return _run("check_softmax", fn, lambda: softmax_properties(fn), contract=contract)
 
 
 def check_masked_softmax(
     fn: Callable[..., Any],
+    **design: Any,
 ) -> Report:
     """Check any masked softmax: what is masked gets exactly 0, for scores up to ±10⁴.
 
     Args:
         fn: fn(scores, mask), over the last dimension; True = may attend
+        design: what else it chooses, as in `attention_checks.spec.Contract`
 
     Raises:
         CheckFailed: if a property does not hold
         Misused: for what the check cannot try
     """
     expect_callable("fn", fn, "a function of scores and mask", 2)
-    return _run("check_masked_softmax", fn, lambda: masked_softmax_properties(fn))
+    contract = declared("check_masked_softmax", **design)
+    return _run(
+        "check_masked_softmax", fn, lambda: masked_softmax_properties(fn), contract=contract
+    )
 
 
 def check_cache(
@@ -280,6 +276,7 @@ def check_cache(
     step: Callable[[Tensor, Any], Any] | None = None,
     full: Callable[[Tensor], Any] | None = None,
     grows: bool = False,
+    **design: Any,
 ) -> Report:
     """Check a layer with a KV cache: however a sequence is cut, it gives what one pass gives.
 
@@ -290,6 +287,7 @@ def check_cache(
         step: step(x, cache): the next tokens; it fills the cache
         full: full(x): all tokens at once, the future hidden; default module(x)
         grows: may the cache grow, and be copied, at each step?
+        design: what else it chooses, as in `attention_checks.spec.Contract`
 
     Raises:
         CheckFailed: if a property does not hold
@@ -298,17 +296,19 @@ def check_cache(
     expect_sizes(d_model=d_model)
     expect_flags(grows=grows)
     expect_callable("module", module, "a layer, or a function of x and cache")
+    contract = declared("check_cache", **design)
     layer = CachedLayer(
         step or _step_of(module, full),
         full or _full_of(module),
         new_cache or _cache_of(module),
         d_model,
         grows,
+        contract,
     )
     for name in ("new_cache", "step", "full"):
         expect_callable(name, getattr(layer, name), "a function")
     with torch.no_grad(), _in_evaluation(module):
-        return _run("check_cache", module, lambda: cache_properties(layer))
+        return _run("check_cache", module, lambda: cache_properties(layer), contract=contract)
 
 
 def check_positions(
@@ -319,6 +319,7 @@ def check_positions(
     interleaved: bool | None = None,
     n_heads: int = 8,
     alibi: bool = True,
+    **design: Any,
 ) -> Report:
     """Check a rotation by positions, or a bias by distances.
 
@@ -330,24 +331,24 @@ def check_positions(
         interleaved: of a rotation: are pairs neighbours? None: find out
         n_heads: of a bias: number of heads
         alibi: of a bias: is it ALiBi? False: any function of distances
+        design: what else it chooses, as in `attention_checks.spec.Contract`
 
     Raises:
         CheckFailed: if a property does not hold
         Misused: for what the check cannot try
     """
-    expect_callable("fn", fn, "a function of x and positions, or of three numbers", 2)
     expect_sizes(n_heads=n_heads)
     expect_flags(alibi=alibi)
     if interleaved is not None:
         expect_flags(interleaved=interleaved)
-    parameters = (parameters_of(fn) or {}).values()
-    needed = [p for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
-    if len(needed) == 3:
-        return _run("check_positions", fn, lambda: bias_properties(fn, n_heads, alibi))
-    d_head = getattr(fn, "d_head", 8) if d_head is None else d_head
-    RotaryEmbedding(d_head, base, scaling)  # refuses what is no rotation
-    properties = lambda: rotation_properties(fn, d_head, base, scaling, interleaved)
-    return _run("check_positions", fn, properties)
+    contract = declared("check_positions", **design)
+    if expect_positions(fn) == 3:
+        properties = lambda: bias_properties(fn, n_heads, alibi)
+    else:
+        d_head = getattr(fn, "d_head", 8) if d_head is None else d_head
+        RotaryEmbedding(d_head, base, scaling)  # refuses what is no rotation
+        properties = lambda: rotation_properties(fn, d_head, base, scaling, interleaved)
+    return _run("check_positions", fn, properties, contract=contract)
 
 
 def check_agrees(
@@ -355,6 +356,7 @@ def check_agrees(
     reference: Callable[..., Any],
     *examples: tuple[Any, ...],
     wrong: Mapping[str, Callable[..., Any]] | None = None,
+    **design: Any,
 ) -> Report:
     """Check any function against one that is right: values, shapes, types and gradients.
 
@@ -363,6 +365,7 @@ def check_agrees(
         reference: one that is right, if slow
         examples: the arguments of one call each, small ones first
         wrong: likely wrong answers, by what is wrong with them
+        design: what else it chooses, as in `attention_checks.spec.Contract`
 
     Raises:
         CheckFailed: if a property does not hold
@@ -378,7 +381,19 @@ def check_agrees(
     for name, other in (wrong or {}).items():
         expect_callable(f"wrong[{name!r}]", other, "a function that gives this wrong answer")
     properties = lambda: [agreement_properties(fn, reference, examples, wrong)]
-    return _run("check_agrees", fn, properties)
+    contract = declared("check_agrees", **design)
+    return _run("check_agrees", fn, properties, contract=contract)
+
+
+def _function(
+    fn: Callable[..., Any],
+    causal: bool | str,
+    mask: str | bool | None,
+    contract: Contract,
+) -> Subject:
+    "Return a function as a subject: one with a window is causal, unless it sees ahead."
+    causal = causal or contract.window is not None and contract.ahead is None
+    return Subject(fn, causal, mask, contract, reach_of(contract, causal))
 
 
 def _run(
@@ -393,6 +408,8 @@ def _run(
     try:
         with fixed_chance(), contract.applied():
             properties, recognise = (*listed(), None)[:2]
+            if not contract.gradients:
+                properties = [each for each in properties if not each.differentiates]
             return examine(
                 f"{check}({name_of(subject)})", properties, recognise, strict, contract.skip
             )
@@ -402,15 +419,17 @@ def _run(
 
 def _run_layer(
     check: str,
-    layer: Layer,
-    listed: Callable[[Layer], Any],
+    module: Any,
+    layer: Declared,
+    listed: Callable[[Any, Declared], Any],
     strict: bool,
     memory: bool = False,
 ) -> Report:
     "Try the properties of a layer."
-    expect_layer(layer, memory)
-    layer = replace(layer, causal=layer.causal or layer.declared_window is not None)
-    return _run(check, layer.given, lambda: listed(layer), strict, layer.contract)
+    expect_layer(module, layer, memory)
+    past_only = layer.declared_window is not None and layer.contract.ahead is None
+    layer = replace(layer, causal=layer.causal or past_only)
+    return _run(check, module, lambda: listed(module, layer), strict, layer.contract)
 
 
 def _step_of(module: Any, full: Any) -> Callable[[Tensor, Any], Any]:

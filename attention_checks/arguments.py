@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import inspect
+import re
+from contextlib import suppress
 from typing import Any
 
+import torch
 import torch.nn as nn
 
 from attention_checks.catalogue.local_attention import Reach
 from attention_checks.signatures import name_of, parameters_of
 from attention_checks.spec import Contract
-from attention_checks.subjects.layer import Layer
-from attention_nb.tools.guards import (
-    expect_flags,
-    expect_groups,
-    expect_scale,
-    expect_sizes,
-)
+from attention_checks.subjects.layer import Declared
+from attention_nb.tools.guards import expect_flags, expect_groups, expect_sizes
 
 __tracebackhide__ = True  # pytest shows the line of your test, not the way through this module
 
+_BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 LARGEST_WINDOW = 32  # the sequences that are tried are short
 
 
@@ -61,8 +60,7 @@ def _expect_parameters(name: str, fn: Any, what: str, n: int, more: int) -> None
     parameters = list(known.values())
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         return
-    by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    positional = [p for p in parameters if p.kind in by_position]
+    positional = [p for p in parameters if p.kind in _BY_POSITION]
     if len(positional) < n:
         got = f"{name_of(fn)}, which takes {len(positional)} arguments, not {n}"
         raise TypeError(f"{name}: expected {what}; got {got}")
@@ -76,9 +74,7 @@ def _expect_parameters(name: str, fn: Any, what: str, n: int, more: int) -> None
         raise TypeError(f"{name}: expected {what}; got {got}")
 
 
-def is_mask(
-    name: str,  # of a parameter
-) -> bool:
+def is_mask(name: str) -> bool:
     "Return whether a parameter is called like a mask or a bias."
     return "mask" in name or "bias" in name
 
@@ -87,7 +83,6 @@ def expect_attention(
     fn: Any,  # an attention function
     causal: bool | str,
     mask: str | bool | None,
-    scale: float | None = None,
     named_mask: bool = False,  # is its mask given by name alone?
 ) -> None:
     "Raise TypeError or ValueError for what no check of a function can be called with."
@@ -95,8 +90,6 @@ def expect_attention(
     fourth = isinstance(mask, str) and not named  # the mask, whatever it is called
     what = "a function of q, k, v and mask" if fourth else "a function of q, k and v"
     expect_callable("fn", fn, what, 4 if fourth else 3, more=0)
-    if scale is not None:
-        expect_scale(scale)
     if (
         not isinstance(causal, (bool, str))
         or isinstance(causal, str)
@@ -115,17 +108,9 @@ def expect_attention(
         )
 
 
-def expect_no_parts(
-    contract: Contract,  # what was declared of a function
-) -> None:
-    "Raise TypeError where a part of a layer is declared, which a function does not have."
-    for name in ("roles", "norms", "gate", "bias", "returns", "max_batch"):
-        if getattr(contract, name) is not None:
-            raise TypeError(f"{name}: expected for layers only; got {getattr(contract, name)!r}")
-
-
 def expect_layer(
-    layer: Layer,  # what was declared of it is inside
+    module: Any,  # the layer
+    layer: Declared,  # what was declared of it
     memory: bool,  # is it called with a memory, too?
 ) -> None:
     "Raise TypeError or ValueError for what no check of a layer can be called with."
@@ -133,7 +118,6 @@ def expect_layer(
     sizes = {
         "n_heads": layer.declared_heads,
         "n_kv_heads": layer.declared_kv_heads,
-        "window": layer.declared_window,
     }
     for name, size in sizes.items():
         if size is not None:
@@ -143,12 +127,12 @@ def expect_layer(
     expect_flags(causal=layer.causal)
     if layer.positions is not None:
         expect_flags(positions=layer.positions)
-    expect_callable("module", layer.given, "a layer")
+    expect_callable("module", module, "a layer")
     if layer.declared_call is not None:
         arguments = "module, x and memory" if memory else "module and x"
         n = 3 if memory else 2
         expect_callable("call", layer.declared_call, f"a function of {arguments}", n)
-    if isinstance(layer.given, nn.Module) and any(t.is_meta for t in layer.given.parameters()):
+    if isinstance(module, nn.Module) and any(t.is_meta for t in module.parameters()):
         raise TypeError(
             "module: expected parameters with numbers;"
             " got some on the device meta, which holds none"
@@ -156,24 +140,52 @@ def expect_layer(
 
 
 def reach_of(
+    contract: Contract,  # what was declared of a function
     causal: bool | str,
-    window: int | None,
-    sinks: int,
-    documents: int | None,
 ) -> Reach | None:  # None: every key, or all of the past
     "Return how far a query sees, as declared; raise TypeError or ValueError for what is no window."
-    sizes = {"window": window, "sinks": sinks or None, "documents": documents}
-    for name, size in sizes.items():
-        if size is None:
-            continue
-        expect_sizes(**{name: size})
-        if size > LARGEST_WINDOW:
+    sinks = 0 if isinstance(contract.sinks, str) else contract.sinks
+    sizes = {"window": contract.window, "ahead": contract.ahead, "documents": contract.documents}
+    for name, size in {**sizes, "sinks": sinks}.items():
+        if size and size > LARGEST_WINDOW:
             raise ValueError(
                 f"{name}: expected at most {LARGEST_WINDOW}, for the sequences that are tried are"
                 f" short; got {size}"
             )
-    if sinks and window is None:
+    if sinks and contract.window is None:
         raise ValueError(f"sinks: expected none without a window; got {sinks}")
-    if not window and not documents:
+    if not any(sizes.values()):
         return None
-    return Reach(window or 0, sinks, documents or 0, bool(causal))
+    return Reach(
+        contract.window or 0,
+        sinks,
+        contract.documents or 0,
+        bool(causal),
+        ahead=contract.ahead or 0,
+    )
+
+
+def expect_positions(
+    fn: Any,  # a rotation, or a bias
+) -> int:  # 2: fn(x, positions); 3: fn(n_heads, n_q, n_k)
+    "Return how many arguments it needs; TypeError for a rotation that takes cosines and sines."
+    known = parameters_of(fn) or {}
+    needed = [p.name for p in known.values() if p.default is p.empty and p.kind in _BY_POSITION]
+    tables = [name for name in needed if re.search("cos|sin|freq", name)]
+    if tables or len(needed) == 3 and _rotates_by_tables(fn):
+        call = f"{name_of(fn)}({', '.join(needed)})"
+        raise TypeError(
+            f"fn: expected a function of x and positions, or of three numbers; got {call}, which"
+            f" takes tables: wrap it, as lambda x, positions: {name_of(fn)}(x, cos[positions], …)"
+        )
+    expect_callable("fn", fn, "a function of x and positions, or of three numbers", 2)
+    return 3 if len(needed) == 3 else 2
+
+
+def _rotates_by_tables(fn: Any) -> bool:
+    "Return whether it takes x and two tensors of its width, and no numbers."
+    x, tables = torch.ones(1, 1, 3, 4), torch.ones(3, 4)
+    for width in (4, 2):
+        with suppress(Exception):
+            return bool(fn(x, tables[:, :width], tables[:, :width]).shape == x.shape)
+    return False

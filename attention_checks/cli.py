@@ -17,8 +17,11 @@ import torch.nn as nn
 import attention_nb
 from attention_checks.api import (
     check_attention,
+    check_cache,
     check_cross_attention,
+    check_flash,
     check_masked_softmax,
+    check_positions,
     check_self_attention,
     check_softmax,
 )
@@ -28,9 +31,15 @@ from attention_checks.report import CheckFailed, Report
 from attention_checks.signatures import name_of, parameters_of
 from attention_checks.spec import choices_of, contract_options
 
-KINDS = ("attention", "layer", "softmax", "masked-softmax")
-_ONLY_FOR = {"documents": "attention", "call": "layer", "d_memory": "layer"}  # option → kind
-_IN_WORDS = {"attention": "functions of q, k and v", "layer": "layers"}
+_CHECKS: dict[str, Callable[..., Report]] = {  # what a function or a layer is → its check
+    "attention": check_attention,
+    "flash": check_flash,
+    "softmax": check_softmax,
+    "masked-softmax": check_masked_softmax,
+    "positions": check_positions,
+    "cache": check_cache,
+    "layer": check_self_attention,
+}
 _ABOUT = "Say what is wrong with an attention layer or function, and what the bug probably is."
 _STATUS = (
     "Exit status: 0 all is sound, 1 there is a bug, 2 something was not compared or could not be"
@@ -62,11 +71,9 @@ def _grammar() -> dict[str, dict[str, Any]]:
         "n_kv_heads": {**number, "help": "number of key heads (default: what widths tell)"},
         "causal": {"action": Switch, "help": "it hides the future"},
         "positions": {"action": Switch, "help": "it knows positions (RoPE, ALiBi, …)"},
-        "window": {**number, "help": "keys that a query sees, itself included"},
-        "documents": {**number, "help": "of a function: tokens of each packed document"},
         "call": {"metavar": "TARGET", "help": "function of layer and x (and memory) to call it"},
         **contract_options(),
-        "as": {"dest": "kind", "choices": KINDS, "help": "what it is (default: find out)"},
+        "as": {"dest": "kind", "choices": list(_CHECKS), "help": "what it is (default: find out)"},
         "set": {
             "action": "append",
             "default": [],
@@ -120,41 +127,47 @@ def _kind(thing: Any, args: argparse.Namespace) -> str:
 def _check(args: argparse.Namespace) -> Report:
     "Load, make and check what the command line names."
     thing = made(load(args.target), args)
-    kind, name = _kind(thing, args), name_of(thing)
-    for option, only in _ONLY_FOR.items():
-        if getattr(args, option) and kind != only:
-            raise Unusable(
-                f"--{option.replace('_', '-')} is for {_IN_WORDS[only]}; {name} is a {kind}"
-            )
+    kind, choices = _kind(thing, args), choices_of(args)
     if kind == "layer":
         return _check_layer(thing, args)
-    choices = choices_of(args)
+    for option in ("call", "d_memory"):
+        if getattr(args, option):
+            raise Unusable(
+                f"--{option.replace('_', '-')} is for layers; {name_of(thing)} is a {kind}"
+            )
+    if kind in ("attention", "flash"):
+        choices["causal"] = bool(args.causal)
     if kind == "attention":
-        reach = {"window": args.window, "documents": args.documents}
-        return check_attention(thing, bool(args.causal), strict=args.strict, **reach, **choices)
-    if choices:
-        option = next(iter(choices)).replace("_", "-")
-        raise Unusable(f"--{option} is for attention; {name} is a {kind}")
-    return {"softmax": check_softmax, "masked-softmax": check_masked_softmax}[kind](thing)
+        choices["strict"] = args.strict
+    if kind == "cache":
+        choices["d_model"] = _width(args)
+    return _CHECKS[kind](thing, **choices)
+
+
+def _width(args: argparse.Namespace) -> int:
+    "Return the width of a layer's input."
+    if args.d_model is None:
+        raise Unusable("a layer needs --d-model, the width of its input")
+    width: int = args.d_model
+    return width
 
 
 def _check_layer(layer: Any, args: argparse.Namespace) -> Report:
     "Check a layer, called with its input alone, or with `--call`."
-    if args.d_model is None:
-        raise Unusable("a layer needs --d-model, the width of its input")
+    width = _width(args)
     call = load(args.call) if args.call else None
     heads = {"n_heads": args.n_heads, "n_kv_heads": args.n_kv_heads}
     how = {"call": call, "strict": args.strict, **heads, **choices_of(args)}
     if args.d_memory is not None:
-        for option in ("causal", "positions", "window"):
+        for option in ("causal", "positions"):
             if getattr(args, option):
                 raise Unusable(
                     f"--{option} is for self-attention; --d-memory makes it cross-attention"
                 )
-        return check_cross_attention(layer, args.d_model, args.d_memory, **how)
-    reach = {"positions": args.positions, "window": args.window}
+        return check_cross_attention(layer, width, args.d_memory, **how)
+    how["positions"] = args.positions
     try:
-        return check_self_attention(layer, args.d_model, bool(args.causal), **reach, **how)
+        return check_self_attention(layer, width, bool(args.causal), **how)
     except CheckFailed as e:
         if not {"shape.call", "shape.arguments"} & set(e.report.codes):
             raise
@@ -208,7 +221,7 @@ def _plain(report: Report, file: str, line: int) -> dict[str, Any]:
         "codes": report.codes,
         "bugs": [{"code": code, "sentence": bug} for code, bug in report.named],
         "failed": failed,
-        "not_tried": [{"property": name, "why": why} for name, why in report.notes],
+        "not_tried": [note._asdict() for note in report.notes],
         "passed": list(report.passed),
         "notes": list(report.remarks),
     }

@@ -95,10 +95,6 @@ POSITIONS = re.compile(  # what depends on positions: "rope", "pos_emb", "alibi"
     r"|rope|rotary|alibi|posit|freqs|relative",
     re.I,
 )
-ON_SCORES = re.compile(  # what changes scores and leaves values alone: "rel_bias", "q_norm", "sink"
-    r"rel|bias|pos|emb|rope|rot|alibi|slope|sink|(^|[._])(q|k|query|key|qk)_?(ln|norm)",
-    re.I,
-)
 INDEXER = re.compile(r"(?:^|[._])indexer[._]")  # it chooses keys, with a loss of its own (DeepSeek)
 CAUSAL = ("causal", "is_causal")  # options of a call, or of a class
 MASK = re.compile("mask|len|pad")  # arguments that may be None

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from attention_checks.catalogue import known
 from attention_checks.pipeline import Bug, sentence
-from attention_checks.report import CheckFailed, Failure, NotCompared, Report
+from attention_checks.report import CheckFailed, Failure, Note, NotCompared, Report
 
 
 class Broken(Exception):
@@ -68,6 +68,7 @@ class Property(NamedTuple):
     name: str  # what must hold, in one sentence
     tried: Callable[[], str | None]  # raises Broken or NotChecked; may return a remark
     compares: str = ""  # what numbers are compared with, if they are
+    differentiates: bool = False  # is it of gradients alone, which need not be promised?
 
 
 def examine(
@@ -78,37 +79,68 @@ def examine(
     skip: Collection[str] = (),  # codes of bugs that are no failure here
 ) -> Report:
     "Try every property, none after a first that fails; raise CheckFailed unless the report is ok."
-    passed, notes, remarks, broken = [], [], [], []
-    compared = missing = ""
-    for i, (name, holds, compares) in enumerate(starmap(Property, properties)):
-        try:
-            remark = _try(holds, first=i == 0)
-        except NotChecked as e:
-            notes.append((name, str(e)))
-            missing = missing or (str(e) if compares else "")
-        except Broken as e:
-            broken.append((name, e))
-            missing = missing or ("its numbers differ, and that was skipped" if compares else "")
-            if i == 0 or e.last:
-                break
-        else:
-            passed.append(name)
-            compared = compared or compares
-            remarks += [remark] if isinstance(remark, str) else []
+    tried = _each(properties)
+    broken = [(each.name, each.error) for each in tried if isinstance(each.error, Broken)]
     failed, skipped = _without(skip, _settled(broken, _recognised(broken, recognise)))
+    compared = next((each.compares for each in tried if each.compares and not each.error), "")
     report = Report(
         subject=subject,
-        passed=tuple(passed),
+        passed=tuple(each.name for each in tried if not each.error),
         failed=tuple(failed),
-        notes=(*notes, *((f.property, f"skipped: {'+'.join(f.codes)}") for f in skipped)),
-        remarks=tuple(remarks),
+        notes=(*filter(None, map(_note, tried)), *_skipped(skipped)),
+        remarks=tuple(each.remark for each in tried if each.remark),
         compared=compared,
-        missing="" if compared else missing,
+        missing="" if compared else _missing(tried),
         strict=strict,
     )
     if report.ok:
         return report
     raise NotCompared(report) if report.verdict == "not compared" else CheckFailed(report)
+
+
+class _Tried(NamedTuple):
+    "What came of one property."
+
+    name: str
+    compares: str
+    remark: str | None = None
+    error: Broken | NotChecked | None = None
+
+
+def _each(properties: Iterable[tuple[Any, ...]]) -> list[_Tried]:
+    "Try every property, none after a first that fails, or after one that makes more senseless."
+    tried: list[_Tried] = []
+    for row in starmap(Property, properties):
+        try:
+            remark = _try(row.tried, first=not tried)
+            tried.append(_Tried(row.name, row.compares, remark))
+        except (NotChecked, Broken) as e:
+            tried.append(_Tried(row.name, row.compares, error=e))
+            if isinstance(e, Broken) and (len(tried) == 1 or e.last):
+                break
+    return tried
+
+
+def _note(tried: _Tried) -> Note | None:
+    "Return the note of a property that does not apply."
+    if not isinstance(tried.error, NotChecked):
+        return None
+    kind = "not_compared" if tried.compares else "not_tried"
+    return Note(tried.name, str(tried.error), kind)
+
+
+def _missing(tried: list[_Tried]) -> str:
+    "Return why numbers were compared with nothing."
+    for each in tried:
+        if each.compares and each.error:
+            differ = "its numbers differ, and that was skipped"
+            return differ if isinstance(each.error, Broken) else str(each.error)
+    return ""
+
+
+def _skipped(failures: list[Failure]) -> list[Note]:
+    "Return notes of failures that are none, for their codes are skipped."
+    return [Note(f.property, f"skipped: {'+'.join(f.codes)}", "skipped") for f in failures]
 
 
 def _recognised(
@@ -149,9 +181,7 @@ def _failure(name: str, broken: Broken, bugs: tuple[Bug, ...]) -> Failure:
     )
 
 
-def attempt(
-    f: Callable[[], Any],  # what may raise
-) -> Any:  # what it returns; None if it raises
+def attempt(f: Callable[[], Any]) -> Any:
     "Call something that code which is broken in another way may not be able to do."
     try:
         return f()

@@ -239,9 +239,7 @@ def _write_a_maker(maker: Callable[..., Any], args: argparse.Namespace) -> str:
     )
 
 
-def required_by(
-    thing: Any,  # a function or a layer
-) -> list[str]:
+def required_by(thing: Any) -> list[str]:
     "Return the names of the arguments that a call must give."
     parameters = (parameters_of(thing) or {}).values()
     return [p.name for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD]

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import io
-import logging
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.examine import Broken, Misused, NotChecked
+from attention_checks.examine import Broken, Misused
 from attention_checks.pipeline import tolerance_factor
-from attention_nb.tools.testing import reset_compiler
 
 
 def nearly(
@@ -94,9 +90,7 @@ def must_return(
         raise Broken(f"{where}it returned None", known("code.returns_nothing"))
 
 
-def must_be_tensor(
-    result: Any,  # what the code under test returned
-) -> None:
+def must_be_tensor(result: Any) -> None:
     "Raise Misused for an array of another library, and Broken for anything else that is no tensor."
     if isinstance(result, Tensor):
         return
@@ -106,18 +100,6 @@ def must_be_tensor(
         name = f"{kind.__module__}.{kind.__name__}"
         raise Misused(f"expected code that takes and returns torch tensors; got {name} from it")
     raise Broken(f"it returned {kind.__name__}", known("code.returns_no_tensor"))
-
-
-def must_keep_dtype(
-    result: Tensor,  # what the code under test returned
-    dtype: torch.dtype,  # of 16 bits: what it was given
-    like: str,  # the input that has it, such as "v"
-) -> None:
-    "Raise Broken if 16 bits come back in another type."
-    if result.dtype != dtype:
-        given, returned = (str(t).removeprefix("torch.") for t in (dtype, result.dtype))
-        bug = known("dtype.other", found=returned, like=like, given=given)
-        raise Broken(f"{like} is {given}: it returns {returned}", bug)
 
 
 @contextmanager
@@ -131,92 +113,3 @@ def fixed_chance() -> Iterator[None]:
     finally:
         torch.set_rng_state(state)
         torch.set_num_threads(threads)
-
-
-def must_repeat(
-    f: Callable[[], Tensor],  # one call
-    between: Callable[[], Any] = lambda: None,  # calls with other inputs
-) -> None:
-    "Raise Broken if the same call gives another result: random numbers, or something it keeps."
-    first = _seeded(f)
-    _must_be_same(_seeded(f), first, "twice, with one random seed too", "state.kept")
-    for call in ("twice", "once more"):  # two random numbers may be nearly the same, hardly three
-        _must_be_same(f(), first, call, "state.chance")
-    between()
-    _must_be_same(_seeded(f), first, "again after other inputs", "state.kept")
-
-
-def _seeded(f: Callable[[], Tensor]) -> Tensor:
-    "Call it with a fixed random seed."
-    torch.manual_seed(0)
-    return f()
-
-
-def _must_be_same(got: Tensor, first: Tensor, call: str, code: str) -> None:
-    "Raise Broken unless another call gave what the first one did."
-    if not nearly(got, first, 1e-6, equal_nan=True):
-        raise Broken(f"called {call}: {first_difference(got, first, 1e-6)}", known(code), last=True)
-
-
-def must_trace(
-    f: Callable[..., Tensor],  # what to trace
-    *inputs: Tensor,  # its arguments; small ones, since a trace unrolls loops
-) -> None:
-    "Raise Broken if a traced function gives other numbers, NotChecked if it cannot be traced."
-    reasons = []
-    for name, tracer in _TRACERS.items():
-        want = f(*inputs)
-        try:
-            with _quiet():
-                reset_compiler()
-                got = tracer(f, inputs)(*inputs)
-        except Exception as e:
-            reasons.append(f"{name} cannot trace it: {type(e).__name__}")
-            continue
-        finally:
-            f(*inputs)  # what it keeps from its last call is an ordinary tensor again
-        if not nearly(got, want, equal_nan=True):
-            bug = known("trace.other", tracer=name)
-            raise Broken(f"{name}: {first_difference(got, want)}", bug)
-    if reasons:
-        raise NotChecked("; ".join(reasons))
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    "Silence warnings and logs inside: tracing warns of much that is no concern of the caller."
-    level = logging.root.manager.disable
-    trace_log = logging.getLogger("torch.__trace")  # it does not obey `logging.disable`
-    was, trace_log.disabled = trace_log.disabled, True
-    logging.disable(logging.CRITICAL)
-    try:
-        with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(level)
-        trace_log.disabled = was
-
-
-def _compiled(f: Callable[..., Tensor], inputs: tuple[Tensor, ...]) -> Callable[..., Tensor]:
-    "Trace it with torch.compile; run eagerly, it needs no C++ compiler."
-    return torch.compile(f, backend="eager", dynamic=False)
-
-
-def _exported(f: Callable[..., Tensor], inputs: tuple[Tensor, ...]) -> Callable[..., Tensor]:
-    "Trace it with torch.export, which wants a module."
-
-    class Module(torch.nn.Module):
-        "The function as a module."
-
-        def forward(self, *inputs: Tensor) -> Tensor:
-            "Call the function."
-            return f(*inputs)
-
-    return torch.export.export(Module(), inputs, strict=False).module()
-
-
-_TRACERS: dict[str, Callable[..., Callable[..., Tensor]]] = {
-    "torch.compile": _compiled,
-    "torch.export": _exported,
-}

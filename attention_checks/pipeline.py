@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -104,9 +105,7 @@ def tolerance_factor() -> float:  # 1: the usual tolerances
 
 
 @contextmanager
-def with_tolerance(
-    times: float,  # the factor
-) -> Iterator[None]:
+def with_tolerance(times: float) -> Iterator[None]:
     "Multiply tolerances inside, as for sixteen bits."
     token = _TOLERANCE_FACTOR.set(times)
     try:
@@ -126,10 +125,7 @@ class Bug(NamedTuple):
     guess: bool = False  # only a symptom: it gives way to a bug that the numbers tell
     declare: str = ""  # the argument that declares it, if it may be meant; braces as in `says`
 
-    def about(
-        self,
-        **facts: object,  # what stands in its sentence's braces
-    ) -> Bug:
+    def about(self, **facts: object) -> Bug:
         "Fill in what was found out."
         return self._replace(says=self.says.format(**facts), declare=self.declare.format(**facts))
 
@@ -141,12 +137,11 @@ class Bug(NamedTuple):
         return self.needs != "mask" or work.masked
 
 
-def signs(
-    table: Mapping[str, str],  # code → sentence
-    guess: bool = False,  # as in `Bug`
-) -> list[Bug]:  # in the order of the table
-    "Make bugs that replace no stage of a table."
-    return [Bug(code, says, guess=guess) for code, says in table.items()]
+def signs(table: str, guess: bool = False) -> list[Bug]:
+    "Make bugs that replace no stage: a line is `code: sentence`, and goes on where it is indented."
+    rows = re.sub(r"\n +", " ", table.strip()).splitlines()
+    parts = [row.partition(": ") for row in rows]
+    return [Bug(code, says, guess=guess) for code, _, says in parts]
 
 
 def bugs_of(
@@ -159,9 +154,7 @@ def bugs_of(
     return [Bug(code, says, {stage: form(f)}, needs) for code, (says, f) in table.items()]
 
 
-def sentence(
-    bugs: Iterable[Bug],  # what is wrong
-) -> str:  # empty if nothing is wrong
+def sentence(bugs: Iterable[Bug]) -> str:
     "Say what is wrong."
     return "; and ".join(bug.says for bug in bugs)
 
@@ -201,9 +194,7 @@ def _step_or_none(step: Step, work: Work) -> Work | None:
         return None
 
 
-def rightly(
-    work: Work,  # before the first stage
-) -> Tensor:  # the context, (b, h, n_q, d_v)
+def rightly(work: Work) -> Tensor:
     "Go through the stages, each as it should be."
     for step in STAGES.values():
         work = step(work)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
 @dataclass(frozen=True)
@@ -14,6 +15,14 @@ class Failure:
     bug: str  # the likely bug, in one sentence; empty if only another property's tells
     codes: tuple[str, ...] = ()  # the same by its codes in the catalogue; several if bugs meet
     declare: str = ""  # the argument that declares it, if it may be a choice of the design
+
+
+class Note(NamedTuple):
+    "Hold one property that was not tried, or whose failure was skipped."
+
+    property: str  # what should hold
+    why: str  # the reason
+    code: str = "not_tried"  # or "not_compared": nothing else was compared; or "skipped"
 
 
 def _sentence(failure: Failure) -> str:
@@ -31,7 +40,7 @@ class Report:
     subject: str  # the check and what it was called on
     passed: tuple[str, ...] = ()  # properties that hold
     failed: tuple[Failure, ...] = ()  # and those that do not
-    notes: tuple[tuple[str, str], ...] = ()  # properties that were not tried, and why
+    notes: tuple[Note, ...] = ()  # properties that were not tried, and why
     remarks: tuple[str, ...] = ()  # how it was called, where that is not plain
     compared: str = ""  # what its numbers were compared with; empty: with nothing
     missing: str = ""  # why they were compared with nothing, though they could be
@@ -76,7 +85,7 @@ class Report:
         for failure in self.failed:
             example = [f"      {line}" for line in failure.example.splitlines()]
             lines += [f"  ✗ {failure.property}", *example]
-        lines += [f"  · {name}: {why}" for name, why in self.notes]
+        lines += [f"  · {note.property}: {note.why}" for note in self.notes]
         return "\n".join(lines + [f"  ✓ {name}" for name in self.passed])
 
     __repr__ = __str__

@@ -10,15 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from attention_checks.pipeline import (
-    STAGES,
-    Bug,
-    Memo,
-    Step,
-    Work,
-    run,
-    tolerance_factor,
-)
+from attention_checks.pipeline import STAGES, Bug, Memo, Step, Work, run, tolerance_factor
 
 
 class Case(NamedTuple):

@@ -19,8 +19,6 @@ def parameters_of(
         return None
 
 
-def name_of(
-    thing: Any,  # a function, a class or an object
-) -> str:
+def name_of(thing: Any) -> str:
     "Return the name that something is known by: its own, or that of its class."
     return str(getattr(thing, "__name__", type(thing).__name__))

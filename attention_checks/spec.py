@@ -214,6 +214,27 @@ class Contract:
         type=_mask_option,
         metavar="MEANING",
     )
+    window: int | None = _choice(
+        None,
+        _size,
+        "keys that a query sees, itself included: it and those before it",
+        type=int,
+        metavar="NUMBER",
+    )
+    ahead: int | None = _choice(
+        None,
+        _size,
+        "keys after the query that it sees besides",
+        type=int,
+        metavar="NUMBER",
+    )
+    documents: int | None = _choice(
+        None,
+        _size,
+        "of a function: tokens of each packed document",
+        type=int,
+        metavar="NUMBER",
+    )
     lengths: int | Collection[int] | None = _choice(
         None,
         _lengths,
@@ -227,9 +248,9 @@ class Contract:
     )
     group_order: str | None = _choice(
         None,
-        _one_of("blocks", "turns"),
-        "query heads share keys as 0 0 1 1 (blocks, the default) or 0 1 0 1 (turns)",
-        choices=("blocks", "turns"),
+        _one_of("blocks", "tiled"),
+        "query heads share keys as 0 0 1 1 (blocks, the default) or 0 1 0 1 (tiled)",
+        choices=("blocks", "tiled"),
     )
     dropout: str | None = _choice(
         None,
@@ -376,17 +397,42 @@ class Contract:
         return with_tolerance(tolerance / USUAL_TOLERANCE)
 
 
+_ALL = tuple(row.name for row in fields(Contract))
+_OF_LAYERS = ("roles", "norms", "gate", "bias", "returns", "max_batch")
+_OF_PASTS = ("window", "ahead")  # what only something with a past has
+_NUMBERS = ("gradients", "tolerance", "skip")
+_SELF = tuple(name for name in _ALL if name != "documents")
+READ_BY: dict[str, tuple[str, ...]] = {  # check → the choices that it reads
+    "check_attention": tuple(name for name in _ALL if name not in _OF_LAYERS),
+    "check_flash": tuple(name for name in _ALL if name not in (*_OF_LAYERS, "documents")),
+    "check_self_attention": _SELF,
+    "check_multi_head": _SELF,
+    "check_cross_attention": tuple(name for name in _SELF if name not in _OF_PASTS),
+    "check_softmax": _NUMBERS,
+    "check_masked_softmax": _NUMBERS,
+    "check_positions": _NUMBERS,
+    "check_agrees": _NUMBERS,
+    "check_cache": (
+        *("window", "lengths", "max_batch", "returns", "device", "dtype", "tolerance", "skip"),
+    ),
+}
+
+
 def declared(
+    check: str,  # its name, such as "check_softmax"
     **choices: Any,  # name=value, as in `Contract`
 ) -> Contract:
-    "Return the contract of some keywords; raise TypeError or ValueError for what none holds."
-    names = [row.name for row in fields(Contract)]
+    "Return the contract of some keywords; raise TypeError or ValueError for what it cannot hold."
+    names = READ_BY[check]
     for name, value in choices.items():
-        if name not in names:
+        if name not in _ALL:
             raise TypeError(
                 f"{name}: expected an argument of the check, or one of {', '.join(names)};"
                 f" got {value!r}"
             )
+        if name not in names and value != getattr(Contract, name):
+            readers = ", ".join(each for each, read in READ_BY.items() if name in read)
+            raise TypeError(f"{name}: expected for {readers} only; got {value!r}")
     return Contract(**choices)
 
 

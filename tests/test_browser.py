@@ -22,8 +22,8 @@ KINDS = ["index.html", "02_softmax.html", "05_multi_head_attention.html", "check
 QUICK = [path for path in PAGES if re.match(r"figures/|tools/", path)]
 VISITS = [*((path, 1280) for path in PAGES if path not in QUICK), *product(KINDS, [390])]
 DRAWN = [path for path in QUICK if re.search('data-drawing=|<figure class=chart', (DOCS / path).read_text(encoding="utf-8"))]
-LIBRARY = "vega.min.js"
-MOST = {"of its own": 150_000, "with all": 450_000}  # bytes, compressed
+LIBRARY, MODEL = "vega.min.js", "/drawings/weights-"
+MOST = {"of its own": 150_000, "with all": 450_000, "of trained models": 400_000}  # bytes, compressed
 MOST_SHIFT = 0.01  # of layout, as browsers measure it, from the first paint to the end of the page
 
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
@@ -61,7 +61,11 @@ def weights(visited: Visit) -> Counter:
     "Bytes that came over the network; what is on its way is waited for."
     size = Counter()
     for request in [r for r in visited.requests if r.response()]:
-        size["with all"] += (n := request.sizes()["responseBodySize"])
+        n = request.sizes()["responseBodySize"]
+        if MODEL in request.url:
+            size["of trained models"] += n
+            continue
+        size["with all"] += n
         size["of its own"] += n * (not request.url.partition("?")[0].endswith(LIBRARY))
     return size
 

@@ -3,7 +3,10 @@
 If it fails: Look at attention_nb/figures/NAME.js, and at drawing.js and drawing.css there. A drawing that is higher
 than the space reserved for it needs another `height` in its notebook.
 """
+import random
 import re
+from base64 import b64decode
+from functools import partial
 from itertools import product
 
 import pytest
@@ -13,8 +16,10 @@ from attention_nb.embeddings import Vocab, one_hot
 from attention_nb.figures.adder import follow_last, small_adder
 from attention_nb.figures.attend import small_world
 from attention_nb.figures.machine import parts_of
+from attention_nb.figures.translator import write_tokens
 from attention_nb.flash_attention import online_softmax
 from attention_nb.gpu_kernels import program_tiles
+from attention_nb.induction import load_induction
 from attention_nb.kv_cache import KVCache
 from attention_nb.local_attention import block_mask, document_mask, sink_mask, window_mask
 from attention_nb.masks import causal_mask, padding_mask
@@ -24,7 +29,8 @@ from attention_nb.positions import RotaryEmbedding
 from attention_nb.self_attention import attention_scores, scaled_dot_product_attention
 from attention_nb.softmax import masked_softmax, softmax
 from attention_nb.tools.testing import assert_close
-from browser import WIDE, go_to
+from attention_nb.translation import load_translator
+from browser import DOCS, WIDE, go_to, out_of_room
 from conftest import ROOT, fail_if
 from playwright.sync_api import Locator, Page, expect
 
@@ -80,7 +86,7 @@ def test_a_sentence_attends_as_the_layer_does(visit):
     "Those to choose from and one that is typed, with words that are not in the table; each word, by mouse and by keys."
     figure = drawing(visit, "figures/attend.html", "attend")
     figure.get_by_role("radio", name="she put cash in the bank").check()
-    assert state(figure)["words"] == "she put cash in the bank".split() and state(figure)["chosen"] == 5
+    assert state(figure)["tokens"] == "she put cash in the bank".split() and state(figure)["chosen"] == 5
     own = figure.get_by_role("textbox")
     own.fill("My BANK, a zebra & the lake")
     own.press("Enter")
@@ -89,7 +95,7 @@ def test_a_sentence_attends_as_the_layer_does(visit):
         figure.get_by_role("button", name=word, exact=True).first.press("Space")
         now = state(figure)
         assert now["chosen"] == i
-        for name, want in attended(now["words"], i).items():
+        for name, want in attended(now["tokens"], i).items():
             assert_close(numbers(now[name]), want, **EXACT)
     figure.get_by_role("button", name="bank", exact=True).hover()
     for step, says in {"Query: x · W_q": "q = (2.80, 2.80)", "Match: q · k": "drops onto q", "Scale: ÷ √d": "√2 = 1.41",
@@ -102,13 +108,13 @@ def test_a_sentence_attends_as_the_layer_does(visit):
             assert cells == ["q", "", "sum =", "(2.80, 2.80)"]
     own.fill("?!")
     own.press("Enter")
-    assert "Type a few words" in figure.locator("output").inner_text() and state(figure)["words"][1] == "bank"
+    assert "Type a few words" in figure.locator("output").inner_text() and state(figure)["tokens"][1] == "bank"
     own.fill("my old gnu stood on the muddy bank of the river with a xylophone")
     own.press("Enter")
     said = figure.locator("output").inner_text()
-    assert "The first 10 words are used." in said and "Not in this small table: gnu, xylophone." in said
+    assert "The first 10 tokens are used." in said and "Not in this small table: gnu, xylophone." in said
     now = state(figure)
-    for name, want in attended(now["words"], now["chosen"]).items():
+    for name, want in attended(now["tokens"], now["chosen"]).items():
         assert_close(numbers(now[name]), want, **EXACT)
 
 
@@ -125,7 +131,7 @@ def test_a_long_sentence_moves_nothing_below(visit, width):
     for sentence in LONG:
         figure.get_by_role("textbox").fill(sentence)
         figure.get_by_role("textbox").press("Enter")
-        steps = figure.get_by_role("group", name="The words of the sentence").locator("xpath=../following-sibling::div[1]").get_by_role("button").all()[1:]
+        steps = figure.get_by_role("group", name="The tokens of the sentence").locator("xpath=../following-sibling::div[1]").get_by_role("button").all()[1:]
         assert len(steps) == 7
         for step in steps:
             step.click()
@@ -337,12 +343,12 @@ def test_mask_board_masks_as_the_package_does(visit):
     by_hand[0, 0] = False
     assert_board(figure, by_hand)
     assert "attend to nothing" in said.inner_text()
-    figure.get_by_role("button", name="padding mask, last word").click()
+    figure.get_by_role("button", name="padding mask, last token").click()
     assert_board(figure, causal & padding_mask([4], 5)[0, 0])
     figure.get_by_role("button", name="causal mask").click()
     assert_board(figure, padding_mask([4], 5)[0, 0].expand(5, 5))
     figure.get_by_role("button", name="causal mask").click()
-    figure.get_by_role("button", name="padding mask, last word").click()
+    figure.get_by_role("button", name="padding mask, last token").click()
     figure.get_by_text("More switches").click()
     figure.get_by_text("after the softmax").click()
     assert_board(figure, causal, after=True)
@@ -352,7 +358,7 @@ def test_mask_board_masks_as_the_package_does(visit):
     figure.get_by_text("blocked", exact=True).click()
     assert_board(figure, ~causal)
     figure.get_by_text("may attend", exact=True).click()
-    kept = figure.get_by_role("slider", name="Words in a cache")
+    kept = figure.get_by_role("slider", name="Tokens in a cache")
     for _ in range(3):
         kept.press("ArrowRight")
     assert_board(figure, causal_mask(2, 5))
@@ -465,7 +471,7 @@ def test_head_film_shows_what_was_stored(visit):
 
 def test_a_token_rotates_as_the_rotary_embedding_rotates_it(visit):
     "Both vectors and the score, by keys and by mouse; shifted, the score stays."
-    figure = drawing(visit, "16_longer_texts.html", "turning")
+    figure = drawing(visit, "16_longer_texts.html", "rotating")
     vector = torch.tensor([1.0, 1, 1, 1, 0, 0, 0, 0])
 
     def agrees() -> dict:
@@ -502,7 +508,7 @@ def test_a_token_rotates_as_the_rotary_embedding_rotates_it(visit):
 
 
 def test_before_longer_texts_the_rotation_offers_no_scaling(visit):
-    figure = drawing(visit, "06_positions.html", "turning")
+    figure = drawing(visit, "06_positions.html", "rotating")
     assert state(figure)["scaling"] == "as trained" and not figure.get_by_role("radio").count()
 
 
@@ -798,6 +804,255 @@ def test_the_machine_says_what_each_part_does(visit):
     assert state(figure)["name"] == "Causal self-attention" and slider.input_value() == "4"
 
 
+# ---- Trained models ----
+
+def heads_of(model: torch.nn.Module, *inputs: torch.Tensor) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+    "What a model gives, without the batch, and what every head of every layer attends to."
+    found = {}
+
+    def keep(layer, args, kwargs, out, name):
+        found[name] = layer.forward(*args, **kwargs, need_weights=True)[1][0]
+
+    layers = {name: layer for name, layer in model.named_modules() if isinstance(layer, MultiHeadAttention)}
+    hooks = [layer.register_forward_hook(partial(keep, name=name), with_kwargs=True) for name, layer in layers.items()]
+    with torch.no_grad():
+        out = model(*inputs)[0]
+    for hook in hooks:
+        hook.remove()
+    return out, found
+
+
+def type_in(figure: Locator, text: str) -> dict:
+    "What the figure holds when somebody has typed this."
+    box = figure.get_by_role("textbox", name="A number in words")
+    box.fill(text)
+    box.press("Enter")
+    return state(figure)
+
+
+def answer_of(model: torch.nn.Module, words: list[str], data: dict) -> list[str]:
+    "What Python writes for these words."
+    source, target = data["source"], data["target"]
+    ids = write_tokens(model, [source.index(word) for word in words], target.index("<start>"), target.index("<end>"), data["most"][1])
+    return [target[i].strip("<>") for i in ids]
+
+
+def test_a_translator_computes_what_python_computes(visit):
+    "At the first, a middle and the last step: logits and the weights of every head, for numbers of all lengths."
+    figure = drawing(visit, "figures/translator.html", "translator")
+    data = given(figure)
+    steps = data["model"]["steps"]
+    assert len(steps) >= 12 and steps[0] == 0
+    slider = figure.get_by_role("slider", name="Training step")
+    for step in (steps[-1], steps[4], steps[0]):
+        slider.fill(str(steps.index(step)))
+        model = load_translator(step).eval()
+        for text in ["seven", "four hundred and two", "nine hundred and ninety nine thousand nine hundred and ninety nine"]:
+            now = type_in(figure, text)
+            assert (now["words"], now["step"]) == (text.split(), step)
+            ids = [data["target"].index("<start>"), *(data["target"].index(f"<{one}>" if one.isalpha() and one != "la" else one) for one in now["out"][:-1])]
+            logits, weights = heads_of(model, torch.tensor([[data["source"].index(word) for word in now["words"]]]), torch.tensor([ids]))
+            assert now["out"] == answer_of(model, now["words"], data)
+            assert_close(numbers(now["logits"]), logits, **EXACT)
+            assert_close(numbers(now["shares"]), logits.softmax(-1).amax(-1), **EXACT)
+            assert now["seen"].keys() == weights.keys() and len(weights) == 3
+            for name, found in weights.items():
+                assert_close(numbers(now["seen"][name]), found, **EXACT)
+
+
+def in_words(n: int, small: list[str], tens: list[str]) -> list[str]:
+    "A number below a million as the corpus spells it."
+    if n < 100:
+        return [small[n]] if n < 20 else [tens[n // 10 - 2], *(in_words(n % 10, small, tens) if n % 10 else [])]
+    if n < 1000:
+        return [small[n // 100], "hundred", *(["and", *in_words(n % 100, small, tens)] if n % 100 else [])]
+    rest = n % 1000
+    return [*in_words(n // 1000, small, tens), "thousand", *["and"] * (0 < rest < 100), *(in_words(rest, small, tens) if rest else [])]
+
+
+@pytest.mark.ci
+def test_two_hundred_numbers_become_the_same_digits(visit):
+    "In the page as in Python, typed in words, and of every length; nearly all are right."
+    figure = drawing(visit, "figures/translator.html", "translator")
+    data, chance, model = given(figure), random.Random(0), load_translator().eval()
+    words = [word for word, _ in data["values"]]
+    right = 0
+    for n in [chance.randrange(10 ** chance.randint(1, 6)) for _ in range(200)]:
+        now = type_in(figure, " ".join(in_words(n, words[:20], words[20:28])))
+        assert now["out"] == answer_of(model, now["words"], data), n
+        right += now["out"] == [*str(n), "end"]
+    assert right >= 190
+
+
+@pytest.mark.parametrize("typed, words", {
+    "Four-Hundred and TWO": "four hundred and two", "four hundred two": "four hundred and two", "402": "four hundred and two",
+    " 60,008 ": "sixty thousand and eight", "one thousand, one hundred.": "one thousand one hundred", "0": "zero",
+    "999 999": "nine hundred and ninety nine thousand nine hundred and ninety nine", "two two": "two two"}.items())
+def test_a_translator_reads_what_people_type(visit, typed, words):
+    "With hyphens, commas, capitals, digits, and without “and”."
+    figure = drawing(visit, "figures/translator.html", "translator")
+    now = type_in(figure, typed)
+    assert now["words"] == words.split() and figure.get_by_role("textbox").input_value() == words
+    assert ("no number" in said(figure)) == (typed == "two two")
+
+
+def test_a_translator_says_what_it_does_not_know(visit):
+    "And what it shows stays."
+    figure = drawing(visit, "figures/translator.html", "translator")
+    before = state(figure)
+    for typed, says in {"fourty two": "“fourty”. Did you mean “forty”?", "a dozen": "“a” and “dozen”", "one million": "below a million",
+                        "1000000": "below a million", "": "Type a number in words", "<pad>": "“pad”", "zwölf": "“zwölf”"}.items():
+        assert type_in(figure, typed) == before and says in said(figure), typed
+
+
+def test_a_translator_is_moved_by_keys_and_by_pointing(visit):
+    "Step, play, kind of attention, head and token; what is said names the answer, and what is read for it."
+    figure = drawing(visit, "figures/translator.html", "translator")
+    steps = given(figure)["model"]["steps"]
+    assert state(figure)["step"] == steps[-1] and "the model writes 4 0 2. That is right." in said(figure)
+    figure.get_by_role("slider", name="Training step").press("Home")
+    assert state(figure)["step"] == 0 and "After 0 steps" in said(figure) and "it should be 4 0 2" in said(figure)
+    assert played(figure)["step"] == steps[-1]
+    figure.locator("svg rect").nth(1).click()
+    now = state(figure)
+    best = now["attended"]["keys"][max(range(4), key=lambda j: now["attended"]["weights"][1][j])]
+    assert now["chosen"] == 2 and f"To write “0” (probability 100 %), the heads on average read “{best}”" in said(figure)
+    figure.get_by_role("slider", name="Training step").press("ArrowLeft")
+    assert state(figure)["chosen"] == 2  # still: one sees how it learns what to read
+    figure.locator("svg rect").nth(1).click()
+    assert state(figure)["chosen"] == 0
+    for kind, keys, queries in [("Encoder", "four hundred and two", "four hundred and two"), ("Decoder", "start 4 0 2", "4 0 2 end"), ("Cross-attention", "four hundred and two", "4 0 2 end")]:
+        figure.get_by_role("radio", name=kind).check()
+        figure.get_by_role("radio", name="3", exact=True).check()
+        figure.get_by_role("slider", name="Token").press("ArrowRight")
+        now = state(figure)
+        assert (now["attended"]["keys"], now["attended"]["queries"], now["chosen"]) == (keys.split(), queries.split(), 1)
+        seen = now["seen"][{"E": "encoder.blocks.0.attention", "D": "decoder.blocks.0.attention", "C": "decoder.blocks.0.cross"}[kind[0]]]
+        assert_close(numbers(now["attended"]["weights"]), numbers(seen[2]), **EXACT)
+        assert "head 3 reads" in said(figure)
+        assert figure.locator("svg text[data-sym=k]").all_text_contents()[: len(keys.split())] == keys.split()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_long_number_moves_nothing_below(visit, width):
+    "Nor a whole sentence: also when the model writes as much as it may, and one token is chosen."
+    figure = drawing(visit, "figures/translator.html", "translator", width=width, font=WIDE)
+    below = figure.locator("> details")
+    top = below.bounding_box()["y"]
+    largest = "nine hundred and ninety nine thousand nine hundred ninety nine"
+    for text in (largest, f"{largest} is {largest}"):
+        type_in(figure, text)
+        figure.get_by_role("slider", name="Training step").press("Home")
+        figure.get_by_role("slider", name="Token").press("End")
+        assert len(state(figure)["out"]) == given(figure)["most"][1] - 1 == state(figure)["chosen"]
+        assert below.evaluate("node => node.getBoundingClientRect().top + scrollY") == pytest.approx(top, abs=1)
+        assert out_of_room(figure.page) == []
+
+
+def test_a_translator_writes_token_by_token(visit):
+    "Where motion is wanted; what is drawn and said meanwhile is what was written so far."
+    figure = drawing(visit, "figures/translator.html", "translator", reduced_motion="no-preference")
+    clock = figure.page.clock
+    clock.install(time=0)
+    clock.pause_at(1000)
+    type_in(figure, "twelve")
+    assert "the model writes 1 …" in said(figure) and state(figure)["attended"]["queries"] == ["1"]
+    clock.run_for(600)
+    assert "the model writes 1 2 …" in said(figure)
+    clock.run_for(600)
+    assert "the model writes 1 2. That is right." in said(figure) and state(figure)["attended"]["queries"] == ["1", "2", "end"]
+
+
+def test_weights_lie_beside_the_pages_that_need_them(visit):
+    "At most 400 kB for all steps of a model; another page loads none. A page that is opened from a disk runs its model, too."
+    needs = {page: {*re.findall(r'src="[./]*(drawings/weights-\w+\.js)"', page.read_text(encoding="utf-8"))} for page in DOCS.rglob("*.html")}
+    assert {DOCS / name for name in ("figures/translator.html", "figures/induction.html")} <= {page for page, files in needs.items() if files}
+    assert not needs[DOCS / "index.html"] and not any('class="weights">' in page.read_text(encoding="utf-8") for page in needs)
+    assert set().union(*needs.values()) == {f"drawings/{path.name}" for path in (DOCS / "drawings").glob("weights-*.js")}
+    for path in (DOCS / "drawings").glob("weights-*.js"):
+        packed = path.read_text(encoding="utf-8").rsplit('"', 2)[1]
+        assert 100_000 < len(b64decode(packed)) <= 400_000, path.name
+    figure = drawing(visit, (DOCS / "figures/translator.html").as_uri(), "translator")
+    assert state(figure)["out"] == ["4", "0", "2", "end"]
+
+
+def passed_on(model: torch.nn.Module, ids: torch.Tensor) -> dict[str, torch.Tensor]:
+    "What the heads of each layer pass on, (b, n, h * d_head)."
+    found = {}
+    layers = {name: layer for name, layer in model.named_modules() if isinstance(layer, MultiHeadAttention)}
+    hooks = [layer.out_proj.register_forward_pre_hook(lambda _, args, name=name: found.update({name: args[0]})) for name, layer in layers.items()]
+    with torch.no_grad():
+        model(ids)
+    for hook in hooks:
+        hook.remove()
+    return found
+
+
+def switched_off(model: torch.nn.Module, off: list[str], others: torch.Tensor) -> torch.nn.Module:
+    "The model with heads that pass on their mean over other sequences."
+    means = {name: context.flatten(0, 1).mean(0) for name, context in passed_on(model, others).items()}
+    for name in means:
+        layer, heads = model.get_submodule(name), [int(one.split()[1]) for one in off if one.split()[0] == name]
+
+        def replace(_, args, name=name, heads=heads, width=layer.d_head):
+            x = args[0].clone()
+            for head in heads:
+                x[..., head * width:(head + 1) * width] = means[name][head * width:(head + 1) * width]
+            return (x,)
+
+        layer.out_proj.register_forward_pre_hook(replace)
+    return model
+
+
+def test_the_copying_model_computes_what_python_computes(visit):
+    "At the first, a middle and the last step, with all heads and with some switched off."
+    figure = drawing(visit, "figures/induction.html", "induction")
+    data = given(figure)
+    steps, others = data["model"]["steps"], torch.tensor(data["others"])
+    assert len(steps) >= 12 and steps[0] == 0
+    slider = figure.get_by_role("slider", name="Training step")
+    for i in (len(steps) - 1, 6, 0):
+        slider.fill(str(i))
+        for pressed in (["Layer 1, head 1"], ["Layer 2, head 2", "Layer 1, head 3"], []):
+            for name in pressed:
+                figure.get_by_role("button", name=name).click()
+            now = state(figure)
+            assert now["step"] == steps[i] and len(now["off"]) == len(pressed)
+            model = switched_off(load_induction(steps[i]).eval(), now["off"], others)
+            logits, weights = heads_of(model, torch.tensor([now["ids"]]))
+            assert_close(numbers(now["logits"]), logits, **EXACT)
+            for name, found in weights.items():
+                assert_close(numbers(now["seen"][name]), found, **EXACT)
+            for name in pressed:
+                figure.get_by_role("button", name=name).click()
+    figure.get_by_role("button", name="Other letters").click()
+    ids = state(figure)["ids"]
+    assert len({*ids}) == 8 and ids[:8] == ids[8:] and ids != data["ids"]
+    logits, _ = heads_of(load_induction(0).eval(), torch.tensor([ids]))
+    assert_close(numbers(state(figure)["logits"]), logits, **EXACT)
+
+
+def test_a_head_is_switched_off_by_a_click(visit):
+    "Without either of the two heads nothing is copied; without another everything is. Letters are chosen by pointing and by keys."
+    figure = drawing(visit, "figures/induction.html", "induction")
+    assert "7 of 7 letters" in said(figure) and "That is right." in said(figure)
+    for name, right in {"previous token": range(3), "induction": range(3), "Layer 1, head 4": [7]}.items():
+        head = figure.get_by_role("button", name=name)
+        head.press("Enter")
+        assert head.get_attribute("aria-pressed") == "false" and sum(state(figure)["right"]) in right and "one head off" in said(figure), name
+        assert ("but it is off" in figure.locator("svg").text_content()) == ("head 4" not in name)
+        head.click()
+    figure.get_by_role("slider", name="Training step").press("Home")
+    assert sum(state(figure)["right"]) <= 2 and played(figure)["step"] == given(figure)["model"]["steps"][-1]
+    figure.get_by_role("slider", name="Letter").press("Home")
+    assert state(figure)["chosen"] == 0 and "for the first time" in said(figure)
+    figure.locator("svg").hover(position={"x": figure.locator("svg").bounding_box()["width"] * 12.5 / 16, "y": 130})
+    now = state(figure)
+    letters = [given(figure)["names"][i] for i in now["ids"]]
+    assert now["chosen"] == 12 and f"At “{letters[12]}”, place 13, the induction head reads “{letters[13]}”, place 6" in said(figure)
+    assert f"the previous-token head reads “{letters[12]}”, place 5" in said(figure)
+
+
 def test_the_entrance_shows_every_bug(visit):
     "By the list and by the buttons: each has its pair, its story and the way to it."
     figure = drawing(visit, "checks/gallery.html", "entrance")
@@ -823,9 +1078,10 @@ def test_the_entrance_shows_every_bug(visit):
 
 SHOWN = {  # what a drawing shows at first sight, or when a button is pressed: queries, keys, values, weights
     ("adder", ""): "w", ("arrows", ""): "kq", ("attend", ""): "vw", ("attend", "Match: q · k"): "kqw", ("attend", "Weights: softmax"): "w", ("cache_steps", ""): "kqvw",
-    ("head_film", ""): "kqw", ("mask_board", ""): "kqw", ("programs", ""): "kq", ("scores", ""): "w", ("senses", ""): "kqw", ("sharing", ""): "kq", ("state_steps", ""): "kvw",
-    ("subject", ""): "kqvw", ("sums", ""): "w", ("tiles", ""): "kqvw", ("turning", ""): "kq", ("window_board", ""): "kq"}
-ALL = sorted(path.stem for path in (ROOT / "attention_nb/figures").glob("*.js") if path.stem != "drawing")
+    ("head_film", ""): "kqw", ("induction", ""): "w", ("mask_board", ""): "kqw", ("programs", ""): "kq", ("scores", ""): "w", ("senses", ""): "kqw", ("sharing", ""): "kq", ("state_steps", ""): "kvw",
+    ("subject", ""): "kqvw", ("sums", ""): "w", ("tiles", ""): "kqvw", ("translator", ""): "kqw", ("rotating", ""): "kq", ("window_board", ""): "kq"}
+LIBRARIES = {"drawing", "engine"}  # on which drawings build
+ALL = sorted(path.stem for path in (ROOT / "attention_nb/figures").glob("*.js") if path.stem not in LIBRARIES)
 NONE_OF_THEM = {"entrance", "head_cut", "lookup", "machine", "roofline"}  # rows, costs, and pictures of a page
 LOOKS = """(view) => Object.fromEntries([..."kqvw"].map((sym) => [sym, [...view.querySelectorAll(`[data-sym=${sym}]`)].map((node) => {
   const { backgroundColor, outline, stroke, filter } = getComputedStyle(node.localName === "g" ? node.firstElementChild : node);
@@ -913,7 +1169,7 @@ def test_a_cell_lights_up_by_mouse_finger_and_keys(visit):
 
 # ---- By finger ----
 
-SCRIPTS = sorted(path.stem for path in (ROOT / "attention_nb/figures").glob("*.js") if path.stem != "drawing")
+SCRIPTS = ALL
 PAGE_OF = {script: f"figures/{script}.html" for script in SCRIPTS} | {"entrance": "checks/gallery.html"}
 FINGER = {"width": 390, "height": 844, "has_touch": True, "is_mobile": True, "reduced_motion": "reduce"}
 CENTRE = "node => { const { left, top, width, height } = node.getBoundingClientRect(); return [left + width / 2, top + height / 2]; }"
@@ -955,6 +1211,28 @@ def test_a_finger_moves_a_handle_and_not_the_page(visit, script, scales):
     swipe(page, figure.locator("svg").first.evaluate(BESIDE), (0, -60))
     page.wait_for_function("top => scrollY > top + 10", arg=top)
     assert state(figure) == before
+
+
+def test_models_are_used_by_finger(visit):
+    "A tap chooses a token, a letter, a step, or a head; a finger that only scrolls the page chooses nothing."
+    figure = drawing(visit, PAGE_OF["translator"], "translator", **FINGER)
+    figure.get_by_role("textbox").fill("nineteen")
+    figure.get_by_role("button", name="Translate").tap()
+    figure.locator("svg rect").nth(1).tap()
+    figure.get_by_role("radio", name="4", exact=True).tap()
+    assert (state(figure)["out"], state(figure)["chosen"]) == (["1", "9", "end"], 2) and "head 4 reads “nineteen” (100 %)" in said(figure)
+    figure.get_by_role("slider", name="Training step").tap(position={"x": 2, "y": 14})
+    assert state(figure)["step"] == 0
+    figure = drawing(visit, PAGE_OF["induction"], "induction", **FINGER)
+    picture = figure.locator("svg")
+    box = picture.bounding_box()
+    picture.tap(position={"x": box["width"] * 13.5 / 16, "y": 130})
+    figure.get_by_role("button", name="induction").tap()
+    now = state(figure)
+    assert now["chosen"] == 13 and len(now["off"]) == 1 and sum(now["right"]) < 3
+    figure.page.evaluate("document.body.style.paddingBottom = '2000px'")
+    swipe(figure.page, [100, 500], (0, -200))
+    assert state(figure)["chosen"] == 13
 
 
 def test_what_is_dragged_is_tried_by_finger():
@@ -1069,7 +1347,7 @@ def test_a_dark_page_is_printed_in_dark_ink(visit):
 
 # ---- Every state ----
 
-MOVING = {"attend", "cache_steps", "head_cut", "lookup", "roofline", "senses", "sharing", "sums"}
+MOVING = {"attend", "cache_steps", "head_cut", "induction", "lookup", "roofline", "senses", "sharing", "sums", "translator"}
 # Presses everything, and moves each slider at every choice; gives all texts that were seen, by how many pixels the drawing was
 # wider and higher at most than its place, and whether anything moved by itself.
 SWEEP = """(figure) => {
@@ -1160,13 +1438,13 @@ def test_shares_of_a_sentence_go_where_they_are_largest(visit, sentence):
     for i, word in enumerate(sentence.split()):
         figure.get_by_role("button", name=word, exact=True).nth(sentence.split()[:i].count(word)).press("Enter")
         now, text = state(figure), said(figure)
-        if len(now["words"]) == 1:
+        if len(now["tokens"]) == 1:
             assert text == f"“{word}” stands alone: it gets all the weight, 100 %."
         elif not any(now["q"][i]):
-            assert text == f"“{word}” asks for nothing: every word gets the same weight."
+            assert text == f"“{word}” asks for nothing: every token gets the same weight."
         else:
             most = max(now["weights"])
-            assert named(text) == {one for one, w in zip(now["words"], now["weights"]) if w > most - 1e-6}
+            assert named(text) == {one for one, w in zip(now["tokens"], now["weights"]) if w > most - 1e-6}
             assert f"The most, {100 * most:.0f} %{' each' * (len(named(text)) > 1)}, goes" in text
 
 
@@ -1319,7 +1597,7 @@ def test_numbers_that_are_typed_are_read_whole(visit, width):
 def test_what_leaves_the_plane_keeps_its_direction(visit):
     "A query of (6, 3) is drawn on its way there; and a product of 0.25 is not rounded."
     figure = drawing(visit, PAGE_OF["subject"], "subject")
-    figure.get_by_role("radio", name=given(figure)["words"][1]).check()
+    figure.get_by_role("radio", name=given(figure)["tokens"][1]).check()
     put = lambda name, rows: [figure.locator(f"input[aria-label^='{name}']").nth(i).fill(str(n)) for i, n in enumerate(sum(rows, []))]
     put("W_q", [[3, 1.5], [3, 1.5]])
     q = state(figure)["q"]
@@ -1329,10 +1607,10 @@ def test_what_leaves_the_plane_keeps_its_direction(visit):
     label = figure.locator("svg text[data-sym=q]").bounding_box()
     box = figure.locator("svg").bounding_box()
     assert box["x"] < label["x"] + label["width"] / 2 < box["x"] + box["width"] and box["y"] < label["y"] + label["height"] / 2 < box["y"] + box["height"]
-    figure.get_by_role("radio", name=given(figure)["words"][0]).check()
+    figure.get_by_role("radio", name=given(figure)["tokens"][0]).check()
     put("W_q", [[0.5, 0], [0, 0]])
     put("W_k", [[0.5, 0], [0, 0]])
     scores = figure.locator(".view tbody tr").first.locator("td").nth(2)
     assert state(figure)["scores"][0] == 0.25 and scores.inner_text() == "0.25"
     put("W_k", [[0, 0], [0, 0]])
-    assert named(said(figure)) == {*given(figure)["words"]} and said(figure).endswith("alike, 0.25 each.")
+    assert named(said(figure)) == {*given(figure)["tokens"]} and said(figure).endswith("alike, 0.25 each.")

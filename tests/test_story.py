@@ -199,9 +199,10 @@ def test_a_question_that_cannot_be_answered_is_found():
 
 
 def test_the_right_answer_is_not_always_at_one_place():
+    "Of the questions whose answers are given; most others ask for a number, an order or a cell."
     places = [re.findall(r"<details( class=\"right\")?>", text).index(' class="right"')
               for path in CHAPTERS for text, _ in questions(path).values() if "data-answer=" not in text]
-    assert len(places) >= 24 and max(map(places.count, places)) <= 0.6 * len(places)
+    assert len(places) >= 8 and max(map(places.count, places)) <= 0.6 * len(places)
 
 
 @pytest.mark.parametrize("opens", ["an answer", "who does not want to guess", "the switch of all folds"])

@@ -28,8 +28,8 @@ XHTML = "{http://www.w3.org/1999/xhtml}"
 STYLES = ("pygments.css", "reading.css", "pair.css")
 FIGURE = re.compile(r'<figure class="chart" id="([^"]+)".*?<figcaption[^>]*>(.*?)</figcaption>(.*?)'
                     r'<script type="application/json">(.*?)</script>\s*</figure>', re.S)
-DRAWING = re.compile(r'<figure class="drawing" data-drawing="(\w+)">(.*?)<div class="view"[^>]*>(?:<p class="unscripted">[^<]*</p>)?</div>(.*?)'
-                     r'<script type="application/json">(.*?)</script>.*?</figure>', re.S)
+DRAWING = re.compile(r'<figure class="drawing" data-drawing="(\w+)"(?: data-library="(\w+)")?>(.*?)<div class="view"[^>]*>(?:<p class="unscripted">[^<]*</p>)?</div>(.*?)'
+                     r'<script type="application/json">(.*?)</script>(?:\s*<script defer class="weights" data-name="(\w+)")?.*?</figure>', re.S)
 OF_THE_PAGE = {"entrance"}  # such a drawing shows what a page has of its own, and lets one choose; a book has its pictures
 MOST_ROWS = 40  # of the states of one chart
 SITE = Path(__file__).resolve().parent
@@ -69,12 +69,16 @@ def still(found: re.Match, folder: Path, up: str) -> str:
             f'<img src="{up}{folder.name}/{ident}.svg" alt="{alt}"/>\n{fold}</figure>')
 
 
-def drawn(found: re.Match, folder: Path) -> str:
-    "A drawing in its first state, by its own script in `folder`; its table stays. Nothing, where it only shows other figures."
-    name, caption, table, data = found.groups()
+def drawn(found: re.Match, folder: Path, files: Path) -> str:
+    """A drawing in its first state, by its own script in `folder`; its table stays. Nothing, where it only shows other figures.
+
+    The weights of a model lie in `files`, which a site would serve.
+    """
+    name, library, caption, table, data, weights = found.groups()
     if name in OF_THE_PAGE:
         return ""
-    ran = subprocess.run([katex.NODEJS_BINARY, str(SITE / "still.js"), str(folder), name], input=data,
+    more = [str(folder / f"{library}.js")] * bool(library) + [str(files / f"weights-{weights}.js")] * bool(weights)
+    ran = subprocess.run([katex.NODEJS_BINARY, str(SITE / "still.js"), str(folder), name, weights or "", *more], input=data,
                          capture_output=True, encoding="utf-8")
     if ran.returncode:
         logger.warning("%s could not be drawn: %s", name, ran.stderr)
@@ -91,7 +95,7 @@ def settle(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         elif 'class="fold reference"' in text:
             raw.replace_self(nodes.raw("", text.replace("<details ", '<details open="open" '), format="html"))  # no switch opens it
         elif 'class="drawing"' in text:
-            made, count = DRAWING.subn(lambda m: drawn(m, figures(SITE.parent)), text)
+            made, count = DRAWING.subn(lambda m: drawn(m, figures(SITE.parent), Path(app.srcdir).parent / "extra/drawings"), text)
             if count != text.count('class="drawing"'):
                 logger.warning("a drawing has another form than epub.py knows", location=raw)
             raw.replace_self(nodes.raw("", made, format="html"))

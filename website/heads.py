@@ -13,10 +13,10 @@ from io import StringIO
 from typing import Any, NamedTuple
 
 from docutils import nodes
+from pygments.formatters import HtmlFormatter
 from pygments.token import Text
 from sphinx.application import Sphinx
 
-from lean import Code
 from notebooks import is_chapter
 
 WIDE = 88  # characters; a longer head goes on in the next line
@@ -168,7 +168,7 @@ def marked(tokens: list[tuple[Any, str]]) -> Iterator[tuple[Any, str]]:
         place += len(text)
 
 
-class ShortHeads(Code):
+class ShortHeads(HtmlFormatter):
     "Code with such marks, where a block asks for them."
 
     def __init__(self, heads: bool = False, **options: Any) -> None:

@@ -67,7 +67,8 @@ def begin(folder: Path) -> str:
     if not last.exists() or last.read_text() != key:
         for name in ("html", "doctrees"):
             shutil.rmtree(folder / name, ignore_errors=True)
-    shutil.rmtree(folder / "html/_static", ignore_errors=True)  # it is made anew, and pages tell from it what is there
+    for name in ("_static", "drawings"):  # they are made anew; pages tell from the first what is there, and weights have new names
+        shutil.rmtree(folder / "html" / name, ignore_errors=True)
     last.unlink(missing_ok=True)  # a build that fails leaves nothing of use: what it warned of, the next would not see
     return key
 

@@ -10,12 +10,7 @@ from zlib import crc32
 
 from docutils import nodes
 from fontTools.subset import main as subset
-from pygments.formatters import HtmlFormatter
-from pygments.styles import get_style_by_name
-from pygments.token import STANDARD_TYPES, Name, Operator, Punctuation, Text, Whitespace
 from sphinx.application import Sphinx
-
-from symbols import SYMBOLS
 
 NEEDED = {  # a file is left out of pages that do not contain this
     "katex.min.css": 'class="katex', "katex-math.css": 'class="katex',
@@ -27,30 +22,6 @@ LOADERS = {".html", ".css", ".js"}
 ADDRESS = re.compile(r"(_static/([\w./-]+)\?v=)\w+")  # of a style or a script, and what Sphinx says of its content
 EMBEDDED = ("KaTeX_Main-Regular", "KaTeX_Math-Italic")  # no formula does without: if they came after the style, lines would break anew
 VARIABLE = {"mathnormal", "boldsymbol"}  # the classes of letters in the font KaTeX_Math
-
-PLAIN = {Name, Operator, Punctuation, Whitespace}  # tokens that have the colour of text; words such as `in` are none of them
-STYLES = [get_style_by_name(name) for name in ("a11y-light", "native")]  # Furo's, by day and by night
-ASIDE = re.compile(r"(<(pre|script|style|textarea)\b.*?</\2>)", re.S)  # here white space is more than the end of a word
-SPANS = re.compile(r'<span class="(?:pre|[nopw]|std std-(?:doc|ref))">([^<>]*)</span>')  # no style knows them; in code, they look as text does
-TOKENS = re.compile(r"<span class=([a-z]{1,2})>([^<>]*)</span>")  # seventy thousand of them: the name of the element counts
-CLASSES = re.compile(r'<(\w+) class="([^"]*)"(?=[ >])')
-IDLE = set("internal row-odd row-even stub sig-object descname toctree-l2 toctree-l3 tex2jax_ignore mathjax_ignore".split())  # no style or script names them
-
-
-@cache
-def plainest(kind: Any) -> Any:
-    "The first kind of token that looks as this one does: the pieces of a string are one piece then."
-    def look(one: Any) -> list[dict[str, Any]]:
-        return [style.style_for_token(one) for style in STYLES]
-    return Text if kind in PLAIN else next(one for one in [*STANDARD_TYPES, kind] if look(one) == look(kind))
-
-
-class Code(HtmlFormatter):
-    "Code without marks that change no colour: half of its weight. The names that stand for a symbol keep theirs."
-
-    def format(self, tokens: Iterable[tuple[Any, str]], out: Any) -> None:
-        "Write the tokens."
-        super().format(((Name if kind is Name and text in SYMBOLS else plainest(kind), text) for kind, text in tokens), out)
 
 
 def used(file: Any, body: str) -> bool:
@@ -64,23 +35,6 @@ def choose(app: Sphinx, page: str, template: str, context: dict[str, Any], doctr
     "Take from the head of a page what it does not need."
     for kind in ("css_files", "script_files"):
         context[kind] = [file for file in context[kind] if used(file, context.get("body", ""))]
-
-
-def named(found: re.Match) -> str:
-    "The beginning of an element with those of its classes that matter; one needs no quotes. Only tables and rules are styled as docutils'."
-    names = [name for name in found[2].split() if name not in IDLE and not (name == "docutils" and found[1] not in ("table", "hr"))]
-    return f"<{found[1]}" + (f" class={names[0]}" if len(names) == 1 else f' class="{" ".join(names)}"' if names else "")
-
-
-def light(html: str) -> str:
-    "What stands in the body of a page, without what changes nothing: the indentation of templates, spans that have no style."
-    parts = ASIDE.split(html)
-    parts[::3] = [re.sub(r"[ \t]*\n[ \t\n]*", "\n", part) for part in parts[::3]]
-    del parts[2::3]  # the names of the elements
-    html = re.sub(r"<pre><span></span>(?!\n)", "<pre>", "".join(parts))
-    html = html.replace(' xmlns="http://www.w3.org/1998/Math/MathML"', "")  # so says the element's name
-    html = SPANS.sub(r"\1", SPANS.sub(r"\1", html))  # one may lie in another
-    return TOKENS.sub(r"<b class=\1>\2</b>", CLASSES.sub(named, html))
 
 
 def near(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
@@ -182,7 +136,6 @@ def finish(app: Sphinx, failed: Exception | None) -> None:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     "Called by Sphinx."
-    app.connect("builder-inited", lambda app: app.builder.templates.environment.filters.update(light=light))
     app.connect("html-page-context", near, priority=400)  # before Furo asks for the sidebar
     app.connect("html-page-context", choose, priority=900)  # when all others have asked for their files
     app.connect("build-finished", finish, priority=900)

@@ -21,6 +21,7 @@ import citations
 from charts import figure, first_state, text, views
 
 CHART, DRAWING, PAIR = "application/vnd.vegalite.v5+json", '<figure class="drawing"', '<figure class="pair"'
+WEIGHTS = re.compile(r'<script type="text/plain" class="weights" data-name="(\w+)">([^<]*)</script>')  # of a model that a drawing runs
 ALONE = re.compile(r"<style>.*?</style>\s*(<script>\(\(\) =>.*?</script>)?", re.S)  # what a drawing or a pair needs away from the site
 HOME = "index.ipynb"
 NOTATION = "lookup/notation.html"
@@ -147,14 +148,21 @@ def scripts(folder: Path) -> dict[str, str]:
     "The scripts of the drawings as files of the site: each finds its figures on a page."
     start = 'for (const figure of document.querySelectorAll("figure[data-drawing={}]")) draw(stage(figure));'
     found = {path.stem: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.js"))}
-    return {name: text if name == "drawing" else f"(() => {{\n{text}{start.format(name)}\n}})();\n" for name, text in found.items()}
+    return {name: f"(() => {{\n{text}{start.format(name)}\n}})();\n" if "function draw(" in text else text for name, text in found.items()}
+
+
+def weights(nbs: list[NotebookNode]) -> dict[str, str]:
+    "The weights of the models that drawings run, as files of the site: a script from a disk may be loaded, and data may not."
+    htmls = ("".join(out.data["text/html"]) for nb in nbs for cell in nb.cells for out in cell.get("outputs", []) if holds(out, DRAWING))
+    return {f"weights-{name}": f'(globalThis.weights ??= {{}})["{name}"] = "{text}";\n' for html in htmls for name, text in WEIGHTS.findall(html)}
 
 
 def lighten(html: str, up: str, loaded: set[str]) -> str:
     "A figure without its style and scripts, which lie in the site; scripts not yet `loaded` are loaded when the page is read."
-    drawing = re.search(r'data-drawing="(\w+)"', html)
-    wanted = [one for one in ("drawing", drawing[1]) if one not in loaded] if drawing else []
+    drawing = re.search(r'data-drawing="(\w+)"(?: data-library="(\w+)")?', html)
+    wanted = [one for one in ("drawing", drawing[2], drawing[1]) if one and one not in loaded] if drawing else []
     loaded.update(wanted)
+    html = WEIGHTS.sub(rf'<script defer class="weights" data-name="\1" src="{up}drawings/weights-\1.js"></script>', html)
     html = html.replace("is drawn by a script: run the cell to see it.", "is drawn by a script, and none runs here.")
     return ALONE.sub(lambda _: "".join(f'<script defer src="{up}drawings/{one}.js"></script>' for one in wanted), html)
 
@@ -376,7 +384,7 @@ def to_download(path: Path, conf: dict[str, str]) -> str:
     nb = json.loads(source := path.read_text(encoding="utf-8"))
     for out in (out for cell in nb["cells"] for out in cell.get("outputs", [])):
         if holds(out, DRAWING, PAIR):
-            out["data"]["text/html"] = ALONE.sub("", "".join(out["data"]["text/html"]))
+            out["data"]["text/html"] = WEIGHTS.sub("", ALONE.sub("", "".join(out["data"]["text/html"])))
         if (spec := out.get("data", {}).get(CHART)) and "#| needs" not in source:  # not everybody can run what needs more
             out["data"] = {"text/plain": f"Run this cell to draw the chart: {text(spec.get('title')) or spec['description']}"}
         elif spec:
@@ -409,7 +417,7 @@ def served(root: Path, nbs: list[NotebookNode], extra: Path) -> None:
     extra.mkdir(parents=True)
     (extra / "references.bib").write_text(bib, encoding="utf-8", newline="\n")
     (extra / "drawings").mkdir()
-    for name, script in scripts(figures(root)).items():
+    for name, script in (scripts(figures(root)) | weights(nbs)).items():
         (extra / f"drawings/{name}.js").write_text(script, encoding="utf-8", newline="\n")
     (extra / "notebooks").mkdir()
     for name in filter(is_chapter, (nb.metadata.book.name.removesuffix(".ipynb") for nb in nbs)):

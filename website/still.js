@@ -1,10 +1,10 @@
 // Draws the first state of a drawing without a browser, for the book as one file:
-//     node still.js attention_nb/figures NAME < DATA
+//     node still.js attention_nb/figures NAME [NAME-OF-WEIGHTS SCRIPT...] < DATA
 // The scripts of the drawings run as they are, on a small stand-in for the page: elements that can be made, filled and
 // written out. Nothing is laid out and nothing moves. What one moves or presses is left out, and colours are written in full.
 "use strict";
 const { readFileSync } = require("node:fs");
-const [folder, name] = process.argv.slice(2), SVG = "http://www.w3.org/2000/svg", WIDTH = 390;  // a phone's: it fits every reader
+const [folder, name, nameOfWeights, ...more] = process.argv.slice(2), SVG = "http://www.w3.org/2000/svg", WIDTH = 390;  // a phone's: it fits every reader
 const text = (file) => readFileSync(`${folder}/${file}`, "utf-8");
 
 class Element {
@@ -69,12 +69,14 @@ function written(node) {
 }
 
 // ---- What the scripts find around them ----
-const view = new Element("div"), data = new Element("script");
+const view = new Element("div"), data = new Element("script"), weights = new Element("script");
+weights.setAttribute("data-name", nameOfWeights);
 data.textContent = readFileSync(0, "utf-8");
-const figure = { querySelector: (wanted) => (wanted === ".view" ? view : data) };
+const found = { ".view": view, "script.weights": weights };
+const figure = { querySelector: (wanted) => found[wanted] ?? data };
 const document = { createElement: (tag) => new Element(tag), createElementNS: (space, tag) => new Element(tag, space) };
 const matchMedia = () => ({ matches: true });  // no motion
 class ResizeObserver { observe() { } }
-const draw = new Function("figure", "document", "matchMedia", "ResizeObserver", `${text("drawing.js")}${text(`${name}.js`)}draw(stage(figure));`);
+const draw = new Function("figure", "document", "matchMedia", "ResizeObserver", `${text("drawing.js")}${more.map((file) => readFileSync(file, "utf-8")).join("")}${text(`${name}.js`)}draw(stage(figure));`);
 draw(figure, document, matchMedia, ResizeObserver);
 process.stdout.write(view.childNodes.map(written).join("\n"));

@@ -7,23 +7,12 @@ from attention_checks.catalogue.flash_attention import BLOCK_SIGNS, FLASH_SIGNS,
 from attention_checks.catalogue.grouped_heads import GROUPED_ALL
 from attention_checks.catalogue.kv_cache import CACHE_SIGNS
 from attention_checks.catalogue.layers import LAYER_ALL
-from attention_checks.catalogue.local_attention import Reach, reach_bugs
-from attention_checks.catalogue.masks import APPLIED, BIAS, MASK_SIGNS, UNASKED, WRONG
+from attention_checks.catalogue.local_attention import BAND, SIZE, Reach, reach_bugs
+from attention_checks.catalogue.masks import APPLIED, BIAS, MASK_SIGNS, UNASKED, WINDOW, WRONG
 from attention_checks.catalogue.multi_head_attention import HEADS
-from attention_checks.catalogue.positions import (
-    ALIBI,
-    BIAS_SIGNS,
-    ROTARY_SIGNS,
-    rotary_bugs,
-)
+from attention_checks.catalogue.positions import ALIBI, BIAS_SIGNS, ROTARY_SIGNS, rotary_bugs
 from attention_checks.catalogue.results import RESULT_SIGNS
-from attention_checks.catalogue.self_attention import (
-    ATTENTION_SIGNS,
-    CONTEXT,
-    NORMS,
-    ROUTES,
-    SCALE,
-)
+from attention_checks.catalogue.self_attention import ATTENTION_SIGNS, CONTEXT, NORMS, ROUTES, SCALE
 from attention_checks.catalogue.softmax import (
     EPSILON,
     OTHER_DIM,
@@ -57,6 +46,7 @@ _DECLARED_BY = {  # what a design may choose, and the argument that declares it
     "mask.causal_unsaid": "causal=True",
     "heads.layout": 'layout="bnhd"',
     "batch.axes": 'layout="nbd"',
+    "cache.rounded": "tolerance={tolerance}",
     "rotation.backwards": 'skip=["rotation.backwards"]',
     "layer.unknown": 'skip=["layer.unknown"]',  # attention without softmax, as linear attention
 }
@@ -84,6 +74,7 @@ _ALL: list[Bug] = [
     *ROTARY_SIGNS,
     *ALIBI,
     *BIAS_SIGNS,
+    *(BAND, SIZE, WINDOW),  # with the braces of what is found out
 ]
 CATALOGUE: dict[str, Bug] = {
     bug.code: bug._replace(declare=_DECLARED_BY.get(bug.code, bug.declare)) for bug in _ALL

@@ -5,36 +5,36 @@ from __future__ import annotations
 from attention_checks.pipeline import Bug, signs
 
 CODE_SIGNS: list[Bug] = signs(
-    {
-        "code.not_implemented": "it is not implemented: is the body still to be written?",
-        "code.returns_nothing": "it returns nothing: is a return missing?",
-        "code.returns_no_tensor": "it returns neither a tensor nor a tuple that begins with one",
-        "dtype.integer": "the output is not a floating-point tensor",
-        "dtype.other": "it returns {found} for {like} in {given}: end with .to({like}.dtype)",
-        "dtype.overflows": "it overflows in {dtype}: a number is beyond the type's range",
-        "dtype.loses": "it loses precision in {dtype}",
-        "dtype.no_infinity": "-1e9 stands for minus infinity, and float16 cannot hold it: use -inf",
-        "dtype.widens": "it widens to float32 and does not cast back: .to(v.dtype) is missing",
-        "input.modified": "it modifies its input {name} in place (add_, or /=, *=, +=)",
-        "input.mask_modified": "it modifies its mask in place (logical_not_, or mask[...] =)",
-        "memory.contiguous": "it needs contiguous inputs: use reshape() or flatten(), not view()",
-        "memory.strides": "it reads memory as if inputs were contiguous (as_strided, data_ptr)",
-        "grad.none": "no gradient flows: it runs under no_grad or detaches (.detach, .data, .item)",
-        "grad.unreached": "no gradient reaches {name}: it is detached (.detach, .data) or not used",
-        "grad.infinite": "the gradient is NaN or infinite: a root, a division or 0 · inf on it",
-        "grad.wrong": "the gradient is wrong: a part is detached, or its backward pass is wrong",
-        "state.chance": "two calls differ: dropout or other random numbers are on; call eval()",
-        "state.kept": "it keeps something from call to call (a cache, a state)",
-        "input.modified_argument": "it modifies its input in place",
-        "grad.detached": "no gradient flows: it detaches (.detach, .data) or makes new tensors",
-        "grad.partly_detached": "the values are right, the gradient is not: a part is detached",
-        "grad.nan": "the values are right, and their gradient is NaN or infinite",
-        "trace.other": "traced by {tracer} its numbers differ: it depends on Python state or data",
-    }
+    """
+code.not_implemented: it is not implemented: is the body still to be written?
+code.returns_nothing: it returns nothing: is a return missing?
+code.returns_no_tensor: it returns neither a tensor nor a tuple that begins with one
+dtype.integer: the output is not a floating-point tensor
+dtype.other: it returns {found} for {like} in {given}: end with .to({like}.dtype)
+dtype.overflows: it overflows in {dtype}: a number is beyond the type's range
+dtype.loses: it loses precision in {dtype}
+dtype.no_infinity: -1e9 stands for minus infinity, and float16 cannot hold it: use -inf
+dtype.widens: it widens to float32 and does not cast back: .to(v.dtype) is missing
+input.modified: it modifies its input {name} in place (add_, or /=, *=, +=)
+input.mask_modified: it modifies its mask in place (logical_not_, or mask[...] =)
+memory.contiguous: it needs contiguous inputs: use reshape() or flatten(), not view()
+memory.strides: it reads memory as if inputs were contiguous (as_strided, data_ptr)
+grad.none: no gradient flows: it runs under no_grad or detaches (.detach, .data, .item)
+grad.unreached: no gradient reaches {name}: it is detached (.detach, .data) or not used
+grad.infinite: the gradient is NaN or infinite: a root, a division or 0 · inf on it
+grad.wrong: the gradient is wrong: a part is detached, or its backward pass is wrong
+state.chance: two calls differ: dropout or other random numbers are on; call eval()
+state.kept: it keeps something from call to call (a cache, a state)
+input.modified_argument: it modifies its input in place
+grad.detached: no gradient flows: it detaches (.detach, .data) or makes new tensors
+grad.partly_detached: the values are right, the gradient is not: a part is detached
+grad.nan: the values are right, and their gradient is NaN or infinite
+trace.other: traced by {tracer} its numbers differ: it depends on Python state or data
+"""
 ) + signs(
-    {
-        "code.raises": "the code raises {error} here",
-        "input.gradient": "it modifies its input in place, which a tensor with a gradient forbids",
-    },
+    """
+code.raises: the code raises {error} here
+input.gradient: it modifies its input in place, which a tensor with a gradient forbids
+""",
     guess=True,
 )

@@ -117,35 +117,22 @@ def blocks(
 
 
 BLOCK_SIGNS: list[Bug] = signs(
-    {
-        "blocks.no_running_maximum": (
-            "softmax in blocks without a running maximum: exp(old maximum - new maximum) overflows;"
-            " use torch.maximum(old, new)"
-        ),
-        "blocks.first_maximum": (
-            "all blocks subtract the first one's largest score, and a later score overflows: keep a"
-            " running maximum"
-        ),
-        "blocks.cut_tail": (
-            "the last of many keys are dropped: a block that is not full, or a length in the code"
-        ),
-        "blocks.length": (
-            "with {wrong} keys its numbers are wrong, with {right} they are not: blocks do not fit"
-            " together, or a length is written into the code"
-        ),
-        "blocks.empty_nan": (
-            "a block of keys that are all masked gives NaN: its largest score is -inf, and"
-            " -inf - (-inf) is NaN"
-        ),
-        "blocks.mask": (
-            "with many keys the mask is wrong: blocks of keys do not get their own columns of it,"
-            " or it has a fixed length"
-        ),
-        "blocks.mask_columns": (
-            "with many keys the mask is wrong: each block of {size} takes the mask's first columns,"
-            " not its own"
-        ),
-    }
+    """
+blocks.no_running_maximum: softmax in blocks without a running maximum: exp(old maximum - new
+    maximum) overflows; use torch.maximum(old, new)
+blocks.first_maximum: all blocks subtract the first one's largest score, and a later score
+    overflows: keep a running maximum
+blocks.cut_tail: the last of many keys are dropped: a block that is not full, or a length in the
+    code
+blocks.length: with {wrong} keys its numbers are wrong, with {right} they are not: blocks do not
+    fit together, or a length is written into the code
+blocks.empty_nan: a block of keys that are all masked gives NaN: its largest score is -inf, and
+    -inf - (-inf) is NaN
+blocks.mask: with many keys the mask is wrong: blocks of keys do not get their own columns of
+    it, or it has a fixed length
+blocks.mask_columns: with many keys the mask is wrong: each block of {size} takes the mask's
+    first columns, not its own
+"""
 )
 
 
@@ -179,22 +166,16 @@ LSE: dict[str, tuple[str, Callable[[Tensor, float], Tensor]]] = {  # scores, the
         lambda scores, scale: scores.logsumexp(-1) - scores.isfinite().sum(-1).log(),
     ),
 }
-FLASH_SIGNS: list[Bug] = signs({code: says for code, (says, _) in LSE.items()}) + signs(
-    {
-        "lse.unknown": "the log-sum-exp is wrong, and no known bug gives it",
-        "lse.gradient": (
-            "the gradient of the log-sum-exp is lost or wrong: the backward pass must take it off"
-            " the sum, gradient · context - gradient of the log-sum-exp"
-        ),
-        "flash.matrix": (
-            "it holds something as large as the matrix of scores: a full softmax, or an n × n mask"
-        ),
-        "flash.matrix_backward": (
-            "the backward pass needs memory as large as the matrix of scores: autograd keeps every"
-            " tile; compute tiles again in a backward pass of your own"
-        ),
-        "flash.not_skipped": (
-            "tiles that lie wholly in the future are computed and thrown away: half of the work"
-        ),
-    }
+FLASH_SIGNS: list[Bug] = [Bug(code, says) for code, (says, _) in LSE.items()] + signs(
+    """
+lse.unknown: the log-sum-exp is wrong, and no known bug gives it
+lse.gradient: the gradient of the log-sum-exp is lost or wrong: the backward pass must take it
+    off the sum, gradient · context - gradient of the log-sum-exp
+flash.matrix: it holds something as large as the matrix of scores: a full softmax, or an n × n
+    mask
+flash.matrix_backward: the backward pass needs memory as large as the matrix of scores: autograd
+    keeps every tile; compute tiles again in a backward pass of your own
+flash.not_skipped: tiles that lie wholly in the future are computed and thrown away: half of the
+    work
+"""
 )

@@ -47,6 +47,29 @@ GROUPS: list[Bug] = bugs_of(
 )
 
 
+def _along_tokens(w: Work) -> Work:
+    "Repeat one key and value head along the tokens; the causal mask begins in the upper left."
+    times, shape = w.q.shape[-3] // w.k.shape[-3], w.q.shape[:-2]
+    if times < 2 or w.k.shape[-3] > 1:
+        raise ValueError("one head, for several")
+    k, v = (t.repeat_interleave(times, -2).expand(*shape, -1, -1) for t in (w.k, w.v))
+    every = torch.ones(*w.q.shape[:-1], k.shape[-2], dtype=torch.bool)
+    return w._replace(k=k, v=v, allowed=every.tril() if w.masked else every)
+
+
+GROUPS += [
+    Bug(
+        "groups.along_tokens",
+        "heads of keys and values are repeated along the tokens: repeat them along the heads",
+        {"split": _along_tokens},
+    )
+]
+CAPPED = Bug(
+    "scores.capped",
+    "scores are squashed to ±{cap} by tanh",
+    declare="softcap={cap}",
+)
+
 AFTER_SPLIT = "split, its own"  # stages after those of every layer
 AFTER_SCORE = "cap"
 AFTER_MERGE = "merge, its own"
@@ -169,6 +192,7 @@ def gating(
 _SAME: Any = torch.nn.Identity()
 GROUPED_ALL: list[Bug] = [
     *GROUPS,
+    CAPPED,
     *norming(_SAME, _SAME)[1],
     *capping(1.0)[1],
     *sinking(torch.zeros(1))[1],

@@ -5,54 +5,43 @@ from __future__ import annotations
 from attention_checks.pipeline import Bug, signs
 
 CACHE_SIGNS: list[Bug] = signs(
-    {
-        "cache.full_future": (
-            "the pass to compare with sees the future: it must be causal; say how to call it, as"
-            " full=lambda x: …"
-        ),
-        "cache.forgets": "the newest token attends to no old one: nothing is cached, or not read",
-        "cache.corner": (
-            "the causal mask starts in the upper left corner, and the newest token attends to the"
-            " oldest only: the last query must stand at the last key"
-        ),
-        "cache.drops": "old tokens get lost: {words} make no difference to the newest one",
-        "cache.late": "the first token is wrong: it is cached after the read, or not at all",
-        "cache.positions": (
-            "positions start again: each new token is rotated as if it were the first; count on"
-            " from the length of the cache"
-        ),
-        "cache.rotated_late": "keys are cached before they are rotated, and are not rotated later",
-        "cache.rotated_again": "cached keys, rotated already, are rotated again when they are read",
-        "cache.mixes_sequences": "with a cache, the sequences of a batch are mixed up",
-        "cache.unknown": (
-            "one token at a time gives other numbers than all at once, and no known bug gives them"
-        ),
-        "cache.chunk_future": "the tokens of a chunk attend to later ones: mask within the chunk",
-        "cache.chunk_alone": "a chunk of several tokens attends to itself only, not to the cache",
-        "cache.chunk_positions": (
-            "the tokens of a chunk have wrong positions: count on from the length before the chunk"
-        ),
-        "cache.not_cleared": "a new cache is not empty: tokens of an earlier sequence are in it",
-        "cache.reset": "after reset() tokens of an earlier sequence are still seen, or counted",
-        "cache.truncate": "after truncate(n) the tokens behind n are still seen, or counted",
-        "cache.padding": (
-            "unused positions are seen: where a sequence is shorter, hide what lies behind its end"
-        ),
-        "cache.sequence_ends": (
-            "shorter sequences do not continue at their own ends: each must write, count and attend"
-            " from its own length"
-        ),
-        "cache.reorder_nothing": "reorder(indices) moves nothing",
-        "cache.reorder_inverse": (
-            "reorder(indices) sends sequence i to indices[i]: it must continue from sequence"
-            " indices[i]"
-        ),
-        "cache.reorder": (
-            "after reorder(indices) sequences do not hold their new tokens: keys, values and"
-            " lengths must all move"
-        ),
-        "cache.full_silent": "a full cache takes more tokens, and says nothing",
-        "cache.full_changed": "a full cache refuses more tokens, but something has changed by then",
-        "cache.copies": "each step copies all that is cached: allocate once, and write into it",
-    }
+    """
+cache.full_future: the pass to compare with sees the future: it must be causal; say how to call
+    it, as full=lambda x: …
+cache.forgets: the newest token attends to no old one: nothing is cached, or not read
+cache.corner: the causal mask starts in the upper left corner, and the newest token attends to
+    the oldest only: the last query must stand at the last key
+cache.drops: old tokens get lost: {words} make no difference to the newest one
+cache.late: the first token is wrong: it is cached after the read, or not at all
+cache.positions: positions start again: each new token is rotated as if it were the first; count
+    on from the length of the cache
+cache.rotated_late: keys are cached before they are rotated, and are not rotated later
+cache.rotated_again: cached keys, rotated already, are rotated again when they are read
+cache.mixes_sequences: with a cache, the sequences of a batch are mixed up
+cache.query_positions: queries and keys count from different positions: read the length of the
+    cache once, before the new keys are appended
+cache.rounded: its numbers are near those of one pass, {off} of the largest apart: does the
+    cache keep fewer bits?
+cache.unknown: one token at a time gives other numbers than all at once, and no known bug gives
+    them
+cache.chunk_future: the tokens of a chunk attend to later ones: mask within the chunk
+cache.chunk_alone: a chunk of several tokens attends to itself only, not to the cache
+cache.chunk_positions: the tokens of a chunk have wrong positions: count on from the length
+    before the chunk
+cache.not_cleared: a new cache is not empty: tokens of an earlier sequence are in it
+cache.reset: after reset() tokens of an earlier sequence are still seen, or counted
+cache.truncate: after truncate(n) the tokens behind n are still seen, or counted
+cache.padding: unused positions are seen: where a sequence is shorter, hide what lies behind its
+    end
+cache.sequence_ends: shorter sequences do not continue at their own ends: each must write, count
+    and attend from its own length
+cache.reorder_nothing: reorder(indices) moves nothing
+cache.reorder_inverse: reorder(indices) sends sequence i to indices[i]: it must continue from
+    sequence indices[i]
+cache.reorder: after reorder(indices) sequences do not hold their new tokens: keys, values and
+    lengths must all move
+cache.full_silent: a full cache takes more tokens, and says nothing
+cache.full_changed: a full cache refuses more tokens, but something has changed by then
+cache.copies: each step copies all that is cached: allocate once, and write into it
+"""
 )

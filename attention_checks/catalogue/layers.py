@@ -54,7 +54,7 @@ def _in_blocks(heads: Tensor, n_heads: int) -> Tensor:
     return heads.repeat_interleave(n_heads // heads.shape[-3], -3)
 
 
-def _in_turns(heads: Tensor, n_heads: int) -> Tensor:
+def _tiled(heads: Tensor, n_heads: int) -> Tensor:
     "Repeat key or value heads as 0 1 0 1."
     return heads.repeat(1, n_heads // heads.shape[-3], 1, 1)
 
@@ -64,7 +64,7 @@ def _unchanged(q: Tensor, k: Tensor, v: Tensor) -> _Heads:
     return q, k, v
 
 
-SHARES: dict[str, _Share] = {"blocks": _in_blocks, "turns": _in_turns}
+SHARES: dict[str, _Share] = {"blocks": _in_blocks, "tiled": _tiled}
 
 
 def splitting(
@@ -161,18 +161,18 @@ SPLITS: list[Bug] = bugs_of(
     Bug(
         "split.groups",
         _GROUPED.format("key and value"),
-        {"split": splitting(share_k=_in_turns, share_v=_in_turns)},
-        declare='group_order="turns"',
+        {"split": splitting(share_k=_tiled, share_v=_tiled)},
+        declare='group_order="tiled"',
     ),
     Bug(
         "split.groups_of_keys",
         _GROUPED.format("key") + "; value heads are repeated correctly",
-        {"split": splitting(share_k=_in_turns)},
+        {"split": splitting(share_k=_tiled)},
     ),
     Bug(
         "split.groups_of_values",
         _GROUPED.format("value"),
-        {"split": splitting(share_v=_in_turns)},
+        {"split": splitting(share_v=_tiled)},
     ),
 ]
 
@@ -292,11 +292,6 @@ def _added(ones_where_forbidden: bool) -> Step:
     return weigh
 
 
-def _capped(cap: float) -> Callable[[Tensor], Tensor]:
-    "Squash scores to ±cap."
-    return lambda scores: cap * torch.tanh(scores / cap)
-
-
 def _on_scores(change: Callable[[Tensor], Tensor]) -> Step:
     "Change the scaled scores."
     return scoring(lambda scores, bias, scale: change(scores * scale) + bias)
@@ -306,7 +301,6 @@ _ADDED_MASK = (
     "the mask is added to the scores as 0 and 1, with 1 where {}, so the future leaks:"
     " use masked_fill(~mask, -inf)"
 )
-_CAP = "scores are squashed to ±{cap} by tanh: if this is intended, declare softcap={cap}"
 ON_THE_WAY: list[Bug] = [
     *bugs_of(
         "route",
@@ -349,10 +343,6 @@ ON_THE_WAY: list[Bug] = [
                 lambda scores: scores.clamp(-1, 1),
             ),
             "scores.relu": ("a ReLU is applied to the scores before the softmax", torch.relu),
-            **{
-                f"scores.cap_{cap}": (_CAP.format(cap=cap), _capped(cap))
-                for cap in (5, 10, 15, 20, 30, 50)
-            },
         },
     ),
     Bug("mask.added_forbidden", _ADDED_MASK.format("forbidden"), {"weigh": _added(True)}, "mask"),
@@ -396,11 +386,7 @@ def _wrong_table(x: Tensor, angles: Tensor, halves: bool) -> Tensor:
     return _by_table(x, _partner(x, angles, halves), table)
 
 
-def without_minus(
-    x: Tensor,  # (..., n, d)
-    angles: Tensor,  # (n, pairs)
-    halves: bool,  # as in `rotate_pairs`
-) -> Tensor:  # as x
+def without_minus(x: Tensor, angles: Tensor, halves: bool) -> Tensor:
     "Rotate without the minus sign: (a, b) becomes (a cos + b sin, b cos + a sin)."
     size = 2 * angles.shape[-1]
     first = torch.arange(size) < size // 2 if halves else torch.arange(size) % 2 == 0
@@ -502,276 +488,155 @@ def untransposed(
     return UNTRANSPOSED.about(which=which, name=names[0])._replace(steps=steps)
 
 
-_WINDOW = "if a window is intended, declare its size, window=…"
-_CALL = "declare how, call=lambda module, x: …"
-_REGISTER = "register them with nn.ModuleList or nn.Parameter"
 LAYER_SIGNS: list[Bug] = signs(
-    {
-        "shape.weights_and_output": "it returns (weights, output): return (output, weights)",
-        "rotation.backwards": (
-            "queries and keys are rotated backwards (RoPE): negate the sines,"
-            " or exchange cosines and sines"
-        ),
-        "shape.rows": "the axes of the output are in the wrong order: return (b, n, d_model)",
-        "shape.call": f"it cannot be called as module(x): {_CALL}",
-        "shape.maximum": (
-            "it fails for more than {longest} tokens: allow sequences of at least {least},"
-            " or remove a hard-coded length"
-        ),
-        "shape.arguments": f"forward needs {{needed}}, and was called with x for each: {_CALL}",
-        "shape.one_sequence": (
-            "it works only for a batch of one sequence: the batch axis is mixed with another"
-        ),
-        "shape.batch_length": (
-            "it works only if the batch is as large as the sequence is long:"
-            " the axes b and n are mixed"
-        ),
-        "shape.length_width": (
-            "it works only if the sequence length equals d_model:"
-            " .T or a transpose swaps the wrong axes"
-        ),
-        "shape.length_heads": (
-            "it works only if the sequence length equals the number of heads:"
-            " the axes h and n are mixed"
-        ),
-        "shape.all_equal": (
-            "it works only if b, n and h are equal: axes are mixed, as by .T on three or four"
-            " dimensions (use .mT)"
-        ),
-        "shape.one_token": "it works only for a sequence of one token",
-        "shape.only_length": "it works only for {n} tokens: a length is hard-coded",
-        "route.reads_x": "{names} reads x: compute keys and values from the memory",
-        "route.reads_memory": "{names} reads the memory: compute queries from x",
-        "route.exchanged": (
-            "x and the memory are exchanged: compute queries from x, keys and values from the"
-            " memory"
-        ),
-        "code.error": "the code fails for every shape: it raises {error}",
-        "values.linear": (
-            "the output is linear in the input: no scores go through a softmax, so it is not"
-            " attention"
-        ),
-        "mask.inverted_last": (
-            "the mask is inverted: each token attends to the future only"
-            " (nn.MultiheadAttention hides keys where its mask is True)"
-        ),
-        "mask.not_itself_first": (
-            "the causal mask is off by one: the first token attends to nothing, and its softmax"
-            " is 0 / 0 (use tril(diagonal=0))"
-        ),
-        "softmax.over_heads_or_batch": (
-            "the softmax normalises over heads or the batch (dim=1, dim=0), so masked rows are"
-            " 0 / 0: normalise over keys (dim=-1)"
-        ),
-        "scale.head_constant": (
-            "wrong scale: the scores are multiplied by {found};"
-            " multiply them by {right}, which is 1/√d_head"
-        ),
-        "softmax.epsilon_small": (
-            "about {number} is added to the sum of the softmax (an epsilon?):"
-            " remove it, since probabilities must sum to 1"
-        ),
-        "heads.number": "the vectors are split into {found}, not into {said}",
-        "heads.shared": "it has {found} for keys and values, not {said}: check n_kv_heads",
-        "split.fused_viewed": (
-            "the fused projection is split with view(b, h, n, 3 · d_head), which mixes positions:"
-            " use view(b, n, h, 3 · d_head).transpose(1, 2)"
-        ),
-        "split.keys_values": "keys and values are exchanged when the fused projection is split",
-        "project.unused": "{name} is not used{detached}{instead}",
-        "project.twice": "{name} is applied more than once",
-        "project.residual": (
-            "the input is added to the output: leave the residual connection to the block"
-        ),
-        "project.constant": (
-            "a constant is added after the output projection: give the projection a trained bias"
-        ),
-        "project.more": (
-            "the output is not what the output projection gave: something is added, scaled or"
-            " clamped after it"
-        ),
-        "window.by_accident": f"{{says}} ({_WINDOW})",
-        "window.size": (
-            "the window has the wrong size: {name} = {size}, but a token attends to {seen} tokens,"
-            " itself included"
-        ),
-        "window.narrow": (
-            "no token attends to another more than {widest} positions away:"
-            f" the mask hides too much ({_WINDOW})"
-        ),
-        "length.cut": (
-            "keys after position {first} are ignored: a slice or a hard-coded length cuts them off"
-        ),
-        "length.padded": ("the memory is padded with zeros that get probability: mask the padding"),
-        "length.tokens": (
-            "the output has another sequence length than the input: a length is hard-coded,"
-            " or tokens are cut off"
-        ),
-        "length.long": (
-            "it is right for {few} tokens and wrong for {many}: a length is hard-coded,"
-            " or a factor depends on the length"
-        ),
-        "length.future": (
-            "the future leaks in longer sequences, from output {first} on: build the mask for the"
-            " length of the input"
-        ),
-        "length.only": (
-            "it works for one length only: a mask, a cache or a size is hard-coded, or kept from"
-            " the first call"
-        ),
-        "length.breaks": (
-            "it fails for {what}: look for squeeze() without a dim, a division by n - 1,"
-            " or a hard-coded size"
-        ),
-        "mode.no_grad": "its output differs under no_grad: another path, or no mask there",
-        "mode.batch_norm": (
-            "the future leaks in training through batch normalisation, whose mean is over all"
-            " positions: use LayerNorm"
-        ),
-        "mode.mask_in_evaluation": (
-            "the future leaks in training: the mask is applied in evaluation only"
-        ),
-        "mode.mask_in_training": (
-            "the future leaks in evaluation: the mask is applied in training only"
-            " (is_causal=self.training?)"
-        ),
-        "mode.mask_without_gradients": (
-            "the future leaks when gradients are on: the mask is applied under no_grad only"
-        ),
-        "mode.differs": (
-            "training and evaluation differ though dropout is 0: a mask, a scale or a path is on"
-            " in one of them only"
-        ),
-        "dropout.in_evaluation": (
-            "the output is random in evaluation: give F.dropout training=self.training,"
-            " or keep nn.Dropout as an attribute{anew}"
-        ),
-        "dropout.unreached": (
-            "{name} is a plain list or dict, so eval() does not reach its dropout:"
-            " use nn.ModuleList"
-        ),
-        "dropout.nan": (
-            "dropout gives NaN: it is applied to masked scores, and 0 times minus infinity is NaN;"
-            " apply it to the weights"
-        ),
-        "dropout.never": "dropout is set but never applied in training",
-        "dropout.relu": (
-            "a ReLU is applied to the output: with dropout, the mean of the output changes"
-        ),
-        "dropout.unscaled": "dropout is biased: divide the kept weights by 1 - p",
-        "dropout.before_softmax": (
-            "dropout is biased: it is applied before the softmax (to scores, queries or keys);"
-            " apply it to the weights"
-        ),
-        "state.first_length": (
-            "a mask is kept from the first call: longer sequences are not masked to their end"
-        ),
-        "state.grows": (
-            "forward adds to the state dict, which no new layer can load:"
-            " use register_buffer(…, persistent=False) in __init__"
-        ),
-        "state.lost": "its state dict is incomplete: a tensor or parameter is not registered",
-        "parameter.unregistered": (
-            "{name} is a plain list, dict or tensor, so no optimizer trains its parameters"
-            f" and no state dict holds them: {_REGISTER}"
-        ),
-        "parameter.plain": (
-            "{name} is a plain tensor, so no optimizer trains it and no state dict holds it:"
-            " use nn.Parameter or nn.Linear"
-        ),
-        "parameter.buffer": (
-            "it has no parameters: {name} is a buffer, which no optimizer trains"
-            " (use nn.Parameter or nn.Linear)"
-        ),
-        "parameter.none": (
-            "no parameter is registered: projections are created in forward, or held in a plain"
-            f" list or tensor ({_REGISTER})"
-        ),
-        "parameter.mask": (
-            "{name} is a mask kept as a parameter, which an optimizer would change:"
-            " use register_buffer"
-        ),
-        "parameter.unused": (
-            "{name} is not used in forward, or its output is detached: it gets no gradient"
-        ),
-        "parameter.silent": "{name} has no influence on the output: it is never trained",
-        "parameter.part": (
-            "a part of {name} has no influence on the output, or its output is detached:"
-            " these queries, keys or values are never trained"
-        ),
-        "parameter.tied": (
-            "{one} and {other} share their memory, so they can never differ:"
-            " create two ([layer] * n repeats one object)"
-        ),
-        "weights.after_dropout": (
-            "it returns scores before the softmax, or weights after dropout: return the weights"
-        ),
-    }
+    """
+shape.weights_and_output: it returns (weights, output): return (output, weights)
+rotation.backwards: queries and keys are rotated backwards (RoPE): negate the sines, or exchange
+    cosines and sines
+shape.rows: the axes of the output are in the wrong order: return (b, n, d_model)
+shape.call: it cannot be called as module(x): declare how, call=lambda module, x: …
+shape.maximum: it fails for more than {longest} tokens: allow sequences of at least {least}, or
+    remove a hard-coded length
+shape.arguments: forward needs {needed}, and was called with x for each: declare how,
+    call=lambda module, x: …
+shape.one_sequence: it works only for a batch of one sequence: the batch axis is mixed with
+    another
+shape.batch_length: it works only if the batch is as large as the sequence is long: the axes b
+    and n are mixed
+shape.length_width: it works only if the sequence length equals d_model: .T or a transpose swaps
+    the wrong axes
+shape.length_heads: it works only if the sequence length equals the number of heads: the axes h
+    and n are mixed
+shape.all_equal: it works only if b, n and h are equal: axes are mixed, as by .T on three or
+    four dimensions (use .mT)
+shape.one_token: it works only for a sequence of one token
+shape.only_length: it works only for {n} tokens: a length is hard-coded
+route.reads_x: {names} reads x: compute keys and values from the memory
+route.reads_memory: {names} reads the memory: compute queries from x
+route.exchanged: x and the memory are exchanged: compute queries from x, keys and values from
+    the memory
+code.error: the code fails for every shape: it raises {error}
+values.linear: the output is linear in the input: no scores go through a softmax, so it is not
+    attention
+mask.inverted_last: the mask is inverted: each token attends to the future only
+    (nn.MultiheadAttention hides keys where its mask is True)
+mask.not_itself_first: the causal mask is off by one: the first token attends to nothing, and
+    its softmax is 0 / 0 (use tril(diagonal=0))
+softmax.over_heads_or_batch: the softmax normalises over heads or the batch (dim=1, dim=0), so
+    masked rows are 0 / 0: normalise over keys (dim=-1)
+scale.head_constant: wrong scale: the scores are multiplied by {found}; multiply them by
+    {right}, which is 1/√d_head
+softmax.epsilon_small: about {number} is added to the sum of the softmax (an epsilon?): remove
+    it, since probabilities must sum to 1
+heads.number: the vectors are split into {found}, not into {said}
+heads.shared: it has {found} for keys and values, not {said}: check n_kv_heads
+split.fused_viewed: the fused projection is split with view(b, h, n, 3 · d_head), which mixes
+    positions: use view(b, n, h, 3 · d_head).transpose(1, 2)
+split.keys_values: keys and values are exchanged when the fused projection is split
+project.unused: {name} is not used{detached}{instead}
+project.twice: {name} is applied more than once
+project.residual: the input is added to the output: leave the residual connection to the block
+project.constant: a constant is added after the output projection: give the projection a trained
+    bias
+project.more: the output is not what the output projection gave: something is added, scaled or
+    clamped after it
+window.narrow: no token attends to another more than {widest} positions away: the mask hides too
+    much (if a window is intended, declare its size, window=…)
+length.cut: keys after position {first} are ignored: a slice or a hard-coded length cuts them
+    off
+length.padded: the memory is padded with zeros that get probability: mask the padding
+length.tokens: the output has another sequence length than the input: a length is hard-coded, or
+    tokens are cut off
+length.long: it is right for {few} tokens and wrong for {many}: a length is hard-coded, or a
+    factor depends on the length
+length.future: the future leaks in longer sequences, from output {first} on: build the mask for
+    the length of the input
+length.only: it works for one length only: a mask, a cache or a size is hard-coded, or kept from
+    the first call
+length.breaks: it fails for {what}: look for squeeze() without a dim, a division by n - 1, or a
+    hard-coded size
+mode.no_grad: its output differs under no_grad: another path, or no mask there
+mode.batch_norm: the future leaks in training through batch normalisation, whose mean is over
+    all positions: use LayerNorm
+mode.mask_in_evaluation: the future leaks in training: the mask is applied in evaluation only
+mode.mask_in_training: the future leaks in evaluation: the mask is applied in training only
+    (is_causal=self.training?)
+mode.mask_without_gradients: the future leaks when gradients are on: the mask is applied under
+    no_grad only
+mode.differs: training and evaluation differ though dropout is 0: a mask, a scale or a path is
+    on in one of them only
+dropout.in_evaluation: the output is random in evaluation: give F.dropout
+    training=self.training, or keep nn.Dropout as an attribute{anew}
+dropout.unreached: {name} is a plain list or dict, so eval() does not reach its dropout: use
+    nn.ModuleList
+dropout.nan: dropout gives NaN: it is applied to masked scores, and 0 times minus infinity is
+    NaN; apply it to the weights
+dropout.never: dropout is set but never applied in training
+dropout.relu: a ReLU is applied to the output: with dropout, the mean of the output changes
+dropout.unscaled: dropout is biased: divide the kept weights by 1 - p
+dropout.before_softmax: dropout is biased: it is applied before the softmax (to scores, queries
+    or keys); apply it to the weights
+state.first_length: a mask is kept from the first call: longer sequences are not masked to their
+    end
+state.grows: forward adds to the state dict, which no new layer can load: use register_buffer(…,
+    persistent=False) in __init__
+state.lost: its state dict is incomplete: a tensor or parameter is not registered
+parameter.unregistered: {name} is a plain list, dict or tensor, so no optimizer trains its
+    parameters and no state dict holds them: register them with nn.ModuleList or nn.Parameter
+parameter.plain: {name} is a plain tensor, so no optimizer trains it and no state dict holds it:
+    use nn.Parameter or nn.Linear
+parameter.buffer: it has no parameters: {name} is a buffer, which no optimizer trains (use
+    nn.Parameter or nn.Linear)
+parameter.none: no parameter is registered: projections are created in forward, or held in a
+    plain list or tensor (register them with nn.ModuleList or nn.Parameter)
+parameter.mask: {name} is a mask kept as a parameter, which an optimizer would change: use
+    register_buffer
+parameter.unused: {name} is not used in forward, or its output is detached: it gets no gradient
+parameter.silent: {name} has no influence on the output: it is never trained
+parameter.part: a part of {name} has no influence on the output, or its output is detached:
+    these queries, keys or values are never trained
+parameter.tied: {one} and {other} share their memory, so they can never differ: create two
+    ([layer] * n repeats one object)
+weights.after_dropout: it returns scores before the softmax, or weights after dropout: return
+    the weights
+"""
 ) + signs(
-    {
-        "shape.input": (
-            "it fails on an input of shape (b, n, d_model) with {error}:"
-            " check d_model and the sizes of the projections"
-        ),
-        "values.not_finite": "ordinary inputs give NaN or infinity{hint}",
-        "values.nan_row": (
-            "the output of a token is NaN or infinite: it attends to nothing,"
-            " and its softmax is 0 / 0"
-        ),
-        "layer.unknown": (
-            "its output is not softmax(q kᵀ / √d_head) v of its own projections,"
-            " and fits no bug known here"
-        ),
-        "batch.axes": (
-            "it attends over the batch, not over the sequence: it expects (n, b, d_model)"
-            " (batch_first=False?), or axes are swapped"
-        ),
-        "batch.mixes": (
-            "sequences of a batch influence each other: a softmax, a mean or a reshape"
-            " runs over the batch axis"
-        ),
-        "length.counted": (
-            "an output depends on the length of the sequence: the mask is for another length,"
-            " or a factor depends on the length"
-        ),
-        "mask.not_itself": (
-            "a token does not attend to itself: the causal mask is off by one (use diagonal=0)"
-        ),
-        "route.memory_unused": ("the memory has no influence: compute keys and values from it"),
-        "mask.causal_unsaid": (
-            "a causal mask is on, though causal=False is declared:"
-            " later tokens do not reach earlier outputs"
-        ),
-        "mask.narrow": (
-            f"some tokens are never attended to: the mask hides too much ({_WINDOW}), a slice is"
-            " off by one, or triu stands for tril"
-        ),
-        "documents.ignored": (
-            "{name} has no influence: each token attends to other documents of its sequence, too"
-        ),
-        "documents.moved": (
-            "a document's output depends on those before it: {name} separates them, but positions"
-            " do not start anew, or it is misread"
-        ),
-        "order.matters": (
-            "the output depends on the order of tokens: a mask, positions (declare"
-            " positions=True), or a reshape that mixes tokens and heads"
-        ),
-        "order.never": (
-            "positions=True is declared, but the order of tokens has no influence:"
-            " {told} is never used, or is indexed by heads or the batch"
-        ),
-        "weights.returned_transposed": (
-            "the returned weights are transposed, (n_k, n_q), or normalised over queries"
-        ),
-        "weights.returned_sums": (
-            "it returns scores, or weights whose rows do not sum to 1:"
-            " return the weights that it used"
-        ),
-        "weights.returned_future": (
-            "it returns weights that are not those that it used, or the mask is missing"
-        ),
-    },
+    """
+shape.input: it fails on an input of shape (b, n, d_model) with {error}: check d_model and the
+    sizes of the projections
+values.not_finite: ordinary inputs give NaN or infinity{hint}
+values.nan_row: the output of a token is NaN or infinite: it attends to nothing, and its softmax
+    is 0 / 0
+layer.unknown: its output is not softmax(q kᵀ / √d_head) v of its own projections, and fits no
+    bug known here
+batch.axes: it attends over the batch, not over the sequence: it expects (n, b, d_model)
+    (batch_first=False?), or axes are swapped
+batch.mixes: sequences of a batch influence each other: a softmax, a mean or a reshape runs over
+    the batch axis
+length.counted: an output depends on the length of the sequence: the mask is for another length,
+    or a factor depends on the length
+mask.not_itself: a token does not attend to itself: the causal mask is off by one (use
+    diagonal=0)
+route.memory_unused: the memory has no influence: compute keys and values from it
+mask.causal_unsaid: a causal mask is on, though causal=False is declared: later tokens do not
+    reach earlier outputs
+mask.narrow: some tokens are never attended to: the mask hides too much (if a window is
+    intended, declare its size, window=…), a slice is off by one, or triu stands for tril
+documents.ignored: {name} has no influence: each token attends to other documents of its
+    sequence, too
+documents.moved: a document's output depends on those before it: {name} separates them, but
+    positions do not start anew, or it is misread
+order.matters: the output depends on the order of tokens: a mask, positions (declare
+    positions=True), or a reshape that mixes tokens and heads
+order.never: positions=True is declared, but the order of tokens has no influence: {told} is
+    never used, or is indexed by heads or the batch
+weights.returned_transposed: the returned weights are transposed, (n_k, n_q), or normalised over
+    queries
+weights.returned_sums: it returns scores, or weights whose rows do not sum to 1: return the
+    weights that it used
+weights.returned_future: it returns weights that are not those that it used, or the mask is
+    missing
+""",
     guess=True,
 )
 LAYER: list[Bug] = [*SPLITS, *MERGES, *ON_THE_WAY]

@@ -20,36 +20,25 @@ class Reach(NamedTuple):
     documents: int = 0  # tokens of each packed document; 0: one document
     causal: bool = True  # is the future hidden?
     upper_left: bool = False  # True: the first query stands at the first key; else last at last
+    ahead: int = 0  # keys after the query that it sees besides; 0: as `causal` says
 
-    def past(
-        self,
-        i: Tensor,  # positions of queries, (n_q, 1)
-        j: Tensor,  # positions of keys, (1, n_k)
-    ) -> Tensor:  # boolean, (n_q, n_k)
+    def past(self, i: Tensor, j: Tensor) -> Tensor:
         "Give the keys that are not in the future, or all."
+        if self.ahead:
+            return j - i <= self.ahead
         return (j <= i) | (not self.causal)
 
-    def near(
-        self,
-        i: Tensor,  # positions of queries, (n_q, 1)
-        j: Tensor,  # positions of keys, (1, n_k)
-    ) -> Tensor:  # boolean, (n_q, n_k)
+    def near(self, i: Tensor, j: Tensor) -> Tensor:
         "Give the keys in the window."
-        return (j <= i) & (i - j < self.window) if self.window else self.past(i, j)
+        if not self.window:
+            return self.past(i, j)
+        return (j - i <= self.ahead) & (i - j < self.window)
 
-    def kept(
-        self,
-        i: Tensor,  # positions of queries, (n_q, 1)
-        j: Tensor,  # positions of keys, (1, n_k)
-    ) -> Tensor:  # boolean, (n_q, n_k)
+    def kept(self, i: Tensor, j: Tensor) -> Tensor:
         "Give the sinks."
         return self.past(i, j) & (j < self.sinks)
 
-    def own(
-        self,
-        i: Tensor,  # positions of queries, (n_q, 1)
-        j: Tensor,  # positions of keys, (1, n_k)
-    ) -> Tensor:  # boolean, (n_q, n_k)
+    def own(self, i: Tensor, j: Tensor) -> Tensor:
         "Give the keys of the query's own document."
         return i // self.documents == j // self.documents if self.documents else j <= j
 
@@ -62,47 +51,18 @@ class Reach(NamedTuple):
         start = 0 if self.upper_left else n_k - n_q
         return torch.arange(start, start + n_q)[:, None], torch.arange(n_k)[None]
 
-    def mask(
-        self,
-        n_q: int,  # queries
-        n_k: int,  # keys
-    ) -> Tensor:  # boolean, True = may attend, (n_q, n_k)
+    def mask(self, n_q: int, n_k: int) -> Tensor:
         "Give the whole mask."
         i, j = self.places(n_q, n_k)
         return (self.near(i, j) | self.kept(i, j)) & self.own(i, j)
 
 
 _Rule = Callable[[Reach, Tensor, Tensor], Tensor]  # reach, i, j → boolean, (n_q, n_k)
-_ENDS = "the window must end at i - window + 1"
 _NEAR: dict[str, tuple[str, _Rule]] = {
     "window.ignored": ("the window is not applied", lambda reach, i, j: j <= i),
-    "window.one_short": (
-        f"the window is one token too short: {_ENDS}",
-        lambda reach, i, j: (j <= i) & (i - j < reach.window - 1),
-    ),
-    "window.one_long": (
-        f"the window is one token too long: {_ENDS}",
-        lambda reach, i, j: (j <= i) & (i - j <= reach.window),
-    ),
     "window.shifted": (
         "the window is off by one: a query does not attend to itself",
         lambda reach, i, j: (j < i) & (i - j <= reach.window),
-    ),
-    "window.sees_next": (
-        "the window is off by one: it begins with the next token, in the future",
-        lambda reach, i, j: (j <= i + 1) & (i - j < reach.window - 1),
-    ),
-    "window.both_sides": (
-        "the window reaches as far ahead as back: the future is seen",
-        lambda reach, i, j: (i - j).abs() < reach.window,
-    ),
-    "window.centred": (
-        "half of the window lies ahead: the future is seen",
-        lambda reach, i, j: (i - j).abs() <= reach.window // 2,
-    ),
-    "window.ahead": (
-        "the window lies ahead, not behind: tril and triu are exchanged",
-        lambda reach, i, j: (j >= i) & (j - i < reach.window),
     ),
     "window.blocks": (
         "tokens attend to their own block only: the window does not slide",
@@ -119,14 +79,6 @@ _NEAR: dict[str, tuple[str, _Rule]] = {
     "window.inverted": (
         "the window is inverted: it hides what it should show",
         lambda reach, i, j: (j <= i) & (i - j >= reach.window),
-    ),
-    "window.twice": (
-        "the window is twice as wide as it should be",
-        lambda reach, i, j: (j <= i) & (i - j < 2 * reach.window),
-    ),
-    "window.half": (
-        "the window is half as wide as it should be",
-        lambda reach, i, j: (j <= i) & (i - j < reach.window // 2),
     ),
     "window.last_keys": (
         "every query gets the window of the last one",
@@ -178,6 +130,47 @@ _CAUSAL: dict[str, tuple[str, _Rule]] = {
         lambda reach, i, j: j <= j,
     )
 }
+
+
+BAND = Bug(
+    "window.band",
+    "a query sees {back} keys before itself and {ahead} after, where {said}",
+    declare="window={size}, ahead={ahead}",
+)
+SIZE = Bug(
+    "window.size",
+    "the window has the wrong size: {name} = {size}, but a token attends to {seen} tokens,"
+    " itself included",
+)
+
+
+def name_band(
+    seen: Tensor,  # boolean, which keys each query attends to, (n_q, n_k); the last stands at last
+    declared: Reach | None,  # None: nothing
+) -> Bug | None:  # None: it is no band, or the declared one
+    "Name the band of keys that queries see, if it is a wrong one."
+    declared = declared or Reach(causal=False)
+    i, j = declared.places(*seen.shape)
+    inside = seen & ~declared.kept(i, j) if declared.window else seen
+    if not inside.any():
+        return None
+    back, ahead = int((i - j)[inside].max()), max(0, int((j - i)[inside].max()))
+    found = declared._replace(window=back + 1, ahead=ahead)
+    right = declared.mask(*seen.shape)
+    if not seen.equal(found.mask(*seen.shape)) or seen.equal(right) or _whole(seen):
+        return None
+    if declared.window and not ahead and not declared.ahead:
+        return SIZE.about(name="window", size=declared.window, seen=back + 1)
+    limits = {"window": declared.window, "ahead": declared.ahead}
+    said = ", ".join(f"{name}={n}" for name, n in limits.items() if n)
+    said = f"{said} was declared" if said else "no window was declared"
+    return BAND.about(back=back, ahead=ahead, size=back + 1, said=said)
+
+
+def _whole(seen: Tensor) -> bool:
+    "Whether every key is seen, or all of the past: then there is no band."
+    whole = torch.ones_like(seen)
+    return seen.equal(whole) or seen.equal(whole.tril(seen.shape[1] - seen.shape[0]))
 
 
 def reach_bugs(

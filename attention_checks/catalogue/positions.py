@@ -152,9 +152,7 @@ def turn_pairs(
     )
 
 
-def mixed(
-    way: str,  # one of WAYS
-) -> Step:  # for the stage `pair`
+def mixed(way: str) -> Step:
     "Split pairs one way, and repeat angles for the other."
     split, join = WAYS[way]
     repeat = _interleaved if split is _halves else _joined
@@ -178,11 +176,11 @@ _BASES = (100.0, 500.0, 1000.0, 10_000.0, 50_000.0, 100_000.0, 500_000.0, 1_000_
 
 
 def rotary_bugs(
-    d_head: int,  # width of the vectors
-    base: float = 10000.0,  # the right one
-    scaling: Mapping[str, Any] | None = None,  # the right one
-    way: str = "number i of either half, as in Llama",  # one of WAYS
-) -> list[Bug]:  # all that numbers tell
+    d_head: int,
+    base: float = 10000.0,
+    scaling: Mapping[str, Any] | None = None,
+    way: str = "number i of either half, as in Llama",
+) -> list[Bug]:
     "List wrong rotations."
 
     def right(positions: Tensor) -> Tensor:
@@ -208,22 +206,19 @@ def rotary_bugs(
 
 
 ROTARY_SIGNS: list[Bug] = signs(
-    {
-        "rotary.unscaled": _UNSCALED,
-        "rotary.pairing": (
-            "its pairs are {found}, and you said otherwise: permute projections or change pairing"
-        ),
-        "rotary.far": (
-            "from position {place} on, at the latest, angles are wrong: positions start again,"
-            " stop, or a table is too short"
-        ),
-        "rotary.shape": "it gives another shape than it was given",
-        "rotary.half": "angles are computed in 16 bits, where far positions are equal: use float32",
-    }
+    """
+rotary.unscaled: the scaling is ignored: angles are those of the training length
+rotary.pairing: its pairs are {found}, and you said otherwise: permute projections or change
+    pairing
+rotary.far: from position {place} on, at the latest, angles are wrong: positions start again,
+    stop, or a table is too short
+rotary.shape: it gives another shape than it was given
+rotary.half: angles are computed in 16 bits, where far positions are equal: use float32
+"""
 ) + signs(
-    {
-        "rotary.unknown": "its angles are wrong, and no known bug gives them",
-    },
+    """
+rotary.unknown: its angles are wrong, and no known bug gives them
+""",
     guess=True,
 )
 
@@ -276,14 +271,14 @@ ALIBI: list[Bug] = [
     ),
 ]
 BIAS_SIGNS: list[Bug] = signs(
-    {
-        "alibi.far": "the bias is wrong from distance {distance} on, at the latest",
-        "alibi.shape": "it gives another shape than (h, n_q, n_k)",
-    }
+    """
+alibi.far: the bias is wrong from distance {distance} on, at the latest
+alibi.shape: it gives another shape than (h, n_q, n_k)
+"""
 ) + signs(
-    {
-        "alibi.absolute": "the bias differs between equal distances: it depends on positions",
-        "alibi.unknown": "its bias is not slope times distance, and no known bug gives it",
-    },
+    """
+alibi.absolute: the bias differs between equal distances: it depends on positions
+alibi.unknown: its bias is not slope times distance, and no known bug gives it
+""",
     guess=True,
 )

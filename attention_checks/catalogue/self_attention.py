@@ -168,45 +168,37 @@ CONTEXT: list[Bug] = bugs_of(
 
 
 ATTENTION_SIGNS: list[Bug] = signs(
-    {
-        "scale.constant": "the scores are multiplied by {found}, not by {right}",
-        "weights.returned_scores": "it returns scores, not the weights that made the context",
-        "weights.returned_other": "it returns other weights than those that made the context",
-        "shape.weights_first": "it returns (weights, context): return (context, weights)",
-        "shape.keys_wide": "the output has the width of the keys: {used} are used as values, not v",
-        "shape.weights": "it returns weights or scores: multiply the weights by v",
-        "shape.axes": "the axes of the output are wrong: a transpose is missing, or one too many",
-        "shape.only_square": "it works only when n_q = n_k: it mixes up the two lengths",
-        "shape.fails": "it raises {error} for inputs of shape (b, h, n, d)",
-        "length.rectangular": (
-            "with n_q ≠ n_k its numbers are wrong: the causal mask starts in the wrong corner, or"
-            " lengths are mixed up"
-        ),
-        "length.one": (
-            "it works at one length only: a mask is kept from the first call, or a length is"
-            " written into the code"
-        ),
-        "length.size": "it breaks for {what}: squeeze() without a dim, or a division by n - 1?",
-        "state.first_call": "it keeps {kept} of its first call: later calls must not use it",
-    }
+    """
+scale.constant: the scores are multiplied by {found}, not by {right}
+weights.returned_scores: it returns scores, not the weights that made the context
+weights.returned_other: it returns other weights than those that made the context
+shape.weights_first: it returns (weights, context): return (context, weights)
+shape.keys_wide: the output has the width of the keys: {used} are used as values, not v
+shape.weights: it returns weights or scores: multiply the weights by v
+shape.axes: the axes of the output are wrong: a transpose is missing, or one too many
+shape.only_square: it works only when n_q = n_k: it mixes up the two lengths
+shape.fails: it raises {error} for inputs of shape (b, h, n, d)
+length.rectangular: with n_q ≠ n_k its numbers are wrong: the causal mask starts in the wrong
+    corner, or lengths are mixed up
+length.one: it works at one length only: a mask is kept from the first call, or a length is
+    written into the code
+length.size: it breaks for {what}: squeeze() without a dim, or a division by n - 1?
+state.first_call: it keeps {kept} of its first call: later calls must not use it
+"""
 ) + signs(
-    {
-        "shape.only_equal_widths": "it works only when d_k = d_v: it takes one width for the other",
-        "shape.only_equal": (
-            "it works only when sizes are equal that may differ: axes are mixed up, as by .T, which"
-            " reverses all four"
-        ),
-        "values.nan": "ordinary scores give NaN or infinity",
-        "values.rounded": (
-            "its numbers are right to two digits only: it computes in float16 or bfloat16, or adds"
-            " something small"
-        ),
-        "values.unknown": "it is not softmax(q kᵀ · scale) v, and no known bug gives its numbers",
-        "context.outside": "the context is no mean of the values: the weights do not sum to 1",
-        "order.keys": "the output depends on the order of the keys: a mask, or axes mixed up",
-        "order.queries": "a context depends on other queries: the softmax runs over queries?",
-        "batch.mixed": "sequences of the batch mix: a reshape or softmax over the batch axis",
-        "heads.mixed": "heads mix: a reshape, a mean or a softmax runs over the axis of heads",
-    },
+    """
+shape.only_equal_widths: it works only when d_k = d_v: it takes one width for the other
+shape.only_equal: it works only when sizes are equal that may differ: axes are mixed up, as by
+    .T, which reverses all four
+values.nan: ordinary scores give NaN or infinity
+values.rounded: its numbers are right to two digits only: it computes in float16 or bfloat16, or
+    adds something small
+values.unknown: it is not softmax(q kᵀ · scale) v, and no known bug gives its numbers
+context.outside: the context is no mean of the values: the weights do not sum to 1
+order.keys: the output depends on the order of the keys: a mask, or axes mixed up
+order.queries: a context depends on other queries: the softmax runs over queries?
+batch.mixed: sequences of the batch mix: a reshape or softmax over the batch axis
+heads.mixed: heads mix: a reshape, a mean or a softmax runs over the axis of heads
+""",
     guess=True,
 )

@@ -15,9 +15,7 @@ from attention_nb.softmax import masked_softmax, softmax
 _Weigh = Callable[[Tensor, Tensor], Tensor]  # scores, allowed → weights
 
 
-def weighing(
-    f: _Weigh,  # scores, allowed → weights
-) -> Step:  # for the stage `weigh`
+def weighing(f: _Weigh) -> Step:
     "Make a step that computes weights."
     return lambda work: work._replace(weights=f(work.scores, work.allowed))
 
@@ -290,46 +288,30 @@ def name_rounded(
 
 
 SOFTMAX_SIGNS: list[Bug] = signs(
-    {
-        "softmax.overflows": "the softmax overflows: subtract the largest score before exp",
-        "softmax.underflows": (
-            "the softmax underflows to 0 / 0: subtract each query's own largest score"
-            " (amax(-1, keepdim=True)), not that of the whole tensor or of another query"
-        ),
-        "softmax.cut": (
-            "large scores are cut off or rounded: a clamp, a maximum over too much, or a number for"
-            " minus infinity that is not small enough"
-        ),
-        "softmax.cut_or_epsilon": (
-            "large numbers are cut off or rounded: a clamp, or an epsilon in the sum;"
-            " subtract the largest number"
-        ),
-        "softmax.part_maximum": (
-            "the maximum of a part, such as the first block, is subtracted: where the largest"
-            " number stands elsewhere, the exponential overflows"
-        ),
-        "softmax.whole_maximum": (
-            "the maximum of the whole tensor (or of another dim) is subtracted: where numbers are"
-            " smaller, they underflow to 0 or 0 / 0"
-        ),
-        "softmax.only_square": "it works on square scores only: keepdim=True is missing",
-        "softmax.shape": "it does not return a tensor of the shape of the scores",
-        "softmax.loses": (
-            "it overflows or loses precision in {dtype}: subtract the maximum, sum in float32"
-        ),
-    }
+    """
+softmax.overflows: the softmax overflows: subtract the largest score before exp
+softmax.underflows: the softmax underflows to 0 / 0: subtract each query's own largest score
+    (amax(-1, keepdim=True)), not that of the whole tensor or of another query
+softmax.cut: large scores are cut off or rounded: a clamp, a maximum over too much, or a number
+    for minus infinity that is not small enough
+softmax.cut_or_epsilon: large numbers are cut off or rounded: a clamp, or an epsilon in the sum;
+    subtract the largest number
+softmax.part_maximum: the maximum of a part, such as the first block, is subtracted: where the
+    largest number stands elsewhere, the exponential overflows
+softmax.whole_maximum: the maximum of the whole tensor (or of another dim) is subtracted: where
+    numbers are smaller, they underflow to 0 or 0 / 0
+softmax.only_square: it works on square scores only: keepdim=True is missing
+softmax.shape: it does not return a tensor of the shape of the scores
+softmax.loses: it overflows or loses precision in {dtype}: subtract the maximum, sum in float32
+"""
 ) + signs(
-    {
-        "softmax.infinity": "a score of -inf does not get the weight 0 (NaN: inf - inf or 0 · inf)",
-        "weights.negative": "weights are negative: the softmax is missing, or something is added",
-        "weights.columns": (
-            "the weights of each key sum to 1, not of each query: use dim=-1, the keys"
-        ),
-        "weights.sums": (
-            "the weights of a query do not sum to 1: normalised along another axis, before the"
-            " mask, or not at all"
-        ),
-        "softmax.unknown": "its numbers are not exp(x) / Σ exp(x), and no known bug gives them",
-    },
+    """
+softmax.infinity: a score of -inf does not get the weight 0 (NaN: inf - inf or 0 · inf)
+weights.negative: weights are negative: the softmax is missing, or something is added
+weights.columns: the weights of each key sum to 1, not of each query: use dim=-1, the keys
+weights.sums: the weights of a query do not sum to 1: normalised along another axis, before the
+    mask, or not at all
+softmax.unknown: its numbers are not exp(x) / Σ exp(x), and no known bug gives them
+""",
     guess=True,
 )

@@ -38,7 +38,8 @@ def agreement_properties(
         )
     yield Property("inputs are not modified", lambda: _untouched(fn, examples))
     if _has_gradients(reference, examples):
-        yield Property("gradients are right", lambda: _same_gradients(fn, reference, examples))
+        same = lambda: _same_gradients(fn, reference, examples)
+        yield Property("gradients are right", same, differentiates=True)
 
 
 # Arguments and results in words -------------------------------------------------------------------

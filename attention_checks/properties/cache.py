@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -11,17 +12,18 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
 from attention_checks.catalogue import known
-from attention_checks.examine import Broken, NotChecked, first_line
+from attention_checks.examine import Broken, Misused, NotChecked, first_line
 from attention_checks.numbers import first_difference, must_be_tensor, nearly
 from attention_checks.pipeline import Bug
-from attention_checks.properties import Properties, Relation, listed
+from attention_checks.properties import Properties, Relation, listed, outcome
+from attention_checks.spec import Contract
+from attention_checks.subjects.calling import declared_output
 from attention_nb.tools.testing import Watch
 
 _N = 9  # tokens of a sequence
-_ONES = [1] * _N
-_CHUNKS = [4, 3, 2]
 _LENGTHS = [4, 6, 5]  # of three sequences that differ
 _LONGEST = max(_LENGTHS)
+_ORDERS = {3: ([1, 2, 0], [2, 2, 1]), 2: ([1, 0], [1, 1])}  # sequences → how they are reordered
 
 
 class CachedLayer:
@@ -34,58 +36,87 @@ class CachedLayer:
         new_cache: Callable[[int, int], Any],  # sequences, tokens → an empty cache
         d_model: int,  # width of the hidden states
         grows: bool = False,  # may the cache grow, and be copied, at each step?
+        contract: Contract = Contract(),  # what else was declared
     ):
         "Keep what is called."
         self.step, self.full, self.new_cache = step, full, new_cache
-        self.d_model, self.grows = d_model, grows
+        self.d_model, self.grows, self.contract = d_model, grows, contract
+        self.b, self.n = contract.batch(3), contract.usual(_N)
+        self.ones = [1] * self.n
+        if self.n < _N:
+            raise Misused(f"lengths: expected one of at least {_N}, to try chunks; got {self.n}")
 
-    def draw(self, b: int = 3, n: int = _N, seed: int = 0) -> Tensor:
-        "Draw hidden states, (b, n, d_model)."
-        return torch.randn(b, n, self.d_model, generator=torch.Generator().manual_seed(seed))
+    def draw(self, b: int = 0, n: int = 0, seed: int = 0) -> Tensor:
+        "Draw hidden states, (b, n, d_model); as many as it is tried with, if that is not said."
+        shape = (b or self.b, n or self.n, self.d_model)
+        return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+    @property
+    def chunks(self) -> list[int]:
+        "How many tokens are given at once."
+        return [4, 3, self.n - 7]
+
+    @property
+    def lengths(self) -> list[int]:
+        "Tokens of sequences that differ in length."
+        return _LENGTHS[: self.b]
 
     @cached_property
     def x(self) -> Tensor:
-        "Three sequences."
+        "The sequences that it is tried with."
         return self.draw()
 
     @cached_property
     def other(self) -> Tensor:
-        "Three other sequences."
+        "Other sequences, as many."
         return self.draw(seed=1)
 
     @cached_property
     def want(self) -> Tensor:
-        "The full pass over the three."
+        "The full pass over them."
         return self.full_pass(self.x)
 
     @cached_property
     def steps_right(self) -> bool:
         "Whether one token at a time is right; if not, all that follows is a symptom."
-        return _same(self.decode(self.x, _ONES), self.want)
+        return _same(self.decode(self.x, self.ones), self.want)
 
     @cached_property
     def chunks_right(self) -> bool:
         "Whether chunks of several tokens are right."
-        return _same(self.decode(self.x, _CHUNKS), self.want)
+        return _same(self.decode(self.x, self.chunks), self.want)
 
     def full_pass(self, x: Tensor) -> Tensor:
         "Run all tokens at once."
-        return _outputs(self.full(x), x)
+        return self._outputs(self.full(self.contract.there(x)), x)
 
     def advance(self, x: Tensor, cache: Any) -> Tensor:
         "Run the next tokens; the cache holds those before, and is filled."
-        return _outputs(self.step(x, cache), x)
+        return self._outputs(self.step(self.contract.there(x), cache), x)
 
     def decode(self, x: Tensor, sizes: Sequence[int], cache: Any = None) -> Tensor:
         "Run sequences in chunks of these sizes, in a new cache unless one is given."
         if cache is None:
-            cache = self.new_cache(len(x), _N + 3)
+            cache = self.new_cache(len(x), self.n + 3)
         chunks = x.split(list(sizes), dim=1)
         return torch.cat([self.advance(chunk, cache) for chunk in chunks], dim=1)
 
     def prefilled(self, x: Tensor, n: int, cache: Any) -> None:
         "Run n tokens, at once if that is right, else one by one."
         self.decode(x, [n] if self.chunks_right else [1] * n, cache)
+
+    def _outputs(self, result: Any, x: Tensor) -> Tensor:
+        "The output, which may be the first of several; Broken unless it has the shape of x."
+        if self.contract.returns is not None:
+            result = declared_output(result, self.contract.returns)
+        several = isinstance(result, (tuple, list)) and result
+        out = result[0] if several else result
+        must_be_tensor(out)
+        if out.shape != x.shape:
+            shown = f"x {tuple(x.shape)}: it gives shape {tuple(out.shape)}"
+            raise Broken(shown, known("result.shape"))
+        given: Tensor = self.contract.here(out.detach())
+        return given
 
 
 def _same(got: Tensor, want: Tensor) -> bool:
@@ -96,19 +127,8 @@ def _same(got: Tensor, want: Tensor) -> bool:
 
 def _equal(got: Tensor, want: Tensor) -> bool:
     "Whether outputs are the same but for rounding: what was changed made no difference."
-    atol = 1e-5 * float(want.abs().max())
+    atol = 1e-5 * float(want.abs().nan_to_num(0, 0, 0).max())
     return got.shape == want.shape and torch.allclose(got, want, 1e-5, atol, equal_nan=True)
-
-
-def _outputs(result: Any, x: Tensor) -> Tensor:
-    "The output, which may be the first of several; Broken unless it has the shape of x."
-    several = isinstance(result, (tuple, list)) and result
-    out = result[0] if several else result
-    must_be_tensor(out)
-    if out.shape != x.shape:
-        shown = f"x {tuple(x.shape)}: it gives shape {tuple(out.shape)}"
-        raise Broken(shown, known("result.shape"))
-    return out.detach()
 
 
 def _must_be_same(got: Tensor, want: Tensor, how: str, why: Callable[[], Bug]) -> None:
@@ -122,11 +142,11 @@ def _must_be_same(got: Tensor, want: Tensor, how: str, why: Callable[[], Bug]) -
 
 def _mixes(layer: CachedLayer) -> bool:
     "Whether the output of a sequence changes with another sequence of the batch."
-    before = layer.decode(layer.x, _ONES)
-    for i in range(3):
-        changed, others = layer.x.clone(), [j for j in range(3) if j != i]
+    before = layer.decode(layer.x, layer.ones)
+    for i in range(layer.b) if layer.b > 1 else ():
+        changed, others = layer.x.clone(), [j for j in range(layer.b) if j != i]
         changed[i] = layer.other[i]
-        if not _equal(layer.decode(changed, _ONES)[others], before[others]):
+        if not _equal(layer.decode(changed, layer.ones)[others], before[others]):
             return True
     return False
 
@@ -146,10 +166,10 @@ def _earlier(layer: CachedLayer, sizes: Sequence[int], position: int) -> list[in
 
 def _ignores_order(layer: CachedLayer) -> bool:
     "Whether two cached tokens may be exchanged, though in the full pass they may not."
-    x, swapped = layer.x, layer.x[:, [0, 2, 1, *range(3, _N)]]
+    x, swapped = layer.x, layer.x[:, [0, 2, 1, *range(3, layer.n)]]
     if _equal(layer.full_pass(swapped)[:, -1], layer.want[:, -1]):
         return False
-    return _equal(layer.decode(swapped, _ONES)[:, -1], layer.decode(x, _ONES)[:, -1])
+    return _equal(layer.decode(swapped, layer.ones)[:, -1], layer.decode(x, layer.ones)[:, -1])
 
 
 def _runs(layer: CachedLayer) -> None:
@@ -160,7 +180,7 @@ def _runs(layer: CachedLayer) -> None:
     if not _equal(layer.full_pass(changed)[:, :-1], layer.want[:, :-1]):
         shown = "in the full pass, outputs before the last token change with it"
         raise Broken(shown, known("cache.full_future"))
-    layer.advance(layer.x[:, :1], layer.new_cache(3, _N))
+    layer.advance(layer.x[:, :1], layer.new_cache(layer.b, layer.n))
 
 
 def _new_is_empty(layer: CachedLayer) -> None:
@@ -175,23 +195,48 @@ def _new_is_empty(layer: CachedLayer) -> None:
 
 def _steps(layer: CachedLayer) -> None:
     "Raise Broken unless one token at a time gives the full pass."
-    got = layer.decode(layer.x, _ONES)
+    got = layer.decode(layer.x, layer.ones)
     _must_be_same(got, layer.want, "one token at a time", lambda: _why_steps(layer, got))
 
 
 def _why_steps(layer: CachedLayer, got: Tensor) -> Bug:
     "Name the bug of single steps, by what the last output depends on, and the first wrong one."
-    wrong = next(i for i in range(_N) if not _same(got[:, i], layer.want[:, i]))
+    wrong = next(i for i in range(layer.n) if not _same(got[:, i], layer.want[:, i]))
     if _mixes(layer):
         return known("cache.mixes_sequences")
+    off = _distance(got, layer.want)
     if wrong == 0:
-        return known("cache.late")
-    seen = _earlier(layer, _ONES, _N - 1)
-    if len(seen) < _N - 1:
-        return _lost(seen, _N - 1)
+        return _rounded(off) if off < _NEAR else known("cache.late")
+    seen = _earlier(layer, layer.ones, layer.n - 1)
+    if len(seen) < layer.n - 1:
+        return _lost(seen, layer.n - 1)
     if _ignores_order(layer):
         return known("cache.positions" if wrong == 1 else "cache.rotated_late")
-    return known("cache.rotated_again" if wrong == 2 else "cache.unknown")
+    if _counts_chunks(layer, got):
+        return known("cache.query_positions")
+    if wrong == 2:
+        return known("cache.rotated_again")
+    return _rounded(off) if off < _NEAR else known("cache.unknown")
+
+
+_NEAR = 0.02  # so far apart, of the largest number, are those that were kept in few bits
+
+
+def _distance(got: Tensor, want: Tensor) -> float:
+    "How far apart outputs are, of the largest number."
+    return float((got - want).abs().max() / want.abs().max().clamp(min=1e-30))
+
+
+def _rounded(off: float) -> Bug:
+    "Name a cache of fewer bits, with a tolerance that allows it."
+    digits = 1 - math.floor(math.log10(off))
+    return known("cache.rounded", off=f"{off:.1g}", tolerance=f"{round(1.5 * off, digits):g}")
+
+
+def _counts_chunks(layer: CachedLayer, got: Tensor) -> bool:
+    "Whether a whole prefill is wrong, too, and otherwise: what is wrong grows with the chunk."
+    at_once = layer.decode(layer.x, [layer.n])
+    return not _same(at_once, layer.want) and not _same(at_once[:, 1:], got[:, 1:])
 
 
 def _lost(seen: list[int], n: int) -> Bug:
@@ -206,12 +251,12 @@ def _lost(seen: list[int], n: int) -> Bug:
 
 def _all_at_once(layer: CachedLayer) -> None:
     "Raise Broken unless a prefill of an empty cache gives the full pass."
-    _must_hold_in_chunks(layer, [_N], 1, "all at once into an empty cache")
+    _must_hold_in_chunks(layer, [layer.n], 1, "all at once into an empty cache")
 
 
 def _chunks(layer: CachedLayer) -> None:
     "Raise Broken unless chunks of several tokens give the full pass."
-    _must_hold_in_chunks(layer, _CHUNKS, _CHUNKS[0], f"in chunks of {_CHUNKS}")
+    _must_hold_in_chunks(layer, layer.chunks, 4, f"in chunks of {layer.chunks}")
 
 
 def _must_hold_in_chunks(layer: CachedLayer, sizes: Sequence[int], position: int, how: str) -> None:
@@ -231,19 +276,24 @@ def _must_hold_in_chunks(layer: CachedLayer, sizes: Sequence[int], position: int
 
 def _reset(layer: CachedLayer) -> None:
     "Raise Broken unless a cache is empty after reset()."
-    cache = layer.new_cache(3, 2 * _N + 3)
-    layer.decode(layer.other, _ONES, cache)
+    cache = layer.new_cache(layer.b, 2 * layer.n + 3)
+    layer.decode(layer.other, layer.ones, cache)
     cache.reset()
-    got = layer.decode(layer.x, _ONES, cache)
+    got = layer.decode(layer.x, layer.ones, cache)
     _must_be_same(got, layer.want, "after reset()", lambda: known("cache.reset"))
 
 
 def _truncate(layer: CachedLayer) -> None:
     "Raise Broken unless truncate(n) leaves the first n tokens."
-    cache = layer.new_cache(3, _N + 3)
+    cache = layer.new_cache(layer.b, layer.n + 3)
     layer.decode(torch.cat([layer.x[:, :4], layer.other[:, :3]], dim=1), [1] * 7, cache)
-    cache.truncate(4)
-    got = layer.decode(layer.x[:, 4:], [1] * (_N - 4), cache)
+    try:
+        cache.truncate(4)
+    except (ValueError, RuntimeError) as e:
+        if layer.contract.window is None:
+            raise
+        raise NotChecked(f"what has left the window is gone: {first_line(e, 80)}") from None
+    got = layer.decode(layer.x[:, 4:], [1] * (layer.n - 4), cache)
     _must_be_same(got, layer.want[:, 4:], "after truncate(4)", lambda: known("cache.truncate"))
 
 
@@ -251,10 +301,10 @@ def _uneven(
     layer: CachedLayer, x: Tensor, sizes: Sequence[int], order: list[int] | None = None
 ) -> Tensor:
     "Decode more tokens after three sequences of different lengths, perhaps in another order."
-    cache = layer.new_cache(3, _N + 3)
+    cache = layer.new_cache(layer.b, layer.n + 3)
     layer.prefilled(x[:, :_LONGEST], _LONGEST, cache)
     try:
-        cache.truncate(torch.tensor(_LENGTHS))
+        cache.truncate(torch.tensor(layer.lengths))
     except (TypeError, ValueError, RuntimeError) as e:
         reason = f"it does not truncate each sequence to its own length: {first_line(e, 80)}"
         raise NotChecked(reason) from None
@@ -263,10 +313,10 @@ def _uneven(
     return layer.decode(x[:, _LONGEST:], sizes, cache)
 
 
-def _alone(layer: CachedLayer, order: Sequence[int] = (0, 1, 2)) -> Tensor:
+def _alone(layer: CachedLayer, order: Sequence[int] = ()) -> Tensor:
     "What `_uneven` should give: each sequence by itself in a full pass."
     outputs = []
-    for new, old in enumerate(order):
+    for new, old in enumerate(order or range(layer.b)):
         beginning = layer.x[old : old + 1, : _LENGTHS[old]]
         sequence = torch.cat([beginning, layer.x[new : new + 1, _LONGEST:]], dim=1)
         outputs.append(layer.full_pass(sequence)[:, _LENGTHS[old] :])
@@ -275,19 +325,22 @@ def _alone(layer: CachedLayer, order: Sequence[int] = (0, 1, 2)) -> Tensor:
 
 def _different_lengths(layer: CachedLayer) -> None:
     "Raise Broken unless sequences of different lengths continue as if each were alone."
-    got, want = _uneven(layer, layer.x, [1, 1, 1]), _alone(layer)
+    rest = [1] * (layer.n - _LONGEST)
+    got, want = _uneven(layer, layer.x, rest), _alone(layer)
 
     def why() -> Bug:
         "Name the likely bug."
+        if not got.isfinite().all():
+            return known("cache.padding")
         padded = layer.x.clone()
         padded[0, _LENGTHS[0] : _LONGEST] = layer.other[0, _LENGTHS[0] : _LONGEST]
-        unseen = _equal(_uneven(layer, padded, [1, 1, 1])[0], got[0])
+        unseen = _equal(_uneven(layer, padded, rest)[0], got[0])
         return known("cache.sequence_ends" if unseen else "cache.padding")
 
-    how = f"sequences of {_LENGTHS} tokens"
+    how = f"sequences of {layer.lengths} tokens"
     _must_be_same(got, want, how, why)
     if layer.chunks_right:
-        got = _uneven(layer, layer.x, [1, 2])
+        got = _uneven(layer, layer.x, [1, layer.n - _LONGEST - 1])
         _must_be_same(got, want, f"{how}, and a chunk", lambda: known("cache.chunk_future"))
 
 
@@ -298,30 +351,36 @@ def _reorder(layer: CachedLayer) -> None:
         "The full pass over the chosen beginnings."
         return layer.full_pass(torch.cat([layer.x[order, :4], layer.x[:, 4:]], dim=1))[:, 4:]
 
-    for order in ([1, 2, 0], [2, 2, 1]):
-        cache = layer.new_cache(3, _N + 3)
+    same, back = list(range(layer.b)), _ORDERS[layer.b][0]
+    inverse = [back.index(i) for i in same]
+    for order in _ORDERS[layer.b]:
+        cache = layer.new_cache(layer.b, layer.n + 3)
         layer.decode(layer.x[:, :4], [1] * 4, cache)
         cache.reorder(torch.tensor(order))
-        got = layer.decode(layer.x[:, 4:], [1] * (_N - 4), cache)
+        got = layer.decode(layer.x[:, 4:], [1] * (layer.n - 4), cache)
         code = "cache.reorder"
-        if _same(got, right([0, 1, 2])):
+        if _same(got, right(same)):
             code = "cache.reorder_nothing"
-        elif _same(got, right([2, 0, 1])):
+        elif _same(got, right(inverse)):
             code = "cache.reorder_inverse"
         _must_be_same(got, right(order), f"after reorder({order})", lambda: known(code))
 
 
 def _reorder_lengths(layer: CachedLayer) -> None:
     "Raise Broken unless lengths are reordered with the sequences."
-    order, how = [2, 2, 0], f"sequences of {_LENGTHS} tokens, after reorder([2, 2, 0])"
-    got, want = _uneven(layer, layer.x, [1, 1, 1], order), _alone(layer, order)
+    if outcome(lambda: _different_lengths(layer)):
+        raise NotChecked("sequences of different lengths are wrong in their own order")
+    order = [layer.b - 1] * (layer.b - 1) + [0]
+    how = f"sequences of {layer.lengths} tokens, after reorder({order})"
+    rest = [1] * (layer.n - _LONGEST)
+    got, want = _uneven(layer, layer.x, rest, order), _alone(layer, order)
     _must_be_same(got, want, how, lambda: known("cache.reorder"))
 
 
 def _full(layer: CachedLayer) -> None:
     "Raise Broken unless a full cache refuses more tokens, and keeps what it has."
     x = layer.x[:2]
-    cache = layer.new_cache(2, 4)
+    cache = layer.new_cache(len(x), 4)
     first = layer.decode(x[:, :3], [1] * 3, cache)
     try:
         layer.advance(x[:, 3:5], cache)
@@ -399,6 +458,30 @@ def _no_copy(layer: CachedLayer) -> None:
     _must_stay(layer, x[:, -2:], cache)
 
 
+_Needs = Callable[[CachedLayer], str]  # why a property does not apply; empty if it does
+
+
+def _all(*needs: _Needs) -> _Needs:
+    "The first of several reasons."
+    return lambda layer: next(filter(None, (need(layer) for need in needs)), "")
+
+
+def _takes(*lengths: int) -> _Needs:
+    "Why a property does not apply to a full pass that takes other lengths."
+
+    def other(layer: CachedLayer) -> str:
+        "Name the first length that was not declared."
+        lacking = [n for n in lengths if not layer.contract.takes(n)]
+        return f"lengths= allows no sequence of {lacking[0]} tokens" if lacking else ""
+
+    return other
+
+
+def _several(layer: CachedLayer) -> str:
+    "Why sequences cannot be reordered."
+    return "max_batch=1 was declared" if layer.b == 1 else ""
+
+
 def _has(*methods: str) -> Callable[[CachedLayer], str]:
     "Why a property does not apply to a cache without these methods."
 
@@ -416,7 +499,14 @@ def _bounded(layer: CachedLayer) -> str:
     return "the cache may grow" if layer.grows else ""
 
 
+def _fills(layer: CachedLayer) -> str:
+    "Why a cache cannot be full."
+    rolls = layer.contract.window is not None
+    return "a cache of a window is never full" if rolls else _bounded(layer)
+
+
 _STEPS = ("steps_right",)
+_ENDS = _takes(*(n + 3 for n in _LENGTHS))  # of sequences that differ in length
 _RELATIONS = [
     Relation("it runs, and gives an output for each token", _runs),
     Relation("a new cache is empty", _new_is_empty),
@@ -428,17 +518,24 @@ _RELATIONS = [
     Relation(
         "sequences of different lengths continue as if each were alone",
         _different_lengths,
-        _has("truncate"),
+        _all(_has("truncate"), _ENDS),
         _STEPS,
     ),
-    Relation("reorder() continues the chosen sequences", _reorder, _has("reorder"), _STEPS),
+    Relation(
+        "reorder() continues the chosen sequences",
+        _reorder,
+        _all(_has("reorder"), _several),
+        _STEPS,
+    ),
     Relation(
         "reorder() moves their lengths, too",
         _reorder_lengths,
-        _has("truncate", "reorder"),
+        _all(_has("truncate", "reorder"), _several, _ENDS),
         _STEPS,
     ),
-    Relation("a full cache refuses more, and keeps what it has", _full, _bounded, _STEPS),
+    Relation(
+        "a full cache refuses more, and keeps what it has", _full, _all(_fills, _takes(4)), _STEPS
+    ),
     Relation("a step does not copy the cache", _no_copy, _bounded),
 ]
 
@@ -452,6 +549,6 @@ def cache_properties(
         "Name the bug of single steps, if they are wrong."
         if layer.steps_right:
             return None
-        return _why_steps(layer, layer.decode(layer.x, _ONES))
+        return _why_steps(layer, layer.decode(layer.x, layer.ones))
 
     return listed(_RELATIONS, lambda: layer), recognise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -13,35 +14,31 @@ from attention_checks.catalogue import known
 from attention_checks.examine import Broken, NotChecked, attempt, first_line
 from attention_checks.numbers import first_difference, nearly
 from attention_checks.properties import Properties, Relation, outcome
-from attention_checks.properties.layers import Diagnosis, promised
-from attention_checks.properties.layers.masking import (
-    LONG,
-    moved_by,
-    must_hide_padding,
-    reach_of,
-)
+from attention_checks.properties.layers import Recognise, in_phases
+from attention_checks.properties.layers.masking import LONG, moved_by, must_hide_padding, reach_of
 from attention_checks.properties.layers.own_weights import OWN_WEIGHTS
 from attention_checks.properties.layers.running import (
     CALLS,
     EDGES,
-    RUNS,
     misrouted,
     must_be_vectors,
     must_forget,
-    must_leave_inputs,
     must_not_mix,
     must_stay_finite,
     must_take_one,
+    reads_of,
 )
 from attention_checks.properties.layers.training import TRAINING, must_match_steps
+from attention_checks.properties.state import untouched_anyhow
 from attention_checks.subjects.copies import deep_copy
-from attention_checks.subjects.layer import Layer, draw, no_module, reordering
+from attention_checks.subjects.layer import Declared, Layer, adapt, no_module
 from attention_checks.trace.comparing import compare_with_own_weights
+from attention_checks.trace.diagnosis import trace_of
 
 
 def _reads_rightly(layer: Layer) -> None:
     "Queries are made from x, keys and values from the memory."
-    if not layer.read:
+    if not reads_of(layer):
         raise NotChecked("no projection was recognised that reads one of them as it is")
     if bug := misrouted(layer):
         raise Broken("what goes into each projection was compared with both inputs", bug)
@@ -50,8 +47,8 @@ def _reads_rightly(layer: Layer) -> None:
 def _other_memory(layer: Layer) -> None:
     "Nothing is kept of an earlier memory."
     over = layer.over_memory
-    over(draw(over))
-    other, fresh = draw(over, seed=1), deep_copy(over.fresh)
+    over(over.draw())
+    other, fresh = over.draw(seed=1), deep_copy(over.fresh)
     got, want = over(other), over.first(fresh, other)
     if not nearly(got, want):
         shown = f"right after another memory: {first_difference(got, want)}"
@@ -95,7 +92,7 @@ def _must_reach(over: Layer, reach: Tensor) -> None:
 def _any_order(layer: Layer) -> None:
     "The order of the memory's tokens does not matter."
     over = layer.over_memory
-    x, order = draw(over), reordering(over)
+    x, order = over.draw(), over.reordering()
     got, want = over(x[:, order]), over(x)
     if nearly(got, want):
         return
@@ -110,9 +107,9 @@ def _any_order(layer: Layer) -> None:
 def _any_memory(layer: Layer) -> None:
     "The memory may be shorter and longer."
     over = layer.over_memory
-    right = layer.parts and attempt(lambda: layer.bugs_unrotated) == ()
+    right = layer.parts and layer.diagnosis.unrotated == ()
     for n in layer.lengths(layer.n - 2, layer.n, LONG[0]):
-        x = draw(over, 2, n)
+        x = over.draw(2, n)
         try:
             y = over(x)
         except Exception as e:
@@ -120,9 +117,9 @@ def _any_memory(layer: Layer) -> None:
             raise Broken(shown, known("length.only")) from None
         must_be_vectors(over, x, y)
         if n > layer.n_k:
-            _must_reach(over, reach_of(replace(over, usual_n=n)))
+            _must_reach(over, reach_of(replace(over, n=over.contract.usual(n))))
         if right:
-            trace = layer.watched(draw(layer, 2), layer.roles, n)
+            trace = trace_of(layer, layer.draw(2), n)
             if compare_with_own_weights(trace, layer.n_heads, False, most=0) != ():
                 shown = f"{n} tokens of memory: the context is not that of its own weights"
                 raise Broken(shown, known("length.long", few=layer.n_k, many=n))
@@ -137,7 +134,7 @@ def _not_padded(layer: Layer) -> None:
     if name := _pools(over):
         raise NotChecked(f"{name} makes one of several tokens, and zeros may pad what lacks")
     n = over.n - 1 + over.n % 2  # odd, so that something lacks to a multiple
-    x, padding = draw(over, n=n), 0
+    x, padding = over.draw(n=n), 0
     want = over(x)
     while padding <= _MOST_PADDING:
         padded = F.pad(x, (0, 0, 0, padding + 1))
@@ -161,7 +158,7 @@ def _pools(layer: Layer) -> str:
     return ""
 
 
-def _of_memory(holds: Callable[[Layer], str | None]) -> Callable[[Layer], str | None]:
+def _of_memory(holds: Callable[[Any], str | None]) -> Callable[[Layer], str | None]:
     "Try a property over the memory."
     return lambda layer: holds(layer.over_memory)
 
@@ -188,21 +185,17 @@ _CROSS = (
     ),
     Relation("one token of memory", _of_memory(must_take_one)),
     Relation(
-        "the memory is not modified, and need not be contiguous", _of_memory(must_leave_inputs)
+        "the memory is not modified, and need not be contiguous", _of_memory(untouched_anyhow)
     ),
     Relation("large memories give finite values and gradients", _of_memory(must_stay_finite)),
 )
 
 
 def cross_properties(
-    layer: Layer,  # the layer under test, and what was declared of it
+    given: Any,  # the layer under test
+    declared: Declared,  # what was declared of it
     d_memory: int | None = None,  # width of the memory's vectors; default d_model
-) -> tuple[Properties, Diagnosis]:
+) -> tuple[Properties, Recognise]:
     "List what every cross-attention layer must do, in the order of trying."
-    h = layer.n_heads or 1
-    # tokens of the memory: not as many as x has, or heads, or features of a head
-    n_k = next(n for n in (7, 8, 9) if n not in (h, layer.d_model // h))
-    wide = replace(layer, d_model=d_memory or layer.d_model)
-    memory = draw(wide, 1, layer.contract.usual(n_k), seed=9)
-    layer = replace(layer, other=memory)
-    return promised(layer, [*RUNS, *_CROSS, *OWN_WEIGHTS, *CALLS, *TRAINING, *EDGES])
+    layer = adapt(given, declared, d_memory or declared.d_model)
+    return in_phases(layer, [*_CROSS, *OWN_WEIGHTS, *CALLS, *TRAINING, *EDGES])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, wraps
 from typing import Any
 
@@ -17,18 +17,11 @@ from attention_checks.catalogue.flash_attention import LSE
 from attention_checks.examine import Broken, NotChecked, attempt, first_line
 from attention_checks.numbers import first_difference, nearly
 from attention_checks.pipeline import Bug
-from attention_checks.properties import (
-    Properties,
-    Relation,
-    gradients_of,
-    listed,
-    must_have_gradients,
-    outcome,
-)
+from attention_checks.properties import Properties, Relation, listed, outcome
+from attention_checks.properties.gradients import gradients_of, must_have_gradients
 from attention_checks.properties.functions import attention_properties
-from attention_checks.spec import Contract
 from attention_checks.subjects.facts import Subject
-from attention_nb.masks import causal_mask
+from attention_nb.grouped_heads import soft_cap
 from attention_nb.self_attention import attention_scores
 from attention_nb.tools.testing import allocated, operations, random_qkv
 
@@ -40,19 +33,17 @@ _FEW = 7  # tokens of a short sequence
 class _Flash:
     "The function under test, and what was declared of it."
 
-    fn: Callable[..., Any]
-    causal: bool | str = False
-    scale: float | None = None
+    subject: Subject
 
     def __call__(self, *qkv: Tensor) -> tuple[Tensor, ...]:
         "Context and whatever else is returned, of (b, h, n, d) or, if that fails, of (b, n, d)."
-        out = attempt(lambda: self.fn(*qkv))
+        out = attempt(lambda: self.subject.bare(*qkv))
         if out is None:
             try:
-                out = self.fn(*(t.flatten(0, 1) for t in qkv))
+                out = self.subject.called(flat=True).bare(*qkv)
             except TypeError as e:
                 raise NotChecked(f"with q, k and v alone it raises {first_line(e, 100)}") from None
-        return tuple(out) if isinstance(out, (tuple, list)) else (out,)
+        return out[0], *out[1]
 
     def gradients(self, *qkv: Tensor) -> Any:
         "The gradients of the context; None if it has none."
@@ -86,15 +77,15 @@ class _Flash:
         return None
 
     def scores(self, q: Tensor, k: Tensor) -> Tensor:
-        "The right scores, -inf where the future is hidden."
-        scores = attention_scores(q, k, self.true_scale(q))
-        if not self.causal:
-            return scores
-        return scores.masked_fill(~causal_mask(q.shape[-2]), -math.inf)
+        "The right scores, -inf where a key is hidden."
+        scores, cap = attention_scores(q, k, self.true_scale(q)), self.subject.contract.softcap
+        allowed = self.subject.allowed(q, k)
+        scores = scores if cap is None else soft_cap(scores, cap)
+        return scores if allowed is None else scores.masked_fill(~allowed, -math.inf)
 
     def true_scale(self, q: Tensor) -> float:
         "The declared scale, or 1 / √d_k."
-        return q.shape[-1] ** -0.5 if self.scale is None else self.scale
+        return self.subject.right_scale(q)
 
 
 def _drawn(n: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -198,7 +189,7 @@ def _too_slow(flash: _Flash) -> str:
 
 def _no_future(flash: _Flash) -> str:
     "Why skipped tiles are not counted."
-    return flash.too_slow if flash.causal else "it does not hide the future"
+    return flash.too_slow if flash.subject.causal else "it does not hide the future"
 
 
 def _no_lse(flash: _Flash) -> str:
@@ -214,28 +205,32 @@ def _no_right_lse(flash: _Flash) -> str:
 
 _RELATIONS = (
     Relation("memory grows with the length, not with its square", _linear, _too_slow),
-    Relation("so does the memory of the backward pass", _linear_backward, _too_slow),
-    Relation("the gradient of a long sequence is right", _right_backward, _too_slow),
+    Relation(
+        "so does the memory of the backward pass", _linear_backward, _too_slow, differentiates=True
+    ),
+    Relation(
+        "the gradient of a long sequence is right", _right_backward, _too_slow, differentiates=True
+    ),
     Relation("tiles that lie in the future are not computed", _skips, _no_future),
     Relation("the log-sum-exp that it returns is that of its scores", _right_lse, _no_lse),
-    Relation("the gradient of the log-sum-exp is right", _lse_gradient, _no_right_lse),
+    Relation(
+        "the gradient of the log-sum-exp is right",
+        _lse_gradient,
+        _no_right_lse,
+        differentiates=True,
+    ),
 )
 
 
 def flash_properties(
-    fn: Callable[..., Any],  # over q, k, v (b, h, n, d), mask → context, or (context, lse)
-    causal: bool | str = False,  # True: if n_q = n_k; "lower-right", "upper-left": always
-    mask: str | bool | None = None,  # "allowed", "blocked", "bias"; False: none; None: look
-    scale: float | None = None,  # factor of the scores; default 1 / √d_k
-    compiles: bool = False,  # is it tried under torch.compile and torch.export, too?
+    subject: Subject,  # over q, k, v (b, h, n, d), mask → context, or (context, lse)
 ) -> tuple[
     Properties, Callable[[], tuple[Bug, ...] | None]
 ]:  # the properties, and what names the bug if one fails
     "List what flash attention must do: what every attention must, and its own."
-    contract = Contract(scale=scale, compiles=compiles)
-    subject = Subject(_context_only(fn), causal, mask, contract)
-    properties, recognise = attention_properties(subject)
-    flash = _Flash(fn, causal, scale)
+    flash = _Flash(subject)
+    alone = replace(subject, fn=_context_only(subject.fn))
+    properties, recognise = attention_properties(alone)
     return [*properties, *listed(_RELATIONS, lambda: flash)], recognise
 
 

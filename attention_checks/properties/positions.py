@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -13,30 +13,14 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.catalogue.positions import ALIBI, WAYS, rotary_bugs, turn_pairs
 from attention_checks.examine import Broken, NotChecked, first_line
-from attention_checks.numbers import (
-    first_difference,
-    must_be_tensor,
-    must_repeat,
-    nearly,
-)
+from attention_checks.numbers import first_difference, must_be_tensor, nearly
+from attention_checks.properties.state import must_repeat, repeats, untouched
 from attention_checks.pipeline import Bug, Step, Work, run
-from attention_checks.properties import (
-    Properties,
-    Relation,
-    listed,
-    must_agree,
-    must_have_gradients,
-    must_hold_in_half,
-    must_leave_alone,
-    outcome,
-)
+from attention_checks.properties import Properties, Relation, listed, must_agree, outcome
+from attention_checks.properties.gradients import right_gradients
+from attention_checks.properties.numerics import must_hold_in_half
 from attention_checks.search import Case, explain
-from attention_nb.positions import (
-    RotaryEmbedding,
-    alibi_bias,
-    alibi_slopes,
-    rotary_angles,
-)
+from attention_nb.positions import RotaryEmbedding, alibi_bias, alibi_slopes, rotary_angles
 
 _FAR = (7, 67, 131, 263, 521, 1031, 2053, 4099)  # positions behind the ends of common tables
 _SHIFTED = torch.arange(5) + 3
@@ -62,6 +46,18 @@ class _Rotation:
             shown = f"{given}: it gives shape {tuple(out.shape)}"
             raise Broken(shown, known("rotary.shape"))
         return out
+
+    axes: ClassVar[dict[str, int]] = {}
+
+    def inputs(self, seed: int = 0) -> dict[str, Tensor]:
+        "Draw vectors, and positions further on."
+        return {"x": self.vectors(seed=seed), "positions": _SHIFTED - seed % 3}
+
+    raw_inputs = inputs
+
+    def on_these(self, x: Tensor, positions: Tensor) -> Tensor:
+        "Rotate these very tensors."
+        return self(x, positions)
 
     def vectors(self, n: int = 5, seed: int = 0) -> Tensor:
         "Draw vectors, (b, h, n, d_head)."
@@ -127,14 +123,6 @@ def _runs(r: _Rotation) -> None:
         r(r.vectors(n), torch.arange(n))
 
 
-def _repeats(r: _Rotation) -> None:
-    "Raise Broken if the same inputs give another result."
-    must_repeat(
-        lambda: r(r.vectors(), torch.arange(5)),
-        lambda: r(r.vectors(seed=1), torch.arange(5) + 2),
-    )
-
-
 def _matters(r: _Rotation) -> None:
     "Raise Broken if positions make no difference."
     if nearly(r(r.vectors(), torch.arange(5)), r(r.vectors(), torch.arange(5) * 3 + 1), 1e-4):
@@ -150,13 +138,6 @@ def _paired(r: _Rotation) -> str:
     if r.interleaved is not None and way.startswith("neighbours") is not r.interleaved:
         raise Broken(f"its pairs are {way}", known("rotary.pairing", found=way))
     return f"its pairs are {way}"
-
-
-def _has_gradients(r: _Rotation) -> None:
-    "Raise Broken unless gradients are those of a rotation."
-    must_have_gradients(
-        lambda x: r(x, _SHIFTED), lambda x: r.reference(x, _SHIFTED), {"x": r.vectors()}, r.sound
-    )
 
 
 def _far(r: _Rotation) -> None:
@@ -181,14 +162,9 @@ def _half(r: _Rotation) -> None:
     must_hold_in_half(lambda x: r(x, far), [r.vectors(4)], "x", atols, codes)
 
 
-def _untouched(r: _Rotation) -> None:
-    "Raise Broken if x or positions are changed."
-    must_leave_alone(r, {"x": r.vectors(), "positions": torch.arange(5)})
-
-
 _OF_ROTATION = (
     Relation("it runs, and keeps the shape of x", _runs),
-    Relation("the same inputs give the same result", _repeats),
+    Relation("the same inputs give the same result", repeats),
     Relation("positions make a difference", _matters),
     Relation(
         "each pair is rotated by its position times base^(-2i / d_head)",
@@ -196,10 +172,10 @@ _OF_ROTATION = (
         compares="the definition",
     ),
     Relation("its pairs are the declared ones", _paired),
-    Relation("gradients are those of a rotation", _has_gradients),
+    Relation("gradients are those of a rotation", right_gradients(), differentiates=True),
     Relation("far positions are rotated by their angles", _far, after=("sound",)),
     Relation("float16 and bfloat16 are nearly equal at far positions", _half, after=("sound",)),
-    Relation("x and positions are not modified", _untouched),
+    Relation("x and positions are not modified", untouched),
 )
 
 

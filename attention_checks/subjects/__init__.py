@@ -1,1 +1,39 @@
-"""What is checked, and how it is called: functions of q, k and v, and layers."""
+"""What is checked, and what properties that are written once know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from torch import Tensor
+
+
+class Tried(Protocol):
+    "What is tried, be it a function of q, k and v, a layer, a softmax, or a rotation."
+
+    @property
+    def axes(self) -> Mapping[str, int]:
+        "Axes along which nothing may mix, by the name of one entry."
+
+    def inputs(self, seed: int = 0) -> dict[str, Any]:
+        "Draw its arguments, by name; real numbers come first."
+
+    def raw_inputs(self) -> dict[str, Any]:
+        "Draw its arguments in the very form in which the code takes them."
+
+    def __call__(self, *inputs: Any) -> Tensor:
+        "Give its output; it is called on copies."
+
+    def on_these(self, *inputs: Any) -> Tensor:
+        "Give its output; it is called on these very tensors."
+
+
+class Compared(Tried, Protocol):
+    "What is tried, and has a reference for each call."
+
+    @property
+    def sound(self) -> bool:
+        "Whether its numbers are right; if not, what else fails may be a symptom."
+
+    def reference(self, *inputs: Any) -> Tensor:
+        "Give the right output."

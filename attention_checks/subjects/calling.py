@@ -11,14 +11,7 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from attention_checks.conventions import (
-    CAUSAL,
-    MASK,
-    MEMORY,
-    OUTPUT,
-    POSITION_ARGUMENT,
-    packing,
-)
+from attention_checks.conventions import CAUSAL, MASK, MEMORY, OUTPUT, POSITION_ARGUMENT, packing
 from attention_checks.examine import Misused, NeedsMore
 from attention_checks.signatures import parameters_of
 from attention_checks.spec import Contract
@@ -109,6 +102,61 @@ def in_batches(
     return in_parts
 
 
+def whole_call(
+    call: Call,  # as the code under test wants it
+    contract: Contract,  # what was declared
+) -> Call:  # of the module and its inputs; gives the output, and a tuple of all else
+    "Call a layer as was declared, once what it keeps of its last call is cut from that graph."
+    declared = in_batches(as_declared(call, contract), contract.max_batch)
+
+    def called(module: Any, *inputs: Tensor) -> tuple[Any, tuple[Any, ...]]:
+        if not torch.compiler.is_compiling():
+            _detach_kept(module)
+        return first_tensor(declared(module, *inputs))
+
+    return called
+
+
+def _detach_kept(module: Any) -> None:
+    "Cut what a layer keeps of its last call, in a buffer or an attribute, from that call's graph."
+    for m in module.modules() if isinstance(module, nn.Module) else ():
+        for kept in (vars(m), vars(m).get("_buffers") or {}):
+            for name, value in kept.items():
+                if isinstance(value, Tensor) and value.grad_fn is not None:
+                    kept[name] = value.detach().clone()
+
+
+class _Given:
+    "A module that is called with arguments of ours, besides those of the caller."
+
+    def __init__(self, module: Any, given: dict[str, Any]):
+        self._module, self._given, self._called = module, given, False
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        "Call the module."
+        self._called = True
+        return self._module(*args, **{**kwargs, **self._given})
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._module, name)
+
+
+def called_with(
+    call: Call,  # how it is called, as declared
+    module: Any,  # a layer or a function
+    given: dict[str, Any],  # arguments that it gets besides
+    *inputs: Tensor,  # x, and of cross-attention the memory
+) -> Any:  # what the call returns
+    "Call a layer as declared, with further arguments; TypeError if the call does not pass them."
+    wrapped = _Given(module, given)
+    result = call(wrapped, *inputs)
+    if not wrapped._called:
+        raise TypeError(
+            f"call= does not call the module itself, so {', '.join(given)} is not given"
+        )
+    return result
+
+
 def how_to_call(
     module: Any,  # a layer or a function
     causal: bool,  # should it hide the future? Then an argument says so, if there is one
@@ -180,18 +228,14 @@ def _packed_call(names: list[str]) -> Call:
     return call
 
 
-def is_torch_mha(
-    module: Any,  # a layer or a function
-) -> bool:
+def is_torch_mha(module: Any) -> bool:
     "Say whether it is called as nn.MultiheadAttention is."
     parameters = parameters_of(module) or {}
     takes = "attn_mask" in parameters or {"args", "kwargs"} <= parameters.keys()
     return isinstance(module, nn.MultiheadAttention) and takes
 
 
-def needed_by(
-    module: Any,  # a layer or a function
-) -> list[str]:
+def needed_by(module: Any) -> list[str]:
     "List the names of the arguments that it cannot do without."
     return [
         name
@@ -242,9 +286,7 @@ def how_to_call_both(
     return lambda m, x, y: m(x, **dict.fromkeys(needed) | dict.fromkeys(takers, y) | options)
 
 
-def for_memory(
-    module: Any,  # a layer or a function
-) -> list[str]:
+def for_memory(module: Any) -> list[str]:
     "List the arguments that take the memory: all that is needed, or what is called so, or is free."
     others = [
         (name, p.default)
@@ -262,9 +304,7 @@ def for_memory(
     return free[:1]
 
 
-def must_be_whole(
-    module: Any,  # a layer or a function
-) -> None:
+def must_be_whole(module: Any) -> None:
     "Raise Misused if its weights are sharded over several machines: a copy on one does not run."
     for name, p in module.named_parameters() if isinstance(module, nn.Module) else ():
         if hasattr(p, "full_tensor"):

@@ -71,9 +71,7 @@ def _gain(p: Tensor) -> float:
     return float(p.square().mean().sqrt()) * p.shape[-1] ** 0.5
 
 
-def zero_weights(
-    module: nn.Module,  # any layer
-) -> list[tuple[str, nn.Parameter]]:  # with their names
+def zero_weights(module: nn.Module) -> list[tuple[str, nn.Parameter]]:
     "List the parameters that are trained, are no bias, and are all zero."
     return [
         (name, p)
@@ -121,17 +119,6 @@ def _copied_but(module: nn.Module, memo: dict[int, Any]) -> nn.Module:
         ) from None
 
 
-def detach_kept(
-    module: Any,  # a copy of a layer; or a function, which is left alone
-) -> None:
-    "Cut what a layer keeps of its last call, in a buffer or an attribute, from that call's graph."
-    for m in module.modules() if isinstance(module, nn.Module) else ():
-        for kept in (vars(m), vars(m).get("_buffers") or {}):
-            for name, value in kept.items():
-                if isinstance(value, Tensor) and value.grad_fn is not None:
-                    kept[name] = value.detach().clone()
-
-
 def _rebound(value: Any, memo: dict[int, Any]) -> Any:
     "A function or method that holds what was copied, holding the copy; anything else as it is."
     if isinstance(value, MethodType):
@@ -171,9 +158,15 @@ def _dequantized(module: nn.Module) -> nn.Module:
     return module
 
 
-def tensors_in(
-    value: Any,  # anything, nested or not
-) -> Iterator[Tensor]:  # in order
+_OF_MODULES = vars(nn.Module()).keys()  # what every module holds
+
+
+def plain_attributes(m: nn.Module) -> Iterator[tuple[str, Any]]:
+    "List what a module holds beside its registered parameters, buffers and modules."
+    return ((name, value) for name, value in vars(m).items() if name not in _OF_MODULES)
+
+
+def tensors_in(value: Any) -> Iterator[Tensor]:
     "List all that a list, a tuple or a dict holds."
     if isinstance(value, Tensor):
         yield value

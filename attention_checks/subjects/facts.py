@@ -15,14 +15,7 @@ from attention_checks.numbers import first_difference, nearly, numbers_of, sizes
 from attention_checks.pipeline import rightly
 from attention_checks.properties import outcome
 from attention_checks.search import Case, explain
-from attention_checks.subjects.function import (
-    MEANINGS,
-    OF_KEYS,
-    ONES,
-    Attention,
-    Sizes,
-    settle,
-)
+from attention_checks.subjects.function import MEANINGS, OF_KEYS, ONES, Attention, Sizes, settle
 from attention_nb.naive_attention import naive_attention
 from attention_nb.tools.testing import operations
 
@@ -111,10 +104,7 @@ def draw_many(
     return q, k * torch.linspace(1, 3, n_k)[:, None], v
 
 
-def right_for(
-    subject: Subject,  # the function under test
-    n_k: int,  # how many keys
-) -> bool:
+def right_for(subject: Subject, n_k: int) -> bool:
     "Tell whether that many keys give right numbers."
     q, k, v = draw_many(subject, n_k)
     return nearly(subject(q, k, v), subject.oracle(q, k, v), 1e-3)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -42,10 +42,7 @@ class Sizes(NamedTuple):
         "Give the sizes with more queries and keys."
         return self._replace(n_q=self.n_q + n, n_k=self.n_k + n)
 
-    def draw(
-        self,
-        seed: int = 0,  # same seed, same numbers
-    ) -> tuple[Tensor, Tensor, Tensor]:  # q, k and v
+    def draw(self, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
         "Draw queries, keys and values."
         return random_qkv(*self, seed=seed)
 
@@ -86,13 +83,8 @@ class CallStyle(NamedTuple):
     numbers: bool = False  # give it 1 and 0 for True and False
     flat: bool = False  # it takes (b, n, d) only
     refuses: str = ""  # what it raises at any mask
-    as_is: bool = False  # its inputs keep their strides in memory
 
-    def some_mask(
-        self,
-        n_q: int,  # queries
-        n_k: int,  # keys
-    ) -> Tensor:  # boolean, True = may attend, (n_q, n_k)
+    def some_mask(self, n_q: int, n_k: int) -> Tensor:
         "Draw a mask, the same for all queries if it takes no other."
         mask = some_mask(n_q, n_k)
         return mask[:1].expand(n_q, n_k) if self.form == OF_KEYS else mask
@@ -126,10 +118,7 @@ class Attention:
     reach: Reach | None = None  # which keys a query may attend to; None: all, or all of the past
     style: CallStyle = CallStyle()
 
-    def called(
-        self: _Subject,
-        **style: Any,  # parts of the style
-    ) -> _Subject:
+    def called(self: _Subject, **style: Any) -> _Subject:
         "Give the function with another style of calling."
         return replace(self, style=self.style._replace(**style))
 
@@ -145,8 +134,7 @@ class Attention:
             mask = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool)
         if mask is not None:
             mask = self.style.as_taken(mask, q)
-        if not self.style.as_is or q.is_contiguous():
-            q, k, v = (t.clone(memory_format=torch.contiguous_format) for t in (q, k, v))
+        q, k, v = (t.clone(memory_format=torch.contiguous_format) for t in (q, k, v))
         return self.bare(q, k, v, mask)
 
     def bare(
@@ -183,6 +171,28 @@ class Attention:
         unflattened: Tensor = context.unflatten(0, q.shape[:2]) if flat else context
         return unflattened
 
+    axes: ClassVar[dict[str, int]] = {"sequence": 0, "head": 1}
+
+    def inputs(self, seed: int = 0) -> dict[str, Tensor]:
+        "Draw q, k and v."
+        return dict(zip("qkv", self.usual.draw(seed)))
+
+    def raw_inputs(self) -> dict[str, Tensor]:
+        "Draw q, k and v, and a mask in the form that it takes, if it takes one."
+        inputs, usual = self.inputs(), self.usual_mask
+        q, k, v = inputs.values()
+        mask = torch.ones_like(usual) if self.style.needs_mask else None
+        if not self.no_mask and attempt(lambda: self(q, k, v, usual)) is not None:
+            mask = usual
+        if mask is not None:
+            inputs["mask"] = self.style.as_taken(mask, q)
+        return inputs
+
+    def on_these(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+        "Give the context of these very tensors."
+        context: Tensor = self.bare(q, k, v, mask)[0]
+        return context
+
     @cached_property
     def sees(self) -> Reach | None:
         "Which keys a query may attend to, from the declared corner; None: all."
@@ -201,40 +211,28 @@ class Attention:
         seen = self.sees.mask(q.shape[-2], k.shape[-2])
         return seen if mask is None else seen & mask
 
-    def work(
-        self,
-        q: Tensor,  # (b, h, n_q, d_k)
-        k: Tensor,  # (b, h, n_k, d_k)
-        v: Tensor,  # (b, h, n_k, d_v)
-        mask: Tensor | None = None,  # boolean, True = may attend
-    ) -> Work:  # before the first stage
+    def work(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Work:
         "Set out what it starts from."
         work = work_of(q, k, v, self.allowed(q, k, mask), self.right_scale(q))
         return work._replace(softcap=self.contract.softcap)
 
-    def oracle(
-        self,
-        q: Tensor,  # (b, h, n_q, d_k)
-        k: Tensor,  # (b, h, n_k, d_k)
-        v: Tensor,  # (b, h, n_k, d_v)
-        mask: Tensor | None = None,  # boolean, True = may attend
-    ) -> Tensor:
+    def oracle(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
         "Give the right context, which is that of the loops of chapter 1, stage by stage."
         exact_q, exact_k, exact_v = (at_least_float32(t) for t in (q, k, v))
         return rightly(self.work(exact_q, exact_k, exact_v, mask)).to(q.dtype)
 
-    def right_scale(
-        self,
-        q: Tensor,  # (b, h, n_q, d_k)
-    ) -> float:
+    def right_scale(self, q: Tensor) -> float:
         "Give what scores should be multiplied by."
         return self.contract.scale_of(q.shape[-1])
+
+    reference = oracle
 
     @cached_property
     def usual(self) -> Sizes:
         "Sizes at which everything is defined: square if causal, and longer than any window."
         if self.reach:
-            n = 3 * max(self.reach.window, self.reach.documents) + self.reach.sinks + 2
+            reach = self.reach
+            n = 3 * max(reach.window, reach.ahead, reach.documents) + reach.sinks + 2
             return Sizes(n_q=n if self.causal is True else n - 2, n_k=n)
         if self.contract.lengths is not None:
             n = self.contract.usual(5)

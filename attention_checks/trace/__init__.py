@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import islice, product
 from typing import Any, NamedTuple
 
@@ -15,14 +15,9 @@ from attention_checks.catalogue.layers import untransposed
 from attention_checks.conventions import biased_role
 from attention_checks.pipeline import Bug, Step
 from attention_checks.spec import Contract
-from attention_checks.trace.own_stages import own_stages, tables_of, turns_in
-from attention_checks.trace.roles import (
-    ASKED,
-    find_projections,
-    sources,
-    unrecognised_in,
-)
-from attention_checks.trace.watching import as_float, as_rows, handing, used_of, watch
+from attention_checks.trace.own_stages import own_stages, tables_of, rotations_in
+from attention_checks.trace.roles import ASKED, Parts, find_projections, sources, unrecognised_in
+from attention_checks.trace.watching import OneCall, as_float, as_rows, handing, used_of, watch
 from attention_nb.masks import causal_mask
 
 _Rows = dict[str, list[Tensor]]  # role → what each projection of that role gave, (b, n, width)
@@ -33,33 +28,29 @@ class Trace(NamedTuple):
 
     x: Tensor  # the input, (b, n, d_model)
     out: Tensor  # the output, (b, n, d_out)
-    rows: _Rows
-    context: (
-        Tensor | None
-    )  # what went into the output projection; None if there is none that was called
-    unfired: dict[str, nn.Module]  # output projections that exist and were never called, by name
+    projections: _Rows
+    others: list[tuple[tuple[Bug, ...], _Rows]]  # the same for weights used untransposed, with bugs
+    context: Tensor | None  # what went into the output projection; None: none was called
+    projected: Tensor | None  # what the output projection gave; None: none was called
+    unfired: dict[str, nn.Module]  # output projections that were never called, by name
     matrices: dict[str, Tensor]  # output projections that are bare parameters, by name
     bias: Tensor | None  # what is added to those
-    projected: Tensor | None  # what the output projection gave; None if none was called
     calls: dict[str, int]  # how often each recognised projection was called
     names: dict[str, list[str]]  # role → names
     unrecognised: list[str]  # modules and parameters that are none of them
-    others: list[
-        tuple[tuple[Bug, ...], _Rows]
-    ]  # the same for weights used untransposed, and the bugs
     tables: list[Tensor]  # vectors that it keeps, perhaps frequencies of a rotation, (d,)
-    own: Mapping[
-        str, tuple[Step, list[Bug]]
-    ]  # stages of its own, such as a soft cap, and their bugs
-    turns: list[Tensor] = []  # complex numbers that may rotate pairs of features, (n, pairs)
+    own: Mapping[str, tuple[Step, list[Bug]]]  # stages of its own, such as a soft cap; their bugs
+    rotations: list[Tensor] = []  # complex numbers that may rotate pairs of features, (n, pairs)
     contract: Contract = Contract()  # what was declared of it
-    memory: Tensor | None = (
-        None  # of cross-attention, what keys and values are made of; None: the input
-    )
+    memory: Tensor | None = None  # what keys and values are made of; None: the input
+
+    def __repr__(self) -> str:
+        widths = {role: [r.shape[-1] for r in rows] for role, rows in self.projections.items()}
+        return f"Trace(x {tuple(self.x.shape)}, names {self.names}, widths {widths})"
 
     def width(self, *roles: str) -> int:  # 0 if there are none
         "Give the width of all projections of some roles together."
-        return sum(r.shape[-1] for role in roles for r in self.rows.get(role, []))
+        return sum(r.shape[-1] for role in roles for r in self.projections.get(role, []))
 
     @property
     def even(
@@ -69,7 +60,7 @@ class Trace(NamedTuple):
         return self.width("qkv") in (0, 3 * self.inner)
 
     @property
-    def inner(self) -> int:  # features of a token
+    def inner(self) -> int:
         "Give the width of the context, all heads together."
         if self.context is not None:
             return self.context.shape[-1]
@@ -80,16 +71,13 @@ class Trace(NamedTuple):
     @property
     def across(self) -> int:  # 0 if there are none
         "Give the width of all queries together."
-        if "qkv" in self.rows and not self.even:
+        if "qkv" in self.projections and not self.even:
             return self.inner
         return self.width("q") or self.width("qk") // 2 or self.width("qkv") // 3
 
-    def heads(
-        self,
-        n_heads: int | None,  # how many, if known
-    ) -> list[int]:
+    def heads(self, n_heads: int | None) -> list[int]:
         "List the numbers of heads that fit, or the one that is known."
-        stack = len(self.rows.get("q", []))  # several: single heads
+        stack = len(self.projections.get("q", []))  # several: single heads
         said = stack if stack > 1 else n_heads
         return (
             [said]
@@ -104,90 +92,100 @@ class Trace(NamedTuple):
         | None = None,  # how many tokens a token may attend to, itself included; None: all
     ) -> Tensor | None:  # boolean, True = may attend, (n, n); None: everything
         "Give the mask that should be in force."
-        n = self.x.shape[1]
+        n, ahead = self.x.shape[1], self.contract.ahead
+        if ahead:
+            return torch.ones(n, n, dtype=torch.bool).tril(ahead).triu(1 - (window or n))
         return causal_mask(n).triu(1 - (window or n)) if causal else None
 
 
-_Options = list[
-    tuple[str, Tensor]
-]  # what a projection gave; under its name, what it would give untransposed
+_Options = list[tuple[str, Tensor]]  # what it gave; under its name, what it would untransposed
 
 
 def trace_layer(
-    layer: nn.Module,  # the layer, in evaluation mode
+    layer: nn.Module,  # in evaluation mode
     x: Tensor,  # its input, (b, n, d_model)
-    call: Callable[[nn.Module, Tensor], Tensor],  # how to call it; returns the output alone
-    roles: Mapping[str, str | None] | None = None,  # name → role; default: what the names tell
+    call: OneCall,
     contract: Contract = Contract(),  # what was declared of it
-    memory: Tensor
-    | None = None,  # of cross-attention, what keys and values are made of; the call knows it
-) -> Trace:  # what its projections did
+    memory: Tensor | None = None,  # what keys and values are made of, as the call knows
+) -> Trace:
     "Call a layer once and write down what goes in and out of its projections."
-    leaves, names, bare = find_projections(layer, lambda: call(layer, x), roles, contract.roles)
-    names = {
-        n: role for n, role in names.items() if memory is None or role != "qkv"
-    }  # called twice, split in unknown ways
+    parts = find_projections(layer, lambda: call(layer, x), contract.roles)
+    if memory is not None:  # a fused projection is called twice, and split in unknown ways
+        parts = parts._replace(names={n: role for n, role in parts.names.items() if role != "qkv"})
+    modules = {name: parts.leaves[name] for name in parts.names}
     with handing(layer, x.shape[1]) as handed:
-        out, ins, outs = watch({name: leaves[name] for name in names}, lambda: call(layer, x))
-    silent = {
-        n: leaves[n].weight
-        for n, role in names.items()
-        if role != "out" and n not in outs and hasattr(leaves[n], "weight")
-    }
-    used = used_of(layer, silent | {n: p for n, (_, p) in bare.items()}, x, call)
+        out, ins, outs = watch(modules, lambda: call(layer, x))
+    silent = _silent(parts, outs)
+    used = used_of(layer, silent | {n: p for n, (_, p) in parts.bare.items()}, x, call)
     read = [name for name in used if name in silent]
-    of = sources(x, memory)
-    found = [(role, _called(of[role], leaves[n], n, outs.get(n))) for n, role in names.items()]
-    found += [
-        rows
-        for n, (role, p) in bare.items()
-        if role != "out"
-        for rows in _by_matrix(of, role, p, layer, n)
-    ]
-    found += [(names[name], _uncalled(of[names[name]], leaves[name], name)) for name in read]
-    ways = _ways([(role, options) for role, options in found if role != "out" and options])
-    calls = (
-        {n: len(outs.get(n, ())) for n in names}
-        | {n: int(n in used) for n in bare}
-        | dict.fromkeys(read, 1)
-    )
-    named = _by_role([*names.items(), *((n, role) for n, (role, _) in bare.items())])
-    lasts = [name for name in named.get("out", []) if name in ins][
-        -1:
-    ]  # of output projections, the one that was called
-    context, projected = (as_rows(kept[lasts[0]][0], x) if lasts else None for kept in (ins, outs))
-    unfired = {n: leaves[n] for n in named.get("out", []) if n in leaves and n not in ins}
-    matrices = {n: as_float(p) for n, (role, p) in bare.items() if role == "out"}
+    ways = _ways(_given(layer, parts, outs, read, sources(x, memory)))
+    named = _by_role([*parts.names.items(), *((n, role) for n, (role, _) in parts.bare.items())])
+    told = {*parts.names, *parts.bare, *contract.parts}
     return Trace(
-        x,
-        out,
-        ways[0][1],
-        context,
-        unfired,
-        matrices,
-        _bias(layer, "out"),
-        projected,
-        calls,
-        named,
-        unrecognised_in(layer, {*names, *bare, *contract.parts}, read),
-        ways[1:],
-        tables_of(layer),
-        own_stages(layer, x, call, contract),
-        turns_in(handed),
-        contract,
-        memory,
+        x=x,
+        out=out,
+        projections=ways[0][1],
+        others=ways[1:],
+        context=_at_the_end(named, ins, x),
+        projected=_at_the_end(named, outs, x),
+        unfired={n: modules[n] for n in named.get("out", []) if n in modules and n not in ins},
+        matrices={n: as_float(p) for n, (role, p) in parts.bare.items() if role == "out"},
+        bias=_bias(layer, "out"),
+        calls=_calls(parts, outs, used) | dict.fromkeys(read, 1),
+        names=named,
+        unrecognised=unrecognised_in(layer, told, read),
+        tables=tables_of(layer),
+        own=own_stages(layer, x, call, contract),
+        rotations=rotations_in(handed),
+        contract=contract,
+        memory=memory,
     )
+
+
+def _calls(parts: Parts, outs: Mapping[str, Any], used: list[str]) -> dict[str, int]:
+    "How often each projection was called, or each bare matrix used."
+    called = {name: len(outs.get(name, ())) for name in parts.names}
+    return called | {name: int(name in used) for name in parts.bare}
+
+
+def _silent(parts: Parts, outs: Mapping[str, Any]) -> dict[str, Any]:
+    "The weights of input projections that were not called; they may be read all the same."
+    return {
+        name: parts.leaves[name].weight
+        for name, role in parts.names.items()
+        if role != "out" and name not in outs and hasattr(parts.leaves[name], "weight")
+    }
+
+
+def _given(
+    layer: nn.Module, parts: Parts, outs: Mapping[str, Any], read: list[str], of: dict[str, Tensor]
+) -> list[tuple[str, _Options]]:
+    "What each input projection gave, by its role: called, a bare matrix, or read without a call."
+    found = [
+        (role, _called(of[role], parts.leaves[name], name, outs.get(name)))
+        for name, role in parts.names.items()
+    ]
+    for name, (role, p) in parts.bare.items():
+        found += _by_matrix(of, role, p, layer, name)
+    for name in read:
+        role = parts.names[name]
+        found.append((role, _uncalled(of[role], parts.leaves[name], name)))
+    return [(role, options) for role, options in found if role != "out" and options]
+
+
+def _at_the_end(named: dict[str, list[str]], kept: Mapping[str, Any], x: Tensor) -> Tensor | None:
+    "What went into, or came out of, the last output projection that was called."
+    called = [name for name in named.get("out", []) if name in kept]
+    return as_rows(kept[called[-1]][0], x) if called else None
 
 
 def _called(x: Tensor, m: nn.Module, name: str, got: Any) -> _Options:
     "What a called projection gave, and what its weight would give untransposed."
     rows = as_rows(got[0] if got else None, x)
-    to_one = getattr(m, "out_features", 0) == 1  # it makes a score of a pair of tokens
-    return (
-        []
-        if rows is None or to_one and rows.shape[-1] > 1
-        else [("", rows), *_uncalled(x, m, name)[1:2]]
-    )
+    of_pairs = getattr(m, "out_features", 0) == 1  # it makes a score of a pair of tokens
+    if rows is None or of_pairs and rows.shape[-1] > 1:
+        return []
+    return [("", rows), *_uncalled(x, m, name)[1:2]]
 
 
 def _uncalled(x: Tensor, m: nn.Module, name: str) -> _Options:
@@ -196,8 +194,10 @@ def _uncalled(x: Tensor, m: nn.Module, name: str) -> _Options:
         w, b = as_float(getattr(m, "weight", None)), as_float(getattr(m, "bias", None))
         if not isinstance(m, nn.Linear) or w.shape[1] != x.shape[-1]:
             return []
-        biases = () if w.shape[0] != w.shape[1] else (None,) if b is None else (b, None)
-        return [("", F.linear(x, w, b)), *((name, F.linear(x, w.T, bias)) for bias in biases)]
+        options = [("", F.linear(x, w, b))]
+        if w.shape[0] == w.shape[1]:
+            options += [(name, F.linear(x, w.T, bias)) for bias in dict.fromkeys((b, None))]
+        return options
 
 
 def _times(x: Tensor, p: Tensor, layer: nn.Module, name: str, bias: Tensor | None) -> _Options:
@@ -205,26 +205,11 @@ def _times(x: Tensor, p: Tensor, layer: nn.Module, name: str, bias: Tensor | Non
     d, products, p = x.shape[-1], [], as_float(p)
     with torch.no_grad():
         if name.endswith("in_proj_weight"):
-            return [
-                (
-                    "",
-                    F.linear(
-                        x,
-                        p,
-                        as_float(
-                            dict(layer.named_parameters()).get(name.replace("weight", "bias"))
-                        ),
-                    ),
-                )
-            ]
-        if (
-            p.ndim == 3 and d in p.shape[:2]
-        ):  # one matrix per head, (h, d_model, d_head) or (d_model, h, d_head)
-            products = [
-                torch.einsum("bnd,hde->bnhe" if p.shape[1] == d else "bnd,dhe->bnhe", x, p).flatten(
-                    2
-                )
-            ]
+            b = dict(layer.named_parameters()).get(name.replace("weight", "bias"))
+            return [("", F.linear(x, p, as_float(b)))]
+        if p.ndim == 3 and d in p.shape[:2]:  # one matrix per head
+            per_head = "bnd,hde->bnhe" if p.shape[1] == d else "bnd,dhe->bnhe"
+            products = [torch.einsum(per_head, x, p).flatten(2)]
         if p.ndim == 2:
             products = [x @ w for w in (p, p.T) if w.shape[0] == d]
         return [("", t if bias is None else t + bias.flatten()) for t in products]
@@ -234,6 +219,8 @@ def _by_matrix(
     of: Mapping[str, Tensor], role: str, p: Tensor, layer: nn.Module, name: str
 ) -> list[tuple[str, _Options]]:
     "What a bare parameter gives; of a fused one that reads two inputs, part by part."
+    if role == "out":
+        return []
     if role != "qkv" or of["q"] is of["k"]:
         return [(role, _times(of[role], p, layer, name, _bias(layer, role)))]
     return [
@@ -251,13 +238,8 @@ def _ways(found: list[tuple[str, _Options]]) -> list[tuple[tuple[Bug, ...], _Row
             rows.setdefault(role, []).append(t)
         changed = sum(pick is not options[0] for pick, (_, options) in zip(chosen, found))
         wrong = [name for name, _ in chosen if name]
-        ways.append(
-            (
-                0 if not changed else 1 if changed == most else 2,
-                (untransposed(wrong),) if wrong else (),
-                rows,
-            )
-        )
+        degree = 2 if 0 < changed < most else int(changed > 0)
+        ways.append((degree, (untransposed(wrong),) if wrong else (), rows))
     return [(bugs, rows) for _, bugs, rows in sorted(ways, key=lambda way: way[0])]
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice
 
 import torch
 from torch import Tensor
@@ -14,8 +14,9 @@ from attention_checks.catalogue.grouped_heads import GROUPS
 from attention_checks.catalogue.layers import LAYER, REPEATED, merging
 from attention_checks.catalogue.self_attention import SCALE
 from attention_checks.catalogue.softmax import weighing
+from attention_checks.fitting import fitted_cap, nearest_number
 from attention_checks.numbers import nearly
-from attention_checks.pipeline import Bug, Step, Work, run
+from attention_checks.pipeline import Bug, Step, run
 from attention_checks.search import Case, explain
 from attention_checks.trace import Trace
 from attention_checks.trace.own_stages import with_own
@@ -32,104 +33,91 @@ _FREQUENT = [
 def compare_with_own_weights(
     trace: Trace,
     n_heads: int | None,  # if known
-    causal: bool,  # is the future hidden?
+    causal: bool,
     window: int | None = None,  # how many tokens a token may attend to, itself included; None: all
     most: int = 2,  # how many bugs at once, beside a wrong scale, are tried
-) -> (
-    tuple[Bug, ...] | None
-):  # what is wrong: nothing, or some bugs; None if that fits nothing known
+) -> tuple[Bug, ...] | None:  # what is wrong; () for nothing, None if nothing known fits
     "Compare a layer with attention computed from its own projections, and name the bugs."
     if not trace.out.isfinite().any():
         return None  # any bug may explain it
     heads, mask = trace.heads(n_heads), trace.past(causal, window)
-    starts = _starts(trace, heads, mask) + (
-        list(_other_numbers(trace, heads, mask)) if most else []
-    )
+    starts = _starts(trace, heads, mask)
+    if most:
+        starts += _other_numbers(trace, heads, mask)
     with torch.no_grad():
-        for start in (start for start in starts if most or not start.bugs):
-            if explain([start.case], [], 0) is not None:
+        for start in starts:
+            if (most or not start.bugs) and explain([start.case], [], 0) is not None:
                 return start.bugs or _added(start.case)
         return _named(starts, heads, most) if most else None
-
-
-def rightly_read(
-    trace: Trace,
-    n_heads: int | None,  # if known
-    causal: bool,  # is the future hidden?
-) -> Work | None:  # with scores and weights; None if it gives other numbers
-    "Compute attention from the layer's own projections, if the layer agrees with it."
-    starts = [
-        start
-        for start in _starts(trace, trace.heads(n_heads), trace.past(causal))
-        if not start.bugs
-    ]
-    right = next((start.case for start in starts if explain([start.case], [], 0) is not None), None)
-    return right and run(right.work, stages=right.stages)
 
 
 def _starts(trace: Trace, heads: list[int], mask: Tensor | None) -> list[Start]:
     "Every way to read the projections, transposed as they should be or not; correct ones first."
     found = [
         start
-        for bugs, rows in [((), trace.rows), *trace.others]
+        for bugs, rows in [((), trace.projections), *trace.others]
         for h in heads
-        for start in starts_of(trace._replace(rows=rows), h, mask, bugs)
+        for start in starts_of(trace._replace(projections=rows), h, mask, bugs)
     ]
     return sorted(found, key=lambda start: len(start.bugs))
 
 
 def _named(starts: list[Start], heads: list[int], most: int) -> tuple[Bug, ...] | None:
-    "The fewest bugs that explain the layer's output."
-    few = 12 if len(heads) == 1 else 2
-    right = [
-        start
-        for h in heads
-        for start in [s for s in starts if not s.bugs and s.case.work.q.shape[-3] == h][:few]
-    ]
-    simple = (explain([s.case], SCALE, 0) for s in starts if not s.bugs)
-    if bugs := next(filter(None, simple), ()) or next(
-        filter(None, (_added(start.case) for start in right)), ()
-    ):
+    "The fewest bugs that explain the layer's output: a scale or another number comes first."
+    right, wrong = _first_of(starts, heads), [start for start in starts if start.bugs]
+    scales = (explain([start.case], SCALE, 0) for start in starts if not start.bugs)
+    added = (_added(start.case) for start in right)
+    if bugs := next(filter(None, chain(scales, added)), ()):
         return bugs
-    found = _fewest(right + [start for start in starts if start.bugs][:4]) or _fewest(
-        [with_fill(start) for start in right if start.case.work.masked]
-    )
-    if found is not None or most == 1:
+    filled = (with_fill(start) for start in right if start.case.work.masked)
+    found = _fewest(right + wrong[:4]) or _fewest(filled)
+    if found is not None:
         return found
+    if capped := next(filter(None, (fitted_cap(start.case) for start in right)), None):
+        return (capped,)
+    if most == 1:
+        return None
     return _fewest(
-        [_gone_wrong(start, bug) for start in right[:1] for bug in (*start.more, *_FREQUENT)]
+        _gone_wrong(start, bug) for start in right[:1] for bug in (*start.more, *_FREQUENT)
     )
 
 
-def _fewest(starts: list[Start]) -> tuple[Bug, ...] | None:
+def _first_of(starts: list[Start], heads: list[int]) -> list[Start]:
+    "The first starts without bugs of each number of heads."
+    few, first = 12 if len(heads) == 1 else 2, []
+    for h in heads:
+        of_h = [s for s in starts if not s.bugs and s.case.work.q.shape[-3] == h]
+        first += of_h[:few]
+    return first
+
+
+def _fewest(starts: Iterable[Start]) -> tuple[Bug, ...] | None:
     "The fewest bugs that explain the output from some start: one bug and a wrong scale at most."
-    found = [
-        (start, explain([start.case], [*start.more, *LAYER, *GROUPS, *ATTENTION], 1))
-        for start in starts
-    ]
-    return min(
-        ((*bugs, *start.bugs) for start, bugs in found if bugs is not None), key=len, default=None
-    )
+    found = []
+    for start in starts:
+        bugs = explain([start.case], [*start.more, *LAYER, *GROUPS, *ATTENTION], 1)
+        if bugs is not None:
+            found.append((*bugs, *start.bugs))
+    return min(found, key=len, default=None)
 
 
-def with_fill(
-    start: Start,  # with a mask
-) -> Start:
+def _with_stages(start: Start, stages: Mapping[str, Step], *bugs: Bug) -> Start:
+    "The start with other stages, and more bugs."
+    return start._replace(case=start.case._replace(stages=stages), bugs=(*start.bugs, *bugs))
+
+
+def with_fill(start: Start) -> Start:
     "Put a finite number for minus infinity: it matters where all keys of a query are masked."
     fill: Step = lambda w: w._replace(
         scores=w.scores.masked_fill(~w.allowed, torch.finfo(w.scores.dtype).min),
         allowed=torch.ones_like(w.allowed),
     )
-    return start._replace(
-        case=start.case._replace(stages=with_own(start.case.stages, {"mask, its own": (fill, [])}))
-    )
+    return _with_stages(start, with_own(start.case.stages, {"mask, its own": (fill, [])}))
 
 
 def _gone_wrong(start: Start, bug: Bug) -> Start:
     "Take a bug as given, to find a second one."
-    return start._replace(
-        case=start.case._replace(stages={**start.case.stages, **bug.steps}), bugs=(*start.bugs, bug)
-    )
+    return _with_stages(start, {**start.case.stages, **bug.steps}, bug)
 
 
 def _other_numbers(trace: Trace, heads: list[int], mask: Tensor | None) -> Iterator[Start]:
@@ -138,38 +126,15 @@ def _other_numbers(trace: Trace, heads: list[int], mask: Tensor | None) -> Itera
         return
     width, h = trace.across, heads[0]
     for other in trace.heads(None):
-        bug = known(
-            "heads.number",
-            found=f"{other} heads of width {width // other}",
-            said=f"{h} of width {width // h}",
-        )
-        yield from (
-            start
-            for start in starts_of(trace, other, mask, (bug,))
-            if other != h and len(start.bugs) == 1
-        )
-    bug = REPEATED.about(times=h)
-    for start in starts_of(trace, 1, mask, (bug,)) if h > 1 else ():
-        repeat = merging(lambda c: merge_heads(c).repeat(*[1] * (c.ndim - 2), h))
-        yield start._replace(
-            case=start.case._replace(stages={**start.case.stages, "merge": repeat})
-        )
-
-
-def _nearest_number(
-    case: Case, make: Callable[[Tensor], tuple[Work, tuple[Bug, ...]]], centre: float, width: float
-) -> tuple[float, float]:
-    "Fit a number: with which one the stages come nearest to the output, and at which distance."
-    best, off = centre, torch.tensor([torch.inf])
-    for _ in range(40):
-        numbers = best + width * torch.linspace(-1, 1, 33)
-        work, bugs = make(numbers.view(-1, 1, 1, 1, 1))
-        made = run(work, bugs, stages=case.stages)
-        if made is None or made.out.shape[1:] != case.seen.shape:
-            break
-        off = (made.out - case.seen).flatten(1).norm(dim=1)
-        best, width = float(numbers[off.argmin()]), 0.6 * width
-    return best, float(off.min())
+        if other == h:
+            continue
+        found = f"{other} heads of width {width // other}"
+        bug = known("heads.number", found=found, said=f"{h} of width {width // h}")
+        others = starts_of(trace, other, mask, (bug,))
+        yield from (start for start in others if len(start.bugs) == 1)
+    repeat = merging(lambda c: merge_heads(c).repeat(*[1] * (c.ndim - 2), h))
+    for start in starts_of(trace, 1, mask, (REPEATED.about(times=h),)) if h > 1 else ():
+        yield _with_stages(start, {**start.case.stages, "merge": repeat})
 
 
 def _added(case: Case) -> tuple[Bug, ...]:
@@ -177,6 +142,9 @@ def _added(case: Case) -> tuple[Bug, ...]:
     plain = run(case.work, stages=case.stages)
     if plain is None or plain.out.shape != case.seen.shape:
         return ()
+    off_plain = float((plain.out - case.seen).norm())
+    if off_plain < 3e-6 * float(case.seen.norm()):
+        return ()  # that is rounding
     for shifted in (True, False):
 
         def weigh(s: Tensor, a: Tensor, more: Tensor) -> Tensor:
@@ -188,8 +156,8 @@ def _added(case: Case) -> tuple[Bug, ...]:
             case.work,
             (Bug("", "", {"weigh": weighing(lambda s, a: weigh(s, a, more))}),),
         )
-        more, off = _nearest_number(case, make, 0.25, 0.25)
-        if 5e-5 < more < 0.5 and off < 0.05 * float((plain.out - case.seen).norm()):
+        more, off = nearest_number(case, make, 0.25, 0.25)
+        if 5e-5 < more < 0.5 and off < 0.05 * off_plain:
             return (known("softmax.epsilon_small", number=f"{more:.1g}"),)
     return ()
 
@@ -213,17 +181,9 @@ def name_other_scale(
 def _fitted_scale(case: Case) -> Bug | None:
     "The bug, if one wrong factor of the scores explains the output."
     right = float(case.work.scale)
-    scale, _ = _nearest_number(case, lambda s: (case.work._replace(scale=s), ()), 0.0, 4 * right)
+    scale, _ = nearest_number(case, lambda s: (case.work._replace(scale=s), ()), 0.0, 4 * right)
     made = run(case.work._replace(scale=scale), stages=case.stages)
     wrong = not math.isclose(scale, right, rel_tol=1e-3)
     if made is not None and wrong and nearly(made.out, case.seen, 1e-4):
-        return other_scale(scale, right)
+        return known("scale.head_constant", found=f"{scale:.4g}", right=f"{right:.4g}")
     return None
-
-
-def other_scale(
-    scale: float,  # what scores are multiplied by
-    right: float,  # what they should be
-) -> Bug:
-    "Name a scale that is none of the known wrong ones."
-    return known("scale.head_constant", found=f"{scale:.4g}", right=f"{right:.4g}")

@@ -192,9 +192,7 @@ def with_own(
     return found
 
 
-def tables_of(
-    layer: nn.Module,  # any layer
-) -> list[Tensor]:  # (d,)
+def tables_of(layer: nn.Module) -> list[Tensor]:
     "List the vectors between 0 and 1 that a layer keeps, and the angles of complex tables."
     kept = [
         v
@@ -211,9 +209,7 @@ def tables_of(
     return [t for t in kept if ((t >= 0) & (t <= 1)).all()]
 
 
-def turns_in(
-    seen: list[list[Tensor]],  # inputs and outputs of each module
-) -> list[Tensor]:  # (n, pairs)
+def rotations_in(seen: list[list[Tensor]]) -> list[Tensor]:
     "List complex numbers that may rotate pairs of features, also from adjacent cosines and sines."
     pairs = [
         (a, b)
@@ -224,10 +220,10 @@ def turns_in(
     found = [torch.complex(a.float(), b.float()) for a, b in pairs] + [
         t for some in seen for t in some if t.is_complex()
     ]
-    return [_once(z.flatten(0, -3)[0] if z.ndim > 2 else z) for z in found if _turning(z)]
+    return [_once(z.flatten(0, -3)[0] if z.ndim > 2 else z) for z in found if _rotates(z)]
 
 
-def _turning(z: Tensor) -> bool:
+def _rotates(z: Tensor) -> bool:
     "Whether complex numbers have one modulus, as cosines and sines have."
     size = z.abs()
     return bool(z.imag.any()) and float(size.min()) > 0.1 and float(size.max() - size.min()) < 1e-3

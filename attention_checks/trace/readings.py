@@ -29,39 +29,42 @@ from attention_checks.trace import Trace
 from attention_checks.trace.own_stages import with_own
 from attention_checks.trace.watching import as_float
 
-_Heads = tuple[Tensor, Tensor, Tensor]
-_Reading = tuple[
-    tuple[Bug, ...], _Heads, str
-]  # bugs; q (b, h, n, d), k and v, perhaps with fewer heads; one of ORDERS
-_Rows = tuple[
-    tuple[Bug, ...], Tensor, Tensor, Tensor
-]  # bugs; queries, keys and values, (b, n, width)
+
+class _Reading(NamedTuple):
+    "Queries, keys and values, (b, h, n, d), perhaps of fewer key heads, and what is wrong so far."
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    order: str = "heads first"  # one of ORDERS
+    bugs: tuple[Bug, ...] = ()
+
+
+# bugs; queries, keys and values, (b, n, width)
+_Rows = tuple[tuple[Bug, ...], Tensor, Tensor, Tensor]
 
 
 def _readings(trace: Trace, h: int) -> Iterator[_Reading]:
     "Every correct way to split the projections into h heads, and some wrong ones with their bugs."
-    rows = {role: torch.cat(found, -1) for role, found in trace.rows.items()}
-    if (
-        not {"q", "k", "v"} <= rows.keys()
-        and not {"q", "kv"} <= rows.keys()
-        and "qkv" in rows
-        and trace.even
-    ):
+    rows = {role: torch.cat(found, -1) for role, found in trace.projections.items()}
+    apart = {"q", "k", "v"} <= rows.keys() or {"q", "kv"} <= rows.keys()
+    if not apart and "qkv" in rows and trace.even:
         yield from _fused(rows["qkv"], h, _told(trace.names["qkv"][0]))
         return
     for bugs, q, k, v in _triples(trace, rows, h):
-        d = q.shape[-1] // h
-        if (
-            q.shape[-1] % h
-            or not d
-            or k.shape[-1] % d
-            or not k.shape[-1]
-            or v.shape[-1] % (h_kv := k.shape[-1] // d)
-            or h_kv > h
-        ):
-            continue
-        for order, (split, _) in list(ORDERS.items())[: min(h, 2)]:
-            yield bugs, (split(q, h), split(k, h_kv), split(v, h_kv)), order
+        h_kv = _key_heads(q, k, v, h)
+        for order in list(ORDERS)[: min(h, 2)] if h_kv else ():
+            split = ORDERS[order][0]
+            yield _Reading(split(q, h), split(k, h_kv), split(v, h_kv), order, bugs)
+
+
+def _key_heads(q: Tensor, k: Tensor, v: Tensor, h: int) -> int:
+    "How many heads of keys and values there are beside h of queries; 0 if widths do not fit."
+    d, rest = divmod(q.shape[-1], h)
+    if rest or not d or k.shape[-1] % d:
+        return 0
+    h_kv = k.shape[-1] // d
+    return h_kv if 0 < h_kv <= h and v.shape[-1] % h_kv == 0 else 0
 
 
 def _triples(trace: Trace, rows: dict[str, Tensor], h: int) -> Iterator[_Rows]:
@@ -83,23 +86,17 @@ def _triples(trace: Trace, rows: dict[str, Tensor], h: int) -> Iterator[_Rows]:
 
 def _from_latent(rows: dict[str, Tensor], h: int, d_v: int) -> Iterator[_Rows]:
     "Queries, keys and values of latent attention (MLA): rotated features of a key come first."
-    if (
-        "q" not in rows
-        or not ("kv" in rows or {"k", "v"} <= rows.keys())
-        or any(vectors.shape[-1] % h for r, vectors in rows.items() if r != "latent")
-    ):
+    complete = "q" in rows and ("kv" in rows or {"k", "v"} <= rows.keys())
+    if not complete or any(t.shape[-1] % h for role, t in rows.items() if role != "latent"):
         return
     q, *kv = (rows[role].unflatten(-1, (h, -1)) for role in ("q", "kv", "k", "v") if role in rows)
     k, v = kv if len(kv) == 2 else kv[0].tensor_split([kv[0].shape[-1] - d_v], -1)
     d = k.shape[-1]
     if 0 < d < q.shape[-1] <= d + rows["latent"].shape[-1]:
         shared = rows["latent"][..., d - q.shape[-1] :].unsqueeze(-2).expand(*k.shape[:-1], -1)
-        yield (
-            (),
-            torch.cat([q[..., d:], q[..., :d]], -1).flatten(-2),
-            torch.cat([shared, k], -1).flatten(-2),
-            v.flatten(-2),
-        )
+        rotated_first = torch.cat([q[..., d:], q[..., :d]], -1), torch.cat([shared, k], -1), v
+        q, k, v = (t.flatten(-2) for t in rotated_first)
+        yield (), q, k, v
 
 
 def _told(name: str) -> str:
@@ -119,15 +116,12 @@ def _fused(rows: Tensor, h: int, told: str) -> Iterator[_Reading]:
         parts = parts.permute(
             2 + layout.index("3"), 0, 2 + layout.index("h"), 1, 2 + layout.index("d")
         )
+        q, k, v = (parts[told.index(role)] for role in "qkv")
         for order in list(ORDERS)[: 1 if layout in usual or h == 1 else 2]:
-            yield (
-                (),
-                (parts[told.index("q")], parts[told.index("k")], parts[told.index("v")]),
-                order,
-            )
+            yield _Reading(q, k, v, order)
     if h > 1:
         q, k, v = rows.reshape(b, h, n, -1).chunk(3, -1)
-        yield (known("split.fused_viewed"),), (q, k, v), "heads first"
+        yield _Reading(q, k, v, bugs=(known("split.fused_viewed"),))
 
 
 def _fused_groups(rows: Tensor, h: int, d: int, name: str) -> Iterator[_Rows]:
@@ -170,42 +164,32 @@ def _starts_read(
     trace: Trace, h: int, mask: Tensor | None, bugs: tuple[Bug, ...]
 ) -> Iterator[Start]:
     "Give every way to read the projections, once a fused gate is split off."
-    fused = (
-        tuple(fused_orders(name := trace.names["qkv"][0], _told(name)))
-        if "qkv" in trace.rows and trace.even
-        else ()
-    )
-    mine = tuple(bug for _, wrong in trace.own.values() for bug in wrong)
+    mine = [bug for _, wrong in trace.own.values() for bug in wrong]
+    fused: list[Bug] = []
+    if "qkv" in trace.projections and trace.even:
+        name = trace.names["qkv"][0]
+        fused = fused_orders(name, _told(name))
+    share = SHARES[trace.contract.group_order or "blocks"]
+    split = {"split": splitting(share_k=share, share_v=share)}
     for seen, project, ends in _ends(trace):
-        for wrong, (q, k, v), order in _readings(trace, h):
-            share = SHARES[trace.contract.group_order or "blocks"]
-            stages = with_own(
-                {
-                    "split": splitting(share_k=share, share_v=share),
-                    **STAGES,
-                    "merge": ORDERS[order][1],
-                    "project": project,
-                },
-                dict(trace.own),
-            )
-            work = work_of(q, k, v, mask, trace.contract.scale_of(q.shape[-1]), trace.x.shape[-1])
-            yield Start(Case(work, seen, stages=stages), bugs + wrong, fused + ends + mine)
+        for reading in _readings(trace, h):
+            last = {"merge": ORDERS[reading.order][1], "project": project}
+            stages = with_own({**split, **STAGES, **last}, trace.own)
+            scale = trace.contract.scale_of(reading.q.shape[-1])
+            work = work_of(reading.q, reading.k, reading.v, mask, scale, trace.x.shape[-1])
+            case = Case(work, seen, stages=stages)
+            yield Start(case, bugs + reading.bugs, (*fused, *ends, *mine))
 
 
 def _ungated(trace: Trace, h: int) -> Iterator[Trace]:
     "The trace; first without the gate in queries of double width (half of each head, Qwen3-Next)."
-    if (
-        trace.context is not None
-        and "latent" not in trace.rows
-        and trace.width("q") == 2 * trace.inner
-        and len(trace.rows["q"]) == 1
-        and trace.inner % h == 0
-    ):
-        q, gate = (
-            part.flatten(-2) for part in trace.rows["q"][0].unflatten(-1, (h, -1)).chunk(2, -1)
-        )
+    queries = trace.projections.get("q", [])
+    twice = trace.context is not None and trace.width("q") == 2 * trace.inner
+    if twice and "latent" not in trace.projections and len(queries) == 1 and not trace.inner % h:
+        q, gate = (part.flatten(-2) for part in queries[0].unflatten(-1, (h, -1)).chunk(2, -1))
         yield trace._replace(
-            rows={**trace.rows, "q": [q]}, own={**trace.own, AFTER_MERGE: gating(gate)}
+            projections={**trace.projections, "q": [q]},
+            own={**trace.own, AFTER_MERGE: gating(gate)},
         )
     yield trace
 

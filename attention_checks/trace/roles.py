@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
-from itertools import permutations
 from os.path import commonprefix
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn as nn
@@ -28,31 +27,29 @@ _QUIET = (
 )
 
 
+class Parts(NamedTuple):
+    "The parts of a layer that compute, and what they are for."
+
+    leaves: dict[str, nn.Module]  # by name
+    names: dict[str, str]  # name of a projection → its role
+    bare: dict[str, tuple[str, nn.Parameter]]  # name of a matrix used as x @ W → role and matrix
+
+
 def find_projections(
-    layer: nn.Module,  # the layer, in evaluation mode
+    layer: nn.Module,  # in evaluation mode
     call: Callable[[], Tensor],  # one call of it
-    roles: Mapping[str, str | None] | None = None,  # name → role; default: what the names tell
     declared: Mapping[str, str] | None = None,  # role → name, as the caller declares it
-) -> tuple[
-    dict[str, nn.Module], dict[str, str], dict[str, tuple[str, nn.Parameter]]
-]:  # parts that compute; name → role of projections; bare matrices
-    "Find the projections of a layer."
+) -> Parts:
+    "Find the projections of a layer, by their names unless they were declared."
     leaves = _leaves(layer, _wraps(layer, call))
     if declared:
         return _declared(layer, leaves, declared)
     bare = _bare(layer, leaves)
-    return (
-        leaves,
-        _nearest(
-            roles or _roles(leaves), [name for name, (role, _) in bare.items() if role != "out"]
-        ),
-        bare,
-    )
+    inward = [name for name, (role, _) in bare.items() if role != "out"]
+    return Parts(leaves, _nearest(_roles(leaves), inward), bare)
 
 
-def _declared(
-    layer: nn.Module, leaves: dict[str, nn.Module], declared: Mapping[str, str]
-) -> tuple[dict[str, nn.Module], dict[str, str], dict[str, tuple[str, nn.Parameter]]]:
+def _declared(layer: nn.Module, leaves: dict[str, nn.Module], declared: Mapping[str, str]) -> Parts:
     "Return the declared projections: modules that are called, and bare matrices."
     parts = {
         name: (role, part_of(layer, name, f"roles[{role!r}]")) for role, name in declared.items()
@@ -63,7 +60,7 @@ def _declared(
     if "out" not in declared:
         guessed = _nearest(names | {n: r for n, r in _roles(leaves).items() if r == "out"}, [*bare])
         names |= {name: role for name, role in guessed.items() if role == "out"}
-    return {**leaves, **modules}, names, bare
+    return Parts({**leaves, **modules}, names, bare)
 
 
 def _leaves(layer: nn.Module, wraps: Iterable[str] = ()) -> dict[str, nn.Module]:
@@ -208,33 +205,6 @@ def sources(
         role: x if memory is None or role not in of_memory else memory
         for role in (*ASKED, "latent", "out")
     }
-
-
-def guess_roles(
-    layer: nn.Module,  # the layer, in evaluation mode
-    x: Tensor,  # its input, (b, n, d_model)
-    call: Callable[[nn.Module, Tensor], Tensor],  # how to call it; returns the output alone
-    memory: Tensor | None = None,  # of cross-attention, what keys and values are made of
-) -> list[
-    dict[str, str]
-]:  # name → role, in every order that is possible; none if there are more or fewer
-    "Find queries, keys, values and output among projections whose names tell nothing."
-    leaves = {name: m for name, m in _leaves(layer).items() if isinstance(m, nn.Linear)}
-    _, ins, _ = watch(leaves, lambda: call(layer, x))
-    once = [
-        name for name in leaves if len(ins.get(name, ())) == 1 and isinstance(ins[name][0], Tensor)
-    ]
-    of = sources(x, memory)
-    reads = {name: [role for role in "qkv" if torch.equal(ins[name][0], of[role])] for name in once}
-    reading = [name for name, roles in reads.items() if roles]
-    others = [name for name in leaves if name not in reading]
-    if len(reading) != 3 or others not in ([], once[-1:]):
-        return []
-    return [
-        dict(zip(order, "qkv")) | dict.fromkeys(others, "out")
-        for order in permutations(reading)
-        if all(role in reads[name] for name, role in zip(order, "qkv"))
-    ]
 
 
 def what_is_read(

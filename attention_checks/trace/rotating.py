@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice, product
 
 import torch
@@ -18,25 +18,24 @@ from attention_checks.search import explain
 from attention_checks.trace import Trace
 from attention_checks.trace.comparing import with_fill
 from attention_checks.trace.readings import Start, starts_of
+from attention_nb.positions import alibi_slopes
 
 
 def _angles(trace: Trace, d: int) -> Iterator[tuple[Tensor, float]]:
     "Angles for d features, (n, pairs), and the factor of rotated pairs: seen, kept, or usual ones."
-    if seen := [(z.angle(), float(z.abs().mean())) for z in trace.turns if 2 * z.shape[-1] <= d]:
+    if seen := [
+        (z.angle(), float(z.abs().mean())) for z in trace.rotations if 2 * z.shape[-1] <= d
+    ]:
         yield from seen
         return
     positions = torch.arange(trace.x.shape[1])[:, None]
     yield from ((positions * table, 1.0) for table in trace.tables if 2 * len(table) <= d)
-    sizes = (
-        range(2, d, 2)
-        if "latent" in trace.rows
-        else (s for s in dict.fromkeys((d, d // 2, d // 4)) if s > 1 and s % 2 == 0)
-    )
+    sizes: Iterable[int] = range(2, d, 2)
+    if "latent" not in trace.projections:
+        sizes = (size for size in dict.fromkeys((d, d // 2, d // 4)) if size > 1 and size % 2 == 0)
     for size in sizes:
-        yield from (
-            (positions * base ** -(torch.arange(0, size, 2) / size), 1.0)
-            for base in (1e4, 5e5, 1e6, 100.0)
-        )
+        for base in (1e4, 5e5, 1e6, 100.0):
+            yield positions * base ** -(torch.arange(0, size, 2) / size), 1.0
 
 
 def _rotations(trace: Trace, d: int, signs: tuple[int, ...]) -> Iterator[tuple[Step, list[Bug]]]:
@@ -46,16 +45,34 @@ def _rotations(trace: Trace, d: int, signs: tuple[int, ...]) -> Iterator[tuple[S
             yield rotating(sign * angles, halves, longer)
 
 
+def _penalties(h: int, n: int) -> Iterator[tuple[Step, list[Bug]]]:
+    "Penalties that grow with the distance (ALiBi), by the usual slopes of h heads."
+    distance = torch.arange(n)[:, None] - torch.arange(n)
+    for slopes in (alibi_slopes(h), 0.5 ** torch.arange(1, h + 1)):
+        for far in (distance.abs(), distance):
+            yield _adding(-slopes[:, None, None] * far), []
+
+
+def _adding(bias: Tensor) -> Step:
+    "Add a bias to the scores."
+    return lambda work: work._replace(bias=work.bias + bias)
+
+
 def _rotated_starts(
     trace: Trace, heads: list[int], mask: Tensor | None, few: int, signs: tuple[int, ...] = (1, -1)
 ) -> Iterator[tuple[int, Start]]:
-    "The first correct starts with every rotation, and the number of the rotation."
-    for start in (
-        s for h in heads for s in islice((s for s in starts_of(trace, h, mask) if not s.bugs), few)
-    ):
-        for i, (right, bugs) in enumerate(_rotations(trace, start.case.work.q.shape[-1], signs)):
+    "The first correct starts with every rotation or penalty, and its number."
+    for start in (start for h in heads for start in _first_right(trace, h, mask, few)):
+        _, h, n, d = start.case.work.q.shape
+        penalties = _penalties(h, n) if trace.memory is None and signs[0] > 0 else ()
+        for i, (right, bugs) in enumerate(chain(penalties, _rotations(trace, d, signs))):
             case = start.case._replace(stages={**start.case.stages, "rotate": right})
             yield i, start._replace(case=case, more=(*bugs, *start.more))
+
+
+def _first_right(trace: Trace, h: int, mask: Tensor | None, few: int) -> Iterator[Start]:
+    "The first starts without bugs."
+    return islice((start for start in starts_of(trace, h, mask) if not start.bugs), few)
 
 
 def agrees_with_rotation(
@@ -71,23 +88,15 @@ def agrees_with_rotation(
 
 
 def name_rotation_bug(
-    trace: Trace,
-    n_heads: int | None,  # if known
-    causal: bool,  # is the future hidden?
-    window: int | None = None,  # as in `agrees_with_rotation`
-) -> tuple[Bug, ...] | None:  # the bugs; None if none fit
+    trace: Trace, n_heads: int | None, causal: bool, window: int | None = None
+) -> tuple[Bug, ...] | None:
     "Find the bug of a layer that rotates queries and keys by positions."
-    found, starts = (
-        [],
-        list(_rotated_starts(trace, trace.heads(n_heads)[:1], trace.past(causal, window), 2)),
-    )
-    late = [(i, with_fill(start)) for i, start in starts if causal and i < 4]
+    heads, mask, found = trace.heads(n_heads)[:1], trace.past(causal, window), []
+    starts = list(_rotated_starts(trace, heads, mask, 2))
+    late = [(i, with_fill(start)) for i, start in starts if causal and i < 8]
     for i, start in starts + late:
-        bugs = explain(
-            [start.case],
-            [*start.more, *SCALE, *([*LAYER, *GROUPS, *ATTENTION] if i < 4 else [])],
-            1,
-        )
+        known_ones = [*LAYER, *GROUPS, *ATTENTION] if i < 8 else []
+        bugs = explain([start.case], [*start.more, *SCALE, *known_ones], 1)
         if bugs and len(bugs) == 1:
             return bugs
         found += [bugs] if bugs else []

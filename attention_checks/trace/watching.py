@@ -12,20 +12,16 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
 from attention_checks.examine import Misused
-from attention_checks.properties import gradients_of
+from attention_checks.properties.gradients import gradients_of
 
-OneCall = Callable[
-    [nn.Module, Tensor], Tensor
-]  # how a layer is called: of module and x; the output alone
+OneCall = Callable[[nn.Module, Tensor], Tensor]  # of a layer and x; gives the output alone
 _Kept = dict[str, list[Any]]  # name → inputs or outputs of a module, one per call
 
 
 def watch(
     modules: Mapping[str, nn.Module],  # by name
     call: Callable[[], Tensor],  # one call of the layer
-) -> tuple[
-    Tensor, _Kept, _Kept
-]:  # its result; by name, what went into each module at each call, and what came out
+) -> tuple[Tensor, _Kept, _Kept]:  # its result; what went into each module, and what came out
     "Record the inputs and outputs of modules in a call."
     ins: _Kept = {}
     outs: _Kept = {}
@@ -44,12 +40,9 @@ def watch(
     finally:
         for handle in handles:
             handle.remove()
-    for name, found in outs.items():
+    for name, found in outs.items():  # one sequence at a time
         if len(out) == len(found) > 1 and all(isinstance(t, Tensor) and t.ndim == 2 for t in found):
-            ins[name], outs[name] = (
-                [torch.stack(ins[name])],
-                [torch.stack(found)],
-            )  # one sequence at a time
+            ins[name], outs[name] = [torch.stack(ins[name])], [torch.stack(found)]
     return out, ins, outs
 
 
@@ -57,7 +50,10 @@ def _kept(t: Any, m: nn.Module) -> Any:
     "A copy, which no in-place operation changes; features last."
     if not isinstance(t, Tensor):
         return t
-    t = t.mT if isinstance(m, nn.Conv1d) else t.movedim(1, -1) if isinstance(m, nn.Conv2d) else t
+    if isinstance(m, nn.Conv1d):
+        t = t.mT
+    if isinstance(m, nn.Conv2d):
+        t = t.movedim(1, -1)
     return as_float(t).clone()
 
 
@@ -80,9 +76,7 @@ def part_of(
     return parts[name]
 
 
-def as_float(
-    t: Any,  # a tensor, or anything else, which stays as it is
-) -> Any:
+def as_float(t: Any) -> Any:
     "Bring a tensor of real numbers to float32 on the CPU, without its history."
     return t.detach().float().cpu() if isinstance(t, Tensor) and t.is_floating_point() else t
 
@@ -92,17 +86,14 @@ def as_rows(
     x: Tensor,  # the input, (b, n, d)
 ) -> Tensor | None:  # (b, n, width); None if it cannot be read so
     "Read something as one vector for each token."
-    if not isinstance(t, Tensor) or t.ndim < 2 or t.numel() % (x.shape[0] * x.shape[1]):
+    b, n = x.shape[:2]
+    if not isinstance(t, Tensor) or t.ndim < 2 or t.numel() % (b * n):
         return None
-    if (
-        t.ndim > 2 and t.shape[:2] == (x.shape[1], x.shape[0]) != x.shape[:2]
-    ):  # (n, b, width), or (n, b, h, d)
+    if t.ndim > 2 and t.shape[:2] == (n, b) != (b, n):  # (n, b, width), or (n, b, h, d)
         return t.transpose(0, 1).flatten(2)
-    if (
-        t.ndim == 4 and len(t) == len(x) and t.shape[1] * t.shape[2] == x.shape[1]
-    ):  # a picture, (b, height, width, d)
+    if t.ndim == 4 and len(t) == b and t.shape[1] * t.shape[2] == n:  # (b, height, width, d)
         return t.flatten(1, 2)
-    return t.reshape(*x.shape[:2], -1) if t.ndim == 2 or t.shape[:2] == x.shape[:2] else None
+    return t.reshape(b, n, -1) if t.ndim == 2 or t.shape[:2] == (b, n) else None
 
 
 @contextmanager

@@ -11,8 +11,9 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.examine import Broken, NotChecked
-from attention_checks.properties import Relation
-from attention_checks.subjects.layer import Layer, properties_of
+from attention_checks.properties import Relation, listed
+from attention_checks.subjects.layer import Declared, adapt
+from attention_checks.trace.diagnosis import examined
 from attention_nb.masks import causal_mask
 
 NO_PROJECTIONS: dict[str, Any] = dict.fromkeys(("to_q", "to_k", "to_v"))
@@ -81,8 +82,10 @@ def verdict(
 ) -> str:
     "The code of the bug that a property finds, its name beginning so; or holds, or not tried."
     declared = {"d_model": 12} | declared
-    subject = Layer(layer, causal=causal, **declared)
-    tried = [p.tried for p in properties_of(subject, relations) if p.name.startswith(name)]
+    subject = adapt(layer, Declared(causal=causal, **declared))
+    asked = [row for row in relations if row.name.startswith(name) and row.asked(subject)]
+    seen = subject if name == "it runs" else examined(subject)
+    tried = [p.tried for p in listed(asked, lambda: seen)]
     assert len(tried) == 1, f"{len(tried)} properties begin with {name!r}"
     try:
         tried[0]()

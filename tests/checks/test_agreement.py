@@ -116,7 +116,7 @@ def test_a_declared_wrong_answer_is_named_if_it_explains_every_example():
 
 def test_gradients_are_compared_when_all_results_are_right():
     report = report_of(check_agrees, lambda x: x.where(x < 0, 4.0), lambda x: x, (-X.abs(),), (X,))
-    assert [name for name, _ in report.notes] == ["gradients are right"]
+    assert [name for name, *_ in report.notes] == ["gradients are right"]
     root = torch.tensor([-1.0, 4.0])
     rooted = lambda x: torch.where(x > 0, x.sqrt() ** 2, 0)
     assert codes_of(check_agrees, rooted, torch.relu, (root,)) == ["grad.nan"]

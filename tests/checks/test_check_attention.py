@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+import torch.nn.functional as F
 from tests.checks import variants
 from tests.checks.finding import codes_of, report_of
 from tests.checks.variants import attention, causal, filled, masked, raising, scores_of, with_mask
@@ -307,3 +308,41 @@ RIGHT = [
 @pytest.mark.parametrize("fn, declared", [row[1:] for row in RIGHT], ids=[row[0] for row in RIGHT])
 def test_a_right_function_is_accepted(fn, declared):
     assert not codes_of(check_attention, fn, **declared)
+
+
+def banded(back, ahead):
+    "Attention to `back` keys before the query, to itself, and to `ahead` after."
+
+    def attend(q, k, v):
+        n_q, n_k = q.shape[-2], k.shape[-2]
+        distance = torch.arange(n_k) - torch.arange(n_k - n_q, n_k)[:, None]
+        allowed = (distance >= -back) & (distance <= ahead)
+        return F.scaled_dot_product_attention(q, k, v, allowed)
+
+    return attend
+
+
+@pytest.mark.parametrize(
+    "declared, seen, codes",
+    [
+        (dict(window=4, ahead=2), (3, 2), set()),
+        (dict(ahead=2), (9999, 2), set()),
+        (dict(window=4, ahead=2), (3, 3), {"window.band"}),
+        (dict(window=4, ahead=2), (2, 2), {"window.band"}),
+        (dict(window=4, ahead=2), (9999, 2), {"window.band"}),
+        (dict(window=4), (3, 1), {"window.band"}),
+        (dict(window=4), (6, 0), {"window.size"}),
+        ({}, (15, 4), {"window.band"}),
+    ],
+)
+def test_a_window_is_measured_back_and_ahead(declared, seen, codes):
+    report = report_of(check_attention, banded(*seen), **declared)
+    assert set(report.codes) == codes, report
+    if not declared:
+        assert report.choices == ["window=16, ahead=4"]
+
+
+def test_a_soft_cap_that_nobody_declared_is_fitted():
+    capped = lambda q, k, v: (7 * torch.tanh(q @ k.mT / q.shape[-1] ** 0.5 / 7)).softmax(-1) @ v
+    report = report_of(check_attention, capped)
+    assert report.codes == ["scores.capped"] and report.choices == ["softcap=7"]

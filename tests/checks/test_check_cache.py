@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.checks.finding import codes_of
+import torch.nn as nn
+from tests.checks.finding import codes_of, report_of
 
 from attention_checks import check_cache
-from attention_nb.kv_cache import KVCache
-from attention_nb.multi_head_attention import MultiHeadAttention
+from attention_nb.kv_cache import KVCache, RollingCache
+from attention_nb.local_attention import window_mask
+from attention_nb.masks import causal_mask
+from attention_nb.multi_head_attention import MultiHeadAttention, merge_heads, split_heads
 from attention_nb.positions import RotaryEmbedding
 
 
@@ -54,7 +57,43 @@ def test_step_and_full_pass_may_be_functions(layer):
     assert report.ok
 
 
-@pytest.mark.parametrize("cache, code", [(Moves, "cache.copies"), (Fades, "cache.unknown")])
+class Int8(KVCache):
+    "Keys and values are kept in eight bits."
+
+    def append(self, k, v):
+        return super().append(*map(self.near, (k, v)))
+
+    def near(self, t):
+        step = t.abs().amax(-1, keepdim=True) / 127
+        return (t / step).round() * step
+
+
+class Int8Keys(Int8):
+    "Keys only are."
+
+    def append(self, k, v):
+        return KVCache.append(self, self.near(k), v)
+
+
+class Empty(KVCache):
+    "What torch.empty gives on a bad day."
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.keys.fill_(torch.nan)
+        self.values.fill_(torch.nan)
+
+
+@pytest.mark.parametrize(
+    "cache, code",
+    [
+        (Moves, "cache.copies"),
+        (Fades, "cache.unknown"),
+        (Int8, "cache.rounded"),
+        (Int8Keys, "cache.rounded"),
+        (Empty, "cache.padding"),
+    ],
+)
 def test_a_wrong_cache_is_named(layer, cache, code):
     assert code in keeps(layer, cache)
 
@@ -72,3 +111,74 @@ def test_a_wrong_full_pass_is_named(layer, spoiled, code):
     full = lambda x: spoiled(layer(x, causal=True)[0])
     cache = lambda b, n_max: KVCache(b, 2, n_max, 4)
     assert codes_of(check_cache, step, 24, cache, full=full) == [code]
+
+
+def test_a_declared_tolerance_takes_few_bits(layer):
+    kept = lambda b, n_max: Int8(b, 2, n_max, 4)
+    report = report_of(check_cache, layer, 24, kept)
+    (declare,) = report.choices
+    assert check_cache(layer, 24, kept, tolerance=float(declare.split("=")[1])).ok
+    assert check_cache(layer, 24, kept, tolerance=0.02).ok
+
+
+def test_unused_places_of_nan_are_no_error_of_the_check(layer):
+    report = report_of(check_cache, layer, 24, lambda b, n_max: Empty(b, 2, n_max, 4))
+    assert report.codes == ["cache.padding"]
+
+
+@pytest.mark.parametrize(
+    "declared", [dict(max_batch=1), dict(max_batch=2), dict(lengths=12), dict(lengths=[9, 14])]
+)
+def test_what_a_cache_takes_can_be_declared(layer, declared):
+    "No other batch and no other length is given then."
+
+    def full(x):
+        assert len(x) <= declared.get("max_batch", len(x))
+        assert "lengths" not in declared or x.shape[1] in {9, 12, 14}
+        return layer(x, causal=True)
+
+    assert check_cache(layer, 24, full=full, **declared).verdict == "sound"
+
+
+def test_a_cache_that_rolls_is_sound_if_its_window_is_declared():
+    "It is never full, and does not give back what has left the window."
+    layer = MultiHeadAttention(24, 3)
+    rolls = dict(
+        new_cache=lambda b, n_max: RollingCache(b, 3, 4, 8),
+        full=lambda x: layer(x, mask=window_mask(x.shape[1], x.shape[1], 4)),
+        step=lambda x, cache: layer(x, cache=cache),
+    )
+    assert "cache.full_silent" in codes_of(check_cache, layer, 24, **rolls)
+    assert check_cache(layer, 24, **rolls, window=4).verdict == "sound"
+    short = {**rolls, "new_cache": lambda b, n_max: RollingCache(b, 3, 3, 8)}
+    assert "cache.drops" in codes_of(check_cache, layer, 24, **short, window=4)
+
+
+class Late(nn.Module):
+    "The positions of queries are counted after the cache has grown."
+
+    def __init__(self, late: int):
+        super().__init__()
+        self.qkv, self.out, self.late = nn.Linear(24, 72), nn.Linear(24, 24), late
+
+    def new_cache(self, b, n_max):
+        return []
+
+    def forward(self, x, cache=None):
+        n, (q, k, v) = x.shape[1], (split_heads(t, 3) for t in self.qkv(x).chunk(3, -1))
+        start, turn = cache[0].shape[2] if cache else 0, RotaryEmbedding(8)
+        k = turn(k, torch.arange(start, start + n))
+        if cache:
+            k, v = torch.cat([cache[0], k], 2), torch.cat([cache[1], v], 2)
+        if cache is not None:
+            cache[:] = k, v
+            start += self.late * n
+        q = turn(q, torch.arange(start, start + n))
+        scores = (q @ k.mT / 8**0.5).masked_fill(~causal_mask(n, k.shape[2]), -torch.inf)
+        return self.out(merge_heads(scores.softmax(-1) @ v))
+
+
+@pytest.mark.parametrize("late, codes", [(0, set()), (1, {"cache.query_positions"})])
+def test_positions_of_queries_are_counted_once(late, codes):
+    torch.manual_seed(0)
+    assert set(codes_of(check_cache, Late(late), 24, grows=True)) == codes

@@ -116,3 +116,14 @@ def test_a_learned_bias_need_only_depend_on_the_distance():
 
     assert check_positions(bias, n_heads=3, alibi=False).ok
     assert "alibi.absolute" in codes_of(check_positions, by_position, n_heads=3, alibi=False)
+
+
+@pytest.mark.parametrize("rotate", [
+    lambda x, cos, sin: torch.cat([x[..., :4] * cos - x[..., 4:] * sin, x[..., 4:]], -1),
+    lambda x, a, b: x * a + x.flip(-1) * b,
+    lambda q, k, cos, sin: (q * cos, k * cos),
+])
+def test_a_rotation_by_tables_is_refused_with_a_hint(rotate):
+    "It is no bias of three numbers; rotated by tables of the positions, it can be checked."
+    with pytest.raises(TypeError, match="takes tables: wrap it"):
+        check_positions(rotate)

@@ -8,11 +8,13 @@ import types
 from pathlib import Path
 
 import pytest
+import torch
 import torch.nn as nn
 
 from attention_checks.cli import FORMATS, main
 from attention_nb.multi_head_attention import MultiHeadAttention
-from attention_nb.softmax import softmax
+from attention_nb.positions import RotaryEmbedding
+from attention_nb.softmax import masked_softmax, softmax
 
 
 class Indexed(MultiHeadAttention):
@@ -47,12 +49,19 @@ def unscaled(q, k, v):
     return softmax(q @ k.mT) @ v
 
 
+def near(q, k, v):
+    n_q, n_k = q.shape[-2], k.shape[-2]
+    distance = torch.arange(n_k) - torch.arange(n_k - n_q, n_k)[:, None]
+    return masked_softmax(q @ k.mT / q.shape[-1] ** 0.5, distance.abs() <= 2) @ v
+
+
 @pytest.fixture(autouse=True)
 def mine(monkeypatch):
     "A module that holds all of these."
     module = types.ModuleType("mine")
-    for thing in (Indexed, Configured, Exchanged, NoLayer, unscaled):
+    for thing in (Indexed, Configured, Exchanged, NoLayer, unscaled, near):
         setattr(module, thing.__name__, thing)
+    module.turns = RotaryEmbedding(8)
     module.layer = MultiHeadAttention(24, 3)
     module.make = lambda d_model: MultiHeadAttention(d_model, 3)
     module.make_two = lambda d, h: MultiHeadAttention(d, h)
@@ -92,6 +101,11 @@ SOUND = [
     f"mine:Indexed {LAYER} --call mine:indexed",
     f"mine:Exchanged {MEMORY} --call mine:memory_first",
     "mine:unscaled --scale 1",
+    "mine:near --window 3 --ahead 2",
+    "attention_nb.flash_attention:flash_attention --as flash --no-gradients",
+    "torch:softmax --as softmax --tolerance 0.001",
+    "mine:layer --as cache --d-model 24 --tolerance 0.001 --max-batch 2",
+    "mine:turns --as positions --no-gradients",
 ]
 
 
@@ -119,14 +133,16 @@ UNUSABLE = [
     ("torch.nn:MultiheadAttention --d-model 24", "--n-heads"),
     ("torch.nn:MultiheadAttention --n-heads 3", "--d-model"),
     ("torch.nn:MultiheadAttention --d-model 24 --n-heads 5", "raised AssertionError"),
-    ("torch:softmax --as softmax --scale 1", "--scale"),
+    ("torch:softmax --as softmax --scale 1", "scale: expected for check_attention"),
     ("attention_nb.softmax:softmax --d-model 24", "--as layer"),
     ("numpy:matmul --as attention", "NumPy"),
     (f"mine:Indexed {LAYER}", "--call"),
     ("mine:Configured --d-model 24", "def make_layer"),
     ("mine:NoLayer --d-model 24", "cannot be called"),
     ("mine:ends", "SystemExit: 3"),
-    (f"mine:layer {LAYER} --documents 4", "--documents"),
+    (f"mine:layer {LAYER} --documents 4", "documents: expected for check_attention only"),
+    (f"mine:Exchanged {MEMORY} --window 3", "window: expected for check_attention"),
+    ("mine:layer --as cache", "--d-model"),
     (f"mine:Exchanged {MEMORY} --causal", "--causal"),
     ("mine:unscaled --call mine:indexed", "--call"),
 ]

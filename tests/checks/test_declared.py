@@ -4,8 +4,22 @@ import pytest
 import torch
 import torch.nn as nn
 
-from attention_checks import CheckFailed, Misused, NotCompared, check_attention, check_self_attention
-from attention_nb.multi_head_attention import merge_heads, split_heads
+import attention_checks
+from attention_checks import (
+    CheckFailed,
+    Misused,
+    NotCompared,
+    check_attention,
+    check_flash,
+    check_self_attention,
+)
+from attention_checks.spec import READ_BY
+from attention_nb.flash_attention import flash_attention
+from attention_nb.local_attention import window_mask
+from attention_nb.multi_head_attention import MultiHeadAttention, merge_heads, split_heads
+from attention_nb.positions import RotaryEmbedding
+from attention_nb.softmax import masked_softmax, softmax
+from tests.checks.finding import report_of
 
 D, H = 24, 3
 
@@ -167,7 +181,7 @@ def test_a_declared_largest_batch_is_kept():
 def test_functions_are_told_nothing_of_layers():
     "A keyword that would be ignored is refused; a function without a backward pass is sound if that is declared."
     attend = lambda q, k, v: torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, -1) @ v
-    with pytest.raises(TypeError, match="gate: expected for layers only"):
+    with pytest.raises(TypeError, match="gate: expected for check_self_attention"):
         check_attention(attend, gate="gate")
     inference = torch.no_grad()(attend)
     with pytest.raises(CheckFailed) as failed:
@@ -189,7 +203,169 @@ def capped(cap):
 }.items())
 def test_a_soft_cap_of_a_function(code, cap):
     if not code:
-        return check_attention(capped(cap), softcap=1.5)
+        assert check_attention(capped(cap), softcap=1.5).verdict == "sound"
+        return
     with pytest.raises(CheckFailed) as failed:
         check_attention(capped(cap), softcap=1.5)
     assert code in failed.value.report.codes, failed.value
+
+
+def attend(q, k, v):
+    return torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, -1) @ v
+
+
+def without_gradients(fn):
+    "The same, with no backward pass."
+    return lambda *args: _detached(fn(*args))
+
+
+LAYER = MultiHeadAttention(24, 3)
+CALLS = {  # check → what it is called with, and by name
+    "check_attention": ((attend,), {}),
+    "check_flash": ((flash_attention,), {}),
+    "check_self_attention": ((LAYER, 24), {}),
+    "check_multi_head": ((LAYER, 24, 3), {}),
+    "check_cross_attention": ((nn.MultiheadAttention(24, 3, batch_first=True), 24), {}),
+    "check_softmax": ((softmax,), {}),
+    "check_masked_softmax": ((masked_softmax,), {}),
+    "check_positions": ((RotaryEmbedding(8),), {}),
+    "check_agrees": ((softmax, torch.softmax, (torch.randn(3, 5), -1)), {}),
+    "check_cache": ((LAYER, 24), {}),
+}
+GIVEN = dict(
+    window=3, ahead=1, documents=3, roles={"q": "q_proj"}, norms={"q": "q_proj"}, gate="q_proj",
+    bias="q_proj", returns=0, max_batch=2, scale=0.5, softcap=2.0, lengths=9, group_order="blocks",
+    dropout="none", mask="allowed", sinks=1, empty="any", layout="bnd", compiles=True,
+    device="meta", dtype="float64",
+)
+
+
+@pytest.mark.parametrize("check", CALLS)
+def test_each_check_reads_its_choices_and_refuses_all_others(check):
+    "A keyword that a check would ignore is refused in one line, which names the checks that read it."
+    args, settings = CALLS[check]
+    for name in GIVEN.keys() - set(READ_BY[check]):
+        if name in ("scale", "documents", "window", "mask", "sinks", "compiles"):
+            continue  # some are arguments of a check
+        with pytest.raises(TypeError, match=f"{name}: expected for check_"):
+            getattr(attention_checks, check)(*args, **settings, **{name: GIVEN[name]})
+    with pytest.raises(TypeError, match="tolerances: expected an argument"):
+        getattr(attention_checks, check)(*args, **settings, tolerances=0.1)
+    with pytest.raises(ValueError, match="tolerance: expected a number above 0"):
+        getattr(attention_checks, check)(*args, **settings, tolerance=0)
+
+
+@pytest.mark.parametrize("check", ["softmax", "masked_softmax", "positions", "agrees", "flash"])
+def test_gradients_need_not_be_promised(check):
+    (fn, *others), settings = CALLS[f"check_{check}"]
+    check = getattr(attention_checks, f"check_{check}")
+    with pytest.raises(CheckFailed):
+        check(without_gradients(fn), *others, **settings)
+    assert check(without_gradients(fn), *others, **settings, gradients=False).verdict == "sound"
+
+
+def _scaled(out):
+    "The first result a little too large."
+    return (out[0] * 1.004, *out[1:]) if isinstance(out, tuple) else out * 1.004
+
+
+def _detached(out):
+    return tuple(t.detach() for t in out) if isinstance(out, tuple) else out.detach()
+
+
+@pytest.mark.parametrize("check", ["softmax", "masked_softmax", "positions", "agrees", "flash"])
+def test_a_tolerance_is_read_by_every_check(check):
+    (fn, *others), settings = CALLS[f"check_{check}"]
+    check = getattr(attention_checks, f"check_{check}")
+    coarse = lambda *args: _scaled(fn(*args))
+    with pytest.raises(CheckFailed):
+        check(coarse, *others, **settings)
+    assert check(coarse, *others, **settings, tolerance=0.2).verdict == "sound"
+
+
+def test_flash_reads_a_soft_cap_and_a_window():
+    "Its memory, its log-sum-exp and its gradients are those of what was declared."
+
+    def capped(q, k, v):
+        n = q.shape[-2]
+        scores = 2 * torch.tanh(q @ k.mT / q.shape[-1] ** 0.5 / 2)
+        return scores.masked_fill(~window_mask(n, n, 4), -torch.inf).softmax(-1) @ v
+
+    report = report_of(check_flash, capped, softcap=2.0, window=4)
+    assert set(report.codes) <= {"flash.matrix", "flash.matrix_backward", "flash.not_skipped"}
+    assert "scale.missing" not in report.codes and len(report.passed) > 15
+
+
+class Normed(nn.Module):
+    "Queries and keys are normalised, and the scores have a scale."
+
+    def __init__(self, scale):
+        super().__init__()
+        self.qkv, self.proj, self.scale = nn.Linear(24, 72), nn.Linear(24, 24), scale
+        self.q_norm, self.k_norm = nn.RMSNorm(8), nn.RMSNorm(8)
+
+    def forward(self, x):
+        q, k, v = (split_heads(t, 3) for t in self.qkv(x).chunk(3, -1))
+        weights = (self.q_norm(q) @ self.k_norm(k).mT * self.scale).softmax(-1)
+        return self.proj(merge_heads(weights @ v))
+
+
+NORMS = {"q": "q_norm", "k": "k_norm"}
+
+
+@pytest.mark.parametrize("declared", [dict(norms=NORMS), dict(scale=8**-0.5)])
+@pytest.mark.parametrize("scale, code", [
+    (8**-0.5, ""),
+    (1 / 8, "scale.by_width"),
+    (24**-0.5, "scale.d_model_root"),
+    (1.0, "scale.missing"),
+    (0.3, "scale.head_constant"),
+])
+def test_a_scale_beside_declared_norms_is_compared(scale, code, declared):
+    "What is declared is not guessed: beside norms that nobody declared, the scale may be meant."
+    report = report_of(check_self_attention, Normed(scale), 24, n_heads=3, **declared)
+    assert report.codes == [code][: len(code)], report
+    assert code or report.verdict == "sound"
+    undeclared = report_of(check_self_attention, Normed(scale), 24, n_heads=3)
+    assert not undeclared.codes and (undeclared.verdict == "sound") == (scale in (1.0, 8**-0.5))
+    assert undeclared.verdict == "sound" or "declare scale=" in undeclared.missing
+
+
+class Beside(nn.Module):
+    "Attention with a part that nobody declared, under a name that says nothing."
+
+    def __init__(self, part, use):
+        super().__init__()
+        self.q_proj, self.k_proj, self.v_proj, self.out_proj = (nn.Linear(D, D) for _ in range(4))
+        self.p, self.use = part, use
+
+    def forward(self, x):
+        q, k, v = (split_heads(f(x), H) for f in (self.q_proj, self.k_proj, self.v_proj))
+        return self.out_proj(self.use(self.p, x, q, k, v))
+
+
+def plain(q, k, v, more=0):
+    return merge_heads((q @ k.mT / 8**0.5 + more).softmax(-1) @ v)
+
+
+@pytest.mark.parametrize("part, use, says", [
+    (nn.Linear(D, D), lambda p, x, *qkv: plain(*qkv) * p(x).sigmoid(), "p: declare gate='p'"),
+    (nn.RMSNorm(8), lambda p, x, q, k, v: plain(p(q) * 2, k, v), "p: declare norms={'q': 'p'}"),
+    (
+        nn.Parameter(torch.ones(H, 64, 64).tril()),
+        lambda p, x, *qkv: plain(*qkv, 2 * p[:, : x.shape[1], : x.shape[1]]),
+        "p: declare bias='p'",
+    ),
+    (nn.Parameter(torch.ones(H)), lambda p, x, *qkv: plain(*qkv, p[:, None, None] *
+        torch.arange(x.shape[1])), "p: declare sinks='p'"),
+])
+def test_what_was_not_compared_says_the_keyword_that_declares_it(part, use, says):
+    torch.manual_seed(0)
+    ordered = isinstance(part, nn.Parameter)  # a bias for each position
+    report = report_of(check_self_attention, Beside(part, use), D, n_heads=H, positions=ordered)
+    assert report.verdict == "not compared" and says in report.missing, report
+
+
+def test_projections_that_were_not_recognised_are_declared_as_roles():
+    report = report_of(check_self_attention, layer_with(), D, n_heads=H, positions=True)
+    assert "declare roles={'q': …" in report.missing

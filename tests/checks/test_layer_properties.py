@@ -7,13 +7,15 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
+from attention_checks import check_self_attention
 from attention_checks.properties.layers.masking import MASKING
 from attention_checks.properties.layers.own_weights import OWN_WEIGHTS
 from attention_checks.properties.layers.running import CALLS, EDGES, RUNS
 from attention_checks.properties.layers.training import TRAINING
 from attention_checks.spec import Contract
-from attention_checks.subjects.layer import Layer
+from attention_checks.subjects.layer import Declared, adapt
 from attention_nb.masks import causal_mask
+from tests.checks.finding import codes_of, report_of
 from tests.checks.heads import (
     NO_PROJECTIONS,
     Head,
@@ -222,7 +224,7 @@ def test_runs(make, code, declared):
                 "three tokens, undeclared",
                 "it agrees",
                 lambda: masked(window(3)),
-                "window.by_accident",
+                "mask.window",
             ),
         )
     ],
@@ -264,6 +266,7 @@ def test_future(make, code, declared):
         (7, 8, "window.size"),
         (7, 6, "window.size"),
         (7, 99, "window.ignored"),
+        (7, 3, "window.size"),
         (4, 4, "not tried"),
         (4, 5, "window.size"),
         (4, 99, "window.ignored"),
@@ -271,12 +274,19 @@ def test_future(make, code, declared):
     ],
 )
 def test_a_declared_window_is_measured_also_where_the_usual_trial_is_too_short(size, seen, code):
-    assert verdict(masked(window(seen)), MASKING, "every token", declared_window=size) == code
+    assert verdict(masked(window(seen)), MASKING, "every token", contract=Contract(window=size)) == code
 
 
 def longer(mask, **more):
     "Causal for five tokens; beyond, another mask."
     return masked(lambda n: causal_mask(n) if n < 6 else mask(n), **more)
+
+
+def kept(n, size, diagonal=0):
+    "A causal mask of one size, repeated; or, from a diagonal on, the next `size` tokens."
+    if not diagonal:
+        return causal_mask(n) | (torch.arange(n) >= size)
+    return ~causal_mask(n) & torch.ones(n, n, dtype=torch.bool).tril(size)
 
 
 @pytest.mark.parametrize(
@@ -287,6 +297,13 @@ def longer(mask, **more):
         (
             "one more is attended to",
             lambda: longer(lambda n: causal_mask(n) | (torch.arange(n) == 10) & (n > 9)),
+            "length.future",
+        ),
+        ("a mask kept for 64", lambda: masked(lambda n: kept(n, 64)), "length.future"),
+        ("the next 40 hidden", lambda: masked(lambda n: ~kept(n, 40, 1)), "length.future"),
+        (
+            "the next 40 hidden, and a setting",
+            lambda: masked(lambda n: ~kept(n, 40, 1), chunk=7),
             "length.future",
         ),
         ("seven tokens", lambda: longer(window(7)), "window.narrow"),
@@ -342,6 +359,47 @@ def test_masks(name, use, code):
     assert verdict(Takes(name, use), MASKING, "what its own", causal=False) == code
 
 
+def of_queries(scores, mask):
+    "The mask hides queries, not keys."
+    return scores.masked_fill(~mask[:, :, None], -1e4)
+
+
+@pytest.mark.parametrize("name", ["pad_mask", "src_padding_mask", "mask"])
+def test_a_mask_of_which_no_meaning_fits_is_not_tried_until_it_is_declared(name):
+    layer = Takes(name, of_queries)
+    (said,) = [why for _, why, _ in report_of(check_self_attention, layer, 12).notes if name in why]
+    assert said.startswith(f"{name}: not tried") and f"declare mask=('{name}', …)" in said
+    assert codes_of(check_self_attention, layer, 12, mask=(name, "allowed")) == ["mask.padding"]
+
+
+def test_an_argument_that_may_be_a_mask_is_told_by_its_name():
+    report = report_of(check_self_attention, Takes("valid_lens", lambda s, mask: s), 12)
+    assert any("its argument valid_lens was not tried" in why for _, why, _ in report.notes)
+
+
+class AtPositions(Takes):
+    "It cannot be called without positions."
+
+    def __init__(self, use):
+        super().__init__("mask", use)
+        self.forward = lambda x, positions, mask=None: self.attend(x, mask)
+
+
+@pytest.mark.parametrize(
+    "use, call, code",
+    [
+        (hidden, lambda m, x: m(x, 0), "holds"),
+        (hidden, lambda m, x: m(x, 0, mask=None), "holds"),
+        (lambda s, m: s, lambda m, x: m(x, 0), "mask.ignored"),
+        (hidden, lambda m, x: m.attend(x, None), "not tried"),  # not by way of the module
+        (hidden, lambda m, x: m(x, 0, None), "not tried"),
+    ],
+)
+def test_a_mask_is_tried_also_where_call_says_how(use, call, code):
+    layer = AtPositions(use)
+    assert verdict(layer, MASKING, "what its own", causal=False, declared_call=call) == code
+
+
 class CachedInside(Head):
     "An inference layer: keys and values are kept in buffers for 8 sequences, with their graph."
 
@@ -384,7 +442,7 @@ def test_right_layers_fail_nothing(make):
 
 def _asked(row):
     "Whether a causal layer promises it."
-    return row.asked(Layer(Head(), 12, causal=True))
+    return row.asked(adapt(Head(), Declared(d_model=12, causal=True)))
 
 
 def drops(way, **more):
@@ -531,7 +589,7 @@ def test_the_output_is_where_it_was_declared(returns):
 
 
 def test_gradients_that_were_not_promised_are_not_tried():
-    layer = Layer(Head(), 12, contract=Contract(gradients=False))
+    layer = adapt(Head(), Declared(d_model=12, contract=Contract(gradients=False)))
     names = [row.name for row in TRAINING if row.asked(layer)]
     assert len(names) == 4 and not any("gradient" in name for name in names)
 
@@ -566,3 +624,67 @@ def test_dropout_of_masked_scores_gives_nan():
 
 def test_numbers_that_fit_no_known_bug():
     assert verdict(Head(lambda m, x: m.attend(x) ** 3), OWN_WEIGHTS, "it agrees") == "layer.unknown"
+
+
+class Shared(nn.Module):
+    "One head of keys and values, which three query heads share: repeated along an axis."
+
+    def __init__(self, repeat):
+        super().__init__()
+        self.q_proj, self.out_proj = nn.Linear(24, 24), nn.Linear(24, 24)
+        self.k_proj, self.v_proj, self.repeat = nn.Linear(24, 8), nn.Linear(24, 8), repeat
+
+    def forward(self, x):
+        q = self.q_proj(x).unflatten(-1, (3, 8)).transpose(1, 2)
+        k, v = (self.repeat(project(x)[:, None]) for project in (self.k_proj, self.v_proj))
+        context = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.out_proj(context.transpose(1, 2).flatten(2))
+
+
+@pytest.mark.parametrize(
+    "repeat, codes",
+    [
+        (lambda t: t.repeat_interleave(3, 1), []),
+        (lambda t: t.repeat_interleave(3, 2), ["groups.along_tokens"]),
+    ],
+)
+def test_heads_repeated_along_the_tokens_are_named(repeat, codes):
+    layer = Shared(repeat)
+    assert codes_of(check_self_attention, layer, 24, n_heads=3, causal=True) == codes
+
+
+def ahead(n, back, more):
+    distance = torch.arange(n) - torch.arange(n)[:, None]
+    return (distance > -back) & (distance <= more)
+
+
+@pytest.mark.parametrize(
+    "declared, seen, codes",
+    [
+        ((3, 1), (3, 1), []),
+        ((3, 1), (3, 2), ["window.band"]),
+        ((3, 1), (2, 1), ["window.band"]),
+        ((3, 1), (3, 0), ["window.band"]),
+        ((3, 1), (99, 99), ["window.ignored"]),
+        ((None, 1), (99, 1), []),
+        ((None, 1), (99, 2), ["window.band"]),
+        ((9, 5), (9, 5), []),
+        ((9, 5), (9, 6), ["window.band"]),
+        ((9, 5), (8, 5), ["window.band"]),
+    ],
+)
+def test_a_layer_that_sees_ahead(declared, seen, codes):
+    "Its window is compared, and measured: how far it sees back, and how far ahead."
+    layer = masked(lambda n: ahead(n, *seen))
+    window, more = declared
+    how = dict(window=window, ahead=more, positions=False)
+    report = report_of(check_self_attention, layer, 12, **how)
+    assert set(codes) <= set(report.codes), report
+    assert codes or report.verdict == "sound"
+
+
+@pytest.mark.parametrize("seen", [2, 3])
+def test_the_size_of_a_declared_window_is_fitted(seen):
+    assert codes_of(check_self_attention, masked(window(4)), 12, window=4, positions=False) == []
+    report = report_of(check_self_attention, masked(window(seen)), 12, window=4)
+    assert report.codes == ["window.size"] and f"attends to {seen} tokens" in report.bugs[0]

@@ -10,16 +10,9 @@ import pytest
 import torch
 
 from attention_checks.examine import Broken, Misused, NotChecked
-from attention_checks.numbers import (
-    first_difference,
-    fixed_chance,
-    must_be_tensor,
-    must_keep_dtype,
-    must_repeat,
-    must_trace,
-    nearly,
-    some_mask,
-)
+from attention_checks.numbers import first_difference, fixed_chance, must_be_tensor, nearly, some_mask
+from attention_checks.properties.numerics import must_keep_dtype
+from attention_checks.properties.state import must_repeat, must_trace
 
 A = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
 NAN = A * torch.tensor([1, float("nan")])

@@ -86,7 +86,7 @@ def test_a_bug_without_a_mask_is_named(wrong, code):
 
 
 MASKED = [
-    (lambda q, k, v, m: attention(q, k, v, m & causal_mask(5).triu(-1)), "mask.window_2"),
+    (lambda q, k, v, m: attention(q, k, v, m & causal_mask(5).triu(-1)), "mask.window"),
     (lambda q, k, v, m: (scores_of(q, k) + m.float()).softmax(-1) @ v, "mask.added"),
     (lambda q, k, v, m: (scores_of(q, k) + (~m).float()).softmax(-1) @ v, "mask.added_inverted"),
     (lambda q, k, v, m: attention(q, k, v, m, fill=-1.0), "mask.filled"),

@@ -61,7 +61,7 @@ def verdict(subject: Subject) -> dict[str, Any]:
     except Exception as error:
         kind = "misused" if isinstance(error, Misused) else "untried"
         return {"verdict": kind, "said": [f"{type(error).__name__}: {str(error)[:300]}"]}
-    said = [f"{f.property}: {f.example}" for f in report.failed] or [f"{name}: {why}" for name, why in report.notes]
+    said = [f"{f.property}: {f.example}" for f in report.failed] or [f"{name}: {why}" for name, why, _ in report.notes]
     return {"verdict": "refused" if report.failed else "ok", "codes": report.codes, "said": [s[:400] for s in said],
             "compared": AGAINST.get(report.compared, report.compared) if not report.failed else ""}
 

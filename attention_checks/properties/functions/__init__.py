@@ -18,7 +18,7 @@ _RELATIONS = [*VALUES, *INFLUENCE, *LENGTHS, *NUMBERS, *HIDING, TRACED]
 
 
 def attention_properties(
-    subject: Subject,  # the function under test, and what was said of it
+    subject: Subject,
 ) -> tuple[Properties, Callable[[], tuple[Bug, ...] | None]]:
     "List what every attention function must do, and what names the bug if one property fails."
     asked = [relation for relation in _RELATIONS if relation.asked(subject)]

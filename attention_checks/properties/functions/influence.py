@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from itertools import product
+from functools import partial
+
 
 import torch
 from torch import Tensor
@@ -11,11 +11,9 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.examine import Broken, NotChecked
 from attention_checks.numbers import first_difference, nearly
-from attention_checks.properties import (
-    Relation,
-    must_have_gradients,
-    must_not_mix_along,
-)
+from attention_checks.properties import Relation
+from attention_checks.properties.equivariance import first_leak, unmixed
+from attention_checks.properties.gradients import right_gradients
 from attention_checks.subjects.facts import Subject
 from attention_checks.subjects.function import SQUARE
 
@@ -27,30 +25,18 @@ def _no_future(subject: Subject) -> None:
     q, k, v = sizes.draw()
     for grad in (False, True):
         with torch.set_grad_enabled(grad):
-            before = _context(subject, q, k, v)
-            for j, factor in product(range(sizes.n_q - 1, 0, -1), (1.0, 1e3)):
-                other_k, other_v = k.clone(), v.clone()
-                other_k[..., j, :] = -other_k[..., j, :] * factor + 1
-                other_v[..., j, :] += 3 * factor
-                changed = _changed(_context(subject, q, other_k, other_v), before)[:j]
-                if changed.any():
-                    code = "mask.leaks" if factor == 1 else "mask.leaks_if_large"
-                    mode = "" if grad else ", under no_grad"
-                    i = int(changed.nonzero()[0])
-                    shown = f"n = {sizes.n_q}{mode}: changing key and value {j} changes context {i}"
-                    raise Broken(shown, known(code))
+            run = partial(_context, subject, q)
+            if leak := first_leak(run, [k, v], (1.0, 1e3), run(k, v)):
+                code = "mask.leaks" if leak.factor == 1 else "mask.leaks_if_large"
+                mode = "" if grad else ", under no_grad"
+                how = f"changing key and value {leak.token} changes context {leak.output}"
+                raise Broken(f"n = {sizes.n_q}{mode}: {how}", known(code))
 
 
 def _context(subject: Subject, *qkv: Tensor) -> Tensor:
     "Give the context of tensors that want a gradient where gradients are on."
     wanted = torch.is_grad_enabled()
     return subject(*(t.clone().requires_grad_(wanted) for t in qkv)).detach()
-
-
-def _changed(after: Tensor, before: Tensor) -> Tensor:
-    "Tell for each query whether its context has changed, (n_q,)."
-    gap = (after - before).abs().masked_fill(after.isnan() & before.isnan(), 0)
-    return gap.amax((0, 1, -1)).nan_to_num(nan=math.inf) > 1e-4
 
 
 def _equivariant(subject: Subject) -> None:
@@ -70,20 +56,12 @@ def _equivariant(subject: Subject) -> None:
         raise Broken(shown, known("order.queries"))
 
 
-def _independent(subject: Subject) -> None:
-    "Change one sequence, then one head: the others stay."
-    qkv = subject.usual.draw()
-    must_not_mix_along(subject, qkv, 0, "sequence", lambda: known("batch.mixed"))
-    must_not_mix_along(subject, qkv, 1, "head", lambda: known("heads.mixed"))
-
-
 def _gradients(subject: Subject) -> None:
     "Compare gradients with those of the oracle."
     reach = subject.reach
     if reach and reach.window == 1 and not reach.sinks:
         raise NotChecked("through a window of one, nothing depends on queries and keys")
-    inputs = dict(zip("qkv", subject.usual.draw()))
-    must_have_gradients(subject, subject.oracle, inputs, subject.sound)
+    right_gradients()(subject)
 
 
 INFLUENCE = (
@@ -99,7 +77,11 @@ INFLUENCE = (
         after=("finite",),
         asked=lambda subject: not (subject.causal or subject.reach),
     ),
-    Relation("sequences and heads do not mix", _independent, after=("finite",)),
+    Relation(
+        "sequences and heads do not mix",
+        unmixed(sequence="batch.mixed", head="heads.mixed"),
+        after=("finite",),
+    ),
     Relation(
         "gradients are those of the oracle",
         _gradients,

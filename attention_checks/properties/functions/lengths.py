@@ -13,7 +13,9 @@ from attention_checks.catalogue.flash_attention import blocks
 from attention_checks.examine import Broken, NotChecked, attempt, first_line
 from attention_checks.numbers import first_difference, nearly, sizes_of
 from attention_checks.pipeline import Bug
-from attention_checks.properties import Relation, must_give
+from attention_checks.properties import Relation
+from attention_checks.properties.equivariance import must_give
+from attention_checks.properties.functions.naming import measured_band
 from attention_checks.search import Case, alike, explain
 from attention_checks.subjects.facts import MANY, Subject, draw_many, right_for
 from attention_checks.subjects.function import ONES, Sizes
@@ -112,6 +114,8 @@ def _must_take(subject: Subject, right: int, n: int) -> None:
 def _long_bug(subject: Subject, got: Tensor, q: Tensor, k: Tensor, v: Tensor) -> tuple[Bug, ...]:
     "Name what goes wrong with many keys."
     got, n = got.detach(), k.shape[-2]
+    if band := attempt(lambda: measured_band(subject, *draw_many(subject)[:2])):
+        return (band,)
     case = Case(subject.work(q, k, v), got, 1e-3)
     if subject.reach and (bugs := explain([case], subject.bugs, 1)):
         return bugs
@@ -160,7 +164,8 @@ def _rectangular_values_bug(subject: Subject, q: Tensor, k: Tensor, v: Tensor, g
     empty = torch.tensor(False) if allowed is None else ~allowed.any(-1)
     want = subject.oracle(q, k, v)
     if not empty.any() or not nearly(got[..., ~empty, :], want[..., ~empty, :]):
-        return known("length.rectangular")
+        band: Bug | None = attempt(lambda: measured_band(subject, *draw_many(subject)[:2]))
+        return band or known("length.rectangular")
     return name_empty(got[..., 0, :], v)
 
 
@@ -182,9 +187,7 @@ def _other_corner(subject: Subject, q: Tensor, k: Tensor, v: Tensor, got: Tensor
     return f'with fewer queries than keys it {how}; for cached keys ask for causal="lower-right"'
 
 
-def any_length(
-    subject: Subject,  # the function under test
-) -> bool:
+def any_length(subject: Subject) -> bool:
     "Tell whether it was promised to take any number of tokens."
     return subject.contract.lengths is None
 

@@ -10,8 +10,10 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.flash_attention import blocks
+from attention_checks.catalogue.local_attention import name_band
 from attention_checks.catalogue.softmax import name_added, name_rounded
 from attention_checks.examine import attempt, bugs_in
+from attention_checks.fitting import fitted_cap
 from attention_checks.numbers import nearly
 from attention_checks.pipeline import Bug, rightly
 from attention_checks.search import Case, alike, explain
@@ -20,22 +22,15 @@ from attention_checks.subjects.function import CUBE, EQUAL, SQUARE, Sizes
 from attention_nb.self_attention import attention_scores
 
 
-def used_weights(
-    subject: Subject,  # the function under test
-    q: Tensor,  # (b, h, n_q, d_k)
-    k: Tensor,  # (b, h, n_k, d_k)
-    mask: Tensor | None = None,  # boolean, True = may attend
-) -> Tensor:  # (b, h, n_q, n_k)
+def used_weights(subject: Subject, q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tensor:
     "Find the weights in force: with the identity as values, the context is the weights."
     eye = torch.eye(k.shape[-2]).expand(*k.shape[:-1], k.shape[-2])
     return subject(q, k, eye, mask)
 
 
-def recognise(
-    subject: Subject,  # a function whose numbers are wrong
-) -> tuple[Bug, ...] | None:  # None if no known bug gives them
+def recognise(subject: Subject) -> tuple[Bug, ...] | None:
     "Find the bugs that explain its numbers; an error in one search does not stop the next."
-    for search in (_added, _rounded, _one_bug, _wrong_scale, _two_bugs):
+    for search in (_band, _added, _rounded, _one_bug, _wrong_scale, _capped, _two_bugs):
         if found := attempt(lambda: search(subject)):
             return bugs_in(found)
     return None if subject.finite else (known("values.nan"),)
@@ -71,6 +66,31 @@ def _one_bug(subject: Subject) -> tuple[Bug, ...] | None:
         if found := explain(cases, bugs, 1):
             return found
     return None
+
+
+def _capped(subject: Subject) -> Bug | None:
+    "Find a soft cap that nobody declared."
+    case = next(_wrong_cases(subject), None)
+    return fitted_cap(case[0]) if case else None
+
+
+def _band(subject: Subject) -> Bug | None:
+    "Measure the window of a function that declares one."
+    q, k, _ = subject.usual.draw()
+    return measured_band(subject, q, k) if subject.reach and not subject.reach.documents else None
+
+
+def measured_band(
+    subject: Subject,  # the function under test
+    q: Tensor,  # (b, h, n_q, d_k)
+    k: Tensor,  # (b, h, n_k, d_k)
+) -> Bug | None:  # None: there is none, or it is the declared one
+    "Name the keys that each query sees, if they are a band other than the declared one."
+    weights, right = used_weights(subject, q, k), subject.right_scale(q)
+    seen = (weights.abs() > 1e-9).flatten(0, -3).any(0)
+    bug = name_band(seen, subject.sees)
+    scores = attention_scores(q, k, right).masked_fill(~seen, -math.inf)
+    return bug if bug and nearly(weights, scores.softmax(-1), 1e-4) else None
 
 
 def _two_bugs(subject: Subject) -> tuple[Bug, ...] | None:

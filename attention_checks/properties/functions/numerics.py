@@ -6,39 +6,15 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.examine import Broken, attempt
-from attention_checks.numbers import first_difference, must_trace, nearly, sizes_of
+from attention_checks.examine import Broken
+from attention_checks.numbers import first_difference, nearly, sizes_of
+from attention_checks.properties.state import any_strides, must_trace, untouched
 from attention_checks.pipeline import Bug
-from attention_checks.properties import (
-    Relation,
-    must_be_finite,
-    must_hold_in_half,
-    must_leave_alone,
-    must_not_mind_strides,
-)
+from attention_checks.properties import Relation
+from attention_checks.properties.numerics import must_be_finite, must_hold_in_half
 from attention_checks.subjects.facts import Subject, draw_many
 from attention_checks.subjects.function import OF_KEYS, Sizes
 from attention_nb.masks import causal_mask
-
-
-def _strides(subject: Subject) -> None:
-    "Give the same numbers with other strides."
-    must_not_mind_strides(subject.called(as_is=True), *subject.usual.draw())
-
-
-def _untouched(subject: Subject) -> None:
-    "Compare inputs, the mask too, before and after a call."
-    q, k, v = subject.usual.draw()
-    inputs = {"q": q, "k": k, "v": v}
-    mask = None
-    if subject.style.needs_mask:
-        mask = torch.ones(subject.usual.n_q, subject.usual.n_k, dtype=torch.bool)
-    usual = subject.usual_mask
-    if not subject.no_mask and attempt(lambda: subject(q, k, v, usual)) is not None:
-        mask = usual
-    if mask is not None:
-        inputs["mask"] = subject.style.as_taken(mask, inputs["q"])
-    must_leave_alone(lambda *t: subject.bare(*t)[0], inputs)
 
 
 def _large(subject: Subject) -> None:
@@ -122,8 +98,8 @@ def _traced(subject: Subject) -> None:
 
 
 NUMBERS = (
-    Relation("inputs need not be contiguous", _strides),
-    Relation("inputs are not modified", _untouched),
+    Relation("inputs need not be contiguous", any_strides),
+    Relation("inputs are not modified", untouched),
     Relation("scores of ±10⁴ give finite values and gradients", _large),
     Relation(
         "float16 and bfloat16 give finite, nearly equal values of their type",

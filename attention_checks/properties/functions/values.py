@@ -7,7 +7,8 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.examine import Broken, Misused, NotChecked, attempt, first_line
-from attention_checks.numbers import first_difference, must_repeat, nearly, sizes_of
+from attention_checks.numbers import first_difference, nearly, sizes_of
+from attention_checks.properties.state import repeats
 from attention_checks.pipeline import Bug, tolerance_factor
 from attention_checks.properties import Relation, must_agree
 from attention_checks.properties.functions.naming import used_weights
@@ -90,8 +91,8 @@ def _why_it_raises(subject: Subject, e: Exception) -> Bug:
 
 def _repeats(subject: Subject) -> None:
     "Call it again and again, with other inputs between."
+    repeats(subject)
     first, other = subject.usual.draw(), subject.usual.draw(5)
-    must_repeat(lambda: subject(*first), lambda: subject(*other))
     got, want = subject(*other), subject.oracle(*other)
     if nearly(got, want) or not nearly(subject(*first), subject.oracle(*first)):
         return

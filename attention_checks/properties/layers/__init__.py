@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from typing import Any
 
 from attention_checks.pipeline import Bug
-from attention_checks.properties import Properties, Relation
+from attention_checks.properties import Properties, Relation, listed
 from attention_checks.properties.layers.masking import MASKING
 from attention_checks.properties.layers.own_weights import OWN_WEIGHTS
 from attention_checks.properties.layers.packing import PACKED
 from attention_checks.properties.layers.running import CALLS, EDGES, RUNS
 from attention_checks.properties.layers.training import TRAINING
-from attention_checks.subjects.calling import must_be_whole
-from attention_checks.subjects.layer import Layer, properties_of
+from attention_checks.subjects.layer import Declared, Layer, adapt
+from attention_checks.trace.diagnosis import examined
 
-Diagnosis = Callable[[], tuple[Bug, ...] | None]  # names the bug by the layer's numbers
+Recognise = Callable[[], tuple[Bug, ...] | None]  # names the bug by the layer's numbers
 
 
-def layer_properties(
-    layer: Layer,  # the layer under test, and what was declared of it
-) -> tuple[Properties, Diagnosis]:
+def layer_properties(given: Any, declared: Declared) -> tuple[Properties, Recognise]:
     "List what every self-attention layer must do, in the order of trying."
-    return promised(layer, [*RUNS, *OWN_WEIGHTS, *PACKED, *CALLS, *MASKING, *TRAINING, *EDGES])
+    rows = [*OWN_WEIGHTS, *PACKED, *CALLS, *MASKING, *TRAINING, *EDGES]
+    return in_phases(adapt(given, declared), rows)
 
 
-def promised(
-    layer: Layer,  # the layer under test, and what was declared of it
-    relations: list[Relation],  # what must hold, in the order of trying
-) -> tuple[Properties, Diagnosis]:
-    "Tie to a layer what it promised; Misused if it is sharded."
-    must_be_whole(layer.given)
-    return properties_of(layer, relations), lambda: layer.settled.bugs
+def in_phases(
+    layer: Layer,  # adapted
+    rows: list[Relation],  # what must hold of it, in the order of trying
+) -> tuple[Properties, Recognise]:
+    "Tie to a layer what it promised: that it runs, and, once it is observed, all else."
+    seen = cache(lambda: examined(layer))
+    asked = [row for row in rows if row.asked(layer)]
+    return listed(RUNS, lambda: layer) + listed(asked, seen), lambda: seen().diagnosis.bugs

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -12,7 +11,9 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
+from attention_checks.catalogue.local_attention import Reach, name_band
 from attention_checks.conventions import (
+    MASK,
     MEMORY_MASKS,
     hides_padding,
     is_mask,
@@ -22,39 +23,30 @@ from attention_checks.conventions import (
 from attention_checks.examine import Broken, NotChecked, attempt, first_line
 from attention_checks.numbers import first_difference, nearly
 from attention_checks.pipeline import Bug
-from attention_checks.properties import Relation, must_leave_alone
-from attention_checks.properties.layers.running import (
-    must_be_vectors,
-    must_stand_sixteen_bits,
-)
+from attention_checks.properties import Relation
+from attention_checks.properties.state import must_leave_alone
+from attention_checks.properties.equivariance import first_leak
+from attention_checks.properties.layers.running import must_be_vectors, must_stand_sixteen_bits
 from attention_checks.signatures import parameters_of
 from attention_checks.subjects.calling import (
+    called_with,
     how_to_call_both,
     inputs_for,
     is_torch_mha,
     needed_by,
 )
-from attention_checks.subjects.copies import deep_copy, softened_copy
-from attention_checks.subjects.layer import (
-    SEQUENCES,
-    Layer,
-    draw,
-    fits,
-    in_mode,
-    knows_no_order,
-    no_module,
-    normalises_batch,
-    reordering,
-)
+from attention_checks.subjects.copies import softened_copy
+from attention_checks.subjects.layer import SEQUENCES, Layer, no_module, normalises_batch
 from attention_checks.trace.comparing import compare_with_own_weights
+from attention_checks.trace.diagnosis import ignores_order, trace_of
 
 
 def _no_future(layer: Layer) -> None:
     "A causal layer hides the future in every mode, and is not told how long the sequence is."
     # large scores find a number that stands for minus infinity, and is too small
     for training, grad, size in product((False, True), (False, True), (1.0, 300.0)):
-        _must_hide_future(layer, draw(layer) * size, training, grad)
-    whole = layer(x := draw(layer))
+        _must_hide_future(layer, layer.draw() * size, training, grad)
+    whole = layer(x := layer.draw())
     for n in layer.lengths(layer.n - 2, layer.n - 1):
         shorter = layer(x[:, :n])
         if not nearly(shorter, whole[:, :n]):
@@ -69,21 +61,17 @@ def _must_hide_future(layer: Layer, x: Tensor, training: bool, grad: bool) -> No
     if not grad:
         mode += ", without gradients"
     usual = x.abs().max() < 10
-    before = in_mode(layer, x, training, grad)
+    before = layer.in_mode(x, training, grad)
     if usual:
         must_be_vectors(layer, x, before, f", {mode}")
     atol = 1e-4 * max(1.0, before.abs().nan_to_num().max().item())
-    for j, factor in product(range(layer.n - 1, 0, -1), (1.0, 100.0)):
-        other = x.clone()
-        other[:, j] = -factor * other[:, j] + 1
-        difference = (in_mode(layer, other, training, grad) - before).abs().amax((0, 2))
-        moved = difference.nan_to_num(nan=math.inf)[:j] > atol
-        if moved.any():
-            code = _why_leaks(layer, x, other, j, atol, training=training, grad=grad)
-            if not code:
-                code = "mask.leaks" if factor == 1 and usual else "mask.leaks_if_large"
-            i = int(moved.nonzero()[0])
-            raise Broken(f"{mode}: changing token {j} moves output {i}", known(code))
+    run = lambda x: layer.in_mode(x, training, grad)
+    if leak := first_leak(run, [x], (1.0, 100.0), before, atol):
+        j, other = leak.token, leak.inputs[0]
+        code = _why_leaks(layer, x, other, j, atol, training=training, grad=grad)
+        if not code:
+            code = "mask.leaks" if leak.factor == 1 and usual else "mask.leaks_if_large"
+        raise Broken(f"{mode}: changing token {j} moves output {leak.output}", known(code))
 
 
 def _why_leaks(
@@ -96,7 +84,7 @@ def _why_leaks(
     if grad:
         return "mode.mask_without_gradients"
     if layer.parts:
-        difference = in_mode(layer, x, True, False) - in_mode(layer, other, True, False)
+        difference = layer.in_mode(x, True, False) - layer.in_mode(other, True, False)
         if (difference[:, :j].abs() <= atol).all():
             return "mode.mask_in_training"
     return ""
@@ -105,14 +93,14 @@ def _why_leaks(
 def _reaches(layer: Layer) -> str | None:
     "Every token has an influence on each output that may attend to it."
     n, window = layer.n, layer.declared_window
+    if layer.contract.ahead:
+        _must_be_band(layer)
+        return None
     beyond = bool(window and window >= n)
     reach = reach_of(layer)
     if beyond and layer.long_n:
         n, reach = layer.long_n, _long_reach(layer)
-    expected = torch.ones(n, n, dtype=torch.bool)
-    if layer.causal:
-        expected = expected.tril()
-    missing = expected & ~reach
+    missing = layer.sees(n) & ~reach
     if not missing.any():
         if window and window < n:
             raise Broken("every token moves all outputs after it", known("window.ignored"))
@@ -126,6 +114,23 @@ def _reaches(layer: Layer) -> str | None:
     j, i = (int(at) for at in missing.T.nonzero()[0])
     shown = f"changing token {j} does not move output {i}"
     raise Broken(shown, _why_unseen(layer, reach, missing), symptom=True)
+
+
+def _must_be_band(layer: Layer) -> None:
+    "Raise Broken unless a token sees as far back and ahead as was declared."
+    window, ahead = layer.declared_window or 0, layer.contract.ahead or 0
+    n = layer.long_n or layer.n
+    declared = Reach(window, ahead=ahead, causal=False)
+    models = (layer.module, softened_copy(layer.module))
+    surely, at_all = (a | b for a, b in zip(*(moved_by(layer, n, m) for m in models)))
+    right = declared.mask(n, n)
+    reach = surely | at_all & right
+    if reach.equal(right):
+        return
+    bug = name_band(reach, declared) or known("window.ignored" if reach.all() else "mask.narrow")
+    i, j = (int(at) for at in (reach ^ right).nonzero()[0])
+    moves = "moves" if reach[i, j] else "does not move"
+    raise Broken(f"{n} tokens: changing token {j} {moves} output {i}", bug)
 
 
 def _why_unseen(layer: Layer, reach: Tensor, missing: Tensor) -> Bug:
@@ -147,7 +152,7 @@ def reach_of(
     layer: Layer,  # the layer under test
 ) -> Tensor:  # boolean, (outputs, n)
     "Find out which output is moved by which token."
-    x, moved = draw(layer), []
+    x, moved = layer.draw(), []
     before = layer(x)
     for j in range(layer.n):
         other = x.clone()
@@ -175,25 +180,19 @@ def _is_window(layer: Layer, reach: Tensor, size: int) -> bool:
 
 
 LONG = (37, 23, 16, 11, 8)  # tokens of the long trial: the first length that it takes
+FAR = 131  # tokens of a longer one, where the future alone is watched
 
 
 def _longer(layer: Layer) -> str | None:
     "What holds of short sequences holds of long ones."
     for n in layer.lengths(*range(1, layer.n + 3)):
-        if (y := attempt(lambda: layer(draw(layer, 2, n)))) is not None:
-            must_be_vectors(layer, draw(layer, 2, n), y)
-    lengths, why = list(LONG), f"it takes fewer than {LONG[-1]} tokens"
-    declared = layer.contract.lengths is not None
-    if declared:
-        lengths = [n for n in layer.contract.allowed[::-1] if layer.n < n <= 64]
-        why = "no longer ones were declared"
-    n = next((n for n in lengths if fits(layer, 2, n)), 0)
-    if not n:
-        raise NotChecked(why)
-    must_be_vectors(layer, x := draw(layer, 2, n), layer(x))
-    allowed = torch.ones(n, n, dtype=torch.bool)
-    if layer.causal:
-        allowed = allowed.tril()
+        if (y := attempt(lambda: layer(layer.draw(2, n)))) is not None:
+            must_be_vectors(layer, layer.draw(2, n), y)
+    declared, n = layer.contract.lengths is not None, _long_length(layer)
+    must_be_vectors(layer, x := layer.draw(2, n), layer(x))
+    if layer.contract.ahead:
+        raise NotChecked(f"it sees ahead={layer.contract.ahead} tokens")
+    allowed = layer.sees(n)
     surely, reach = moved_by(layer, n, layer.module)
     leaks = surely & ~allowed
     if leaks[: layer.n, : layer.n].any():
@@ -202,22 +201,52 @@ def _longer(layer: Layer) -> str | None:
         i, j = (int(at) for at in leaks.nonzero()[0])
         shown = f"{n} tokens: changing token {j} moves output {i}"
         raise Broken(shown, known("length.future", first=i))
+    far = layer.causal and n == LONG[0] and layer.fits(1, FAR)
+    if far:
+        _must_hide_far_future(layer)
     if name := _part_only(layer, n):
         raise NotChecked(f"it may attend to a part of them ({name})")
     _must_reach_all(layer, n, allowed, reach)
-    if n == LONG[0] or declared:
+    if far or declared or n == LONG[0] and not layer.causal:
         return None
-    return f"the longest sequence had {n} tokens: it takes no {LONG[0]}"
+    return f"the longest sequence had {n} tokens: it takes no {FAR if n == LONG[0] else LONG[0]}"
+
+
+def _long_length(layer: Layer) -> int:
+    "The length of the long trial; NotChecked if it takes no long sequence."
+    lengths, why = list(LONG), f"it takes fewer than {LONG[-1]} tokens"
+    if layer.contract.lengths is not None:
+        lengths = [n for n in layer.contract.allowed[::-1] if layer.n < n <= 64]
+        why = "no longer ones were declared"
+    n = next((n for n in lengths if layer.fits(2, n)), 0)
+    if not n:
+        raise NotChecked(why)
+    return n
+
+
+def _must_hide_far_future(layer: Layer) -> None:
+    "Raise Broken if a token far away moves an earlier output."
+    x = layer.draw(1, FAR)
+    for j in (FAR - 1, FAR // 2):
+        other = x.clone()
+        other[:, j] = 1 - other[:, j]
+        with torch.no_grad():
+            before, after = layer.many(layer.module, torch.cat([x, other]))
+        atol = 1e-4 * max(1.0, before.abs().nan_to_num().max().item())
+        moved = ((after - before).abs().amax(-1)[:j] > atol).nonzero().flatten().tolist()
+        if moved:
+            shown = f"{FAR} tokens: changing token {j} moves output {moved[0]}"
+            raise Broken(shown, known("length.future", first=moved[0]))
 
 
 def _must_reach_all(layer: Layer, n: int, allowed: Tensor, reach: Tensor) -> None:
     "Raise Broken if many tokens have no influence, or the numbers are wrong."
-    if layer.positions or not layer.ignores_order:
+    if layer.positions or not ignores_order(layer):
         return
     unseen = _unseen(allowed, reach)
-    if layer.parts and not layer.cap and attempt(lambda: layer.bugs_unrotated) == ():
+    if layer.parts and not layer.cap and layer.diagnosis.unrotated == ():
         for size in (1.0, 0.1):  # less is rounded for small numbers
-            trace = layer.traced(size * draw(layer, 2, n))
+            trace = trace_of(layer, size * layer.draw(2, n))
             bugs = compare_with_own_weights(trace, layer.n_heads, layer.causal, most=0)
             if bugs == ():
                 return
@@ -238,7 +267,7 @@ def moved_by(
     surely, at_all = torch.zeros(2, layer.output_length(n), n, dtype=torch.bool)
     every = torch.arange(n)
     for size, factor in ((1.0, 1.0), (0.03, 100.0)):  # the softmax of small inputs is flat
-        x = size * draw(layer, 1, n)
+        x = size * layer.draw(1, n)
         others = x.repeat(n, 1, 1)
         others[every, every] = size - factor * x[0]  # in sequence j, token j is another one
         with torch.no_grad():
@@ -334,12 +363,8 @@ def _masks(layer: Layer, name: str, shapes: dict[str, _Form]) -> Iterator[_Mask]
         yield _Mask(f"{shape}, {meaning}", there, _MEANINGS[meaning](form(kept, n_q)))
 
 
-def must_hide_padding(
-    layer: Layer,  # the layer under test
-) -> str | None:  # what its masks mean
+def must_hide_padding(layer: Layer) -> str | None:
     "Raise Broken if a mask that it takes does not hide what it should."
-    if layer.declared_call:
-        raise NotChecked("call= says how it is called")
     taken = [name for name in parameters_of(layer.module) or {} if is_mask(name)]
     of_memory = [name for name in taken if name in MEMORY_MASKS]
     names = of_memory if layer.of_memory and of_memory else taken
@@ -347,8 +372,10 @@ def must_hide_padding(
         names = [name for name in taken if name not in of_memory]
     if declared := _declared_mask(layer)[0]:
         names = [declared]
-    if not names or layer.contract.mask is False:
-        raise NotChecked("it takes no mask")
+    if layer.contract.mask is False:
+        raise NotChecked("mask=False says that it takes none")
+    if not names:
+        raise NotChecked(_no_mask(layer))
     if layer.causal:
         raise NotChecked("later tokens are hidden anyway")
     remarks, reasons = [], []
@@ -362,6 +389,19 @@ def must_hide_padding(
     return "; ".join(remarks + reasons)
 
 
+def _no_mask(layer: Layer) -> str:
+    "Why no mask is tried: there is nothing to take one, or no name that tells."
+    others = [name for name in list(parameters_of(layer.module) or {})[1:] if MASK.search(name)]
+    if not others:
+        return "it takes no mask, by the names of its arguments; if one is a mask, declare mask=…"
+    return f"its argument {others[0]} was not tried: if it is a mask, {_declare(others[0])}"
+
+
+def _declare(name: str) -> str:
+    "How the meaning of a mask is declared."
+    return f"declare mask=('{name}', …), as 'allowed', 'blocked' or 'bias'"
+
+
 def _must_hide(layer: Layer, name: str) -> str:
     "What a mask means; Broken if it does not hide what it should, NotChecked if nobody can tell."
     tried = _try_masks(layer, name, _SHAPES)
@@ -370,14 +410,14 @@ def _must_hide(layer: Layer, name: str) -> str:
     right = _as_alone(layer, name, tried.hiding)
     given = right.mask.clone()
     under = lambda x, mask: _under(layer, name, x, mask, copied=False)
-    must_leave_alone(under, {"x": draw(layer), "mask": given})
+    must_leave_alone(under, {"x": layer.draw(), "mask": given})
     _must_hide_in_sixteen_bits(layer, name, right.mask)
     return f"{name} was given as {right.how}"
 
 
 def _try_masks(layer: Layer, name: str, shapes: dict[str, _Form]) -> _Tried:
     "Try every shape and meaning of a mask."
-    x, tried = draw(layer), _Tried([], [], "")
+    x, tried = layer.draw(), _Tried([], [], "")
     plain = layer(x)
     for mask in _masks(layer, name, shapes):
         try:
@@ -410,26 +450,38 @@ def _must_hide_in_sixteen_bits(layer: Layer, name: str, mask: Tensor) -> None:
 
 def _not_hiding(layer: Layer, name: str, tried: _Tried) -> Broken | NotChecked:
     "What to raise if no mask that was tried hides anything."
-    sure = hides_padding(name)
+    sure, declared = hides_padding(name), _declared_mask(layer)[1]
     if not tried.outputs and layer.of_memory and sure:
         of_queries = torch.zeros(SEQUENCES, layer.output_length(layer.n), dtype=torch.bool)
-        if attempt(lambda: (_under(layer, name, draw(layer), of_queries),)):
+        if attempt(lambda: (_under(layer, name, layer.draw(), of_queries),)):
             return Broken(f"{name}: it must be as long as x", known("mask.axis"))
     if transposed := _try_masks(layer, name, _TRANSPOSED).hiding:
         shown = f"{name}: only as {transposed[0].how} it hides the last tokens"
         return Broken(shown, known("mask.transposed"))
     if not tried.outputs:
         return NotChecked(f"{name}: no mask that was tried will do; {tried.error}")
-    plain = layer(draw(layer))
+    plain = layer(layer.draw())
     if all(nearly(got, plain) for got in tried.outputs):
         if not must_matter(name):
             return NotChecked(f"{name}: it makes no difference; is it for another input?")
+        if _of_first_alone(layer, name):
+            shown = f"{name}: only that of the first sequence makes a difference"
+            return Broken(shown, known("mask.padding"))
         shown = f"{name}: whatever it hides, the output is the same"
         return Broken(shown, known("mask.ignored"))
-    if sure:
-        shown = f"{name}: no shape and no meaning that was tried hides the last tokens"
+    if declared:
+        shown = f"{name}: in no shape that was tried it hides the last tokens"
         return Broken(shown, known("mask.padding"))
-    return NotChecked(f"{name}: no mask that was tried hides padding")
+    why = f"{name}: not tried, for no meaning fits"
+    return NotChecked(f"{why}: {_declare(name)}")
+
+
+def _of_first_alone(layer: Layer, name: str) -> bool:
+    "Whether a mask makes a difference once the first sequence has padding."
+    x = layer.draw()
+    plain, masks = layer(x), [mask.mask for mask in _masks(layer, name, _SHAPES)]
+    turned = (attempt(lambda: _under(layer, name, x, mask.flip(0))) for mask in masks)
+    return any(got is not None and not nearly(got, plain) for got in turned)
 
 
 def _under(layer: Layer, name: str, x: Tensor, mask: Tensor, copied: bool = True) -> Tensor:
@@ -445,31 +497,33 @@ def _masked(layer: Layer, name: str, mask: Tensor) -> Layer:
     def call(m: Any, x: Tensor, y: Tensor | None = None) -> Any:
         of_type = mask.to(x.dtype) if mask.is_floating_point() else mask
         given = {name: layer.contract.there(of_type)}
+        if layer.declared_call:
+            return called_with(layer.declared_call, m, given, x, *(() if y is None else (y,)))
         if y is not None or is_torch_mha(m):
             return how_to_call_both(m, **given)(m, x, x if y is None else y)
         return m(x, **inputs_for(needed_by(m)[1:], x) | given)
 
-    return replace(layer, declared_call=call)
+    return layer.calling(call)
 
 
 def _as_alone(layer: Layer, name: str, masks: list[_Mask]) -> _Mask:
     "The first mask under which each padded sequence comes out as it does without its padding."
     shown = ""
     for mask in masks:
-        difference = _unlike_alone(layer, mask, _under(layer, name, draw(layer), mask.mask))
+        difference = _unlike_alone(layer, mask, _under(layer, name, layer.draw(), mask.mask))
         if not difference:
             return mask
         shown = shown or f"{name} hides {difference}"
     if hides_padding(name) or _declared_mask(layer)[1]:  # what it means leaves no doubt
         raise Broken(shown, known("mask.padding"), symptom=True)
-    raise NotChecked(f"{name}: it hides no padding by any meaning that was tried; say mask=…")
+    raise NotChecked(f"{name}: it hides no padding by any meaning that was tried; {_declare(name)}")
 
 
 def _unlike_alone(layer: Layer, mask: _Mask, got: Tensor) -> str:
     "How a sequence with padding that is hidden differs from that without; empty if it does not."
     if layer.of_memory and layer.position_setting:
         return ""  # positions may count from the memory's end
-    x = draw(layer)
+    x = layer.draw()
     for i, n in enumerate(mask.there.sum(1).tolist()):
         if not layer.contract.takes(n):
             continue
@@ -482,13 +536,16 @@ def _unlike_alone(layer: Layer, mask: _Mask, got: Tensor) -> str:
 
 def _ordered(layer: Layer) -> None:
     "Another order of the tokens gives the same outputs in that order, unless it knows positions."
-    free = knows_no_order(layer)
+    window = layer.declared_window
+    if layer.contract.ahead or window and window < layer.n:
+        raise NotChecked("what a token sees depends on order: it attends to a window")
+    free = bool(layer.observed.free)
     if layer.positions:
         _must_know_positions(layer, free)
     if not free:
         if layer.positions is None:
             _may_know_positions(layer)
-        shown = f"tokens reordered as {reordering(layer).tolist()}: other outputs than before"
+        shown = f"tokens reordered as {layer.reordering().tolist()}: other outputs than before"
         raise Broken(shown, known("order.matters"))
     if layer.positions is None and (name := layer.position_setting):
         raise NotChecked(f"order makes no difference, though there is {name}; say positions=True")
@@ -502,14 +559,6 @@ def _may_know_positions(layer: Layer) -> None:
         raise NotChecked("the order of the past matters; if it knows no positions: positions=False")
     if layer.window and _is_window(layer, reach_of(layer), layer.window[1]):
         raise NotChecked("it attends to a window ({} = {})".format(*layer.window))
-    if layer.zeros:
-        other, x, order = deep_copy(layer.module), draw(layer), reordering(layer)
-        with torch.no_grad():
-            for name, weight in other.named_parameters():
-                weight.mul_(name not in layer.zeros)
-        if nearly(layer.first(other, x[:, order]), layer.first(other, x)[:, order]):
-            name = layer.zeros[0]
-            raise NotChecked(f"once {name} is no longer zero, it seems to know positions")
 
 
 def _must_know_positions(layer: Layer, free: bool) -> None:

@@ -5,93 +5,100 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import torch
+import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.catalogue.grouped_heads import AFTER_SCORE, AFTER_SPLIT
+from attention_checks.catalogue.grouped_heads import AFTER_SCORE
 from attention_checks.conventions import settings_of
-from attention_checks.examine import Broken, Misused, NotChecked, attempt, first_line
+from attention_checks.examine import Broken, Misused, NotChecked
 from attention_checks.numbers import first_difference, nearly
-from attention_checks.pipeline import Bug, Work
+from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation
-from attention_checks.subjects.layer import Layer, draw, no_module
+from attention_checks.subjects.layer import Layer, no_module
 from attention_checks.trace import Trace
 from attention_checks.trace.comparing import compare_with_own_weights, name_other_scale
-from attention_checks.trace.probing import name_by_probes
+from attention_checks.trace.diagnosis import ignores_order, trace_of
 
 
-def _reference(make: Callable[[], Any]) -> Any:
-    "What it is compared with; if that cannot be made, it is not the fault of the layer."
-    try:
-        return make()
-    except (Broken, NotChecked, Misused):
-        raise
-    except Exception as e:
-        raise NotChecked(f"no reference could be built: {first_line(e, 60)}") from None
+def _trace_of_usual(layer: Layer) -> Trace:
+    "The trace of the usual call; raise why there is none."
+    if layer.observed.trace is None:
+        raise layer.observed.why or NotChecked("it was not observed")
+    return layer.observed.trace
 
 
 def _own_weights(layer: Layer) -> str | None:
     "It agrees with attention computed from its own queries, keys and values."
-    if isinstance(layer.module, torch.jit.ScriptModule):
-        raise NotChecked("no reference could be built: PyTorch has no hooks for a ScriptModule")
-    trace, heads = _reference(lambda: layer.trace), layer.n_heads
+    trace = _trace_of_usual(layer)
     _all_used(layer, trace)
-    width = trace.width("q")
-    if heads and len(trace.rows.get("q", [])) == 1 and width % heads and layer.d_model % heads:
+    _must_divide(layer, trace)
+    bugs = None
+    if AFTER_SCORE in trace.own or not layer.cap:
+        if layer.diagnosis.why:
+            raise layer.diagnosis.why
+        bugs = layer.diagnosis.bugs
+    if bugs == ():
+        remarks = (*layer.diagnosis.remarks, _after_projection(layer, trace))
+        return "; ".join(filter(None, remarks)) or None
+    if trace.context is None and _agrees_without_x(layer, trace):
+        return _with_residual(layer, trace.out, trace.out - trace.x)
+    raise _mismatch(layer, trace, _beside_scale(layer, trace, bugs or ()))
+
+
+def _mismatch(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> Broken | NotChecked:
+    "What to raise where its own weights give other numbers."
+    if layer.cap and not bugs:
+        return NotChecked(f"its scores are not plain ({layer.cap}): declare softcap=…")
+    if bugs and bugs[0].code == "mask.window" and layer.positions:
+        return NotChecked("it attends to a window")
+    shape = f"x {tuple(trace.x.shape)}, {layer.n_heads or '?'} heads"
+    shown = f"{shape}: the context is not softmax(q kᵀ / √d_head) v of its own q, k and v"
+    if bugs:
+        return Broken(shown, bugs)
+    scale = name_other_scale(trace, layer.n_heads, layer.causal, layer.short_window)
+    if scale:
+        return Broken(shown, _beside_scale(layer, trace, scale))
+    if why := _more_than_projections(layer, trace):
+        return NotChecked(f"no reference could be built: {why}")
+    return Broken(shown, known("layer.unknown"))
+
+
+def _must_divide(layer: Layer, trace: Trace) -> None:
+    "Raise Misused if the width of its queries is no multiple of the heads that were declared."
+    heads, width = layer.n_heads, trace.width("q")
+    if (
+        heads
+        and len(trace.projections.get("q", [])) == 1
+        and width % heads
+        and layer.d_model % heads
+    ):
         raise Misused(
             f"n_heads: expected a divisor of the width of its queries, {width}; got {heads}"
         )
-    bugs = None
-    if AFTER_SCORE in trace.own or not layer.cap:
-        bugs = _reference(lambda: layer.bugs)
-    if bugs == ():
-        return _after_projection(layer, trace)
-    if trace.context is None and _agrees_without_x(layer, trace):
-        return _with_residual(layer, trace.out, trace.out - trace.x)
-    if bugs and _may_mean_scale(layer, trace, bugs):
-        bugs = None
-    if layer.cap and not bugs:
-        raise NotChecked(f"its scores are not plain ({layer.cap})")
-    if bugs and bugs[0].code == "window.by_accident" and layer.positions:
-        raise NotChecked("it attends to a window")
-    shape = f"x {tuple(trace.x.shape)}, {heads or '?'} heads"
-    shown = f"{shape}: the context is not softmax(q kᵀ / √d_head) v of its own q, k and v"
-    if bugs:
-        raise Broken(shown, bugs)
-    if why := _more_than_projections(layer, trace):
-        name = lambda: name_by_probes(trace, layer.module, layer.first, heads, layer.causal)
-        if bugs := attempt(name):
-            raise Broken(f"{shape}: tried with values and keys of our own", bugs)
-        raise NotChecked(f"no reference could be built: {why}")
-    scale = name_other_scale(trace, heads, layer.causal, layer.short_window)
-    raise Broken(shown, scale or known("layer.unknown"))
 
 
-def _may_mean_scale(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> bool:
-    "Whether another scale may be meant, where queries and keys are normed or scores capped."
-    if not trace.own or layer.contract.scale is not None:
-        return False
-    return any(bug.code.startswith("scale.") for bug in bugs) and not _sharpened(layer, trace, bugs)
-
-
-def _sharpened(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> bool:
-    "Whether normed queries and keys longer than 1 are multiplied by more than 1: nobody means it."
-    large = any(bug.code in ("scale.multiplied", "scale.multiplied_by_width") for bug in bugs)
-    if not large or AFTER_SPLIT not in trace.own or AFTER_SCORE in trace.own:
-        return False
-    h, generator = layer.n_heads or 1, torch.Generator().manual_seed(3)
-    drawn = torch.randn(1, h, 8, trace.inner // h, generator=generator)
-    normed = trace.own[AFTER_SPLIT][0](Work(q=drawn, k=drawn))
-    return float(normed.q.norm(dim=-1).mean() * normed.k.norm(dim=-1).mean()) > 2
+def _beside_scale(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> tuple[Bug, ...]:
+    "The bugs but for a scale that may be meant; NotChecked, with what declares it, for it alone."
+    contract = layer.contract
+    said = contract.scale or contract.norms or contract.softcap or contract.bias
+    scales = [bug for bug in bugs if bug.code.startswith("scale.")]
+    if not trace.own or said is not None or not scales:
+        return bugs
+    if others := tuple(bug for bug in bugs if bug not in scales):
+        return others
+    declare = scales[0].declare or "scale=…"
+    why = f"{scales[0].says}; if it is meant, declare {declare}"
+    raise NotChecked(f"no reference could be built: {why}")
 
 
 def _all_used(layer: Layer, trace: Trace) -> None:
     "Raise Broken for projections that are unused, or used twice; NotChecked if there are none."
-    if not trace.rows:
+    if not trace.projections:
         _must_not_be_linear(layer)
         raise NotChecked(
-            "its projections were not recognised, neither by their names nor by what they do"
+            "its projections were not recognised, neither by their names nor by what they do:"
+            " declare roles={'q': …, 'k': …, 'v': …, 'out': …}"
         )
     names = {role: trace.names.get(role, []) for role in ("q", "k", "v", "out")}
     qkv = [name for role in "qkv" for name in names[role]]
@@ -117,7 +124,7 @@ def _raise_unused(layer: Layer, trace: Trace, name: str, twice: list[str]) -> No
 
 def _must_not_be_linear(layer: Layer) -> None:
     "A softmax of scores is no linear function of the hidden states; a linear layer has none."
-    x, y = draw(layer), draw(layer, seed=1)
+    x, y = layer.draw(), layer.draw(seed=1)
     if nearly(layer(x + y) + layer(0 * x), layer(x) + layer(y)):
         raise Broken("f(x + y) + f(0) = f(x) + f(y)", known("values.linear"))
 
@@ -125,7 +132,7 @@ def _must_not_be_linear(layer: Layer) -> None:
 def _more_than_projections(layer: Layer, trace: Trace) -> str:
     "Why its numbers need not be those of plain attention; empty if they must be."
     if trace.unrecognised:
-        return f"it also has {', '.join(trace.unrecognised[:3])}"
+        return f"it also has {'; '.join(_undeclared(layer, trace)[:3])}"
     q, v = trace.width("q"), trace.width("v")
     one_wider = (q > trace.inner) != (v > trace.inner)
     if trace.context is not None and one_wider and 2 * trace.inner in (q, v):
@@ -134,10 +141,39 @@ def _more_than_projections(layer: Layer, trace: Trace) -> str:
         name = trace.names["qkv"][0]
         return f"{name} holds queries, keys and values in a way not known here"
     known_roles = ({"q", "k", "v"}, {"q", "kv"}, {"qkv"})
-    complete = any(roles <= trace.rows.keys() for roles in known_roles)
-    if complete and layer.positions is not True and layer.ignores_order:
+    complete = any(roles <= trace.projections.keys() for roles in known_roles)
+    if complete and layer.positions is not True and ignores_order(layer):
         return ""
-    return "its numbers depend on order, or on more than q, k and v"
+    declare = "scale=…, softcap=…, bias=… or norms=…"
+    return (
+        f"its numbers depend on order, or on more than q, k and v: declare {declare} if it has it"
+    )
+
+
+_KEYWORDS: tuple[
+    tuple[Callable[[Any, int | None], bool], str], ...
+] = (  # what a part is → the keyword that may declare it
+    (lambda part, h: "norm" in type(part).__name__.lower(), "norms={{'{role}': '{name}'}}"),
+    (lambda part, h: isinstance(part, nn.Linear), "gate='{name}'"),
+    (lambda part, h: isinstance(part, nn.Embedding), "bias='{name}'"),
+    (lambda part, h: isinstance(part, Tensor) and part.numel() == h, "sinks='{name}'"),
+    (lambda part, h: isinstance(part, Tensor) and part.ndim > 2, "bias='{name}'"),
+)
+
+
+def _undeclared(layer: Layer, trace: Trace) -> list[str]:
+    "Name the parts that are no projection, each with the keyword that may declare it."
+    modules, tensors = dict(layer.module.named_modules()), dict(layer.module.named_parameters())
+    found = []
+    for name in trace.unrecognised:
+        if name.rpartition(".")[0] in trace.unrecognised:
+            continue
+        part = modules.get(name, tensors.get(name))
+        role = "k" if "k" in name.rpartition(".")[2].lower() else "q"
+        fits = (how for is_one, how in _KEYWORDS if is_one(part, layer.n_heads))
+        how = next(fits, "").format(name=name, role=role)
+        found.append(f"{name}: declare {how}" if how else name)
+    return found
 
 
 def _after_projection(layer: Layer, trace: Trace) -> str | None:
@@ -151,7 +187,7 @@ def _after_projection(layer: Layer, trace: Trace) -> str | None:
         return None
     if out.shape == trace.x.shape and nearly(out, projected + trace.x):
         return _with_residual(layer, out, projected)
-    constant, other = False, layer.traced(draw(layer, len(layer.trace.x), layer.trace_n, seed=2))
+    constant, other = False, trace_of(layer, layer.draw(len(trace.x), trace.x.shape[1], 2))
     if trace.bias is None and other.projected is not None:
         constant = nearly(other.out - other.projected, out - projected, 1e-5)
     if layer.only_attention or constant:
@@ -182,7 +218,7 @@ def _with_residual(layer: Layer, got: Tensor, want: Tensor) -> str:
 
 def _shares_heads(layer: Layer) -> None:
     "It has as many heads of keys and values as were declared."
-    trace = _reference(lambda: layer.trace)
+    trace = _trace_of_usual(layer)
     if not layer.n_heads:
         raise Misused(
             "n_kv_heads: expected n_heads beside it, which nothing tells here; got n_kv_heads alone"
@@ -192,7 +228,7 @@ def _shares_heads(layer: Layer) -> None:
     d_head = (trace.width("q") or trace.inner) // layer.n_heads
     if width < 1 or not d_head:
         raise NotChecked("its keys were not recognised")
-    if width != layer.declared_kv_heads * d_head:
+    if width != (layer.declared_kv_heads or 0) * d_head:
         heads = f"{width // d_head} of width {d_head}"
         if width % d_head:
             heads = f"{width} numbers, which are no heads of width {d_head}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -19,7 +18,7 @@ from attention_checks.subjects.calling import (
     packing_arguments,
     packing_names,
 )
-from attention_checks.subjects.layer import Layer, draw, no_module
+from attention_checks.subjects.layer import Layer, no_module
 
 
 def _apart(layer: Layer) -> str:
@@ -30,7 +29,7 @@ def _apart(layer: Layer) -> str:
         raise NotChecked("call= says how it is called")
     if len(layer.lengths(*lengths, layer.n)) < 3:
         raise NotChecked(f"lengths= allows no documents of {cut} and {layer.n - cut} tokens")
-    x, error = draw(layer)[:1], ""
+    x, error = layer.draw()[:1], ""
     needed = packing_names(needed_by(layer.module))
     for flat in (True,) if needed else (False, True):
         try:
@@ -71,7 +70,7 @@ def _packed(layer: Layer, x: Tensor, lengths: list[int], flat: bool) -> Tensor:
         return output[None] if flat else output
 
     with torch.no_grad():
-        return replace(layer, declared_call=call).first(layer.module, x.clone())
+        return layer.calling(call).first(layer.module, x.clone())
 
 
 def _names(layer: Layer) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -12,40 +11,18 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.conventions import MASK
 from attention_checks.examine import Broken, Misused, NotChecked, attempt, first_line
-from attention_checks.numbers import (
-    first_difference,
-    must_be_tensor,
-    must_keep_dtype,
-    must_trace,
-    nearly,
-)
+from attention_checks.numbers import first_difference, must_be_tensor, nearly
+from attention_checks.properties.numerics import must_keep_dtype
+from attention_checks.properties.state import must_trace, untouched_anyhow
 from attention_checks.pipeline import Bug
-from attention_checks.properties import (
-    Relation,
-    must_be_finite,
-    must_leave_alone,
-    must_not_mind_strides,
-    must_not_mix_along,
-    run_in_half,
-)
+from attention_checks.properties import Relation
+from attention_checks.properties.equivariance import must_not_mix_along
+from attention_checks.properties.numerics import must_be_finite, run_in_half
 from attention_checks.signatures import parameters_of
-from attention_checks.subjects.calling import (
-    first_tensor,
-    for_memory,
-    is_torch_mha,
-    needed_by,
-    packing_names,
-)
+from attention_checks.subjects.calling import for_memory, is_torch_mha, needed_by, packing_names
 from attention_checks.subjects.copies import deep_copy, softened_copy
-from attention_checks.subjects.layer import (
-    SEQUENCES,
-    Layer,
-    draw,
-    fits,
-    no_module,
-    unregistered,
-)
-from attention_checks.trace.comparing import rightly_read
+from attention_checks.subjects.layer import SEQUENCES, Layer, no_module, unregistered
+from attention_checks.trace.roles import what_is_read
 
 _FIXED_LENGTHS = (  # likely ones
     *(2, 3, 4, 6, 8, 9, 10, 12, 16, 25, 32, 36, 49, 50, 64, 77, 81, 100, 128, 144, 196, 197, 256),
@@ -54,7 +31,7 @@ _FIXED_LENGTHS = (  # likely ones
 
 def _runs(layer: Layer) -> str | None:
     "It runs, and gives one finite vector per token."
-    x = draw(layer)
+    x = layer.draw()
     shape = f"x {tuple(x.shape)}"
     try:
         y, rest = layer.all(x)
@@ -71,7 +48,7 @@ def _runs(layer: Layer) -> str | None:
         bug = misrouted(layer) or known("shape.rows")
         raise Broken(f"{shape}: it gives shape {tuple(y.shape)}, {expected}", bug)
     must_be_vectors(layer, x, y)
-    return "; ".join([*_how_called(layer), *layer.inferred, *_zeros(layer)]) or None
+    return "; ".join([*_how_called(layer), *layer.remarks, *_zeros(layer)]) or None
 
 
 def _how_called(layer: Layer) -> list[str]:
@@ -165,9 +142,21 @@ def _why_it_raises(layer: Layer, e: Exception) -> Bug:
         return known("shape.call")
     if layer.other is not None and (bug := misrouted(layer) or _why_not_together(layer)):
         return bug
-    longest = next((n - 1 for n in range(1, layer.n) if not fits(layer, SEQUENCES, n)), layer.n - 1)
+    longest = next((n - 1 for n in range(1, layer.n) if not layer.fits(SEQUENCES, n)), layer.n - 1)
     if longest > 1 and layer.contract.lengths is None:
         return known("shape.maximum", longest=longest, least=layer.n + 1)
+    if bug := _only_size(layer):
+        return bug
+    needed = needed_by(layer.module)
+    if len(needed) > 1 and layer.other is None:
+        return known("shape.arguments", needed=", ".join(needed))
+    at_once = (AttributeError, NameError, ImportError, TypeError, NotImplementedError)
+    code = "code.error" if isinstance(e, at_once) else "shape.input"
+    return known(code, error=type(e).__name__)
+
+
+def _only_size(layer: Layer) -> Bug | None:
+    "The sizes at which alone it runs, if they tell what it mixes up."
     h = layer.n_heads or layer.n  # nobody knows: then what was tried anyway
     sizes = {
         "one_sequence": (1, layer.n),
@@ -177,18 +166,12 @@ def _why_it_raises(layer: Layer, e: Exception) -> Bug:
         "all_equal": (h, h),
         "one_token": (SEQUENCES, 1),
     }
-    right = [code for code, (b, n) in sizes.items() if fits(layer, b, n)]
+    right = [code for code, (b, n) in sizes.items() if layer.fits(b, n)]
     if right and not {"batch_length", "length_width"} <= set(right):  # which, nobody knows
         return known(f"shape.{right[0]}")
-    for n in _FIXED_LENGTHS:
-        if fits(layer, SEQUENCES, n):
-            return known("shape.only_length", n=n)
-    needed = needed_by(layer.module)
-    if len(needed) > 1 and layer.other is None:
-        return known("shape.arguments", needed=", ".join(needed))
-    at_once = (AttributeError, NameError, ImportError, TypeError, NotImplementedError)
-    code = "code.error" if isinstance(e, at_once) else "shape.input"
-    return known(code, error=type(e).__name__)
+    fixed = (n for n in _FIXED_LENGTHS if layer.fits(SEQUENCES, n))
+    n = next(fixed, 0)
+    return known("shape.only_length", n=n) if n else None
 
 
 def misrouted(
@@ -197,10 +180,11 @@ def misrouted(
     "Find out whether projections read the other input, or x and the memory are exchanged."
     if layer.other is None or layer.of_memory:
         return None
-    wrong = {name: role for name, role, right in layer.read if not right}
+    reads = reads_of(layer)
+    wrong = {name: role for name, role, right in reads if not right}
     sides = {role == "q" for role in wrong.values()}
-    as_memory = attempt(lambda: layer(draw(layer)).shape[1]) == layer.n_k != layer.n
-    if len(sides) == 2 or not layer.read and as_memory:
+    as_memory = attempt(lambda: layer(layer.draw()).shape[1]) == layer.n_k != layer.n
+    if len(sides) == 2 or not reads and as_memory:
         return known("route.exchanged")
     if not wrong:
         return None
@@ -208,18 +192,25 @@ def misrouted(
     return known(code, names=" and ".join(wrong))
 
 
+def reads_of(layer: Layer) -> list[tuple[str, str, bool]]:
+    "Projections that read x or the memory, with their roles, and whether rightly."
+    # where lengths are equal, the numbers must not be
+    x, memory = layer.draw(), layer.over_memory.draw(seed=9)
+    call = layer.beside(memory).first
+    return attempt(lambda: what_is_read(layer.module, x, memory, call)) or []
+
+
 def _why_not_together(layer: Layer) -> Bug | None:
     "Whether it takes the sequence before the batch, or equal lengths of x and memory only."
-    contract = replace(layer.contract, layout=layer.contract.layout or "nbd")
-    if fits(replace(layer, contract=contract), SEQUENCES, layer.n):
+    if layer.declaring(layout=layer.contract.layout or "nbd").fits(SEQUENCES, layer.n):
         return known("batch.axes")
-    square = replace(layer, other=draw(layer.over_memory, 1, layer.n))
-    return known("shape.only_square") if fits(square, SEQUENCES, layer.n) else None
+    square = layer.beside(layer.over_memory.draw(1, layer.n))
+    return known("shape.only_square") if square.fits(SEQUENCES, layer.n) else None
 
 
 def _repeats(layer: Layer) -> None:
     "The same inputs give the same answer, with gradients and without."
-    x = draw(layer)
+    x = layer.draw()
     with torch.no_grad():
         first, second = layer(x), layer(x)
     if not nearly(first, second, 1e-5, equal_nan=True):
@@ -243,11 +234,9 @@ def _chance_or_state(layer: Layer, x: Tensor) -> Bug:
     return known("dropout.in_evaluation", anew=" (it has no parameters)" if bare else "")
 
 
-def must_forget(
-    layer: Layer,  # the layer under test
-) -> None:
+def must_forget(layer: Layer) -> None:
     "Raise Broken if other inputs before change what it gives."
-    x = draw(layer)
+    x = layer.draw()
     first = layer(x)
     _short_then_long(layer, x, first)
     n = layer.n
@@ -257,7 +246,7 @@ def must_forget(
     for m in others:
         b = SEQUENCES - 1 if m == n else SEQUENCES
         try:
-            layer(draw(layer, b, m, seed=m))
+            layer(layer.draw(b, m, seed=m))
         except Exception as e:
             if m > n:
                 continue  # a layer may have a maximum
@@ -274,7 +263,7 @@ def _short_then_long(layer: Layer, x: Tensor, want: Tensor) -> None:
         return
     short = next(iter(layer.lengths(layer.n - 3) or layer.contract.allowed), layer.n)
     fresh, shown = deep_copy(layer.fresh), f"first n = {short}, then n = {layer.n}: "
-    layer.call(fresh, draw(layer, SEQUENCES, short, seed=7))
+    layer.call(fresh, layer.draw(SEQUENCES, short, seed=7))
     try:
         got = layer.first(fresh, x)
     except Exception as e:
@@ -283,11 +272,9 @@ def _short_then_long(layer: Layer, x: Tensor, want: Tensor) -> None:
         raise Broken(f"{shown}{first_difference(got, want)}", known("state.first_length"))
 
 
-def must_not_mix(
-    layer: Layer,  # the layer under test
-) -> None:
+def must_not_mix(layer: Layer) -> None:
     "Raise Broken if a sequence of a batch comes out other than alone."
-    x = draw(layer)
+    x = layer.draw()
     must_not_mix_along(layer, [x], 0, "sequence", lambda: _mixed(layer, x), alone=True)
 
 
@@ -301,19 +288,17 @@ def _mixed(layer: Layer, x: Tensor) -> Bug:
 
 def _traces(layer: Layer) -> None:
     "Traced by PyTorch, it gives the same numbers."
-    must_trace(lambda x: layer.first(layer.module, x), draw(layer, 2, layer.contract.usual(3)))
+    must_trace(lambda x: layer.first(layer.module, x), layer.draw(2, layer.contract.usual(3)))
 
 
-def must_take_one(
-    layer: Layer,  # the layer under test
-) -> None:
+def must_take_one(layer: Layer) -> None:
     "Raise Broken if it cannot do with one token, or with one sequence."
     sizes = [(1, layer.n, "one sequence"), (SEQUENCES, 1, "one token")]
     sizes += [(1, 1, "one token"), (SEQUENCES, 2, "two tokens")]
     for b, n, what in sizes:
         if not layer.contract.takes(n):
             continue
-        x = draw(layer, b, n)
+        x = layer.draw(b, n)
         bug, shape = known("length.breaks", what=what), f"x {tuple(x.shape)}"
         try:
             y = layer(x)
@@ -325,31 +310,18 @@ def must_take_one(
             raise Broken(f"{shape}: NaN or infinity", bug, symptom=True)
 
 
-def must_leave_inputs(
-    layer: Layer,  # the layer under test
-) -> None:
-    "Raise Broken if it changes its input, or gives other numbers for other strides."
-    name = "memory" if layer.of_memory else "x"
-    must_leave_alone(lambda x: layer.first(layer.module, x), {name: draw(layer)})
-    must_not_mind_strides(lambda x: layer.first(layer.module, x), draw(layer))
-
-
-def must_stay_finite(
-    layer: Layer,  # the layer under test
-) -> None:
+def must_stay_finite(layer: Layer) -> None:
     "Raise Broken if large inputs give values or gradients that are not finite."
     code = "softmax.overflows"
     for factor in (30.0, 300.0):
-        inputs = {"x": draw(layer) * factor}
+        inputs = {"x": layer.draw() * factor}
         shown = f"inputs {factor:g} times as large"
         must_be_finite(layer, inputs, shown, lambda: known(code), gradient=code)
 
 
-def must_stand_sixteen_bits(
-    layer: Layer,  # the layer under test
-) -> str | None:  # how it was tried
+def must_stand_sixteen_bits(layer: Layer) -> str | None:
     "Raise Broken unless 16 bits give finite, nearly equal values of their type."
-    x, softened = draw(layer), []
+    x, softened = layer.draw(), []
     want = layer(x).detach()
     for dtype, tolerance in ((torch.bfloat16, 0.06), (torch.float16, 0.02)):
         y = _in_sixteen_bits(layer, x, dtype)
@@ -379,7 +351,7 @@ def _in_sixteen_bits(layer: Layer, x: Tensor, dtype: torch.dtype) -> Tensor:
         if "dtype" not in str(e) and "scalar type" not in str(e):
             return ""
         with torch.autocast("cpu", torch.bfloat16):
-            helps = fits(layer, SEQUENCES, layer.n)
+            helps = layer.fits(SEQUENCES, layer.n)
         then = "under torch.autocast it runs" if helps else "torch.autocast does not help"
         return f": something in forward stays float32, such as a mask or a table; {then}"
 
@@ -399,10 +371,11 @@ def _close_if_softened(layer: Layer, x: Tensor, dtype: torch.dtype, tolerance: f
 
 def _returns_weights(layer: Layer) -> None:
     "Weights that come with the output are those that made it."
-    returned = [t.detach() for t in layer.all(draw(layer))[1] if _may_be_weights(layer, t)]
+    returned = [t.detach() for t in layer.all(layer.draw())[1] if _may_be_weights(layer, t)]
     if not returned:
         raise NotChecked("it returns no weights")
-    if "weigh" in (attempt(lambda: layer.trace.own) or ()):
+    trace = layer.observed.trace
+    if trace is not None and "weigh" in trace.own:
         raise NotChecked("a sink takes a part of each query's weights")
     shown, w = "what it returns beside the output ", returned[0]
     sums, of_columns = w.sum(-1), w.sum(-2)
@@ -412,8 +385,6 @@ def _returns_weights(layer: Layer) -> None:
         raise Broken(shown, known("weights.returned_transposed"))
     positive = (w >= -1e-6).all() and (sums > -1e-6).all()
     if not (positive and (sums < 4).all() and 0.5 < sums.mean() < 2):  # scores, or a bias
-        if len(returned) == 1 and attempt(lambda: _are_scores(layer)):
-            raise Broken(f"the softmax of {shown}is its weights", known("weights.returned_scores"))
         raise NotChecked(f"{shown}is not meant as weights: rows sum to {sums.min():.4g} …")
     if not to_one:
         on_average = nearly(sums.mean(), torch.tensor(1.0))
@@ -431,21 +402,6 @@ def _may_be_weights(layer: Layer, t: Any) -> bool:
     return len(t) == SEQUENCES and t.shape[-2:] == (layer.n, layer.n_k)
 
 
-def _are_scores(layer: Layer) -> bool:
-    "Whether a softmax of what comes with the output gives the weights of its own queries and keys."
-    trace = layer.trace
-    if not (work := rightly_read(trace, layer.n_heads, layer.causal)):
-        return False
-    call = layer.call if trace.memory is None else layer.call_with(trace.memory)
-    for scores in first_tensor(call(layer.module, trace.x))[1]:
-        if isinstance(scores, Tensor) and scores.numel() == work.weights.numel():
-            for factor in (1.0, work.scale):
-                weights = (factor * scores.detach()).softmax(-1)
-                if nearly(weights.view_as(work.weights), work.weights):
-                    return True
-    return False
-
-
 RUNS = (
     Relation("it runs, and gives one vector per token: (b, n, d_out)", _runs),
     Relation("the same inputs give the same answer in evaluation", _repeats),
@@ -456,7 +412,7 @@ CALLS = (
 )
 EDGES = (
     Relation("one token, one sequence", must_take_one),
-    Relation("inputs are not modified, and need not be contiguous", must_leave_inputs),
+    Relation("inputs are not modified, and need not be contiguous", untouched_anyhow),
     Relation("large inputs give finite values and gradients", must_stay_finite),
     Relation(
         "float16 and bfloat16 give finite, nearly equal values",

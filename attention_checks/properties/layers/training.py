@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,20 +14,14 @@ from torch.utils._pytree import tree_leaves
 
 from attention_checks.catalogue import known
 from attention_checks.conventions import INDEXER, POSITIONS, is_dropout, role_of
-from attention_checks.examine import Broken, NotChecked, attempt, first_line
+from attention_checks.examine import Broken, NotChecked, first_line
 from attention_checks.numbers import first_difference, nearly
 from attention_checks.pipeline import Bug
-from attention_checks.properties import Relation, gradients_of, reenters
+from attention_checks.properties import Relation
+from attention_checks.properties.gradients import gradients_of, reenters
 from attention_checks.properties.layers.running import must_be_vectors
-from attention_checks.subjects.copies import deep_copy, in_training, tensors_in
-from attention_checks.subjects.layer import (
-    Layer,
-    draw,
-    in_mode,
-    no_module,
-    normalises_batch,
-    unregistered,
-)
+from attention_checks.subjects.copies import deep_copy, in_training, plain_attributes, tensors_in
+from attention_checks.subjects.layer import Layer, no_module, normalises_batch, unregistered
 
 _Settings = dict[str, Any]  # the attributes of a module, or of a config that it keeps
 
@@ -89,10 +83,12 @@ def _without_dropout(layer: Layer) -> Iterator[_Undropped]:
 
 def _modes_agree(layer: Layer) -> None:
     "Without dropout, training and evaluation give the same."
-    x = draw(layer)
+    x = layer.draw()
     want = layer(x)
+    if nearly(layer.in_mode(x, True), want):
+        return
     with _without_dropout(layer):
-        got, again = in_mode(layer, x, True), in_mode(layer, x, True, seed=1)
+        got, again = layer.in_mode(x, True), layer.in_mode(x, True, seed=1)
     must_be_vectors(layer, x, got, ", in training")
     if nearly(got, want):
         return
@@ -121,11 +117,7 @@ def _dropout_keeps_mean(layer: Layer) -> None:
         if not list(m.children()) and m is not layer.module and not isinstance(m, _LINEAR):
             name = type(m).__name__
             raise NotChecked(f"{name} is not linear, so the mean need not be kept")
-    x, runs = draw(layer, 1), 4096
-    with torch.no_grad():
-        want = layer(x)[0]
-        with in_training(layer.module):
-            got = layer.many(layer.module, x.expand(runs, -1, -1).contiguous())
+    want, got = _runs_of_training(layer)
     if not got.isfinite().all():
         raise Broken(f"{shown}: NaN or infinity in training", known("dropout.nan"))
     if (got.std(0) == 0).all():
@@ -133,11 +125,20 @@ def _dropout_keeps_mean(layer: Layer) -> None:
     if declared == "scores":
         return  # the mean is not kept
     mean = got.mean(0)
-    off, standard_error = (mean - want).abs(), got.std(0) / runs**0.5
+    off, standard_error = (mean - want).abs(), got.std(0) / len(got) ** 0.5
     if (off / (standard_error + 1e-6)).max() > 8 and off.max() > 1e-3:
         ratio = float((mean * want).sum() / want.square().sum())
-        shown = f"the mean of {runs} training runs is {ratio:.3f} times the evaluation output"
+        shown = f"the mean of {len(got)} training runs is {ratio:.3f} times the evaluation output"
         raise Broken(shown, _why_biased(layer, ratio, p))
+
+
+def _runs_of_training(layer: Layer, runs: int = 4096) -> tuple[Tensor, Tensor]:
+    "Give the output in evaluation, (n, d), and those of many runs in training, (runs, n, d)."
+    x = layer.draw(1)
+    with torch.no_grad():
+        want = layer(x)[0]
+        with in_training(layer.module):
+            return want, layer.many(layer.module, x.expand(runs, -1, -1).contiguous())
 
 
 class _Dropped(TorchFunctionMode):
@@ -163,15 +164,15 @@ class _Dropped(TorchFunctionMode):
 def _drops_scores(layer: Layer) -> bool:
     "Whether dropout comes before the softmax, in training."
     with torch.no_grad(), in_training(layer.module), _Dropped() as watch:
-        layer(draw(layer))
+        layer(layer.draw())
     return watch.of_scores
 
 
 def _probability(layer: Layer) -> tuple[str, float]:
     "With what probability it drops, kept or written in its code, with what says so."
-    x, kept = draw(layer), _dropouts(layer)
+    x, kept = layer.draw(), _dropouts(layer)
     with _without_dropout(layer) as watch:
-        first, second = in_mode(layer, x, True), in_mode(layer, x, True, seed=1)
+        first, second = layer.in_mode(x, True), layer.in_mode(x, True, seed=1)
     chance = not nearly(first, second, equal_nan=True)
     own = [vars(m) for m in layer.parts]
     mine = [each for each in kept if any(each[0] is settings for settings in own)]
@@ -186,8 +187,8 @@ def _probability(layer: Layer) -> tuple[str, float]:
 
 def _why_biased(layer: Layer, ratio: float, p: float) -> Bug:
     "Why dropout of a probability p makes the mean `ratio` times as large."
-    projected = attempt(lambda: layer.trace.projected)
-    if projected is not None and nearly(layer.trace.out, projected.relu()):
+    trace = layer.observed.trace
+    if trace and trace.projected is not None and nearly(trace.out, trace.projected.relu()):
         return known("dropout.relu")
     return known("dropout.unscaled" if abs(ratio - 1) > p / 4 else "dropout.before_softmax")
 
@@ -211,7 +212,7 @@ def _trained(layer: Layer) -> str | None:
 def _must_be_reached(layer: Layer, wanted: dict[str, nn.Parameter]) -> None:
     "Raise Broken for a parameter, or a part of one, that receives no gradient."
     # where scores are large a softmax is flat: a gradient must be 0 for small inputs, too
-    both = [_gradients_of(_traceable(layer, x), wanted) for x in (draw(layer), draw(layer) / 30)]
+    both = [_gradients_of(_traceable(layer, x), wanted) for x in (layer.draw(), layer.draw() / 30)]
     for name, p in wanted.items():
         if both[0][name] is None:
             code = "parameter.mask" if _is_mask(p) else "parameter.unused"
@@ -284,28 +285,14 @@ def _zero_part(grad: Tensor, part: int = 8) -> str:
 
 
 def _plain_weights(layer: Layer) -> str | None:
-    "The name of a matrix that is neither parameter nor buffer: a projection, or used in all parts."
-    module = deep_copy(layer.fresh)
-    registered = {id(t) for t in [*module.parameters(), *module.buffers()]}
-    plain = [
-        (name, t)
-        for m in module.modules()
-        for name, value in vars(m).items()
-        for t in tensors_in(value)
-        if id(t) not in registered and t.is_floating_point() and t.ndim > 1
-        if layer.d_model in t.shape and not POSITIONS.search(name)
-    ]
-    for name, _ in plain:
-        if role_of(name):
-            return name
-    tensors = [t.detach_().requires_grad_() for _, t in plain]
-    y = attempt(lambda: layer.first(module, draw(layer))) if plain else None
-    if y is None or not y.requires_grad:
-        return None
-    grads = gradients_of(y.square().sum(), tensors)
-    for (name, _), grad in zip(plain, grads):
-        if grad is not None and not _zero_part(grad, len(grad) * grad.shape[-1]):
-            return name
+    "The name of a projection that is neither parameter nor buffer."
+    registered = {id(t) for t in [*layer.fresh.parameters(), *layer.fresh.buffers()]}
+    for m in layer.fresh.modules():
+        for name, value in plain_attributes(m):
+            for t in tensors_in(value) if role_of(name) else ():
+                wide = t.is_floating_point() and t.ndim > 1 and layer.d_model in t.shape
+                if wide and id(t) not in registered:
+                    return name
     return None
 
 
@@ -318,9 +305,7 @@ def _weights_in_buffers(layer: Layer) -> str | None:
     return None
 
 
-def must_match_steps(
-    layer: Layer,  # the layer under test
-) -> None:
+def must_match_steps(layer: Layer) -> None:
     "Raise Broken if its gradients are not what small steps measure."
     if layer.contract.dtype:
         raise NotChecked(
@@ -368,7 +353,7 @@ def _rates(layer: Layer, what: str, dtype: torch.dtype, step: float) -> tuple[fl
     if layer.parts:
         module = deep_copy(module).to(dtype)
         parameters = [p for p in module.parameters() if p.requires_grad]
-    x = draw(layer).to(dtype).requires_grad_()
+    x = layer.draw().to(dtype).requires_grad_()
     tensors: list[Tensor] = parameters if what == "parameters" else [x]  # type: ignore[assignment]
     y = layer.first(module, x * 1)
     if not y.requires_grad:
@@ -383,15 +368,21 @@ def _rates(layer: Layer, what: str, dtype: torch.dtype, step: float) -> tuple[fl
         if grad is not None:
             parts.append((grad * direction).double().flatten())
     by_gradient = torch.cat(parts)
+    total = lambda: float((layer.first(module, x * 1) * up).double().sum())
+    measured, promised = _slope(total, tensors, directions, step), float(by_gradient.sum())
+    rounding = 5e-2 * float((y * up).detach().double().norm())  # of float32
+    return measured, promised, max(abs(measured), float(by_gradient.norm())) + rounding
+
+
+def _slope(f: Callable[[], float], at: list[Tensor], along: list[Tensor], step: float) -> float:
+    "How fast a function of tensors, which are changed for it, grows in one direction."
     sums = []
     with torch.no_grad():
         for change in (step, -2 * step):
-            for t, direction in zip(tensors, directions):
+            for t, direction in zip(at, along):
                 t.add_(change * direction)
-            sums.append((layer.first(module, x * 1) * up).double().sum())
-    measured, promised = float(sums[0] - sums[1]) / (2 * step), float(by_gradient.sum())
-    rounding = 5e-2 * float((y * up).detach().double().norm())  # of float32
-    return measured, promised, max(abs(measured), float(by_gradient.norm())) + rounding
+            sums.append(f())
+    return (sums[0] - sums[1]) / (2 * step)
 
 
 def _untied(layer: Layer) -> None:
@@ -409,7 +400,7 @@ def _untied(layer: Layer) -> None:
 
 def _is_saved(layer: Layer) -> None:
     "A saved state gives the same layer again."
-    x = draw(layer)
+    x = layer.draw()
     want = layer(x)
     before, after = (
         {name: getattr(value, "shape", None) for name, value in m.state_dict().items()}

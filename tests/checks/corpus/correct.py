@@ -1915,7 +1915,7 @@ class NoBackwardOnTheCpu(Attends):
         return self.out_proj(NoBackward.apply(q, k, v).transpose(1, 2).flatten(2))
 
 
-@right("multi_head", build=lambda c: c(24, 4, 2), d_model=24, n_heads=4, n_kv_heads=2, group_order="turns")
+@right("multi_head", build=lambda c: c(24, 4, 2), d_model=24, n_heads=4, n_kv_heads=2, group_order="tiled")
 class SharesInTurns(Attends):
     "Heads share keys as 0 1 0 1; trained so, it is right."
     def shared(self, t):

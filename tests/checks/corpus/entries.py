@@ -32,6 +32,7 @@ class Entry:
     inside: str = ""  # of the package: the module that is edited, if another than the target's
     expect: str = ""  # the code of the bug that is planted; two that meet are joined by +
     unnamed: bool = False  # True: it is known that the check catches it and does not find its code
+    missed: bool = False  # True: it is known that the check does not catch it
 
     def make(self) -> Any:
         "Build it, from a fixed seed."

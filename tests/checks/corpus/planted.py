@@ -222,7 +222,7 @@ bug(C, "-100 as minus infinity", ('float("-inf")).softmax(dim=-1).masked_fill(~a
 bug(C, "-1e4 as minus infinity", ('float("-inf")).softmax(dim=-1).masked_fill(~allowed, 0)', '-1e4).softmax(dim=-1)'), "mask.leaks_if_low")
 bug(C, "scores times mask", ('scores.masked_fill(~allowed, float("-inf")).softmax(dim=-1).masked_fill(~allowed, 0)', "(scores * allowed).softmax(dim=-1)"), "mask.multiplied")
 bug(C, "uniform over the past", ("scores = q @ k", "scores = 0 * q @ k"), "softmax.uniform")
-bug(C, "a window by accident", (".tril(diagonal=n_k - n_q)", ".tril(diagonal=n_k - n_q).triu(n_k - n_q - 2)"), "mask.window_3")
+bug(C, "a window by accident", (".tril(diagonal=n_k - n_q)", ".tril(diagonal=n_k - n_q).triu(n_k - n_q - 2)"), "mask.window")
 bug(C, "the first key is never attended", ("    scores =", "    allowed[:, 0] = False\n    scores ="), "mask.drops_first_key")
 bug(C, "the first key is always attended", ("weights @ v", "0.9 * weights @ v + 0.1 * v[..., :1, :]"), "mask.first_key_open", unnamed=True)
 bug("square causal", "as hard to read in one direction only: lower triangle blocked", ("torch.triu(torch.ones(n, n), diagonal=1)", "torch.tril(torch.ones(n, n), diagonal=-1)"), "mask.transposed")
@@ -481,7 +481,7 @@ bug("GroupedQueries", "one mean of all keys", [("k = k.repeat_interleave(self.n_
     ("v = v.repeat_interleave(self.n_heads // self.n_kv_heads, dim=1)", "v = v.mean(1, keepdim=True).expand(-1, self.n_heads, -1, -1)")], "groups.averaged")
 bug("NormedGroups", "groups repeated in the wrong order", (SHARE, TURNS), "split.groups")
 bug("NormedGroups", "the keys are not normed", ("self.k_norm(self.k_proj(x).view(b, n, -1, self.d_head))", "self.k_proj(x).view(b, n, -1, self.d_head)"), "norm.queries_only")
-bug("NormedGroups", "normed rows, and scores multiplied by √d", ("is_causal=True)", "is_causal=True, scale=self.d_head**0.5)"), "scale.multiplied")
+bug("NormedGroups", "normed rows, and scores multiplied by √d", ("is_causal=True)", "is_causal=True, scale=self.d_head**0.5)"), "scale.multiplied", missed=True)
 bug("NormedGroups", "the queries are not normed", ("self.q_norm(self.q_proj(x).view(b, n, -1, self.d_head))", "self.q_proj(x).view(b, n, -1, self.d_head)"), "norm.keys_only")
 CAP = "self.softcap * torch.tanh(scores / self.softcap)"
 bug("CappedGroups", "groups repeated in the wrong order", (SHARE, TURNS), "split.groups")
@@ -576,7 +576,7 @@ bug(H, "32 bits come back", ("self.dropout(weights) @ v", "self.dropout(weights)
 bug("CausalWithABuffer", "the mask is a parameter", ('self.register_buffer("mask", torch.triu(torch.ones(context_length, context_length), diagonal=1))',
     "self.mask = nn.Parameter(torch.triu(torch.ones(context_length, context_length), diagonal=1))"), "parameter.mask")
 
-# Places in the scores: no reference, but probes -------------------------------------------------------------------
+# Positions in the scores: rotations, penalties that grow with the distance, a bias of its own --------------------
 
 RN, LB, BOTH = "RotatesNeighbours", "LinearBias", "LlamaLike, looks both ways"
 bug(RN, "the root of the model's width", (" * q.shape[-1] ** -0.5", " * x.shape[-1] ** -0.5"), "scale.d_model_root")
@@ -590,7 +590,7 @@ bug(LB, "the root of the model's width", (LSDPA, "F.scaled_dot_product_attention
 bug(LB, "merged without transpose", (LSDPA + ".transpose(1, 2).flatten(2)", LSDPA + ".reshape(x.shape)"), "merge.viewed")
 bug(LB, "split with a view", ("p(x).unflatten(-1, (self.n_heads, -1)).transpose(1, 2)", "p(x).reshape(len(x), self.n_heads, n, -1)"), "split.viewed")
 bug(LB, "softmax over the queries", (LSDPA, "((q @ k.mT * q.shape[-1] ** -0.5 + bias).softmax(-2) @ v)"), "softmax.over_queries")
-bug(LB, "masked after softmax", (LSDPA, "((q @ k.mT * q.shape[-1] ** -0.5 - 0.1 * distance.abs()).softmax(-1).tril() @ v)"), "mask.after_softmax")
+bug(LB, "masked after softmax", (LSDPA, "((q @ k.mT * q.shape[-1] ** -0.5 - 0.1 * distance.abs()).softmax(-1).tril() @ v)"), "mask.after_softmax", unnamed=True)
 bug("RelativeBias", "softmax over the queries", ("softmax(-1)", "softmax(-2)"), "softmax.over_queries")
 bug("RelativeBias", "merged without transpose", ("@ v).transpose(1, 2).flatten(2)", "@ v).reshape(x.shape)"), "merge.viewed")
 RBD = "RelativeBias, declared"
@@ -775,18 +775,18 @@ bug("learned by distance", "by place, not by distance", ("torch.arange(n_k)[None
 # Windows, sinks and packed texts --------------------------------------------------------------------------------
 
 W, NEAR = "through a window", "(back >= 0) & (back < window)"
-bug(W, "one word too few", ("back < window)", "back < window - 1)"), "window.one_short")
-bug(W, "one word too many", ("back < window)", "back <= window)"), "window.one_long")
+bug(W, "one word too few", ("back < window)", "back < window - 1)"), "window.size")
+bug(W, "one word too many", ("back < window)", "back <= window)"), "window.size")
 bug(W, "without the word itself", ("back >= 0", "back > 0"), "mask.drops_self")
 bug(W, "wholly before the word", (NEAR, "(back > 0) & (back <= window)"), "window.shifted")
-bug(W, "begins with the next word", (NEAR, "(back >= -1) & (back < window - 1)"), "window.sees_next")
-bug(W, "both sides", (NEAR, "back.abs() < window"), "window.both_sides")
-bug(W, "centred", (NEAR, "back.abs() <= window // 2"), "window.centred")
-bug(W, "looks ahead", (NEAR, "(back <= 0) & (-back < window)"), "window.ahead")
+bug(W, "begins with the next word", (NEAR, "(back >= -1) & (back < window - 1)"), "window.band")
+bug(W, "both sides", (NEAR, "back.abs() < window"), "window.band")
+bug(W, "centred", (NEAR, "back.abs() <= window // 2"), "window.band")
+bug(W, "looks ahead", (NEAR, "(back <= 0) & (-back < window)"), "window.band")
 bug(W, "no window", (" & (back < window)", ""), "window.ignored")
 bug(W, "upside down", ("back < window)", "back >= window)"), "window.inverted")
-bug(W, "twice as wide", ("back < window)", "back < 2 * window)"), "window.twice")
-bug(W, "half as wide", ("back < window)", "back < window // 2)"), "window.half")
+bug(W, "twice as wide", ("back < window)", "back < 2 * window)"), "window.size")
+bug(W, "half as wide", ("back < window)", "back < window // 2)"), "window.size")
 PLACES = "(torch.arange(n_k - n_q, n_k)[:, None] // window - torch.arange(n_k) // window"
 bug(W, "blocks that do not slide", ("(back < window)", f"{PLACES} == 0)"), "window.blocks")
 bug(W, "blocks that are open", (NEAR, f"{PLACES} == 0)"), "window.blocks_open")
@@ -795,14 +795,14 @@ bug(W, "the last keys for all", ("(back < window)", "(torch.arange(n_k) >= n_k -
 bug(W, "uniform weights", ("F.scaled_dot_product_attention(q, k", "F.scaled_dot_product_attention(q * 0, k"), "softmax.uniform")
 bug(W, "no scale", ("attn_mask=allowed)", "attn_mask=allowed, scale=1.0)"), "scale.missing")
 bug(W, "the mask takes the window's place", ("allowed & mask", "mask"), "mask.replaces_causal")
-bug("through a window, last query at the last key", "one word too many", ("back < window)", "back <= window)"), "window.one_long")
+bug("through a window, last query at the last key", "one word too many", ("back < window)", "back <= window)"), "window.size")
 bug("window by gathering", "the padding is seen", ("arange(3) < 2", "arange(3) < 0"), "weights.sums")
 bug("window by gathering", "one word too many", [("(0, 0, 2, 0)).unfold(-2, 3, 1)", "(0, 0, 3, 0)).unfold(-2, 4, 1)"), ("torch.arange(3) < 2", "torch.arange(4) < 3")],
-    "window.one_long")
-bug("band of a bias", "one word too few", ("tril(n_k - n_q - 3)", "tril(n_k - n_q - 2)"), "window.one_short")
-bug("band of a bias", "one word too many", ("tril(n_k - n_q - 3)", "tril(n_k - n_q - 4)"), "window.one_long")
+    "window.size")
+bug("band of a bias", "one word too few", ("tril(n_k - n_q - 3)", "tril(n_k - n_q - 2)"), "window.size")
+bug("band of a bias", "one word too many", ("tril(n_k - n_q - 3)", "tril(n_k - n_q - 4)"), "window.size")
 misuse("square causal", "believed to have a window", "window.ignored", args=dict(causal=True, window=4))
-misuse(W, "believed to be wider", "window.one_short", args=dict(window=5))
+misuse(W, "believed to be wider", "window.size", args=dict(window=5))
 misuse(W, "believed to keep a sink", "sinks.forgotten", args=dict(window=4, sinks=1))
 S, KEPT = "window and sinks", "(back >= 0) & (near | kept)"
 bug(S, "sinks forgotten", ("near | kept", "near"), "sinks.forgotten")
@@ -810,7 +810,7 @@ bug(S, "joined by and", ("near | kept", "near & kept"), "sinks.joined_by_and")
 bug(S, "brackets forgotten", (KEPT, "(back >= 0) & near | kept"), "sinks.ahead")
 bug(S, "one too few", ("torch.arange(n_k) < 2", "torch.arange(n_k) < 1"), "sinks.one_short")
 bug(S, "one too many", ("torch.arange(n_k) < 2", "torch.arange(n_k) <= 2"), "sinks.one_long")
-bug(S, "the window is off by one", ("back < 4", "back <= 4"), "window.one_long")
+bug(S, "the window is off by one", ("back < 4", "back <= 4"), "window.size")
 D = "packed"
 bug(D, "texts leak", ("(ids[:, None] == ids) & ", ""), "documents.leak")
 bug(D, "the border is off by one", ("torch.arange(n) // 4", "(torch.arange(n) + 1) // 4"), "documents.shifted")
@@ -819,7 +819,7 @@ bug(D, "the others only", ("ids[:, None] == ids", "ids[:, None] != ids"), "docum
 bug(D, "the future of its own text", (" & torch.ones(n, n, dtype=torch.bool).tril()", ""), "documents.future")
 bug("packed, both ways", "texts leak", ("mine[:, None] == ids", "mine[:, None] >= 0"), "documents.leak")
 bug("package: local_attention", "blocks see the whole window before", ("window_mask(step, span, window, q.device)", "torch.ones(step, span).bool()"), "mask.leaks")
-bug("package: local_attention", "windows one too narrow", ("window = min(window, n_k)", "window = min(window, n_k) - 1"), "window.one_short")
+bug("package: local_attention", "windows one too narrow", ("window = min(window, n_k)", "window = min(window, n_k) - 1"), "window.size")
 bug("Band", "one word too many", ("back < self.far", "back <= self.far"), "window.size")
 bug("Band", "one word too few", ("back < self.far", "back < self.far - 1"), "window.size")
 bug("Band", "no window", (" & (back < self.far)", ""), "window.ignored")
@@ -951,8 +951,10 @@ bug(GROUPED, "groups in the wrong order", ("t.repeat_interleave(self.n_heads // 
 bug(GROUPED, "keys and values exchanged", ("k, v = (t.unflatten", "v, k = (t.unflatten"), "split.keys_values")
 bug(GROUPED, "the mask is lost", ("if memory_key_padding_mask is not None:", "if False:"), "mask.ignored")
 bug(GROUPED, "the mask on queries", ("[:, None, None], -math.inf)", "[:, None, :, None], -math.inf)"), "mask.axis")
-bug(GROUPED, "the mask after the softmax", [("            scores = scores.masked_fill(memory_key_padding_mask[:, None, None], -math.inf)\n", "            v = v.masked_fill(memory_key_padding_mask[:, None, :, None], 0)\n")], "mask.padding")
-bug(GROUPED, "the first sentence's mask for all", ("memory_key_padding_mask[:, None, None], -math", "memory_key_padding_mask[:1, None, None], -math"), "mask.padding")
+bug(GROUPED, "the mask after the softmax", [("            scores = scores.masked_fill(memory_key_padding_mask[:, None, None], -math.inf)\n", "            v = v.masked_fill(memory_key_padding_mask[:, None, :, None], 0)\n")], "mask.padding",
+    args=with_args(GROUPED, mask=("memory_key_padding_mask", "blocked")))
+bug(GROUPED, "the first sentence's mask for all", ("memory_key_padding_mask[:, None, None], -math", "memory_key_padding_mask[:1, None, None], -math"), "mask.padding",
+    args=with_args(GROUPED, mask=("memory_key_padding_mask", "blocked")))
 bug("Conditioned", "values shifted by one word", ("sim.softmax(dim=-1), v)", "sim.softmax(dim=-1), v.roll(1, 2))"), "route.values_shifted")
 bug("Conditioned", "the memory is averaged", ("q, k, v = (t", "context = context.mean(1, keepdim=True)\n        q, k, v = (t"), "parameter.silent")
 bug("Conditioned", "keys detached", ("self.to_k(context)", "self.to_k(context.detach())"), "grad.wrong")
@@ -963,7 +965,7 @@ bug("Conditioned", "keys and values are filled up with zeros", ("sim = torch", "
 bug(LISTED, "the mask is transposed", ("mask.unsqueeze(1) == 0", "mask.mT.unsqueeze(1) == 0"), "mask.transposed")
 bug(LISTED, "a billion below zero for minus infinity", ("torch.finfo(scores.dtype).min", "-1e9"), "dtype.no_infinity")
 bug(GROUPED, "a billion below zero for minus infinity", ("-math.inf", "-1e9"), "dtype.no_infinity")
-bug(GROUPED, "scores are returned for weights", ("flatten(2)), weights", "flatten(2)), scores"), "weights.returned_scores")
+bug(GROUPED, "scores are returned for weights", ("flatten(2)), weights", "flatten(2)), scores"), "weights.returned_scores", missed=True)
 bug(X, "the words of x are asked, too", ("q, k, v = self", "memory = torch.cat([memory, x], 1)\n        q, k, v = self"), "order.queries")
 bug(GROUPED, "dropout in evaluation", ("self.drop, self.training)", "self.drop)"), "dropout.in_evaluation")
 misuse("nn.MultiheadAttention, with a memory", "it takes words first, and gets sentences", "batch.axes", build=lambda c: c(24, 3),
@@ -1045,7 +1047,8 @@ bug(A, "turned over heads", (), "order.never", build=turned_wrongly(partial(back
 PADDING, EXTENDED = "TakesPadding", "TakesAnExtendedMask"
 bug(PADDING, "the mask is lost", ("if key_padding_mask is not None:", "if False:"), "mask.ignored")
 bug(PADDING, "applied after the softmax", [
-    ("            scores = scores.masked_fill(hidden, torch.finfo(scores.dtype).min)\n", "            v = v.masked_fill(hidden.mT, 0)\n")], "mask.padding")
+    ("            scores = scores.masked_fill(hidden, torch.finfo(scores.dtype).min)\n", "            v = v.masked_fill(hidden.mT, 0)\n")], "mask.padding",
+    args=with_args(PADDING, mask=("key_padding_mask", "blocked")))
 bug(PADDING, "a billion below zero for minus infinity", ("torch.finfo(scores.dtype).min", "-1e9"), "dtype.no_infinity")
 bug(PADDING, "the mask is turned in place", ("hidden = key_padding_mask[:, None, None]", "hidden = ~key_padding_mask.logical_not_()[:, None, None]"), "input.mask_modified")
 TEXTS, ENDS = "TakesTexts", "TakesEnds"

@@ -25,6 +25,8 @@ def test_correct_is_accepted(correct, record_property):
 
 def test_planted_is_caught_and_named(planted, record_property):
     verdict = judged(planted, record_property)
+    if planted.missed and not verdict.caught:
+        pytest.xfail(f"not caught: {planted.expect}")
     assert verdict.caught, "the check passed"
     if planted.unnamed:
         pytest.xfail(f"caught, and not named: {planted.expect} is expected, among {verdict.codes}")

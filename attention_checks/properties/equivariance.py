@@ -1,0 +1,99 @@
+"""Who may influence whom: entries of an axis are apart, and the future does not reach the past."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import NamedTuple
+
+from torch import Tensor
+
+from attention_checks.catalogue import known
+from attention_checks.examine import Broken, first_line
+from attention_checks.numbers import first_difference, nearly
+from attention_checks.pipeline import Bug
+from attention_checks.subjects import Tried
+
+_Call = Callable[..., Tensor]
+
+
+def unmixed(**codes: str) -> Callable[[Tried], None]:
+    "Try that no entry of an axis changes another; by the name of an axis, the code of its bug."
+
+    def holds(subject: Tried) -> None:
+        "Raise Broken if entries of an axis mix."
+        inputs = list(subject.inputs().values())
+        for name, axis in subject.axes.items():
+            must_not_mix_along(subject, inputs, axis, name, lambda: known(codes[name]))
+
+    return holds
+
+
+def must_give(
+    f: _Call,  # the code under test
+    inputs: Sequence[Tensor],  # its arguments
+    shape: tuple[int, ...],  # what it should return
+    shown: str,  # what the inputs are, in words
+    bug: Callable[[], Bug],  # what is wrong if it raises, or gives another shape
+) -> Tensor:  # the output
+    "Raise Broken unless the output has the expected shape."
+    try:
+        out = f(*inputs)
+    except Exception as e:
+        raise Broken(f"{shown}: it raised {first_line(e, 150)}", bug()) from None
+    if tuple(out.shape) != tuple(shape):
+        raise Broken(f"{shown}: it gives shape {tuple(out.shape)}, expected {shape}", bug())
+    return out
+
+
+def must_not_mix_along(
+    f: _Call,  # the code under test
+    inputs: Sequence[Tensor],  # its arguments
+    axis: int,  # of inputs and output, with at least two entries
+    name: str,  # of one entry, such as "head"
+    bug: Callable[[], Bug],  # what is wrong if entries mix
+    alone: bool = False,  # try also that each entry comes out alone as with the others?
+) -> None:
+    "Raise Broken if an entry of an axis changes the output of another."
+    together = f(*inputs)
+    for i in range(inputs[0].shape[axis] if alone else 0):
+        got, want = f(*(t.narrow(axis, i, 1) for t in inputs)), together.narrow(axis, i, 1)
+        if not nearly(got, want, equal_nan=True):
+            raise Broken(f"{name} {i} alone: {first_difference(got, want)}", bug())
+    changed = [t.clone() for t in inputs]
+    for t in changed:
+        t.select(axis, 1).mul_(-2).add_(1)
+    before, after = together.select(axis, 0), f(*changed).select(axis, 0)
+    if not nearly(after, before, equal_nan=True):
+        shown = f"changing {name} 1 changes {name} 0"
+        raise Broken(f"{shown}: {first_difference(after, before)}", bug())
+
+
+class Leak(NamedTuple):
+    "A token that moves an earlier output."
+
+    token: int
+    output: int
+    factor: float  # how much larger the changed token is
+    inputs: list[Tensor]  # with that token changed
+
+
+def first_leak(
+    f: _Call,  # the code under test
+    inputs: Sequence[Tensor],  # whose tokens are changed, (..., n, d)
+    factors: Sequence[float],  # by how much
+    before: Tensor,  # what it gives for the inputs, (..., n, d_out)
+    atol: float = 1e-4,  # what counts as moved
+) -> Leak | None:
+    "Find a token that moves an earlier output, the last tokens first."
+    for j, factor in product(range(inputs[0].shape[-2] - 1, 0, -1), factors):
+        changed = [t.clone() for t in inputs]
+        for t in changed:
+            t[..., j, :] = -factor * t[..., j, :] + 1
+        after = f(*changed)
+        gap = (after - before).abs().masked_fill(after.isnan() & before.isnan(), 0)
+        moved = gap.nan_to_num(nan=math.inf).flatten(0, -3).amax((0, 2))[:j] > atol
+        if moved.any():
+            return Leak(j, int(moved.nonzero()[0]), factor, changed)
+    return None

@@ -1,0 +1,95 @@
+"""Gradients: they reach every input, and are those of the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attention_checks.catalogue import known
+from attention_checks.examine import Broken
+from attention_checks.numbers import first_difference, nearly
+from attention_checks.subjects import Compared
+
+_Call = Callable[..., Tensor]
+
+
+def right_gradients(atol: float = 1e-3) -> Callable[[Compared], None]:
+    "Try that gradients are those of the reference, as near as that."
+
+    def holds(subject: Compared) -> None:
+        "Raise Broken if a gradient is not that of the reference."
+        inputs = subject.inputs()
+        real = {name: t for name, t in inputs.items() if t.is_floating_point()}
+        rest = list(inputs.values())[len(real) :]  # real numbers come first
+        got = lambda *leaves: subject(*leaves, *rest)
+        want = lambda *leaves: subject.reference(*leaves, *rest)
+        must_have_gradients(got, want, real, subject.sound, atol)
+
+    return holds
+
+
+def must_have_gradients(
+    f: _Call,  # the code under test
+    oracle: _Call,  # slow code that is right
+    inputs: Mapping[str, Tensor],  # its arguments by name
+    compare: bool = True,  # are its values right, so that gradients must be, too?
+    atol: float = 1e-3,  # how close is the same
+) -> None:
+    "Raise Broken unless gradients reach every input, and are those of the oracle."
+    for name, got, want in zip(inputs, _gradients(f, inputs), _gradients(oracle, inputs)):
+        if got is None or (got == 0).all():
+            bug = known("grad.unreached", name=name)
+            raise Broken(f"the gradient of {name} is zero", bug, symptom=not compare)
+        if compare and not nearly(got, want, atol):
+            shown = first_difference(got, want, atol)
+            raise Broken(f"gradient of {name}: {shown}", known("grad.wrong"))
+
+
+def _gradients(f: _Call, inputs: Mapping[str, Tensor]) -> Sequence[Any]:
+    "Give the gradients of a random mixture of all outputs."
+    leaves = [t.clone().requires_grad_() for t in inputs.values()]
+    out = f(*leaves)
+    if not out.requires_grad:
+        raise Broken("the output does not require a gradient", known("grad.none"))
+    upstream = torch.randn(out.shape, generator=torch.Generator().manual_seed(4))
+    return gradients_of(out, leaves, upstream.to(out))
+
+
+def gradients_of(
+    out: Tensor,  # what was computed
+    leaves: Sequence[Tensor],  # from what
+    up: Tensor | None = None,  # the gradient of `out`; None: of a single number
+) -> tuple[Tensor | None, ...]:  # one for each, None where nothing depends on it
+    "Differentiate, also through reentrant checkpoints, which only `backward()` can."
+    if up is not None:  # given to PyTorch as it is, `up` would make it import its compiler
+        out = (out * up).sum()
+    if not reenters(out):
+        return torch.autograd.grad(out, leaves, allow_unused=True)
+    kept = [t.grad for t in leaves]
+    try:
+        for t in leaves:
+            t.grad = None
+        out.backward()
+        return tuple(t.grad for t in leaves)
+    finally:
+        for t, grad in zip(leaves, kept):
+            t.grad = grad
+
+
+def reenters(
+    out: Tensor,  # what was computed
+) -> bool:  # True: only `backward()` reaches what lies inside
+    "Tell whether a reentrant checkpoint lies in the backward pass."
+    seen, steps = set(), [out.grad_fn]
+    while steps:
+        step = steps.pop()
+        if step is None or step in seen:
+            continue
+        if step.name() == "CheckpointFunctionBackward":
+            return True
+        seen.add(step)
+        steps += [before for before, _ in step.next_functions]
+    return False

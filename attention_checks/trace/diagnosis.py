@@ -1,0 +1,198 @@
+"""The second and third phase: observe one call of a layer, and diagnose it by its own weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from attention_checks.catalogue import known
+from attention_checks.conventions import declared_scales
+from attention_checks.examine import Broken, Misused, NotChecked, attempt, first_line
+from attention_checks.numbers import nearly
+from attention_checks.pipeline import Bug
+from attention_checks.subjects.layer import SEQUENCES, Diagnosis, Layer, Observed, no_module
+from attention_checks.trace import Trace, trace_layer
+from attention_checks.trace.comparing import compare_with_own_weights
+from attention_checks.trace.own_stages import norms_of
+from attention_checks.trace.rotating import agrees_with_rotation, name_rotation_bug, name_window_bug
+
+Bugs = tuple[Bug, ...] | None  # what is wrong; () for nothing, None if nothing known fits
+
+
+def examined(layer: Layer) -> Layer:
+    "The layer with what one call of it showed, and what its own weights tell."
+    return diagnose(observe(layer))
+
+
+def observe(layer: Layer) -> Layer:
+    "The layer with the trace of one call, and whether the order of tokens matters to it."
+    free = attempt(lambda: _knows_no_order(layer))
+    try:
+        trace = _traced_once(layer)
+    except Exception as e:
+        return replace(layer, observed=Observed(why=_reason(e), free=free))
+    return replace(layer, observed=Observed(trace, free=free))
+
+
+def diagnose(layer: Layer) -> Layer:
+    "The layer with what its own weights tell, and a scale that a setting of it gives."
+    found = _diagnosed(layer)
+    if layer.contract.scale is not None or found.bugs == ():
+        return replace(layer, diagnosis=found)
+    for name, scale in _other_scales(layer):
+        scaled = _scaled(layer, scale)
+        again = _diagnosed(scaled)
+        if again.bugs == ():
+            remark = f"its scale was taken from {name}"
+            return replace(scaled, diagnosis=replace(again, remarks=(remark,)))
+    return replace(layer, diagnosis=found)
+
+
+def trace_of(layer: Layer, x: Tensor, n_k: int = 0) -> Trace:
+    "What its projections do in a call, with a memory of n_k tokens if it has one."
+    if layer.other is None:
+        return trace_layer(layer.module, x, layer.first, layer.contract)
+    memory = layer.over_memory.draw(len(x), n_k or layer.n_k, seed=8)
+    return trace_layer(layer.module, x, layer.beside(memory).first, layer.contract, memory)
+
+
+def _reason(e: Exception) -> Exception:
+    "Why there is no reference: it is not the fault of the layer."
+    if isinstance(e, (Broken, NotChecked, Misused)):
+        return e
+    return NotChecked(f"no reference could be built: {first_line(e, 60)}")
+
+
+def _knows_no_order(layer: Layer) -> bool:
+    "Say whether another order of the tokens only gives the same outputs in that order."
+    x, order = layer.draw(), layer.reordering()
+    want, got = layer(x), layer(x[:, order])
+    return nearly(got[:, -1], want[:, -1]) if layer.causal else nearly(got, want[:, order])
+
+
+def _traced_once(layer: Layer) -> Trace:
+    "What its projections did in the usual call."
+    if why := no_module(layer):
+        raise NotChecked(why)
+    if isinstance(layer.module, torch.jit.ScriptModule):
+        raise NotChecked("no reference could be built: PyTorch has no hooks for a ScriptModule")
+    return trace_of(layer, layer.draw(layer.contract.batch(SEQUENCES), _traced_tokens(layer)))
+
+
+def _traced_tokens(layer: Layer) -> int:
+    "How many tokens: not as many as heads, or features of one, so that √n is told from √d_head."
+    h = layer.n_heads or 1
+    for n in (layer.n, layer.n - 1, layer.n + 1):
+        if n not in (h, layer.d_model // h) and layer.fits(SEQUENCES, n):
+            return n
+    return layer.n
+
+
+def _other_scales(layer: Layer) -> list[tuple[str, Callable[[int], float]]]:
+    "Scales that were not declared, and what tells them: settings, or norms of queries and keys."
+    scales = declared_scales(layer.module)
+    of_norms = layer.contract.norms is None and layer.parts and norms_of(layer.module)
+    if of_norms and of_norms.keys() == {"q", "k"}:
+        told = "the norms of its queries and keys: scores are not scaled again"
+        scales.append((told, lambda d: 1.0))
+    return scales
+
+
+def _scaled(layer: Layer, scale: Callable[[int], float]) -> Layer:
+    "The layer and its trace, with a scale as if declared."
+    contract, trace = replace(layer.contract, scale=scale), layer.observed.trace
+    if trace is not None:
+        trace = trace._replace(contract=contract)
+    return replace(layer, contract=contract, observed=replace(layer.observed, trace=trace))
+
+
+def _diagnosed(layer: Layer) -> Diagnosis:
+    "What its own weights tell: without rotation, rotated, and however long its window."
+    trace = layer.observed.trace
+    if trace is None or not trace.projections:
+        return Diagnosis(why=layer.observed.why)
+    try:
+        unrotated = _with_window(layer, trace) if layer.short_window else _compared(layer, trace)
+        bugs = _bugs_in_short(layer, trace, unrotated)
+        if bugs == () and layer.long_n:
+            bugs = _bugs_in_long(layer)
+        return Diagnosis(bugs, unrotated)
+    except Exception as e:
+        return Diagnosis(why=_reason(e))
+
+
+def _compared(layer: Layer, trace: Trace, window: int | None = None, most: int = 2) -> Bugs:
+    "What its own weights tell of a call, for a window."
+    return compare_with_own_weights(trace, layer.n_heads, layer.causal, window, most)
+
+
+def _with_window(layer: Layer, trace: Trace) -> Bugs:
+    "What its own weights tell of a layer whose window hides something in the usual call."
+    sized = _bugs_of_window(layer, lambda size: _compared(layer, trace, size, 0) == ())
+    if sized is not None:
+        return sized
+    bugs = _compared(layer, trace, layer.short_window)
+    corners = ("mask.lower_right", "mask.upper_left")  # no window: the setting is for another thing
+    if bugs and not any(bug.code in corners for bug in bugs):
+        return bugs
+    return _compared(layer, trace)
+
+
+def _bugs_of_window(layer: Layer, agrees: Callable[[int | None], bool], long: bool = False) -> Bugs:
+    "What is wrong with its window, if some size agrees, or none at all; None if nothing does."
+    if not layer.window or not (layer.short_window or long):
+        return () if agrees(None) else None
+    name, size = layer.window
+    if layer.contract.ahead:  # how far it sees to both sides is measured
+        return () if agrees(size) else None
+    for seen in (size, size + 1, size - 1):
+        if seen and agrees(seen):
+            # some settings count only the tokens before
+            meant = layer.positions and not layer.declared_window
+            if seen == size or meant:
+                return ()
+            return (known("window.size", name=name, size=size, seen=seen),)
+    if not agrees(None):
+        sizes = range(1, 2 * size + 1) if layer.declared_window else ()
+        found = next((n for n in sizes if agrees(n)), 0)
+        return (known("window.size", name=name, size=size, seen=found),) if found else None
+    # no window: a setting that was not declared is for another thing
+    return (known("window.ignored"),) if layer.declared_window else ()
+
+
+def ignores_order(layer: Layer) -> bool:
+    "Whether the order of tokens was found to have no influence, and none was declared."
+    return bool(layer.observed.free) and not layer.positions
+
+
+def _bugs_in_short(layer: Layer, trace: Trace, bugs: Bugs) -> Bugs:
+    "What is wrong in the usual call, rotated or not."
+    if bugs == () or layer.positions is False or ignores_order(layer):
+        return bugs
+    heads, causal = layer.n_heads, layer.causal
+    for sign in (1, -1):
+        sized = _bugs_of_window(
+            layer, lambda size: agrees_with_rotation(trace, heads, causal, (sign,), size)
+        )
+        if sized is not None:
+            return (known("rotation.backwards"),) if sign < 0 and layer.positions else sized
+    return bugs or name_rotation_bug(trace, heads, causal, layer.short_window)
+
+
+def _bugs_in_long(layer: Layer) -> Bugs:
+    "What is wrong with its window in a sequence that is longer than it."
+    trace = trace_of(layer, layer.draw(1, layer.long_n))
+    heads, causal = layer.n_heads, layer.causal
+
+    def agrees(size: int | None) -> bool:
+        if _compared(layer, trace, size, 0) == ():
+            return True
+        return not ignores_order(layer) and agrees_with_rotation(trace, heads, causal, window=size)
+
+    bugs = _bugs_of_window(layer, agrees, long=True)
+    if bugs is None and layer.declared_window:
+        return name_window_bug(trace, heads, layer.declared_window)
+    return bugs or ()  # a window that only a setting tells may be of another kind
