@@ -135,10 +135,11 @@ def exponent(
 
 # %% ../nbs/17_cost.ipynb #exponent-help
 def _logarithms(name: str, numbers: Sequence[float]) -> Tensor:
-    "Return the logarithms of positive finite numbers."
+    "Return the natural logarithms of some numbers, in float64; refuse an empty list and zeros."
     values = real_row(name, numbers).double()
     if not len(values) or not (values > 0).all() or not values.isfinite().all():
-        raise ValueError(f"{name}: expected positive numbers; got {values.tolist()[:8]}")
+        raise ValueError(f"{name}: expected at least one number, all positive and finite; "
+                         f"got {values.tolist()[:8]}")
     return values.log()
 
 
@@ -216,15 +217,15 @@ def count_pairs(
     n_q: int,  # queries
     n_k: int,  # keys; the last query is aligned with the last key
     causal: bool = False,  # hide the future?
-    window: int | None = None,  # causal, with at most so many keys for each query
+    window: int | None = None,  # keys of each query: its own and those before it; implies causal
 ) -> int:  # query–key pairs
-    """Count the query–key pairs that a mask allows, without making the mask.
+    """Return the number of query–key pairs that causal masks and windows allow.
 
     Args:
         n_q: queries
         n_k: keys; the last query is aligned with the last key
         causal: hide the future?
-        window: causal, with at most so many keys for each query
+        window: keys of each query: its own and those before it; implies causal
 
     Returns:
         query–key pairs
@@ -265,7 +266,7 @@ def attention_cost(
     b: int = 1,  # sequences, each with its own keys
     bits: int = 16,  # of each number
     causal: bool = False,  # hide the future?
-    window: int | None = None,  # causal, with at most so many keys for each query
+    window: int | None = None,  # keys of each query: its own and those before it; implies causal
     passes: int = 0,  # how often the matrix of scores is written or read; 0: it is not stored
 ) -> Cost:
     """Return the operations of scores and contexts, and the least bytes that they move.
@@ -280,7 +281,7 @@ def attention_cost(
         b: sequences, each with its own keys
         bits: of each number
         causal: hide the future?
-        window: causal, with at most so many keys for each query
+        window: keys of each query: its own and those before it; implies causal
         passes: how often the matrix of scores is written or read; 0: it is not stored
     """
     d_v = d_k if d_v is None else d_v
@@ -325,28 +326,28 @@ def projection_cost(
 
 # %% ../nbs/17_cost.ipynb #least-fn
 def least_seconds(
-    operations: float,  # of a computation, as `count_cost` counts them
-    moved: float,  # bytes that it moves
-    peak: float,  # operations per second of a machine, at most
-    bandwidth: float,  # bytes per second that it moves, at most
-) -> float:  # seconds; `operations` divided by them is the roofline
-    """Return the least time of a computation by the roofline model. Williams et al. 2009.
+    operations: float,  # multiplications and additions of the computation, as `count_cost` counts
+    moved: float,  # bytes that the computation reads and writes
+    peak: float,  # the most operations per second that the machine does
+    bandwidth: float,  # the most bytes per second that the machine moves
+) -> float:  # seconds, the longer of computing and moving
+    """Return the least time that a computation can take on a machine. Williams et al. 2009.
 
     Args:
-        operations: of a computation, as `count_cost` counts them
-        moved: bytes that it moves
-        peak: operations per second of a machine, at most
-        bandwidth: bytes per second that it moves, at most
+        operations: multiplications and additions of the computation, as `count_cost` counts
+        moved: bytes that the computation reads and writes
+        peak: the most operations per second that the machine does
+        bandwidth: the most bytes per second that the machine moves
 
     Returns:
-        seconds; `operations` divided by them is the roofline
+        seconds, the longer of computing and moving
     """
     _expect_machine(operations, moved, peak, bandwidth)
     return max(operations / peak, moved / bandwidth)
 
 # %% ../nbs/17_cost.ipynb #least-help
 def _expect_machine(operations: float, moved: float, peak: float, bandwidth: float) -> None:
-    "Raise TypeError or ValueError unless all are finite, and those of the machine above 0."
+    "Raise TypeError or ValueError unless all are finite, at least 0, and the machine's above 0."
     given = dict(operations=operations, moved=moved, peak=peak, bandwidth=bandwidth)
     for name, number in given.items():
         if isinstance(number, bool) or not isinstance(number, (int, float)):

@@ -15,7 +15,7 @@ from torch import Tensor
 from .tools.guards import expect_sizes, expect_text, real_row, token_list, whole_numbers
 
 # %% auto #0
-__all__ = ['tokenize', 'Vocab', 'one_hot', 'number_corpus', 'one_hot_vectors', 'sentence_embed', 'journey']
+__all__ = ['tokenize', 'Vocab', 'one_hot', 'number_corpus', 'one_hot_vectors', 'embed_tokens', 'journey']
 
 # %% ../nbs/00_embeddings.ipynb #tokenize
 def tokenize(
@@ -62,7 +62,7 @@ class Vocab:
         self,
         tokens: str | Sequence[str],  # a sentence, or its tokens
     ) -> Tensor:  # their ids, (n,), int64
-        """Return the ids of tokens; ValueError names the tokens that are not known.
+        """Return the ids of tokens; ValueError names tokens that are not in the vocabulary.
 
         Args:
             tokens: a sentence, or its tokens
@@ -88,7 +88,7 @@ class Vocab:
 
 # %% ../nbs/00_embeddings.ipynb #vocab-guards
 def _known(tokens: str | Sequence[str], known: list[str]) -> list[str]:
-    "The tokens: at least one, and all of them known."
+    "Return the tokens; TypeError or ValueError unless there is one, and all are known."
     if isinstance(tokens, str):
         expect_text(tokens=tokens)
         tokens = tokenize(tokens)
@@ -96,13 +96,12 @@ def _known(tokens: str | Sequence[str], known: list[str]) -> list[str]:
     if not tokens:
         raise ValueError("tokens: expected at least one token; got none")
     if unknown := uniqueify(token for token in tokens if token not in known):
-        raise ValueError(f"unknown tokens {unknown}: "
-                         f"expected tokens among the {len(known)} known, {_some(known)}")
+        raise ValueError(f"tokens: expected tokens of the vocabulary, {_some(known)}; got {unknown}")
     return tokens
 
 
 def _within(ids: Tensor | Sequence[int], size: int) -> list[int]:
-    "The ids, all of them from 0 to size - 1."
+    "Return the ids as a list; TypeError or ValueError unless all are from 0 to size - 1."
     numbers = whole_numbers("ids", ids)
     if numbers.ndim != 1:
         raise ValueError(f"ids: expected shape (n,); got {tuple(numbers.shape)}")
@@ -112,7 +111,7 @@ def _within(ids: Tensor | Sequence[int], size: int) -> list[int]:
 
 
 def _some(tokens: list[str], most: int = 12) -> str:
-    "The first tokens of a list, for an error message."
+    "Return the first tokens of a list, for an error message."
     return ", ".join(map(repr, tokens[:most])) + (", …" if len(tokens) > most else "")
 
 # %% ../nbs/00_embeddings.ipynb #one-hot-fn
@@ -134,7 +133,7 @@ def one_hot(
 
 # %% ../nbs/00_embeddings.ipynb #one-hot-guards
 def _expect_ids(ids: Tensor, size: int) -> Tensor:
-    "The ids as whole numbers, all of them from 0 to size - 1."
+    "Return the ids as a tensor; TypeError or ValueError unless all are from 0 to size - 1."
     expect_sizes(size=size)
     ids = whole_numbers("ids", ids)
     if ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < size:
@@ -169,34 +168,34 @@ def one_hot_vectors(
     return dict(zip(vocab.tokens, torch.eye(len(vocab))))
 
 # %% ../nbs/00_embeddings.ipynb #sentence-fn
-def sentence_embed(
-    sentence: str,  # its tokens are all keys of `vectors`
+def embed_tokens(
+    text: str,  # a sentence; its tokens are all keys of `vectors`
     vectors: Mapping[str, Tensor | Sequence[float]],  # token → its vector, all of one width d_model
 ) -> Tensor:  # one vector per token, (n, d_model), float32
-    """Look up the vector of each token and stack them; ValueError names the tokens that have none.
+    """Return the vectors of the tokens of a text, as a matrix; ValueError names tokens without one.
 
     Args:
-        sentence: its tokens are all keys of `vectors`
+        text: a sentence; its tokens are all keys of `vectors`
         vectors: token → its vector, all of one width d_model
 
     Returns:
         one vector per token, (n, d_model), float32
     """
-    found = _vectors_of(sentence, vectors)
-    return torch.stack([found[token] for token in tokenize(sentence)])
+    found = _vectors_of(text, vectors)
+    return torch.stack([found[token] for token in tokenize(text)])
 
 # %% ../nbs/00_embeddings.ipynb #sentence-guards
 def _vectors_of(
-    sentence: str, vectors: Mapping[str, Tensor | Sequence[float]],
+    text: str, vectors: Mapping[str, Tensor | Sequence[float]],
 ) -> dict[str, Tensor]:
-    "The vectors of the tokens of a sentence, as float32 and all of one width."
+    "Return the vector of each token of a text, float32; ValueError unless all have one width."
     if not isinstance(vectors, Mapping):
         raise TypeError(f"vectors: expected a mapping from tokens to vectors; "
                         f"got {type(vectors).__name__}")
-    expect_text(sentence=sentence)
-    tokens = tokenize(sentence)
+    expect_text(text=text)
+    tokens = tokenize(text)
     if unknown := uniqueify(token for token in tokens if token not in vectors):
-        raise ValueError(f"unknown tokens {unknown}: expected tokens among {_some(list(vectors))}")
+        raise ValueError(f"text: expected tokens that have a vector, {_some(list(vectors))}; got {unknown}")
     found = {token: real_row(f"vectors[{token!r}]", vectors[token]) for token in tokens}
     width = len(found[tokens[0]])
     if wrong := [token for token in tokens if len(found[token]) != width]:

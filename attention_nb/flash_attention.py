@@ -119,14 +119,14 @@ class _Call:
         "Queries of a tile: fewer with many heads, so that it stays in the processor's cache."
         return min(self.block_size, max(32, 8 * self.block_size // math.prod(self.heads)))
 
-    def stack(self, x: Tensor, rows: slice) -> Tensor:
-        "Take some queries, with the heads of a group stacked: (key heads, rows, d)."
+    def stack(self, x: Tensor, queries: slice) -> Tensor:
+        "Take some queries, with the heads of a group stacked: (key heads, queries, d)."
         grouped = x.reshape(-1, self.groups, *x.shape[-2:])
-        return at_least_float32(grouped[:, :, rows].flatten(1, 2))
+        return at_least_float32(grouped[:, :, queries].flatten(1, 2))
 
-    def unstack(self, x: Tensor, rows: slice) -> Tensor:
-        "Undo `stack` for the result of a tile: (..., h, rows, d)."
-        return x.view(*self.heads, rows.stop - rows.start, x.shape[-1])
+    def unstack(self, x: Tensor, queries: slice) -> Tensor:
+        "Undo `stack` for the result of a tile: (..., h, queries, d)."
+        return x.view(*self.heads, queries.stop - queries.start, x.shape[-1])
 
     def buffer(self, q: Tensor) -> Tensor:
         "Allocate memory for the scores of one tile; every tile uses it."
@@ -141,52 +141,56 @@ def _call_of(q: Tensor, k: Tensor, mask: Any, bias: Any, *how: Any) -> _Call:
     return _Call(tuple(q.shape[:-2]), groups, q.shape[-2], k.shape[-2], mask, bias, *how)
 
 
-def _kv_tile(x: Tensor, cols: slice) -> Tensor:
-    "Take the keys or values of a tile: (key heads, cols, d)."
-    return at_least_float32(x.reshape(-1, *x.shape[-2:])[:, cols])
+def _kv_tile(x: Tensor, keys: slice) -> Tensor:
+    "Take the keys or values of a tile: (key heads, keys, d)."
+    return at_least_float32(x.reshape(-1, *x.shape[-2:])[:, keys])
 
 
-def _tile_of(t: Tensor, rows: slice, cols: slice) -> Tensor:
+def _tile_of(t: Tensor, queries: slice, keys: slice) -> Tensor:
     "Take a tile's part of a mask or a bias; an axis of length 1 serves every tile."
-    t = t[..., rows, :] if t.shape[-2] > 1 else t
-    return t[..., cols] if t.shape[-1] > 1 else t
+    t = t[..., queries, :] if t.shape[-2] > 1 else t
+    return t[..., keys] if t.shape[-1] > 1 else t
 
 # %% ../nbs/13_flash_attention.ipynb #tiles-fn
 def _tiles(call: _Call) -> Iterator[tuple[slice, list[slice]]]:
     "Yield each block of queries with the blocks of keys that causality, window and mask leave it."
     for i in range(0, call.n_q, call.q_size):
-        rows = slice(i, min(i + call.q_size, call.n_q))
+        queries = slice(i, min(i + call.q_size, call.n_q))
         first, last = 0, call.n_k
         if call.causal or call.window:
-            last = min(last, rows.stop + call.n_k - call.n_q)  # aligned at the end
+            last = min(last, queries.stop + call.n_k - call.n_q)  # aligned at the end
         if call.window:
-            first = max(first, rows.start + call.n_k - call.n_q - call.window + 1)
+            first = max(first, queries.start + call.n_k - call.n_q - call.window + 1)
         starts = range(first // call.block_size * call.block_size, last, call.block_size)
         blocks = [slice(j, min(j + call.block_size, last)) for j in starts]
-        yield rows, [b for b in blocks if call.mask is None or _tile_of(call.mask, rows, b).any()]
+        if call.mask is not None:
+            blocks = [keys for keys in blocks if _tile_of(call.mask, queries, keys).any()]
+        yield queries, blocks
 
 # %% ../nbs/13_flash_attention.ipynb #scores-hide
-def _mask_by_position(call: _Call, tile: Tensor, rows: slice, cols: slice) -> None:
+def _mask_by_position(call: _Call, tile: Tensor, queries: slice, keys: slice) -> None:
     "Mask the future, and what lies before the window, in a tile through which their edges run."
-    first = rows.start + call.n_k - call.n_q  # the key at which the tile's first query stands
+    first = queries.start + call.n_k - call.n_q  # the key at which the tile's first query stands
     ones = torch.ones(tile.shape[-2:], dtype=torch.bool, device=tile.device)
-    if cols.stop - 1 > first:
-        tile.masked_fill_(ones.triu(first - cols.start + 1), -math.inf)
-    if call.window and cols.start <= first + (rows.stop - rows.start - 1) - call.window:
-        tile.masked_fill_(ones.tril(first - cols.start - call.window), -math.inf)
+    if keys.stop - 1 > first:
+        tile.masked_fill_(ones.triu(first - keys.start + 1), -math.inf)
+    if call.window and keys.start <= first + (queries.stop - queries.start - 1) - call.window:
+        tile.masked_fill_(ones.tril(first - keys.start - call.window), -math.inf)
 
 # %% ../nbs/13_flash_attention.ipynb #scores-fn
-def _scores(call: _Call, q: Tensor, k: Tensor, rows: slice, cols: slice, buffer: Tensor) -> Tensor:
-    "Compute the scores of one tile in the buffer, (key heads, rows, cols); -inf where masked."
+def _scores(
+    call: _Call, q: Tensor, k: Tensor, queries: slice, keys: slice, buffer: Tensor,
+) -> Tensor:
+    "Compute the scores of one tile in the buffer, (key heads, queries, keys); -inf where masked."
     scores = buffer[: q.shape[0] * q.shape[1] * k.shape[1]].view(*q.shape[:2], k.shape[1])
     torch.bmm(q, k.mT, out=scores)
-    tile = call.unstack(scores, rows)
+    tile = call.unstack(scores, queries)
     if call.bias is not None:
-        tile += _tile_of(call.bias, rows, cols)
+        tile += _tile_of(call.bias, queries, keys)
     if call.mask is not None:
-        tile.masked_fill_(~_tile_of(call.mask, rows, cols), -math.inf)
+        tile.masked_fill_(~_tile_of(call.mask, queries, keys), -math.inf)
     if call.causal or call.window:
-        _mask_by_position(call, tile, rows, cols)
+        _mask_by_position(call, tile, queries, keys)
     return scores
 
 # %% ../nbs/13_flash_attention.ipynb #add-fn
@@ -202,20 +206,21 @@ def _forward(
     call = _call_of(q, k, mask, bias, *how)
     buffer = call.buffer(q)
     context, lse = q.new_empty(*q.shape[:-1], v.shape[-1]), buffer.new_empty(q.shape[:-1])
-    for rows, blocks in _tiles(call):
-        q_tile = call.stack(q, rows) * call.scale
+    for queries, blocks in _tiles(call):
+        q_tile = call.stack(q, queries) * call.scale
         l = q_tile.new_zeros(*q_tile.shape[:2], 1)
         m, acc = l - math.inf, q_tile.new_zeros(*q_tile.shape[:2], v.shape[-1])
-        for cols in blocks:
-            s = _scores(call, q_tile, _kv_tile(k, cols), rows, cols, buffer)
+        for keys in blocks:
+            s = _scores(call, q_tile, _kv_tile(k, keys), queries, keys, buffer)
             m_new = torch.maximum(m, s.amax(-1, keepdim=True))
             base = m_new.masked_fill(m_new == -math.inf, 0)
             rescale, p = (m - base).exp(), s.sub_(base).exp_()
             l = l * rescale + p.sum(-1, keepdim=True)
-            _add_product(acc.mul_(rescale), p, _kv_tile(v, cols))
+            _add_product(acc.mul_(rescale), p, _kv_tile(v, keys))
             m = m_new
-        context[..., rows, :] = call.unstack(acc.div_(l.masked_fill(l == 0, 1)), rows)
-        lse[..., rows] = call.unstack(l.log_() + m.masked_fill(m == -math.inf, 0), rows)[..., 0]
+        context[..., queries, :] = call.unstack(acc.div_(l.masked_fill(l == 0, 1)), queries)
+        lse_tile = l.log_() + m.masked_fill(m == -math.inf, 0)
+        lse[..., queries] = call.unstack(lse_tile, queries)[..., 0]
     return context, lse
 
 # %% ../nbs/13_flash_attention.ipynb #zeros-fn
@@ -234,24 +239,24 @@ def _backward(do: Tensor, d_lse: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: 
     call = _call_of(q, k, mask, bias, *how)
     buffer, other = call.buffer(q), call.buffer(q)
     dq, dk, dv, db = _zeros(q, k, v, bias)
-    for rows, blocks in _tiles(call):
-        q_tile, do_tile = call.stack(q, rows) * call.scale, call.stack(do, rows)
-        delta = (do_tile * call.stack(context, rows)).sum(-1, keepdim=True)
-        delta = delta - call.stack(d_lse[..., None], rows)
-        lse_tile = call.stack(lse.masked_fill(lse == -math.inf, math.inf)[..., None], rows)
+    for queries, blocks in _tiles(call):
+        q_tile, do_tile = call.stack(q, queries) * call.scale, call.stack(do, queries)
+        delta = (do_tile * call.stack(context, queries)).sum(-1, keepdim=True)
+        delta = delta - call.stack(d_lse[..., None], queries)
+        lse_tile = call.stack(lse.masked_fill(lse == -math.inf, math.inf)[..., None], queries)
         dq_tile = torch.zeros_like(q_tile)
-        for cols in blocks:
-            k_tile, v_tile = _kv_tile(k, cols), _kv_tile(v, cols)
-            p = _scores(call, q_tile, k_tile, rows, cols, buffer).sub_(lse_tile).exp_()
-            _add_product(dv[:, cols], p.mT, do_tile)
+        for keys in blocks:
+            k_tile, v_tile = _kv_tile(k, keys), _kv_tile(v, keys)
+            p = _scores(call, q_tile, k_tile, queries, keys, buffer).sub_(lse_tile).exp_()
+            _add_product(dv[:, keys], p.mT, do_tile)
             dp = torch.bmm(do_tile, v_tile.mT, out=other[: p.numel()].view_as(p))
             ds = dp.sub_(delta).mul_(p)
-            _add_product(dk[:, cols], ds.mT, q_tile)
+            _add_product(dk[:, keys], ds.mT, q_tile)
             _add_product(dq_tile, ds, k_tile)
             if call.bias is not None:
-                db_tile = _tile_of(torch.atleast_2d(db), rows, cols)
-                db_tile += call.unstack(ds, rows).sum_to_size(db_tile.shape)
-        dq[..., rows, :] = call.unstack(dq_tile.mul_(call.scale), rows)
+                db_tile = _tile_of(torch.atleast_2d(db), queries, keys)
+                db_tile += call.unstack(ds, queries).sum_to_size(db_tile.shape)
+        dq[..., queries, :] = call.unstack(dq_tile.mul_(call.scale), queries)
     return dq, dk.view_as(k).to(k), dv.view_as(v).to(v), db if bias is None else db.to(bias)
 
 # %% ../nbs/13_flash_attention.ipynb #function-class

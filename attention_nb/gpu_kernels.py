@@ -54,17 +54,17 @@ def _triton() -> Any:
 
 # %% ../nbs/20_gpu_kernels.ipynb #load-fns
 @_kernel
-def _load(x_ptr, head, rows, n, cols, d):
-    "Load rows of one head of x (heads, n, d); zeros where a row or column does not exist."
-    offsets = (head * n + rows[:, None]) * d + cols[None, :]
-    return tl.load(x_ptr + offsets, mask=(rows[:, None] < n) & (cols[None, :] < d), other=0.0)
+def _load(x_ptr, head, positions, n, cols, d):
+    "Load vectors of one head of x (heads, n, d); zeros where a position or column is missing."
+    offsets = (head * n + positions[:, None]) * d + cols[None, :]
+    return tl.load(x_ptr + offsets, mask=(positions[:, None] < n) & (cols[None, :] < d), other=0.0)
 
 
 @_kernel
-def _store(x_ptr, head, rows, n, cols, d, values):
-    "Store rows of one head of x (heads, n, d); nothing where a row or column does not exist."
-    offsets = (head * n + rows[:, None]) * d + cols[None, :]
-    tl.store(x_ptr + offsets, values, mask=(rows[:, None] < n) & (cols[None, :] < d))
+def _store(x_ptr, head, positions, n, cols, d, values):
+    "Store vectors of one head of x (heads, n, d), but no missing position or column."
+    offsets = (head * n + positions[:, None]) * d + cols[None, :]
+    tl.store(x_ptr + offsets, values, mask=(positions[:, None] < n) & (cols[None, :] < d))
 
 # %% ../nbs/20_gpu_kernels.ipynb #scores-fn
 @_kernel

@@ -22,7 +22,7 @@ __all__ = ['KVCache', 'new_caches', 'RollingCache', 'PagedCache', 'PagedSequence
 
 # %% ../nbs/10_kv_cache.ipynb #guards
 def _buffers(shape: tuple[int, ...], dtype: Any, device: Any) -> tuple[Tensor, Tensor]:
-    "Make zeros for keys and for values: what is masked is multiplied by 0, so it must not be NaN."
+    "Allocate zeros for keys and values: a masked NaN would still give 0 · NaN = NaN."
     if dtype is not None:
         expect_float_type(dtype=dtype)
     expect_device(device)
@@ -55,7 +55,7 @@ def _needs_gradient(*tensors: Tensor) -> bool:
 
 
 def _visible(lengths: Tensor, n_q: int, n_k: int) -> Tensor:
-    "Mask of the last `n_q` tokens of sequences of these lengths, (b, 1, n_q, n_k)."
+    "Return the mask of the last `n_q` tokens of sequences of these lengths, (b, 1, n_q, n_k)."
     last = torch.arange(-n_q, 0, device=lengths.device)
     queries = lengths[:, None] + last  # their positions, (b, n_q)
     return (torch.arange(n_k, device=lengths.device) <= queries[..., None])[:, None]
@@ -191,14 +191,14 @@ class KVCache:
                 f"up to {self.longest} tokens")
 
     def _clear_after(self, lengths: Tensor) -> None:
-        "Write zeros after these ends: a masked NaN would still give 0 · NaN = NaN."
+        "Fill the buffers with zeros after these lengths: a masked NaN would still spoil sums."
         used = min(self.longest, self.keys.shape[2])
         after = torch.arange(used, device=lengths.device) >= lengths[:, None]
         for buffer in (self.keys, self.values):
             buffer[:, :, :used].masked_fill_(after[:, None, :, None], 0)
 
     def _start(self) -> None:
-        "Let each sequence have no token."
+        "Set all lengths to 0."
         self.lengths = torch.zeros(len(self.keys), dtype=torch.long, device=self.keys.device)
         self.longest, self.equal_lengths = 0, True
 
@@ -222,7 +222,7 @@ class KVCache:
 
 # %% ../nbs/10_kv_cache.ipynb #model-guards
 def _attention_layers(model: LanguageModel) -> list[MultiHeadAttention]:
-    "The attention layers of a model; TypeError unless their caches are known."
+    "Return the attention layers of a model; raise TypeError unless their caches are known."
     if not isinstance(model, LanguageModel):
         raise TypeError(f"model: expected a LanguageModel; got {type(model).__name__}")
     layers: list[Any] = [block.attention for block in model.stack.blocks]
@@ -234,7 +234,7 @@ def _attention_layers(model: LanguageModel) -> list[MultiHeadAttention]:
 
 
 def _dtype_of_keys(model: LanguageModel) -> torch.dtype:
-    "The dtype of the keys that a model will make: that of its embedding, or of autocast."
+    "Return the dtype of a model's keys: that of its embedding, or of autocast."
     table = model.embed.table.weight
     return torch.get_autocast_dtype(table.device.type) if under_autocast(table) else table.dtype
 
@@ -328,7 +328,7 @@ class RollingCache(KVCache):
             self.positions[slot] = position
 
     def _slot(self, position: int) -> int:
-        "The slot of a token: a sink stays in its own, later tokens cycle through the rest."
+        "Return the slot of a token: a sink keeps its own, later tokens cycle through the rest."
         if position < self.n_sinks:
             return position
         return self.n_sinks + (position - self.n_sinks) % self.window
@@ -378,7 +378,7 @@ class RollingCache(KVCache):
         super().truncate(n)
 
     def _start(self) -> None:
-        "Let each sequence have no token."
+        "Set all lengths to 0."
         super()._start()
         self.n_new = 0
 
@@ -543,7 +543,7 @@ class PagedCache:
                              f"got {str(listed)[:40]}")
 
     def _padded_table(self, seq: int, n_blocks: int) -> list[int]:
-        "A block table, padded with its own first block: no NaN of another sequence may come in."
+        "Return a block table padded with its first block: no NaN of another sequence is read."
         table = self.block_tables[seq]
         padding = [table[0] if table else 0] * (n_blocks - len(table))
         return [*table, *padding]
@@ -557,7 +557,7 @@ class PagedCache:
         return copies + sum(blocks) - sum(len(self.block_tables[seq]) for seq in seqs)
 
     def _slots(self, seq: int, n: int) -> list[int]:
-        "Make a sequence longer by `n` tokens, and say where in the pool they are."
+        "Reserve slots of the pool for `n` more tokens of a sequence; return their indices."
         table, start, size = self.block_tables[seq], self.lengths[seq], self.keys.shape[1]
         if start % size and self.ref_counts[table[-1]] > 1:
             table[-1] = self._copy_block(table[-1])
@@ -568,20 +568,20 @@ class PagedCache:
                 for position in range(start, start + n)]
 
     def _allocate(self) -> int:
-        "Take a free block, and clear what another sequence left in it."
+        "Take a free block and fill it with zeros, since another sequence may have used it."
         block = self.free_blocks.pop()
         self.keys[block], self.values[block] = 0, 0
         self.ref_counts[block] = 1
         return block
 
     def _release(self, block: int) -> None:
-        "Count one sequence less that uses this block; free it after the last."
+        "Drop one reference to a block; free the block when none is left."
         self.ref_counts[block] -= 1
         if not self.ref_counts[block]:
             self.free_blocks.append(block)
 
     def _copy_block(self, block: int) -> int:
-        "Copy a shared block, for the sequence that writes to it."
+        "Copy a shared block for a sequence that is about to write to it; return the copy."
         own = self._allocate()
         self.keys[own], self.values[own] = self.keys[block], self.values[block]
         self._release(block)

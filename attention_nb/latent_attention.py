@@ -20,8 +20,9 @@ from .multi_head_attention import (
     _expect_cache, _expect_known, _expect_self, _for_heads, _token_positions, _with_cache,
     _with_weights, fused_attention, merge_heads, split_heads)
 from .naive_attention import at_least_float32
-from .positions import RotaryEmbedding, _score_factor
+from .positions import RotaryEmbedding
 from .softmax import masked_softmax
+from .tools.rotary_scaling import score_factor
 from .transformer import rms_norm
 
 # %% auto #0
@@ -73,14 +74,14 @@ class LatentAttention(nn.Module):
         expect_probability(dropout=dropout)
         expect_flags(bias=bias)
         if d_rope % 2:
-            raise ValueError(f"d_rope: expected an even number; got {d_rope}")
+            raise ValueError(f"d_rope: expected an even number, to rotate in pairs; got {d_rope}")
         self.n_heads, self.d_head, self.d_v = n_heads, d_head, d_v
         self.d_latent, self.d_rope, self.dropout = d_latent, d_rope, dropout
         self.positions = RotaryEmbedding(d_rope, base, scaling, interleaved)
         if scale is not None:
             expect_scale(scale)
         else:
-            scale = (d_head + d_rope) ** -0.5 * _score_factor(scaling)
+            scale = (d_head + d_rope) ** -0.5 * score_factor(scaling)
         self.scale = scale
         self._make_projections(d_model, d_latent_q, bias)
 
@@ -161,7 +162,7 @@ class LatentAttention(nn.Module):
     def _project(
         self, x: Tensor, memory: Tensor, cache: Any, positions: Tensor | None,
     ) -> tuple[Tensor, Sequence[Tensor]]:
-        "Return the queries, and the cached vectors: whole, or in the two halves of a cache."
+        "Return the rotated queries and all cached vectors: one tensor, or a cache's two halves."
         if cache is not None:
             _expect_cache(cache, x)
         if self.q_down is not None:
@@ -178,7 +179,7 @@ class LatentAttention(nn.Module):
         return q, [half.to(q.dtype) for half in halves]  # under autocast the dtypes may differ
 
     def _norm(self, x: Tensor, weight: Tensor | None) -> Tensor:
-        "Normalize x by its root mean square; under autocast x may have fewer bits than the weight."
+        "Normalize x by its root mean square, with the weight in the dtype of x, as under autocast."
         return rms_norm(x, None if weight is None else weight.to(x.dtype))
 
     def _rotate_end(self, x: Tensor, positions: Tensor) -> Tensor:

@@ -98,12 +98,20 @@ def _expect_state(state: Tensor | None, k: Tensor, width: int) -> Tensor:
     if state is None:
         return torch.zeros(want, dtype=dtype, device=k.device)
     expect_floats(state=state)
-    if tuple(state.shape) != want or state.dtype != dtype or state.device != k.device:
+    if tuple(state.shape) != want or state.dtype != dtype:
         raise ValueError(
-            f"state: expected {dtype} of shape {want} beside the keys; "
+            f"state: expected {dtype} of shape {want}; "
             f"got {state.dtype} of shape {tuple(state.shape)}"
         )
+    _expect_device_of(k, state=state)
     return state
+
+
+def _expect_device_of(k: Tensor, **given: Tensor) -> None:
+    "Raise ValueError unless a tensor is on the device of the keys."
+    for name, t in given.items():
+        if t.device != k.device:
+            raise ValueError(f"{name}: expected the device of k, {k.device}; got {t.device}")
 
 
 def _divided(x: Tensor, total: Tensor) -> Tensor:
@@ -145,8 +153,9 @@ def delta_rule(
 def _expect_beta(beta: Tensor, k: Tensor) -> None:
     "Raise TypeError or ValueError unless `beta` has one number for each key, of its type."
     expect_floats(beta=beta)
-    if beta.shape != k.shape[:-1] or beta.dtype != k.dtype or beta.device != k.device:
+    if beta.shape != k.shape[:-1] or beta.dtype != k.dtype:
         raise ValueError(
             f"beta: expected {k.dtype} of shape {tuple(k.shape[:-1])}, one for each key; "
             f"got {beta.dtype} of shape {tuple(beta.shape)}"
         )
+    _expect_device_of(k, beta=beta)

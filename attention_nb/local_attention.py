@@ -92,7 +92,7 @@ def block_mask(
     n_q: int,  # number of queries
     n_k: int,  # number of keys
     block: int,  # tokens of a block; the last one may be shorter
-    pattern: Tensor | None = None,  # which block of keys each block sees, (m, m); default: its own
+    pattern: Tensor | None = None,  # which blocks each block attends to, (m, m); default: its own
     device: torch.device | str | None = None,  # where to put the mask
 ) -> Tensor:  # boolean, True = may attend, (n_q, n_k)
     """Return a block-sparse mask: `pattern` says which blocks attend to which. Child et al. 2019.
@@ -101,7 +101,7 @@ def block_mask(
         n_q: number of queries
         n_k: number of keys
         block: tokens of a block; the last one may be shorter
-        pattern: which block of keys each block sees, (m, m); default: its own
+        pattern: which blocks each block attends to, (m, m); default: its own
         device: where to put the mask
 
     Returns:

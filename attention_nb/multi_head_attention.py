@@ -346,7 +346,7 @@ class MultiHeadAttention(nn.Module):
     def _project(
         self, x: Tensor, memory: Tensor, cache: Any, positions: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-        "Return rotated queries, all keys and values so far, and a bias of the scores."
+        "Return q, k and v by head, rotated, k and v with those of the cache; the score bias or None."
         if cache is not None:
             _expect_cache(cache, x)
         q = _split(self.q_proj(x), self.n_heads)
@@ -419,16 +419,21 @@ class MultiHeadAttention(nn.Module):
         return new.train(layer.training)
 
     def to_torch(self) -> nn.MultiheadAttention:  # the same weights; batch_first=True
-        """Copy to a torch.nn.MultiheadAttention; ValueError if PyTorch has no such layer.
+        """Copy to a torch.nn.MultiheadAttention; ValueError names what PyTorch's layer does not have.
 
         Returns:
             the same weights; batch_first=True
         """
         d_model, has_bias = self.q_proj.in_features, self.q_proj.bias is not None
-        widths = {p.weight.shape[0] for p in (self.q_proj, self.k_proj)}
-        if self.positions is not None or widths != {d_model}:
-            raise ValueError("layer: expected one without positions, n_kv_heads and d_head; "
-                             "got one of them")
+        width, kv_width = (p.weight.shape[0] for p in (self.q_proj, self.k_proj))
+        lacking = {  # what torch.nn.MultiheadAttention does not have
+            "positions": self.positions is not None,
+            "n_kv_heads": kv_width != width,
+            "d_head": width != d_model,
+        }
+        if found := [name for name, has in lacking.items() if has]:
+            raise ValueError("layer: expected one without positions, n_kv_heads and d_head, which "
+                             f"torch.nn.MultiheadAttention lacks; got one with {', '.join(found)}")
         layer = nn.MultiheadAttention(
             d_model, self.n_heads, self.dropout, has_bias, batch_first=True)
         layer.to(self.q_proj.weight).load_state_dict(pack_state(self.state_dict()))

@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
-from numbers import Real
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn as nn
@@ -19,6 +18,9 @@ from .naive_attention import at_least_float32
 from attention_nb.tools.guards import (
     expect_flags, expect_floats, expect_numbers, expect_sizes, typed_as, values_known,
     whole_numbers
+)
+from attention_nb.tools.rotary_scaling import (
+    expect_base, read_scaling, rotary_base, rotary_width
 )
 
 # %% auto #0
@@ -43,16 +45,8 @@ def _expect_even(**widths: int) -> None:
             )
 
 
-def _expect_base(base: float) -> None:
-    "Raise TypeError or ValueError unless `base` is a number greater than 1."
-    if not isinstance(base, Real) or isinstance(base, bool):
-        raise TypeError(f"base: expected a number greater than 1; got {base!r}")
-    if not 1 < base < math.inf:
-        raise ValueError(f"base: expected a number greater than 1; got {base}")
-
-
 def _for_each_head(t: Tensor, n_dims: int, axis: int) -> Tensor:
-    "Give a tensor that is meant for (b, n) an axis for the heads, where `n_dims` axes are wanted."
+    "Return a tensor made for (b, n) with an axis for the heads, if `n_dims` axes are expected."
     return t.unsqueeze(axis) if t.ndim == n_dims - 1 and t.ndim > -axis - 1 else t
 
 
@@ -64,6 +58,84 @@ def _expect_fit(name: str, t: Tensor, shape: tuple[int, ...]) -> None:
         raise ValueError(
             f"{name}: expected a shape that broadcasts to {shape}; got {tuple(t.shape)}"
         )
+
+
+def _known_positions(x: Tensor, positions: Tensor | None, weight: Tensor) -> Tensor:
+    "Return the positions of `x`; raise TypeError or ValueError unless `weight` has a row for each."
+    expect_floats(x=x)
+    n_max, d_model = weight.shape
+    if x.ndim < 2 or x.shape[-1] != d_model:
+        raise ValueError(f"x: expected shape (..., n, {d_model}); got {tuple(x.shape)}")
+    if positions is None:
+        if x.shape[-2] > n_max:
+            raise ValueError(f"x: expected at most n_max = {n_max} tokens; got {x.shape[-2]}")
+        return torch.arange(x.shape[-2], device=x.device)
+    positions = whole_numbers("positions", positions)
+    _expect_fit("positions", positions, tuple(x.shape[:-1]))
+    if values_known(positions) and not ((0 <= positions) & (positions < n_max)).all():
+        raise ValueError(f"positions: expected 0 to {n_max - 1}; got others")
+    return positions
+
+
+def _expect_angles(x: Tensor, angles: Tensor, interleaved: bool) -> Tensor:
+    "Return the angles, with an axis for heads; TypeError or ValueError unless they fit `x`."
+    expect_floats(x=x, angles=angles)
+    expect_flags(interleaved=interleaved)
+    if not x.ndim or x.shape[-1] % 2 or 0 in x.shape:
+        raise ValueError(
+            f"x: expected shape (..., n, d_head), d_head even, no dimension 0; got {tuple(x.shape)}"
+        )
+    angles = _for_each_head(angles, x.ndim, -3)
+    _expect_fit("angles", angles, (*x.shape[:-1], x.shape[-1] // 2))
+    return angles
+
+
+def _positions_of(x: Tensor, d_head: int, positions: Tensor | None) -> Tensor:
+    "Return the positions of the vectors `x`; raise TypeError or ValueError unless they fit."
+    expect_floats(x=x)
+    if x.ndim < 2 or x.shape[-1] != d_head or 0 in x.shape:
+        raise ValueError(
+            f"x: expected shape (..., n, {d_head}), no dimension 0; got {tuple(x.shape)}"
+        )
+    if positions is None:
+        return torch.arange(x.shape[-2], device=x.device)
+    _expect_positions(positions)
+    positions = _for_each_head(positions, x.ndim - 1, -2)
+    _expect_fit("positions", positions, tuple(x.shape[:-1]))
+    return positions
+
+
+def _expect_pairs(weight: Tensor, n_heads: int, interleaved: bool) -> None:
+    "Raise TypeError or ValueError unless the rows of `weight` are heads of an even width."
+    expect_floats(weight=weight)
+    expect_flags(interleaved=interleaved)
+    expect_sizes(n_heads=n_heads)
+    if weight.ndim not in (1, 2):
+        raise ValueError(
+            "weight: expected shape (h * d_head, d_model) or (h * d_head,); "
+            f"got {tuple(weight.shape)}"
+        )
+    if not len(weight) or len(weight) % (2 * n_heads):
+        raise ValueError(
+            f"weight: expected a multiple of 2 * n_heads = {2 * n_heads} rows; got {len(weight)}"
+        )
+
+
+def _bucket_sizes(bidirectional: bool, n_buckets: int, max_distance: int) -> tuple[int, int]:
+    "Return the buckets of one direction, and those of a single distance; ValueError if too few."
+    expect_flags(bidirectional=bidirectional)
+    expect_sizes(n_buckets=n_buckets, max_distance=max_distance)
+    half = n_buckets // 2 if bidirectional else n_buckets
+    if half < 2:
+        raise ValueError(
+            f"n_buckets: expected at least {4 if bidirectional else 2}; got {n_buckets}"
+        )
+    if max_distance <= half // 2:
+        raise ValueError(
+            f"max_distance: expected more than {half // 2}, which have buckets of their own; "
+            f"got {max_distance}"
+        )
+    return half, half // 2
 
 # %% ../nbs/06_positions.ipynb #sinusoidal-fn
 def sinusoidal_positions(
@@ -83,7 +155,7 @@ def sinusoidal_positions(
     """
     expect_sizes(n=n)
     _expect_even(d_model=d_model)
-    _expect_base(base)
+    expect_base(base)
     wavelengths = base ** (torch.arange(0, d_model, 2) / d_model)  # (d_model / 2,), over 2 pi
     angles = torch.arange(n)[:, None] / wavelengths  # (n, d_model / 2)
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)
@@ -130,23 +202,6 @@ class LearnedPositions(nn.Module):
         @typed_as(forward)  # so that `positions(x)` is typed as `forward` is
         def __call__(self) -> Any: ...
 
-# %% ../nbs/06_positions.ipynb #known-positions
-def _known_positions(x: Tensor, positions: Tensor | None, weight: Tensor) -> Tensor:
-    "Return the positions of `x`; TypeError or ValueError unless `weight` has a vector for each."
-    expect_floats(x=x)
-    n_max, d_model = weight.shape
-    if x.ndim < 2 or x.shape[-1] != d_model:
-        raise ValueError(f"x: expected shape (..., n, {d_model}); got {tuple(x.shape)}")
-    if positions is None:
-        if x.shape[-2] > n_max:
-            raise ValueError(f"x: expected at most n_max = {n_max} tokens; got {x.shape[-2]}")
-        return torch.arange(x.shape[-2], device=x.device)
-    positions = whole_numbers("positions", positions)
-    _expect_fit("positions", positions, tuple(x.shape[:-1]))
-    if values_known(positions) and not ((0 <= positions) & (positions < n_max)).all():
-        raise ValueError(f"positions: expected 0 to {n_max - 1}; got others")
-    return positions
-
 # %% ../nbs/06_positions.ipynb #rotate-fn
 def rotate(
     x: Tensor,  # queries or keys, (..., n, d_head)
@@ -174,19 +229,6 @@ def _rotated(x: Tensor, angles: Tensor, interleaved: bool) -> Tensor:
     rotated = a * cos - b * sin, a * sin + b * cos
     joined = torch.stack(rotated, dim=-1).flatten(-2) if interleaved else torch.cat(rotated, dim=-1)
     return joined.to(x.dtype)
-
-# %% ../nbs/06_positions.ipynb #rotate-guard
-def _expect_angles(x: Tensor, angles: Tensor, interleaved: bool) -> Tensor:
-    "Return the angles for every head; TypeError or ValueError unless they fit the pairs of `x`."
-    expect_floats(x=x, angles=angles)
-    expect_flags(interleaved=interleaved)
-    if not x.ndim or x.shape[-1] % 2 or 0 in x.shape:
-        raise ValueError(
-            f"x: expected shape (..., n, d_head), none 0 and the last even; got {tuple(x.shape)}"
-        )
-    angles = _for_each_head(angles, x.ndim, -3)
-    _expect_fit("angles", angles, (*x.shape[:-1], x.shape[-1] // 2))
-    return angles
 
 # %% ../nbs/06_positions.ipynb #angles-fn
 def rotary_angles(
@@ -222,8 +264,8 @@ def _frequencies(
     d_head: int, base: float | None, scaling: Mapping[str, Any] | None, positions: Tensor
 ) -> Tensor:
     "Return the frequency of each pair, in radians per position, (d_rotary / 2,)."
-    kind, s = _read_scaling(scaling, d_head)
-    base, d_rotary = _base_of(base, s), _rotary_width(s, d_head)
+    kind, s = read_scaling(scaling, d_head)
+    base, d_rotary = rotary_base(base, s), rotary_width(s, d_head)
     plain = (
         type(positions) is Tensor
         and positions.device.type == "cpu"
@@ -241,250 +283,6 @@ def _powers(d_head: int, base: float, device: torch.device) -> Tensor:
 @lru_cache(maxsize=64)  # for a single token they cost as much as the rotation
 def _cached_powers(d_head: int, base: float) -> Tensor:
     return _powers(d_head, base, torch.device("cpu"))
-
-# %% ../nbs/06_positions.ipynb #scaling-fns
-class _Scaling(NamedTuple):
-    "A scaling: what its mapping holds, its frequencies, its factor of queries and keys."
-
-    needs: tuple[str, ...]
-    rescale: Callable[..., Tensor]  # frequencies, base, mapping, positions → frequencies
-    attention_factor: Callable[[Any], float] = lambda s: 1.0
-    optional: tuple[str, ...] = ()
-    lists: tuple[str, ...] = ()  # of one number for each pair
-
-
-_TRAINED = "original_max_position_embeddings"
-
-
-def _linear(f: Tensor, base: float, s: Mapping[str, Any], positions: Tensor) -> Tensor:
-    "Divide all frequencies by the factor. Chen et al. 2023."
-    return f / s["factor"]
-
-
-def _ntk(f: Tensor, base: float, s: Mapping[str, Any], positions: Tensor) -> Tensor:
-    "Take a larger base: the first pair stays, the last is slowed by the whole factor. bloc97 2023."
-    if len(f) == 1:
-        return f
-    exponents = torch.arange(0, 2 * len(f), 2, dtype=torch.float32, device=f.device) / (2 * len(f))
-    return 1.0 / (base * s["factor"] ** (len(f) / (len(f) - 1))) ** exponents
-
-
-def _dynamic(f: Tensor, base: float, s: Mapping[str, Any], positions: Tensor) -> Tensor:
-    "Scale as _ntk, by a factor that grows with the sequence. emozilla 2023."
-    trained = s[_TRAINED]
-    n = (positions.max() + 1).clamp(min=trained) if positions.numel() else trained
-    return _ntk(f, base, {"factor": s["factor"] * n / trained - (s["factor"] - 1)}, positions)
-
-
-def _blend(f: Tensor, factor: float, keep: Tensor) -> Tensor:
-    "Keep a frequency where `keep` is 1, divide it by the factor where it is 0."
-    return (1 - keep) * f / factor + keep * f
-
-
-def _llama3(f: Tensor, base: float, s: Mapping[str, Any], positions: Tensor) -> Tensor:
-    "Keep pairs by their rounds within the trained length. Llama 3.1's config."
-    rounds = s[_TRAINED] / (2 * math.pi / f)
-    low, high = s["low_freq_factor"], s["high_freq_factor"]
-    return _blend(f, s["factor"], ((rounds - low) / (high - low)).clamp(0, 1))
-
-
-def _yarn(f: Tensor, base: float, s: Mapping[str, Any], positions: Tensor) -> Tensor:
-    "Keep pairs by a ramp over their number, between two counts of rounds. Peng et al. 2023."
-    trained, last = s[_TRAINED], 2 * len(f) - 1
-    betas = s.get("beta_fast") or 32, s.get("beta_slow") or 1
-    low, high = (
-        len(f) * math.log(trained / (beta * 2 * math.pi)) / math.log(base) for beta in betas
-    )
-    low, high = (math.floor(low), math.ceil(high)) if s.get("truncate", True) else (low, high)
-    low, high = max(low, 0), min(high, last)
-    pairs = torch.arange(len(f), dtype=torch.float32, device=f.device)
-    return _blend(f, s["factor"], 1 - ((pairs - low) / (high - low or 0.001)).clamp(0, 1))
-
-
-def _yarn_factor(s: Mapping[str, Any]) -> float:
-    "Return YaRN's factor of queries and keys. Peng et al. 2023, section 3.4."
-    if s.get("attention_factor") is not None:
-        return float(s["attention_factor"])
-    m, m_all = s.get("mscale"), s.get("mscale_all_dim")
-    return (
-        _mscale(s["factor"], m) / _mscale(s["factor"], m_all)
-        if m and m_all
-        else _mscale(s["factor"], 1)
-    )
-
-
-def _mscale(factor: float, m: float) -> float:
-    "Return 1 + 0.1 m ln(factor), and 1 for a factor below 1."
-    return max(0.1 * math.log(factor), 0) * m + 1
-
-
-def _score_factor(scaling: Mapping[str, Any] | None) -> float:
-    "Return DeepSeek's factor of all scores, for an mscale_all_dim. DeepSeek-AI 2024."
-    s = _with_defaults(scaling or {})
-    m_all = s.get("mscale_all_dim")
-    return _mscale(s["factor"], m_all) ** 2 if m_all else 1.0
-
-
-def _longrope(f: Tensor, base: float, s: Mapping[str, Any], positions: Tensor) -> Tensor:
-    "Divide each frequency by a factor from one of two lists, by length. Ding et al. 2024."
-    short, long = (
-        torch.tensor(s[name], dtype=f.dtype, device=f.device)
-        for name in ("short_factor", "long_factor")
-    )
-    beyond = positions.max() >= s[_TRAINED] if positions.numel() else torch.tensor(False)
-    return f / torch.where(beyond, long, short)
-
-
-def _longrope_factor(s: Mapping[str, Any]) -> float:
-    "Return Phi-3's factor of queries and keys: the root of 1 + ln(factor) / ln(trained length)."
-    if s.get("attention_factor") is not None:
-        return float(s["attention_factor"])
-    return math.sqrt(1 + max(math.log(s["factor"]), 0) / math.log(s[_TRAINED]))
-
-
-def _proportional(f: Tensor, base: float, s: Mapping[str, Any], positions: Tensor) -> Tensor:
-    "Rotate the first pairs with the frequencies of the whole head, the others not at all."
-    fraction = s.get("partial_rotary_factor")
-    n_rotated = int((1 if fraction is None else fraction) * 2 * len(f) // 2)
-    return f / (s.get("factor") or 1) * (torch.arange(len(f), device=f.device) < n_rotated)
-
-
-_YARN_OPTIONS = ("attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim")
-_SCALINGS = {
-    "default": _Scaling((), lambda f, base, s, positions: f),
-    "linear": _Scaling(("factor",), _linear),
-    "ntk": _Scaling(("factor",), _ntk),
-    "dynamic": _Scaling(("factor", _TRAINED), _dynamic),
-    "yarn": _Scaling(("factor", _TRAINED), _yarn, _yarn_factor, _YARN_OPTIONS),
-    "longrope": _Scaling(("factor", _TRAINED), _longrope, _longrope_factor,
-                         ("attention_factor",), ("short_factor", "long_factor")),
-    "proportional": _Scaling((), _proportional, optional=("factor",)),
-    "llama3": _Scaling(("factor", "low_freq_factor", "high_freq_factor", _TRAINED), _llama3),
-}
-
-# %% ../nbs/06_positions.ipynb #scaling-guard
-_KNOWN = {
-    "rope_type", "type", "rope_theta", "partial_rotary_factor", "max_position_embeddings",
-    "truncate"
-}
-
-
-def _read_scaling(
-    scaling: Mapping[str, Any] | None, d_head: int
-) -> tuple[_Scaling, dict[str, Any]]:
-    "Return the scaling and its mapping; TypeError or ValueError unless it is known and complete."
-    if not isinstance(scaling, (Mapping, type(None))):
-        got = type(scaling).__name__
-        raise TypeError(
-            f"scaling: expected a mapping, as rope_scaling in a config.json, or None; got {got}"
-        )
-    s = _with_defaults({} if scaling is None else scaling)
-    _expect_one_mapping(s)
-    kind = s.get("rope_type", s.get("type", "default"))
-    if not isinstance(kind, str) or kind not in _SCALINGS:
-        raise ValueError(
-            f"scaling: expected a rope_type among {', '.join(_SCALINGS)}; got {kind!r}"
-        )
-    _expect_numbers(kind, s)
-    _expect_known(s)
-    for name in _SCALINGS[kind].lists:
-        _expect_list(name, s.get(name), _rotary_width(s, d_head) // 2)
-    return _SCALINGS[kind], s
-
-
-def _with_defaults(scaling: Mapping[str, Any]) -> dict[str, Any]:
-    "Return the mapping, with the trained length and the factor that follow from other entries."
-    s = {_TRAINED: scaling.get("max_position_embeddings"), **scaling}
-    trained, longest = scaling.get(_TRAINED), scaling.get("max_position_embeddings")
-    if s.get("factor") is None and _is_number(trained) and _is_number(longest) and trained:
-        s["factor"] = longest / trained
-    return s
-
-
-def _expect_one_mapping(s: Mapping[str, Any]) -> None:
-    "Raise ValueError if there is a mapping for each kind of layer."
-    kinds = [name for name, value in s.items() if isinstance(value, Mapping)]
-    if kinds:
-        raise ValueError(
-            "scaling: expected the mapping of one kind of layer; got one for each of "
-            f"{', '.join(kinds)}: "
-            f"hand over scaling[{kinds[0]!r}]"
-        )
-
-
-def _expect_known(s: Mapping[str, Any]) -> None:
-    "Raise ValueError if the mapping says what would be ignored."
-    known = _KNOWN.union(*(kind.needs + kind.optional + kind.lists for kind in _SCALINGS.values()))
-    unknown = [name for name, value in s.items() if name not in known and value is not None]
-    if unknown:
-        raise ValueError(
-            f"scaling: expected only what is implemented here, {', '.join(sorted(known))}; "
-            f"got {', '.join(map(str, unknown))}"
-        )
-
-
-def _expect_numbers(kind: str, s: Mapping[str, Any]) -> None:
-    "Raise ValueError unless all numbers are there that this scaling needs, and each can be used."
-    for name in _SCALINGS[kind].needs:
-        if not _is_number(number := s.get(name)) or number == 0:
-            raise ValueError(
-                f"scaling: expected a positive number under {name!r}, which {kind} needs; "
-                f"got {number!r}"
-            )
-    for name in (*_SCALINGS[kind].optional, "partial_rotary_factor"):
-        if (number := s.get(name)) is not None and not _is_number(number):
-            raise ValueError(
-                f"scaling: expected a number of at least 0 under {name!r}, or none; got {number!r}"
-            )
-    if kind == "llama3" and not s["low_freq_factor"] < s["high_freq_factor"]:  # of a ramp
-        raise ValueError(
-            "scaling: expected a high_freq_factor above the low_freq_factor of "
-            f"{s['low_freq_factor']}; "
-            f"got {s['high_freq_factor']}"
-        )
-
-
-def _expect_list(name: str, numbers: Any, n_pairs: int) -> None:
-    "Raise ValueError unless there is a positive number for each pair."
-    right = isinstance(numbers, (list, tuple)) and len(numbers) == n_pairs
-    if not right or not all(_is_number(number) and number for number in numbers):
-        raise ValueError(
-            f"scaling: expected a list of {n_pairs} positive numbers, one for each pair, "
-            f"under {name!r}; "
-            f"got {str(numbers)[:60]}"
-        )
-
-
-def _is_number(number: Any) -> bool:
-    "Whether it is a number, finite and at least 0."
-    return (
-        isinstance(number, Real) and not isinstance(number, bool) and 0 <= float(number) < math.inf
-    )
-
-
-def _base_of(base: float | None, s: Mapping[str, Any]) -> float:
-    "Return the base of the frequencies; raise ValueError if two different ones are given."
-    theta = s.get("rope_theta")
-    if base is not None and theta is not None and base != theta:
-        raise ValueError(f"base: expected the rope_theta of scaling, {theta}, or none; got {base}")
-    given = [number for number in (base, theta, 10000.0) if number is not None][0]
-    _expect_base(given)
-    return given
-
-
-def _rotary_width(s: Mapping[str, Any], d_head: int) -> int:
-    "Return how many numbers of a head are rotated, the first ones."
-    fraction = s.get("partial_rotary_factor")
-    if fraction is None or s.get("rope_type") == "proportional":  # other pairs: frequency 0
-        return d_head
-    width = int(d_head * fraction)
-    if not 0 < width <= d_head or width % 2:
-        raise ValueError(
-            "scaling: expected a partial_rotary_factor that gives an even width within "
-            f"d_head = {d_head}; "
-            f"got {fraction}"
-        )
-    return width
 
 # %% ../nbs/06_positions.ipynb #rotary-class
 class RotaryEmbedding(nn.Module):
@@ -507,11 +305,11 @@ class RotaryEmbedding(nn.Module):
         super().__init__()
         _expect_even(d_head=d_head)
         expect_flags(interleaved=interleaved)
-        kind, s = _read_scaling(scaling, d_head)
+        kind, s = read_scaling(scaling, d_head)
         self.attention_factor = kind.attention_factor(s)
         self.scaling = None if scaling is None else dict(scaling)
-        self.d_head, self.base, self.interleaved = d_head, _base_of(base, s), interleaved
-        self.d_rotary = _rotary_width(s, d_head)
+        self.d_head, self.base, self.interleaved = d_head, rotary_base(base, s), interleaved
+        self.d_rotary = rotary_width(s, d_head)
 
     def forward(
         self,
@@ -559,35 +357,6 @@ class RotaryEmbedding(nn.Module):
                 f"{self.d_head}",
                 *(f"{name}={value!r}" for name, value in parts.items() if value is not None),
             ]
-        )
-
-# %% ../nbs/06_positions.ipynb #vectors-guard
-def _positions_of(x: Tensor, d_head: int, positions: Tensor | None) -> Tensor:
-    "Return the positions of the vectors `x`; raise TypeError or ValueError unless they fit."
-    expect_floats(x=x)
-    if x.ndim < 2 or x.shape[-1] != d_head or 0 in x.shape:
-        raise ValueError(f"x: expected shape (..., n, {d_head}), none 0; got {tuple(x.shape)}")
-    if positions is None:
-        return torch.arange(x.shape[-2], device=x.device)
-    _expect_positions(positions)
-    positions = _for_each_head(positions, x.ndim - 1, -2)
-    _expect_fit("positions", positions, tuple(x.shape[:-1]))
-    return positions
-
-
-def _expect_pairs(weight: Tensor, n_heads: int, interleaved: bool) -> None:
-    "Raise TypeError or ValueError unless the rows of `weight` are heads of an even width."
-    expect_floats(weight=weight)
-    expect_flags(interleaved=interleaved)
-    expect_sizes(n_heads=n_heads)
-    if weight.ndim not in (1, 2):
-        raise ValueError(
-            "weight: expected shape (h * d_head, d_model) or (h * d_head,); "
-            f"got {tuple(weight.shape)}"
-        )
-    if not len(weight) or len(weight) % (2 * n_heads):
-        raise ValueError(
-            f"weight: expected a multiple of 2 * n_heads = {2 * n_heads} rows; got {len(weight)}"
         )
 
 # %% ../nbs/06_positions.ipynb #slopes-fn
@@ -715,23 +484,6 @@ def relative_buckets(
     fraction = torch.log(far.clamp(min=exact).float() / exact) / math.log(max_distance / exact)
     shared = (exact + (fraction * (half - exact)).long()).clamp(max=half - 1)
     return torch.where(far < exact, far, shared) + (half * (relative > 0) if bidirectional else 0)
-
-# %% ../nbs/06_positions.ipynb #bucket-sizes
-def _bucket_sizes(bidirectional: bool, n_buckets: int, max_distance: int) -> tuple[int, int]:
-    "Return the buckets of one direction, and how many hold one distance; ValueError if none do."
-    expect_flags(bidirectional=bidirectional)
-    expect_sizes(n_buckets=n_buckets, max_distance=max_distance)
-    half = n_buckets // 2 if bidirectional else n_buckets
-    if half < 2:
-        raise ValueError(
-            f"n_buckets: expected at least {4 if bidirectional else 2}; got {n_buckets}"
-        )
-    if max_distance <= half // 2:
-        raise ValueError(
-            f"max_distance: expected more than {half // 2}, which have buckets of their own; "
-            f"got {max_distance}"
-        )
-    return half, half // 2
 
 # %% ../nbs/06_positions.ipynb #relative-class
 class RelativePositions(_ScoredPositions):

@@ -27,20 +27,20 @@ __all__ = ['TokenEmbedding', 'rms_norm', 'FeedForward', 'TransformerBlock', 'Tra
 
 # %% ../nbs/07_transformer.ipynb #guards
 def _expect_callable(name: str, thing: Any, what: str, unless: type) -> None:
-    "Raise TypeError unless a thing can be called, and is not what is often given by mistake."
+    "Raise TypeError unless `thing` can be called and is not of the type `unless`."
     if not callable(thing) or isinstance(thing, unless):
         raise TypeError(f"{name}: expected {what}; got {thing!r:.60}")
 
 
 def _expect_hidden(x: Tensor, d_model: int, layer: nn.Module) -> None:
-    "Raise TypeError or ValueError unless `x` has this width, and the dtype of the layer."
+    "Raise TypeError or ValueError unless `x` has the dtype of `layer` and the width `d_model`."
     expect_floats(x=x)
     dtype = next((p.dtype for p in layer.parameters()), x.dtype)
     if x.dtype != dtype and not under_autocast(x):
         raise TypeError(f"x: expected the dtype of the layer, {dtype}; got {x.dtype}")
     if not x.ndim or x.shape[-1] != d_model or 0 in x.shape:
         raise ValueError(
-            f"x: expected vectors of width d_model = {d_model}, (..., {d_model}), no dimension 0; "
+            f"x: expected shape (..., d_model), d_model = {d_model}, and no dimension 0; "
             f"got {tuple(x.shape)}"
         )
 
@@ -127,7 +127,7 @@ def _expect_positions(positions: Tensor, ids: Tensor) -> Tensor:
 def _count_positions(ids: Tensor, mask: Tensor | None, caches: Sequence[Any] | None) -> Tensor:
     "Return positions of new tokens, (n,) or (b, n), after those in the caches, without padding."
     n = ids.shape[1]
-    if mask is not None and mask.ndim > 2 and mask.shape[-2] == 1:
+    if mask is not None and mask.ndim > 2 and mask.shape[-2] == 1 and mask.shape[-1] >= n:
         real = mask[..., 0, :].flatten(1, -2)[:, 0] if mask.ndim > 3 else mask[:, 0]
         return (real.expand(len(ids), -1).cumsum(-1) - 1).clamp(min=0)[:, -n:]
     positions = torch.arange(n, device=ids.device)
@@ -135,7 +135,7 @@ def _count_positions(ids: Tensor, mask: Tensor | None, caches: Sequence[Any] | N
 
 
 def _expect_stacks(d_model: int, **stacks: Any) -> None:
-    "Raise TypeError or ValueError unless these are stacks for vectors of this width."
+    "Raise TypeError or ValueError unless each is a TransformerStack of width `d_model`."
     for name, stack in stacks.items():
         if not isinstance(stack, TransformerStack):
             raise TypeError(f"{name}: expected a TransformerStack; got {type(stack).__name__}")
@@ -178,7 +178,7 @@ def rms_norm(
 
 
 def _expect_norm(x: Tensor, weight: Tensor | None, eps: float) -> None:
-    "Raise TypeError or ValueError for what cannot be normalized."
+    "Raise TypeError or ValueError unless `rms_norm` can take these arguments."
     expect_dim(x, -1)
     if not x.ndim:
         raise ValueError(f"x: expected vectors, (..., d); got a single number, {x}")
@@ -272,7 +272,7 @@ class TransformerBlock(nn.Module):
         norm: makes a norm for vectors of this width
         norm_first: pre-norm? False: post-norm, after each addition
         dropout: probability of dropping a number that is added, in training
-        out_norm: makes norms for what parts give
+        out_norm: makes norms for the outputs of parts
     """
 
     def __init__(
@@ -284,7 +284,7 @@ class TransformerBlock(nn.Module):
         norm: Callable[[int], nn.Module] = nn.LayerNorm,  # makes a norm for vectors of this width
         norm_first: bool = True,  # pre-norm? False: post-norm, after each addition
         dropout: float = 0.0,  # probability of dropping a number that is added, in training
-        out_norm: Callable[[int], nn.Module] | None = None,  # makes norms for what parts give
+        out_norm: Callable[[int], nn.Module] | None = None,  # makes norms for the outputs of parts
     ):
         super().__init__()
         expect_sizes(d_model=d_model)
@@ -343,13 +343,13 @@ class TransformerBlock(nn.Module):
         return self._add("feed_forward", x, self.feed_forward)
 
     def _add(self, name: str, x: Tensor, part: Callable[[Tensor], Tensor]) -> Tensor:
-        "Return the hidden states plus what a part gives, with its norms."
+        "Apply a part with its norms, and add its output to the hidden states."
         norm, out_norm = getattr(self, f"{name}_norm"), getattr(self, f"{name}_out_norm")
         delta = part(norm(x) if self.norm_first else x)
         if delta.shape != x.shape:
             raise ValueError(
-                f"x: expected parts that keep its shape, {tuple(x.shape)}; "
-                f"{name} gave {tuple(delta.shape)}"
+                f"{name}: expected a part that returns the shape of x, {tuple(x.shape)}; "
+                f"got {tuple(delta.shape)}"
             )
         delta = delta if out_norm is None else out_norm(delta)
         x = x + F.dropout(delta, self.dropout, self.training)
@@ -395,26 +395,24 @@ class TransformerBlock(nn.Module):
 
 
 def _expect_modules(**parts: Any) -> None:
-    "Raise TypeError unless every part is a layer, made."
+    "Raise TypeError unless each part is a torch.nn.Module, and not a class."
     for name, part in parts.items():
         if not isinstance(part, nn.Module):
             raise TypeError(
-                f"{name}: expected a layer, a torch.nn.Module that is made already; "
-                f"got {part!r:.60}"
+                f"{name}: expected a layer, an instance of torch.nn.Module; got {part!r:.60}"
             )
 
 
 def _expect_memory(wanted: bool, memory: Tensor | None, memory_mask: Tensor | None) -> None:
-    "Raise ValueError unless there is a memory where one is wanted, TypeError for a wrong mask."
+    "Raise ValueError if a memory is missing or not used, TypeError if its mask is not boolean."
     if wanted and memory is None:
         raise ValueError(
-            "memory: expected hidden states to attend to, "
-            "for this block has cross-attention; got none"
+            "memory: expected hidden states, since this block has cross-attention; got None"
         )
     for name, given in {"memory": memory, "memory_mask": memory_mask}.items():
         if not wanted and given is not None:
             raise ValueError(
-                f"{name}: expected none, for this block has no cross-attention; "
+                f"{name}: expected None, since this block has no cross-attention; "
                 f"got {type(given).__name__}"
             )
     if memory_mask is not None:
@@ -559,7 +557,7 @@ class LanguageModel(nn.Module):
         mask: Tensor | None = None,  # False = padding, (b, 1, 1, n), of caches and ids
         caches: Sequence[Any] | None = None,  # one for each block, filled; default: recompute all
     ) -> Tensor:  # prompts and new tokens, (b, n_prompt + n)
-        """Append tokens one by one, in evaluation mode. Fan et al. 2018 for `top_k`.
+        """Generate `n` tokens after each prompt, in evaluation mode. Top-k: Fan et al. 2018.
 
         Args:
             ids: prompts, padded on the left to one length, token ids, (b, n_prompt)
@@ -629,7 +627,7 @@ def _expect_batch(cache: Any, ids: Tensor) -> None:
 
 
 def _expect_chance(temperature: float, generator: torch.Generator | None) -> None:
-    "Raise TypeError or ValueError unless a token can be drawn with these."
+    "Raise TypeError or ValueError unless a token can be drawn with this temperature and generator."
     if not isinstance(temperature, (int, float)) or isinstance(temperature, bool):
         raise TypeError(f"temperature: expected a number of at least 0; got {temperature!r:.40}")
     if not 0 <= temperature < float("inf"):
@@ -641,7 +639,7 @@ def _expect_chance(temperature: float, generator: torch.Generator | None) -> Non
 def _choose(
     logits: Tensor, temperature: float, top_k: int | None, generator: torch.Generator | None
 ) -> Tensor:
-    "Return one token for each sequence, (b, 1), by logits (b, vocabulary)."
+    "Choose a token for each sequence, (b, 1), from its logits, (b, vocabulary)."
     if temperature == 0:
         return logits.argmax(-1, keepdim=True)
     if top_k is not None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,8 @@ class Drawing:
         table: the same data in HTML, for readers who do not see it: see `number_table`
         height: pixels reserved on a wide page and on a phone
         fold: the line that opens the table
+        library: the name of a script that `script` builds on, such as engine
+        weights: of a model, as text: `Checkpoints.text`
     """
 
     def __init__(
@@ -79,36 +82,46 @@ class Drawing:
         table: str,  # the same data in HTML, for readers who do not see it: see `number_table`
         height: tuple[int, int],  # pixels reserved on a wide page and on a phone
         fold: str = "The numbers as a table",  # the line that opens the table
+        library: str = "",  # the name of a script that `script` builds on, such as engine
+        weights: str = "",  # of a model, as text: `Checkpoints.text`
     ):
         self.script, self.title, self.notice, self.data = script, title, notice, data
         self.table, self.height, self.fold = table, height, fold
+        self.library, self.weights = library, weights
 
     def html(self) -> str:
         "Write the figure as HTML, with its style and its script."
         wide, narrow = self.height
+        scripts = ["drawing", *([self.library] if self.library else []), self.script]
         return _HTML.format(
-            script=self.script, title=escape(self.title), notice=escape(self.notice),
+            script=self.script, library=f' data-library="{self.library}"' if self.library else "", title=escape(self.title), notice=escape(self.notice),
             wide=wide, narrow=narrow, table=self.table, fold=escape(self.fold),
             data=json.dumps(self.data, default=_listed, ensure_ascii=False).replace("</", "<\\/"),
-            style=_beside("drawing.css"),
-            source=_beside("drawing.js") + _beside(f"{self.script}.js"))
+            weights=_weights(self.weights), style=_beside("drawing.css"),
+            source="".join(_beside(f"{name}.js") for name in scripts))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {"text/html": self.html(), "text/plain": f"{self.title}\n{self.notice}"}
 
 # %% ../../nbs/figures/drawing.ipynb #drawing-fns
-_HTML = """<figure class="drawing" data-drawing="{script}">
+_HTML = """<figure class="drawing" data-drawing="{script}"{library}>
 <figcaption><b>{title}</b> {notice}</figcaption>
 <div class="view" style="--wide: {wide}px; --narrow: {narrow}px"><p class="unscripted">This figure is drawn by a script: run the cell to see it. Its numbers are in the table below.</p></div>
 <details><summary>{fold}</summary>
 {table}
 </details>
 <script type="application/json">{data}</script>
-<style>{style}</style>
+{weights}<style>{style}</style>
 <script>(() => {{
 {source}draw(stage(document.currentScript.parentElement));
 }})();</script>
 </figure>"""
+
+
+def _weights(text: str) -> str:
+    "Write the weights of a model as an element, with a name that hangs on what they are."
+    name = sha256(text.encode()).hexdigest()[:12]
+    return f'<script type="text/plain" class="weights" data-name="{name}">{text}</script>\n' if text else ""
 
 
 def _beside(name: str) -> str:

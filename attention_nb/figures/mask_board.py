@@ -17,25 +17,25 @@ __all__ = ['mask_board']
 
 # %% ../../nbs/figures/mask_board.ipynb #mask-board-fn
 def mask_board(
-    words: Sequence[str],  # the sentence
-    scores: Tensor,  # how well each word's query fits each key, (n, n)
-    filler: str = "pad",  # what replaces the last word if it is padding
+    tokens: Sequence[str],  # the tokens of a sentence, n of them
+    scores: Tensor,  # how well each token's query fits each key, (n, n)
+    filler: str = "pad",  # what replaces the last token if it is padding
 ) -> Drawing:  # shows itself when it is the last value of a cell
     """Draw a mask whose cells can be clicked, with the weights and what each context depends on.
 
     Args:
-        words: the sentence
-        scores: how well each word's query fits each key, (n, n)
-        filler: what replaces the last word if it is padding
+        tokens: the tokens of a sentence, n of them
+        scores: how well each token's query fits each key, (n, n)
+        filler: what replaces the last token if it is padding
 
     Returns:
         shows itself when it is the last value of a cell
     """
-    n = len(words)
+    n = len(tokens)
     if tuple(scores.shape) != (n, n) or not scores.isfinite().all():
-        raise ValueError(f"scores: expected finite numbers of shape ({n}, {n}), a row and a column for each word; got {tuple(scores.shape)}")
+        raise ValueError(f"scores: expected finite numbers of shape ({n}, {n}), a row and a column for each token; got {tuple(scores.shape)}")
     future = torch.ones(n, n, dtype=torch.bool).triu(1)
     weights = torch.softmax(scores.masked_fill(future, float("-inf")), dim=-1)
-    table = number_table("Weights under the causal mask; a row for each query", dict(zip(words, weights)), words)
+    table = number_table("Weights under the causal mask; a row for each query", dict(zip(tokens, weights)), tokens)
     notice = "Click a cell, or go there with the arrow keys and press Enter: a cross forbids the pair. What happens to the rest of the row?"
-    return Drawing("mask_board", "Which keys may each query attend to?", notice, {"words": list(words), "filler": filler, "scores": scores}, table, (320, 445))
+    return Drawing("mask_board", "Which keys may each query attend to?", notice, {"tokens": list(tokens), "filler": filler, "scores": scores}, table, (320, 445))

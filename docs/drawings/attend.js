@@ -1,13 +1,13 @@
 (() => {
-// A sentence, the weights of one of its words, and the steps that make them: each is seen in a plane and read as numbers.
+// A sentence, the weights of one of its tokens, and the steps that make them: each is seen in a plane and read as numbers.
 function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, listed, said, say, choices, button, player, tween, motion, plane, expose, keep }) {
   const { table, axes, features, sentences, at_most: atMost } = data, SIZE = 250;
-  const steps = ["The words", "Query: x · W_q", "Match: q · k", "Scale: ÷ √d", "Weights: softmax", "Sum: weights · v", "The context"];
-  let words = sentences[0].split(" "), chosen = data.chosen, step = 0, work;
+  const steps = ["The tokens", "Query: x · W_q", "Match: q · k", "Scale: ÷ √d", "Weights: softmax", "Sum: weights · v", "The context"];
+  let tokens = sentences[0].split(" "), chosen = data.chosen, step = 0, work;
 
   // ---- What a reader sees: the sentence under its arcs, the steps, then arrows beside numbers ----
   const arcs = svg("svg", { style: "position: absolute; inset: 0; width: 100%; height: 100%; pointer-events: none", "aria-hidden": true });
-  const line = el("div", { class: "beside", role: "group", "aria-label": "The words of the sentence", style: "position: relative; justify-content: center; gap: 0.5rem 0.4rem; margin: 0" });
+  const line = el("div", { class: "beside", role: "group", "aria-label": "The tokens of the sentence", style: "position: relative; justify-content: center; gap: 0.5rem 0.4rem; margin: 0" });
   const chips = Array.from({ length: atMost }, (_, i) => set(button("", () => choose(i)), { onpointerenter: (e) => { if (e.pointerType === "mouse") choose(i); } }));
   line.append(...chips);
   const sky = el("div", { style: "position: relative; padding-top: 78px" }, arcs, line);
@@ -20,12 +20,12 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, lis
   const list = el("div", { role: "group", "aria-label": "The numbers", ...keep, style: "position: relative; flex: 1; min-width: 15rem; overflow-y: auto; font-variant-numeric: tabular-nums" });
   view.append(picker, form, sky, el("div", { class: "row", style: "gap: 0.4rem 0.5rem" }, play.node, ...marks), el("div", { class: "beside", style: "align-items: flex-start; gap: 1rem 1.5rem" }, stage, list), said);
 
-  const telling = Object.keys(table).filter((word) => table[word].some((n) => n > 0));
+  const telling = Object.keys(table).filter((token) => table[token].some((n) => n > 0));
   const known = telling.filter((_, i) => i % Math.ceil(telling.length / 8) === 0).join(", ");
 
   // ---- The numbers ----
   function compute() {
-    const x = words.map((word) => table[word] ?? data.unknown);
+    const x = tokens.map((token) => table[token] ?? data.unknown);
     const [q, k, v] = [data.W_q, data.W_k, data.W_v].map((matrix) => matmul(x, matrix));
     const dots = k.map((key) => dot(q[chosen], key)), scores = dots.map((s) => s / Math.sqrt(q[0].length));
     const weights = softmax(scores), square = dot(q[chosen], q[chosen]) || 1;
@@ -36,29 +36,29 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, lis
   function read(text) {
     const found = text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
     if (!found.length) { say("Type a few words first."); return; }
-    words = found.slice(0, atMost);
-    const ranks = words.map((word) => (table[word] ?? data.unknown)).map((row) => 2 * (row[2] > 0) + row.some((n) => n > 0));
-    chosen = ranks.indexOf(Math.max(...ranks));  // a word whose sense is open; else one that has a subject
+    tokens = found.slice(0, atMost);
+    const ranks = tokens.map((token) => (table[token] ?? data.unknown)).map((row) => 2 * (row[2] > 0) + row.some((n) => n > 0));
+    chosen = ranks.indexOf(Math.max(...ranks));  // a token whose sense is open; else one that has a subject
     play.stop();
     step = 0;
     lay();
-    const unknown = [...new Set(found)].filter((word) => !(word in table)), some = unknown.slice(0, 4).join(", ");
-    const notes = [found.length > atMost && `The first ${atMost} words are used.`,
-      unknown.length && `Not in this small table: ${unknown.length > 4 ? `${some} and ${unknown.length - 4} more` : some}. Their vectors are zeros, so no query finds them. Of ${Object.keys(table).length} words it knows ${known}.`];
+    const unknown = [...new Set(found)].filter((token) => !(token in table)), some = unknown.slice(0, 4).join(", ");
+    const notes = [found.length > atMost && `The first ${atMost} tokens are used.`,
+      unknown.length && `Not in this small table: ${unknown.length > 4 ? `${some} and ${unknown.length - 4} more` : some}. Their vectors are zeros, so no query finds them. Of ${Object.keys(table).length} tokens it knows ${known}.`];
     if (notes.some(Boolean)) { say(notes.filter(Boolean).join(" ")); fit(); }
   }
 
   // ---- Drawing ----
-  const name = (i) => `“${words[i]}”`;
+  const name = (i) => `“${tokens[i]}”`;
   const percent = (w) => `${Math.round(100 * w)} %`;
   function lay() {
     chips.forEach((chip, i) => {
-      chip.textContent = words[i] ?? "";
-      set(chip, { title: i < words.length ? vectorOf(words[i]) : null, style: i < words.length ? null : "display: none" });
+      chip.textContent = tokens[i] ?? "";
+      set(chip, { title: i < tokens.length ? vectorOf(tokens[i]) : null, style: i < tokens.length ? null : "display: none" });
     });
     choose(chosen);
   }
-  const vectorOf = (word) => word in table ? table[word].map((n, i) => `${features[i]} ${number(n)}`).join(", ") : "not in the table";
+  const vectorOf = (token) => token in table ? table[token].map((n, i) => `${features[i]} ${number(n)}`).join(", ") : "not in the table";
   function choose(i) {
     chosen = i;
     compute();
@@ -68,10 +68,10 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, lis
   }
 
   const grow = motion();
-  function bend() {  // arcs from the chosen word to all, as wide as their weights
+  function bend() {  // arcs from the chosen token to all, as wide as their weights
     const box = sky.getBoundingClientRect();
     if (!box.width) return;  // nothing is laid out
-    const tops = chips.slice(0, words.length).map((chip) => { const b = chip.getBoundingClientRect(); return [b.left + b.width / 2 - box.left, b.top - box.top]; });
+    const tops = chips.slice(0, tokens.length).map((chip) => { const b = chip.getBoundingClientRect(); return [b.left + b.width / 2 - box.left, b.top - box.top]; });
     const [x0, y0] = tops[chosen];
     const paths = tops.map(([x, y], i) => {
       const up = Math.min(74, 26 + Math.abs(x - x0) * 0.22), top = Math.max(4 - Math.min(y, y0), -up) ;
@@ -129,14 +129,14 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, lis
     names.push(best);
     p.root.append(svg("text", { x: (best[0] + best[2]) / 2, y: best[3] - 4, "text-anchor": "middle", class: "halo", "aria-hidden": true, "data-sym": sym || null, style: "font-weight: 600" }, text));
   }
-  const seen = (rows) => rows.map((row, i) => [row, i]).filter(([row, i]) => Math.hypot(...row) > 0.01 && words.indexOf(words[i]) === i);
+  const seen = (rows) => rows.map((row, i) => [row, i]).filter(([row, i]) => Math.hypot(...row) > 0.01 && tokens.indexOf(tokens[i]) === i);
   const long = (row) => Math.hypot(...row) > 0.01;
   const outward = (p, row) => { const [[x0, y0], [x, y]] = [p.at([0, 0]), p.at(row)]; return [x - x0, y - y0]; };
 
-  function drawWords() {
-    const p = ofValues("The words, by two of their numbers"), shown = seen(work.v);
+  function drawTokens() {
+    const p = ofValues("The tokens, by two of their numbers"), shown = seen(work.v);
     for (const [v, i] of shown) arrow(p, "v", v, [0, 0], i === chosen ? "currentColor" : "var(--v)");
-    for (const [v, i] of shown) placeLabel(p, "v", words[i], p.at(v), outward(p, v));
+    for (const [v, i] of shown) placeLabel(p, "v", tokens[i], p.at(v), outward(p, v));
   }
   function drawQuery() {  // the rows of W_q, each as long as a number of x, tip to tail
     const p = ofKeys(`The rows of W_q, times x, make the query of ${name(chosen)}`), q = work.q[chosen], sum = [0, 0], middles = [];
@@ -165,7 +165,7 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, lis
   }
   function drawKeys(p, shown) {
     for (const [k] of shown) arrow(p, "k", k);
-    for (const [k, i] of shown) placeLabel(p, "k", words[i], p.at(k), outward(p, k));
+    for (const [k, i] of shown) placeLabel(p, "k", tokens[i], p.at(k), outward(p, k));
   }
   function dropKey(p, k, i, scaled) {  // a key, the line that falls from it, and the dot where that meets q
     const projection = work.projections[i], to = scaled ? projection.map((n) => n / Math.sqrt(k.length)) : projection, opacity = scaled ? 0.3 : 1;
@@ -181,8 +181,8 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, lis
   function labelDrop(p, { k, i, projection, to }, scaled) {  // the key's name on its side of q, the number on the other
     const [[fx, fy], [kx, ky], along] = [p.at(projection), p.at(k), outward(p, work.q[chosen])];
     const away = Math.hypot(fx - kx, fy - ky) > 4 ? [fx - kx, fy - ky] : [along[1], -along[0]], value = number(scaled ? work.scores[i] : work.dots[i]);
-    if (!scaled) placeLabel(p, "k", words[i], p.at(k), [-away[0], -away[1]]);
-    placeLabel(p, "", scaled ? `${words[i]} ${value}` : value, p.at(to), away);
+    if (!scaled) placeLabel(p, "k", tokens[i], p.at(k), [-away[0], -away[1]]);
+    placeLabel(p, "", scaled ? `${tokens[i]} ${value}` : value, p.at(to), away);
   }
   function moveDrop(p, { k, projection, to, line, dot }, scaled, t) {
     const start = scaled ? projection : k, [cx, cy] = p.at(start.map((n, d) => n + t * (to[d] - n)));
@@ -201,13 +201,13 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, lis
     p.root.append(...bars.map((bar) => bar.node));
     for (const { score, share } of bars) trace(at(score, 0), at(score, share));
     for (const { group, score, share } of bars) {
-      const told = [...new Set(group.map((i) => words[i]))];
-      placeLabel(p, "w", `${told.length > 2 ? `${told.length} words` : told.join(", ")} ${percent(share)}`, at(score, share), [0.4, -1]);
+      const told = [...new Set(group.map((i) => tokens[i]))];
+      placeLabel(p, "w", `${told.length > 2 ? `${told.length} tokens` : told.join(", ")} ${percent(share)}`, at(score, share), [0.4, -1]);
     }
     labelFloor(p, bars.map(({ score }) => [number(score), at(score, 0)]));
     tween(650, (t) => { for (const { node, score, share } of bars) set(node, { d: `M${at(score, 0)}L${at(score, Math.max(0.004, t * share))}` }); });
   }
-  function equalScores() {  // words whose scores are equal stand at one place
+  function equalScores() {  // tokens whose scores are equal stand at one place
     const groups = new Map();
     work.scores.forEach((score, i) => groups.set(number(score), [...(groups.get(number(score)) ?? []), i]));
     return [...groups.values()];
@@ -223,7 +223,7 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, lis
     const p = ofValues("Values times their weights, tip to tail"), sum = [0, 0], wanted = [];
     set(arrow(p, "", work.v[chosen], [0, 0], "var(--soft)"), { opacity: 0.5 });
     set(arrow(p, "", work.context, [0, 0], "currentColor"), { opacity: 0.45 });
-    for (const i of words.keys()) {
+    for (const i of tokens.keys()) {
       const from = [...sum], piece = work.v[i].map((n) => n * work.weights[i]);
       piece.forEach((n, d) => { sum[d] += n; });
       if (Math.hypot(...piece) > 0.004) arrow(p, "v", [...sum], from);
@@ -232,7 +232,7 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, lis
     const [mx, my] = outward(p, work.context), [ox, oy] = p.at([0, 0]);
     for (const [i, [x0, y0], [x, y]] of wanted) {  // on the side where the sum is not
       const middle = [(x0 + x) / 2, (y0 + y) / 2], left = mx * (middle[1] - oy) - my * (middle[0] - ox) < 0;
-      placeLabel(p, "v", words[i], middle, left ? [y - y0, x0 - x] : [y0 - y, x - x0]);
+      placeLabel(p, "v", tokens[i], middle, left ? [y - y0, x0 - x] : [y0 - y, x - x0]);
     }
     placeLabel(p, "", "sum", p.at(work.context), outward(p, work.context));
   }
@@ -255,7 +255,7 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, lis
     (i) => [hued("w", number(work.weights[i])), " · ", hued("v", row(work.v[i]))], (i) => [hued("w", percent(work.weights[i]))]];
   function showNumbers() {
     if (step === 1) return list.replaceChildren(product());
-    if ([...list.children].map((line) => line.firstChild.textContent).join() !== words.join()) list.replaceChildren(...words.map(lineOf));
+    if ([...list.children].map((line) => line.firstChild.textContent).join() !== tokens.join()) list.replaceChildren(...tokens.map(lineOf));
     const highest = Math.max(1e-9, ...work.dots), lengths = step < 4 ? [[], [], work.dots, work.scores][step].map((n) => n / highest) : work.weights;
     [...list.children].forEach((line, i) => {
       const bar = line.children[2];
@@ -266,18 +266,18 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, lis
       bar.style.background = step < 4 ? "var(--soft)" : "var(--w)";
     });
   }
-  const lineOf = (word) => el("div", { style: "display: grid; grid-template-columns: minmax(4rem, 6rem) 1fr; padding-bottom: 2px" },
-    el("span", {}, word), el("span", { style: "white-space: nowrap" }), el("span", { class: "moves", style: "grid-column: 1 / -1; height: 5px; border-radius: 3px" }));
-  const best = (most) => [...new Set(words.filter((_, i) => work.weights[i] > most - 1e-6))];
+  const lineOf = (token) => el("div", { style: "display: grid; grid-template-columns: minmax(4rem, 6rem) 1fr; padding-bottom: 2px" },
+    el("span", {}, token), el("span", { style: "white-space: nowrap" }), el("span", { class: "moves", style: "grid-column: 1 / -1; height: 5px; border-radius: 3px" }));
+  const best = (most) => [...new Set(tokens.filter((_, i) => work.weights[i] > most - 1e-6))];
   function explain() {
     const most = Math.max(...work.weights), [a, b] = axes;
     const was = work.v[chosen].map((n) => number(n)), is = work.context.map((n) => number(n)), none = !long(work.q[chosen]);
     say([
-      `${name(chosen)} is ${was[0]} ${a} and ${was[1]} ${b}. Step on, or choose another word.`,
-      `The vector of ${name(chosen)} times W_q is its query, q = ${row(work.q[chosen])}: what it looks for. Keys and values are made in the same way, from every word: k = x · W_k, v = x · W_v.`,
+      `${name(chosen)} is ${was[0]} ${a} and ${was[1]} ${b}. Step on, or choose another token.`,
+      `The vector of ${name(chosen)} times W_q is its query, q = ${row(work.q[chosen])}: what it looks for. Keys and values are made in the same way, from every token: k = x · W_k, v = x · W_v.`,
       none ? `The query of ${name(chosen)} is zero: every dot product is 0.` : `Each key drops onto q. How far along it lands, times the length of q, is the dot product: how well the key fits what ${name(chosen)} looks for.`,
       none ? `Divided by √${d()}, 0 stays 0.` : `Divided by √${d()} = ${number(Math.sqrt(d()))}: every length shrinks alike, so that scores do not grow with the width.`,
-      words.length === 1 ? `${name(chosen)} stands alone: it gets all the weight, 100 %.` : none ? `${name(chosen)} asks for nothing: every word gets the same weight.`
+      tokens.length === 1 ? `${name(chosen)} stands alone: it gets all the weight, 100 %.` : none ? `${name(chosen)} asks for nothing: every token gets the same weight.`
         : `The weights add up to 100 %. The most, ${percent(most)}${best(most).length > 1 ? " each" : ""}, goes to ${listed(best(most))}.`,
       `Every value times its weight, tip to tail. They end at the context, ${row(work.context)}.`,
       `${name(chosen)} was ${was[0]} ${a}, ${was[1]} ${b}. Now it is ${is[0]} ${a}, ${is[1]} ${b}.`][step]);
@@ -299,7 +299,7 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, lis
     set(list, { class: scrolls ? "deep" : null, tabindex: scrolls ? 0 : null });
     if (scrolls && step !== 1) list.scrollTop = mine.offsetTop - (list.clientHeight - mine.offsetHeight) / 2;
   }
-  const scenes = [drawWords, drawQuery, () => drawProjections(false), () => drawProjections(true), drawWeights, drawSum, drawOutput];
+  const scenes = [drawTokens, drawQuery, () => drawProjections(false), () => drawProjections(true), drawWeights, drawSum, drawOutput];
   function go(to) {
     step = to;
     marks.forEach((mark, i) => set(mark, { "aria-pressed": String(i === step) }));
@@ -311,7 +311,7 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, lis
 
   lay();
   new ResizeObserver(() => { bend(); fit(); }).observe(sky);
-  expose(() => ({ words, chosen, step, ...work }));
+  expose(() => ({ tokens, chosen, step, ...work }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=attend]")) draw(stage(figure));
 })();

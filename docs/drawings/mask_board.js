@@ -1,12 +1,12 @@
 (() => {
 // A mask to click: a grid of queries and keys whose cells allow or forbid, the weights, and what a context depends on.
 function draw({ view, data, el, svg, set, sum, clamp, softmax, number, said, say, choices, toggle, slider, onkeys, expose, keep }) {
-  const { words, filler, scores } = data, n = words.length, all = [...words.keys()];
+  const { tokens, filler, scores } = data, n = tokens.length, all = [...tokens.keys()];
   const on = { causal: true, padding: false, after: false, blocked: false, first: false, cached: 0 };
   let clicked = {}, [row, column] = [Math.floor(n / 2), 0];
-  const named = (j) => (on.padding && j === n - 1 ? filler : words[j]);
+  const named = (j) => (on.padding && j === n - 1 ? filler : tokens[j]);
 
-  // ---- What is computed: cached words are keys only, without a query ----
+  // ---- What is computed: cached tokens are keys only, without a query ----
   const own = (i) => (on.first ? i - on.cached : i);  // the key at which the causal triangle ends in row i
   const switched = (i, j) => (!on.causal || j <= own(i)) && (!on.padding || j < n - 1);
   const written = (i, j) => clicked[[i, j]] ?? switched(i, j);
@@ -45,7 +45,7 @@ function draw({ view, data, el, svg, set, sum, clamp, softmax, number, said, say
   const gap = 64, place = (j) => 32 + gap * j;
   const arcs = svg("svg", { width: gap * n, height: 118, viewBox: `0 0 ${gap * n} 118`, "aria-hidden": true });
 
-  // ---- What changes. The row of a cached word, which has no query, is undefined ----
+  // ---- What changes. The row of a cached token, which has no query, is undefined ----
   const barred = "repeating-linear-gradient(90deg, var(--faint) 0 2px, transparent 2px 8px)";
   function showRow(i, r) {
     sides[i].textContent = tops[i].textContent = named(i);
@@ -66,7 +66,7 @@ function draw({ view, data, el, svg, set, sum, clamp, softmax, number, said, say
     paint: `color-mix(in srgb, var(--w) ${(60 * weight).toFixed(1)}%, transparent)` });
   const forbidden = (i, j, leaks) => ({ says: `${named(i)} must not attend to ${named(j)}${leaks ? ", but depends on it" : ""}`, paint: crossed, leaks });
 
-  function arc(j, weight) {  // from a word to the chosen one; dashes if it leaks
+  function arc(j, weight) {  // from a token to the chosen one; dashes if it leaks
     const [from, to] = [place(j), place(row)], high = 26 + 15 * Math.abs(j - row);
     const d = j === row ? `M${to - 10} 84C${to - 26} 52 ${to + 26} 52 ${to + 10} 84` : `M${from} 84Q${(from + to) / 2} ${84 - 1.35 * high} ${to} 84`;
     return svg("path", { d, fill: "none", opacity: 0.85, ...(weight > 0 ? { "data-sym": "w", stroke: "var(--w)", "stroke-width": 1.5 + 7 * weight }
@@ -98,13 +98,13 @@ function draw({ view, data, el, svg, set, sum, clamp, softmax, number, said, say
   const pick = (text, options, key) => el("div", { class: "row" }, el("span", { style: "min-width: 7.5rem" }, text),
     choices(text, options, 0, (i) => { on[key] = i === 1; show(); }));
   view.append(
-    el("div", { class: "row", style: "margin-top: 0" }, toggle("causal mask", true, change("causal")), toggle("padding mask, last word", false, change("padding"))),
+    el("div", { class: "row", style: "margin-top: 0" }, toggle("causal mask", true, change("causal")), toggle("padding mask, last token", false, change("padding"))),
     el("div", { style: "display: flex; flex-wrap: wrap; gap: 0.3rem 1.5rem; align-items: center" }, board, arcs),
     el("div", { style: "min-height: 2.8em" }, said),
     el("details", {}, el("summary", {}, "More switches"),
       pick("The mask comes", ["before the softmax", "after the softmax"], "after"),
       pick("True means", ["may attend", "blocked"], "blocked"),
-      slider("Words in a cache", { min: 0, max: n - 1, step: 1, value: 0, input: change("cached"), text: (x) => number(x, 0) }),
+      slider("Tokens in a cache", { min: 0, max: n - 1, step: 1, value: 0, input: change("cached"), text: (x) => number(x, 0) }),
       pick("The triangle ends", ["last query, last key", "first query, first key"], "first")));
   show();
   expose(() => {

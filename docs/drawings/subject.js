@@ -1,7 +1,7 @@
 (() => {
-// The query of a word, the keys of all, and the weights: two small matrices that can be changed.
+// The query of a token, the keys of all, and the weights: two small matrices that can be changed.
 function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, number, listed, said, say, choices, button, plane, expose, keep }) {
-  const { words, x, kinds } = data, eye = [[1, 0], [0, 1]];
+  const { tokens, x, kinds } = data, eye = [[1, 0], [0, 1]];
   const W = { W_q: data.W_q.map((r) => [...r]), W_k: data.W_k.map((r) => [...r]) };
   let chosen = data.start, now = {};
   const low = -1, high = 3, { root, at, arrow } = plane(300, 3);
@@ -10,20 +10,20 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
   const note = (more, says) => { const node = svg("text", { "aria-hidden": true, ...more }, says); root.append(node); return node; };
   note({ x: 298, y: 166, "text-anchor": "end", style: "font-size: 13px; fill: var(--soft)" }, kinds[0]);
   note({ x: 145, y: 14, "text-anchor": "end", style: "font-size: 13px; fill: var(--soft)" }, kinds[1]);
-  const query = arrow("var(--q)"), keys = words.map(() => arrow("var(--k)"));
+  const query = arrow("var(--q)"), keys = tokens.map(() => arrow("var(--k)"));
   for (const { node } of [query, ...keys]) set(node, { "data-sym": node === query.node ? "q" : "k" });
   set(query.node.firstChild, { "stroke-width": 9, opacity: 0.5 });
-  const mark = note({ "data-sym": "q", style: "font-weight: 600" }, ""), names = words.map((word) => note({ "data-sym": "k" }, word));
+  const mark = note({ "data-sym": "q", style: "font-weight: 600" }, ""), names = tokens.map((token) => note({ "data-sym": "k" }, token));
 
   const plain = (n) => number(n, [0, 1].find((digits) => Math.abs(n - +n.toFixed(digits)) < 1e-9) ?? 2);  // no zeros at its end
   const short = (row) => `(${row.map(plain).join(", ")})`;
   const hue = (which, ...text) => el("b", { "data-sym": which }, ...text);
-  const cells = words.map(() => ({ key: el("td", { "data-sym": "k" }), score: el("td"), bar: el("div", { "data-sym": "w", style: "height: 14px; background: var(--w)" }), weight: el("span", { "data-sym": "w" }) }));
-  const heads = words.map((word) => el("th", { scope: "row", style: "text-align: left" }, word));
+  const cells = tokens.map(() => ({ key: el("td", { "data-sym": "k" }), score: el("td"), bar: el("div", { "data-sym": "w", style: "height: 14px; background: var(--w)" }), weight: el("span", { "data-sym": "w" }) }));
+  const heads = tokens.map((token) => el("th", { scope: "row", style: "text-align: left" }, token));
   const wide = view.clientWidth >= 600;
   const table = el("table", { class: wide ? null : "tight", style: "white-space: nowrap" }, el("thead", {}, el("tr", {}, el("td"), ...["vector", "key", "q · k"].map((text) => el("th", { scope: "col" }, text === "key" ? hue("k", text) : text)),
     el("th", { scope: "col", style: "text-align: left" }, hue("w", "weight")))),
-    el("tbody", {}, ...words.map((_, i) => el("tr", {}, heads[i], el("td", {}, short(x[i])),
+    el("tbody", {}, ...tokens.map((_, i) => el("tr", {}, heads[i], el("td", {}, short(x[i])),
       cells[i].key, cells[i].score,
       el("td", { style: "text-align: left" }, el("div", { style: "display: flex; align-items: center; gap: 0.3rem; width: 6.4rem" }, cells[i].bar, cells[i].weight))))));
   const working = el("div", { style: "min-height: 4.4em; font-variant-numeric: tabular-nums" });
@@ -39,7 +39,7 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
         el("tr", {}, el("th", { scope: "row", style: thin }, kind), ...inputs[i].map((input) => el("td", { style: thin }, input)))))));
   }
   const preset = (text, rows) => button(text, () => { puts.forEach((put) => put(rows)); show(); });
-  // ---- What is computed, and what changes: the arrows, the rows of the table, the sums in words ----
+  // ---- What is computed, and what changes: the arrows, the rows of the table, the sums in text ----
   function compute() {
     const q = matmul([x[chosen]], W.W_q)[0], k = matmul(x, W.W_k), scores = k.map((row) => dot(q, row)), weights = softmax(scores);
     now = { q, k, scores, weights, context: mix(weights, x) };
@@ -53,7 +53,7 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
     mark.textContent = zero(q) ? "" : "q";
     set(mark, flat(q) ? { x: qx - 16, y: qy + 22 } : { x: qx - 20, y: qy + 16 });
   }
-  function showWord(i, k, score, weight) {
+  function showToken(i, k, score, weight) {
     const v = inside(k), [px, py] = at(v), [dx, dy, anchor] = side(v), cell = cells[i];
     keys[i].point(k);
     set(names[i], { x: px + dx, y: py + dy, "text-anchor": anchor, visibility: zero(k) ? "hidden" : "visible" });
@@ -65,26 +65,26 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
   }
   function showSums({ q, context }) {
     working.replaceChildren(
-      el("div", {}, hue("q", "query"), ` = vector of “${words[chosen]}” × `, named("W_q"), " = ", hue("q", short(q))),
+      el("div", {}, hue("q", "query"), ` = vector of “${tokens[chosen]}” × `, named("W_q"), " = ", hue("q", short(q))),
       el("div", {}, hue("v", "context"), " = weighted sum of the vectors = ", hue("v", `(${context.map((n) => number(n)).join(", ")})`)));
   }
   function tell({ q, weights }) {
-    const best = Math.max(...weights), found = words.filter((_, i) => weights[i] > best - 1e-9);
-    say(zero(q) ? `“${words[chosen]}” looks for nothing: a query of zeros, so all weights are equal.` :
-      found.length > 1 ? `“${words[chosen]}” finds ${listed(found)} alike, ${number(best)} each.` :
-      `“${words[chosen]}” finds ${found[0] === words[chosen] ? "itself" : `“${found[0]}”`}: ${number(best)} of its weight.`);
+    const best = Math.max(...weights), found = tokens.filter((_, i) => weights[i] > best - 1e-9);
+    say(zero(q) ? `“${tokens[chosen]}” looks for nothing: a query of zeros, so all weights are equal.` :
+      found.length > 1 ? `“${tokens[chosen]}” finds ${listed(found)} alike, ${number(best)} each.` :
+      `“${tokens[chosen]}” finds ${found[0] === tokens[chosen] ? "itself" : `“${found[0]}”`}: ${number(best)} of its weight.`);
   }
   function show() {
     compute();
     showQuery(now.q);
-    words.forEach((_, i) => showWord(i, now.k[i], now.scores[i], now.weights[i]));
+    tokens.forEach((_, i) => showToken(i, now.k[i], now.scores[i], now.weights[i]));
     showSums(now);
     tell(now);
   }
   const around = (gap, ...parts) => el("div", { class: "beside", style: `gap: ${gap}; align-items: flex-start` }, ...parts);
   const matrices = [matrix("W_q", "looks for"), matrix("W_k", "is found as")], results = el("div", {}, table, working, said);
   view.append(
-    choices("Query", words, chosen, (i) => { chosen = i; show(); }),
+    choices("Query", tokens, chosen, (i) => { chosen = i; show(); }),
     ...(wide ? [around("0.5rem 1.5rem", root, results), around("0 3rem", ...matrices)]
       : [around("0.5rem", root, set(around("0 0.5rem", ...matrices), { style: "flex: 1 1 140px; margin: 0" })), results]),  // what is moved beside what it moves
     el("div", { class: "row" }, preset("hand-made matrices"), preset("the identity for both", eye)));
