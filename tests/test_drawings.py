@@ -1049,8 +1049,8 @@ def test_a_head_is_switched_off_by_a_click(visit):
     figure.locator("svg").hover(position={"x": figure.locator("svg").bounding_box()["width"] * 12.5 / 16, "y": 130})
     now = state(figure)
     letters = [given(figure)["names"][i] for i in now["ids"]]
-    assert now["chosen"] == 12 and f"At “{letters[12]}”, place 13, the induction head reads “{letters[13]}”, place 6" in said(figure)
-    assert f"the previous-token head reads “{letters[12]}”, place 5" in said(figure)
+    assert now["chosen"] == 12 and f"At “{letters[12]}”, position 13, the induction head reads “{letters[13]}”, position 6" in said(figure)
+    assert f"the previous-token head reads “{letters[12]}”, position 5" in said(figure)
 
 
 def test_the_entrance_shows_every_bug(visit):
