@@ -44,8 +44,9 @@ serve: $(READY)  ## serve docs/ on http://localhost:8000
 chapter: $(READY)  ## begin a chapter from the template: make chapter N=06 NAME=positions
 	@$(BIN)/python tools/chapter.py "$(N)" "$(NAME)"
 
-train: $(READY)  ## train the translator of chapter 8 from nothing, over five seeds (some twenty minutes; resumes)
-	$(BIN)/python tools/train.py $(TRAIN)
+train: $(READY)  ## train the models of chapters 8 and 9 from nothing, over all their seeds (some twenty minutes)
+	$(BIN)/python -m tools.training.translation
+	$(BIN)/python -m tools.training.induction
 
 prepare: FRESH := --fresh
 prepare: docs  ## refresh everything that is generated; run this before a commit

@@ -15,6 +15,7 @@ from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from difflib import get_close_matches
 from functools import lru_cache
+from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,6 +29,7 @@ from .embeddings import Vocab
 from .multi_head_attention import MultiHeadAttention
 from .positions import LearnedPositions
 from .tools.guards import expect_flags, expect_sizes, expect_text, expect_tensors
+from .tools.quantised import Checkpoints, load_checkpoints
 from attention_nb.transformer import (
     EncoderDecoder, FeedForward, TokenEmbedding, TransformerBlock, TransformerStack, rms_norm
 )
@@ -36,7 +38,7 @@ from attention_nb.transformer import (
 __all__ = ['number_words', 'number_sentences', 'NumberSplit', 'held_out', 'split_numbers', 'Pairs', 'encode_pairs',
            'teacher_forcing', 'TranslatorConfig', 'new_translator', 'translation_loss', 'real_tokens', 'train_step',
            'Settings', 'learning_rate', 'draw_batch', 'Evaluation', 'Training', 'begin', 'greedy', 'exact_match',
-           'write_atomically', 'save_checkpoint', 'read_safetensors', 'resume', 'fit', 'pack', 'unpack',
+           'write_atomically', 'save_checkpoint', 'read_safetensors', 'resume', 'fit', 'translator_checkpoints',
            'trained_steps', 'load_translator', 'translate', 'read_text', 'beam_search', 'cross_weights', 'alignment',
            'largest_score']
 
@@ -353,8 +355,8 @@ def _attention(config: TranslatorConfig) -> MultiHeadAttention:
 class _LeakyStack(TransformerStack):
     "Forget the causal mask."
 
-    def forward(self, *args: Any, causal: bool = False, **given: Any) -> Tensor:
-        return super().forward(*args, causal=False, **given)
+    def forward(self, *args: Any, **given: Any) -> Tensor:
+        return super().forward(*args, **{**given, "causal": False})
 
 
 class _Unscaled:
@@ -522,7 +524,7 @@ class Evaluation(NamedTuple):
 class Training:
     "Hold all that training changes: what a checkpoint has to store."
 
-    model: nn.Module
+    model: EncoderDecoder
     optimiser: torch.optim.AdamW
     settings: Settings
     history: list[Evaluation] = field(default_factory=list)
@@ -545,7 +547,7 @@ class Training:
 
 
 def begin(
-    model: nn.Module,  # its parameters are the first ones
+    model: EncoderDecoder,  # its parameters are the first ones
     settings: Settings = Settings(),  # how it will be trained
 ) -> Training:  # before the first step
     """Begin a training, with AdamW as optimiser.
@@ -804,7 +806,7 @@ def _expect_shapes(path: Path, wanted: dict[str, Tensor], stored: dict[str, Tens
 
 # %% ../nbs/08_translation.ipynb #fit-fn
 def fit(
-    model: nn.Module,  # it is trained, in place
+    model: EncoderDecoder,  # it is trained, in place
     corpora: Sequence[Pairs],  # what to train on, in turns
     valid: Sequence[Pairs],  # held-out pairs, to watch the training by
     settings: Settings = Settings(),  # steps, learning rate, seed …
@@ -869,7 +871,7 @@ def _progress_bar(training: Training, progress: bool) -> Any:
     if not progress:
         return nullcontext()
     try:
-        from tqdm.auto import tqdm
+        tqdm = import_module("tqdm.auto").tqdm
     except ImportError:
         raise ImportError(
             "the progress bar needs tqdm: pip install 'attention_nb[train]', or progress=False"
@@ -888,43 +890,11 @@ def _expect_finite(loss: float, step: int) -> None:
 # %% ../nbs/08_translation.ipynb #trained
 TRAINED = Path(str(files("attention_nb"))) / "trained"  # what `make train` wrote
 
-# %% ../nbs/08_translation.ipynb #pack-fn
-def pack(
-    weights: Tensor,  # numbers, (..., n)
-) -> tuple[Tensor, Tensor]:  # whole numbers from -127 to 127, (..., n); one scale for each row
-    """Store each row in 8 bits: divide by a scale, and round.
-
-    Args:
-        weights: numbers, (..., n)
-
-    Returns:
-        whole numbers from -127 to 127, (..., n); one scale for each row
-    """
-    scale = weights.abs().amax(-1).clamp(min=1e-12) / 127
-    return (weights / scale[..., None]).round().to(torch.int8), scale
-
-
-def unpack(
-    packed: Tensor,  # whole numbers, (..., n)
-    scale: Tensor,  # one for each row, (...)
-) -> Tensor:  # numbers, (..., n)
-    """Return the weights that 8 bits and a scale stand for.
-
-    Args:
-        packed: whole numbers, (..., n)
-        scale: one for each row, (...)
-
-    Returns:
-        numbers, (..., n)
-    """
-    return packed * scale[..., None]
-
 # %% ../nbs/08_translation.ipynb #shipped-fn
 @lru_cache(maxsize=1)
-def _shipped() -> tuple[dict[str, Tensor], dict[str, Any]]:
-    "Read the trained translator that comes with the package."
-    tensors, said = read_safetensors(TRAINED / "translator.safetensors")
-    return tensors, {name: json.loads(value) for name, value in said.items()}
+def translator_checkpoints() -> Checkpoints:
+    "Read the checkpoints of the trained translator that comes with the package."
+    return load_checkpoints(TRAINED / "translator.safetensors")
 
 
 def trained_steps() -> tuple[int, ...]:  # such as (0, 250, 500)
@@ -933,7 +903,7 @@ def trained_steps() -> tuple[int, ...]:  # such as (0, 250, 500)
     Returns:
         such as (0, 250, 500)
     """
-    return tuple(_shipped()[1]["steps"])
+    return tuple(translator_checkpoints().steps)
 
 
 def load_translator(
@@ -947,14 +917,9 @@ def load_translator(
     Returns:
         in evaluation mode
     """
-    tensors, said = _shipped()
-    step = said["steps"][-1] if step is None else step
-    if type(step) is not int or step not in said["steps"]:
-        raise ValueError(f"step: expected one of {said['steps']}; got {step!r:.40}")
-    i = said["steps"].index(step)
-    model = new_translator(TranslatorConfig(**said["config"]))
-    names = [name for name, _ in model.named_parameters()]
-    state = {name: unpack(tensors[name][i], tensors[f"{name}.scale"][i]) for name in names}
+    shipped = translator_checkpoints()
+    state = shipped.state(shipped.steps[-1] if step is None else step)
+    model = new_translator(TranslatorConfig(**shipped.about["config"]))
     model.load_state_dict(state, strict=False)  # lm_head is the table of the target
     return model.eval()
 
@@ -1063,8 +1028,8 @@ def cross_weights(
     Returns:
         weights of the cross-attention, (b, h, n_q, n_k)
     """
-    found = []
-    layer = model.decoder.blocks[0].cross
+    found: list[Tensor] = []
+    layer: Any = model.decoder.blocks[0].cross
     ask = layer.register_forward_pre_hook(
         lambda _, args, given: (args, {**given, "need_weights": True}), with_kwargs=True
     )

@@ -82,7 +82,7 @@ function draw({ figure, view, data, el, svg, set, number, grouped, plural, said,
   function explain() {
     const found = top(now.reads[chosen]), told = top(now.before[found]), best = now.best[chosen], last = chosen === n - 1, first = chosen < period;
     const off = switched();
-    const reads = `At ${quoted(chosen)}, place ${chosen + 1}, the induction head reads ${quoted(found)}, place ${found + 1} (${percent(now.reads[chosen][found])}); there the previous-token head reads ${quoted(told)}, place ${told + 1} (${percent(now.before[found][told])}).`;
+    const reads = `At ${quoted(chosen)}, position ${chosen + 1}, the induction head reads ${quoted(found)}, position ${found + 1} (${percent(now.reads[chosen][found])}); there the previous-token head reads ${quoted(told)}, position ${told + 1} (${percent(now.before[found][told])}).`;
     const verdict = first ? "It stands here for the first time: there is nothing to copy." : last ? "The letters end here." : now.right[chosen] ? "That is right." : `Next comes ${quoted(chosen + 1)}.`;
     say(`After ${plural(steps[step], "step")} of training${off}: ${sum(now.right.map(Number))} of ${period - 1} letters that come again are predicted. ${reads} Most probable next: “${names[best]}” (${percent(now.shares[chosen][best])}). ${verdict}`);
   }
@@ -95,14 +95,14 @@ function draw({ figure, view, data, el, svg, set, number, grouped, plural, said,
     drawArcs();
     drawBars();
     explain();
-    set(root, { "aria-label": `The letters ${ids.map((id) => names[id]).join(" ")}; at place ${chosen + 1} arcs show what two heads read` });
+    set(root, { "aria-label": `The letters ${ids.map((id) => names[id]).join(" ")}; at position ${chosen + 1} arcs show what two heads read` });
   }
 
   // ---- Controls ----
   function choose(i) {
     if (i === chosen) return;
     chosen = i;
-    place.move(i);
+    position.move(i);
     look();
   }
   function shuffle() {
@@ -110,7 +110,7 @@ function draw({ figure, view, data, el, svg, set, number, grouped, plural, said,
     ids = [...letters, ...letters];
     show();
   }
-  const place = slider("Letter", { min: 0, max: n - 1, step: 1, value: chosen, text: (i) => `${i + 1}: ${names[ids[i]]}`, input: choose });
+  const position = slider("Letter", { min: 0, max: n - 1, step: 1, value: chosen, text: (i) => `${i + 1}: ${names[ids[i]]}`, input: choose });
   const go = (i) => { step = i; show(); };
   const at = slider("Training step", { min: 0, max: steps.length - 1, step: 1, value: step, text: (i) => grouped(steps[i]), input: (i) => { play.stop(); go(i); } });
   const play = player({ at: () => step, last: () => steps.length - 1, go: (i) => { at.move(i); go(i); } });
@@ -124,14 +124,14 @@ function draw({ figure, view, data, el, svg, set, number, grouped, plural, said,
     return set(node, { "aria-label": `Layer ${layer + 1}, head ${head + 1}${roles.get(key) ?? ""}` });
   }
   const rowOf = (layer) => el("div", { class: "row", style: "gap: 0.4rem" }, el("span", { style: "min-width: 3.6rem" }, `Layer ${layer + 1}`), ...Array.from({ length: heads }, (_, head) => switchOf(layer, head)));
-  for (const one of [at, place]) {  // they take the room that there is
+  for (const one of [at, position]) {  // they take the room that there is
     set(one.children[1], { style: "flex: 1 1 4rem; width: auto; min-width: 4rem" });
     set(one, { style: `flex: 1; flex-wrap: nowrap; min-width: 0; max-width: ${wide ? "24rem" : "none"}` });
   }
   const inLine = (...nodes) => el("div", { class: "row", style: "flex-wrap: nowrap" }, ...nodes);
   set(said, { style: `min-height: ${wide ? 4.2 : 9.8}em; margin-top: 0.6rem` });
   view.append(root, said, el("div", { class: "beside", style: "gap: 0.4rem 1.5rem; align-items: flex-start" }, list,
-    el("div", {}, ...layers.map(rowOf))), inLine(at, play.node), inLine(place, button("Other letters", shuffle)));
+    el("div", {}, ...layers.map(rowOf))), inLine(at, play.node), inLine(position, button("Other letters", shuffle)));
   show();
   expose(() => ({ ids, step: steps[step], chosen, off: [...off], ...now }));
 }

@@ -141,8 +141,8 @@ function draw({ figure, view, data, el, svg, set, number, grouped, listed, plura
   function reads({ keys, queries, weights }) {
     if (!chosen) return "";
     const best = weights[chosen - 1].map((w, j) => [w, j]).sort(([a], [b]) => b - a).filter(([w], i) => i < 3 && (!i || w >= 0.1));
-    const place = (j) => (keys.filter((key) => key === keys[j]).length > 1 ? `, place ${j + 1}` : "");
-    const list = best.map(([w, j]) => `“${keys[j]}” (${number(100 * w, 0)} %${place(j)})`).join(", ");
+    const position = (j) => (keys.filter((key) => key === keys[j]).length > 1 ? `, position ${j + 1}` : "");
+    const list = best.map(([w, j]) => `“${keys[j]}” (${number(100 * w, 0)} %${position(j)})`).join(", ");
     const at = layers[layer].queries === "out" ? `To write “${queries[chosen - 1]}” (probability ${number(100 * found.shares[chosen - 1], 0)} %)` : `At “${queries[chosen - 1]}”`;
     return `${at}, ${head ? `head ${head} reads` : "the heads on average read"} ${list}.`;
   }

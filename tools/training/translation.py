@@ -1,9 +1,9 @@
-"""Train the translator of chapter 8 from nothing: `make train`.
+"""Train the translator of chapter 8 from nothing: `python -m tools.training.translation`.
 
 Five seeds train the whole translator. More trainings say what is lost without a part, how it does on lengths that it has not
 seen, what a leak does, and what happens when scores grow. What comes out must lie within the spread that is published in
 attention_nb/trained/translation.json; then both files there are written anew. What is trained stays in _build/train until
-the next start, so an interrupted run goes on with `python tools/train.py --resume`.
+the next start, so an interrupted run goes on with `--resume`.
 """
 import json
 import os
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from attention_nb.tools.quantised import Checkpoints, quantise_checkpoints, save_checkpoints
 from attention_nb.translation import (
     SOURCE,
     TARGET,
@@ -32,15 +33,12 @@ from attention_nb.translation import (
     largest_score,
     new_translator,
     number_sentences,
-    pack,
     read_safetensors,
     split_numbers,
     write_atomically,
 )
-from places import ROOT
-from safetensors.torch import save
 
-FOLDER = ROOT / "_build" / "train"
+FOLDER = Path(__file__).resolve().parents[2] / "_build" / "train"
 SEEDS = range(5)
 SHORT = Settings(stops=(400, 800), patience=99)
 FEW = range(3)  # seeds of all trainings but the whole ones
@@ -130,24 +128,23 @@ def scores(model: torch.nn.Module, folder: Path, pairs: Pairs) -> list[float]:
     return found
 
 
-def film(job: Job) -> tuple[bytes, dict[str, Any]]:
-    "All checkpoints of a training in one file, 8 bits for each number, and what its header says."
-    paths = sorted((FOLDER / job.name).glob("step-*.safetensors"))
-    stored = [read_safetensors(path) for path in paths]
+def film(job: Job) -> Checkpoints:
+    "All checkpoints of a training, 8 bits for each number, and what a reader needs to know."
+    stored = [read_safetensors(path) for path in sorted((FOLDER / job.name).glob("step-*.safetensors"))]
     history = [Evaluation(*row) for row in json.loads(stored[-1][1]["history"])]
-    tensors = {}
-    for name in (name for name in stored[0][0] if name.startswith("model/")):
-        packed, scale = pack(torch.stack([each[name] for each, _ in stored]))
-        tensors |= {name.removeprefix("model/"): packed, name.removeprefix("model/") + ".scale": scale}
-    said = {
+    states = {e.step: of_model(tensors) for e, (tensors, _) in zip(history, stored)}
+    return quantise_checkpoints(states, {
         "config": asdict(job.config),
         "source": SOURCE.tokens,
         "target": TARGET.tokens,
-        "steps": [e.step for e in history],
         "loss": [None if e.loss != e.loss else round(e.loss, 5) for e in history],
         "exact": [round(e.exact, 4) for e in history],
-    }
-    return save(tensors, {name: json.dumps(value) for name, value in said.items()}), said
+    })
+
+
+def of_model(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    "Those tensors of a checkpoint that are parameters, by their names in the model."
+    return {name.removeprefix("model/"): t for name, t in tensors.items() if name.startswith("model/")}
 
 
 def summed_up(results: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -214,11 +211,11 @@ def main() -> int:
     if found := complaints(new, old):
         print("Outside the published spread; nothing is written.", *found, sep="\n", file=sys.stderr)
         return 1
-    data, said = film(jobs()[0])
     TRAINED.mkdir(exist_ok=True)
-    write_atomically(TRAINED / "translator.safetensors", data)
+    checkpoints = film(jobs()[0])
+    save_checkpoints(TRAINED / "translator.safetensors", checkpoints)
     write_atomically(published, (json.dumps(new, indent=1) + "\n").encode())
-    print(f"Wrote {len(data):,} bytes of checkpoints, after {said['steps']} steps, and {published.name}.")
+    print(f"Wrote the checkpoints after {checkpoints.steps} steps, and {published.name}.")
     return 0
 
 
