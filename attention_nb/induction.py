@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 import torch.nn as nn
@@ -19,7 +19,7 @@ from torch import Tensor
 
 from .multi_head_attention import MultiHeadAttention
 from .positions import RotaryEmbedding
-from .tools.guards import expect_floats, expect_sizes, expect_tensors
+from .tools.guards import expect_floats, expect_sizes, expect_tensors, typed_as
 from .tools.quantised import Checkpoints, load_checkpoints
 from .transformer import LanguageModel, TokenEmbedding, TransformerBlock, TransformerStack
 
@@ -163,6 +163,10 @@ class AddsNothing(nn.Module):
             zeros of the same shape
         """
         return torch.zeros_like(x)
+
+    if TYPE_CHECKING:
+        @typed_as(forward)  # so that `layer(x)` is typed as `forward` is
+        def __call__(self) -> Any: ...
 
 # %% ../nbs/09_induction.ipynb #model-fn
 def attention_only(

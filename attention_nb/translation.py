@@ -433,7 +433,7 @@ def train_step(
     optimiser.step()
     return loss.item()
 
-# %% ../nbs/08_translation.ipynb #rate-fn
+# %% ../nbs/08_translation.ipynb #settings-fn
 @dataclass(frozen=True)
 class Settings:
     """Say how to train. One seed decides the parameters and every batch.
@@ -461,7 +461,7 @@ class Settings:
         "Return how many updates of the parameters there are, at most."
         return self.stops[-1]
 
-
+# %% ../nbs/08_translation.ipynb #rate-fn
 def learning_rate(
     step: int,  # steps done so far
     settings: Settings,  # its highest value, warm-up and number of steps

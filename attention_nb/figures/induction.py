@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from .drawing import Drawing, number_table
 from ..tools.quantised import Checkpoints
-from ..transformer import LanguageModel
 
 # %% auto #0
 __all__ = ['letters_twice', 'copied', 'induction']
@@ -40,13 +40,13 @@ def letters_twice(
 
 @torch.no_grad()
 def copied(
-    model: LanguageModel,  # whose predictions count
+    model: Any,  # a `LanguageModel` of chapter 7
     ids: Tensor,  # sequences whose second half is the first again, (b, 2 * period)
 ) -> Tensor:  # probability of the right next token in the second half, (b, period - 1)
     """Return the probabilities of the tokens that come again.
 
     Args:
-        model: whose predictions count
+        model: a `LanguageModel` of chapter 7
         ids: sequences whose second half is the first again, (b, 2 * period)
 
     Returns:
@@ -58,7 +58,7 @@ def copied(
 
 # %% ../../nbs/figures/induction.ipynb #figure-fn
 def induction(
-    model: LanguageModel,  # of two blocks that have attention alone, rotary embeddings, layer norms
+    model: Any,  # a `LanguageModel` of two blocks that have attention alone, rotary embeddings, layer norms
     trained: Checkpoints,  # its weights at some steps of training
     previous: tuple[int, int],  # layer and number of the previous-token head, from 0
     inducing: tuple[int, int],  # layer and number of the induction head, from 0
@@ -67,7 +67,7 @@ def induction(
     """Draw a model that copies letters at work; readers point at one, switch heads off, and move through the training.
 
     Args:
-        model: of two blocks that have attention alone, rotary embeddings, layer norms
+        model: a `LanguageModel` of two blocks that have attention alone, rotary embeddings, layer norms
         trained: its weights at some steps of training
         previous: layer and number of the previous-token head, from 0
         inducing: layer and number of the induction head, from 0
@@ -88,7 +88,7 @@ def induction(
                    library="engine", weights=trained.text())
 
 
-def _shares(model: LanguageModel, trained: Checkpoints, ids: Tensor) -> str:
+def _shares(model: Any, trained: Checkpoints, ids: Tensor) -> str:
     "Write the mean probability of the letters that come again, at each step."
     model, rows = copy.deepcopy(model).eval(), {}
     for step in trained.steps:

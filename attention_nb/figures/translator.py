@@ -8,12 +8,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from html import escape
+from typing import Any
 
 import torch
 
 from .drawing import Drawing, _table
 from ..tools.quantised import Checkpoints
-from ..transformer import EncoderDecoder
 
 # %% auto #0
 __all__ = ['number_values', 'write_tokens', 'translator']
@@ -34,7 +34,7 @@ def number_values() -> dict[str, int]:  # in the order of the values
 
 @torch.no_grad()
 def write_tokens(
-    model: EncoderDecoder,  # what writes
+    model: Any,  # an `EncoderDecoder` of chapter 7
     source: Sequence[int],  # ids of the source, one sentence
     begin: int,  # id of the token that begins a target
     end: int,  # id of the token that ends it
@@ -43,7 +43,7 @@ def write_tokens(
     """Write a target, each time the most probable token.
 
     Args:
-        model: what writes
+        model: an `EncoderDecoder` of chapter 7
         source: ids of the source, one sentence
         begin: id of the token that begins a target
         end: id of the token that ends it
@@ -59,14 +59,14 @@ def write_tokens(
 
 # %% ../../nbs/figures/translator.ipynb #figure-fn
 def translator(
-    model: EncoderDecoder,  # of one width and number of heads, with ReLU, layer norms and learned positions
+    model: Any,  # an `EncoderDecoder` of one width and number of heads, with ReLU, layer norms and learned positions
     trained: Checkpoints,  # its weights, and in `about`: source and target (tokens), exact (a share for each step)
     examples: Sequence[str],  # numbers in words, as the corpus writes them
 ) -> Drawing:  # shows itself when it is the last value of a cell
     """Draw a translator of numbers at work; readers type a number, and move through its training.
 
     Args:
-        model: of one width and number of heads, with ReLU, layer norms and learned positions
+        model: an `EncoderDecoder` of one width and number of heads, with ReLU, layer norms and learned positions
         trained: its weights, and in `about`: source and target (tokens), exact (a share for each step)
         examples: numbers in words, as the corpus writes them
 
@@ -87,7 +87,7 @@ def translator(
                    library="engine", weights=trained.text())
 
 
-def _answers(model: EncoderDecoder, trained: Checkpoints, examples: Sequence[str]) -> str:
+def _answers(model: Any, trained: Checkpoints, examples: Sequence[str]) -> str:
     "Write what the model answers at each step, and how many numbers are right there."
     source, target = trained.about["source"], trained.about["target"]
     begin, end = target.index("<start>"), target.index("<end>")
