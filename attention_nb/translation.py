@@ -713,7 +713,7 @@ def _safetensors() -> Any:
         import safetensors.torch
     except ImportError:
         raise ImportError(
-            "checkpoints need safetensors: pip install 'attention_nb[train]', or folder=None"
+            "checkpoints need safetensors: pip install safetensors, or folder=None"
         ) from None
     return safetensors.torch
 
@@ -874,7 +874,7 @@ def _progress_bar(training: Training, progress: bool) -> Any:
         tqdm = import_module("tqdm.auto").tqdm
     except ImportError:
         raise ImportError(
-            "the progress bar needs tqdm: pip install 'attention_nb[train]', or progress=False"
+            "the progress bar needs tqdm: pip install tqdm, or progress=False"
         ) from None
     return tqdm(total=training.settings.steps, initial=training.step, unit="step")
 

@@ -166,7 +166,7 @@ def test_a_package_that_is_not_installed(package, call, monkeypatch, tmp_path):
     for name in [name for name in sys.modules if name.partition(".")[0] == package]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ImportError, match=rf"need.* {package}: pip install 'attention_nb\[train\]'"):
+    with pytest.raises(ImportError, match=rf"need.* {package}: pip install {package}"):
         call(tmp_path)
 
 
