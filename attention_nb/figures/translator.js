@@ -183,8 +183,8 @@ function draw({ figure, view, data, el, svg, set, number, grouped, listed, plura
   const chooses = el("div", {}, pick("Attention", layers.map(({ title }) => title), (i) => { layer = i; chosen = 0; }), headOf, token);
 
   // ---- Where all stands: on a phone the picture comes below the answer ----
-  const wide = view.clientWidth >= 600, grid = "display: grid; grid-template-columns: minmax(0, 1fr) 340px; column-gap: 1.5rem; align-items: start";
-  set(root, { style: wide ? "grid-area: 1 / 2 / 3 / 3; align-self: center" : "margin: 0.5rem auto" });
+  const wide = view.clientWidth >= 600, grid = "display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 47%); column-gap: 1.5rem; align-items: start";
+  set(root, { style: `max-width: 100%; ${wide ? "grid-area: 1 / 2 / 3 / 3; align-self: center" : "margin: 0.5rem auto"}` });
   set(said, { style: `min-height: ${wide ? 4.2 : 8.4}em; grid-column: 1 / 3` });
   set(chooses, wide ? { style: "grid-area: 2 / 1 / 3 / 2" } : {});
   view.append(el("div", wide ? { style: grid } : {}, typed, root, said, chooses));
