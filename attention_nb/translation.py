@@ -871,7 +871,7 @@ def _progress_bar(training: Training, progress: bool) -> Any:
     if not progress:
         return nullcontext()
     try:
-        tqdm = import_module("tqdm.auto").tqdm
+        tqdm = import_module("tqdm").tqdm
     except ImportError:
         raise ImportError(
             "the progress bar needs tqdm: pip install tqdm, or progress=False"
