@@ -89,8 +89,8 @@ class Checkpoints(NamedTuple):
         Returns:
             for `load_state_dict`, float32
         """
-        if step not in self.steps:
-            raise ValueError(f"step: expected one of {self.steps}; got {step!r}")
+        if type(step) is not int or step not in self.steps:
+            raise ValueError(f"step: expected one of {self.steps}; got {step!r:.40}")
         i = self.steps.index(step)
         found = {name: dequantise(whole[i], self.scale[name][i]) for name, whole in self.whole.items()}
         return found | {name: found[first] for name, first in self.same.items()}
