@@ -14,13 +14,13 @@ __all__ = ['Vocab', 'embed_tokens', 'journey', 'number_corpus', 'one_hot', 'one_
            'online_softmax', 'KVCache', 'PagedCache', 'RollingCache', 'cache_bytes', 'new_caches', 'block_mask',
            'document_mask', 'local_attention', 'sink_mask', 'window_mask', 'delta_rule', 'feature_map',
            'linear_attention', 'recurrent_attention', 'EncoderDecoder', 'FeedForward', 'LanguageModel',
-           'TokenEmbedding', 'TransformerBlock', 'TransformerStack', 'rms_norm', 'load_translator', 'number_sentences',
-           'number_words', 'teacher_forcing', 'translate', 'ablate', 'head_values', 'head_weights', 'induction_score',
-           'patch', 'previous_token_score', 'rotary_frequencies', 'rotary_rounds', 'attention_cost', 'count_cost',
-           'count_pairs', 'exponent', 'least_seconds', 'peak_bytes', 'projection_cost', 'saved_bytes', 'gpu_attention',
-           'program_tiles', 'check_agrees', 'check_attention', 'check_cache', 'check_cross_attention', 'check_flash',
-           'check_masked_softmax', 'check_multi_head', 'check_positions', 'check_self_attention', 'check_softmax',
-           'CheckFailed', 'Misused', 'NotCompared']
+           'TokenEmbedding', 'TransformerBlock', 'TransformerStack', 'rms_norm', 'head_weights', 'load_translator',
+           'number_sentences', 'number_words', 'teacher_forcing', 'translate', 'ablate', 'head_values',
+           'induction_score', 'patch', 'previous_token_score', 'rotary_frequencies', 'rotary_rounds', 'attention_cost',
+           'count_cost', 'count_pairs', 'exponent', 'least_seconds', 'peak_bytes', 'projection_cost', 'saved_bytes',
+           'gpu_attention', 'program_tiles', 'check_agrees', 'check_attention', 'check_cache', 'check_cross_attention',
+           'check_flash', 'check_masked_softmax', 'check_multi_head', 'check_positions', 'check_self_attention',
+           'check_softmax', 'CheckFailed', 'Misused', 'NotCompared']
 
 # %% ../nbs/lookup/api.ipynb #imports
 import importlib
@@ -53,9 +53,9 @@ from .linear_attention import (
 from .transformer import (
     EncoderDecoder, FeedForward, LanguageModel, TokenEmbedding, TransformerBlock, TransformerStack, rms_norm)
 from .translation import (
-    load_translator, number_sentences, number_words, teacher_forcing, translate)
+    head_weights, load_translator, number_sentences, number_words, teacher_forcing, translate)
 from .induction import (
-    ablate, head_values, head_weights, induction_score, patch, previous_token_score)
+    ablate, head_values, induction_score, patch, previous_token_score)
 from .longer_texts import rotary_frequencies, rotary_rounds
 from .cost import (
     attention_cost, count_cost, count_pairs, exponent, least_seconds, peak_bytes, projection_cost, saved_bytes)
@@ -85,8 +85,8 @@ _all_ = [
     "PagedCache", "RollingCache", "cache_bytes", "new_caches", "block_mask", "document_mask",
     "local_attention", "sink_mask", "window_mask", "delta_rule", "feature_map", "linear_attention",
     "recurrent_attention", "EncoderDecoder", "FeedForward", "LanguageModel", "TokenEmbedding",
-    "TransformerBlock", "TransformerStack", "rms_norm", "load_translator", "number_sentences",
-    "number_words", "teacher_forcing", "translate", "ablate", "head_values", "head_weights",
+    "TransformerBlock", "TransformerStack", "rms_norm", "head_weights", "load_translator",
+    "number_sentences", "number_words", "teacher_forcing", "translate", "ablate", "head_values",
     "induction_score", "patch", "previous_token_score", "rotary_frequencies", "rotary_rounds",
     "attention_cost", "count_cost", "count_pairs", "exponent", "least_seconds", "peak_bytes",
     "projection_cost", "saved_bytes", "gpu_attention", "program_tiles", "check_agrees",

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from importlib.resources import files
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -22,11 +20,12 @@ from .positions import RotaryEmbedding
 from .tools.guards import expect_floats, expect_sizes, expect_tensors, typed_as
 from .tools.quantised import Checkpoints, load_checkpoints
 from .transformer import LanguageModel, TokenEmbedding, TransformerBlock, TransformerStack
+from .translation import TRAINED, attention_layers
 
 # %% auto #0
-__all__ = ['induction_score', 'previous_token_score', 'repeated_sequences', 'copying', 'Head', 'attention_layers', 'AddsNothing',
-           'attention_only', 'price_of_heads', 'copying_loss', 'train_to_copy', 'load_induction',
-           'induction_checkpoints', 'head_weights', 'head_values', 'patch', 'ablate', 'along_path']
+__all__ = ['induction_score', 'previous_token_score', 'repeated_sequences', 'copying', 'Head', 'AddsNothing', 'attention_only',
+           'price_of_heads', 'copying_loss', 'train_to_copy', 'load_induction', 'induction_checkpoints', 'head_values',
+           'patch', 'ablate', 'along_path']
 
 # %% ../nbs/09_induction.ipynb #score-guard
 def _expect_square(weights: Tensor) -> int:
@@ -130,21 +129,6 @@ class Head(NamedTuple):
     layer: int  # which attention layer, in the order of `attention_layers`
     head: int  # which head of it
     part: str = "context"  # what it computes: "context", "q", "k" or "v", the last three unrotated
-
-
-def attention_layers(
-    model: nn.Module,  # any model of the book, or any other that has such layers
-) -> dict[str, MultiHeadAttention]:  # path in the model → layer
-    """Find the layers of multi-head attention of a model, in the order in which it holds them.
-
-    Args:
-        model: any model of the book, or any other that has such layers
-
-    Returns:
-        path in the model → layer
-    """
-    found = model.named_modules()
-    return {path: layer for path, layer in found if isinstance(layer, MultiHeadAttention)}
 
 # %% ../nbs/09_induction.ipynb #nothing-fn
 class AddsNothing(nn.Module):
@@ -279,9 +263,6 @@ def train_to_copy(
     yield steps, loss.item()
 
 # %% ../nbs/09_induction.ipynb #shipped-fn
-_TRAINED = Path(str(files("attention_nb"))) / "trained"  # what `python -m tools.training.induction` writes
-
-
 def load_induction(
     step: int | None = None,  # of training; default: the last
 ) -> LanguageModel:
@@ -298,40 +279,7 @@ def load_induction(
 
 def induction_checkpoints() -> Checkpoints:
     "Read the shipped checkpoints of the small model of this chapter."
-    return load_checkpoints(_TRAINED / "induction.safetensors")
-
-# %% ../nbs/09_induction.ipynb #weights-fn
-@torch.no_grad()
-def head_weights(
-    model: nn.Module,  # any model with `MultiHeadAttention`
-    *inputs: Tensor,  # of the model, such as token ids
-) -> list[Tensor]:  # of each attention layer, (b, h, n_q, n_k)
-    """Run a model and return the attention weights of all its layers.
-
-    Args:
-        model: any model with `MultiHeadAttention`
-        inputs: of the model, such as token ids
-
-    Returns:
-        of each attention layer, (b, h, n_q, n_k)
-    """
-    seen: dict[int, Tensor] = {}
-    with ExitStack() as hooks:
-        for i, layer in enumerate(attention_layers(model).values()):
-            ask = layer.register_forward_pre_hook(_asks_weights, with_kwargs=True)
-            keep = layer.register_forward_hook(partial(_keeps_weights, seen, i))
-            hooks.callback(ask.remove)
-            hooks.callback(keep.remove)
-        model(*inputs)
-    return [seen[i] for i in sorted(seen)]
-
-
-def _asks_weights(layer: nn.Module, args: Any, kwargs: Any) -> Any:
-    return args, kwargs | {"need_weights": True}
-
-
-def _keeps_weights(seen: dict[int, Tensor], i: int, layer: nn.Module, args: Any, out: Any) -> None:
-    seen[i] = out[1]
+    return load_checkpoints(TRAINED / "induction.safetensors")
 
 # %% ../nbs/09_induction.ipynb #values-fn
 @torch.no_grad()

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import random
 import re
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import asdict, dataclass, field
 from difflib import get_close_matches
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
@@ -29,7 +28,9 @@ from .embeddings import Vocab
 from .multi_head_attention import MultiHeadAttention
 from .positions import LearnedPositions
 from .tools.guards import expect_flags, expect_sizes, expect_text, expect_tensors
-from .tools.quantised import Checkpoints, load_checkpoints
+from attention_nb.tools.quantised import (
+    Checkpoints, load_checkpoints, read_safetensors, write_atomically
+)
 from attention_nb.transformer import (
     EncoderDecoder, FeedForward, TokenEmbedding, TransformerBlock, TransformerStack, rms_norm
 )
@@ -38,8 +39,8 @@ from attention_nb.transformer import (
 __all__ = ['number_words', 'number_sentences', 'NumberSplit', 'held_out', 'split_numbers', 'Pairs', 'encode_pairs',
            'teacher_forcing', 'TranslatorConfig', 'new_translator', 'translation_loss', 'real_tokens', 'train_step',
            'Settings', 'learning_rate', 'draw_batch', 'Evaluation', 'Training', 'begin', 'greedy', 'exact_match',
-           'write_atomically', 'save_checkpoint', 'read_safetensors', 'resume', 'fit', 'translator_checkpoints',
-           'trained_steps', 'load_translator', 'translate', 'read_text', 'beam_search', 'cross_weights', 'alignment',
+           'save_checkpoint', 'resume', 'fit', 'translator_checkpoints', 'trained_steps', 'load_translator',
+           'translate', 'read_text', 'beam_search', 'attention_layers', 'head_weights', 'cross_weights', 'alignment',
            'largest_score']
 
 # %% ../nbs/08_translation.ipynb #words-fn
@@ -647,32 +648,6 @@ def exact_match(
     return right / len(pairs.source)
 
 # %% ../nbs/08_translation.ipynb #checkpoint-fns
-def write_atomically(
-    path: str | Path,  # the file; one that exists is replaced
-    data: bytes,  # what it will hold
-) -> None:
-    """Write a file so that, killed at any moment, either the old or the whole new one is there.
-
-    Args:
-        path: the file; one that exists is replaced
-        data: what it will hold
-    """
-    path = Path(path)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with unfinished.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())  # the bytes are on the disk …
-        os.replace(unfinished, path)  # … before the name points to them
-    except OSError as error:
-        unfinished.unlink(missing_ok=True)
-        raise OSError(
-            error.errno, f"{path} could not be written ({len(data):,} bytes): {error.strerror}. "
-            "What was stored before is untouched"
-        ) from error
-
-
 def save_checkpoint(
     training: Training,  # what to store
     folder: str | Path,  # where; it is made if there is none
@@ -716,43 +691,6 @@ def _safetensors() -> Any:
             "checkpoints need safetensors: pip install safetensors, or folder=None"
         ) from None
     return safetensors.torch
-
-
-_DTYPES = {"F32": torch.float32, "I8": torch.int8}
-
-
-def read_safetensors(
-    path: str | Path,  # a file of safetensors
-) -> tuple[dict[str, Tensor], dict[str, str]]:  # its tensors, and its metadata, by name
-    """Read a file of safetensors: the length of a header, the header in JSON, then all numbers.
-
-    Args:
-        path: a file of safetensors
-
-    Returns:
-        its tensors, and its metadata, by name
-    """
-    data = bytearray(Path(path).read_bytes())
-    n = int.from_bytes(data[:8], "little")
-    try:
-        header = json.loads(data[8 : 8 + n])
-        said = header.pop("__metadata__", {})
-        tensors = {name: _read_tensor(data, 8 + n, row) for name, row in header.items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path}: expected a whole file of safetensors; {error}") from None
-    return tensors, said
-
-
-def _read_tensor(data: bytearray, start: int, row: dict[str, Any]) -> Tensor:
-    "Read one tensor, which the header describes by dtype, shape and place."
-    dtype, shape = _DTYPES[row["dtype"]], row["shape"]
-    begin, end = row["data_offsets"]
-    if start + end > len(data):
-        raise ValueError(f"its header says {start + end} bytes or more, and it has {len(data)}")
-    if begin == end:
-        return torch.empty(shape, dtype=dtype)
-    flat = torch.frombuffer(data[start + begin : start + end], dtype=dtype)
-    return flat.view(shape)
 
 
 def resume(
@@ -1012,34 +950,70 @@ def _best(total: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return total, rows.flatten(), (index % size).reshape(-1, 1)
 
 # %% ../nbs/08_translation.ipynb #weights-fn
+def attention_layers(
+    model: nn.Module,  # any model of the book, or any other that has such layers
+) -> dict[str, MultiHeadAttention]:  # path in the model → layer
+    """Find the layers of multi-head attention of a model, in the order in which it holds them.
+
+    Args:
+        model: any model of the book, or any other that has such layers
+
+    Returns:
+        path in the model → layer
+    """
+    found = model.named_modules()
+    return {path: layer for path, layer in found if isinstance(layer, MultiHeadAttention)}
+
+
 @torch.no_grad()
+def head_weights(
+    model: nn.Module,  # any model with `MultiHeadAttention`
+    *inputs: Tensor,  # of the model, such as token ids
+) -> list[Tensor]:  # of each attention layer, (b, h, n_q, n_k)
+    """Run a model and return the attention weights of all its layers.
+
+    Args:
+        model: any model with `MultiHeadAttention`
+        inputs: of the model, such as token ids
+
+    Returns:
+        of each attention layer, (b, h, n_q, n_k)
+    """
+    seen: dict[int, Tensor] = {}
+    with ExitStack() as hooks:
+        for i, layer in enumerate(attention_layers(model).values()):
+            ask = layer.register_forward_pre_hook(_ask_for_weights, with_kwargs=True)
+            keep = layer.register_forward_hook(partial(_keep_weights, seen, i))
+            hooks.callback(ask.remove)
+            hooks.callback(keep.remove)
+        model(*inputs)
+    return [seen[i] for i in sorted(seen)]
+
+
+def _ask_for_weights(layer: nn.Module, args: Any, given: Any) -> Any:
+    return args, given | {"need_weights": True}
+
+
+def _keep_weights(seen: dict[int, Tensor], i: int, layer: nn.Module, args: Any, out: Any) -> None:
+    seen[i] = out[1]
+
+
 def cross_weights(
-    model: EncoderDecoder,  # its decoder has one block
+    model: EncoderDecoder,  # the last layer of its decoder is cross-attention
     source: Tensor,  # token ids, (b, n_k)
     target: Tensor,  # token ids that the decoder reads, from <start>, (b, n_q)
 ) -> Tensor:  # weights of the cross-attention, (b, h, n_q, n_k)
     """Return which words the decoder attends to, for each token that it reads and each head.
 
     Args:
-        model: its decoder has one block
+        model: the last layer of its decoder is cross-attention
         source: token ids, (b, n_k)
         target: token ids that the decoder reads, from <start>, (b, n_q)
 
     Returns:
         weights of the cross-attention, (b, h, n_q, n_k)
     """
-    found: list[Tensor] = []
-    layer: Any = model.decoder.blocks[0].cross
-    ask = layer.register_forward_pre_hook(
-        lambda _, args, given: (args, {**given, "need_weights": True}), with_kwargs=True
-    )
-    keep = layer.register_forward_hook(lambda _, args, out: found.append(out[1]))
-    try:
-        model(source, target, real_tokens(source))
-    finally:
-        ask.remove()
-        keep.remove()
-    return found[0]
+    return head_weights(model, source, target, real_tokens(source))[-1]
 
 # %% ../nbs/08_translation.ipynb #alignment-fn
 def alignment(
@@ -1078,10 +1052,9 @@ def largest_score(
         over all layers, heads, queries and keys
     """
     found = []
-    layers = [layer for layer in model.modules() if isinstance(layer, MultiHeadAttention)]
     hooks = [layer.register_forward_pre_hook(
         lambda layer, args: found.append(_scores(layer, *args).abs().max().item())
-    ) for layer in layers]
+    ) for layer in attention_layers(model).values()]
     try:
         translation_loss(model, pairs)
     finally:

@@ -18,7 +18,8 @@ from torch import Tensor
 from .guards import expect_floats
 
 # %% auto #0
-__all__ = ['quantise', 'dequantise', 'Checkpoints', 'quantise_checkpoints', 'save_checkpoints', 'load_checkpoints']
+__all__ = ['quantise', 'dequantise', 'Checkpoints', 'quantise_checkpoints', 'write_atomically', 'read_safetensors',
+           'save_checkpoints', 'load_checkpoints']
 
 # %% ../../nbs/tools/quantised.ipynb #quantise-fns
 def quantise(
@@ -149,10 +150,70 @@ def _second_names(stacked: Mapping[str, Tensor]) -> dict[str, str]:
             found[name] = equal[0]
     return found
 
+# %% ../../nbs/tools/quantised.ipynb #safetensors-fns
+def write_atomically(
+    path: str | Path,  # the file; one that exists is replaced
+    data: bytes,  # what it will hold
+) -> None:
+    """Write a file so that, killed at any moment, either the old or the whole new one is there.
+
+    Args:
+        path: the file; one that exists is replaced
+        data: what it will hold
+    """
+    path = Path(path)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with unfinished.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())  # the bytes are on the disk …
+        os.replace(unfinished, path)  # … before the name points to them
+    except OSError as error:
+        unfinished.unlink(missing_ok=True)
+        raise OSError(
+            error.errno, f"{path} could not be written ({len(data):,} bytes): {error.strerror}. "
+            "What was stored before is untouched"
+        ) from error
+
+
+_DTYPES = {"F32": torch.float32, "I8": torch.int8}
+
+
+def read_safetensors(
+    path: str | Path,  # a file of safetensors
+) -> tuple[dict[str, Tensor], dict[str, str]]:  # its tensors, and its metadata, by name
+    """Read a file of safetensors: the length of a header, the header in JSON, then all numbers.
+
+    Args:
+        path: a file of safetensors
+
+    Returns:
+        its tensors, and its metadata, by name
+    """
+    data = bytearray(Path(path).read_bytes())
+    n = int.from_bytes(data[:8], "little")
+    try:
+        header = json.loads(data[8 : 8 + n])
+        said = header.pop("__metadata__", {})
+        tensors = {name: _read_tensor(data, 8 + n, row) for name, row in header.items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path}: expected a whole file of safetensors; {error}") from None
+    return tensors, said
+
+
+def _read_tensor(data: bytearray, start: int, row: dict[str, Any]) -> Tensor:
+    "Read one tensor, which the header describes by dtype, shape and place."
+    dtype, shape = _DTYPES[row["dtype"]], row["shape"]
+    begin, end = row["data_offsets"]
+    if start + end > len(data):
+        raise ValueError(f"its header says {start + end} bytes or more, and it has {len(data)}")
+    if begin == end:
+        return torch.empty(shape, dtype=dtype)
+    flat = torch.frombuffer(data[start + begin : start + end], dtype=dtype)
+    return flat.view(shape)
+
 # %% ../../nbs/tools/quantised.ipynb #file-fns
-_TYPES = {"F32": torch.float32, "I8": torch.int8}
-
-
 def save_checkpoints(
     path: str | Path,  # of the file; what is there is replaced when the new one is whole
     checkpoints: Checkpoints,  # what to write
@@ -173,9 +234,8 @@ def save_checkpoints(
         header[name] = {"dtype": kind, "shape": list(t.shape), "data_offsets": [begin, end]}
     head = json.dumps(header, ensure_ascii=False).encode()
     head += b" " * (-len(head) % 8)
-    beside = Path(f"{path}.new")
-    beside.write_bytes(len(head).to_bytes(8, "little") + head + b"".join(map(_bytes, tensors.values())))
-    os.replace(beside, path)
+    numbers = b"".join(map(_bytes, tensors.values()))
+    write_atomically(path, len(head).to_bytes(8, "little") + head + numbers)
 
 
 def load_checkpoints(
@@ -186,22 +246,12 @@ def load_checkpoints(
     Args:
         path: of a file that `save_checkpoints` wrote
     """
-    data = Path(path).read_bytes()
     try:
-        start = 8 + int.from_bytes(data[:8], "little")
-        header = json.loads(data[8:start])
-        told = {name: json.loads(x) for name, x in header.pop("__metadata__").items()}
-        tensors = {name: _tensor(data[start:], entry) for name, entry in header.items()}
-        scale = {name.removesuffix(".scale"): t for name, t in tensors.items() if t.dtype == torch.float32}
+        tensors, metadata = read_safetensors(path)
+        told = {name: json.loads(x) for name, x in metadata.items()}
+        scale = {name.removesuffix(".scale"): t for name, t in tensors.items() if name.endswith(".scale")}
         whole = {name: tensors[name] for name in scale}
         steps, same = told.pop("steps"), told.pop("same", {})
-    except (ValueError, KeyError, TypeError, RuntimeError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"path: expected a whole file of checkpoints; {path} is another, or a part: {error}") from None
     return Checkpoints(steps, whole, scale, same, told)
-
-
-def _tensor(data: bytes, entry: Mapping[str, Any]) -> Tensor:
-    "Return the tensor that an entry of the header describes."
-    begin, end = entry["data_offsets"]
-    flat = torch.frombuffer(bytearray(data[begin:end]), dtype=_TYPES[entry["dtype"]])
-    return flat.reshape(entry["shape"])

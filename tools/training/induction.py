@@ -13,18 +13,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from attention_nb.induction import (
-    Head, ablate, along_path, attention_only, copying, head_weights, induction_score, patch,
+    Head, ablate, along_path, attention_only, copying, copying_loss, induction_score, patch,
     previous_token_score, repeated_sequences, train_to_copy,
 )
-from attention_nb.tools.quantised import quantise_checkpoints, save_checkpoints
+from attention_nb.tools.quantised import quantise_checkpoints, save_checkpoints, write_atomically
 from attention_nb.transformer import LanguageModel
+from attention_nb.translation import TRAINED, head_weights
 
 ROOT = Path(__file__).resolve().parents[2]
-TRAINED = ROOT / "attention_nb" / "trained"
 WORK = ROOT / "_build" / "induction"
 CONFIG = dict(n_blocks=2, vocabulary=32, d_model=32, n_heads=4, d_head=16)
 KEPT = (0, 100, 150, 175, 200, 225, 250, 275, 300, 350, 400, 600, 1000)  # checkpoints that are shipped
@@ -52,34 +51,32 @@ def draw_tests() -> Tests:
 
 
 @torch.no_grad()
-def loss_and_copying(model: LanguageModel, ids: Tensor) -> tuple[float, float]:
-    "Return the loss in the second round, and the fraction of its tokens that are predicted right."
-    logits = model(ids)
-    second = logits[:, PERIOD:-1].flatten(0, 1)
-    return F.cross_entropy(second, ids[:, PERIOD + 1:].flatten()).item(), copying(logits, ids).item()
-
-
 def measure(model: LanguageModel, ids: Tensor) -> dict[str, Any]:
     "Return a point of the curves: loss, copying, and both scores of all heads."
-    loss, right = loss_and_copying(model, ids)
     weights = head_weights(model, ids)
     scores = {"induction": induction_score, "previous": previous_token_score}
-    return {"loss": loss, "copying": right} | {
+    return {"loss": copying_loss(model, ids).item(), "copying": copied(model, ids)} | {
         name: [score(of_layer).mean(0).tolist() for of_layer in weights] for name, score in scores.items()
     }
+
+
+@torch.no_grad()
+def copied(model: LanguageModel, ids: Tensor) -> float:
+    "Return the fraction of the second round that is predicted right."
+    return copying(model(ids), ids).item()
 
 
 def without(model: LanguageModel, heads: list[Head], how: str, tests: Tests) -> float:
     "Return how much is copied without some heads."
     with ablate(model, heads, how, tests.others):
-        return loss_and_copying(model, tests.ids)[1]
+        return copied(model, tests.ids)
 
 
 def along(model: LanguageModel, sender: Head, receiver: Head, part: str, tests: Tests) -> float:
     "Return how much is copied if one path alone carries another sequence."
     seen = along_path(model, sender, [receiver._replace(part=part)], (tests.ids,), (tests.others,))
     with patch(model, seen):
-        return loss_and_copying(model, tests.ids)[1]
+        return copied(model, tests.ids)
 
 
 def best(scores: list[float]) -> int:
@@ -141,8 +138,8 @@ def complaints(measured: dict[str, list[dict[str, Any]]]) -> list[str]:
     found = []
     for run in measured["model"]:
         induction, previous, end = run["induction_head"], run["previous_head"], run["curve"][KEPT[-1]]
-        rest = [copied for layer, mine in ((0, previous), (1, induction)) for how in run["ablated"].values()
-                for head, copied in enumerate(how[layer]) if head != mine]
+        rest = [right for layer, mine in ((0, previous), (1, induction)) for how in run["ablated"].values()
+                for head, right in enumerate(how[layer]) if head != mine]
         promises = {
             "an induction score over 0.9": end["induction"][1][induction] > 0.9,
             "99 % copied": end["copying"] >= 0.99,
@@ -165,7 +162,7 @@ def ship(measured: dict[str, list[dict[str, Any]]], seed: int) -> None:
     short = {kind: [run | {"curve": {last: run["curve"][last]}} for run in runs] for kind, runs in measured.items()}
     told = {"config": CONFIG, "period": PERIOD, "trainings": short | {"model": measured["model"]}}
     text = json.dumps(rounded(told), separators=(",", ":")).replace('{"seed"', '\n{"seed"')
-    (TRAINED / "induction.json").write_text(text + "\n", encoding="utf-8")
+    write_atomically(TRAINED / "induction.json", f"{text}\n".encode())
 
 
 def say(kind: str, seed: int, measured: dict[str, Any]) -> None:
