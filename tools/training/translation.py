@@ -5,6 +5,7 @@ seen, what a leak does, and what happens when scores grow. What comes out must l
 attention_nb/trained/translation.json; then both files there are written anew. What is trained stays in _build/train until
 the next start, so an interrupted run goes on with `--resume`.
 """
+import argparse
 import json
 import os
 import resource
@@ -88,10 +89,12 @@ def hot_jobs() -> list[Job]:
 
 
 def seeded(settings: Settings, seed: int) -> Settings:
+    "The same settings with another seed."
     return replace(settings, seed=seed)
 
 
 def corpora(numbers: tuple[int, ...], forms: tuple[bool, ...]) -> list[Pairs]:
+    "Numbers as pairs of token ids, once for each form."
     return [encode_pairs(number_sentences(numbers, short)) for short in forms]
 
 
@@ -202,12 +205,15 @@ def train_all(workers: int) -> dict[str, dict[str, Any]]:
 
 def main() -> int:
     "The command line."
-    if "--resume" not in sys.argv:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--resume", action="store_true", help="go on with what is trained already")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many processes")
+    asked = parser.parse_args()
+    if not asked.resume:
         shutil.rmtree(FOLDER, ignore_errors=True)
     published = TRAINED / "translation.json"
     old = json.loads(published.read_text(encoding="utf-8")) if published.exists() else None
-    workers = next((int(word) for word in sys.argv[1:] if word.isdigit()), os.cpu_count() or 1)
-    new = summed_up(train_all(workers))
+    new = summed_up(train_all(asked.jobs))
     if found := complaints(new, old):
         print("Outside the published spread; nothing is written.", *found, sep="\n", file=sys.stderr)
         return 1
