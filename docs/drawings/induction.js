@@ -1,6 +1,6 @@
 (() => {
-// A language model of two layers that have attention alone reads letters that come twice. Arcs show what its two heads read that
-// together copy; each head can be switched off, at each of many steps of training.
+// A language model of two layers that have attention alone reads letters that come twice. Arcs show what the two heads read that
+// copy together; each head can be switched off, at each of many steps of training.
 function draw({ figure, view, data, el, svg, set, number, grouped, plural, said, say, softmax, sum, slider, button, toggle, player, expose }) {
   const { names, others, previous, inducing } = data, { steps, heads } = data.model, period = data.ids.length / 2;
   const { start, read } = engine(figure, { data, sum, softmax });
@@ -54,7 +54,7 @@ function draw({ figure, view, data, el, svg, set, number, grouped, plural, said,
     const above = now.reads[chosen].map((w, j) => (w > 0.02 ? [arc(inducing, chosen, j, w, -1, 0.25 + 0.65 * w)] : []));
     const below = now.before.flatMap((row, i) => row.map((w, j) => (w > 0.1 && (i === found || i === chosen) ? [arc(previous, i, j, w, 1, i === found ? 0.25 + 0.65 * w : 0.3)] : [])));
     arcs.replaceChildren(...above.flat(), ...below.flat());
-    titles.forEach(({ key, title, node }) => { node.textContent = off.has(key) ? `${title}, but it is off: nothing is passed on` : title; });
+    titles.forEach(({ key, title, node }) => { node.textContent = off.has(key) ? `${title}, but it is off: it passes on its mean` : title; });
     columns.forEach(({ letter, next, mark, box }, i) => {
       letter.textContent = names[ids[i]];
       next.textContent = names[now.best[i]];
@@ -83,8 +83,8 @@ function draw({ figure, view, data, el, svg, set, number, grouped, plural, said,
     const found = top(now.reads[chosen]), told = top(now.before[found]), best = now.best[chosen], last = chosen === n - 1, first = chosen < period;
     const off = switched();
     const reads = `At ${quoted(chosen)}, position ${chosen + 1}, the induction head reads ${quoted(found)}, position ${found + 1} (${percent(now.reads[chosen][found])}); there the previous-token head reads ${quoted(told)}, position ${told + 1} (${percent(now.before[found][told])}).`;
-    const verdict = first ? "It stands here for the first time: there is nothing to copy." : last ? "The letters end here." : now.right[chosen] ? "That is right." : `Next comes ${quoted(chosen + 1)}.`;
-    say(`After ${plural(steps[step], "step")} of training${off}: ${sum(now.right.map(Number))} of ${period - 1} letters that come again are predicted. ${reads} Most probable next: “${names[best]}” (${percent(now.shares[chosen][best])}). ${verdict}`);
+    const verdict = first ? "It occurs here for the first time: there is nothing to copy." : last ? "The letters end here." : now.right[chosen] ? "That is right." : `The next letter is ${quoted(chosen + 1)}.`;
+    say(`After ${plural(steps[step], "step")} of training${off}: ${sum(now.right.map(Number))} of ${period - 1} letters that repeat are predicted. ${reads} Most probable next: “${names[best]}” (${percent(now.shares[chosen][best])}). ${verdict}`);
   }
   const switched = () => (off.size ? `, ${off.size === 1 ? "one head" : `${off.size} heads`} off` : "");
   function show() {

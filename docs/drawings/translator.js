@@ -150,7 +150,7 @@ function draw({ figure, view, data, el, svg, set, number, grouped, listed, plura
     const out = found.out.slice(0, shown), meanings = words.join(" ").split(" is ").map((one) => meant(one.split(" ")));
     const wanted = meanings.includes(null) ? null : meanings.map((value) => [...String(value)].join(" ")).join(" la ");
     const answer = out.filter((token) => token !== "end").join(" ") || "nothing", done = shown === found.out.length;
-    const verdict = wanted === null ? "These words are no number." : answer === wanted && out.at(-1) === "end" ? "That is right." : `That is wrong: it should be ${wanted}.`;
+    const verdict = wanted === null ? "These words are not a number." : answer === wanted && out.at(-1) === "end" ? "That is right." : `That is wrong: it should be ${wanted}.`;
     say(`${note}After ${plural(steps[step], "step")} of training the model writes ${answer}${done ? `. ${verdict}` : " …"} ${reads(now)}`);
   }
   function show() {
@@ -159,7 +159,7 @@ function draw({ figure, view, data, el, svg, set, number, grouped, listed, plura
     token.move(chosen, now.queries.length);
     drawLines(now);
     tiles.replaceChildren(...found.out.slice(0, shown).map(tile));
-    share.textContent = `At this step ${number(100 * exact[step], 1)} % of the numbers that training never showed come out right.`;
+    share.textContent = `At this step the model translates ${number(100 * exact[step], 1)} % of the numbers that it was not trained on without a mistake.`;
     set(root, { "aria-label": `${layers[layer].title}, ${head ? `head ${head}` : "mean of all heads"}: ${now.queries.join(" ")} on the right attend to ${now.keys.join(" ")} on the left` });
     explain(now);
   }
