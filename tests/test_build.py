@@ -65,9 +65,10 @@ def test_source_of_every_exported_name_is_on_its_page(soups, modules):
     "From the description to the cell that defines it; that what is installed is the same, `test_generated.py` shows."
     found, leads = [], 0
     for path, page in soups.items():
+        by_id = {tag["id"]: tag for tag in page.find_all(id=True)}
         for link in page.select("article dt.sig a:has(.viewcode-link)"):
             described = link.find_parent("dt")["id"]
-            cell, leads = page.find(id=link["href"].removeprefix("#")), leads + 1
+            cell, leads = by_id.get(link["href"].removeprefix("#")), leads + 1
             module = max((m for m in modules if described.startswith(f"attention_nb.{m}.")), key=len, default="")
             name = described.removeprefix("attention_nb.").removeprefix(f"{module}.").partition(".")[0]
             if cell is None or not re.search(rf"(?m)^(?:class|def) {name}\b", cell.get_text()):

@@ -6,6 +6,7 @@ import io
 import posixpath
 import re
 import sys
+from collections.abc import Iterator
 from operator import attrgetter
 from pathlib import Path
 from types import SimpleNamespace
@@ -87,6 +88,22 @@ def test_glossary_and_chapters_lead_to_each_other(soups):
     assert terms == sorted(terms, key=str.lower), "not in the order of the alphabet"
 
 
+NO_PROSE = {"h1", "h2", "h3", "h4", "code", "pre", "table", "dl", "blockquote", "script", "style", "summary"}
+
+
+def prose(tag: Tag, is_link: bool = False) -> Iterator[tuple[str, bool]]:
+    "The texts below a tag in which terms are linked, each with whether it is such a link."
+    for child in tag.children:
+        if not isinstance(child, Tag):
+            yield str(child), is_link
+            continue
+        classes = set(child.get("class", []))
+        left_out = child.name in NO_PROSE or classes & {"cell", "katex", "notebook-links", "math"}
+        other_link = child.name == "a" and "term" not in classes
+        if not left_out and not other_link:
+            yield from prose(child, is_link or "term" in classes)
+
+
 def test_a_term_is_linked_where_it_first_stands(soups):
     "Found again without Sphinx: no paragraph or list before the link holds one of the term's forms."
     forms = {}
@@ -97,16 +114,9 @@ def test_a_term_is_linked_where_it_first_stands(soups):
     word = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, every))})(?![\w-])", re.I)
     owner = {form: anchor for anchor, some in forms.items() for form in some}
     for chapter in BOOK:
-        found = []
         article = re.sub(r'<span class="sym-\w">(\w+)</span>', r"\1", str(soups[f"{chapter}.html"].article))  # hues are no borders
-        for text in BeautifulSoup(article, "html.parser").find_all(string=True):
-            inside = [parent.name for parent in text.parents if parent.name]
-            classes = {c for parent in text.parents for c in parent.get("class", [])}
-            linked = "a" in inside and "term" not in classes
-            if not linked and not classes & {"cell", "katex", "notebook-links", "math"} and not set(inside) & {
-                    "h1", "h2", "h3", "h4", "code", "pre", "table", "dl", "blockquote", "script", "style", "summary"}:
-                for match in word.finditer(re.sub(r"\s+", " ", text)):
-                    found.append((owner[match[0].lower()], "term" in classes))
+        found = [(owner[match[0].lower()], is_link) for text, is_link in prose(BeautifulSoup(article, "html.parser"))
+                 for match in word.finditer(re.sub(r"\s+", " ", text))]
         first = {}
         for anchor, is_link in found:
             first.setdefault(anchor, is_link)
