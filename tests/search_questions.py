@@ -257,6 +257,14 @@ QUESTIONS: dict[str, str | tuple[str, ...]] = {
     "testing rope": "checks/index.html#positions",
     "exporting to onnx": "13_flash_attention.html#compile-export-vmap",
     "gradients vanish": "02_softmax.html#saturation-vanishing-gradients",
+    "beam search": ("08_translation.html#beam-search", "lookup/glossary.html#beam-search"),
+    "teacher forcing": ("08_translation.html#teacher-forcing-by-hand", "lookup/glossary.html#teacher-forcing"),
+    "warmup cosine schedule": "08_translation.html#training-line-by-line",
+    "induction heads": ("09_induction.html", "lookup/glossary.html#induction-head"),
+    "attention is not explanation": "09_induction.html#attention-weights-are-no-proof",
+    "path patching": ("09_induction.html#which-path-composition-through-keys", "lookup/glossary.html#path-patching"),
+    "context extension": ("16_longer_texts.html", "lookup/glossary.html#rotary-scaling", "lookup/glossary.html#context-length"),
+    "overfitting": "lookup/glossary.html#overfitting",
 }
 
 # Asked by people who did not know how the site puts it; written after the search. Each must be among the first three.

@@ -16,7 +16,7 @@ from attention_nb.embeddings import Vocab, one_hot
 from attention_nb.figures.adder import follow_last, small_adder
 from attention_nb.figures.attend import small_world
 from attention_nb.figures.machine import parts_of
-from attention_nb.figures.translator import write_tokens
+from attention_nb.figures.translator import generate_tokens
 from attention_nb.flash_attention import online_softmax
 from attention_nb.gpu_kernels import program_tiles
 from attention_nb.induction import load_induction
@@ -831,9 +831,9 @@ def type_in(figure: Locator, text: str) -> dict:
 
 
 def answer_of(model: torch.nn.Module, words: list[str], data: dict) -> list[str]:
-    "What Python writes for these words."
+    "What Python generates for these words."
     source, target = data["source"], data["target"]
-    ids = write_tokens(model, [source.index(word) for word in words], target.index("<start>"), target.index("<end>"), data["most"][1])
+    ids = generate_tokens(model, [source.index(word) for word in words], target.index("<start>"), target.index("<end>"), data["most"][1])
     return [target[i].strip("<>") for i in ids]
 
 
@@ -906,19 +906,19 @@ def test_a_translator_says_what_it_does_not_know(visit):
 
 
 def test_a_translator_is_moved_by_keys_and_by_pointing(visit):
-    "Step, play, kind of attention, head and token; what is said names the answer, and what is read for it."
+    "Step, play, kind of attention, head and token; what is said names the answer, and what is attended to for it."
     figure = drawing(visit, "figures/translator.html", "translator")
     steps = given(figure)["model"]["steps"]
-    assert state(figure)["step"] == steps[-1] and "the model writes 4 0 2. That is right." in said(figure)
+    assert state(figure)["step"] == steps[-1] and "the model generates 4 0 2. That is right." in said(figure)
     figure.get_by_role("slider", name="Training step").press("Home")
     assert state(figure)["step"] == 0 and "After 0 steps" in said(figure) and "it should be 4 0 2" in said(figure)
     assert played(figure)["step"] == steps[-1]
     figure.locator("svg rect").nth(1).click()
     now = state(figure)
     best = now["attended"]["keys"][max(range(4), key=lambda j: now["attended"]["weights"][1][j])]
-    assert now["chosen"] == 2 and f"To write “0” (probability 100 %), the heads on average read “{best}”" in said(figure)
+    assert now["chosen"] == 2 and f"For “0” (probability 100 %), the heads on average attend to “{best}”" in said(figure)
     figure.get_by_role("slider", name="Training step").press("ArrowLeft")
-    assert state(figure)["chosen"] == 2  # still: one sees how it learns what to read
+    assert state(figure)["chosen"] == 2  # still: one sees how it learns what to attend to
     figure.locator("svg rect").nth(1).click()
     assert state(figure)["chosen"] == 0
     for kind, keys, queries in [("Encoder", "four hundred and two", "four hundred and two"), ("Decoder", "start 4 0 2", "4 0 2 end"), ("Cross-attention", "four hundred and two", "4 0 2 end")]:
@@ -929,13 +929,13 @@ def test_a_translator_is_moved_by_keys_and_by_pointing(visit):
         assert (now["attended"]["keys"], now["attended"]["queries"], now["chosen"]) == (keys.split(), queries.split(), 1)
         seen = now["seen"][{"E": "encoder.blocks.0.attention", "D": "decoder.blocks.0.attention", "C": "decoder.blocks.0.cross"}[kind[0]]]
         assert_close(numbers(now["attended"]["weights"]), numbers(seen[2]), **EXACT)
-        assert "head 3 reads" in said(figure)
+        assert "head 3 attends to" in said(figure)
         assert figure.locator("svg text[data-sym=k]").all_text_contents()[: len(keys.split())] == keys.split()
 
 
 @pytest.mark.parametrize("width", [1280, 390])
 def test_a_long_number_moves_nothing_below(visit, width):
-    "Nor a whole sentence: also when the model writes as much as it may, and one token is chosen."
+    "Nor a whole sentence: also when the model generates as much as it may, and one token is chosen."
     figure = drawing(visit, "figures/translator.html", "translator", width=width, font=WIDE)
     below = figure.locator("> details")
     top = below.bounding_box()["y"]
@@ -949,18 +949,18 @@ def test_a_long_number_moves_nothing_below(visit, width):
         assert out_of_room(figure.page) == []
 
 
-def test_a_translator_writes_token_by_token(visit):
+def test_a_translator_generates_token_by_token(visit):
     "Where motion is wanted; what is drawn and said meanwhile is what was written so far."
     figure = drawing(visit, "figures/translator.html", "translator", reduced_motion="no-preference")
     clock = figure.page.clock
     clock.install(time=0)
     clock.pause_at(1000)
     type_in(figure, "twelve")
-    assert "the model writes 1 …" in said(figure) and state(figure)["attended"]["queries"] == ["1"]
+    assert "the model generates 1 …" in said(figure) and state(figure)["attended"]["queries"] == ["1"]
     clock.run_for(600)
-    assert "the model writes 1 2 …" in said(figure)
+    assert "the model generates 1 2 …" in said(figure)
     clock.run_for(600)
-    assert "the model writes 1 2. That is right." in said(figure) and state(figure)["attended"]["queries"] == ["1", "2", "end"]
+    assert "the model generates 1 2. That is right." in said(figure) and state(figure)["attended"]["queries"] == ["1", "2", "end"]
 
 
 def test_weights_lie_beside_the_pages_that_need_them(visit):
@@ -1049,8 +1049,8 @@ def test_a_head_is_switched_off_by_a_click(visit):
     figure.locator("svg").hover(position={"x": figure.locator("svg").bounding_box()["width"] * 12.5 / 16, "y": 130})
     now = state(figure)
     letters = [given(figure)["names"][i] for i in now["ids"]]
-    assert now["chosen"] == 12 and f"At “{letters[12]}”, position 13, the induction head reads “{letters[13]}”, position 6" in said(figure)
-    assert f"the previous-token head reads “{letters[12]}”, position 5" in said(figure)
+    assert now["chosen"] == 12 and f"At “{letters[12]}”, position 13, the induction head attends to “{letters[13]}”, position 6" in said(figure)
+    assert f"the previous-token head attends to “{letters[12]}”, position 5" in said(figure)
 
 
 def test_the_entrance_shows_every_bug(visit):
@@ -1220,7 +1220,7 @@ def test_models_are_used_by_finger(visit):
     figure.get_by_role("button", name="Translate").tap()
     figure.locator("svg rect").nth(1).tap()
     figure.get_by_role("radio", name="4", exact=True).tap()
-    assert (state(figure)["out"], state(figure)["chosen"]) == (["1", "9", "end"], 2) and "head 4 reads “nineteen” (100 %)" in said(figure)
+    assert (state(figure)["out"], state(figure)["chosen"]) == (["1", "9", "end"], 2) and "head 4 attends to “nineteen” (100 %)" in said(figure)
     figure.get_by_role("slider", name="Training step").tap(position={"x": 2, "y": 14})
     assert state(figure)["step"] == 0
     figure = drawing(visit, PAGE_OF["induction"], "induction", **FINGER)

@@ -369,6 +369,27 @@ def test_what_one_moves_stands_beside_what_it_moves_on_a_phone(visit):
     assert len(boxes) == 13 and max(box["y"] + box["height"] for box in boxes) < 2 * 844
 
 
+def test_a_story_leaves_guards_out(visit):
+    "Not even their line is there; with everything, and without a script, it is."
+    page = visit("06_positions.html").page
+    guards = page.locator("div.cell.tag_guard")
+    assert guards.count() == 1 and guards.locator("summary").text_content() == "Guards"
+    expect(guards).not_to_be_visible()
+    page.get_by_role("button", name="Everything").click()
+    expect(guards).to_be_visible()
+    assert visit("06_positions.html", java_script_enabled=False).page.locator("div.cell.tag_guard").is_visible()
+
+
+def test_functions_that_only_refuse_are_left_out_of_every_story(soups):
+    "A cell that is shown defines none, so that a reader meets what a function does, and not what it refuses."
+    wrong = []
+    for page in PAGES:
+        for code in soups[page].select("div.cell_input pre"):
+            hidden = code.find_parent("details") or code.find_parent("div", class_="tag_guard")
+            wrong += [f"{page}: {name}" for name in re.findall(r"(?m)^def (_?expect_\w+)", code.get_text()) if not hidden]
+    fail_if(wrong, "Guards in sight: a fold whose words begin with `Guard` or `A guard` leaves them out:")
+
+
 @pytest.mark.parametrize("width", [360, 412])
 def test_nothing_moves_when_the_switch_appears(visit, width):
     "Before a script has run it is not seen, and has its room."

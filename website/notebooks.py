@@ -38,6 +38,7 @@ PARTS = {  # of the table of contents; a page stands in the first part that it f
 }
 WITHIN = {"Figures and tools": "lookup/api.ipynb"}  # below a page: not for readers
 LONG = 30  # lines; what prints more is folded, and so is a check that has more
+GUARDS = re.compile("(A |Its )?[Gg]uards?\\b|What (it refuses|these functions accept)")  # folds that a story leaves out
 DIRECTIVES = {"default_exp", "needs", "hide", "export", "exporti", "exports", "notest", "fold", "check",
               "echo:", "output:", "eval:", "code-fold:", "code-summary:"}
 
@@ -115,7 +116,7 @@ def prepare(cell: NotebookNode) -> dict[str, str]:
     tags = {"remove-cell": "hide" in said or "default_exp" in said or not cell.source.strip(),
             "remove-input": said.get("echo:") == "false", "remove-output": said.get("output:") == "false",
             # by the book's custom; the style marks them
-            "check": cell.id.endswith("-test"), "stub": cell.id.endswith("-stub"),
+            "check": cell.id.endswith("-test"), "stub": cell.id.endswith("-stub"), "guard": bool(tucked and GUARDS.match(prompt)),
             "columns": "tensor(" in text or bool(re.search(r"\S {2,}\S", text))}  # must not be wrapped, as sentences are
     cell.metadata = NotebookNode(
         tags=[tag for tag, fits in tags.items() if fits] + sorted(tucked),

@@ -110,7 +110,7 @@ WRONG: list[Bug] = bugs_of(
 
 WINDOW = Bug(
     "mask.window",
-    "a query attends only to the {seen} tokens that end with itself: a window nobody declared",
+    "a query attends only to the {seen} tokens that end with itself: an undeclared window",
     needs="mask",
     declare="window={seen}",
 )

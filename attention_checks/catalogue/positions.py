@@ -170,7 +170,7 @@ MIXED = Bug(
     "rotary.mixed",
     "pairs are split one way, and angles repeated for the other (cat and repeat_interleave)",
 )
-SLOWER = Bug("rotary.slower", "positions are divided by {n}: linear scaling that nobody asked for")
+SLOWER = Bug("rotary.slower", "positions are divided by {n}: undeclared linear scaling")
 _UNSCALED = "the scaling is ignored: angles are those of the training length"
 _BASES = (100.0, 500.0, 1000.0, 10_000.0, 50_000.0, 100_000.0, 500_000.0, 1_000_000.0)
 

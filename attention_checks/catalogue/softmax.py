@@ -218,7 +218,7 @@ PLAIN: list[Bug] = bugs_of(
             lambda scores, allowed: _shifted(scores) / _without_keepdim(_shifted(scores)),
         ),
         "softmax.temperature": (
-            "it scales the scores before the softmax: a temperature nobody asked for",
+            "it scales the scores before the softmax: an undeclared temperature",
             lambda scores, allowed: softmax(scores * scores.shape[-1] ** -0.5),
         ),
     },

@@ -1,6 +1,6 @@
 """Train the small models of chapter 9 from nothing: `python -m tools.training.induction --seeds 10`.
 
-For each seed four models learn: the model of the chapter, the same without a price for heads, and one of a single block,
+For each seed four models learn: the model of the chapter, the same without a penalty on heads, and one of a single block,
 once on sequences of all periods and once on those of one.
 `attention_nb/trained/induction.safetensors` gets the checkpoints of the first seed, `induction.json` what was measured for
 all of them. Each model is kept in _build/induction until all are there, so that an interrupted run goes on where it was.
@@ -31,7 +31,7 @@ EVERY = 25  # steps between two points of a curve
 PERIOD, TESTED = 16, 128  # of the sequences that models are tested on; how many
 KINDS: dict[str, dict[str, Any]] = {
     "model": {},
-    "without price": dict(price=0.0),
+    "without penalty": dict(penalty=0.0),
     "one block": {},
     "one block, one period": dict(periods=(PERIOD, PERIOD)),
 }
