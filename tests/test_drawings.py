@@ -84,7 +84,9 @@ def attended(words: list[str], chosen: int) -> dict:
 
 def test_a_sentence_attends_as_the_layer_does(visit):
     "Those to choose from and one that is typed, with words that are not in the table; each word, by mouse and by keys."
-    figure = drawing(visit, "figures/attend.html", "attend")
+    figure = drawing(visit, "index.html", "attend")
+    assert state(figure)["step"] == 6  # nothing moves by itself here: the result is seen at once
+    figure.get_by_text("Try yours").click()
     figure.get_by_role("radio", name="she put cash in the bank").check()
     assert state(figure)["tokens"] == "she put cash in the bank".split() and state(figure)["chosen"] == 5
     own = figure.get_by_role("textbox")
@@ -98,14 +100,16 @@ def test_a_sentence_attends_as_the_layer_does(visit):
         for name, want in attended(now["tokens"], i).items():
             assert_close(numbers(now[name]), want, **EXACT)
     figure.get_by_role("button", name="bank", exact=True).hover()
-    for step, says in {"Query: x · W_q": "q = (2.80, 2.80)", "Match: q · k": "drops onto q", "Scale: ÷ √d": "√2 = 1.41",
-                       "Weights: softmax": "goes to “lake”", "Sum: weights · v": "tip to tail", "The context": "Now it is 0.7"}.items():
-        figure.get_by_role("button", name=step, exact=True).click()
+    arcs, cells = figure.locator("path[stroke-dasharray='1 1']"), figure.locator(".view tbody tr:visible").last.locator("td:visible")
+    for step, (says, seen) in {
+            "tokens": ("0.40 water and 0.40 money", 1), "query": ("0.40 · (2, 0) + 0.40 · (0, 2) + 1.00 · (2, 2) = (2.80, 2.80)", 1),
+            "match": ("drops onto q", 2), "scale": ("√2 = 1.41", 3), "weights": ("goes to “lake”", 4), "sum": ("tip to tail", 5),
+            "context": ("Now it is 0.7", 5)}.items():
+        figure.get_by_role("button", name=re.compile(f"^{step}")).click()
         assert says in figure.locator("output").inner_text()
         assert figure.get_by_role("img").count() == 1
-        if "W_q" in step:
-            cells = figure.locator(".view table tr").last.locator("th, td").all_inner_texts()
-            assert cells == ["q", "", "sum =", "(2.80, 2.80)"]
+        assert cells.count() == seen, step
+        assert arcs.count() == (6 if seen > 3 else 0), "arcs stand for weights: none before they have been worked out"
     own.fill("?!")
     own.press("Enter")
     assert "Type a few words" in figure.locator("output").inner_text() and state(figure)["tokens"][1] == "bank"
@@ -127,26 +131,65 @@ def test_a_long_sentence_moves_nothing_below(visit, width):
     "Its numbers scroll in the room that was kept, by keys too; the chosen word is seen."
     figure = drawing(visit, "index.html", "attend", width=width)
     below, numbers_of = figure.locator("> details"), figure.get_by_role("group", name="The numbers")
-    top = below.bounding_box()["y"]
+    figure.get_by_text("Try yours").click()
+    at = "node => node.getBoundingClientRect().top + scrollY"
+    top = below.evaluate(at)
     for sentence in LONG:
         figure.get_by_role("textbox").fill(sentence)
         figure.get_by_role("textbox").press("Enter")
-        steps = figure.get_by_role("group", name="The tokens of the sentence").locator("xpath=../following-sibling::div[1]").get_by_role("button").all()[1:]
+        steps = figure.get_by_role("group", name="The steps").get_by_role("button").all()[1:]
         assert len(steps) == 7
         for step in steps:
             step.click()
-            assert below.evaluate("node => node.getBoundingClientRect().top + scrollY") == pytest.approx(top, abs=1), step.inner_text()
+            assert below.evaluate(at) == pytest.approx(top, abs=1), step.inner_text()
         if width == 390:
             assert numbers_of.get_attribute("tabindex") == "0"
-            assert numbers_of.evaluate("(list, i) => list.scrollTop <= list.children[i].offsetTop && list.children[i].offsetTop + 20 <= list.scrollTop + list.clientHeight", state(figure)["chosen"])
+            assert numbers_of.evaluate("(list, i) => list.scrollTop <= list.querySelectorAll('tbody tr')[i].offsetTop && list.querySelectorAll('tbody tr')[i].offsetTop + 20 <= list.scrollTop + list.clientHeight", state(figure)["chosen"])
+
+
+@pytest.mark.parametrize("width, height", [(1280, 720), (390, 844)])
+def test_the_first_figure_is_seen_whole(visit, width, height):
+    "On the home page of a common screen with its result; on a phone, its steps beside the sentence and the picture."
+    figure = drawing(visit, "index.html", "attend", width=width, height=height)
+    parts = [".rail", ".tokens", ".picture svg"] + [".numbers", "output"] * (width == 1280)
+    if width == 390:
+        figure.locator(".rail").evaluate("rail => scrollTo(0, rail.getBoundingClientRect().top + scrollY - 64)")
+    boxes = [figure.locator(part).bounding_box() for part in parts]
+    assert min(box["y"] for box in boxes) >= 0 and max(box["y"] + box["height"] for box in boxes) <= height
+    tall = figure.locator(".tokens button:visible").evaluate_all("chips => chips.map((chip) => parseFloat(getComputedStyle(chip).fontSize))")
+    assert tall == [28 if width == 1280 else 20] * 5
+
+
+def test_the_first_figure_plays_by_itself_until_it_is_touched(visit):
+    "Only in sight; it is not read out meanwhile. A key ends it for good, and so does its own button."
+    figure = drawing(visit, "index.html", "attend", reduced_motion="no-preference")
+    page, play, said_line = figure.page, figure.locator(".rail button").first, figure.locator("output")
+    expect(play).to_have_text("■ Stop")
+    expect(said_line).to_have_attribute("aria-live", "off")
+    page.wait_for_function("document.querySelector('figure.drawing').state().step > 0")
+    page.evaluate("scrollTo({ top: document.body.scrollHeight, behavior: 'instant' })")
+    expect(play).to_have_text("▶ Play")
+    page.evaluate("scrollTo({ top: 0, behavior: 'instant' })")
+    expect(play).to_have_text("■ Stop")
+    play.click()
+    expect(play).to_have_text("▶ Play")
+    expect(said_line).to_have_attribute("aria-live", "polite")
+    for top in ("document.body.scrollHeight", "0"):
+        page.evaluate(f"scrollTo({{ top: {top}, behavior: 'instant' }})")
+        page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    expect(play).to_have_text("▶ Play")
+    page.reload()
+    expect(play).to_have_text("■ Stop")
+    figure.get_by_role("button", name="bank").press("Shift")
+    expect(play).to_have_text("▶ Play")
 
 
 def test_every_word_of_the_small_world_has_room():
-    "In both planes: the drawing shows queries and keys up to 3.1, values up to 1.2."
+    "In the plane, which is the same in all steps: it goes to 3.1."
     world = small_world()
     x = torch.stack(list(world.table.values()))
     assert len(world.table) > 200 and all(word.isalpha() and word.islower() for word in world.table)
-    assert (x @ world.W_q).max() <= 3.1 and (x @ world.W_k).max() <= 3.1 and (x @ world.W_v).max() <= 1.2 and x.min() == 0
+    assert (x @ world.W_q).max() <= 3.1 and (x @ world.W_k).max() <= 3.1 and (x @ world.W_v).max() <= 3.1 and x.min() == 0
 
 
 def test_senses_move_to_the_weighted_mean(visit):
@@ -1077,7 +1120,7 @@ def test_the_entrance_shows_every_bug(visit):
 # ---- One hue for each symbol ----
 
 SHOWN = {  # what a drawing shows at first sight, or when a button is pressed: queries, keys, values, weights
-    ("adder", ""): "w", ("arrows", ""): "kq", ("attend", ""): "vw", ("attend", "Match: q · k"): "kqw", ("attend", "Weights: softmax"): "w", ("cache_steps", ""): "kqvw",
+    ("adder", ""): "w", ("arrows", ""): "kq", ("attend", ""): "kqvw", ("attend", "match"): "kqvw", ("attend", "weights"): "kqvw", ("cache_steps", ""): "kqvw",
     ("head_film", ""): "kqw", ("induction", ""): "w", ("mask_board", ""): "kqw", ("programs", ""): "kq", ("scores", ""): "w", ("senses", ""): "kqw", ("sharing", ""): "kq", ("state_steps", ""): "kvw",
     ("subject", ""): "kqvw", ("sums", ""): "w", ("tiles", ""): "kqvw", ("translator", ""): "kqw", ("rotating", ""): "kq", ("window_board", ""): "kq"}
 LIBRARIES = {"drawing", "engine"}  # on which drawings build
@@ -1432,9 +1475,10 @@ def test_an_arrow_without_length_has_no_angle(visit):
 def test_shares_of_a_sentence_go_where_they_are_largest(visit, sentence):
     "To all words that are equal; a word that asks for nothing, and one that is alone, are told apart."
     figure = drawing(visit, PAGE_OF["attend"], "attend", reduced_motion="reduce")
+    figure.get_by_text("Try yours").click()
     figure.get_by_role("textbox").fill(sentence)
     figure.get_by_role("textbox").press("Enter")
-    figure.get_by_role("button", name="Weights: softmax").click()
+    figure.get_by_role("button", name="weights").click()
     for i, word in enumerate(sentence.split()):
         figure.get_by_role("button", name=word, exact=True).nth(sentence.split()[:i].count(word)).press("Enter")
         now, text = state(figure), said(figure)

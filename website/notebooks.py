@@ -229,13 +229,13 @@ def is_chapter(name: str) -> bool:
     return name[0].isdigit()
 
 
-def side_by_side(nb: NotebookNode) -> None:
-    "Put the top of the home page into two columns, where there is room: the words, and from the cell `see` on a figure."
-    ids = [cell.id for cell in nb.cells]
+def hero(nb: NotebookNode) -> None:
+    "Mark the first screen of the home page: its sentence, and the figure `see`. The switch of folds stands above the first heading."
     top = next(i for i, cell in enumerate(nb.cells) if cell.source.startswith("## "))
     nb.cells.insert(top, new_markdown_cell(f'<p class="notebook-links">{DEPTH}</p>', id="switch"))
-    for place, html in ((top + 1, "</div></div>"), (ids.index("see"), "</div><div>"), (1, '<div class="opening"><div>')):
-        nb.cells.insert(place, new_markdown_cell(html, id=f"columns-{place}"))
+    end = [cell.id for cell in nb.cells].index("see") + 1
+    for place, html in ((end, "</div>"), (1, '<div class="opening">')):
+        nb.cells.insert(place, new_markdown_cell(html, id=f"opening-{place}"))
 
 
 def beside_pages(source: str, name: str) -> str:
@@ -309,7 +309,7 @@ def page(root: Path, nb: NotebookNode, conf: dict[str, str], contents: dict[str,
         else:
             cell.source = beside_pages(cell.source, about.name)
     if about.name == HOME:
-        side_by_side(nb)
+        hero(nb)
     else:
         nb.cells[0].source += "\n\n" + links(nb, conf)
     if about.name in contents:
