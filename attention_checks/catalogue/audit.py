@@ -1,0 +1,22 @@
+"""What is wrong with a whole model: padding that counts, layers that break what a config promises."""
+
+from __future__ import annotations
+
+from attention_checks.pipeline import Bug, signs
+
+AUDIT_SIGNS: list[Bug] = signs(
+    """
+padding.left: padding on the left changes real tokens: hide it with the mask in each layer
+padding.right: padding on the right changes real tokens: hide it with the mask in each layer
+padding.memory: padding of the encoder's sequence changes the decoder's tokens: hide it from
+    cross-attention
+padding.counted: padding on the {side} changes real tokens, though what it holds does not matter: it
+    is counted, in positions, a length or a mean
+padding.nan: padding gives NaN: a query that may attend to nothing must give zero
+promise.window: a token attends to {seen}, but the config promises {said}
+promise.scale: the scores are multiplied by {found}, but the config promises {said}
+promise.base: positions are rotated with other angles than the config promises: {found}, not {said}
+promise.sinks: the layer has sinks, and no attention in it takes them
+promise.heads: {found} key heads attend, but the config promises {said}
+"""
+)
