@@ -82,6 +82,8 @@ def _in_training(s: Session) -> dict[str, tuple[int, list[int], float, bool]]:
         start = s.n // 2
         kept = ~s.expected.allowed(s.n)[:, start:].any(-1).expand(s.call.sequence.shape[:2])
         changes = s.compared(_with_others(s, start, s.n), s.axes(kept), first)
+        if changes and s.compared(s.call, s.axes(torch.ones_like(kept)), first):
+            raise RuntimeError("two passes with the same seed differ")
     except Exception as e:
         s.untrained = True
         s.note("training mode", f"it raised {str(e).splitlines()[0]:.90}")

@@ -27,16 +27,17 @@ def packing(s: Session, inputs: Any) -> None:
     new = s.call.sequence.clone()
     new[:, :cut] = s.call.drawn(*positions.shape, seed=21, avoid=s.call.sequence)[:, :cut]
     changes = s.compared(s.call.of(new), s.axes(kept), first, **{name: positions})
-    mixing = set(s.reaches)
-    leaking = {change.path: change for change in changes if change.path in mixing}
-    if not leaking:
-        s.passed.append("packed documents do not see each other, where positions begin anew")
-    elif demanded or set(leaking) < mixing:
-        for path, change in leaking.items():
+    leaking = {change.path: change for change in changes if change.path in s.reaches}
+    kinds = {path: type(s.call.model.get_submodule(path)) for path in s.reaches}
+    apart = {kind for path, kind in kinds.items() if path not in leaking}
+    for path, change in leaking.items():
+        if demanded or kinds[path] in apart:  # others of its kind keep them apart
             example = f"another first document: the second changes, by {change.size:.2g}"
             s.fault("documents.leak", path, f"{example} of the largest number")
-    else:
-        s.note(what, "positions that begin anew do not keep them apart here: give a mask")
+    if not leaking:
+        s.passed.append("packed documents do not see each other, where positions begin anew")
+    elif not demanded and not apart & {kinds[path] for path in leaking}:
+        s.note(what, "positions that begin anew do not keep all apart here: give a mask")
 
 
 def _restarts(inputs: Any, name: str) -> bool:
