@@ -13,7 +13,7 @@ from attention_checks.audit.borrowing import borrowed
 from attention_checks.audit.caching import Cached, caching
 from attention_checks.audit.causality import batch, future
 from attention_checks.audit.expected import Expected
-from attention_checks.audit.layers import layers
+from attention_checks.audit.layers import layers, promised, watched
 from attention_checks.audit.padding import padding
 from attention_checks.audit.packing import packing
 from attention_checks.audit.preparing import prepared
@@ -50,7 +50,7 @@ def audit(
         raise Misused(f"model: expected a torch.nn.Module; got {type(model).__name__}")
     if not isinstance(expected, Expected):
         raise Misused(f"expected: expected an Expected; got {expected!r:.40}")
-    errors = []
+    errors, own = [], min([p.dtype.itemsize for p in model.parameters()], default=4)
     for dtype in (torch.float64, torch.float32, None):
         with borrowed(model, dtype):
             model.eval()
@@ -63,7 +63,7 @@ def audit(
             except Exception as e:
                 errors.append(e)
                 continue
-            s = Session(call, expected)
+            s = Session(call, expected, itemsize=own)
             report = _audited(s, inputs, cached, skip)
             if dtype != torch.float64 or "padding.nan" not in report.codes:
                 return report  # a NaN may come from numbers that only float64 has
@@ -80,6 +80,8 @@ def _audited(
         "the future": future,
         "sequences of a batch": batch,
         "padding": padding,
+        "what layers compute": watched,
+        "what is promised": promised,
         "packed documents": partial(packing, inputs=inputs),
         "a cache": partial(caching, cached=cached),
     }

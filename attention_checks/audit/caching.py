@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -10,8 +10,10 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.audit.calling import Call, parameters_of_call
+from attention_checks.audit.decoding import diagnosed
 from attention_checks.audit.session import Session
 from attention_checks.audit.tracing import Axis, Change, compare
+from attention_nb.tools.watching import watch
 
 Cached = Callable[[nn.Module, Tensor, Any], Any]  # model, the next tokens, cache → cache
 
@@ -30,9 +32,9 @@ def caching(s: Session, cached: Cached | None) -> None:
         return
     before, cache = len(s.faults), None
     for start, end in steps(s.n):
-        changes, cache = _step(s, step, start, end, cache)
+        changes, cache, calls = _taken(s, step, start, end, cache)
         for change in changes:
-            _name(s, step, change, start, end, cache)
+            _name(s, change, start, end, cache, calls)
     if len(s.faults) == before:
         s.passed.append("with a cache, token by token and in chunks, all is as in one pass")
 
@@ -46,21 +48,25 @@ def steps(
     return [(start, end) for start, end in zip([0, *ends], ends) if start < end]
 
 
-def _step(
+def _taken(
     s: Session, step: Cached, start: int, end: int, cache: Any
-) -> tuple[list[Change], Any]:
-    "Take one step; return the changes, and the cache."
+) -> tuple[list[Change], Any, dict[str, Any]]:
+    "Take one step; return the changes, the cache, and the attention of each layer."
     kept = torch.ones(s.call.sequence.shape[0], end - start, dtype=torch.bool)
     columns = torch.arange(start, end).expand(kept.shape)
     axes = [Axis(kept, columns, s.n), *s.axes(kept)[1:]]
     held: list[Any] = []
     run = lambda: held.append(step(s.call.model, s.call.sequence[:, start:end], cache))
-    changes = compare(s.call.model, run, s.first, axes, s.tolerance)
-    return changes, held[0]
+    with watch(s.call.model, keep="copies") as seen:
+        changes = compare(s.call.model, run, s.first, axes, s.tolerance)
+    calls: dict[str, Any] = {}
+    for call in seen.calls:
+        calls.setdefault(call.layer, call)
+    return changes, held[0], calls
 
 
 def _name(
-    s: Session, step: Cached, change: Change, start: int, end: int, cache: Any
+    s: Session, change: Change, start: int, end: int, cache: Any, calls: Mapping[str, Any]
 ) -> None:
     "Say what is wrong with a step."
     if any(f.layer == change.path and f.code.startswith("cache.") for f in s.faults):
@@ -68,11 +74,14 @@ def _name(
     chunk = end - start > 1
     which = f"tokens {start} to {end - 1} in one chunk" if chunk else f"token {start} alone"
     example = f"{which}, after a cache of {start}: off by {change.size:.2g} of the largest number"
-    code = "cache.chunk_positions" if chunk else "cache.unknown"
-    facts = {}
+    whole, part = s.calls.get(change.path), calls.get(change.path)
+    code = ""
     if _rounded(s, cache):
-        code, facts = "cache.rounded", {"off": f"{change.size:.2g}"}
-    s.fault(code, change.path, example, **facts)
+        code = "cache.rounded"
+    elif whole is not None and part is not None and whole.q is not None and part.q is not None:
+        code = diagnosed(whole, part, start, end)
+    code = code or ("cache.chunk_wrong" if chunk else "cache.unknown")
+    s.fault(code, change.path, example, off=f"{change.size:.2g}", words="some of them")
 
 
 def _rounded(s: Session, cache: Any) -> bool:

@@ -8,8 +8,11 @@ from typing import Any
 
 import torch.nn as nn
 
+from attention_nb.tools.rotary_scaling import score_factor
+
 _WINDOWS = ("sliding_window", "sliding_window_size", "attention_window_size", "window_size")
 _LOCAL = ("sliding_attention", "local", "local_attention", "sliding_window")
+_FULL = ("full_attention", "global", "attention")
 
 
 def config_of(
@@ -33,6 +36,13 @@ def number_of(
     return int(found[1]) if found else None
 
 
+def kinds_in(
+    config: Any,
+) -> Any:  # a list of strings; None if there is none
+    "Return the kinds of the layers, as a config lists them."
+    return getattr(config, "layer_types", None) or getattr(config, "attention_layers", None)
+
+
 def windows_in(model: nn.Module) -> Iterator[int]:
     "List the windows that config and modules speak of."
     for holder in (config_of(model), *model.modules()):
@@ -51,7 +61,7 @@ def window_of(
     if config is None:
         return None
     window = next((w for name in _WINDOWS if (w := getattr(config, name, None))), None)
-    kinds = getattr(config, "layer_types", None)
+    kinds = kinds_in(config)
     if not isinstance(window, int) or getattr(config, "use_sliding_window", True) is False:
         return None
     if not kinds or number is None or number >= len(kinds):
@@ -72,3 +82,49 @@ def rope_of(
     if "rope_theta" not in said and isinstance(getattr(config, "rope_theta", None), (int, float)):
         said = {**said, "rope_theta": config.rope_theta}
     return said
+
+
+def is_local(
+    model: nn.Module,
+    path: str,  # of a layer
+) -> bool | None:  # None: nothing is said
+    "Return whether the config promises a layer a window, or all tokens."
+    config, number = config_of(model), number_of(path, model.get_submodule(path))
+    kinds = kinds_in(config)
+    if kinds and number is not None and number < len(kinds):
+        return kinds[number] not in _FULL
+    speaks = any(getattr(config, name, None) for name in (*_WINDOWS, "attention_chunk_size"))
+    return None if config is None or speaks else False
+
+
+def attention_scale(
+    model: nn.Module,
+    path: str,  # of a layer
+    d_k: int,
+) -> tuple[float, bool]:  # and: does the config say it? Else it is the usual one
+    "Return the factor of a layer's scores: 1 / √d_k, unless the config says another."
+    config, number = config_of(model), number_of(path, model.get_submodule(path))
+    said = getattr(config, "query_pre_attn_scalar", None)
+    if isinstance(said, (int, float)):
+        return said**-0.5, True
+    said = getattr(config, "attention_multiplier", None)
+    if isinstance(said, (int, float)):
+        return float(said), True
+    if getattr(config, "scale_attn_by_inverse_layer_idx", False) and number is not None:
+        return d_k**-0.5 / (number + 1), True
+    rope = rope_of(model, path)
+    if rope.get("mscale_all_dim") and rope.get("factor"):
+        return d_k**-0.5 * score_factor(rope), True
+    return d_k**-0.5, False
+
+
+def scale_said_by(
+    module: nn.Module,
+    d_k: int,
+) -> float:
+    "Return the factor that a module says of itself; 1 if it says none."
+    for name in ("scaling", "scale", "softmax_scale", "inv_norm_factor"):
+        value = getattr(module, name, None)
+        if isinstance(value, float) and 0 < value < 1.5:
+            return value
+    return 1.0

@@ -31,6 +31,8 @@ class Session:
     passed: list[str] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     reaches: dict[str, Reach] = field(default_factory=dict)  # by path, of modules that mix tokens
+    calls: dict[str, Any] = field(default_factory=dict)  # by path, the first attention of each
+    itemsize: int = 4  # bytes of a number, in the model's own type
     untrained: bool = False  # could it not be run in training mode?
 
     @property

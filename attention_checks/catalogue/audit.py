@@ -13,10 +13,14 @@ padding.memory: padding of the encoder's sequence changes the decoder's tokens: 
 padding.counted: padding on the {side} changes real tokens, though what it holds does not matter: it
     is counted, in positions, a length or a mean
 padding.nan: padding gives NaN: a query that may attend to nothing must give zero
-promise.window: a token attends to {seen}, but the config promises {said}
 promise.scale: the scores are multiplied by {found}, but the config promises {said}
 promise.base: positions are rotated with other angles than the config promises: {found}, not {said}
-promise.sinks: the layer has sinks, and no attention in it takes them
-promise.heads: {found} key heads attend, but the config promises {said}
+cache.groups: with a cache, heads of keys and values stand in another order than in one pass: query
+    heads read those of another group
+cache.stored: with a cache, older keys differ from those of one pass: they are changed as they are
+    stored or read
+cache.values: with a cache, queries, keys and mask are as in one pass: values, or what follows, differ
+cache.chunk_wrong: a chunk of several tokens gives other numbers than one pass, and no known bug gives
+    them
 """
 )
