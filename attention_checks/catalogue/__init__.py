@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from attention_checks.catalogue.audit import AUDIT_SIGNS
 from attention_checks.catalogue.code import CODE_SIGNS
 from attention_checks.catalogue.flash_attention import BLOCK_SIGNS, FLASH_SIGNS, blocks
 from attention_checks.catalogue.grouped_heads import GROUPED_ALL
@@ -70,6 +71,7 @@ _ALL: list[Bug] = [
     *LAYER_ALL,
     *GROUPED_ALL,
     *CACHE_SIGNS,
+    *AUDIT_SIGNS,
     *rotary_bugs(8),
     *ROTARY_SIGNS,
     *ALIBI,

@@ -24,14 +24,14 @@ def copy_of(
     "Copy a layer, in float32 on the CPU or as was declared; the caller's layer is not touched."
     if not isinstance(module, nn.Module):
         return module
-    copied = _without_faint_weights(_dequantized(deep_copy(module)).float().cpu())
+    copied = without_faint_weights(_dequantized(deep_copy(module)).float().cpu())
     if contract.dtype or contract.device:
         copied.to(device=contract.as_device, dtype=contract.as_dtype)
     copied.eval()  # some layers' eval returns nothing
     return copied
 
 
-def _without_faint_weights(module: nn.Module) -> nn.Module:
+def without_faint_weights(module: nn.Module) -> nn.Module:
     "Put random numbers where a weight is all zero, and scale up faint projections."
     generator = torch.Generator().manual_seed(5)
     with torch.no_grad():

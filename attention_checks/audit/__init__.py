@@ -1,0 +1,98 @@
+"""Audit a whole model: what may see what, in each layer, in all the ways in which it is run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import partial
+from typing import Any
+
+import torch
+import torch.nn as nn
+
+from attention_checks.audit.borrowing import borrowed
+from attention_checks.audit.caching import Cached, caching
+from attention_checks.audit.causality import batch, future
+from attention_checks.audit.expected import Expected
+from attention_checks.audit.layers import layers, promised, watched
+from attention_checks.audit.padding import padding
+from attention_checks.audit.packing import packing
+from attention_checks.audit.preparing import prepared
+from attention_checks.audit.report import AuditReport, Fault, Layer
+from attention_checks.audit.session import Part, Session
+from attention_checks.examine import Misused, first_line
+from attention_checks.signatures import name_of
+
+__all__ = ["AuditReport", "Expected", "Fault", "Layer", "audit"]
+
+
+def audit(
+    model: nn.Module,
+    inputs: Any,
+    expected: Expected = Expected(),
+    n: int | None = None,
+    cached: Cached | None = None,
+    skip: Collection[str] = (),
+) -> AuditReport:
+    """Find what is wrong with the attention of a model: which fault, and in which layer.
+
+    Args:
+        model: any model; it is left as it was
+        inputs: as the model takes them, such as {"input_ids": ids}; or its tokens alone
+        expected: which tokens may see which; default: no token sees later ones
+        n: tokens to try it with; default: enough to exceed its windows
+        cached: cached(model, ids, cache) → cache: takes a step; default: as its parameters tell
+        skip: codes that are no faults here
+
+    Raises:
+        Misused: for what cannot be audited
+    """
+    if not isinstance(model, nn.Module):
+        raise Misused(f"model: expected a torch.nn.Module; got {type(model).__name__}")
+    if not isinstance(expected, Expected):
+        raise Misused(f"expected: expected an Expected; got {expected!r:.40}")
+    errors, own = [], min([p.dtype.itemsize for p in model.parameters()], default=4)
+    for dtype in (torch.float64, torch.float32, None):
+        with borrowed(model, dtype):
+            model.eval()
+            try:
+                with torch.no_grad():
+                    call = prepared(model, inputs, n)
+                    call.run()
+            except Misused:
+                raise
+            except Exception as e:
+                errors.append(e)
+                continue
+            s = Session(call, expected, itemsize=own)
+            report = _audited(s, inputs, cached, skip)
+            if dtype != torch.float64 or "padding.nan" not in report.codes:
+                return report  # a NaN may come from numbers that only float64 has
+    raise Misused(f"the model cannot be called with these inputs: {first_line(errors[-1])}")
+
+
+def _audited(
+    s: Session, inputs: Any, cached: Cached | None, skip: Collection[str]
+) -> AuditReport:
+    "Try everything."
+    with torch.no_grad():
+        s.first = s.recorded(s.call)
+    parts: dict[str, Part] = {
+        "the future": future,
+        "sequences of a batch": batch,
+        "padding": padding,
+        "what layers compute": watched,
+        "what is promised": promised,
+        "packed documents": partial(packing, inputs=inputs),
+        "a cache": partial(caching, cached=cached),
+    }
+    for what, part in parts.items():
+        try:
+            with torch.no_grad():
+                part(s)
+        except Exception as e:
+            s.note(what, f"it raised {type(e).__name__}: {first_line(e)}")
+    found = layers(s)
+    faults = tuple(fault for fault in s.faults if fault.code not in skip)
+    return AuditReport(
+        f"audit({name_of(s.call.model)})", faults, found, tuple(s.passed), tuple(s.notes)
+    )

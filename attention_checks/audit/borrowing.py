@@ -1,0 +1,92 @@
+"""A model is tried in float64, in both modes, with dropout and random numbers; it comes back as it was."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+import torch.nn as nn
+from torch import Tensor
+
+from attention_checks.subjects.copies import plain_attributes, without_faint_weights
+
+_HELD = (list, dict, set)
+
+
+@contextmanager
+def borrowed(
+    model: nn.Module,  # in any mode, on any device
+    dtype: torch.dtype | None,  # that its weights get inside; None: their own
+) -> Iterator[None]:
+    "Let a model be changed inside; its weights, buffers, attributes and modes come back after."
+    with ExitStack() as back, torch.no_grad():
+        for m in model.modules():
+            back.callback(_restore, m, m.training, dict(plain_attributes(m)), _contents(m))
+            for name, buffer in list(m._buffers.items()):
+                back.callback(m._buffers.__setitem__, name, buffer)
+                m._buffers[name] = _cast(buffer, dtype)
+            for name, value in list(plain_attributes(m)):
+                if isinstance(value, Tensor) and not value.requires_grad:
+                    m.__dict__[name] = _cast(value, dtype)
+        for p in model.parameters():
+            back.callback(setattr, p, "data", p.data)
+            p.data = _cast(p.data, dtype)
+        if dtype is not None:
+            without_faint_weights(model)
+        with torch.enable_grad(), _own_chance():
+            yield
+
+
+def _cast(value: Any, dtype: torch.dtype | None) -> Any:
+    "Copy a tensor, in another floating type if it has one."
+    if not isinstance(value, Tensor):
+        return value
+    to = dtype if dtype is not None and value.is_floating_point() else value.dtype
+    return value.detach().to(to, copy=True)
+
+
+def _contents(m: nn.Module) -> dict[str, Any]:
+    "Copy the lists, dicts and sets that a module holds."
+    return {name: value.copy() for name, value in plain_attributes(m) if type(value) in _HELD}
+
+
+def _restore(m: nn.Module, mode: bool, attributes: dict[str, Any], contents: dict[str, Any]) -> None:
+    "Give a module its attributes and its mode back."
+    for name in [name for name, _ in plain_attributes(m) if name not in attributes]:
+        del m.__dict__[name]
+    m.__dict__.update(attributes)
+    for name, before in contents.items():
+        held = attributes[name]
+        held.clear()
+        (held.extend if isinstance(held, list) else held.update)(before)
+    m.training = mode
+
+
+@contextmanager
+def _own_chance() -> Iterator[None]:
+    "Let random numbers be drawn inside; the caller's go on afterwards as if none had been."
+    numpy = sys.modules.get("numpy")
+    python, torch_state = random.getstate(), torch.get_rng_state()
+    arrays = numpy.random.get_state() if numpy else None
+    devices = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        torch.set_rng_state(torch_state)
+        if numpy:
+            numpy.random.set_state(arrays)
+        if devices:
+            torch.cuda.set_rng_state_all(devices)
+
+
+def seed() -> None:
+    "Begin all random numbers anew, so that two passes drop the same."
+    random.seed(0)
+    torch.manual_seed(0)
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.seed(0)

@@ -1,0 +1,249 @@
+"""What each layer does, beside what config and caller promise of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attention_checks.audit.promises import (
+    attention_scale,
+    config_of,
+    is_local,
+    rope_of,
+    scale_said_by,
+    window_of,
+)
+from attention_checks.audit.report import Layer
+from attention_checks.audit.session import Session
+from attention_nb.longer_texts import rotary_frequencies
+from attention_nb.tools.watching import watch
+
+
+def watched(s: Session) -> None:
+    "Watch one pass: what attention is computed in which module."
+    with torch.no_grad(), watch(s.call.model, keep="copies") as seen:
+        s.call.run()
+    for call in seen.calls:
+        s.calls.setdefault(call.layer, call)
+    for layer, why in seen.unseen:
+        s.note(f"what {layer or 'the model'} computes", why)
+
+
+def promised(s: Session) -> None:
+    "Compare what each layer does with what is promised of it."
+    before = len(s.faults)
+    for path, call in s.calls.items():
+        _window(s, path)
+        _sinks(s, path, call)
+        _groups(s, path, call)
+        _base(s, path)
+    _scales(s)
+    if len(s.faults) == before and s.calls:
+        s.passed.append("windows, scales, bases, sinks and key heads are as promised")
+
+
+def layers(s: Session) -> tuple[Layer, ...]:
+    "List the layers in which tokens see each other."
+    paths = dict.fromkeys((*s.calls, *s.reaches))
+    return tuple(Layer(path, _does(s, path), _said(s, path)) for path in paths)
+
+
+def _does(s: Session, path: str) -> dict[str, Any]:
+    "Return what a layer does, as far as it was seen."
+    reach, call = s.reaches.get(path), s.calls.get(path)
+    does: dict[str, Any] = {"mask": reach.kind if reach else call.mask}
+    does["window"] = reach.back if reach else call.window
+    if call is not None:
+        does["scale"] = scale_of(s, path)
+        does["base"] = _found_base(s, path)
+        does["sinks"] = call.sinks is not None
+        does["kv_heads"] = call.kv_heads
+        does["bytes_per_token"] = _bytes(s, call)
+    return does
+
+
+def _bytes(s: Session, call: Any) -> int | None:
+    "Return what a cache of keys and values takes for a token, in the model's own type."
+    if call.d_k is None:
+        return None
+    return int(call.kv_heads * (call.d_k + call.d_v) * s.itemsize)
+
+
+def _said(s: Session, path: str) -> dict[str, Any]:
+    "Return what is promised of a layer, as far as config or caller say it."
+    call, config = s.calls.get(path), config_of(s.call.model)
+    if call is None or call.d_k is None:
+        return {}
+    said = {
+        "window": _window_said(s, path),
+        "scale": _scale_said(s, path)[0],
+        "base": rope_of(s.call.model, path).get("rope_theta"),
+        "kv_heads": getattr(config, "num_key_value_heads", None),
+    }
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _window_said(s: Session, path: str) -> int | None:
+    "Return the window that is promised; the caller's word counts more than the config's."
+    declared: Mapping[str, int | None] = s.expected.windows or {}
+    return declared[path] if path in declared else window_of(s.call.model, path)
+
+
+def _window(s: Session, path: str) -> None:
+    "Compare how far tokens see with the window that is promised."
+    reach, said = s.reaches.get(path), _window_said(s, path)
+    if reach is None or reach.ahead:
+        return
+    if said is not None and said >= s.n - 6:
+        s.note(f"the window of {path}", f"it is {said}, and {s.n} tokens were tried: give n")
+    elif said is not None and reach.back is None:
+        s.fault("window.ignored", path, f"a token sees all {s.n} tokens; promised are {said}")
+    elif said is not None and reach.back != said:
+        facts = {"name": "the window", "size": said, "seen": reach.back}
+        s.fault("window.size", path, f"token 5 is seen by {reach.back} tokens", **facts)
+    elif said is None and reach.back is not None and is_local(s.call.model, path) is False:
+        s.fault("mask.window", path, f"token 5 is seen by {reach.back} tokens", seen=reach.back)
+
+
+def _sinks(s: Session, path: str, call: Any) -> None:
+    "Ask whether a layer that has sinks uses them."
+    module = s.call.model.get_submodule(path)
+    owned = [name for name, _ in module.named_parameters() if "sink" in name]
+    others = [c for p, c in s.calls.items() if c.sinks is not None and _alike(s, p, path)]
+    if (owned or others) and call.sinks is None and call.q is not None:
+        s.fault("sink.missing", path, f"{' and '.join(owned) or 'the sinks'}: no softmax takes it")
+
+
+def _alike(s: Session, one: str, other: str) -> bool:
+    "Return whether two layers are of one class."
+    modules = s.call.model.get_submodule(one), s.call.model.get_submodule(other)
+    return type(modules[0]) is type(modules[1])
+
+
+def _groups(s: Session, path: str, call: Any) -> None:
+    "Ask whether neighbouring query heads share a key head, where key heads are repeated."
+    if call.k is None or call.k.shape[1] == call.kv_heads or call.kv_heads == 1:
+        return
+    k, size = call.k, call.k.shape[1] // call.kv_heads
+    grouped = all(torch.equal(k[:, i], k[:, i - i % size]) for i in range(k.shape[1]))
+    tiled = all(torch.equal(k[:, i], k[:, i % call.kv_heads]) for i in range(k.shape[1]))
+    if tiled and not grouped:
+        s.fault("groups.remainder", path, f"query heads 0 and {call.kv_heads} read the same keys")
+
+
+def scale_of(
+    s: Session,
+    path: str,  # of a layer with a call
+) -> float | None:  # None: not one number
+    "Return what q · k is multiplied by; what the layer says of itself where it scaled q before."
+    scale = s.calls[path].scale
+    if isinstance(scale, Tensor):
+        scale = scale.flatten()[0].item() if bool((scale == scale.flatten()[0]).all()) else None
+    if scale is not None and abs(scale - 1) < 1e-6:
+        return scale_said_by(s.call.model.get_submodule(path), s.calls[path].d_k)
+    return scale
+
+
+def _scale_said(s: Session, path: str) -> tuple[float | None, bool]:
+    "Return the scale that is promised, and whether somebody says it, or it is only usual."
+    declared = (s.expected.scales or {}).get(path)
+    if declared is not None:
+        return declared, True
+    return attention_scale(s.call.model, path, s.calls[path].d_k)
+
+
+def _scales(s: Session) -> None:
+    "Compare scales with what is promised, and those of layers of one class with each other."
+    found = {path: scale_of(s, path) for path, call in s.calls.items() if call.d_k is not None}
+    for path, scale in found.items():
+        said, firm = _scale_said(s, path)
+        if scale is None or said is None or _near(scale, said):
+            continue
+        kin = Counter(round(v, 9) for p, v in found.items() if v and _alike(s, p, path))
+        odd = len(kin) > 1 and any(_near(v, said) for v in kin)
+        code = _scale_code(s, path, scale)
+        if firm or odd or code in ("scale.d_model_root", "scale.by_width"):
+            example = f"scores are multiplied by {scale:.4g}; promised is {said:.4g}"
+            facts = {"found": f"{scale:.4g}", "said": f"{said:.4g}", "scale": f"{said:.4g}"}
+            s.fault(code, path, example, **facts)
+
+
+def _near(a: float, b: float) -> bool:
+    "Return whether two numbers are the same but for rounding."
+    return abs(a - b) <= 1e-4 * max(abs(a), abs(b))
+
+
+def _scale_code(s: Session, path: str, scale: float) -> str:
+    "Return the code of a wrong scale."
+    call = s.calls[path]
+    width = getattr(config_of(s.call.model), "hidden_size", None) or call.heads * call.d_k
+    known = {
+        "scale.missing": 1.0,
+        "scale.by_width": 1 / call.d_k,
+        "scale.d_model_root": width**-0.5,
+        "scale.multiplied": call.d_k**0.5,
+        "scale.value_width": call.d_v**-0.5,
+        "scale.heads_root": call.heads**-0.5,
+        "scale.halved": call.d_k**-0.5 / 2,
+    }
+    usual = {call.d_k**-0.5}
+    return next(
+        (c for c, v in known.items() if _near(v, scale) and v not in usual), "promise.scale"
+    )
+
+
+def _angles(s: Session, path: str) -> Tensor | None:
+    "Return by which angles a layer's vectors are rotated from one token to the next, (d / 2,)."
+    taken = s.first.tensors.get((path, 0), ([], []))[0]
+    for cos, sin in zip(taken, taken[1:]):
+        if cos.shape != sin.shape or not cos.is_floating_point() or cos.shape[-2] != s.n:
+            continue
+        lengths = cos.double() ** 2 + sin.double() ** 2
+        if torch.allclose(lengths, lengths.flatten()[0], 1e-4) and lengths.flatten()[0] > 0.1:
+            turn = torch.atan2(sin.double(), cos.double()).flatten(0, -3)[0]
+            return _pairs((turn[1] - turn[0]).cpu())
+    return None
+
+
+def _pairs(turn: Tensor) -> Tensor:
+    "Return each pair's angle once: tables hold them as a b a b, as a a b b, or as a b."
+    half = len(turn) // 2
+    if len(turn) % 2 == 0 and torch.allclose(turn[:half], turn[half:]):
+        return turn[:half]
+    if len(turn) % 2 == 0 and torch.allclose(turn[::2], turn[1::2]):
+        return turn[::2]
+    return turn
+
+
+def _found_base(s: Session, path: str) -> float | None:
+    "Return the base of a layer's rotation, from its slowest pair."
+    module = s.call.model.get_submodule(path)
+    angles, own = _angles(s, path), getattr(getattr(module, "positions", None), "base", None)
+    if angles is None or len(angles) < 2 or not angles[-1] > 0:
+        return own
+    return round(float(angles[-1] ** (-len(angles) / (len(angles) - 1))), 2)
+
+
+def _base(s: Session, path: str) -> None:
+    "Compare a layer's angles with those that the config promises."
+    angles, rope = _angles(s, path), dict(rope_of(s.call.model, path))
+    declared = (s.expected.bases or {}).get(path)
+    if declared is not None:
+        rope = {**rope, "rope_theta": declared}
+    if angles is None or "rope_theta" not in rope or len(angles) < 2:
+        return
+    rope.pop("partial_rotary_factor", None)
+    try:
+        said = rotary_frequencies(2 * len(angles), None, rope, s.n).double()
+    except (TypeError, ValueError, KeyError):
+        s.note(f"the rotation of {path}", f"its scaling is not known: {rope.get('rope_type')}")
+        return
+    if not torch.allclose(angles, said, 1e-3, 1e-6):
+        found = _found_base(s, path)
+        facts = {"found": f"base {found:.4g}", "said": f"base {rope['rope_theta']:.4g}"}
+        example = f"from one token to the next the slowest pair turns by {angles[-1]:.3g}"
+        s.fault("promise.base", path, f"{example}, not {said[-1]:.3g}", **facts)

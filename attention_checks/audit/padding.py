@@ -1,0 +1,125 @@
+"""Does padding change real tokens, on the left, on the right, in an encoder's sequence?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attention_checks.audit.calling import SOURCES, Call
+from attention_checks.audit.session import Session
+from attention_checks.audit.tracing import Axis, Passed
+
+_LENGTHS = (0, 3, 5)  # of the padding of the sequences in turn
+
+
+def padding(s: Session) -> None:
+    "Pad the sequence on both sides, and an encoder's on the right."
+    for side in ("right", "left"):
+        _side(s, s.call, side)
+    for name, value in s.call.given.items():
+        if name in SOURCES and name != s.call.key and isinstance(value, Tensor):
+            vocabulary = 0 if value.is_floating_point() else s.call.vocabulary
+            _side(s, replace(s.call, key=name, vocabulary=vocabulary), "right")
+
+
+def _side(s: Session, call: Call, side: str) -> None:
+    "Pad one side: what padding holds must not matter, nor that it is there."
+    what = f"padding of {call.key} on the {side}"
+    if not call.mask_name:
+        s.note(what, "the model takes no mask of padding")
+        return
+    before = len(s.faults)
+    real = _real(call.sequence, side)
+    hidden = {**call.mask(real), **_positions(call, real)}
+    one, other = (_padded(call, real, seed) for seed in (11, 12))
+    first = s.recorded(one, **hidden)
+    _finite(s, first, what)
+    for change in s.compared(other, _axes(s, call, real), first, **hidden):
+        crossed = call.key != s.call.key and change.where.shape != real.shape
+        code = "padding.memory" if crossed else f"padding.{side}"
+        s.fault(code, change.path, f"other ids in the {what}: real tokens change, {_by(change)}")
+    if len(s.faults) == before:
+        _counted(s, call, one, real, side, hidden)
+    if len(s.faults) == before:
+        s.passed.append(f"{what} changes no real token")
+
+
+def _by(change: Any) -> str:
+    "Say by how much something changes."
+    return "to NaN" if change.nan else f"by {change.size:.2g} of the largest number"
+
+
+def _real(sequence: Tensor, side: str) -> Tensor:
+    "Mark the tokens that are no padding, (b, n)."
+    b, n = sequence.shape[:2]
+    lengths = torch.tensor(_LENGTHS[-b:] if b < 3 else [_LENGTHS[i % 3] for i in range(b)])
+    place = torch.arange(n)
+    place = place if side == "left" else place.flip(0)
+    return (place >= lengths[:, None].clamp(max=n - 2)).to(sequence.device)
+
+
+def _columns(real: Tensor) -> Tensor:
+    "Give where each token stands among the real ones."
+    return (real.long().cumsum(1) - 1).clamp(min=0)
+
+
+def _positions(call: Call, real: Tensor) -> dict[str, Tensor]:
+    "Return positions that count real tokens only, if the model takes positions."
+    if not call.positions_name or bool(real[:, 0].all()):
+        return {}
+    return {call.positions_name: _columns(real)}
+
+
+def _padded(call: Call, real: Tensor, seed: int) -> Call:
+    "Put drawn tokens where padding is, and the sequence's own, in their order, elsewhere."
+    sequence = call.sequence
+    rows = torch.arange(len(sequence), device=sequence.device)[:, None]
+    moved = sequence[rows, _columns(real)]
+    drawn = call.drawn(*sequence.shape[:2], seed, avoid=moved if call.vocabulary else None)
+    where = real if sequence.ndim == 2 else real[..., None]
+    return call.of(torch.where(where, moved, drawn))
+
+
+def _axes(s: Session, call: Call, real: Tensor, columns: Tensor | None = None) -> list[Axis]:
+    "Return the axis of what is padded, and those of other sequences, which are kept."
+    if call.key == s.call.key:
+        return s.axes(real, columns)
+    whole = torch.ones(s.call.sequence.shape[:2], dtype=torch.bool)
+    return [Axis(real, columns), Axis(whole)]
+
+
+def _counted(
+    s: Session, call: Call, one: Call, real: Tensor, side: str, hidden: dict[str, Tensor]
+) -> None:
+    "Compare with the sequence without padding: the real tokens must be as they are there."
+    plain = s.expected.causal and not s.expected.spans and call.key == s.call.key
+    if not plain or any(f.code.startswith(("mask.", "mode.")) for f in s.faults):
+        return
+    if side == "left" and not call.positions_name and not _counts(call):
+        s.note("padding on the left beside none", "the model takes no positions")
+        return
+    axes = _axes(s, call, real, _columns(real))
+    for change in s.compared(one, axes, **hidden):
+        example = f"{max(_LENGTHS)} ids of padding: real tokens change, {_by(change)}"
+        s.fault("padding.counted", change.path, example, side=side)
+
+
+def _counts(call: Call) -> bool:
+    "Return whether the model counts positions by the mask itself, as the book's does."
+    return call.mask_name in ("mask", "source_mask")
+
+
+def _finite(s: Session, passed: Passed, what: str) -> None:
+    "Find the first module that makes a NaN from none."
+    for (path, _), (taken, given) in passed.tensors.items():
+        if any(_nan(t) for t in given) and not any(_nan(t) for t in taken):
+            if not any(_nan(t) for t in s.first.tensors.get((path, 0), ([], []))[1]):
+                s.fault("padding.nan", path, f"{what}: it gives NaN")
+
+
+def _nan(t: Tensor) -> bool:
+    "Return whether a tensor holds a NaN."
+    return t.is_floating_point() and bool(t.isnan().any())

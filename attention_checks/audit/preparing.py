@@ -1,0 +1,136 @@
+"""Inputs become sequences that show faults: several, long enough, of a length that is no width."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn as nn
+from torch import Tensor
+
+from attention_checks.audit.calling import SOURCES, Call, named, parameters_of_call, sequence_in
+from attention_checks.audit.promises import windows_in
+from attention_checks.audit.tracing import record
+
+B = 3  # sequences
+LEAST = 24  # tokens
+LONGEST_WINDOW = 512  # one that is longer is not exceeded, and that is said
+_DROPPED = ("labels", "cache_position", "past_key_values", "use_cache", "return_dict", "position_ids")
+_PIXELS = ("pixel", "image", "video", "patch")
+
+
+def prepared(
+    model: nn.Module,
+    inputs: Any,  # as the model takes them
+    n: int | None = None,  # tokens of each sequence; default: enough to exceed the windows
+) -> Call:  # with sequences of its own
+    "Make a call that shows faults from one that a user gave."
+    given = _cast(model, _plain(named(model, inputs)))
+    call = _with_vocabulary(Call(model, given, sequence_in(given)))
+    if any(part in name for name in given for part in _PIXELS):
+        return call
+    return _stretched(call, n)
+
+
+def _plain(given: dict[str, Any]) -> dict[str, Any]:
+    "Drop labels, caches, positions and masks of padding: the audit makes its own."
+    masks = [name for name, v in given.items() if name.endswith("mask") and _is_flat(v)]
+    return {k: v for k, v in given.items() if k not in _DROPPED and k not in masks}
+
+
+def _is_flat(value: Any) -> bool:
+    "Return whether this is a mask of (b, n)."
+    return isinstance(value, Tensor) and value.ndim == 2
+
+
+def _cast(model: nn.Module, given: dict[str, Any]) -> dict[str, Any]:
+    "Give vectors the type of the model's weights, without gradients."
+    dtype = next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
+    cast = lambda v: v.detach().to(dtype) if v.is_floating_point() else v
+    made = {k: cast(v) if isinstance(v, Tensor) else v for k, v in given.items()}
+    if "use_cache" in parameters_of_call(model):
+        made["use_cache"] = False
+    return made
+
+
+def _with_vocabulary(call: Call) -> Call:
+    "Find how many tokens there are: as many as the embedding holds that takes the ids."
+    ids = call.sequence
+    if ids.is_floating_point():
+        return call
+    with torch.no_grad():
+        passed = record(call.model, call.run)
+    sizes = []
+    for path, m in call.model.named_modules():
+        taken = passed.tensors.get((path, 0), ([], []))[0]
+        if isinstance(m, nn.Embedding) and any(_same(t, ids) for t in taken):
+            sizes.append(m.num_embeddings)
+    config = getattr(call.model, "config", None)
+    size = min(sizes, default=getattr(config, "vocab_size", None) or int(ids.max()) + 1)
+    return Call(call.model, call.given, call.key, size)
+
+
+def _same(t: Tensor, ids: Tensor) -> bool:
+    "Return whether two tensors hold the same ids."
+    return t.shape == ids.shape and bool((t == ids).all())
+
+
+def _stretched(call: Call, n: int | None) -> Call:
+    "Make the sequences several and long, if the model takes that."
+    b, given_n = call.sequence.shape[:2]
+    for length in dict.fromkeys((n or _length(call), given_n)):
+        made = _extended(call, length)
+        try:
+            with torch.no_grad():
+                made.run()
+            return made
+        except (RuntimeError, ValueError, IndexError, TypeError, AssertionError):
+            if length == given_n:
+                return call
+    return call
+
+
+def _length(call: Call) -> int:
+    "Choose a length over the windows that is no width, within the positions that there are."
+    windows = [w for w in windows_in(call.model) if w <= LONGEST_WINDOW]
+    n = max([LEAST, call.sequence.shape[1], *(w + 9 for w in windows)])
+    config = getattr(call.model, "config", None)
+    names = ("max_position_embeddings", "n_positions", "max_seq_len", "block_size", "n_ctx")
+    most = min([v for k in names if isinstance(v := getattr(config, k, None), int) and v > 3] or [n])
+    taken = {size for p in call.model.parameters() for size in p.shape}
+    taken |= {v.shape[1] for k, v in call.given.items() if _is_source(call, k)}
+    step = 1 if n < most else -1
+    n = min(n, most)
+    while n in taken and 8 < n:
+        n += step
+    return n
+
+
+def _is_source(call: Call, name: str) -> bool:
+    "Return whether an argument is the sequence of an encoder."
+    value = call.given[name]
+    return name in SOURCES and name != call.key and isinstance(value, Tensor) and value.ndim > 1
+
+
+def _extended(call: Call, n: int) -> Call:
+    "Make as many sequences as are tried, each of n tokens, the first as it was given."
+    sequence = call.sequence
+    drawn = call.drawn(B, n, seed=1)
+    shared = min(n, sequence.shape[1])
+    drawn[:1, :shared] = sequence[:1, :shared]
+    given = {k: _widened(call, k, v, n) for k, v in call.given.items()}
+    return Call(call.model, {**given, call.key: drawn}, call.key, call.vocabulary)
+
+
+def _widened(call: Call, name: str, value: Any, n: int) -> Any:
+    "Give an argument as many sequences, and as many tokens if it has one for each."
+    b, given_n = call.sequence.shape[:2]
+    if not isinstance(value, Tensor) or not value.ndim or value.shape[0] != b:
+        return value
+    rows = torch.arange(B, device=value.device) % b
+    value = value[rows].clone()
+    if _is_source(call, name) and not value.is_floating_point():
+        value[1:] = value[1:].roll(1, 1)
+    elif value.shape[1:2] == (given_n,) and not _is_source(call, name):
+        value = value[:, torch.arange(n, device=value.device).clamp(max=given_n - 1)]
+    return value

@@ -1,0 +1,130 @@
+"""What a config promises of a layer: its window, the scale of its scores, the base of its rotation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch.nn as nn
+
+from attention_nb.tools.rotary_scaling import score_factor
+
+_WINDOWS = ("sliding_window", "sliding_window_size", "attention_window_size", "window_size")
+_LOCAL = ("sliding_attention", "local", "local_attention", "sliding_window")
+_FULL = ("full_attention", "global", "attention")
+
+
+def config_of(
+    model: nn.Module,
+) -> Any:  # None if there is none
+    "Return the config of a model, that of its text if it has several."
+    config = getattr(model, "config", None)
+    text = getattr(config, "get_text_config", None)
+    return text(decoder=True) if callable(text) else config
+
+
+def number_of(
+    path: str,  # of a module
+    module: Any,
+) -> int | None:
+    "Return the number of a layer: what it says, or the first number in its path."
+    said = getattr(module, "layer_idx", None)
+    if isinstance(said, int):
+        return said
+    found = re.search(r"(?:^|\.)(\d+)(?:\.|$)", path)
+    return int(found[1]) if found else None
+
+
+def kinds_in(
+    config: Any,
+) -> Any:  # a list of strings; None if there is none
+    "Return the kinds of the layers, as a config lists them."
+    return getattr(config, "layer_types", None) or getattr(config, "attention_layers", None)
+
+
+def windows_in(model: nn.Module) -> Iterator[int]:
+    "List the windows that config and modules speak of."
+    for holder in (config_of(model), *model.modules()):
+        for name in (*_WINDOWS, "window", "attention_chunk_size"):
+            value = getattr(holder, name, None)
+            if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+                yield value
+
+
+def window_of(
+    model: nn.Module,
+    path: str,  # of a layer
+) -> int | None:  # None: no window, or nothing is said
+    "Return the window that the config promises a layer."
+    config, number = config_of(model), number_of(path, model.get_submodule(path))
+    if config is None:
+        return None
+    window = next((w for name in _WINDOWS if (w := getattr(config, name, None))), None)
+    kinds = kinds_in(config)
+    if not isinstance(window, int) or getattr(config, "use_sliding_window", True) is False:
+        return None
+    if not kinds or number is None or number >= len(kinds):
+        return window if kinds is None else None
+    return window if kinds[number] in _LOCAL else None
+
+
+def rope_of(
+    model: nn.Module,
+    path: str,  # of a layer
+) -> Mapping[str, Any]:  # empty: nothing is said
+    "Return the rotary parameters that the config promises a layer."
+    config, number = config_of(model), number_of(path, model.get_submodule(path))
+    said = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
+    kinds = getattr(config, "layer_types", None)
+    if kinds and number is not None and number < len(kinds) and kinds[number] in said:
+        said = said[kinds[number]] or {}
+    if "rope_theta" not in said and isinstance(getattr(config, "rope_theta", None), (int, float)):
+        said = {**said, "rope_theta": config.rope_theta}
+    return said
+
+
+def is_local(
+    model: nn.Module,
+    path: str,  # of a layer
+) -> bool | None:  # None: nothing is said
+    "Return whether the config promises a layer a window, or all tokens."
+    config, number = config_of(model), number_of(path, model.get_submodule(path))
+    kinds = kinds_in(config)
+    if kinds and number is not None and number < len(kinds):
+        return kinds[number] not in _FULL
+    speaks = any(getattr(config, name, None) for name in (*_WINDOWS, "attention_chunk_size"))
+    return None if config is None or speaks else False
+
+
+def attention_scale(
+    model: nn.Module,
+    path: str,  # of a layer
+    d_k: int,
+) -> tuple[float, bool]:  # and: does the config say it? Else it is the usual one
+    "Return the factor of a layer's scores: 1 / √d_k, unless the config says another."
+    config, number = config_of(model), number_of(path, model.get_submodule(path))
+    said = getattr(config, "query_pre_attn_scalar", None)
+    if isinstance(said, (int, float)):
+        return said**-0.5, True
+    said = getattr(config, "attention_multiplier", None)
+    if isinstance(said, (int, float)):
+        return float(said), True
+    if getattr(config, "scale_attn_by_inverse_layer_idx", False) and number is not None:
+        return d_k**-0.5 / (number + 1), True
+    rope = rope_of(model, path)
+    if rope.get("mscale_all_dim") and rope.get("factor"):
+        return d_k**-0.5 * score_factor(rope), True
+    return d_k**-0.5, False
+
+
+def scale_said_by(
+    module: nn.Module,
+    d_k: int,
+) -> float:
+    "Return the factor that a module says of itself; 1 if it says none."
+    for name in ("scaling", "scale", "softmax_scale", "inv_norm_factor"):
+        value = getattr(module, name, None)
+        if isinstance(value, float) and 0 < value < 1.5:
+            return value
+    return 1.0

@@ -1,0 +1,86 @@
+"""What all parts of an audit share: the call, its first pass, what was found, what was not tried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attention_checks.audit.borrowing import seed
+from attention_checks.audit.calling import SOURCES, Call
+from attention_checks.audit.expected import Expected
+from attention_checks.audit.report import Fault, Reach
+from attention_checks.audit.tracing import Axis, Change, Passed, compare, record
+from attention_checks.catalogue import known
+from attention_checks.report import Note
+
+TOLERANCES = {torch.float64: 1e-5, torch.float32: 1e-4}  # as a part of the largest number
+
+
+@dataclass
+class Session:
+    "Hold an audit on its way."
+
+    call: Call
+    expected: Expected
+    first: Passed = field(default_factory=Passed)  # of the call, in evaluation
+    faults: list[Fault] = field(default_factory=list)
+    passed: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    reaches: dict[str, Reach] = field(default_factory=dict)  # by path, of modules that mix tokens
+    calls: dict[str, Any] = field(default_factory=dict)  # by path, the first attention of each
+    itemsize: int = 4  # bytes of a number, in the model's own type
+    untrained: bool = False  # could it not be run in training mode?
+
+    @property
+    def n(self) -> int:
+        "Return the number of tokens."
+        return self.call.sequence.shape[1]
+
+    @property
+    def tolerance(self) -> float:
+        "Return how far apart two numbers may be, as a part of the largest."
+        floats = [p.dtype for p in self.call.model.parameters() if p.is_floating_point()]
+        return TOLERANCES.get(floats[0] if floats else torch.float32, 5e-2)
+
+    def recorded(self, call: Call, **changed: Any) -> Passed:
+        "Record one pass."
+        seed()
+        return record(call.model, lambda: call.run(**changed))
+
+    def compared(
+        self, call: Call, axes: list[Axis], first: Passed | None = None, **changed: Any
+    ) -> list[Change]:
+        "Run a pass and hold it against the first one, or another."
+        seed()
+        run = lambda: call.run(**changed)
+        return compare(call.model, run, first or self.first, axes, self.tolerance)
+
+    def axes(
+        self,
+        kept: Tensor,  # boolean, (b, n)
+        columns: Tensor | None = None,  # as in `Axis`
+        before: int = 0,
+    ) -> list[Axis]:
+        "Return the axis of the sequence, and one of each other sequence, which is kept."
+        others = []
+        for name, value in self.call.given.items():
+            if name != self.call.key and name in SOURCES and isinstance(value, Tensor):
+                others.append(Axis(torch.ones(value.shape[:2], dtype=torch.bool)))
+        return [Axis(kept, columns, before), *others]
+
+    def fault(self, code: str, layer: str, example: str, **facts: Any) -> None:
+        "Note what is wrong with a layer, once."
+        fault = Fault(code, layer, known(code, **facts).says, example)
+        if not any((f.code, f.layer) == (code, layer) for f in self.faults):
+            self.faults.append(fault)
+
+    def note(self, what: str, why: str) -> None:
+        "Note what was not tried."
+        self.notes.append(Note(what, why))
+
+
+Part = Callable[[Session], None]

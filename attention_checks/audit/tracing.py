@@ -1,0 +1,229 @@
+"""Hold one pass of a model against another, module by module: what must stay as it was?
+
+In the second pass each module is judged alone: if what it takes is as it was and what it gives is
+not, the change arises there. It is noted and undone, so that it hides nothing in later modules.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn as nn
+from torch import Tensor
+
+Key = tuple[str, int]  # path of a module, and which of its calls
+
+
+@dataclass(frozen=True)
+class Axis:
+    "Hold one sequence that a pass works on, and which of its tokens must be as they were."
+
+    kept: Tensor  # boolean, (b, n): True = must be as it was
+    columns: Tensor | None = None  # (b, n): where each token stood in the first pass; None: there
+    before: int = 0  # length of the sequence in the first pass; 0: the same
+
+    def view(
+        self,
+        t: Tensor,  # any tensor of a pass
+        first: bool = False,  # of the first pass?
+    ) -> Tensor | None:  # (b, n, …); None: it has no axis of this sequence
+        "Look at a tensor by sequence and token."
+        b, n = self.kept.shape
+        n = self.before if first and self.before else n
+        shape = tuple(t.shape)
+        if shape[:2] == (b, n):
+            return t
+        if len(shape) == 4 and shape[0] == b and shape[2] == n:
+            return t.transpose(1, 2)
+        if len(shape) > 2 and shape[:2] == (n, b):
+            return t.transpose(0, 1)
+        if len(shape) == 2 and shape[0] == b * n and b > 1:
+            return t.unflatten(0, (b, n))
+        if len(shape) > 1 and shape[:2] == (1, n):
+            return t.expand(b, *shape[1:])
+        return None
+
+    def wanted(
+        self,
+        first: Tensor,  # (b, n_first, …), of the first pass
+    ) -> Tensor:  # (b, n, …)
+        "Give what each token must be."
+        if self.columns is None:
+            return first
+        rows = torch.arange(len(first), device=first.device)[:, None]
+        return first[rows, self.columns.to(first.device)]
+
+
+class Change(NamedTuple):
+    "Hold what changed in a module, though all that it took was as it had been."
+
+    path: str  # of the module
+    where: Tensor  # boolean, (b, n): tokens that changed
+    size: float  # of the largest change, as a part of the largest number
+    nan: bool  # is there a NaN that was none?
+    kind: type  # of the module
+
+
+@dataclass
+class Passed:
+    "Hold what modules took and gave in one pass."
+
+    tensors: dict[Key, tuple[list[Tensor], list[Tensor]]] = field(default_factory=dict)
+    result: Any = None
+
+    def gave(self, path: str) -> list[Tensor]:
+        "Return what a module gave in its first call."
+        return self.tensors[(path, 0)][1]
+
+
+def tensors_of(
+    value: Any,  # what a module takes or gives
+    depth: int = 3,  # how far to look into it
+) -> Iterator[Tensor]:
+    "List the tensors in tuples, lists and dicts that may hold a sequence."
+    if isinstance(value, Tensor):
+        if value.ndim > 1:
+            yield value
+    elif depth and isinstance(value, (list, tuple, Mapping)):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from tensors_of(each, depth - 1)
+
+
+Before = Callable[[Key, list[Tensor]], None]
+After = Callable[[Key, nn.Module, list[Tensor]], None]
+
+
+@contextmanager
+def _hooked(model: nn.Module, before: Before, after: After) -> Iterator[None]:
+    "Call two functions before and after each module."
+    counts: Counter[str] = Counter()
+    running: dict[str, list[int]] = {}
+
+    def enter(path: str, args: Any, kwargs: Any) -> None:
+        running.setdefault(path, []).append(counts[path])
+        counts[path] += 1
+        before((path, counts[path] - 1), list(tensors_of((args, kwargs))))
+
+    def leave(path: str, module: nn.Module, out: Any) -> None:
+        after((path, running[path].pop()), module, list(tensors_of(out)))
+
+    with ExitStack() as hooks:
+        for path, m in model.named_modules():
+            if isinstance(m, torch.jit.ScriptModule):
+                continue
+            first = lambda m, args, kwargs, path=path: enter(path, args, kwargs)
+            last = lambda m, args, kwargs, out, path=path: leave(path, m, out)
+            hooks.callback(m.register_forward_pre_hook(first, with_kwargs=True).remove)
+            hooks.callback(m.register_forward_hook(last, with_kwargs=True).remove)
+        yield
+
+
+def record(
+    model: nn.Module,
+    call: Callable[[], Any],  # one pass
+) -> Passed:
+    "Note what all modules take and give."
+    passed = Passed()
+
+    def before(key: Key, taken: list[Tensor]) -> None:
+        passed.tensors[key] = ([t.detach().clone() for t in taken], [])
+
+    def after(key: Key, module: nn.Module, given: list[Tensor]) -> None:
+        passed.tensors[key][1].extend(t.detach().clone() for t in given)
+
+    with _hooked(model, before, after):
+        passed.result = call()
+    return passed
+
+
+class _Judge:
+    "Judge each module of a second pass by what it took and gave in the first."
+
+    def __init__(self, first: Passed, axes: list[Axis], tolerance: float):
+        self.first, self.axes, self.tolerance = first, axes, tolerance
+        self.clean: dict[Key, bool] = {}
+        self.changes: list[Change] = []
+
+    def before(self, key: Key, taken: list[Tensor]) -> None:
+        "Note whether a module takes what it took."
+        found = [where for where, *_ in self._compared(key, taken, 0)]
+        self.clean[key] = bool(found) and not any(where.any() for where in found)
+
+    @torch.no_grad()
+    def after(self, key: Key, module: nn.Module, given: list[Tensor]) -> None:
+        "Note what a module changed, and undo it."
+        if not self.clean.pop(key, False):
+            return
+        for where, size, nan, undo in self._compared(key, given, 1):
+            if where.any():
+                self.changes.append(Change(key[0], where, size, nan, type(module)))
+            undo()
+
+    def _compared(self, key: Key, now: list[Tensor], which: int) -> Iterator[tuple[Any, ...]]:
+        "List tokens that differ, by how much, whether by NaN, and what undoes it."
+        earlier = self.first.tensors.get(key)
+        if earlier is None or len(earlier[which]) != len(now):
+            return
+        for then, t in zip(earlier[which], now):
+            for axis in self.axes:
+                old, new = axis.view(then, first=True), axis.view(t)
+                if old is None or new is None or old.shape[2:] != new.shape[2:]:
+                    continue
+                if axis.columns is not None and _by_keys(axis, new):
+                    continue
+                want = axis.wanted(old)
+                where, size, nan = _differs(new, want, axis.kept, self.tolerance)
+                yield where, size, nan, lambda: _undo(new, want, axis.kept)
+                break
+
+
+def _by_keys(axis: Axis, t: Tensor) -> bool:
+    "Return whether a tensor has an axis of keys too, which stand elsewhere in the first pass."
+    return t.ndim > 2 and bool({t.shape[-1], t.shape[-2]} & {axis.kept.shape[1], axis.before})
+
+
+def _differs(
+    new: Tensor, want: Tensor, kept: Tensor, tolerance: float
+) -> tuple[Tensor, float, bool]:
+    "Return the tokens that should be as they were and are not, by how much, and whether by NaN."
+    kept = kept.to(new.device)
+    if not new.is_floating_point():
+        apart = new != want
+        return apart.flatten(2).any(-1) & kept if apart.ndim > 2 else apart & kept, 1.0, False
+    new, want = new.detach().double(), want.double()
+    largest = want.nan_to_num(0, 0, 0).abs().max().item() if want.numel() else 0.0
+    atol = tolerance * max(largest, 1e-30)
+    apart = ~torch.isclose(new, want, 0.0, atol, equal_nan=True)
+    where = (apart.flatten(2).any(-1) if apart.ndim > 2 else apart) & kept
+    distance = (new - want).abs()[where]
+    nan = bool((distance != distance).any())
+    size = distance.nan_to_num(0, 0, 0).max().item() if distance.numel() else 0.0
+    return where, size / max(largest, 1e-30), nan
+
+
+def _undo(new: Tensor, want: Tensor, kept: Tensor) -> None:
+    "Put back what should be as it was, in place."
+    kept = kept.to(new.device)
+    try:
+        new.detach()[kept] = want[kept].to(new.dtype)
+    except RuntimeError:  # one number for all sequences, or a view that may not be written to
+        return
+
+
+def compare(
+    model: nn.Module,
+    call: Callable[[], Any],  # the second pass
+    first: Passed,
+    axes: list[Axis],  # the sequences of this pass, the one that was changed first
+    tolerance: float,  # as a part of the largest number
+) -> list[Change]:  # in the order in which they arose
+    "List the modules where something changes that should be as it was."
+    judge = _Judge(first, axes, tolerance)
+    with _hooked(model, judge.before, judge.after):
+        call()
+    return judge.changes

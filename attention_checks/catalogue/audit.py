@@ -1,0 +1,26 @@
+"""What is wrong with a whole model: padding that counts, layers that break what a config promises."""
+
+from __future__ import annotations
+
+from attention_checks.pipeline import Bug, signs
+
+AUDIT_SIGNS: list[Bug] = signs(
+    """
+padding.left: padding on the left changes real tokens: hide it with the mask in each layer
+padding.right: padding on the right changes real tokens: hide it with the mask in each layer
+padding.memory: padding of the encoder's sequence changes the decoder's tokens: hide it from
+    cross-attention
+padding.counted: padding on the {side} changes real tokens, though what it holds does not matter: it
+    is counted, in positions, a length or a mean
+padding.nan: padding gives NaN: a query that may attend to nothing must give zero
+promise.scale: the scores are multiplied by {found}, but the config promises {said}
+promise.base: positions are rotated with other angles than the config promises: {found}, not {said}
+cache.groups: with a cache, heads of keys and values stand in another order than in one pass: query
+    heads read those of another group
+cache.stored: with a cache, older keys differ from those of one pass: they are changed as they are
+    stored or read
+cache.values: with a cache, queries, keys and mask are as in one pass: values, or what follows, differ
+cache.chunk_wrong: a chunk of several tokens gives other numbers than one pass, and no known bug gives
+    them
+"""
+)
