@@ -2,11 +2,12 @@
 function draw({ figure, view, el, svg, set, number, plural, said, say, slider, choices, onkeys, expose, keep, clamp }) {
   const holder = figure.querySelector("script.weights");
   const packed = holder.textContent || globalThis.weights[holder.getAttribute("data-name")];
-  const SMALL = 64, SHOWN = 20, purple = [142, 91, 208];  // squares of a small picture; tokens beside lines; the colour of weights
+  const SMALL = 64, SHOWN = 20;  // squares of a small picture; tokens beside lines
 
   // ---- What was packed: a line of JSON, then bytes ----
   async function unpack() {
-    const bytes = Uint8Array.from(atob(packed), (c) => c.charCodeAt(0));
+    const text = atob(packed), bytes = new Uint8Array(text.length);
+    for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
     const all = new Uint8Array(await new Response(stream).arrayBuffer()), end = all.indexOf(10);
     return { ...JSON.parse(new TextDecoder().decode(all.subarray(0, end))), bytes: all.subarray(end + 1) };
@@ -45,10 +46,15 @@ function draw({ figure, view, el, svg, set, number, plural, said, say, slider, c
     }
     return { data: out, high, wide };
   }
+  // The colour of weights, brighter on a dark page; the byte of a weight says how much of it covers the page.
+  const isDark = () => getComputedStyle(view).color.match(/[\d.]+/g).slice(0, 3).reduce((total, x) => total + Number(x), 0) > 380;
+  let purple = [142, 91, 208];
   function paint(canvas, { data, high, wide }) {
+    const image = new ImageData(wide, high), [r, g, b] = purple;
+    for (let i = 0, at = 0; i < data.length; i++, at += 4) {
+      image.data[at] = r; image.data[at + 1] = g; image.data[at + 2] = b; image.data[at + 3] = data[i];
+    }
     set(canvas, { width: wide, height: high });
-    const image = new ImageData(wide, high);
-    data.forEach((byte, i) => image.data.set([...purple, byte], 4 * i));
     canvas.getContext("2d").putImageData(image, 0, 0);
   }
 
@@ -61,9 +67,10 @@ function draw({ figure, view, el, svg, set, number, plural, said, say, slider, c
     const canvas = el("canvas", { "aria-hidden": true, style: "display: block; width: 100%; aspect-ratio: 1; image-rendering: pixelated" });
     const node = el("button", { type: "button", ...keep, "aria-label": `${nameOf(l, h)}${scoresOf(l, h) && `: ${scoresOf(l, h)}`}`, title: nameOf(l, h),
       onclick: () => choose({ l, h }), onkeydown: onkeys(steps, (by) => go(l, h, by)),
-      style: "min-height: 0; min-width: 0; padding: 0; border-radius: 0; border: 1px solid var(--faint); display: block; width: 100%" }, canvas);
-    paint(canvas, small(l, h));
-    return { l, h, node };
+      style: "min-height: 0; min-width: 0; padding: 0; border-radius: 0; border: 1px solid var(--faint); box-shadow: none; display: block; width: 100%" }, canvas);
+    const show = () => paint(canvas, small(l, h));
+    show();
+    return { l, h, node, show };
   }
   const steps = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
   const ordered = () => {
@@ -78,7 +85,7 @@ function draw({ figure, view, el, svg, set, number, plural, said, say, slider, c
   }
   function arrange() {
     const most = Math.max(...layers.map((layer) => layer.heads)), list = ordered(), sorted = now.order > 0;
-    const label = (text) => el("span", { style: "font-size: 12px; align-self: center; white-space: nowrap; color: var(--soft)" }, text);
+    const label = (text) => el("span", { style: "font-size: 12px; align-self: center; white-space: nowrap; color: var(--soft); padding-right: 4px; text-align: right" }, text);
     set(grid, { style: `${grid.getAttribute("style").split("; display")[0]}; display: grid; gap: 2px; align-content: start; grid-template-columns: ${sorted ? "" : "auto "}repeat(${most}, minmax(14px, 34px))` });
     const nodes = sorted ? list.map((one) => one.node) : layers.flatMap((layer, l) => [label(`${l}`), ...cells.filter((one) => one.l === l).map((one) => one.node),
       ...Array.from({ length: most - layer.heads }, () => el("span"))]);
@@ -131,7 +138,7 @@ function draw({ figure, view, el, svg, set, number, plural, said, say, slider, c
   function showLines() {
     const { n_q, n_k, queries, keys } = layers[now.l], rows = around(n_q).map((i) => [i, row(now.l, now.h, i)]), right = wanted(rows, n_k);
     const high = 22, width = 400, y = (at) => 14 + high * at, tall = high * Math.max(rows.length, right.length) + 8;
-    const lines = rows.flatMap(([i, list], at) => list.filter(([j, w]) => right.includes(j) && (w >= 0.01)).map(([j, w]) =>
+    const lines = rows.flatMap(([i, list], at) => list.filter(([j, w]) => right.includes(j) && w >= 0.01).map(([j, w]) =>
       svg("line", { x1: 135, x2: width - 135, y1: y(at), y2: y(right.indexOf(j)), stroke: i === now.i ? "var(--rose)" : "var(--w)", "stroke-width": i === now.i ? 1 + 4 * w : 2, opacity: i === now.i ? Math.max(0.25, w) : w * 0.7 })));
     const text = (token, number, at, side, chosen, press) => svg("text", { x: side ? width - 130 : 130, y: y(at) + 5, "text-anchor": side ? "start" : "end",
       style: `${chosen ? "font-weight: 700;" : ""} ${press ? "cursor: pointer" : ""}`, onclick: press }, `${side ? `${number} ` : ""}${short(token)}${side ? "" : ` ${number}`}`);
@@ -181,19 +188,29 @@ function draw({ figure, view, el, svg, set, number, plural, said, say, slider, c
     return group > 1 ? ` (heads ${first} to ${first + group - 1} share keys)` : "";
   }
   function told() {
-    const { queries, keys } = layers[now.l], list = row(now.l, now.h, now.i).slice(0, 4);
+    const { queries, keys } = layers[now.l], list = row(now.l, now.h, now.i).filter(([, w], at) => w >= 0.005 || at === 0).slice(0, 4);
     return list.length ? `“${queries[now.i]}” (${now.i}) attends to ${list.map(([j, w]) => `“${keys[j]}” (${j}) ${number(w)}`).join(", ")}.` : `“${queries[now.i]}” (${now.i}) attends to nothing.`;
   }
   const thinned = () => (about.kept ? `There are too many weights for a file: the pictures show squares of ${layers.map((one) => one.square.join(" × ")).filter((x, i, all) => all.indexOf(x) === i).join(", ")} tokens, and of each query the ${plural(about.kept, "largest weight")} ${about.kept === 1 ? "is" : "are"} kept.` : "");
+  function repaint() {
+    const colour = isDark() ? [186, 148, 250] : [142, 91, 208];
+    if (colour[0] === purple[0]) return;
+    purple = colour;
+    for (const one of cells) one.show();
+    if (cells.length) choose({});
+  }
   function start(found) {
     about = found; layers = about.layers;
     placed(about);
+    repaint();
+    for (const node of [document.documentElement, document.body]) new MutationObserver(repaint).observe(node, { attributes: true });
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => requestAnimationFrame(repaint));
     cells = layers.flatMap((layer, l) => Array.from({ length: layer.heads }, (_, h) => cell(l, h)));
     const orders = ["as in the model", ...about.scores], sort = el("select", { ...keep, "aria-label": "order of heads", onchange: () => { now.order = sort.selectedIndex; arrange(); first(); } }, ...orders.map((name) => el("option", {}, name)));
     const first = () => { const { l, h } = ordered()[0]; choose({ l, h }); };
     detail.replaceChildren(heading, choices("show", modes, 0, (mode) => choose({ mode })), query, shown);
     view.replaceChildren(el("label", { class: "row" }, "order of heads", sort), el("div", { style: "display: flex; flex-wrap: wrap; gap: 1rem 1.5rem; align-items: flex-start" },
-      el("div", { style: "flex: 0 1 auto; min-width: 0; max-width: 100%" }, grid), detail), said, ...(about.kept ? [el("p", { style: "font-size: 13px; margin: 0.3rem 0" }, thinned())] : []));
+      el("div", { style: "flex: 0 1 auto; min-width: 0; max-width: 100%" }, el("p", { style: "margin: 0; font-size: 13px" }, "layers ↓, heads →"), grid), detail), said, ...(about.kept ? [el("p", { style: "font-size: 13px; margin: 0.3rem 0" }, thinned())] : []));
     arrange();
     choose({ l: 0, h: 0, i: Math.min(layers[0].n_q - 1, 5) });
     expose(() => ({ ...now, said: said.textContent, row: row(now.l, now.h, now.i), order: ordered().map(({ l, h }) => [l, h]), through: Array.from(through(now.l)), picture: Array.from(picture(now.l, now.h), share) }));
