@@ -30,7 +30,8 @@ FIGURE = re.compile(r'<figure class="chart" id="([^"]+)".*?<figcaption[^>]*>(.*?
                     r'<script type="application/json">(.*?)</script>\s*</figure>', re.S)
 DRAWING = re.compile(r'<figure class="drawing" data-drawing="(\w+)"(?: data-library="(\w+)")?>(.*?)<div class="view"[^>]*>(?:<p class="unscripted">[^<]*</p>)?</div>(.*?)'
                      r'<script type="application/json">(.*?)</script>(?:\s*<script defer class="weights" data-name="(\w+)")?.*?</figure>', re.S)
-OF_THE_PAGE = {"entrance"}  # such a drawing shows what a page has of its own, and lets one choose; a book has its pictures
+# The first shows what a page has of its own, a book has its pictures; the second paints on a canvas, and is for choosing.
+OF_THE_PAGE = {"entrance", "head_view"}
 MOST_ROWS = 40  # of the states of one chart
 SITE = Path(__file__).resolve().parent
 APPLIED = re.compile(r"<mi\b[^>]*>(?:(?!</?mi\b).)*</mi>\s*<mo>(?:\u2061|&#x2061;)</mo>")  # the name of a function, applied
