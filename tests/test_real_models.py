@@ -200,7 +200,7 @@ WRONG = {  # case → changes of the plan, each of which must be seen
 
 @pytest.mark.parametrize("case, wrong", [(case, wrong) for case, all_ in WRONG.items() for wrong in all_])
 def test_a_wrong_table_is_seen(case, wrong, folders, monkeypatch):
-    "The comparison fails by a factor of a hundred if one entry of a plan is another; GPT-2's default scale is right."
+    "The comparison fails by a factor of ten at least if one entry of a plan is another; GPT-2's default scale is right."
     plan = replace(read_plan(folders(case)), **wrong)
     monkeypatch.setattr(rm, "plan_model", lambda config: plan)
     ids = ids_of(case)
@@ -211,7 +211,7 @@ def test_a_wrong_table_is_seen(case, wrong, folders, monkeypatch):
         return_wrong_structure(case, plan, folders, ids)
         return
     found = error(logits(load_model(folders(case)), ids), logits(make(case), ids))
-    assert found <= 1e-5 if wrong == {"scales": ()} and case == "gpt2" else found > 1e-3
+    assert found <= 1e-5 if wrong == {"scales": ()} and case == "gpt2" else found > 1e-4
 
 
 def return_wrong_structure(case, plan, folders, ids):
@@ -221,11 +221,6 @@ def return_wrong_structure(case, plan, folders, ids):
     except (KeyError, ValueError):
         return
     assert found > 1e-3
-
-
-NAMES = {  # case → our module, and a name of theirs that it must not be taken from
-    "llama": ("attention.q_proj", "model.layers.{i}.self_attn.q_proj", 0), "gpt2": ("attention.k_proj.weight", None, 2),
-}
 
 
 def test_exchanged_names_are_seen(folders, monkeypatch):
@@ -297,10 +292,11 @@ def test_what_a_config_leaves_out(case, tmp_path):
              "n_embd", "n_layer", "n_head", "n_routed_experts", "num_local_experts", "kv_lora_rank", "q_lora_rank", "qk_rope_head_dim",
              "v_head_dim", "qk_nope_head_dim", "num_key_value_heads")
     said = {name: value for name, value in SETTINGS[case].items() if name in sizes}
-    said = said | ({"num_attention_heads": 4, "num_key_value_heads": 4, "hidden_size": 32} if "hidden_size" in said else {})
+    said = said | ({"num_attention_heads": 4, "hidden_size": 32} if "hidden_size" in said else {})
+    said = said | ({"num_key_value_heads": 4} if "num_key_value_heads" in said else {})
     said = said | ({"n_routed_experts": 16, "num_nextn_predict_layers": 0} if case == "deepseek_v3" else {})
     model = (AutoModelForMaskedLM if case == "bert" else AutoModelForCausalLM).from_config(
-        AutoConfig.for_model(case, **said), attn_implementation="eager").eval()
+        AutoConfig.for_model(case, **said, pad_token_id=None), attn_implementation="eager").eval()
     if case in ("gpt_oss", "deepseek_v3"):
         model.set_experts_implementation("eager")
     model.save_pretrained(tmp_path)
