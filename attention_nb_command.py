@@ -1,4 +1,4 @@
-"""`attention-nb`: explain a bug at once, check attention with `attention_checks.cli`, translate with chapter 8's model.
+"""`attention-nb`: explain a bug at once, check attention with `attention_checks.cli`, translate with chapter 8's model, continue a text with a published one.
 
 It stands outside of the package, as the plugin for pytest does: help and explanations need no PyTorch, and no seconds.
 """
@@ -17,17 +17,24 @@ from typing import Any
 _ABOUT = "Say what is wrong with an attention layer or function, and what the bug probably is."
 _COMMANDS = {"check": "check a layer or a function; check --help lists the options",
              "explain": "say what a code such as scale.missing means, and what to do about it",
-             "translate": "write numbers in English words as digits, with the small trained model of chapter 8"}
+             "translate": "write numbers in English words as digits, with the small trained model of chapter 8",
+             "generate": "continue a text with a published model, token by token: a folder with config.json, safetensors and tokenizer.json"}
 
 
 def _parser(prog: str) -> argparse.ArgumentParser:
     "The grammar of the command; that of `check` stands with the checks."
     parser = argparse.ArgumentParser(prog=prog, description=_ABOUT)
     parser.add_argument("--version", action="version", version=f"attention-nb {version('attention_nb')}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="{check,explain,translate}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="{check,explain,translate,generate}")
     made = {name: commands.add_parser(name, help=said, description=said) for name, said in _COMMANDS.items()}
     made["explain"].add_argument("code", help="as a report names it, such as scale.missing")
     made["translate"].add_argument("text", nargs="+", help="a number in words, up to 999 999, in quotes: 'four hundred and two'")
+    generate = made["generate"]
+    generate.add_argument("directory", help="a folder with a checkpoint, or a name on the hub, such as openai-community/gpt2")
+    generate.add_argument("text", help="what to continue, in quotes")
+    generate.add_argument("--tokens", type=int, default=60, metavar="N", help="tokens to generate at most; default 60")
+    generate.add_argument("--temperature", type=float, default=0.0, help="0, the default, takes the most probable token; 1 draws from the model's own")
+    generate.add_argument("--seed", type=int, help="of the random numbers")
     return parser
 
 
@@ -65,10 +72,25 @@ def _translate(texts: Sequence[str], prog: str) -> int:
     return status
 
 
+def _generate(args: argparse.Namespace, prog: str) -> int:
+    "Print a text and what follows, as it is generated; 2 if the model cannot be run."
+    from attention_nb.real_models import stream_text  # PyTorch takes a second
+    try:
+        pieces = stream_text(args.directory, args.text, args.tokens, args.temperature, args.seed)
+        print(args.text + next(pieces, ""), end="", flush=True)
+        for piece in pieces:
+            print(piece, end="", flush=True)
+        print()
+    except (ImportError, OSError, TypeError, ValueError) as e:
+        print(f"{prog}: {e}", file=sys.stderr)
+        return 2
+    return 0
+
+
 def main(
     argv: Sequence[str] | None = None,  # the words of the command line; default: those it was called with
     prog: str = "attention-nb",  # how it was called, for its help and its errors
-) -> int:  # exit status: 0 all is well, 1 a property does not hold, 2 it cannot be checked, translated or is not known
+) -> int:  # exit status: 0 all is well, 1 a property does not hold, 2 it cannot be checked, translated, run or is not known
     "Run `attention-nb`."
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] == ["check"]:
@@ -77,6 +99,8 @@ def main(
     args = _parser(prog).parse_args(words)
     if args.command == "translate":
         return _translate(args.text, prog)
+    if args.command == "generate":
+        return _generate(args, prog)
     code, catalogue = args.code, _catalogue()
     if code in catalogue["bugs"]:
         print(_explanation(code, catalogue))

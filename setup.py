@@ -10,7 +10,7 @@ config = ConfigParser(delimiters=["="], interpolation=None)
 config.read(here / "settings.ini", encoding="utf-8")
 cfg = config["DEFAULT"]
 
-plots, train, gpu, dev = (cfg[f"{name}_requirements"].split() for name in ("plots", "train", "gpu", "dev"))
+plots, train, models, gpu, dev = (cfg[f"{name}_requirements"].split() for name in ("plots", "train", "models", "gpu", "dev"))
 code, site = cfg["git_url"], cfg["doc_host"] and cfg["doc_host"] + cfg["doc_baseurl"]
 urls = {"Documentation": site, "Source": code, "Changelog": code and f"{code}/blob/{cfg['branch']}/CHANGELOG.md"}
 
@@ -41,7 +41,7 @@ setup(
     package_data={"attention_checks": ["py.typed"], "attention_nb": ["py.typed", "catalogue.json", "trained/*"], "attention_nb.figures": ["*.css", "*.js"]},
     python_requires=f">={cfg['min_python']}",
     install_requires=cfg["requirements"].split(),
-    extras_require={"plots": plots, "train": train, "gpu": gpu, "dev": dev},
+    extras_require={"plots": plots, "train": train, "models": models, "gpu": gpu, "dev": dev},
     entry_points={
         "nbdev": ["attention_nb=attention_nb._modidx:d"],
         "console_scripts": ["attention-nb=attention_nb_command:main"],

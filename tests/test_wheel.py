@@ -82,7 +82,7 @@ def test_requirements(wheel):
     "torch and fastcore, nothing more."
     needs = [Requirement(r) for r in metadata(wheel).requires]
     assert {r.name for r in needs if not r.marker} == {"torch", "fastcore"}, "what every user has to install"
-    assert set(metadata(wheel).metadata.get_all("Provides-Extra")) == {"plots", "train", "gpu", "dev"}, "the extras"
+    assert set(metadata(wheel).metadata.get_all("Provides-Extra")) == {"plots", "train", "models", "gpu", "dev"}, "the extras"
 
 
 def closure(name: str) -> set[str]:
