@@ -23,7 +23,7 @@ passing.wrong: with several ranks the context is wrong, and no known bug gives i
 shards.mask_anew: the mask begins anew with each pair of shards: compare positions in the whole
     sequence
 shards.from_zero: each rank counts its tokens from 0: add where its shard begins
-shards.order: tokens are taken for those of {found} order, where {declared} was declared
+shards.order: tokens are masked as if they were in {found} order, where {declared} was declared
 shards.second_piece: the second piece of a rank is taken for number world + rank: in zigzag order it
     is 2 · world - 1 - rank
 shards.as_equal: a rank's first position is computed as rank · its own number of tokens, which is
@@ -35,8 +35,6 @@ shards.remainder: keys are lost where the ranks do not share the sequence equall
 shards.mask_lost: nothing is masked as soon as there are several ranks
 shards.own_mask_alone: only a rank's own keys are masked: keys of later ranks are the future
 shards.own_mask_lost: a rank's own keys are not masked, only those of other ranks
-shards.mask_by_rank: other ranks' keys are seen or hidden as a whole, by the number of the rank:
-    that does not fit the order
 shards.later_skipped: keys of later ranks are skipped, and they do not all hold the future
 shards.window_cut: the window ends at the border of a shard: fetch the keys before it
 shards.sinks_each: the first keys of each shard are taken for sinks: only rank 0 holds them
@@ -78,7 +76,7 @@ backward.no_delta: the backward pass forgets the softmax's own term, gradient ·
 backward.unmasked: the mask is forgotten in the backward pass
 backward.away: gradients of keys and values end on another rank: they must go round with them
 backward.wrong: the context is right, its gradients are not, and no known bug gives their numbers
-backward.none: {names} get no gradient on {where}: what is received, or gathered, has no history
+backward.none: {names} get no gradient on several ranks: what is gathered has no history
 ranks.both_send: all ranks send first and wait for a receiver: post sends and receives together, as
     batch_isend_irecv does
 ranks.stuck: ranks wait for each other in vain: each collective must be called by all ranks of its

@@ -47,16 +47,14 @@ class Compared(NamedTuple):
         return self._replace(right=tuple(with_these)).off <= tolerance
 
 
-def contexts_of(trial: Trial, given: Sequence[Given]) -> Compared:
-    "Set contexts beside the right ones."
-    right = trial.right()[0]
+def contexts_of(trial: Trial, given: Sequence[Given], right: Tensor) -> Compared:
+    "Set contexts beside the right one."
     got = tuple(each.context.double() for each in given)
     return Compared(trial, got, tuple(trial.part(right, rank) for rank in range(trial.world)))
 
 
-def gradients_of(trial: Trial, given: Sequence[Given]) -> Compared:
+def gradients_of(trial: Trial, given: Sequence[Given], right: Sequence[Tensor]) -> Compared:
     "Set gradients beside the right ones; what has none has gradients of zero."
-    right = trial.right()[1]
     wanted = tuple(trial.part(g, rank) for rank in range(trial.world) for g in right)
     found: Iterator[Any] = (g for each in given for g in each.gradients or (None,) * 3)
     got = (torch.zeros_like(w) if g is None else g.double() for g, w in zip(found, wanted))
@@ -99,7 +97,7 @@ def name_context(compared: Sequence[Compared]) -> tuple[Bug, ...]:
     if any(not g.isfinite().all() for each in compared for g in each.got):
         return _of_nan(compared)
     found = _explained(compared, forward_bugs(), simulated) or _of_heads(compared)
-    return found or _rounded(compared) or _only_where(compared) or (known("passing.wrong"),)
+    return found or rounded(compared) or _only_where(compared) or (known("passing.wrong"),)
 
 
 def name_gradients(compared: Sequence[Compared]) -> tuple[Bug, ...]:
@@ -109,7 +107,7 @@ def name_gradients(compared: Sequence[Compared]) -> tuple[Bug, ...]:
         "Put the three gradients of every rank after each other."
         return [t for of_rank in gradients(trial, back) for t in of_rank]
 
-    found = _explained(compared, backward_bugs(), predict) or _rounded(compared)
+    found = _explained(compared, backward_bugs(), predict) or rounded(compared)
     return found or _only_where(compared) or (known("backward.wrong"),)
 
 
@@ -126,7 +124,7 @@ def _leaves_empty(trial: Trial) -> bool:
     return trial.sharding.leaves_empty(trial.n, trial.world)
 
 
-def _rounded(compared: Sequence[Compared]) -> tuple[Bug, ...]:
+def rounded(compared: Sequence[Compared]) -> tuple[Bug, ...]:
     "Name numbers that are nearly right."
     off = max(each.off for each in compared)
     if off > NEAR:
@@ -175,7 +173,6 @@ def _reordered(each: Compared) -> bool:
 def name_alone(compared: Sequence[Compared]) -> tuple[Bug, ...]:
     "Name what makes the context wrong on one rank: a bug of any attention."
     sharding = compared[0].trial.sharding
-    if any(each.got[0].shape != each.right[0].shape for each in compared):
-        return ()
     cases = [Case(each.trial.work(), each.got[0]) for each in compared]
-    return explain_stages(cases, [*ATTENTION, *reach_bugs(sharding.reach)], most=1) or ()
+    found = explain_stages(cases, [*ATTENTION, *reach_bugs(sharding.reach)], most=1)
+    return found or rounded(compared) or (known("mask.unknown"),)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,6 +39,7 @@ class Fault(NamedTuple):
     rank: int  # the first rank to blame
     message: str  # one line for each rank
     raised: int = 0  # how many ranks raised an error
+    waits: tuple[str, ...] = ()  # the operation in which each rank gave up waiting, if it did
 
 
 class Seen(NamedTuple):
@@ -64,7 +66,27 @@ class Job(NamedTuple):
 
 
 def _on_rank(rank: int, job: Job) -> None:
-    "Try all trials on this rank; write down each result, and before it what is tried."
+    "Try all trials on this rank; write down in which operation it gave up."
+    try:
+        _try_all(rank, job)
+    except BaseException as e:
+        (Path(job.folder) / f"waits-{rank}").write_text(_operation(e))
+        raise
+
+
+def _operation(e: BaseException) -> str:
+    "Name the operation of torch.distributed in which an error arose."
+    names = [
+        frame.f_code.co_name
+        for frame, _ in traceback.walk_tb(e.__traceback__)
+        if frame.f_globals.get("__name__", "").startswith("torch.distributed")
+    ]
+    found = [name for name in names if name != "wrapper"]
+    return found[0] if found else "send" if "send operation" in str(e) else ""
+
+
+def _try_all(rank: int, job: Job) -> None:
+    "Try all trials; write down each result, and before it what is tried."
     place = Path(job.folder)
     group, number = _own_group(rank, job.groups)
     keyword = {"group": group} if takes_group(job.fn) else {}
@@ -100,14 +122,19 @@ def _called(
     leaves = [x.requires_grad_(job.gradients) for x in inputs]
     context = first_of(fn(*(x.view_as(x) for x in leaves)))
     gradients = None
-    if job.gradients and isinstance(context, Tensor) and context.requires_grad:
+    up = trial.part(trial.up, rank)
+    if job.gradients and _has_history(context) and context.shape == up.shape:
         at.write_text(at.read_text().replace("forward", "backward"))
-        up = trial.part(trial.up, rank).to(context)
-        gradients = torch.autograd.grad((context * up).sum(), leaves, allow_unused=True)
+        gradients = torch.autograd.grad((context * up.to(context)).sum(), leaves, allow_unused=True)
     with torch.no_grad():
         again = first_of(fn(*(x.detach() for x in leaves)))
     changed = [name for name, x, y in zip("qkv", leaves, before) if not torch.equal(x, y)]
     return Given(_plain(context), gradients, _plain(again), "".join(changed[:1]))
+
+
+def _has_history(context: Any) -> bool:
+    "Tell whether there is a way back."
+    return isinstance(context, Tensor) and context.requires_grad
 
 
 def first_of(out: Any) -> Any:
@@ -172,8 +199,11 @@ def _fault(e: RankError, job: Job, world: int) -> Fault:
     at = (Path(job.folder) / f"at-{e.rank}").read_text().split() or ["0", "forward"]
     kinds = {"it died": "died", "it did not": "stuck", "it waits": "stuck", "it returned": "stuck"}
     kind = next((kind for says, kind in kinds.items() if e.reason.startswith(says)), "raised")
+    kind = "stuck" if "imed out" in e.reason else kind
     lines = [line for line in str(e).splitlines() if re.match(r"\(?rank \d+", line)]
     inner = (line[1:-1] if line.startswith("(") else line for line in lines)
     message = "\n".join(inner)
     raised = len(_RAISED.findall(str(e)))
-    return Fault(job.trials[int(at[0])], at[1], kind, e.rank, message, raised)
+    files = [Path(job.folder) / f"waits-{rank}" for rank in range(world)]
+    waits = tuple(file.read_text() if file.exists() else "" for file in files)
+    return Fault(job.trials[int(at[0])], at[1], kind, e.rank, message, raised, waits)

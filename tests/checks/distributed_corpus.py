@@ -27,10 +27,8 @@ from tests.checks.distributed_rings import (
     begin,
     block_gradients,
     exchange,
-    finite,
     gathered,
     merge,
-    positions_of,
     scores_of,
     shared,
     ulysses,
@@ -186,11 +184,6 @@ def by_rank(ring: Ring, i: Tensor, j: Tensor, mine: int, of: int) -> Tensor:
     return (j <= i[:, None]) if mine == of else torch.full((len(i), len(j)), of < mine)
 
 
-def earlier(ring: Ring, world: int, rank: int) -> list[int]:
-    "Keys of later ranks are believed to be the future."
-    return [(rank - step) % world for step in range(world)]
-
-
 def in_own_shard(ring: Ring, i: Tensor, j: Tensor, mine: int, of: int) -> Tensor:
     return (j <= i[:, None]) & (i[:, None] - j < ring.window) & (mine == of)
 
@@ -270,8 +263,8 @@ SHARDS = [
             "zhuzilin/ring-flash-attention#15", "the notebook of that report", CAUSAL),
     Planted("own keys unmasked", replace(CAUSAL_RING, allowed=own_open), "shards.own_mask_lost", None, "",
             {**CAUSAL, "worlds": (2, 3)}),
-    Planted("zigzag, masked by rank", Ring(causal=True, order="zigzag", allowed=by_rank), "shards.mask_by_rank", None, "",
-            ZIGZAG),
+    Planted("zigzag, masked by rank", Ring(causal=True, order="zigzag", allowed=by_rank), "shards.order", None,
+            "the same as positions in contiguous order", ZIGZAG),
     Planted("zigzag, later ranks skipped", Ring(causal=True, order="zigzag", allowed=not_later), "shards.later_skipped", None,
             "", ZIGZAG),
     Planted("window layers made full", CAUSAL_RING, "window.ignored", "huggingface/accelerate#4177",
@@ -356,10 +349,6 @@ def overflowing(ring: Ring, *parts: Tensor) -> tuple[Tensor, Tensor]:
 
 def minus_infinity(ring: Ring, scores: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     return scores.softmax(-1) @ v, scores.logsumexp(-1)
-
-
-def no_sinks(ring: Ring, q: Tensor, world: int) -> tuple[Tensor, Tensor]:
-    return begin(replace(ring, logits=()), q, world)
 
 
 def sinks_each(ring: Ring, q: Tensor, world: int) -> tuple[Tensor, Tensor]:
@@ -486,10 +475,6 @@ def own_history(x: Tensor, lengths: list[int]) -> Tensor:
 
 def no_history(x: Tensor, lengths: list[int]) -> Tensor:
     return Gather.apply(x.detach(), lengths, None)
-
-
-def in_backward(ring: Ring, gradients: Callable[..., Any], block: dict[str, Tensor], own: dict[str, Tensor]) -> Any:
-    return gradients(ring, block, own)
 
 
 @dataclass(frozen=True)

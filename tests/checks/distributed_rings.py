@@ -168,12 +168,13 @@ class _Ring(torch.autograd.Function):
         i = ring.positions(ring, lengths, rank)
         context, lse = (ring.start or begin)(ring, q.float() if q.dtype == torch.bfloat16 else q, len(lengths))
         held = [k, v]
-        for step, of in enumerate(ring.visits(ring, len(lengths), rank)):
+        visits = ring.visits(ring, len(lengths), rank)
+        for step, of in enumerate(visits):
             seen = ring.allowed(ring, i, ring.positions(ring, lengths, of), rank, of)
             scores = scores_of(ring, q, held[0], seen).to(context.dtype)
             new, new_lse = ring.attend(ring, scores, shared(held[1], q).to(context.dtype))
             context, lse = ring.merge(ring, context, lse, new, new_lse)
-            if step + 1 < len(lengths):
+            if step + 1 < len(visits):
                 held = ring.exchange(ring, held, lengths, step, group)
         ctx.save_for_backward(q, k, v, context, lse)
         ctx.ring, ctx.lengths, ctx.group = ring, lengths, group
