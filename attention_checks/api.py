@@ -367,6 +367,7 @@ def check_distributed(
     rotate: Rotate | None = None,
     sink_logits: Collection[float] | None = None,
     timeout: float = 8.0,
+    strict: bool = True,
     **design: Any,
 ) -> Report:
     """Check attention whose sequence is spread over ranks: processes that PyTorch connects (gloo).
@@ -383,6 +384,7 @@ def check_distributed(
         rotate: rotate(x, positions), if it rotates queries and keys itself
         sink_logits: a logit for each head that takes a share of its weights
         timeout: seconds after which ranks that do not finish count as stuck
+        strict: raise NotCompared if its numbers could be compared with nothing?
         design: what else it chooses, as in `attention_checks.spec.Contract`
 
     Raises:
@@ -404,13 +406,14 @@ def check_distributed(
         timeout=timeout,
     )
     with nursery() as ranks:
-        return check_sharding(fn, sharding, ranks)
+        return check_sharding(fn, sharding, ranks, strict)
 
 
 def check_sharding(
     fn: Callable[..., Any],
     sharding: Sharding,
     ranks: Ranks,
+    strict: bool = True,
 ) -> Report:
     """Check attention over ranks, as `check_distributed`, with ranks from a place that is kept.
 
@@ -418,12 +421,13 @@ def check_sharding(
         fn: fn(q, k, v), called on every rank with its part (b, h, n_local, d) → its context
         sharding: what is declared of it
         ranks: where the ranks start from
+        strict: raise NotCompared if its numbers could be compared with nothing?
 
     Raises:
         CheckFailed: if a property does not hold
     """
     listed = lambda: [distributed_properties(fn, sharding, ranks)]
-    return _run("check_distributed", fn, listed, contract=sharding.contract)
+    return _run("check_distributed", fn, listed, strict, sharding.contract)
 
 
 def check_agrees(

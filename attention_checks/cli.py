@@ -154,7 +154,7 @@ def _check(args: argparse.Namespace) -> Report:
         options = ("n_heads", "n_kv_heads", *_OF_RANKS)
         said = {name: getattr(args, name) for name in options}
         choices |= {name: value for name, value in said.items() if value is not None}
-    if kind == "attention":
+    if kind in ("attention", "distributed"):
         choices["strict"] = args.strict
     if kind == "cache":
         choices["d_model"] = _width(args)

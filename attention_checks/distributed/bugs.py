@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from attention_checks.distributed.shards import ORDERS, Trial
+from attention_checks.distributed.shards import ORDERS, Trial, contiguous
 from attention_checks.distributed.simulated import (
     Back,
     Block,
@@ -112,7 +112,7 @@ def _as_equal(trial: Trial, rank: int) -> Tensor:
 
 def _second_piece(trial: Trial, rank: int) -> Tensor:
     "The second piece of a rank is taken for number world + rank."
-    pieces = torch.arange(trial.n).tensor_split(2 * trial.world)
+    pieces = [contiguous(torch.arange(trial.n), 2 * trial.world, i) for i in range(2 * trial.world)]
     at = torch.cat([pieces[rank], pieces[trial.world + rank]])
     return at if len(at) == len(trial.held[rank]) else trial.held[rank]
 

@@ -199,7 +199,7 @@ def _fault(e: RankError, job: Job, world: int) -> Fault:
     at = (Path(job.folder) / f"at-{e.rank}").read_text().split() or ["0", "forward"]
     kinds = {"it died": "died", "it did not": "stuck", "it waits": "stuck", "it returned": "stuck"}
     kind = next((kind for says, kind in kinds.items() if e.reason.startswith(says)), "raised")
-    kind = "stuck" if "imed out" in e.reason else kind
+    kind = "stuck" if re.search("[Tt]imed out|closed by peer", e.reason) else kind
     lines = [line for line in str(e).splitlines() if re.match(r"\(?rank \d+", line)]
     inner = (line[1:-1] if line.startswith("(") else line for line in lines)
     message = "\n".join(inner)

@@ -14,6 +14,7 @@ from torch import Tensor
 from attention_checks.catalogue.local_attention import Reach
 from attention_checks.pipeline import Work, rightly, work_of
 from attention_checks.spec import TOLERANCES, Contract
+from attention_nb.many_machines import split_sequence
 from attention_nb.tools.guards import expect_flags, expect_sizes
 
 # positions of all tokens (n,), how many ranks, which one → the positions that it holds
@@ -24,14 +25,13 @@ BATCH, D_HEAD = 2, 5
 
 
 def contiguous(positions: Tensor, world: int, rank: int) -> Tensor:
-    "Give each rank one piece of the sequence; the first ones are one token longer."
-    return positions.tensor_split(world)[rank]
+    "Give each rank one piece of the sequence."
+    return split_sequence(positions, world, rank, "contiguous", dim=-1)
 
 
 def zigzag(positions: Tensor, world: int, rank: int) -> Tensor:
     "Give each rank one piece from the beginning and the one as far from the end."
-    pieces = positions.tensor_split(2 * world)
-    return torch.cat([pieces[rank], pieces[2 * world - 1 - rank]])
+    return split_sequence(positions, world, rank, "zigzag", dim=-1)
 
 
 def striped(positions: Tensor, world: int, rank: int) -> Tensor:

@@ -26,6 +26,7 @@ from tests.checks.distributed_rings import (
     attend,
     begin,
     block_gradients,
+    cut,
     exchange,
     gathered,
     merge,
@@ -49,7 +50,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "a causal ring, grouped heads": (Ring(causal=True), {"causal": True, "n_kv_heads": 4}),
     "a zigzag ring": (Ring(order="zigzag", causal=True), {"order": "zigzag", "causal": True}),
     "a zigzag ring by a function": (Ring(order="zigzag", causal=True), {
-        "order": lambda at, world, rank: torch.cat([at.tensor_split(2 * world)[i] for i in (rank, 2 * world - 1 - rank)]),
+        "order": lambda at, world, rank: torch.cat([cut(at, 2 * world)[i] for i in (rank, 2 * world - 1 - rank)]),
         "causal": True, "worlds": (1, 3)}),
     "a window and a sink": (Ring(causal=True, window=4, sinks=1), {"window": 4, "sinks": 1, "worlds": (1, 3)}),
     "packed documents": (Ring(causal=True, documents=5), {"causal": True, "documents": 5, "worlds": (1, 3)}),
@@ -160,7 +161,7 @@ def as_contiguous(ring: Ring, lengths: list[int], rank: int) -> Tensor:
 
 
 def second_piece(ring: Ring, lengths: list[int], rank: int) -> Tensor:
-    pieces = torch.arange(sum(lengths)).tensor_split(2 * len(lengths))
+    pieces = cut(torch.arange(sum(lengths)), 2 * len(lengths))
     return torch.cat([pieces[rank], pieces[rank + len(lengths)]])
 
 
@@ -249,8 +250,8 @@ SHARDS = [
             "there it was asked whether positions are split as tokens are", {**CAUSAL, **EVEN}),
     Planted("the second piece", Ring(causal=True, order="zigzag", positions=second_piece), "shards.second_piece", None, "",
             {**ZIGZAG, **EVEN}),
-    Planted("rank times own length", replace(CAUSAL_RING, positions=times_length), "shards.as_equal",
-            "sgl-project/sglang#28463", "there positions of strided shards", CAUSAL),
+    Planted("rank times own length", Ring(rotate=turned, positions=times_length), "shards.as_equal",
+            "sgl-project/sglang#28463", "there positions of strided shards", {"rotate": turned}),
     Planted("padding is attended to", padded, "shards.padding", "deepspeedai/DeepSpeed#5177",
             "there it is asked how to pad; NVIDIA/TransformerEngine#1929 shows the wrong numbers", {"gradients": False}),
     Planted("the last key of a shard", partial(shortened, least=without_last), "shards.last_key",

@@ -19,12 +19,18 @@ from torch import Tensor
 # Who holds what -----------------------------------------------------------------------------------
 
 
+def cut(positions: Tensor, pieces: int) -> list[Tensor]:
+    "Pieces of a sequence: their borders are rounded down."
+    borders = [len(positions) * i // pieces for i in range(pieces + 1)]
+    return [positions[start:stop] for start, stop in zip(borders, borders[1:])]
+
+
 def contiguous(positions: Tensor, world: int, rank: int) -> Tensor:
-    return positions.tensor_split(world)[rank]
+    return cut(positions, world)[rank]
 
 
 def zigzag(positions: Tensor, world: int, rank: int) -> Tensor:
-    pieces = positions.tensor_split(2 * world)
+    pieces = cut(positions, 2 * world)
     return torch.cat([pieces[rank], pieces[2 * world - 1 - rank]])
 
 
