@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -18,6 +18,9 @@ from attention_checks.arguments import (
     expect_positions,
     reach_of,
 )
+from attention_checks.distributed.properties import distributed_properties
+from attention_checks.distributed.running import nursery
+from attention_checks.distributed.shards import Order, Rotate, Sharding, sharding_of
 from attention_checks.examine import Misused, examine
 from attention_checks.numbers import fixed_chance
 from attention_checks.properties.agreement import agreement_properties
@@ -37,6 +40,7 @@ from attention_nb.kv_cache import KVCache
 from attention_nb.multi_head_attention import MultiHeadAttention
 from attention_nb.positions import RotaryEmbedding
 from attention_nb.tools.guards import expect_flags, expect_sizes
+from attention_nb.tools.ranks import Ranks
 
 __tracebackhide__ = True  # pytest shows the line of your test, not the way through this module
 
@@ -349,6 +353,81 @@ def check_positions(
         RotaryEmbedding(d_head, base, scaling)  # refuses what is no rotation
         properties = lambda: rotation_properties(fn, d_head, base, scaling, interleaved)
     return _run("check_positions", fn, properties, contract=contract)
+
+
+def check_distributed(
+    fn: Callable[..., Any],
+    order: str | Order = "contiguous",
+    causal: bool = False,
+    n_heads: int = 12,
+    n_kv_heads: int | None = None,
+    worlds: Collection[int] = (1, 2, 3, 4),
+    even: bool = False,
+    empty_ranks: bool = True,
+    rotate: Rotate | None = None,
+    sink_logits: Collection[float] | None = None,
+    timeout: float = 8.0,
+    strict: bool = True,
+    **design: Any,
+) -> Report:
+    """Check attention whose sequence is spread over ranks: processes that PyTorch connects (gloo).
+
+    Args:
+        fn: fn(q, k, v), called on every rank with its part (b, h, n_local, d) → its context
+        order: "contiguous", "zigzag", "striped", or split(positions, world, rank) → its positions
+        causal: does it hide the future?
+        n_heads: heads of the queries
+        n_kv_heads: heads of keys and values; default n_heads
+        worlds: the numbers of ranks that it is tried with
+        even: does it take only sequences that all ranks share equally?
+        empty_ranks: may a rank hold no token, as if a sequence is shorter than the ranks are many?
+        rotate: rotate(x, positions), if it rotates queries and keys itself
+        sink_logits: a logit for each head that takes a share of its weights
+        timeout: seconds after which ranks that do not finish count as stuck
+        strict: raise NotCompared if its numbers could be compared with nothing?
+        design: what else it chooses, as in `attention_checks.spec.Contract`
+
+    Raises:
+        CheckFailed: if a property does not hold
+        Misused: for what the check cannot try
+    """
+    expect_callable("fn", fn, "a function of q, k and v", 3)
+    sharding = sharding_of(
+        declared("check_distributed", **design),
+        order=order,
+        causal=causal,
+        n_heads=n_heads,
+        n_kv_heads=n_heads if n_kv_heads is None else n_kv_heads,
+        worlds=worlds,
+        even=even,
+        empty_ranks=empty_ranks,
+        rotate=rotate,
+        sink_logits=sink_logits,
+        timeout=timeout,
+    )
+    with nursery() as ranks:
+        return check_sharding(fn, sharding, ranks, strict)
+
+
+def check_sharding(
+    fn: Callable[..., Any],
+    sharding: Sharding,
+    ranks: Ranks,
+    strict: bool = True,
+) -> Report:
+    """Check attention over ranks, as `check_distributed`, with ranks from a place that is kept.
+
+    Args:
+        fn: fn(q, k, v), called on every rank with its part (b, h, n_local, d) → its context
+        sharding: what is declared of it
+        ranks: where the ranks start from
+        strict: raise NotCompared if its numbers could be compared with nothing?
+
+    Raises:
+        CheckFailed: if a property does not hold
+    """
+    listed = lambda: [distributed_properties(fn, sharding, ranks)]
+    return _run("check_distributed", fn, listed, strict, sharding.contract)
 
 
 def check_agrees(

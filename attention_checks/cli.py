@@ -19,12 +19,14 @@ from attention_checks.api import (
     check_attention,
     check_cache,
     check_cross_attention,
+    check_distributed,
     check_flash,
     check_masked_softmax,
     check_positions,
     check_self_attention,
     check_softmax,
 )
+from attention_checks.distributed.shards import ORDERS
 from attention_checks.examine import NeedsMore, first_line
 from attention_checks.loading import Unusable, load, made, required_by, written_at
 from attention_checks.report import CheckFailed, Report
@@ -39,7 +41,9 @@ _CHECKS: dict[str, Callable[..., Report]] = {  # what a function or a layer is â
     "positions": check_positions,
     "cache": check_cache,
     "layer": check_self_attention,
+    "distributed": check_distributed,
 }
+_OF_RANKS = ("order", "worlds", "even", "empty_ranks")  # options for attention over ranks alone
 _ABOUT = "Say what is wrong with an attention layer or function, and what the bug probably is."
 _STATUS = (
     "Exit status: 0 all is sound, 1 there is a bug, 2 something was not compared or could not be"
@@ -50,6 +54,9 @@ _TARGET = (
     " or a function of (q, k, v), (x, dim) or (scores, mask);"
     " default: all that pyproject.toml lists"
 )
+
+
+_FOR = {"call": "layers", "d_memory": "layers"}
 
 
 class Finding(NamedTuple):
@@ -73,6 +80,10 @@ def _grammar() -> dict[str, dict[str, Any]]:
         "positions": {"action": Switch, "help": "it knows positions (RoPE, ALiBi, â€¦)"},
         "call": {"metavar": "TARGET", "help": "function of layer and x (and memory) to call it"},
         **contract_options(),
+        "order": {"choices": list(ORDERS), "help": "over ranks: which rank holds which tokens"},
+        "worlds": {**number, "action": "append", "help": "a number of ranks; may be repeated"},
+        "even": {"action": Switch, "help": "over ranks: it takes equal shards alone"},
+        "empty_ranks": {"action": Switch, "help": "a rank may hold no token (default: it may)"},
         "as": {"dest": "kind", "choices": list(_CHECKS), "help": "what it is (default: find out)"},
         "set": {
             "action": "append",
@@ -130,14 +141,20 @@ def _check(args: argparse.Namespace) -> Report:
     kind, choices = _kind(thing, args), choices_of(args)
     if kind == "layer":
         return _check_layer(thing, args)
-    for option in ("call", "d_memory"):
-        if getattr(args, option):
+    foreign = () if kind == "distributed" else _OF_RANKS
+    for option in ("call", "d_memory", *foreign):
+        if getattr(args, option) is not None:
             raise Unusable(
-                f"--{option.replace('_', '-')} is for layers; {name_of(thing)} is a {kind}"
+                f"--{option.replace('_', '-')} is for {_FOR.get(option, 'ranks')};"
+                f" {name_of(thing)} is a {kind}"
             )
-    if kind in ("attention", "flash"):
+    if kind in ("attention", "flash", "distributed"):
         choices["causal"] = bool(args.causal)
-    if kind == "attention":
+    if kind == "distributed":
+        options = ("n_heads", "n_kv_heads", *_OF_RANKS)
+        said = {name: getattr(args, name) for name in options}
+        choices |= {name: value for name, value in said.items() if value is not None}
+    if kind in ("attention", "distributed"):
         choices["strict"] = args.strict
     if kind == "cache":
         choices["d_model"] = _width(args)

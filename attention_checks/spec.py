@@ -412,6 +412,10 @@ READ_BY: dict[str, tuple[str, ...]] = {  # check → the choices that it reads
     "check_masked_softmax": _NUMBERS,
     "check_positions": _NUMBERS,
     "check_agrees": _NUMBERS,
+    "check_distributed": (
+        *("scale", "softcap", "sinks", "window", "ahead", "documents"),
+        *("gradients", "dtype", "tolerance", "skip"),
+    ),
     "check_cache": (
         *("window", "lengths", "max_batch", "returns", "device", "dtype", "tolerance", "skip"),
     ),

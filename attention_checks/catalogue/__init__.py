@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from attention_checks.catalogue.audit import AUDIT_SIGNS
 from attention_checks.catalogue.code import CODE_SIGNS
+from attention_checks.catalogue.distributed import DISTRIBUTED_SIGNS
 from attention_checks.catalogue.flash_attention import BLOCK_SIGNS, FLASH_SIGNS, blocks
 from attention_checks.catalogue.grouped_heads import GROUPED_ALL
 from attention_checks.catalogue.kv_cache import CACHE_SIGNS
@@ -48,6 +49,10 @@ _DECLARED_BY = {  # what a design may choose, and the argument that declares it
     "heads.layout": 'layout="bnhd"',
     "batch.axes": 'layout="nbd"',
     "cache.rounded": "tolerance={tolerance}",
+    "shares.rounded": "tolerance={tolerance}",
+    "shards.uneven": "even=True",
+    "shards.empty": "empty_ranks=False",
+    "shards.order": 'order="{found}"',
     "rotation.backwards": 'skip=["rotation.backwards"]',
     "layer.unknown": 'skip=["layer.unknown"]',  # attention without softmax, as linear attention
 }
@@ -72,6 +77,7 @@ _ALL: list[Bug] = [
     *GROUPED_ALL,
     *CACHE_SIGNS,
     *AUDIT_SIGNS,
+    *DISTRIBUTED_SIGNS,
     *rotary_bugs(8),
     *ROTARY_SIGNS,
     *ALIBI,

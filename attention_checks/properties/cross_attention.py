@@ -66,10 +66,10 @@ def _queries_apart(layer: Layer) -> None:
 
 def _all_reach(layer: Layer) -> None:
     "Every token of the memory moves every output."
-    _must_reach(layer.over_memory, reach_of(layer.over_memory))
+    _must_reach(reach_of(layer.over_memory))
 
 
-def _must_reach(over: Layer, reach: Tensor) -> None:
+def _must_reach(reach: Tensor) -> None:
     "Raise Broken unless every output is moved by every token of the memory."
     if reach.all():
         return
@@ -117,7 +117,7 @@ def _any_memory(layer: Layer) -> None:
             raise Broken(shown, known("length.only")) from None
         must_be_vectors(over, x, y)
         if n > layer.n_k:
-            _must_reach(over, reach_of(replace(over, n=over.contract.usual(n))))
+            _must_reach(reach_of(replace(over, n=over.contract.usual(n))))
         if right:
             trace = trace_of(layer, layer.draw(2), n)
             if compare_with_own_weights(trace, layer.n_heads, False, most=0) != ():

@@ -51,11 +51,23 @@ def must_have_gradients(
 def _gradients(f: _Call, inputs: Mapping[str, Tensor]) -> Sequence[Any]:
     "Give the gradients of a random mixture of all outputs."
     leaves = [t.clone().requires_grad_() for t in inputs.values()]
-    out = f(*leaves)
+    return gradients_of_mixture(f(*leaves), leaves)
+
+
+def gradients_of_mixture(
+    out: Tensor,  # what was computed
+    leaves: Sequence[Tensor],  # from what
+) -> tuple[Tensor | None, ...]:  # one for each, None where nothing depends on it
+    "Differentiate a random mixture of all outputs; Broken if they require no gradient."
+    must_require(out)
+    up = torch.randn(out.shape, generator=torch.Generator().manual_seed(4))
+    return gradients_of(out, leaves, up.to(out))
+
+
+def must_require(out: Tensor) -> None:
+    "Raise Broken unless the output requires a gradient."
     if not out.requires_grad:
         raise Broken("the output does not require a gradient", known("grad.none"))
-    upstream = torch.randn(out.shape, generator=torch.Generator().manual_seed(4))
-    return gradients_of(out, leaves, upstream.to(out))
 
 
 def gradients_of(

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import torch
 import torch.nn as nn
 from torch import Tensor
 
+from attention_checks.catalogue.local_attention import Reach
 from attention_checks.conventions import POSITIONS, heads_of, settings_of
 from attention_checks.examine import attempt
 from attention_checks.pipeline import Bug
@@ -220,10 +222,9 @@ class Layer(Declared):
 
     def sees(self, n: int) -> Tensor:
         "Which of n tokens sees which, as declared, whatever its window; boolean, (n, n)."
-        every = torch.ones(n, n, dtype=torch.bool)
-        return every.tril(self.contract.ahead or 0) if self.bounded else every
+        return Reach(causal=self.bounded, ahead=self.contract.ahead or 0).mask(n, n)
 
-    @property
+    @cached_property
     def long_n(self) -> int:
         "A length that shows where its window ends; 0 if the usual one does, or it has none."
         size, ahead = self.window[1] if self.window else 0, self.contract.ahead or 0

@@ -12,13 +12,13 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from attention_checks.catalogue.layers import untransposed
+from attention_checks.catalogue.local_attention import Reach
 from attention_checks.conventions import biased_role
 from attention_checks.pipeline import Bug, Step
 from attention_checks.spec import Contract
 from attention_checks.trace.own_stages import own_stages, tables_of, rotations_in
 from attention_checks.trace.roles import ASKED, Parts, find_projections, sources, unrecognised_in
 from attention_checks.trace.watching import OneCall, as_float, as_rows, handing, used_of, watch
-from attention_nb.masks import causal_mask
 
 _Rows = dict[str, list[Tensor]]  # role → what each projection of that role gave, (b, n, width)
 
@@ -79,23 +79,18 @@ class Trace(NamedTuple):
         "List the numbers of heads that fit, or the one that is known."
         stack = len(self.projections.get("q", []))  # several: single heads
         said = stack if stack > 1 else n_heads
-        return (
-            [said]
-            if said
-            else [h for h in range(1, min(self.across, 64) + 1) if self.across % h == 0]
-        )
+        if said:
+            return [said]
+        return [h for h in range(1, min(self.across, 64) + 1) if self.across % h == 0]
 
     def past(
         self,
         causal: bool,  # is the future hidden?
-        window: int
-        | None = None,  # how many tokens a token may attend to, itself included; None: all
+        window: int | None = None,  # tokens that a token may attend to, itself included; None: all
     ) -> Tensor | None:  # boolean, True = may attend, (n, n); None: everything
         "Give the mask that should be in force."
-        n, ahead = self.x.shape[1], self.contract.ahead
-        if ahead:
-            return torch.ones(n, n, dtype=torch.bool).tril(ahead).triu(1 - (window or n))
-        return causal_mask(n).triu(1 - (window or n)) if causal else None
+        n, ahead = self.x.shape[1], self.contract.ahead or 0
+        return Reach(window or 0, ahead=ahead).mask(n, n) if causal or ahead else None
 
 
 _Options = list[tuple[str, Tensor]]  # what it gave; under its name, what it would untransposed

@@ -24,9 +24,9 @@ from attention_checks.examine import Broken, NotChecked, attempt, first_line
 from attention_checks.numbers import first_difference, nearly
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation
-from attention_checks.properties.state import must_leave_alone
 from attention_checks.properties.equivariance import first_leak
 from attention_checks.properties.layers.running import must_be_vectors, must_stand_sixteen_bits
+from attention_checks.properties.state import must_leave_alone
 from attention_checks.signatures import parameters_of
 from attention_checks.subjects.calling import (
     called_with,
@@ -55,6 +55,11 @@ def _no_future(layer: Layer) -> None:
             raise Broken(shown, known("length.counted"))
 
 
+def _rounding(y: Tensor) -> float:
+    "How far an output may move by rounding alone."
+    return 1e-4 * max(1.0, y.abs().nan_to_num().max().item())
+
+
 def _must_hide_future(layer: Layer, x: Tensor, training: bool, grad: bool) -> None:
     "Raise Broken if changing a token moves an earlier output."
     mode = "training" if training else "evaluation"
@@ -64,7 +69,7 @@ def _must_hide_future(layer: Layer, x: Tensor, training: bool, grad: bool) -> No
     before = layer.in_mode(x, training, grad)
     if usual:
         must_be_vectors(layer, x, before, f", {mode}")
-    atol = 1e-4 * max(1.0, before.abs().nan_to_num().max().item())
+    atol = _rounding(before)
     run = lambda x: layer.in_mode(x, training, grad)
     if leak := first_leak(run, [x], (1.0, 100.0), before, atol):
         j, other = leak.token, leak.inputs[0]
@@ -99,7 +104,8 @@ def _reaches(layer: Layer) -> str | None:
     beyond = bool(window and window >= n)
     reach = reach_of(layer)
     if beyond and layer.long_n:
-        n, reach = layer.long_n, _long_reach(layer)
+        n = layer.long_n
+        reach = _reach_under(layer, Reach(window or 0).mask(n, n))
     missing = layer.sees(n) & ~reach
     if not missing.any():
         if window and window < n:
@@ -121,10 +127,8 @@ def _must_be_band(layer: Layer) -> None:
     window, ahead = layer.declared_window or 0, layer.contract.ahead or 0
     n = layer.long_n or layer.n
     declared = Reach(window, ahead=ahead, causal=False)
-    models = (layer.module, softened_copy(layer.module))
-    surely, at_all = (a | b for a, b in zip(*(moved_by(layer, n, m) for m in models)))
     right = declared.mask(n, n)
-    reach = surely | at_all & right
+    reach = _reach_under(layer, right)
     if reach.equal(right):
         return
     bug = name_band(reach, declared) or known("window.ignored" if reach.all() else "mask.narrow")
@@ -162,21 +166,20 @@ def reach_of(
     return torch.stack(moved, -1) | moved_by(layer, layer.n, softened_copy(layer.module))[1]
 
 
-def _long_reach(layer: Layer) -> Tensor:
-    "As `reach_of`, in a long sequence; beyond the window, rounding does not count."
+def _reach_under(layer: Layer, allowed: Tensor) -> Tensor:
+    "As `reach_of`, for as many tokens as a mask has; what it hides must move more than rounding."
     models = (layer.module, softened_copy(layer.module))
-    surely, at_all = (a | b for a, b in zip(*(moved_by(layer, layer.long_n, m) for m in models)))
-    inside = torch.ones_like(surely).tril().triu(1 - (layer.declared_window or 0))
-    return surely | at_all & inside
+    moved = (moved_by(layer, len(allowed), model) for model in models)
+    surely, at_all = (a | b for a, b in zip(*moved))
+    return surely | at_all & allowed
 
 
 def _is_window(layer: Layer, reach: Tensor, size: int) -> bool:
     "Whether outputs depend on a window of this size; both ways, conventions differ."
-    n = len(reach)
-    back = torch.arange(n)[:, None] - torch.arange(n)
-    if layer.causal:
-        return reach.equal((back >= 0) & (back < size))
-    return any(reach.equal(back.abs() <= side) for side in (size // 2, size - 1, size))
+    windows = [Reach(size)]
+    if not layer.causal:
+        windows = [Reach(side + 1, ahead=side) for side in (size // 2, size - 1, size)]
+    return any(reach.equal(each.mask(*reach.shape)) for each in windows)
 
 
 LONG = (37, 23, 16, 11, 8)  # tokens of the long trial: the first length that it takes
@@ -185,10 +188,8 @@ FAR = 131  # tokens of a longer one, where the future alone is watched
 
 def _longer(layer: Layer) -> str | None:
     "What holds of short sequences holds of long ones."
-    for n in layer.lengths(*range(1, layer.n + 3)):
-        if (y := attempt(lambda: layer(layer.draw(2, n)))) is not None:
-            must_be_vectors(layer, layer.draw(2, n), y)
-    declared, n = layer.contract.lengths is not None, _long_length(layer)
+    _must_give_vectors(layer)
+    n = _long_length(layer)
     must_be_vectors(layer, x := layer.draw(2, n), layer(x))
     if layer.contract.ahead:
         raise NotChecked(f"it sees ahead={layer.contract.ahead} tokens")
@@ -207,9 +208,18 @@ def _longer(layer: Layer) -> str | None:
     if name := _part_only(layer, n):
         raise NotChecked(f"it may attend to a part of them ({name})")
     _must_reach_all(layer, n, allowed, reach)
+    declared = layer.contract.lengths is not None
     if far or declared or n == LONG[0] and not layer.causal:
         return None
     return f"the longest sequence had {n} tokens: it takes no {FAR if n == LONG[0] else LONG[0]}"
+
+
+def _must_give_vectors(layer: Layer) -> None:
+    "Raise Broken if a short sequence that it takes does not give one finite vector per token."
+    for n in layer.lengths(*range(1, layer.n + 3)):
+        x = layer.draw(2, n)
+        if (y := attempt(lambda: layer(x))) is not None:
+            must_be_vectors(layer, x, y)
 
 
 def _long_length(layer: Layer) -> int:
@@ -232,8 +242,8 @@ def _must_hide_far_future(layer: Layer) -> None:
         other[:, j] = 1 - other[:, j]
         with torch.no_grad():
             before, after = layer.many(layer.module, torch.cat([x, other]))
-        atol = 1e-4 * max(1.0, before.abs().nan_to_num().max().item())
-        moved = ((after - before).abs().amax(-1)[:j] > atol).nonzero().flatten().tolist()
+        difference = (after - before).abs().amax(-1)[:j]
+        moved = (difference > _rounding(before)).nonzero().flatten().tolist()
         if moved:
             shown = f"{FAR} tokens: changing token {j} moves output {moved[0]}"
             raise Broken(shown, known("length.future", first=moved[0]))
@@ -273,7 +283,7 @@ def moved_by(
         with torch.no_grad():
             y = layer.many(module, torch.cat([x, others]))
         difference = (y[1:] - y[:1]).abs().amax(-1).nan_to_num(nan=math.inf).T
-        surely |= difference > 1e-4 * max(1.0, y[0].abs().nan_to_num().max().item())
+        surely |= difference > _rounding(y[0])
         at_all |= difference > 1e-6
     return surely, at_all
 

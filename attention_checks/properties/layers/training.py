@@ -18,7 +18,12 @@ from attention_checks.examine import Broken, NotChecked, first_line
 from attention_checks.numbers import first_difference, nearly
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation
-from attention_checks.properties.gradients import gradients_of, reenters
+from attention_checks.properties.gradients import (
+    gradients_of,
+    gradients_of_mixture,
+    must_require,
+    reenters,
+)
 from attention_checks.properties.layers.running import must_be_vectors
 from attention_checks.subjects.copies import deep_copy, in_training, plain_attributes, tensors_in
 from attention_checks.subjects.layer import Layer, no_module, normalises_batch, unregistered
@@ -212,7 +217,8 @@ def _trained(layer: Layer) -> str | None:
 def _must_be_reached(layer: Layer, wanted: dict[str, nn.Parameter]) -> None:
     "Raise Broken for a parameter, or a part of one, that receives no gradient."
     # where scores are large a softmax is flat: a gradient must be 0 for small inputs, too
-    both = [_gradients_of(_traceable(layer, x), wanted) for x in (layer.draw(), layer.draw() / 30)]
+    outputs = (_traceable(layer, x) for x in (layer.draw(), layer.draw() / 30))
+    both = [dict(zip(wanted, gradients_of_mixture(y, list(wanted.values())))) for y in outputs]
     for name, p in wanted.items():
         if both[0][name] is None:
             code = "parameter.mask" if _is_mask(p) else "parameter.unused"
@@ -237,14 +243,6 @@ def _traceable(layer: Layer, x: Tensor) -> Tensor:
     if not y.requires_grad and reenters(other := layer(x.requires_grad_())):
         return other
     return y
-
-
-def _gradients_of(y: Tensor, wanted: dict[str, nn.Parameter]) -> dict[str, Tensor | None]:
-    "The gradients of a random sum of all outputs, by name."
-    if not y.requires_grad:
-        raise Broken("the output does not require a gradient", known("grad.none"))
-    up = torch.randn(y.shape, generator=torch.Generator().manual_seed(4))
-    return dict(zip(wanted, gradients_of(y, list(wanted.values()), up)))
 
 
 def _must_be_registered(layer: Layer) -> None:
@@ -355,9 +353,7 @@ def _rates(layer: Layer, what: str, dtype: torch.dtype, step: float) -> tuple[fl
         parameters = [p for p in module.parameters() if p.requires_grad]
     x = layer.draw().to(dtype).requires_grad_()
     tensors: list[Tensor] = parameters if what == "parameters" else [x]  # type: ignore[assignment]
-    y = layer.first(module, x * 1)
-    if not y.requires_grad:
-        raise Broken("the output does not require a gradient", known("grad.none"))
+    must_require(y := layer.first(module, x * 1))
     generator = torch.Generator().manual_seed(6)
     up, *directions = (
         torch.randn(t.shape, generator=generator, dtype=torch.float64).to(t.dtype)

@@ -1,0 +1,178 @@
+"""Which known bug gives the numbers that the ranks gave?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from attention_checks.catalogue import ATTENTION, known
+from attention_checks.catalogue.local_attention import reach_bugs
+from attention_checks.distributed.bugs import Wrong, backward_bugs, forward_bugs
+from attention_checks.distributed.running import Given
+from attention_checks.distributed.shards import Trial
+from attention_checks.distributed.simulated import gradients, simulated
+from attention_checks.pipeline import Bug
+from attention_checks.search import Case
+from attention_checks.search import explain as explain_stages
+
+NEAR = 0.03  # of the largest number: so far apart are numbers that were rounded to 16 bits
+
+
+class Compared(NamedTuple):
+    "One finished trial: what every rank gave, and what it should have given."
+
+    trial: Trial
+    got: tuple[Tensor, ...]  # for each rank one tensor, or three gradients after each other
+    right: tuple[Tensor, ...]
+
+    @property
+    def size(self) -> float:
+        "Give the largest right number."
+        return max((t.abs().max().item() for t in self.right if t.numel()), default=0.0)
+
+    @property
+    def off(self) -> float:
+        "Tell how far apart the numbers are, as a share of the largest."
+        if any(g.shape != r.shape for g, r in zip(self.got, self.right)):
+            return float("inf")
+        pairs = [(g, r) for g, r in zip(self.got, self.right) if g.numel()]
+        most = max(((g - r).abs().max().item() for g, r in pairs), default=0.0)
+        return float("inf") if most != most else most / max(self.size, 1e-12)
+
+    def agrees(self, with_these: Sequence[Tensor], tolerance: float) -> bool:
+        "Tell whether the numbers are these."
+        return self._replace(right=tuple(with_these)).off <= tolerance
+
+
+def contexts_of(trial: Trial, given: Sequence[Given], right: Tensor) -> Compared:
+    "Set contexts beside the right one."
+    got = tuple(each.context.double() for each in given)
+    return Compared(trial, got, tuple(trial.part(right, rank) for rank in range(trial.world)))
+
+
+def gradients_of(trial: Trial, given: Sequence[Given], right: Sequence[Tensor]) -> Compared:
+    "Set gradients beside the right ones; what has none has gradients of zero."
+    wanted = tuple(trial.part(g, rank) for rank in range(trial.world) for g in right)
+    found: Iterator[Any] = (g for each in given for g in each.gradients or (None,) * 3)
+    got = (torch.zeros_like(w) if g is None else g.double() for g, w in zip(found, wanted))
+    return Compared(trial, tuple(got), wanted)
+
+
+def _explained(
+    compared: Sequence[Compared],  # of several ranks
+    bugs: Sequence[Wrong],
+    predict: Callable[[Trial, Any], Sequence[Tensor]],
+) -> tuple[Bug, ...]:
+    "Find the first bug that gives the numbers of every trial, and is seen in one."
+    tolerance = max(1e-6, 10 * compared[0].trial.sharding.tolerance)
+    for wrong in bugs:
+        shows = False
+        for each in compared:
+            try:
+                numbers = predict(each.trial, wrong.steps)
+            except (RuntimeError, IndexError, ValueError):
+                break
+            if not each.agrees(numbers, tolerance):
+                break
+            shows = shows or not Compared(each.trial, tuple(numbers), each.right).off <= tolerance
+        else:
+            if shows:
+                return (_of(wrong, compared[0].trial),)
+    return ()
+
+
+def _of(wrong: Wrong, trial: Trial) -> Bug:
+    "Give the bug with its facts."
+    order = trial.sharding.order
+    declared = order if isinstance(order, str) else "another"
+    facts = {"declared": declared, **wrong.facts} if wrong.facts else {}
+    return known(wrong.code, **facts)
+
+
+def name_context(compared: Sequence[Compared]) -> tuple[Bug, ...]:
+    "Name what makes contexts wrong on several ranks."
+    if any(not g.isfinite().all() for each in compared for g in each.got):
+        return _of_nan(compared)
+    found = _explained(compared, forward_bugs(), simulated) or _of_heads(compared)
+    return found or rounded(compared) or _only_where(compared) or (known("passing.wrong"),)
+
+
+def name_gradients(compared: Sequence[Compared]) -> tuple[Bug, ...]:
+    "Name what makes gradients wrong on several ranks."
+
+    def predict(trial: Trial, back: Any) -> list[Tensor]:
+        "Put the three gradients of every rank after each other."
+        return [t for of_rank in gradients(trial, back) for t in of_rank]
+
+    found = _explained(compared, backward_bugs(), predict) or rounded(compared)
+    return found or _only_where(compared) or (known("backward.wrong"),)
+
+
+def _of_nan(compared: Sequence[Compared]) -> tuple[Bug, ...]:
+    "Name what makes NaN of ordinary numbers."
+    wrong = [each for each in compared if any(not g.isfinite().all() for g in each.got)]
+    if all(_leaves_empty(each.trial) for each in wrong) and len(wrong) < len(compared):
+        return (known("shards.empty", how="it gives NaN"),)
+    return (known("shares.empty_nan"),)
+
+
+def _leaves_empty(trial: Trial) -> bool:
+    "Tell whether a rank holds nothing."
+    return trial.sharding.leaves_empty(trial.n, trial.world)
+
+
+def rounded(compared: Sequence[Compared]) -> tuple[Bug, ...]:
+    "Name numbers that are nearly right."
+    off = max(each.off for each in compared)
+    if off > NEAR:
+        return ()
+    kept = "kept in 32 bits" if off < 1e-5 else "kept in 16 bits"
+    return (known("shares.rounded", off=f"{off:.1g}", kept=kept, tolerance=f"{2 * off:.0e}"),)
+
+
+def _only_where(compared: Sequence[Compared]) -> tuple[Bug, ...]:
+    "Name numbers that are wrong only where shards are uneven, or empty."
+    wrong = [each.trial for each in compared if each.off > each.trial.sharding.tolerance]
+    if all(_leaves_empty(trial) for trial in wrong):
+        return (known("shards.empty", how="its numbers are wrong"),)
+    if not any(trial.sharding.shares_equally(trial.n, trial.world) for trial in wrong):
+        return (known("shards.uneven", how="its numbers are wrong"),)
+    return ()
+
+
+def _of_heads(compared: Sequence[Compared]) -> tuple[Bug, ...]:
+    "Name heads that are missing, or exchanged."
+    wrong = [each for each in compared if each.off > NEAR]
+    for each in wrong:
+        for rank, (got, right) in enumerate(zip(each.got, each.right)):
+            if got.shape != right.shape or not got.numel():
+                continue
+            heads = [h for h in range(got.shape[1]) if not got[:, h].any() and right[:, h].any()]
+            if heads:
+                listed = ", ".join(map(str, heads))
+                return (known("ranks.heads_missing", heads=listed, where=f"rank {rank}"),)
+    if wrong and all(_reordered(each) for each in wrong):
+        return (known("ranks.heads_order"),)
+    return ()
+
+
+def _reordered(each: Compared) -> bool:
+    "Tell whether every head of a context is some right head."
+    for got, right in zip(each.got, each.right):
+        if got.shape != right.shape:
+            return False
+        for head in got.unbind(1):
+            if not any(torch.allclose(head, other, 1e-6, 1e-6) for other in right.unbind(1)):
+                return False
+    return True
+
+
+def name_alone(compared: Sequence[Compared]) -> tuple[Bug, ...]:
+    "Name what makes the context wrong on one rank: a bug of any attention."
+    sharding = compared[0].trial.sharding
+    cases = [Case(each.trial.work(), each.got[0]) for each in compared]
+    found = explain_stages(cases, [*ATTENTION, *reach_bugs(sharding.reach)], most=1)
+    return found or rounded(compared) or (known("mask.unknown"),)

@@ -1,0 +1,222 @@
+"""How a sequence is spread over ranks, as it is declared, and the trials that follow from it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from attention_checks.catalogue.local_attention import Reach
+from attention_checks.pipeline import Work, rightly, work_of
+from attention_checks.spec import TOLERANCES, Contract
+from attention_nb.many_machines import split_sequence
+from attention_nb.tools.guards import expect_flags, expect_sizes
+
+# positions of all tokens (n,), how many ranks, which one → the positions that it holds
+Order = Callable[[Tensor, int, int], Tensor]
+Rotate = Callable[[Tensor, Tensor], Tensor]  # x (b, h, n, d), its positions (n,) → rotated x
+
+BATCH, D_HEAD = 2, 5
+
+
+def contiguous(positions: Tensor, world: int, rank: int) -> Tensor:
+    "Give each rank one piece of the sequence."
+    return split_sequence(positions, world, rank, "contiguous", dim=-1)
+
+
+def zigzag(positions: Tensor, world: int, rank: int) -> Tensor:
+    "Give each rank one piece from the beginning and the one as far from the end."
+    return split_sequence(positions, world, rank, "zigzag", dim=-1)
+
+
+def striped(positions: Tensor, world: int, rank: int) -> Tensor:
+    "Deal the tokens out, one to each rank in turn."
+    return positions[rank::world]
+
+
+ORDERS: dict[str, Order] = {"contiguous": contiguous, "zigzag": zigzag, "striped": striped}
+
+
+@dataclass(frozen=True)
+class Sharding:
+    "What the author of sequence-parallel attention declares."
+
+    order: str | Order = "contiguous"  # which rank holds which tokens
+    causal: bool = False  # is the future hidden?
+    n_heads: int = 12  # of the queries: 1, 2, 3 and 4 ranks divide it
+    n_kv_heads: int = 12  # of keys and values
+    worlds: tuple[int, ...] = (1, 2, 3, 4)  # numbers of ranks
+    even: bool = False  # does it take only sequences that all ranks share equally?
+    empty_ranks: bool = True  # may a rank hold no token?
+    rotate: Rotate | None = None  # of queries and keys, if it rotates them itself
+    sink_logits: tuple[float, ...] | None = None  # one for each head, beside the scores
+    timeout: float = 8.0  # seconds after which a rank counts as stuck
+    contract: Contract = field(default_factory=Contract)  # what every attention may declare
+
+    @cached_property
+    def split(self) -> Order:
+        "Give the order as a function."
+        return ORDERS[self.order] if isinstance(self.order, str) else self.order
+
+    @cached_property
+    def reach(self) -> Reach:
+        "Give which keys a query may attend to, by their positions."
+        declared = self.contract
+        sinks = declared.sinks if isinstance(declared.sinks, int) else 0
+        size = (declared.window or 0, sinks, declared.documents or 0)
+        past = self.causal or declared.window is not None and declared.ahead is None
+        return Reach(*size, causal=past, ahead=declared.ahead or 0)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        "Give the type that it runs in: float64, where every bit counts, unless declared."
+        return self.contract.as_dtype if self.contract.dtype else torch.float64
+
+    @property
+    def tolerance(self) -> float:
+        "Tell how far apart equal numbers may be."
+        usual = 1e-9 if self.dtype == torch.float64 else 2e-4
+        return self.contract.tolerance or TOLERANCES.get(self.dtype, usual)
+
+    def held(self, n: int, world: int) -> tuple[Tensor, ...]:
+        "List the positions that each rank holds."
+        return tuple(self.split(torch.arange(n), world, rank) for rank in range(world))
+
+    def lengths(self, world: int) -> list[int]:
+        "List the lengths that are tried: equal shards first, then uneven ones, then empty ranks."
+        far = max(self.reach.window, self.reach.documents) * 3 + self.reach.sinks
+        unit = 2 * world if self.order == "zigzag" else world
+        equal = [unit * math.ceil(max(12, far) / unit), unit]
+        if self.even:
+            return equal
+        uneven = [n for n in (_prime(max(13, far)), world + 1) if n not in equal]
+        few = [n for n in (world - 1, 1) if n > 0 and n not in (*equal, *uneven)]
+        tried = [*equal, *uneven, *few]
+        return [n for n in tried if self.empty_ranks or not self.leaves_empty(n, world)]
+
+    def leaves_empty(self, n: int, world: int) -> bool:
+        "Tell whether some rank holds nothing."
+        return any(len(part) == 0 for part in self.held(n, world))
+
+    def shares_equally(self, n: int, world: int) -> bool:
+        "Tell whether all ranks hold the same number of tokens, in equal pieces."
+        unit = 2 * world if self.order == "zigzag" else world
+        return n % unit == 0 and len({len(part) for part in self.held(n, world)}) == 1
+
+
+def sharding_of(
+    contract: Contract,  # what every attention may declare
+    **choices: Any,  # as in `Sharding`
+) -> Sharding:
+    "Return what was declared; raise TypeError or ValueError for what cannot be."
+    order, rotate, logits = (choices[name] for name in ("order", "rotate", "sink_logits"))
+    if not callable(order) and order not in ORDERS:
+        names = ", ".join(map(repr, ORDERS))
+        raise ValueError(f"order: expected {names} or a function that splits; got {order!r}")
+    if rotate is not None and not callable(rotate):
+        raise TypeError(f"rotate: expected a function of x and positions; got {rotate!r}")
+    expect_sizes(n_heads=choices["n_heads"], n_kv_heads=choices["n_kv_heads"])
+    expect_flags(**{name: choices[name] for name in ("causal", "even", "empty_ranks")})
+    if choices["n_heads"] % choices["n_kv_heads"]:
+        raise ValueError(
+            f"n_kv_heads: expected a divisor of n_heads = {choices['n_heads']};"
+            f" got {choices['n_kv_heads']}"
+        )
+    worlds = tuple(sorted(set(choices["worlds"])))
+    for world in worlds:
+        expect_sizes(worlds=world)
+    if logits is not None and len(logits) != choices["n_heads"]:
+        raise ValueError(f"sink_logits: expected one for each head; got {len(logits)}")
+    logits = None if logits is None else tuple(map(float, logits))
+    return Sharding(**{**choices, "worlds": worlds, "sink_logits": logits, "contract": contract})
+
+
+def _prime(least: int) -> int:
+    "Give the first prime number that is not smaller."
+    while any(least % i == 0 for i in range(2, least)):
+        least += 1
+    return least
+
+
+class Trial(NamedTuple):
+    "One call on every rank: the whole sequence, and who holds which part of it."
+
+    sharding: Sharding
+    world: int
+    q: Tensor  # (b, h, n, d)
+    k: Tensor  # (b, h_kv, n, d)
+    v: Tensor  # (b, h_kv, n, d)
+    up: Tensor  # gradient that arrives at the context, (b, h, n, d)
+    held: tuple[Tensor, ...]  # positions of each rank
+
+    @property
+    def n(self) -> int:
+        "Give the number of tokens."
+        return self.q.shape[-2]
+
+    @property
+    def shown(self) -> str:
+        "Describe the trial."
+        sizes = ", ".join(str(len(part)) for part in self.held)
+        return f"{self.world} ranks, {self.n} tokens ({sizes})"
+
+    def part(self, x: Tensor, rank: int) -> Tensor:
+        "Give the part of a tensor that a rank holds."
+        return x[..., self.held[rank], :].contiguous()
+
+    def inputs(self, rank: int) -> tuple[Tensor, Tensor, Tensor]:
+        "Give queries, keys and values of a rank."
+        q, k, v = (self.part(x, rank).to(self.sharding.dtype) for x in (self.q, self.k, self.v))
+        return q, k, v
+
+    def right(self) -> tuple[Tensor, tuple[Tensor, ...]]:
+        "Give the right context, and the gradients of q, k and v, of the whole sequence."
+        leaves = [t.clone().requires_grad_() for t in (self.q, self.k, self.v)]
+        context = rightly(self._work(*leaves))
+        # a sum, since given gradients make PyTorch import SymPy, which takes a second
+        gradients = torch.autograd.grad((context * self.up).sum(), leaves, allow_unused=True)
+        none = (torch.zeros_like(t) if g is None else g for g, t in zip(gradients, leaves))
+        return context.detach(), tuple(none)
+
+    def work(self) -> Work:
+        "Set out what attention starts from, on one rank."
+        return self._work(self.q, self.k, self.v)
+
+    def _work(self, q: Tensor, k: Tensor, v: Tensor) -> Work:
+        "Set out what attention starts from: rotated, grouped, with a key for each sink."
+        said = self.sharding
+        q, k = (x if said.rotate is None else said.rotate(x, torch.arange(self.n)) for x in (q, k))
+        k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
+        mask, bias = said.reach.mask(self.n, self.n), torch.zeros((), dtype=q.dtype)
+        if said.sink_logits is not None:
+            k, v = (torch.cat([torch.zeros_like(x[..., :1, :]), x], -2) for x in (k, v))
+            mask = torch.cat([torch.ones(self.n, 1, dtype=torch.bool), mask], 1)
+            bias = q.new_zeros(1, q.shape[1], 1, self.n + 1)
+            bias[..., 0] = torch.tensor(said.sink_logits, dtype=q.dtype)[:, None]
+        work = work_of(q, k, v, mask, said.contract.scale_of(q.shape[-1]))
+        return work._replace(bias=bias, softcap=said.contract.softcap)
+
+
+def trial_of(
+    sharding: Sharding,  # what was declared
+    world: int,  # number of ranks
+    n: int,  # tokens of the whole sequence
+    times: float = 1.0,  # factor of the queries: large ones make large scores
+) -> Trial:
+    "Draw a trial, the same for the same sizes; float64."
+    draw = torch.Generator().manual_seed(100 * world + n)
+    heads = (sharding.n_heads, sharding.n_kv_heads, sharding.n_kv_heads, sharding.n_heads)
+    sizes: Sequence[tuple[int, ...]] = [(BATCH, h, n, D_HEAD) for h in heads]
+    q, k, v, up = (torch.randn(s, generator=draw, dtype=torch.float64) for s in sizes)
+    q, k, v, up = (x.to(sharding.dtype).double() for x in (1.5 * times * q, k, v, up))
+    return Trial(sharding, world, q, k, v, up, sharding.held(n, world))
+
+
+def trials_of(sharding: Sharding, world: int) -> Iterator[Trial]:
+    "List the trials for a number of ranks, equal shards first."
+    return (trial_of(sharding, world, n) for n in sharding.lengths(world))

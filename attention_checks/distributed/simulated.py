@@ -1,0 +1,285 @@
+"""Attention over ranks in one process, in steps that a bug can replace: what would it give?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from attention_checks.distributed.shards import Trial
+from attention_nb.grouped_heads import soft_cap
+
+
+class Keys(NamedTuple):
+    "The keys and values of one visit, and where the rank believes that they stand."
+
+    k: Tensor  # (b, h_kv, n, d)
+    v: Tensor  # (b, h_kv, n, d)
+    at: Tensor  # positions, (n,)
+
+
+class Partial(NamedTuple):
+    "Attention to the keys of one visit alone."
+
+    context: Tensor  # (b, h, n_q, d)
+    lse: Tensor  # log of the sum of exponentials, (b, h, n_q); -inf where nothing is visible
+
+
+Visits = list[tuple[int, int]]  # whose keys are there, and whose they are taken for
+
+
+def all_in_turn(trial: Trial, rank: int) -> Visits:
+    "Visit the rank's own keys, then those of the rank before it, and so on."
+    return [((rank - s) % trial.world,) * 2 for s in range(trial.world)]
+
+
+def held(trial: Trial, rank: int) -> Tensor:
+    "Give the positions that a rank holds."
+    return trial.held[rank]
+
+
+def whole(trial: Trial, keys: Keys) -> Keys:
+    "Attend to all keys of a shard."
+    return keys
+
+
+class Visit(NamedTuple):
+    "Which queries meet which keys."
+
+    trial: Trial
+    rank: int  # of the queries
+    taken_for: int  # whose keys they are believed to be
+    i: Tensor  # positions of the queries as believed, (n_q, 1)
+    j: Tensor  # positions of the keys as believed, (1, n_k)
+
+
+def by_reach(visit: Visit) -> Tensor:
+    "Mark what was declared: past, window, sinks, documents."
+    reach, i, j = visit.trial.sharding.reach, visit.i, visit.j
+    return (reach.near(i, j) | reach.kept(i, j)) & reach.own(i, j)
+
+
+def by_share(partials: list[Partial]) -> Tensor:
+    "Weight each partial context by its share of the sum of exponentials."
+    lse = torch.stack([partial.lse for partial in partials])
+    total = lse.logsumexp(0)
+    shares = (lse - total.masked_fill(total == -math.inf, 0)).exp()
+    return sum_of(shares[..., None] * torch.stack([p.context for p in partials]))
+
+
+def sum_of(stack: Tensor) -> Tensor:
+    "Add along the first axis."
+    return stack.sum(0)
+
+
+def own_group(head: int, n_heads: int, n_kv_heads: int) -> int:
+    "Give the key head of a query head: neighbours share one."
+    return head // (n_heads // n_kv_heads)
+
+
+def once(trial: Trial, rank: int) -> int:
+    "Count the sink logits once."
+    return 1
+
+
+def to_their_rank(contexts: list[Tensor]) -> list[Tensor]:
+    "Return each context on the rank of its queries."
+    return contexts
+
+
+class Steps(NamedTuple):
+    "The steps of attention over ranks, each as it should be."
+
+    visits: Callable[[Trial, int], Visits] = all_in_turn
+    positions: Callable[[Trial, int], Tensor] = held
+    keys: Callable[[Trial, Keys], Keys] = whole
+    allowed: Callable[[Visit], Tensor] = by_reach
+    merge: Callable[[list[Partial]], Tensor] = by_share
+    group: Callable[[int, int, int], int] = own_group
+    sinks: Callable[[Trial, int], int] = once
+    returned: Callable[[list[Tensor]], list[Tensor]] = to_their_rank
+
+
+def simulated(trial: Trial, steps: Steps) -> list[Tensor]:  # the context of each rank
+    "Go through all ranks."
+    return steps.returned([_on_rank(trial, steps, rank) for rank in range(trial.world)])
+
+
+def _on_rank(trial: Trial, steps: Steps, rank: int) -> Tensor:
+    "Compute the context of one rank: one partial for each visit, merged."
+    q, at = trial.part(trial.q, rank), steps.positions(trial, rank)
+    q = _rotated(trial, q, at)
+    partials = [_sinks(trial, q, steps.sinks(trial, rank))] if trial.sharding.sink_logits else []
+    for keys_of, taken_for in steps.visits(trial, rank):
+        keys = _fetched(trial, steps, keys_of, taken_for)
+        visit = Visit(trial, rank, taken_for, at[:, None], keys.at[None])
+        partials.append(partial_of(trial, steps, q, keys, steps.allowed(visit)))
+    return steps.merge(partials)
+
+
+def _fetched(trial: Trial, steps: Steps, keys_of: int, taken_for: int) -> Keys:
+    "Give the keys of one rank at the positions where another's are believed."
+    k, v = (trial.part(x, keys_of) for x in (trial.k, trial.v))
+    own, at = steps.positions(trial, keys_of), steps.positions(trial, taken_for)
+    return steps.keys(trial, Keys(_rotated(trial, k, own), v, _as_many(at, k.shape[-2])))
+
+
+def _as_many(at: Tensor, n: int) -> Tensor:
+    "Give as many positions as there are keys."
+    more = at[-1:] if len(at) else torch.zeros(1, dtype=torch.long)
+    return torch.cat([at, more.expand(max(0, n - len(at)))])[:n]
+
+
+def _rotated(trial: Trial, x: Tensor, at: Tensor) -> Tensor:
+    "Rotate, if the function under test rotates."
+    rotate = trial.sharding.rotate
+    return x if rotate is None else rotate(x, at)
+
+
+def scores_of(trial: Trial, steps: Steps, q: Tensor, k: Tensor) -> Tensor:
+    "Multiply queries by the keys of their group, scale and cap."
+    declared = trial.sharding.contract
+    scores = q @ of_group(steps, k, q.shape[1]).mT * declared.scale_of(q.shape[-1])
+    return scores if declared.softcap is None else soft_cap(scores, declared.softcap)
+
+
+def of_group(steps: Steps, x: Tensor, n_heads: int) -> Tensor:
+    "Give each query head its key head."
+    heads = [steps.group(head, n_heads, x.shape[1]) for head in range(n_heads)]
+    return x[:, heads]
+
+
+def partial_of(trial: Trial, steps: Steps, q: Tensor, keys: Keys, allowed: Tensor) -> Partial:
+    "Attend to the keys of one visit."
+    scores = scores_of(trial, steps, q, keys.k).masked_fill(~allowed, -math.inf)
+    none = scores.new_full((*scores.shape[:-1], 1), -math.inf)
+    lse = torch.cat([scores, none], -1).logsumexp(-1)
+    weights = (scores - lse.masked_fill(lse == -math.inf, 0)[..., None]).exp()
+    return Partial(weights @ of_group(steps, keys.v, q.shape[1]), lse)
+
+
+def _sinks(trial: Trial, q: Tensor, times: int) -> Partial:
+    "Give the partial of the sink logits: a share, and a context of zero."
+    logits = torch.tensor(trial.sharding.sink_logits, dtype=q.dtype)[:, None].expand(q.shape[:-1])
+    lse = logits + math.log(times) if times else logits - math.inf
+    return Partial(torch.zeros_like(q), lse)
+
+
+# The backward pass -------------------------------------------------------------------------------
+
+Gradients = tuple[Tensor, Tensor, Tensor]  # of q, k and v of one rank
+
+
+class Block(NamedTuple):
+    "The queries of one rank at the keys of another, in the backward pass."
+
+    trial: Trial
+    rank: int  # of the queries
+    of: int  # the rank whose keys should be there
+    q: Tensor
+    keys: Keys
+    allowed: Tensor
+    context: Tensor  # of the queries, merged
+    lse: Tensor  # of the queries, over all visits
+    up: Tensor  # gradient of the context
+
+
+def _weights(block: Block, scores: Tensor) -> Tensor:
+    "Make the weights again from scores and log-sum-exp."
+    return (scores.masked_fill(~block.allowed, -math.inf) - block.lse[..., None]).exp()
+
+
+def _delta(block: Block, weights: Tensor, values: Tensor) -> Tensor:
+    "Give what the softmax takes off: gradient · context."
+    return (block.up * block.context).sum(-1, keepdim=True)
+
+
+def _its_keys(block: Block) -> Keys:
+    "Take the keys that the visit is about."
+    return block.keys
+
+
+def _every(trial: Trial, rank: int, of: int) -> bool:
+    "Count every visit."
+    return True
+
+
+def _home(trial: Trial, of: int) -> int:
+    "Send the gradients of keys to the rank that holds the keys."
+    return of
+
+
+class Back(NamedTuple):
+    "The steps of the backward pass, each as it should be."
+
+    keys: Callable[[Block], Keys] = _its_keys
+    weights: Callable[[Block, Tensor], Tensor] = _weights
+    delta: Callable[[Block, Tensor, Tensor], Tensor] = _delta
+    to_q: Callable[[Trial, int, int], bool] = _every  # which visits count for the queries
+    to_kv: Callable[[Trial, int, int], bool] = _every  # and which for keys and values
+    home: Callable[[Trial, int], int] = _home
+    times: Callable[[Trial], tuple[float, float]] = lambda trial: (1, 1)  # of q; of k and v
+
+
+_RIGHT = Steps()
+
+
+def blocks_of(trial: Trial) -> Iterator[Block]:
+    "List all pairs of ranks, with what the backward pass of the first one knows."
+    for rank in range(trial.world):
+        q, at = trial.part(trial.q, rank), trial.held[rank]
+        context = _on_rank(trial, _RIGHT, rank)
+        lse, up = _total(trial, q, at), trial.part(trial.up, rank)
+        for of, _ in all_in_turn(trial, rank):
+            keys = Keys(trial.part(trial.k, of), trial.part(trial.v, of), trial.held[of])
+            visit = Visit(trial, rank, of, at[:, None], keys.at[None])
+            yield Block(trial, rank, of, q, keys, by_reach(visit), context, lse, up)
+
+
+def _total(trial: Trial, q: Tensor, at: Tensor) -> Tensor:
+    "Give the log-sum-exp of queries over all keys; 0 where nothing is visible."
+    every = torch.arange(trial.n)
+    keys = Keys(_rotated(trial, trial.k, every), trial.v, every)
+    q, allowed = _rotated(trial, q, at), by_reach(Visit(trial, 0, 0, at[:, None], every[None]))
+    lse = partial_of(trial, _RIGHT, q, keys, allowed).lse
+    if trial.sharding.sink_logits:
+        lse = torch.logaddexp(lse, _sinks(trial, q, 1).lse)
+    return lse.masked_fill(lse == -math.inf, 0)
+
+
+def gradients(trial: Trial, back: Back) -> list[Gradients]:  # of each rank
+    "Add up the gradients of all visits."
+    q, k, v = ([torch.zeros_like(trial.part(x, r)) for r in range(trial.world)] for x in trial[2:5])
+    factor, factor_kv = back.times(trial)
+    for block in blocks_of(trial):
+        dq, dk, dv = _of_block(block, back)
+        home = back.home(trial, block.of)
+        if back.to_q(trial, block.rank, block.of):
+            q[block.rank] += factor * dq
+        if back.to_kv(trial, block.rank, block.of) and k[home].shape == dk.shape:
+            k[home] += factor_kv * dk
+            v[home] += factor_kv * dv
+    return list(zip(q, k, v))
+
+
+def _of_block(block: Block, back: Back) -> Gradients:
+    "Give the gradients of one visit."
+    trial, used = block.trial, back.keys(block)
+    q, k = (x.clone().requires_grad_() for x in (block.q, used.k))
+    turned = (_rotated(trial, q, trial.held[block.rank]), _rotated(trial, k, used.at))
+    scores = scores_of(trial, _RIGHT, *turned)
+    weights = back.weights(block, scores.detach())
+    values = of_group(_RIGHT, used.v, q.shape[1])
+    slope = weights * (block.up @ values.mT - back.delta(block, weights, values))
+    dq, dk = _or_zeros((scores * slope).sum(), (q, k))
+    dv = (weights.mT @ block.up).unflatten(1, (k.shape[1], -1)).sum(2)
+    return dq, dk, dv
+
+
+def _or_zeros(total: Tensor, leaves: Any) -> Any:
+    "Differentiate a sum."
+    found = torch.autograd.grad(total, leaves, allow_unused=True)
+    return tuple(torch.zeros_like(x) if g is None else g for g, x in zip(found, leaves))

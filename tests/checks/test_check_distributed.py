@@ -1,0 +1,95 @@
+"""check_distributed: right ways accepted, planted bugs refused and named."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+import torch.distributed as dist
+from tests.checks.distributed_corpus import PLANTED, RIGHT, Planted
+from tests.checks.finding import report_of
+
+from attention_checks import check_distributed
+from attention_checks.api import check_sharding
+from attention_checks.cli import main
+from attention_checks.distributed.running import nursery
+from attention_checks.distributed.shards import sharding_of
+from attention_checks.spec import declared
+
+OWN = ("order", "causal", "n_heads", "n_kv_heads", "worlds", "even", "empty_ranks", "rotate", "sink_logits", "timeout")
+USUAL = {"order": "contiguous", "causal": False, "n_heads": 12, "worlds": (1, 2, 3, 4), "even": False, "empty_ranks": True,
+         "rotate": None, "sink_logits": None, "timeout": 8.0}
+
+
+@pytest.fixture(scope="module")
+def ranks():
+    with nursery() as started:
+        yield started
+
+
+def sharding(**choices):
+    "What is declared, as the check makes it."
+    own = {**USUAL, **{name: value for name, value in choices.items() if name in OWN}}
+    own.setdefault("n_kv_heads", own["n_heads"])
+    design = {name: value for name, value in choices.items() if name not in OWN}
+    return sharding_of(declared("check_distributed", **design), **own)
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_right_is_accepted(name, ranks):
+    fn, choices = RIGHT[name]
+    report = report_of(check_sharding, fn, sharding(**choices), ranks)
+    assert report.verdict == "sound", str(report)
+    assert report.compared
+
+
+@pytest.mark.parametrize("bug", PLANTED, ids=lambda bug: bug.name)
+def test_planted_is_named(bug: Planted, ranks):
+    choices = {"worlds": (3,), **bug.declared}
+    report = report_of(check_sharding, bug.fn, sharding(**choices), ranks)
+    assert report.verdict == "bug", str(report)
+    assert bug.code in report.codes, str(report)
+
+
+def test_many_are_planted_after_public_reports():
+    assert len(PLANTED) >= 60
+    assert sum(bug.report is not None for bug in PLANTED) >= 30
+
+
+def test_a_lambda_is_tried_in_processes_of_its_own():
+    "Local attention is right on one rank; nothing is left of the processes, and none starts in this one."
+    local = lambda q, k, v: (q @ k.mT / math.sqrt(q.shape[-1])).softmax(-1) @ v
+    report = report_of(check_distributed, local, worlds=[1, 2])
+    assert report.codes == ["passing.own_keys"]
+    assert "on one rank it is attention" in report.passed
+    assert not dist.is_initialized()
+
+
+def test_a_wrong_scale_is_named_on_one_rank():
+    report = report_of(check_distributed, lambda q, k, v: (q @ k.mT).softmax(-1) @ v, worlds=[1])
+    assert report.codes == ["scale.missing"]
+    assert check_distributed(lambda q, k, v: (q @ k.mT).softmax(-1) @ v, worlds=[1], scale=1.0, strict=False)
+
+
+@pytest.mark.parametrize(("wrong", "message"), [
+    ({"order": "snake"}, "order: expected 'contiguous', 'zigzag', 'striped'"),
+    ({"worlds": [0]}, "worlds: expected"),
+    ({"n_kv_heads": 5}, "n_kv_heads: expected a divisor of n_heads = 12; got 5"),
+    ({"sink_logits": [1.0]}, "sink_logits: expected one for each head; got 1"),
+    ({"rotate": 3}, "rotate: expected a function"),
+    ({"gate": "g"}, "gate: expected for check_self_attention"),
+])
+def test_what_cannot_be_declared_is_refused(wrong, message):
+    with pytest.raises((TypeError, ValueError), match=message.replace("(", ".").replace("[", ".")):
+        check_distributed(lambda q, k, v: v, **wrong)
+
+
+def test_the_command_tries_ranks(tmp_path: Path, capsys):
+    file = tmp_path / "local.py"
+    file.write_text("def attend(q, k, v):\n    return (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) @ v\n")
+    target = [f"{file}:attend", "--as", "distributed", "--worlds", "2", "--n-heads", "2"]
+    assert main(["check", *target]) == 1
+    assert "passing.own_keys" in capsys.readouterr().out
+    assert main(["check", f"{file}:attend", "--order", "zigzag"]) == 2
+    assert "--order is for ranks" in capsys.readouterr().err
