@@ -9,18 +9,19 @@ __all__ = ['Vocab', 'embed_tokens', 'journey', 'number_corpus', 'one_hot', 'one_
            'causal_mask', 'from_torch_masks', 'mask_to_bias', 'padding_mask', 'to_attn_mask', 'to_key_padding_mask',
            'MultiHeadAttention', 'fused_attention', 'merge_heads', 'share_heads', 'split_heads', 'AlibiPositions',
            'LearnedPositions', 'RelativePositions', 'RotaryEmbedding', 'alibi_bias', 'alibi_slopes', 'convert_pairing',
-           'relative_buckets', 'rotary_angles', 'rotate', 'sinusoidal_positions', 'capped_attention', 'sink_attention',
-           'sink_softmax', 'soft_cap', 'to_grouped', 'LatentAttention', 'flash_attention', 'merge_partials',
-           'online_softmax', 'KVCache', 'PagedCache', 'RollingCache', 'cache_bytes', 'new_caches', 'block_mask',
-           'document_mask', 'local_attention', 'sink_mask', 'window_mask', 'delta_rule', 'feature_map',
-           'linear_attention', 'recurrent_attention', 'EncoderDecoder', 'FeedForward', 'LanguageModel',
-           'TokenEmbedding', 'TransformerBlock', 'TransformerStack', 'rms_norm', 'head_weights', 'load_translator',
-           'number_sentences', 'number_words', 'teacher_forcing', 'translate', 'ablate', 'head_values',
-           'induction_score', 'patch', 'previous_token_score', 'rotary_frequencies', 'rotary_rounds', 'attention_cost',
-           'count_cost', 'count_pairs', 'exponent', 'least_seconds', 'peak_bytes', 'projection_cost', 'saved_bytes',
-           'gpu_attention', 'program_tiles', 'check_agrees', 'check_attention', 'check_cache', 'check_cross_attention',
-           'check_flash', 'check_masked_softmax', 'check_multi_head', 'check_positions', 'check_self_attention',
-           'check_softmax', 'CheckFailed', 'Misused', 'NotCompared']
+           'relative_buckets', 'rotary_angles', 'rotate', 'sinusoidal_positions', 'NormAfter', 'SinkAttention',
+           'WholeWidth', 'capped_attention', 'sink_attention', 'sink_softmax', 'soft_cap', 'to_grouped',
+           'LatentAttention', 'flash_attention', 'merge_partials', 'online_softmax', 'KVCache', 'PagedCache',
+           'QuantizedCache', 'RollingCache', 'StaticCache', 'cache_bytes', 'new_caches', 'block_mask', 'document_mask',
+           'local_attention', 'sink_mask', 'window_mask', 'delta_rule', 'feature_map', 'linear_attention',
+           'recurrent_attention', 'EncoderDecoder', 'FeedForward', 'LanguageModel', 'TokenEmbedding',
+           'TransformerBlock', 'TransformerStack', 'rms_norm', 'head_weights', 'load_translator', 'number_sentences',
+           'number_words', 'teacher_forcing', 'translate', 'ablate', 'head_values', 'induction_score', 'patch',
+           'previous_token_score', 'rotary_frequencies', 'rotary_rounds', 'attention_cost', 'count_cost', 'count_pairs',
+           'exponent', 'least_seconds', 'peak_bytes', 'projection_cost', 'saved_bytes', 'load_model', 'gpu_attention',
+           'program_tiles', 'watch', 'head_view', 'check_agrees', 'check_attention', 'check_cache',
+           'check_cross_attention', 'check_flash', 'check_masked_softmax', 'check_multi_head', 'check_positions',
+           'check_self_attention', 'check_softmax', 'CheckFailed', 'Misused', 'NotCompared']
 
 # %% ../nbs/lookup/api.ipynb #imports
 import importlib
@@ -41,11 +42,13 @@ from .multi_head_attention import (
 from .positions import (
     AlibiPositions, LearnedPositions, RelativePositions, RotaryEmbedding, alibi_bias, alibi_slopes, convert_pairing,
     relative_buckets, rotary_angles, rotate, sinusoidal_positions)
-from .grouped_heads import (
-    capped_attention, sink_attention, sink_softmax, soft_cap, to_grouped)
+from attention_nb.grouped_heads import (
+    NormAfter, SinkAttention, WholeWidth, capped_attention, sink_attention, sink_softmax, soft_cap,
+    to_grouped)
 from .latent_attention import LatentAttention
 from .flash_attention import flash_attention, merge_partials, online_softmax
-from .kv_cache import KVCache, PagedCache, RollingCache, cache_bytes, new_caches
+from .kv_cache import (
+    KVCache, PagedCache, QuantizedCache, RollingCache, StaticCache, cache_bytes, new_caches)
 from .local_attention import (
     block_mask, document_mask, local_attention, sink_mask, window_mask)
 from .linear_attention import (
@@ -59,9 +62,12 @@ from .induction import (
 from .longer_texts import rotary_frequencies, rotary_rounds
 from .cost import (
     attention_cost, count_cost, count_pairs, exponent, least_seconds, peak_bytes, projection_cost, saved_bytes)
+from .real_models import load_model
 from .gpu_kernels import gpu_attention, program_tiles
+from .tools.watching import watch
 
 if typing.TYPE_CHECKING:  # they come when one is asked for, see below
+    from attention_nb.figures.head_view import head_view
     from attention_checks import (
         check_agrees, check_attention, check_cache, check_cross_attention, check_flash, check_masked_softmax, check_multi_head,
         check_positions, check_self_attention, check_softmax)
@@ -80,28 +86,30 @@ _all_ = [
     "fused_attention", "merge_heads", "share_heads", "split_heads", "AlibiPositions",
     "LearnedPositions", "RelativePositions", "RotaryEmbedding", "alibi_bias", "alibi_slopes",
     "convert_pairing", "relative_buckets", "rotary_angles", "rotate", "sinusoidal_positions",
-    "capped_attention", "sink_attention", "sink_softmax", "soft_cap", "to_grouped",
-    "LatentAttention", "flash_attention", "merge_partials", "online_softmax", "KVCache",
-    "PagedCache", "RollingCache", "cache_bytes", "new_caches", "block_mask", "document_mask",
-    "local_attention", "sink_mask", "window_mask", "delta_rule", "feature_map", "linear_attention",
+    "NormAfter", "SinkAttention", "WholeWidth", "capped_attention", "sink_attention",
+    "sink_softmax", "soft_cap", "to_grouped", "LatentAttention", "flash_attention",
+    "merge_partials", "online_softmax", "KVCache", "PagedCache", "QuantizedCache", "RollingCache",
+    "StaticCache", "cache_bytes", "new_caches", "block_mask", "document_mask", "local_attention",
+    "sink_mask", "window_mask", "delta_rule", "feature_map", "linear_attention",
     "recurrent_attention", "EncoderDecoder", "FeedForward", "LanguageModel", "TokenEmbedding",
     "TransformerBlock", "TransformerStack", "rms_norm", "head_weights", "load_translator",
     "number_sentences", "number_words", "teacher_forcing", "translate", "ablate", "head_values",
     "induction_score", "patch", "previous_token_score", "rotary_frequencies", "rotary_rounds",
     "attention_cost", "count_cost", "count_pairs", "exponent", "least_seconds", "peak_bytes",
-    "projection_cost", "saved_bytes", "gpu_attention", "program_tiles", "check_agrees",
-    "check_attention", "check_cache", "check_cross_attention", "check_flash",
-    "check_masked_softmax", "check_multi_head", "check_positions", "check_self_attention",
-    "check_softmax", "CheckFailed", "Misused", "NotCompared",
+    "projection_cost", "saved_bytes", "load_model", "gpu_attention", "program_tiles", "watch",
+    "head_view", "check_agrees", "check_attention", "check_cache", "check_cross_attention",
+    "check_flash", "check_masked_softmax", "check_multi_head", "check_positions",
+    "check_self_attention", "check_softmax", "CheckFailed", "Misused", "NotCompared",
 ]
 
 # %% ../nbs/lookup/api.ipynb #late
 if not typing.TYPE_CHECKING:  # type checkers would take any name for one that this might find
     def __getattr__(name):
-        "Import the checks when one is asked for: a model needs none of them."
+        "Import the checks and a figure when one is asked for: a model needs none of them."
         if name not in _all_:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(importlib.import_module("attention_checks"), name)
+        home = "attention_nb.figures.head_view" if name == "head_view" else "attention_checks"
+        return getattr(importlib.import_module(home), name)
 
 
 def __dir__() -> list[str]:

@@ -201,13 +201,13 @@ def saved_bytes(
         f(*leaves)
     return sum(storage.nbytes() for name, storage in saved.items() if name not in given)
 
-# %% ../nbs/17_cost.ipynb #pairs-first-fn
+# %% ../nbs/17_cost.ipynb #window-guard
 def _expect_window(window: int | None) -> None:
     "Raise TypeError or ValueError unless a window is 1 or more."
     if window is not None:
         expect_sizes(window=window)
 
-
+# %% ../nbs/17_cost.ipynb #pairs-first-fn
 def _first_pairs(m: int, w: int) -> int:
     "Return 1 + 2 + 3 + ..., `m` numbers, none larger than `w`."
     return m * (m + 1) // 2 if m <= w else w * (w + 1) // 2 + (m - w) * w

@@ -10,17 +10,22 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.nn as nn
+import torch.nn.functional as F
 from torch import Tensor
 
 from .tools.guards import (
-    expect_dim, expect_floats, expect_groups, expect_mask, expect_qkv, expect_scale)
-from .multi_head_attention import MultiHeadAttention
+    expect_dim, expect_floats, expect_groups, expect_mask, expect_probability, expect_qkv,
+    expect_scale, expect_sizes)
+from .multi_head_attention import (
+    MultiHeadAttention, _expect_parts, merge_heads, split_heads)
 from .naive_attention import at_least_float32
-from .self_attention import attention_scores
+from .self_attention import add_bias, attention_scores
 from .softmax import masked_softmax
 
 # %% auto #0
-__all__ = ['to_grouped', 'soft_cap', 'sink_softmax', 'capped_attention', 'sink_attention']
+__all__ = ['to_grouped', 'soft_cap', 'sink_softmax', 'capped_attention', 'sink_attention', 'SinkAttention', 'WholeWidth',
+           'NormAfter']
 
 # %% ../nbs/11_grouped_heads.ipynb #guards
 def _expect_cap(cap: float) -> None:
@@ -72,15 +77,17 @@ def to_grouped(
     """
     _expect_layer(layer)
     expect_groups(layer.n_kv_heads, n_kv_heads)
-    weight, d_head = layer.q_proj.weight, layer.d_head
-    new = MultiHeadAttention(
-        layer.q_proj.in_features, layer.n_heads, layer.q_proj.bias is not None, layer.dropout,
-        n_kv_heads, d_head, copy.deepcopy(layer.positions))
     state = layer.state_dict()
     for name, p in list(state.items()):
         if name.startswith(("k_proj", "v_proj")):
-            state[name] = p.unflatten(0, (n_kv_heads, -1, d_head)).mean(1).flatten(0, 1)
-    new.to(weight).load_state_dict(state)
+            state[name] = p.unflatten(0, (n_kv_heads, -1, layer.d_head)).mean(1).flatten(0, 1)
+    new = copy.deepcopy(layer)  # with its parts
+    new.n_kv_heads = n_kv_heads
+    for name in ("k_proj", "v_proj"):
+        proj = getattr(layer, name)
+        narrow = nn.Linear(proj.in_features, n_kv_heads * layer.d_head, proj.bias is not None)
+        setattr(new, name, narrow.to(proj.weight))
+    new.load_state_dict(state)
     return new.train(layer.training)
 
 # %% ../nbs/11_grouped_heads.ipynb #soft-cap-fn
@@ -134,6 +141,8 @@ def capped_attention(
     cap: float,  # bound of the scores, above 0
     mask: Tensor | None = None,  # boolean, True = may attend; broadcasts to (..., n_q, n_k)
     scale: float | None = None,  # every score is multiplied by this; default 1 / √d_k
+    bias: Tensor | None = None,  # added to the capped scores; broadcasts to (..., n_q, n_k)
+    dropout_p: float = 0.0,  # probability of dropping a weight; pass 0 in evaluation
 ) -> tuple[Tensor, Tensor]:  # context (..., n_q, d_v); weights (..., n_q, n_k)
     """Attend with soft-capped scores. Gemma Team 2024, section 2.
 
@@ -144,11 +153,14 @@ def capped_attention(
         cap: bound of the scores, above 0
         mask: boolean, True = may attend; broadcasts to (..., n_q, n_k)
         scale: every score is multiplied by this; default 1 / √d_k
+        bias: added to the capped scores; broadcasts to (..., n_q, n_k)
+        dropout_p: probability of dropping a weight; pass 0 in evaluation
 
     Returns:
         context (..., n_q, d_v); weights (..., n_q, n_k)
     """
-    return _attend(q, k, v, scale, lambda scores: masked_softmax(soft_cap(scores, cap), mask))
+    weigh = lambda scores: masked_softmax(*add_bias(soft_cap(scores, cap), bias, mask))
+    return _attend(q, k, v, scale, dropout_p, weigh)
 
 
 def sink_attention(
@@ -158,6 +170,8 @@ def sink_attention(
     sinks: Tensor,  # score of the sink of each head, (h,)
     mask: Tensor | None = None,  # boolean, True = may attend; broadcasts to (..., h, n_q, n_k)
     scale: float | None = None,  # every score is multiplied by this; default 1 / √d_k
+    bias: Tensor | None = None,  # added to the scores; broadcasts to (..., h, n_q, n_k)
+    dropout_p: float = 0.0,  # probability of dropping a weight; pass 0 in evaluation
 ) -> tuple[Tensor, Tensor]:  # context (..., h, n_q, d_v); weights (..., h, n_q, n_k)
     """Attend with a sink for each head, which takes weight and has no value. OpenAI 2025.
 
@@ -168,22 +182,147 @@ def sink_attention(
         sinks: score of the sink of each head, (h,)
         mask: boolean, True = may attend; broadcasts to (..., h, n_q, n_k)
         scale: every score is multiplied by this; default 1 / √d_k
+        bias: added to the scores; broadcasts to (..., h, n_q, n_k)
+        dropout_p: probability of dropping a weight; pass 0 in evaluation
 
     Returns:
         context (..., h, n_q, d_v); weights (..., h, n_q, n_k)
     """
     expect_qkv(q, k, v)
     _expect_sinks(q, sinks)
-    weigh = lambda scores: sink_softmax(scores, sinks.to(scores.dtype), mask)
-    return _attend(q, k, v, scale, weigh)
+
+    def weigh(scores: Tensor) -> Tensor:
+        scores, allowed = add_bias(scores, bias, mask)
+        return sink_softmax(scores, sinks.to(scores.dtype), allowed)
+
+    return _attend(q, k, v, scale, dropout_p, weigh)
 
 
 def _attend(
-    q: Tensor, k: Tensor, v: Tensor, scale: float | None, weigh: Callable[[Tensor], Tensor],
+    q: Tensor, k: Tensor, v: Tensor, scale: float | None, dropout_p: float,
+    weigh: Callable[[Tensor], Tensor],
 ) -> tuple[Tensor, Tensor]:
     "Score, weigh with `weigh`, and mix; 16-bit inputs are computed in 32 bits."
     expect_qkv(q, k, v)
+    expect_probability(dropout_p=dropout_p)
     dtype = q.dtype
     q, k, v = (at_least_float32(t) for t in (q, k, v))
     weights = weigh(attention_scores(q, k, scale))
-    return (weights @ v).to(dtype), weights.to(dtype)
+    return (F.dropout(weights, dropout_p) @ v).to(dtype), weights.to(dtype)
+
+# %% ../nbs/11_grouped_heads.ipynb #parts-fns
+class SinkAttention(nn.Module):
+    """Attend with a learned sink for each head, as the `attend` of a layer. OpenAI 2025.
+
+    Args:
+        n_heads: heads of queries, h
+    """
+
+    def __init__(
+        self,
+        n_heads: int,  # heads of queries, h
+    ):
+        super().__init__()
+        expect_sizes(n_heads=n_heads)
+        self.sinks = nn.Parameter(torch.zeros(n_heads))
+
+    def forward(
+        self,
+        q: Tensor,  # queries, (..., h, n_q, d_k)
+        k: Tensor,  # keys, (..., h, n_k, d_k)
+        v: Tensor,  # values, (..., h, n_k, d_v)
+        mask: Tensor | None = None,  # boolean, True = may attend; broadcasts to (..., h, n_q, n_k)
+        scale: float | None = None,  # every score is multiplied by this; default 1 / √d_k
+        bias: Tensor | None = None,  # added to the scores; broadcasts to (..., h, n_q, n_k)
+        dropout_p: float = 0.0,  # probability of dropping a weight; pass 0 in evaluation
+    ) -> tuple[Tensor, Tensor]:  # context (..., h, n_q, d_v); weights (..., h, n_q, n_k)
+        """Attend with the sinks of this module.
+
+        Args:
+            q: queries, (..., h, n_q, d_k)
+            k: keys, (..., h, n_k, d_k)
+            v: values, (..., h, n_k, d_v)
+            mask: boolean, True = may attend; broadcasts to (..., h, n_q, n_k)
+            scale: every score is multiplied by this; default 1 / √d_k
+            bias: added to the scores; broadcasts to (..., h, n_q, n_k)
+            dropout_p: probability of dropping a weight; pass 0 in evaluation
+
+        Returns:
+            context (..., h, n_q, d_v); weights (..., h, n_q, n_k)
+        """
+        sinks = self.sinks.to(q.dtype)  # under autocast dtypes may differ
+        return sink_attention(q, k, v, sinks, mask, scale, bias, dropout_p)
+
+
+class WholeWidth(nn.Module):
+    """Normalize all heads of a token together, as the `q_norm` or `k_norm` of a layer (OLMo 2).
+
+    Args:
+        norm: of vectors (..., n, h * d_head), such as nn.RMSNorm(h * d_head)
+    """
+
+    def __init__(
+        self,
+        norm: nn.Module,  # of vectors (..., n, h * d_head), such as nn.RMSNorm(h * d_head)
+    ):
+        super().__init__()
+        _expect_parts(q_norm=norm)
+        self.norm = norm
+
+    def forward(
+        self,
+        x: Tensor,  # queries or keys, (..., h, n, d_head)
+    ) -> Tensor:  # the same shape
+        """Merge the heads, normalize, and split them again.
+
+        Args:
+            x: queries or keys, (..., h, n, d_head)
+
+        Returns:
+            the same shape
+        """
+        return split_heads(self.norm(merge_heads(x)), x.shape[-3])
+
+
+class NormAfter(nn.Module):
+    """Rotate first, then normalize queries and keys: the `positions` of a layer (Llama 4).
+
+    Args:
+        positions: rotates vectors by their positions, such as a RotaryEmbedding
+        q_norm: of queries, (..., h, n, d_head)
+        k_norm: of keys; default `q_norm`
+    """
+
+    def __init__(
+        self,
+        positions: Any,  # rotates vectors by their positions, such as a RotaryEmbedding
+        q_norm: Any,  # of queries, (..., h, n, d_head)
+        k_norm: Any = None,  # of keys; default `q_norm`
+    ):
+        super().__init__()
+        _expect_parts(positions=positions, q_norm=q_norm, k_norm=k_norm)
+        self.positions = positions
+        self.q_norm, self.k_norm = q_norm, q_norm if k_norm is None else k_norm
+
+    def forward(
+        self,
+        x: Tensor,  # queries, (..., h, n, d_head)
+        positions: Tensor,  # of their tokens, (..., n)
+    ) -> Tensor:  # the same shape
+        """Rotate and normalize queries.
+
+        Args:
+            x: queries, (..., h, n, d_head)
+            positions: of their tokens, (..., n)
+
+        Returns:
+            the same shape
+        """
+        return self.q_norm(self.positions(x, positions))
+
+    def _rotate_both(
+        self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        "Rotate queries and keys, and normalize each with its own norm."
+        k = self.k_norm(self.positions(k, k_positions))
+        return self.q_norm(self.positions(q, q_positions)), k

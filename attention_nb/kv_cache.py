@@ -10,42 +10,45 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+import torch.nn as nn
 from torch import Tensor
 
-from .multi_head_attention import MultiHeadAttention
 from .tools.guards import (
     expect_device, expect_float_type, expect_floats, expect_sizes, under_autocast, whole_numbers)
 from .transformer import LanguageModel
 
 # %% auto #0
-__all__ = ['KVCache', 'new_caches', 'RollingCache', 'PagedCache', 'PagedSequences', 'cache_bytes']
+__all__ = ['KVCache', 'new_caches', 'RollingCache', 'QuantizedCache', 'StaticCache', 'PagedCache', 'PagedSequences',
+           'cache_bytes']
 
 # %% ../nbs/10_kv_cache.ipynb #guards
-def _buffers(shape: tuple[int, ...], dtype: Any, device: Any) -> tuple[Tensor, Tensor]:
+def _buffers(
+    shape: tuple[int, ...], d_v: int | None, dtype: Any, device: Any
+) -> tuple[Tensor, Tensor]:
     "Allocate zeros for keys and values: a masked NaN would still give 0 · NaN = NaN."
+    if d_v is not None:
+        expect_sizes(d_v=d_v)
     if dtype is not None:
         expect_float_type(dtype=dtype)
     expect_device(device)
     keys = torch.zeros(shape, dtype=dtype, device=device)
-    return keys, torch.zeros_like(keys)
+    return keys, torch.zeros_like(keys) if d_v is None else keys.new_zeros((*shape[:-1], d_v))
 
 
-def _expect_new(k: Tensor, v: Tensor, buffer: Tensor, b: int, n_kv_heads: int) -> None:
-    "Raise TypeError or ValueError unless keys and values fit each other and a buffer."
+def _expect_new(k: Tensor, v: Tensor, like: Tensor, widths: tuple[int, int], b: int, h: int) -> None:
+    "Raise TypeError or ValueError unless keys and values fit each other and a cache."
     expect_floats(k=k, v=v)
-    d_head = buffer.shape[-1]
-    for name, t in dict(k=k, v=v).items():
-        if t.dtype != buffer.dtype and not under_autocast(t):
-            raise TypeError(
-                f"{name}: expected the dtype of the cache, {buffer.dtype}; got {t.dtype}")
-        if t.device != buffer.device:
+    for (name, t), d in zip(dict(k=k, v=v).items(), widths):
+        if t.dtype != like.dtype and not under_autocast(t):
+            raise TypeError(f"{name}: expected the dtype of the cache, {like.dtype}; got {t.dtype}")
+        if t.device != like.device:
             raise ValueError(
-                f"{name}: expected the device of the cache, {buffer.device}; got {t.device}")
-        if t.ndim != 4 or 0 in t.shape or (*t.shape[:2], t.shape[3]) != (b, n_kv_heads, d_head):
+                f"{name}: expected the device of the cache, {like.device}; got {t.device}")
+        if t.ndim != 4 or 0 in t.shape or (*t.shape[:2], t.shape[3]) != (b, h, d):
             raise ValueError(
-                f"{name}: expected shape (b, n_kv_heads, n, d_head) = ({b}, {n_kv_heads}, n, "
-                f"{d_head}), as the cache was made; got {tuple(t.shape)}")
-    if k.shape != v.shape:
+                f"{name}: expected shape (b, n_kv_heads, n, {'d_head' if name == 'k' else 'd_v'}) = "
+                f"({b}, {h}, n, {d}), as the cache was made; got {tuple(t.shape)}")
+    if k.shape[2] != v.shape[2]:
         raise ValueError(f"v: expected as many tokens as k, n = {k.shape[2]}; got {v.shape[2]}")
 
 
@@ -68,9 +71,10 @@ class KVCache:
         b: sequences in the batch
         n_kv_heads: heads of keys and values
         n_max: tokens that the buffer can hold, for each sequence
-        d_head: width of a key and of a value
+        d_head: width of a key
         dtype: of the keys and values; default PyTorch's
         device: of the buffer; default PyTorch's
+        d_v: width of a value; default d_head
     """
 
     lengths: Tensor  # tokens of each sequence, (b,)
@@ -82,12 +86,14 @@ class KVCache:
         b: int,  # sequences in the batch
         n_kv_heads: int,  # heads of keys and values
         n_max: int,  # tokens that the buffer can hold, for each sequence
-        d_head: int,  # width of a key and of a value
+        d_head: int,  # width of a key
         dtype: torch.dtype | None = None,  # of the keys and values; default PyTorch's
         device: torch.device | str | None = None,  # of the buffer; default PyTorch's
+        *,
+        d_v: int | None = None,  # width of a value; default d_head
     ):
         expect_sizes(b=b, n_kv_heads=n_kv_heads, n_max=n_max, d_head=d_head)
-        self.keys, self.values = _buffers((b, n_kv_heads, n_max, d_head), dtype, device)
+        self.keys, self.values = _buffers((b, n_kv_heads, n_max, d_head), d_v, dtype, device)
         self._start()
 
     def reset(self) -> None:
@@ -101,16 +107,16 @@ class KVCache:
     def append(
         self,
         k: Tensor,  # keys of the new tokens, (b, n_kv_heads, n, d_head)
-        v: Tensor,  # values of the new tokens, the same shape
-    ) -> tuple[Tensor, Tensor]:  # all keys, all values, (b, n_kv_heads, n_k, d_head) both: views
+        v: Tensor,  # values of the new tokens, (b, n_kv_heads, n, d_v)
+    ) -> tuple[Tensor, Tensor]:  # all keys (b, n_kv_heads, n_k, d_head) and values: views
         """Append new tokens to each sequence; ValueError, and no change, if they do not fit.
 
         Args:
             k: keys of the new tokens, (b, n_kv_heads, n, d_head)
-            v: values of the new tokens, the same shape
+            v: values of the new tokens, (b, n_kv_heads, n, d_v)
 
         Returns:
-            all keys, all values, (b, n_kv_heads, n_k, d_head) both: views
+            all keys (b, n_kv_heads, n_k, d_head) and values: views
         """
         self._expect(k, v)
         self._copy_for_gradient(k, v)
@@ -186,8 +192,10 @@ class KVCache:
     def __repr__(self) -> str:
         "Name the arguments it was made with, and how full it is."
         b, n_kv_heads, n_max, d_head = self.keys.shape
+        d_v = self.values.shape[-1]
         return (f"{type(self).__name__}(b={b}, n_kv_heads={n_kv_heads}, n_max={n_max}, "
-                f"d_head={d_head}, dtype={self.keys.dtype}, device={str(self.keys.device)!r}), "
+                f"d_head={d_head}, {'' if d_v == d_head else f'd_v={d_v}, '}"
+                f"dtype={self.keys.dtype}, device={str(self.keys.device)!r}), "
                 f"up to {self.longest} tokens")
 
     def _clear_after(self, lengths: Tensor) -> None:
@@ -209,8 +217,13 @@ class KVCache:
 
     def _expect(self, k: Tensor, v: Tensor) -> None:
         "Raise TypeError or ValueError unless these keys and values fit, and the buffer has space."
-        b, n_kv_heads, n_max, _ = self.keys.shape
-        _expect_new(k, v, self.keys, b, n_kv_heads)
+        b, n_kv_heads, _, d_head = self.keys.shape
+        _expect_new(k, v, self.keys, (d_head, self.values.shape[-1]), b, n_kv_heads)
+        self._expect_space(k)
+
+    def _expect_space(self, k: Tensor) -> None:
+        "Raise ValueError unless the buffer has space for these tokens."
+        n_max = self.keys.shape[2]
         if self.longest + k.shape[2] > n_max:
             raise ValueError(f"k: expected at most {n_max - self.longest} tokens, what is left of "
                              f"n_max = {n_max}; got {k.shape[2]}")
@@ -221,13 +234,13 @@ class KVCache:
             self.keys, self.values = self.keys.clone(), self.values.clone()
 
 # %% ../nbs/10_kv_cache.ipynb #model-guards
-def _attention_layers(model: LanguageModel) -> list[MultiHeadAttention]:
+def _attention_layers(model: LanguageModel) -> list[Any]:
     "Return the attention layers of a model; raise TypeError unless their caches are known."
     if not isinstance(model, LanguageModel):
         raise TypeError(f"model: expected a LanguageModel; got {type(model).__name__}")
     layers: list[Any] = [block.attention for block in model.stack.blocks]
     for layer in layers:
-        if not isinstance(layer, MultiHeadAttention):
+        if not hasattr(layer, "cache_shape"):
             raise TypeError("model: expected blocks with MultiHeadAttention, whose caches are "
                             f"known; got {type(layer).__name__}: make a list of caches yourself")
     return layers
@@ -243,21 +256,32 @@ def new_caches(
     model: LanguageModel,  # its blocks have a MultiHeadAttention
     b: int,  # sequences in the batch
     n_max: int,  # tokens that each cache can hold
-) -> list[KVCache]:  # one for each block
+    dtype: torch.dtype | None = None,  # of keys and values; default as the model's
+) -> list[KVCache]:  # one for each block; a RollingCache where the window is shorter than `n_max`
     """Make an empty KV cache for each block of a model.
 
     Args:
         model: its blocks have a MultiHeadAttention
         b: sequences in the batch
         n_max: tokens that each cache can hold
+        dtype: of keys and values; default as the model's
 
     Returns:
-        one for each block
+        one for each block; a RollingCache where the window is shorter than `n_max`
     """
     layers = _attention_layers(model)
-    dtype, device = _dtype_of_keys(model), model.embed.table.weight.device
-    return [KVCache(b, layer.n_kv_heads, n_max, layer.d_head, dtype, device)
-            for layer in layers]
+    dtype = _dtype_of_keys(model) if dtype is None else dtype
+    how: dict[str, Any] = {"dtype": dtype, "device": model.embed.table.weight.device}
+    return [_new_cache(layer, b, n_max, how) for layer in layers]
+
+
+def _new_cache(layer: Any, b: int, n_max: int, how: dict[str, Any]) -> KVCache:
+    "Make a cache for a layer."
+    n_kv_heads, d_head, d_v = layer.cache_shape
+    window = getattr(layer, "window", None)
+    if window is not None and window < n_max:
+        return RollingCache(b, n_kv_heads, window, d_head, d_v=d_v, **how)
+    return KVCache(b, n_kv_heads, n_max, d_head, d_v=d_v, **how)
 
 # %% ../nbs/10_kv_cache.ipynb #rolling-class
 class RollingCache(KVCache):
@@ -267,10 +291,11 @@ class RollingCache(KVCache):
         b: sequences in the batch
         n_kv_heads: heads of keys and values
         window: tokens that a token attends to: itself and the `window` - 1 before it
-        d_head: width of a key and of a value
+        d_head: width of a key
         n_sinks: first tokens, which stay, and which all later ones attend to
         dtype: of the keys and values; default PyTorch's
         device: of the buffer; default PyTorch's
+        d_v: width of a value; default d_head
     """
 
     def __init__(
@@ -278,18 +303,19 @@ class RollingCache(KVCache):
         b: int,  # sequences in the batch
         n_kv_heads: int,  # heads of keys and values
         window: int,  # tokens that a token attends to: itself and the `window` - 1 before it
-        d_head: int,  # width of a key and of a value
+        d_head: int,  # width of a key
         n_sinks: int = 0,  # first tokens, which stay, and which all later ones attend to
         dtype: torch.dtype | None = None,  # of the keys and values; default PyTorch's
         device: torch.device | str | None = None,  # of the buffer; default PyTorch's
+        *,
+        d_v: int | None = None,  # width of a value; default d_head
     ):
         expect_sizes(window=window)
         if type(n_sinks) is not int or n_sinks < 0:
             raise ValueError(
                 f"n_sinks: expected a whole number of at least 0; got {str(n_sinks)[:40]}")
         self.window, self.n_sinks = window, n_sinks
-        self.positions = list(range(n_sinks + window))  # of the token in each slot
-        super().__init__(b, n_kv_heads, n_sinks + window, d_head, dtype, device)
+        super().__init__(b, n_kv_heads, n_sinks + window, d_head, dtype, device, d_v=d_v)
 
     def append(
         self,
@@ -305,39 +331,56 @@ class RollingCache(KVCache):
         Returns:
             keys, values of the tokens that were stored, and of the new ones
         """
-        _expect_new(k, v, self.keys, *self.keys.shape[:2])
+        widths = self.keys.shape[-1], self.values.shape[-1]
+        _expect_new(k, v, self.keys, widths, *self.keys.shape[:2])
         self._copy_for_gradient(k, v)
-        start, self.n_new = self.longest, k.shape[2]
-        end = start + self.n_new
-        self.chunk_positions = [*self.positions[:start], *range(start, end)]
-        old = self.keys[:, :, :start], self.values[:, :, :start]
+        before, self.n_new = self.lengths, k.shape[2]
+        old = self._used(self.longest)
         if self.n_new > 1:  # its first tokens attend to old ones that its last overwrite
-            all_k, all_v = (torch.cat(pair, dim=2) for pair in zip(old, (k, v)))
-        self._store(k, v, start, end)
-        self.lengths, self.longest = self.lengths + self.n_new, end
+            chunk = tuple(torch.cat(pair, dim=2) for pair in zip(old, (k, v)))
+            new = before[:, None] + torch.arange(self.n_new, device=k.device)
+            self._held = torch.cat([self._positions(before)[:, : old[0].shape[2]], new], dim=1)
+        self.lengths, self.longest = before + self.n_new, self.longest + self.n_new
         if self.n_new > 1:
-            return all_k, all_v
-        return self.keys[:, :, :end], self.values[:, :, :end]
+            self._store_chunk(k, v, before)
+            return chunk[0], chunk[1]
+        self._store_one(k, v, before)
+        found = self._used(self.longest)
+        self._held = self._positions(self.lengths)[:, : found[0].shape[2]]
+        return found
 
-    def _store(self, k: Tensor, v: Tensor, start: int, end: int) -> None:
+    def _used(self, n: int) -> tuple[Tensor, Tensor]:
+        "Return the slots that have been used once there are `n` tokens: views."
+        return self.keys[:, :, :n], self.values[:, :, :n]
+
+    def _store_one(self, k: Tensor, v: Tensor, positions: Tensor) -> None:
+        "Write one token of each sequence into its slot: a sink keeps its own, the rest take turns."
+        turn = self.n_sinks + (positions - self.n_sinks) % self.window
+        slots = torch.where(positions < self.n_sinks, positions, turn)
+        batch = torch.arange(len(k), device=k.device)
+        self.keys[batch, :, slots] = k[:, :, 0].to(self.keys.dtype)
+        self.values[batch, :, slots] = v[:, :, 0].to(self.values.dtype)
+
+    def _store_chunk(self, k: Tensor, v: Tensor, before: Tensor) -> None:
         "Write those new tokens into their slots that a later token can still attend to."
-        stay = [p for p in range(start, end) if p < self.n_sinks or p >= end - self.window]
-        slots, new = [self._slot(p) for p in stay], [p - start for p in stay]
-        self.keys[:, :, slots], self.values[:, :, slots] = k[:, :, new], v[:, :, new]
-        for slot, position in zip(slots, stay):
-            self.positions[slot] = position
+        index = self._positions(self.lengths) - before[:, None]  # in the chunk; below 0: an old one
+        index = index[:, None, :, None]
+        for buffer, new in ((self.keys, k), (self.values, v)):
+            taken = new.take_along_dim(index.clamp(min=0), dim=2).to(buffer.dtype)
+            buffer.copy_(torch.where(index >= 0, taken, buffer))
 
-    def _slot(self, position: int) -> int:
-        "Return the slot of a token: a sink keeps its own, later tokens cycle through the rest."
-        if position < self.n_sinks:
-            return position
-        return self.n_sinks + (position - self.n_sinks) % self.window
+    def _positions(self, lengths: Tensor) -> Tensor:
+        "Return the position of the token in each slot, (b, slots); -1 where there is none."
+        slots = torch.arange(self.keys.shape[2], device=lengths.device)
+        last = lengths[:, None] - 1
+        turns = (last - slots).div(self.window, rounding_mode="floor")
+        positions = torch.where(slots < self.n_sinks, slots, slots + turns * self.window)
+        return positions.masked_fill(slots > last, -1)
 
     @property
     def key_positions(self) -> Tensor:
-        "Return the positions of the keys that `append` returned last, (n_k,)."
-        positions = self.chunk_positions if self.n_new > 1 else self.positions[: self.longest]
-        return torch.tensor(positions, dtype=torch.long, device=self.keys.device)
+        "Return positions of the keys that `append` returned last, (n_k,); (b, n_k) if they differ."
+        return self._held[0] if self.equal_lengths else self._held
 
     def visible(
         self,
@@ -355,37 +398,203 @@ class RollingCache(KVCache):
         if n_q > self.n_new:
             raise ValueError(
                 f"n_q: expected at most the {self.n_new} tokens that were appended last; got {n_q}")
-        if self.n_new == 1 or self.longest <= self.window:
+        if self.equal_lengths and (self.n_new == 1 or self.longest <= self.window):
             return None
-        keys = self.key_positions
-        queries = torch.arange(self.longest - n_q, self.longest, device=keys.device)[:, None]
+        keys = self._held[:, None]  # (b, 1, n_k)
+        last = torch.arange(-n_q, 0, device=keys.device)
+        queries = (self.lengths[:, None] + last)[..., None]  # (b, n_q, 1)
         near = (keys > queries - self.window) | (keys < self.n_sinks)
-        return ((keys <= queries) & near).expand(len(self.keys), 1, -1, -1)
+        return ((keys >= 0) & (keys <= queries) & near)[:, None]
 
     def truncate(
         self,
-        n: int | Tensor | Sequence[int],  # how many tokens to keep, one number for all sequences
+        n: int | Tensor | Sequence[int],  # tokens to keep: one number, or one per sequence, (b,)
     ) -> None:
         """Keep at most the first `n` tokens; ValueError if one of them has been overwritten.
 
         Args:
-            n: how many tokens to keep, one number for all sequences
+            n: tokens to keep: one number, or one per sequence, (b,)
         """
         wanted = whole_numbers("n", n)  # type: ignore[arg-type]
-        if wanted.ndim or self.longest > max(self.keys.shape[2], int(wanted)):
-            raise ValueError(f"n: expected one number for all sequences, and at least {self.longest} "
-                             f"once tokens have been overwritten; got {wanted.tolist()}")
+        if wanted.shape in ((), self.lengths.shape):
+            wanted = wanted.to(self.lengths.device)
+            lost = (self.lengths > self.keys.shape[2]) & (wanted < self.lengths)
+            if lost.any():
+                raise ValueError(f"n: expected at least {int(self.lengths[lost][0])} for a sequence "
+                                 f"whose tokens have been overwritten; got {wanted.tolist()}")
         super().truncate(n)
 
     def _start(self) -> None:
         "Set all lengths to 0."
         super()._start()
-        self.n_new = 0
+        self._forget_chunk()
 
     def _set_lengths(self, lengths: Tensor) -> None:
         "Set new lengths; no token has been appended since."
         super()._set_lengths(lengths)
-        self.n_new = 0
+        self._forget_chunk()
+
+    def _forget_chunk(self) -> None:
+        "Hold the positions of what is stored."
+        stored = min(self.longest, self.keys.shape[2])
+        self.n_new, self._held = 0, self._positions(self.lengths)[:, :stored]
+
+# %% ../nbs/10_kv_cache.ipynb #quantized-class
+class QuantizedCache(KVCache):
+    """A KV cache that stores 8 bits for each number, and a scale for each vector, in 4 bytes.
+
+    Args:
+        b: sequences in the batch
+        n_kv_heads: heads of keys and values
+        n_max: tokens that the buffer can hold, for each sequence
+        d_head: width of a key
+        dtype: of what goes in and comes out; default PyTorch's
+        device: of the buffer; default PyTorch's
+        d_v: width of a value; default d_head
+        stored: how a number is stored; or torch.float8_e4m3fn
+    """
+
+    def __init__(
+        self,
+        b: int,  # sequences in the batch
+        n_kv_heads: int,  # heads of keys and values
+        n_max: int,  # tokens that the buffer can hold, for each sequence
+        d_head: int,  # width of a key
+        dtype: torch.dtype | None = None,  # of what goes in and comes out; default PyTorch's
+        device: torch.device | str | None = None,  # of the buffer; default PyTorch's
+        *,
+        d_v: int | None = None,  # width of a value; default d_head
+        stored: torch.dtype = torch.int8,  # how a number is stored; or torch.float8_e4m3fn
+    ):
+        if stored not in _LARGEST:
+            raise ValueError(f"stored: expected one of {', '.join(map(str, _LARGEST))}; got {stored}")
+        super().__init__(b, n_kv_heads, n_max, d_head, dtype, device, d_v=d_v)
+        self.stored, self.outside = stored, self.keys[:, :, :0]  # the dtype and widths outside
+        self.widths = d_head, self.values.shape[-1]
+        self.keys, self.values = (
+            torch.zeros(*t.shape[:-1], t.shape[-1] + 4, dtype=torch.uint8, device=t.device)
+            for t in (self.keys, self.values))
+
+    def append(
+        self,
+        k: Tensor,  # keys of the new tokens, (b, n_kv_heads, n, d_head)
+        v: Tensor,  # values of the new tokens, (b, n_kv_heads, n, d_v)
+    ) -> tuple[Tensor, Tensor]:  # all keys and values, as read back: (b, n_kv_heads, n_k, d_head)
+        """Round new tokens and append them; no gradient flows through the rounding.
+
+        Args:
+            k: keys of the new tokens, (b, n_kv_heads, n, d_head)
+            v: values of the new tokens, (b, n_kv_heads, n, d_v)
+
+        Returns:
+            all keys and values, as read back: (b, n_kv_heads, n_k, d_head)
+        """
+        self._expect(k, v)
+        rows = super().append(self._pack(k.detach()), self._pack(v.detach()))
+        return self._unpack(rows[0]), self._unpack(rows[1])
+
+    def __repr__(self) -> str:
+        "Name the dtype and the widths outside, and how numbers are stored."
+        return f"{type(self).__name__}(widths={self.widths}, stored={self.stored}), " + (
+            f"up to {self.longest} of {self.keys.shape[2]} tokens")
+
+    def _pack(self, x: Tensor) -> Tensor:
+        "Return the bytes of each vector, and of its scale after them, (..., d + 4)."
+        scale = x.float().abs().amax(-1, keepdim=True) / _LARGEST[self.stored]
+        steps = x.float() / scale.masked_fill(scale == 0, 1)
+        steps = steps if self.stored.is_floating_point else steps.round()
+        return torch.cat([steps.to(self.stored).view(torch.uint8), scale.view(torch.uint8)], dim=-1)
+
+    def _unpack(self, rows: Tensor) -> Tensor:
+        "Return the vectors that were stored, in the dtype of the cache."
+        steps = rows[..., :-4].view(self.stored).float()
+        scale = rows[..., -4:].flatten().clone().view(torch.float32)
+        return (steps * scale.view(*rows.shape[:-1], 1)).to(self.outside.dtype)
+
+    def _expect(self, k: Tensor, v: Tensor) -> None:
+        "Raise TypeError or ValueError unless these keys and values fit, or are packed."
+        if k.dtype != torch.uint8:
+            _expect_new(k, v, self.outside, self.widths, *self.keys.shape[:2])
+        self._expect_space(k)
+
+
+_LARGEST = {torch.int8: 127.0, torch.float8_e4m3fn: 448.0}  # by dtype, what its largest number is
+
+# %% ../nbs/10_kv_cache.ipynb #static-class
+class StaticCache(nn.Module):
+    """A KV cache of one shape: every step returns the whole buffer, the unused positions masked.
+
+    Args:
+        b: sequences in the batch
+        n_kv_heads: heads of keys and values
+        n_max: tokens that the buffer can hold; one more is an IndexError
+        d_head: width of a key
+        dtype: of the keys and values; default PyTorch's
+        device: of the buffer; default PyTorch's
+        d_v: width of a value; default d_head
+    """
+
+    keys: Tensor
+    values: Tensor
+    lengths: Tensor  # tokens of each sequence, (b,)
+
+    def __init__(
+        self,
+        b: int,  # sequences in the batch
+        n_kv_heads: int,  # heads of keys and values
+        n_max: int,  # tokens that the buffer can hold; one more is an IndexError
+        d_head: int,  # width of a key
+        dtype: torch.dtype | None = None,  # of the keys and values; default PyTorch's
+        device: torch.device | str | None = None,  # of the buffer; default PyTorch's
+        *,
+        d_v: int | None = None,  # width of a value; default d_head
+    ):
+        super().__init__()
+        expect_sizes(b=b, n_kv_heads=n_kv_heads, n_max=n_max, d_head=d_head)
+        keys, values = _buffers((b, n_kv_heads, n_max, d_head), d_v, dtype, device)
+        lengths = torch.zeros(b, dtype=torch.long, device=keys.device)
+        for name, t in dict(keys=keys, values=values, lengths=lengths).items():
+            self.register_buffer(name, t)
+
+    def append(
+        self,
+        k: Tensor,  # keys of the new tokens, (b, n_kv_heads, n, d_head)
+        v: Tensor,  # values of the new tokens, (b, n_kv_heads, n, d_v)
+    ) -> tuple[Tensor, Tensor]:  # the whole buffers, (b, n_kv_heads, n_max, d_head) and (…, d_v)
+        """Append new tokens to each sequence.
+
+        Args:
+            k: keys of the new tokens, (b, n_kv_heads, n, d_head)
+            v: values of the new tokens, (b, n_kv_heads, n, d_v)
+
+        Returns:
+            the whole buffers, (b, n_kv_heads, n_max, d_head) and (…, d_v)
+        """
+        batch = torch.arange(len(k), device=k.device)[:, None]
+        at = self.lengths[:, None] + torch.arange(k.shape[2], device=k.device)  # positions, (b, n)
+        self.keys[batch, :, at] = k.transpose(1, 2).to(self.keys.dtype)
+        self.values[batch, :, at] = v.transpose(1, 2).to(self.values.dtype)
+        self.lengths += k.shape[2]
+        return self.keys, self.values
+
+    def visible(
+        self,
+        n_q: int,  # how many of the last tokens are queries
+    ) -> Tensor:  # True = may attend, (b, 1, n_q, n_max)
+        """Return the mask of the last tokens: later tokens and unused positions are hidden.
+
+        Args:
+            n_q: how many of the last tokens are queries
+
+        Returns:
+            True = may attend, (b, 1, n_q, n_max)
+        """
+        return _visible(self.lengths, n_q, self.keys.shape[2])
+
+    def reset(self) -> None:
+        "Remove all tokens and keep the buffers."
+        for buffer in (self.keys, self.values, self.lengths):
+            buffer.zero_()
 
 # %% ../nbs/10_kv_cache.ipynb #paged-class
 class PagedCache:
@@ -398,6 +607,8 @@ class PagedCache:
         d_head: width of a key and of a value
         dtype: of the keys and values; default PyTorch's
         device: of the pool; default PyTorch's
+        d_v: width of a value; default d_head
+        n_layers: layers of a model, which share the block tables
     """
 
     def __init__(
@@ -408,13 +619,20 @@ class PagedCache:
         d_head: int,  # width of a key and of a value
         dtype: torch.dtype | None = None,  # of the keys and values; default PyTorch's
         device: torch.device | str | None = None,  # of the pool; default PyTorch's
+        *,
+        d_v: int | None = None,  # width of a value; default d_head
+        n_layers: int = 1,  # layers of a model, which share the block tables
     ):
-        expect_sizes(n_blocks=n_blocks, block_size=block_size, n_kv_heads=n_kv_heads, d_head=d_head)
-        self.keys, self.values = _buffers((n_blocks, block_size, n_kv_heads, d_head), dtype, device)
+        expect_sizes(n_blocks=n_blocks, block_size=block_size, n_kv_heads=n_kv_heads, d_head=d_head,
+                     n_layers=n_layers)
+        self.n_kv_heads, self.n_layers = n_kv_heads, n_layers
+        heads = n_kv_heads * n_layers  # a block holds its tokens for all layers
+        self.keys, self.values = _buffers((n_blocks, block_size, heads, d_head), d_v, dtype, device)
         self.ref_counts = [0] * n_blocks  # how many sequences use each block
         self.free_blocks = list(reversed(range(n_blocks)))  # the next one stands last
         self.block_tables: dict[int, list[int]] = {}  # sequence → its blocks
         self.lengths: dict[int, int] = {}  # sequence → its number of tokens
+        self.written: dict[int, list[int]] = {}  # sequence → its tokens in each layer
         self._n_begun = 0
 
     def new(self) -> int:  # its number
@@ -425,6 +643,7 @@ class PagedCache:
         """
         seq, self._n_begun = self._n_begun, self._n_begun + 1
         self.block_tables[seq], self.lengths[seq] = [], 0
+        self.written[seq] = [0] * self.n_layers
         return seq
 
     def fork(
@@ -442,7 +661,7 @@ class PagedCache:
         self._expect("seq", [seq])
         child = self.new()
         self.block_tables[child] = list(self.block_tables[seq])
-        self.lengths[child] = self.lengths[seq]
+        self.lengths[child], self.written[child] = self.lengths[seq], list(self.written[seq])
         for block in self.block_tables[child]:
             self.ref_counts[block] += 1
         return child
@@ -459,74 +678,96 @@ class PagedCache:
         self._expect("seq", [seq])
         for block in self.block_tables.pop(seq):
             self._release(block)
-        del self.lengths[seq]
+        del self.lengths[seq], self.written[seq]
 
     def append(
         self,
         seqs: Sequence[int],  # sequences, each once, (b,)
         k: Tensor,  # keys of their new tokens, (b, n_kv_heads, n, d_head)
-        v: Tensor,  # values of their new tokens, the same shape
+        v: Tensor,  # values of their new tokens, (b, n_kv_heads, n, d_v)
+        layer: int = 0,  # which layer they are of; the first one reserves the slots
     ) -> None:
         """Append tokens to some sequences; ValueError, and no change, if too few blocks are free.
 
         Args:
             seqs: sequences, each once, (b,)
             k: keys of their new tokens, (b, n_kv_heads, n, d_head)
-            v: values of their new tokens, the same shape
+            v: values of their new tokens, (b, n_kv_heads, n, d_v)
+            layer: which layer they are of; the first one reserves the slots
         """
         self._expect("seqs", seqs)
-        _expect_new(k, v, self.keys, len(seqs), self.keys.shape[2])
-        n, needed = k.shape[2], self._needed(seqs, k.shape[2])
+        self._expect_layer(layer)
+        widths = self.keys.shape[-1], self.values.shape[-1]
+        _expect_new(k, v, self.keys, widths, len(seqs), self.n_kv_heads)
+        n, needed = k.shape[2], self._needed(seqs, k.shape[2], layer)
         if needed > len(self.free_blocks):
             raise ValueError(f"k: expected tokens for at most {len(self.free_blocks)} more blocks, "
                              f"those that are free; got tokens for {needed}")
         if _needs_gradient(self.keys, self.values, k, v):
             self.keys, self.values = self.keys.clone(), self.values.clone()
-        slots = torch.tensor([self._slots(seq, n) for seq in seqs], device=k.device).flatten()
+        slots = torch.tensor([self._slots(seq, n, layer) for seq in seqs], device=k.device).flatten()
         for pool, new in ((self.keys, k), (self.values, v)):
-            pool.flatten(0, 1)[slots] = new.transpose(1, 2).flatten(0, 1)
+            own = pool.flatten(0, 1)[:, self._heads(layer)]  # a view
+            own[slots] = new.transpose(1, 2).flatten(0, 1).to(pool.dtype)
 
     def read(
         self,
         seqs: Sequence[int],  # sequences, each once, (b,)
+        layer: int = 0,  # of which layer
     ) -> tuple[Tensor, Tensor]:  # keys, values, (b, n_kv_heads, n_k, d_head) both, with padding
         """Gather the blocks of some sequences. (The kernels of servers read them where they are.)
 
         Args:
             seqs: sequences, each once, (b,)
+            layer: of which layer
 
         Returns:
             keys, values, (b, n_kv_heads, n_k, d_head) both, with padding
         """
         self._expect("seqs", seqs)
-        longest = max(self.lengths[seq] for seq in seqs)
+        self._expect_layer(layer)
+        longest = max(self.written[seq][layer] for seq in seqs)
         n_blocks = -(-longest // self.keys.shape[1])
         tables = torch.tensor([self._padded_table(seq, n_blocks) for seq in seqs],
                               dtype=torch.long, device=self.keys.device)
-        keys, values = (pool[tables].flatten(1, 2)[:, :longest].transpose(1, 2)
-                        for pool in (self.keys, self.values))
+        keys, values = (
+            pool[:, :, self._heads(layer)][tables].flatten(1, 2)[:, :longest].transpose(1, 2)
+            for pool in (self.keys, self.values))
         return keys, values
+
+    def _heads(self, layer: int) -> slice:
+        "Return which heads of the pool are those of a layer."
+        return slice(layer * self.n_kv_heads, (layer + 1) * self.n_kv_heads)
+
+    def _expect_layer(self, layer: int) -> None:
+        "Raise ValueError unless there is such a layer."
+        if type(layer) is not int or not 0 <= layer < self.n_layers:
+            raise ValueError(f"layer: expected 0 to {self.n_layers - 1}; got {layer!r:.40}")
 
     def batch(
         self,
         seqs: Sequence[int],  # sequences, each once, (b,)
+        layer: int = 0,  # of which layer
     ) -> PagedSequences:  # what `MultiHeadAttention` takes as its cache
         """Return a batch of some sequences, as a cache for a layer.
 
         Args:
             seqs: sequences, each once, (b,)
+            layer: of which layer
 
         Returns:
             what `MultiHeadAttention` takes as its cache
         """
         self._expect("seqs", seqs)
-        return PagedSequences(self, seqs)
+        self._expect_layer(layer)
+        return PagedSequences(self, seqs, layer)
 
     def __repr__(self) -> str:
         "Name the arguments it was made with, and how full it is."
-        n_blocks, block_size, n_kv_heads, d_head = self.keys.shape
+        n_blocks, block_size, _, d_head = self.keys.shape
+        layers = "" if self.n_layers == 1 else f", n_layers={self.n_layers}"
         return (f"PagedCache(n_blocks={n_blocks}, block_size={block_size}, "
-                f"n_kv_heads={n_kv_heads}, d_head={d_head}, dtype={self.keys.dtype}, "
+                f"n_kv_heads={self.n_kv_heads}, d_head={d_head}{layers}, dtype={self.keys.dtype}, "
                 f"device={str(self.keys.device)!r}), "
                 f"{len(self.block_tables)} sequences, {len(self.free_blocks)} free blocks")
 
@@ -548,24 +789,32 @@ class PagedCache:
         padding = [table[0] if table else 0] * (n_blocks - len(table))
         return [*table, *padding]
 
-    def _needed(self, seqs: Sequence[int], n: int) -> int:
+    def _missing(self, seq: int, n: int, layer: int) -> int:
+        "Count the slots that `n` more tokens of a layer need, beyond those that are reserved."
+        return max(0, self.written[seq][layer] + n - self.lengths[seq])
+
+    def _needed(self, seqs: Sequence[int], n: int, layer: int) -> int:
         "Count the blocks for `n` more tokens per sequence: new ones, and copies of shared ones."
         size = self.keys.shape[1]
-        begun = Counter(self.block_tables[seq][-1] for seq in seqs if self.lengths[seq] % size)
+        growing = [seq for seq in seqs if self._missing(seq, n, layer)]
+        begun = Counter(
+            self.block_tables[seq][-1] for seq in growing if self.lengths[seq] % size)
         copies = sum(min(writers, self.ref_counts[block] - 1) for block, writers in begun.items())
-        blocks = [-(-(self.lengths[seq] + n) // size) for seq in seqs]
-        return copies + sum(blocks) - sum(len(self.block_tables[seq]) for seq in seqs)
+        blocks = [-(-(self.written[seq][layer] + n) // size) for seq in growing]
+        return copies + sum(blocks) - sum(len(self.block_tables[seq]) for seq in growing)
 
-    def _slots(self, seq: int, n: int) -> list[int]:
-        "Reserve slots of the pool for `n` more tokens of a sequence; return their indices."
-        table, start, size = self.block_tables[seq], self.lengths[seq], self.keys.shape[1]
-        if start % size and self.ref_counts[table[-1]] > 1:
-            table[-1] = self._copy_block(table[-1])
-        while len(table) * size < start + n:
-            table.append(self._allocate())
-        self.lengths[seq] = start + n
-        return [table[position // size] * size + position % size
-                for position in range(start, start + n)]
+    def _slots(self, seq: int, n: int, layer: int) -> list[int]:
+        "Return the slots of `n` more tokens of a sequence, reserved by the first layer that asks."
+        table, start, size = self.block_tables[seq], self.written[seq][layer], self.keys.shape[1]
+        end = start + n
+        if end > self.lengths[seq]:
+            if self.lengths[seq] % size and self.ref_counts[table[-1]] > 1:
+                table[-1] = self._copy_block(table[-1])
+            while len(table) * size < end:
+                table.append(self._allocate())
+            self.lengths[seq] = end
+        self.written[seq][layer] = end
+        return [table[position // size] * size + position % size for position in range(start, end)]
 
     def _allocate(self) -> int:
         "Take a free block and fill it with zeros, since another sequence may have used it."
@@ -594,14 +843,16 @@ class PagedSequences:
     Args:
         cache: where keys and values are stored
         seqs: the sequences of the batch, (b,)
+        layer: the layer whose keys and values these are
     """
 
     def __init__(
         self,
         cache: PagedCache,  # where keys and values are stored
         seqs: Sequence[int],  # the sequences of the batch, (b,)
+        layer: int = 0,  # the layer whose keys and values these are
     ):
-        self.cache, self.seqs = cache, list(seqs)
+        self.cache, self.seqs, self.layer = cache, list(seqs), layer
 
     def __repr__(self) -> str:
         "Name the sequences and their lengths."
@@ -614,7 +865,7 @@ class PagedSequences:
         Returns:
             (b,)
         """
-        lengths = [self.cache.lengths[seq] for seq in self.seqs]
+        lengths = [self.cache.written[seq][self.layer] for seq in self.seqs]
         return torch.tensor(lengths, device=self.cache.keys.device)
 
     def append(
@@ -631,8 +882,8 @@ class PagedSequences:
         Returns:
             all keys, all values, (b, n_kv_heads, n_k, d_head) both: gathered
         """
-        self.cache.append(self.seqs, k, v)
-        return self.cache.read(self.seqs)
+        self.cache.append(self.seqs, k, v, self.layer)
+        return self.cache.read(self.seqs, self.layer)
 
     def visible(
         self,
@@ -646,7 +897,7 @@ class PagedSequences:
         Returns:
             True = may attend, (b, 1, n_q, n_k); None if a causal mask is enough
         """
-        lengths = [self.cache.lengths[seq] for seq in self.seqs]
+        lengths = [self.cache.written[seq][self.layer] for seq in self.seqs]
         return None if len({*lengths}) == 1 else _visible(self.lengths, n_q, max(lengths))
 
 # %% ../nbs/10_kv_cache.ipynb #bytes-fn

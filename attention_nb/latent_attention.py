@@ -5,7 +5,7 @@
 # %% ../nbs/12_latent_attention.ipynb #imports
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
@@ -17,8 +17,8 @@ from attention_nb.tools.guards import (
     expect_flags, expect_heads, expect_inputs, expect_probability, expect_scale, expect_sizes,
     typed_as)
 from .multi_head_attention import (
-    _expect_cache, _expect_known, _expect_self, _for_heads, _token_positions, _with_cache,
-    _with_weights, fused_attention, merge_heads, split_heads)
+    _allowed, _expect_cache, _expect_known, _expect_self, _token_positions, _with_weights,
+    fused_attention, merge_heads, split_heads)
 from .naive_attention import at_least_float32
 from .positions import RotaryEmbedding
 from .softmax import masked_softmax
@@ -107,7 +107,7 @@ class LatentAttention(nn.Module):
         mask: Tensor | None = None,  # True = may attend: (n_q, n_k), (b, n_q, n_k) or with heads
         causal: bool = False,  # hide the future too; the last query stands at the last key
         need_weights: bool = False,  # return the weights, too?
-        cache: Any = None,  # a KVCache of one head; it is filled, and hides the future
+        cache: Any = None,  # a KVCache of widths `cache_shape`; it is filled, and hides the future
         absorbed: bool | None = None,  # attend to latent vectors? default: if that is cheaper
         positions: Tensor | None = None,  # of the tokens of x, (n,) or (b, n); default: they follow
         **unknown: NoReturn,  # arguments of other libraries: an error says what to use here
@@ -120,7 +120,7 @@ class LatentAttention(nn.Module):
             mask: True = may attend: (n_q, n_k), (b, n_q, n_k) or with heads
             causal: hide the future too; the last query stands at the last key
             need_weights: return the weights, too?
-            cache: a KVCache of one head; it is filled, and hides the future
+            cache: a KVCache of widths `cache_shape`; it is filled, and hides the future
             absorbed: attend to latent vectors? default: if that is cheaper
             positions: of the tokens of x, (n,) or (b, n); default: they follow
             unknown: arguments of other libraries: an error says what to use here
@@ -135,15 +135,19 @@ class LatentAttention(nn.Module):
         expect_flags(causal=causal, need_weights=need_weights)
         if absorbed is not None:
             expect_flags(absorbed=absorbed)
-        q, cached = self._project(x, memory, cache, positions)
-        n_q, n_k = q.shape[-2], cached[0].shape[-2]
-        mask = _for_heads(mask, (*q.shape[:-1], n_k))
-        mask, causal = _with_cache(mask, causal, cache, n_q)
+        q, latent, k_rope = self._project(x, memory, cache, positions)
+        seen = _allowed(mask, causal, None, cache, q, latent)
         if absorbed is None:
-            absorbed = self._absorbing_is_less(n_q, n_k)
+            absorbed = self._absorbing_is_less(q.shape[-2], latent.shape[-2])
         attend = self._attend_absorbed if absorbed else self._attend_expanded
-        context, weights = attend(q, cached, mask, causal, need_weights)
+        mask, causal = seen["mask"], seen["causal"]
+        context, weights = attend(q, latent, k_rope, mask, causal, need_weights)
         return self.out_proj(merge_heads(context)), weights if need_weights else None
+
+    @property
+    def cache_shape(self) -> tuple[int, int, int]:
+        "Return what a cache stores for a token: one head, the latent vector, the rotated key."
+        return 1, self.d_latent, self.d_rope
 
     def _absorbing_is_less(self, n_q: int, n_k: int) -> bool:
         "Tell whether absorbing takes fewer multiplications than expanding what is cached."
@@ -161,8 +165,8 @@ class LatentAttention(nn.Module):
 
     def _project(
         self, x: Tensor, memory: Tensor, cache: Any, positions: Tensor | None,
-    ) -> tuple[Tensor, Sequence[Tensor]]:
-        "Return the rotated queries and all cached vectors: one tensor, or a cache's two halves."
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        "Return the rotated queries, and of each token the latent vector and the rotated key."
         if cache is not None:
             _expect_cache(cache, x)
         if self.q_down is not None:
@@ -170,13 +174,14 @@ class LatentAttention(nn.Module):
         q = split_heads(self.q_proj(x), self.n_heads)
         down = self.kv_down(memory).unsqueeze(-3)  # (b, 1, n, d_latent + d_rope)
         latent, k_rope = down.split([self.d_latent, self.d_rope], dim=-1)
-        new = torch.cat([self._norm(latent, self.kv_norm), k_rope], dim=-1)
-        q_positions, k_positions = _token_positions(q, new, cache, positions)
-        q, new = self._rotate_end(q, q_positions), self._rotate_end(new, k_positions)
+        latent = self._norm(latent, self.kv_norm)
+        q_positions, k_positions = _token_positions(q, latent, cache, positions)
+        q = self._rotate_end(q, q_positions)
+        k_rope = self.positions(k_rope, k_positions)
         if cache is None:
-            return q, [new]
-        halves = cache.append(*F.pad(new, (0, new.shape[-1] % 2)).chunk(2, dim=-1))
-        return q, [half.to(q.dtype) for half in halves]  # under autocast the dtypes may differ
+            return q, latent, k_rope
+        latent, k_rope = (t.to(q.dtype) for t in cache.append(latent, k_rope))
+        return q, latent, k_rope  # under autocast the dtypes may differ
 
     def _norm(self, x: Tensor, weight: Tensor | None) -> Tensor:
         "Normalize x by its root mean square, with the weight in the dtype of x, as under autocast."
@@ -187,37 +192,30 @@ class LatentAttention(nn.Module):
         plain, end = x[..., :-self.d_rope], x[..., -self.d_rope:]
         return torch.cat([plain, self.positions(end, positions)], dim=-1)
 
-    def _join(self, cached: Sequence[Tensor]) -> Tensor:
-        "Join the halves of the cached vectors, (b, 1, n_k, d_latent + d_rope)."
-        if len(cached) == 1:
-            return cached[0]
-        return torch.cat([*cached], dim=-1)[..., : self.d_latent + self.d_rope]
-
     def _attend_expanded(
-        self, q: Tensor, cached: Sequence[Tensor], mask: Tensor | None, causal: bool,
+        self, q: Tensor, latent: Tensor, k_rope: Tensor, mask: Tensor | None, causal: bool,
         need_weights: bool,
     ) -> tuple[Tensor, Tensor | None]:
-        "Attend to the keys and values of every head, computed from the cached vectors."
-        joined = self._join(cached)
-        latent, k_rope = joined[..., : self.d_latent].squeeze(-3), joined[..., self.d_latent :]
+        "Attend to the keys and values of every head, computed from the latent vectors."
+        latent = latent.squeeze(-3)
         k = split_heads(self.k_proj(latent), self.n_heads)
         v = split_heads(self.v_proj(latent), self.n_heads)
         k = torch.cat([k, k_rope.expand(*k.shape[:-1], -1)], dim=-1)
         return self._attend(q, k, v, mask, causal, need_weights)
 
     def _attend_absorbed(
-        self, q: Tensor, cached: Sequence[Tensor], mask: Tensor | None, causal: bool,
+        self, q: Tensor, latent: Tensor, k_rope: Tensor, mask: Tensor | None, causal: bool,
         need_weights: bool,
     ) -> tuple[Tensor, Tensor | None]:
-        "Attend to the cached vectors themselves with absorbed queries, then make values."
+        "Attend to the latent vectors themselves with absorbed queries, then make values."
         plain, q_rope = q[..., : self.d_head], q[..., self.d_head :]
-        q = torch.cat([plain @ self._matrix(self.k_proj), q_rope], dim=-1)
+        plain = plain @ self._matrix(self.k_proj)  # (b, h, n_q, d_latent)
         weights: Tensor | None
-        if len(cached) == 2 and q.shape[-2] == 1:
-            mixed, weights = self._attend_to_halves(q, cached, mask)
+        if q.shape[-2] == 1:
+            mixed, weights = self._attend_from_one(plain, q_rope, latent, k_rope, mask)
         else:
-            joined = self._join(cached)
-            k = joined.expand(*q.shape[:-2], *joined.shape[-2:])  # the same for all heads
+            q, k = torch.cat([plain, q_rope], dim=-1), torch.cat([latent, k_rope], dim=-1)
+            k = k.expand(*q.shape[:-2], *k.shape[-2:])  # the same for all heads
             mixed, weights = self._attend(q, k, k[..., : self.d_latent], mask, causal, need_weights)
         return mixed @ self._matrix(self.v_proj).mT, weights
 
@@ -231,19 +229,16 @@ class LatentAttention(nn.Module):
             return fused_attention(q, k, v, mask, causal, dropout_p, self.scale), None
         return _with_weights(q, k, v, mask, causal, dropout_p, scale=self.scale)
 
-    def _attend_to_halves(
-        self, q: Tensor, halves: Sequence[Tensor], mask: Tensor | None,
+    def _attend_from_one(
+        self, q: Tensor, q_rope: Tensor, latent: Tensor, k_rope: Tensor, mask: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
-        "Attend from one token, and read each half where it is cached, without a copy."
-        first, second = (half.squeeze(-3) for half in halves)  # (b, n_k, width)
-        width = first.shape[-1]
-        q = F.pad(q.squeeze(-2) * self.scale, (0, 2 * width - q.shape[-1]))  # (b, h, 2 * width)
-        scores = at_least_float32(q[..., :width] @ first.mT)
-        scores = scores + at_least_float32(q[..., width:] @ second.mT)
+        "Attend from one token, and read what is cached where it lies, without a copy."
+        latent, k_rope = latent.squeeze(-3), k_rope.squeeze(-3)  # (b, n_k, width)
+        q, q_rope = (t.squeeze(-2) * self.scale for t in (q, q_rope))  # (b, h, width)
+        scores = at_least_float32(q @ latent.mT) + at_least_float32(q_rope @ k_rope.mT)
         weights = masked_softmax(scores.unsqueeze(-2), mask).to(q.dtype)
         dropped = F.dropout(weights, self.dropout, self.training).squeeze(-2)
-        context = torch.cat([dropped @ first, dropped @ second], dim=-1)[..., :self.d_latent]
-        return context.unsqueeze(-2), weights
+        return (dropped @ latent).unsqueeze(-2), weights
 
     def extra_repr(self) -> str:
         "Name the heads and the widths."

@@ -5,24 +5,24 @@
 # %% ../nbs/05_multi_head_attention.ipynb #imports
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+import inspect
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 from torch import Tensor
 
-from attention_nb.tools.guards import (
-    expect_flags, expect_groups, expect_heads, expect_inputs, expect_mask, expect_no_padding,
-    expect_numbers, expect_probability, expect_qkv, expect_score_bias, expect_sizes,
-    expect_tensors, typed_as)
+from .tools.guards import (
+    expect_flags, expect_floats, expect_groups, expect_heads, expect_inputs, expect_mask,
+    expect_no_padding, expect_numbers, expect_probability, expect_qkv, expect_scale,
+    expect_score_bias, expect_sizes, expect_tensors, typed_as)
 from .masks import causal_mask
-from .naive_attention import at_least_float32
-from .self_attention import add_bias, attention_scores
+from .self_attention import _attend
 
 # %% auto #0
-__all__ = ['split_heads', 'merge_heads', 'share_heads', 'MultiHeadAttention', 'fused_attention', 'unpack_state', 'pack_state']
+__all__ = ['split_heads', 'merge_heads', 'share_heads', 'fused_attention', 'MultiHeadAttention', 'unpack_state', 'pack_state']
 
 # %% ../nbs/05_multi_head_attention.ipynb #split-fn
 def split_heads(
@@ -64,9 +64,14 @@ def merge_heads(
     expect_tensors(x=x)
     if x.ndim < 3:
         raise ValueError(f"x: expected shape (..., h, n, d_head); got {tuple(x.shape)}")
+    return _merge(x)
+
+
+def _merge(x: Tensor) -> Tensor:
+    "Concatenate the heads, without guards."
     return x.transpose(-3, -2).flatten(-2)
 
-# %% ../nbs/05_multi_head_attention.ipynb #for-heads
+# %% ../nbs/05_multi_head_attention.ipynb #parts
 class Positions(Protocol):
     "What rotates queries and keys by position, such as `RotaryEmbedding`; may have a `score_bias`."
 
@@ -88,6 +93,51 @@ class Cache(Protocol):
         "Return the mask of the last `n_q` tokens; None if only the future is hidden."
 
 
+class Attend(Protocol):
+    """What makes contexts of queries, keys and values, such as `fused_attention`.
+
+    It is given those keywords of `fused_attention`, and `window`, that a call needs and that it takes."""
+
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor, /) -> Tensor | tuple[Tensor, Tensor]:
+        "Return the context (..., h, n_q, d_v), or the context and the weights (..., h, n_q, n_k)."
+
+
+class Part(Protocol):
+    "What the layer applies to a tensor: a norm, (..., h, n, d_head) → the same; a gate, x → factors."
+
+    def __call__(self, x: Tensor, /) -> Tensor:
+        "Return the vectors normed, or the factors of x: (..., n, n_heads) or (..., n, width)."
+
+
+_PROJECTIONS = "q_proj", "k_proj", "v_proj", "out_proj"
+_A_PART = {  # what is expected of each
+    "positions": "an object that rotates vectors by their positions, such as RotaryEmbedding(d_head)",
+    "attend": "a function of q, k and v that returns contexts, such as fused_attention",
+    "q_norm": "a norm of queries, such as nn.RMSNorm(d_head)",
+    "k_norm": "a norm of keys, such as nn.RMSNorm(d_head)",
+    "gate": "a module that makes factors from x, such as nn.Sequential(nn.Linear(d_model, n_heads), "
+            "nn.Sigmoid())",
+}
+
+
+def _expect_parts(**parts: Any) -> None:
+    "Raise TypeError unless each part is None or an object that can be called."
+    for name, part in parts.items():
+        if isinstance(part, type) or part is not None and not callable(part):
+            raise TypeError(f"{name}: expected {_A_PART[name]}; got {part!r:.40}")
+
+
+def _biased(bias: bool | Iterable[str]) -> tuple[str, ...]:
+    "Return the names of the projections that have a bias."
+    if isinstance(bias, bool):
+        return _PROJECTIONS if bias else ()
+    names = tuple(bias) if isinstance(bias, Iterable) and not isinstance(bias, (str, Tensor)) else ()
+    if not names or not {*names} <= {*_PROJECTIONS}:
+        raise TypeError("bias: expected True, False or names of projections, some of "
+                        f"{', '.join(_PROJECTIONS)}; got {bias!r:.60}")
+    return names
+
+# %% ../nbs/05_multi_head_attention.ipynb #for-heads
 def _for_heads(mask: Tensor | None, shape: tuple[int, ...]) -> Tensor | None:
     "Return the mask with a head axis, for scores of `shape` (..., h, n_q, n_k)."
     if mask is None:
@@ -114,18 +164,50 @@ def _and_causal(mask: Tensor | None, q: Tensor, k: Tensor) -> Tensor:
     return causal if mask is None else causal & mask
 
 
-def _with_cache(
-    mask: Tensor | None, causal: bool, cache: Cache | None, n_q: int
-) -> tuple[Tensor | None, bool]:
-    "Return the mask and `causal`, with what the cache hides."
+def _allowed(
+    mask: Tensor | None, causal: bool, window: int | None, cache: Cache | None, q: Tensor, k: Tensor
+) -> dict[str, Any]:
+    "Return what each query may attend to, as mask, causal and window, with what the cache hides."
+    n_q, n_k = q.shape[-2], k.shape[-2]
+    mask = _for_heads(_stored(mask, cache, n_k), (*q.shape[:-1], n_k))
     if cache is None:
-        return mask, causal
-    visible = cache.visible(n_q)
-    if visible is not None:
-        return _both(mask, visible), False  # it hides the future, too
-    if n_q == 1:  # a single new token may attend to all tokens
-        return mask, False
-    return mask, True
+        return dict(mask=mask, causal=causal, window=window)
+    visible, own = cache.visible(n_q), getattr(cache, "key_positions", None)
+    causal = False
+    if visible is not None:  # it hides the future, too
+        mask = _both(mask, visible)
+    elif n_q > 1:  # a single new token may attend to all tokens
+        causal = True
+    if window is None or visible is None and own is None:
+        return dict(mask=mask, causal=causal, window=window)
+    queries = cache.lengths[:, None] + torch.arange(-n_q, 0, device=q.device)  # (b, n_q)
+    near = _near(queries, torch.arange(n_k, device=q.device) if own is None else own, window)
+    return dict(mask=_both(mask, near.unsqueeze(-3)), causal=False, window=None)
+
+
+def _near(q_positions: Tensor, k_positions: Tensor, window: int) -> Tensor:
+    "Return the mask of the keys within the window of each query, (..., n_q, n_k)."
+    ahead = k_positions[..., None, :] - q_positions[..., :, None]
+    return (ahead <= 0) & (ahead > -window)
+
+
+def _stored(mask: Tensor | None, cache: Cache | None, n_k: int) -> Tensor | None:
+    "Return the columns of a mask of all tokens that belong to the keys which the cache kept."
+    own = getattr(cache, "key_positions", None)
+    if own is None or not isinstance(mask, Tensor) or not mask.ndim or mask.shape[-1] in (1, n_k):
+        return mask
+    if mask.shape[-1] != int(cache.lengths.max()):  # type: ignore[union-attr]
+        return mask  # it fits neither, and is refused
+    if own.ndim == 1:
+        return mask[..., own]
+    return _columns(mask, own)
+
+
+def _columns(mask: Tensor, own: Tensor) -> Tensor:
+    "Take for each sequence the columns `own` (b, n_k) of a mask (..., n)."
+    mask = mask if mask.ndim > 2 else mask.unsqueeze(0)
+    own = own.clamp(min=0).view(len(own), *[1] * (mask.ndim - 2), own.shape[-1])
+    return mask.take_along_dim(own, dim=-1)
 
 
 def _token_positions(
@@ -206,12 +288,87 @@ def _expect_cache(cache: Any, x: Tensor) -> None:
         raise ValueError("x: expected (b, n, d_model) with the batch of the cache, "
                          f"b = {len(cache.lengths)}; got {tuple(x.shape)}")
 
+# %% ../nbs/05_multi_head_attention.ipynb #keywords-fn
+_Function = TypeVar("_Function")
 
-def _expect_positions(positions: Any) -> None:
-    "Raise TypeError unless `positions` is None or an object that can be called."
-    if isinstance(positions, type) or positions is not None and not callable(positions):
-        raise TypeError("positions: expected an object that rotates vectors by their positions, "
-                        f"such as RotaryEmbedding(d_head); got {positions!r:.40}")
+
+def takes_groups(
+    attend: _Function,  # a function of q, k and v
+) -> _Function:  # the same
+    """Mark a function whose keys and values may have fewer heads than its queries.
+
+    Args:
+        attend: a function of q, k and v
+
+    Returns:
+        the same
+    """
+    attend.takes_groups = True  # type: ignore[attr-defined]
+    return attend
+
+
+def _keywords(attend: Any) -> frozenset[str]:
+    "Return the names of the arguments that a function takes."
+    call = attend.forward if isinstance(attend, nn.Module) else attend
+    try:
+        parameters = inspect.signature(call).parameters
+    except (TypeError, ValueError):
+        raise TypeError(f"attend: expected {_A_PART['attend']}, with a signature that can be read; "
+                        f"got {attend!r:.40}. Wrap it: lambda q, k, v, mask=None: …") from None
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return frozenset(_NEEDED)
+    return frozenset(parameters) & {*_NEEDED}
+
+
+_NEEDED = "mask", "causal", "window", "bias", "scale", "dropout_p"  # by a call, each in some
+
+
+def _fold(
+    takes: frozenset[str], q: Tensor, k: Tensor, v: Tensor, given: dict[str, Any], whole: bool
+) -> tuple[Tensor, Tensor, Tensor, dict[str, Any]]:
+    "Say what a function does not take by a mask and by the queries; refuse what cannot be said."
+    needed = {name: x for name, x in given.items() if x is not None and x is not False}
+    if "window" in needed and "window" not in takes:
+        k, v, needed = _without_window(q, k, v, needed, whole)
+    if "window" in needed or q.shape[-2] == 1:
+        needed.pop("causal", None)  # a window hides the future; a last query has none
+    elif "causal" in needed and "causal" not in takes:
+        del needed["causal"]
+        needed["mask"] = _and_causal(needed.get("mask"), q, k)
+    if "scale" in needed and "scale" not in takes:
+        q = q * (needed.pop("scale") * q.shape[-1] ** 0.5)  # it divides by √d_k
+    return q, k, v, needed
+
+
+def _without_window(
+    q: Tensor, k: Tensor, v: Tensor, needed: dict[str, Any], whole: bool
+) -> tuple[Tensor, Tensor, dict[str, Any]]:
+    "Say a window by a mask; leave out the keys that no query sees, unless the `whole` is wanted."
+    window, n_q, n_k = needed.pop("window"), q.shape[-2], k.shape[-2]
+    if n_k <= window:
+        return k, v, needed | {"causal": True}
+    if not whole and not {"mask", "bias"} & needed.keys():
+        k, v = (t[..., max(0, n_k - window - n_q + 1) :, :] for t in (k, v))
+        if n_q == 1:
+            return k, v, needed
+    positions = torch.arange(k.shape[-2], device=q.device)
+    near = _near(positions[-1:] + torch.arange(1 - n_q, 1, device=q.device), positions, window)
+    return k, v, needed | {"mask": _both(needed.get("mask"), near), "causal": False}
+
+
+def _expect_takes(attend: Any, takes: frozenset[str], **needed: Any) -> None:
+    "Raise TypeError unless a function takes what is needed."
+    for name in needed:
+        if name not in takes:
+            taken = ", ".join(["q", "k", "v", *(f"{other}=" for other in _NEEDED if other in takes)])
+            raise TypeError(f"attend: expected a function that takes {name}=, which is needed here; "
+                            f"got {_name_of(attend)}({taken})")
+
+
+def _name_of(attend: Any) -> str:
+    "Return the name of a function, for a message."
+    attend = getattr(attend, "func", attend)  # of a partial
+    return str(getattr(attend, "__name__", type(attend).__name__))
 
 # %% ../nbs/05_multi_head_attention.ipynb #share-fn
 def share_heads(
@@ -237,32 +394,108 @@ def share_heads(
 
 # %% ../nbs/05_multi_head_attention.ipynb #weights-fn
 def _with_weights(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, dropout_p: float,
-    bias: Tensor | None = None, scale: float | None = None,
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, causal: bool = False,
+    dropout_p: float = 0.0, bias: Tensor | None = None, scale: float | None = None,
 ) -> tuple[Tensor, Tensor]:
-    "Return context and weights as `scaled_dot_product_attention` does, in fewer passes."
-    allowed = _and_causal(mask, q, k) if causal else mask
+    "Return context and weights, for query heads that may share heads of keys, without guards."
+    k, v = _share(k, q), _share(v, q)
     # a causal mask alone leaves every query its own key
     may_be_empty = mask is not None or bias is not None or q.shape[-2] > k.shape[-2]
-    dtype = q.dtype
-    q, k, v = (at_least_float32(t) for t in (q, k, v))
-    scores = at_least_float32(attention_scores(q, k, scale))
-    scores, allowed = add_bias(scores, bias, allowed)
-    weights = scores.softmax(-1) if allowed is None else _masked(scores, allowed, may_be_empty)
-    context = F.dropout(weights, dropout_p) @ v
-    return context.to(dtype), weights.to(dtype)
+    allowed = _and_causal(mask, q, k) if causal else mask
+    return _attend(q, k, v, allowed, dropout_p, scale, bias, may_be_empty)
 
 
-def _masked(scores: Tensor, allowed: Tensor, may_be_empty: bool) -> Tensor:
-    "Return the masked softmax of `scores`, and overwrite the scores."
-    empty = None
-    if may_be_empty:
-        empty = ~allowed.any(-1, keepdim=True)  # rows with nothing allowed, (..., n_q, 1)
-        allowed = allowed | empty
-    with torch.no_grad():  # softmax gives a forbidden score the gradient 0 by itself
-        scores.masked_fill_(~allowed, float("-inf"))
-    weights = scores.softmax(-1)
-    return weights if empty is None else weights.masked_fill(empty, 0)
+def _share(x: Tensor, q: Tensor) -> Tensor:
+    "Repeat each head of keys or values for its group of query heads, without guards."
+    groups = q.shape[-3] // x.shape[-3] if x.ndim > 2 else 1
+    return x if groups == 1 else x.repeat_interleave(groups, dim=-3)
+
+
+def _by_identity(attend: Any, q: Tensor, k: Tensor, given: dict[str, Any]) -> Tensor:
+    "Return the weights of any function: the contexts of values that are the rows of an identity."
+    one_hot = torch.eye(k.shape[-2], dtype=q.dtype, device=q.device)
+    weights = attend(q, k, one_hot.expand(*k.shape[:-1], -1), **given)
+    return weights[0] if isinstance(weights, tuple) else weights
+
+# %% ../nbs/05_multi_head_attention.ipynb #fused-fn
+@takes_groups
+def fused_attention(
+    q: Tensor,  # queries, (..., n_q, d_k)
+    k: Tensor,  # keys, (..., n_k, d_k); heads may be fewer than those of q
+    v: Tensor,  # values, (..., n_k, d_v)
+    mask: Tensor | None = None,  # boolean, True = may attend; broadcasts to (..., n_q, n_k)
+    causal: bool = False,  # hide the future too; the last query has the last key
+    dropout_p: float = 0.0,  # probability of dropping a weight; pass 0 in evaluation
+    scale: float | None = None,  # every score is multiplied by this; default 1 / √d_k
+    bias: Tensor | None = None,  # added to the scores; broadcasts to (..., n_q, n_k)
+) -> Tensor:  # context, (..., n_q, d_v)
+    """Return the context by PyTorch's fused kernels, which need not store the weights.
+
+    Args:
+        q: queries, (..., n_q, d_k)
+        k: keys, (..., n_k, d_k); heads may be fewer than those of q
+        v: values, (..., n_k, d_v)
+        mask: boolean, True = may attend; broadcasts to (..., n_q, n_k)
+        causal: hide the future too; the last query has the last key
+        dropout_p: probability of dropping a weight; pass 0 in evaluation
+        scale: every score is multiplied by this; default 1 / √d_k
+        bias: added to the scores; broadcasts to (..., n_q, n_k)
+
+    Returns:
+        context, (..., n_q, d_v)
+    """
+    _expect_grouped(q, k, v)
+    expect_probability(dropout_p=dropout_p)
+    expect_flags(causal=causal)
+    if mask is not None:
+        expect_mask(mask, (*q.shape[:-1], k.shape[-2]))
+    if bias is not None:
+        expect_score_bias(bias, (*q.shape[:-1], k.shape[-2]))
+    return _call_fused(q, k, v, mask, causal, dropout_p, scale, bias)
+
+
+def _expect_grouped(q: Tensor, k: Tensor, v: Tensor) -> None:
+    "Raise TypeError or ValueError unless q, k and v fit; heads of q may share heads of k and v."
+    expect_floats(q=q, k=k, v=v)
+    one_each = q
+    if q.ndim == k.ndim > 2 and q.shape[-3] != k.shape[-3] and k.shape[-3]:
+        expect_groups(q.shape[-3], k.shape[-3])
+        one_each = q[..., : k.shape[-3], :, :]
+    expect_qkv(one_each, k, v)
+
+
+def _call_fused(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, causal: bool = False,
+    dropout_p: float = 0.0, scale: float | None = None, bias: Tensor | None = None,
+) -> Tensor:
+    "Return the context by PyTorch's function, without guards; query heads may share heads of keys."
+    if causal and (mask is not None or bias is not None or q.shape[-2] != k.shape[-2]):
+        mask, causal = _and_causal(mask, q, k), False
+    if bias is not None:
+        bias = bias.to(_bias_dtype(q))
+        mask = bias if mask is None else torch.where(mask, bias, float("-inf"))
+    mask = mask if mask is None else torch.atleast_2d(mask)
+    grouped = q.ndim > 2 and bool(q.shape[-3] != k.shape[-3])
+    if grouped and q.shape[-2] == 1 and (mask is None or mask.ndim < 3 or mask.shape[-3] == 1):
+        return _one_query(q, k, v, mask, dropout_p, scale)
+    if grouped and mask is not None and q.is_cuda:  # CUDA's kernels for groups take no mask
+        grouped, k, v = False, _share(k, q), _share(v, q)
+    return F.scaled_dot_product_attention(
+        q, k, v, mask, dropout_p, is_causal=causal, scale=scale, enable_gqa=grouped)
+
+
+def _one_query(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout_p: float, scale: float | None
+) -> Tensor:
+    "Attend from one token: the query heads of a group become queries of one head of keys."
+    groups = q.squeeze(-2).unflatten(-2, (k.shape[-3], -1))  # (..., n_kv_heads, group, d_head)
+    context = F.scaled_dot_product_attention(groups, k, v, mask, dropout_p, scale=scale)
+    return context.flatten(-3, -2).unsqueeze(-2)  # (..., h, 1, d_head)
+
+
+def _bias_dtype(q: Tensor) -> torch.dtype:
+    "Return the dtype of a bias: 32 bits on a CPU, since 16 round different distances to one."
+    return torch.float32 if q.device.type == "cpu" and q.dtype.itemsize == 2 else q.dtype
 
 # %% ../nbs/05_multi_head_attention.ipynb #layer-class
 class MultiHeadAttention(nn.Module):
@@ -271,40 +504,67 @@ class MultiHeadAttention(nn.Module):
     Args:
         d_model: width of the vectors, in and out
         n_heads: number of heads
-        bias: add a learned bias in each of the four projections?
+        bias: learned biases: in all projections, in none, or in those named
         dropout: probability of dropping a weight in training
         n_kv_heads: heads of keys and values; default n_heads
         d_head: width of a head; default d_model / n_heads
         positions: rotates q and k, such as a RotaryEmbedding
+        attend: of q, k and v; default fused_attention
+        scale: every score is multiplied by this; default 1 / √d_head
+        q_norm: of queries (b, h, n, d_head), before they are rotated
+        k_norm: of keys, as q_norm
+        window: keys of each query: its own and window - 1 before it
+        gate: makes factors for the contexts from x, (b, n, h) or (b, n, h * d_head)
     """
 
     def __init__(
         self,
         d_model: int,  # width of the vectors, in and out
         n_heads: int,  # number of heads
-        bias: bool = True,  # add a learned bias in each of the four projections?
+        bias: bool | Iterable[str] = True,  # learned biases: in all projections, in none, or in those named
         dropout: float = 0.0,  # probability of dropping a weight in training
         n_kv_heads: int | None = None,  # heads of keys and values; default n_heads
         d_head: int | None = None,  # width of a head; default d_model / n_heads
         positions: Positions | None = None,  # rotates q and k, such as a RotaryEmbedding
+        *,
+        attend: Attend | None = None,  # of q, k and v; default fused_attention
+        scale: float | None = None,  # every score is multiplied by this; default 1 / √d_head
+        q_norm: Part | None = None,  # of queries (b, h, n, d_head), before they are rotated
+        k_norm: Part | None = None,  # of keys, as q_norm
+        window: int | None = None,  # keys of each query: its own and window - 1 before it
+        gate: Part | None = None,  # makes factors for the contexts from x, (b, n, h) or (b, n, h * d_head)
     ):
         super().__init__()
         if d_head is None:
             expect_heads(d_model, n_heads)
             d_head = d_model // n_heads
         n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
-        expect_sizes(d_model=d_model, d_head=d_head)
+        expect_sizes(d_model=d_model, d_head=d_head, **({} if window is None else {"window": window}))
         expect_groups(n_heads, n_kv_heads)
         expect_probability(dropout=dropout)
-        expect_flags(bias=bias)
-        _expect_positions(positions)
+        if scale is not None:
+            expect_scale(scale)
         self.d_model, self.d_head = d_model, d_head
         self.n_heads, self.n_kv_heads = n_heads, n_kv_heads
-        self.dropout, self.positions = dropout, positions
-        self.q_proj = nn.Linear(d_model, n_heads * d_head, bias=bias)
-        self.k_proj = nn.Linear(d_model, n_kv_heads * d_head, bias=bias)
-        self.v_proj = nn.Linear(d_model, n_kv_heads * d_head, bias=bias)
-        self.out_proj = nn.Linear(n_heads * d_head, d_model, bias=bias)
+        self.dropout, self.scale, self.window = dropout, scale, window
+        self._take_parts(positions, attend, q_norm, k_norm, gate)
+        widths = n_heads * d_head, n_kv_heads * d_head
+        biased = _biased(bias)
+        self.q_proj = nn.Linear(d_model, widths[0], bias="q_proj" in biased)
+        self.k_proj = nn.Linear(d_model, widths[1], bias="k_proj" in biased)
+        self.v_proj = nn.Linear(d_model, widths[1], bias="v_proj" in biased)
+        self.out_proj = nn.Linear(widths[0], d_model, bias="out_proj" in biased)
+
+    def _take_parts(
+        self, positions: Any, attend: Any, q_norm: Any, k_norm: Any, gate: Any
+    ) -> None:
+        "Store the parts; refuse those that do not fit together."
+        _expect_parts(positions=positions, attend=attend, q_norm=q_norm, k_norm=k_norm, gate=gate)
+        self.positions, self.q_norm, self.k_norm, self.gate = positions, q_norm, k_norm, gate
+        self.attend = fused_attention if attend is None else attend
+        self._takes = _keywords(self.attend)
+        needed = {"dropout_p": self.dropout, "bias": getattr(positions, "score_bias", None)}
+        _expect_takes(self.attend, self._takes, **{name: x for name, x in needed.items() if x})
 
     def forward(
         self,
@@ -334,62 +594,103 @@ class MultiHeadAttention(nn.Module):
         """
         _expect_known(unknown)
         memory = x if memory is None else memory
+        self._expect(x, memory, mask, cache, positions)
+        expect_flags(causal=causal, need_weights=need_weights)
+        q, k, v = self._project(x, memory)  # (b, heads, n, d_head) each
+        q, k, where = self._rotate(q, k, cache, positions)
+        if cache is not None:
+            k, v = (t.to(q.dtype) for t in cache.append(k, v))  # under autocast dtypes may differ
+        given = _allowed(mask, causal, self.window, cache, q, k)
+        given |= self._score_bias(where, cache, positions, k)
+        context, weights = self._mix(q, k, v, given, need_weights)  # (b, h, n_q, d_head)
+        context = _merge(context) if self.gate is None else self._gated(context, x)
+        return self.out_proj(context), weights
+
+    def _expect(self, x: Any, memory: Any, mask: Any, cache: Any, positions: Any) -> None:
+        "Raise TypeError or ValueError unless the tensors of a call fit together."
         expect_inputs(x, memory, self.q_proj)
         _expect_self(x, memory, mask, cache=cache, positions=positions)
-        expect_flags(causal=causal, need_weights=need_weights)
-        q, k, v, bias = self._project(x, memory, cache, positions)  # (b, heads, n, d_head) each
-        mask = _for_heads(mask, (*q.shape[:-1], k.shape[-2]))
-        mask, causal = _with_cache(mask, causal, cache, q.shape[-2])
-        context, weights = self._attend(q, k, v, mask, causal, bias, need_weights)
-        return self.out_proj(merge_heads(context)), weights
-
-    def _project(
-        self, x: Tensor, memory: Tensor, cache: Any, positions: Tensor | None
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-        "Return q, k and v by head, rotated, k and v with those of the cache; the score bias or None."
         if cache is not None:
             _expect_cache(cache, x)
+
+    def _project(self, x: Tensor, memory: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        "Return q, k and v by head, queries and keys normed."
         q = _split(self.q_proj(x), self.n_heads)
         k = _split(self.k_proj(memory), self.n_kv_heads)
         v = _split(self.v_proj(memory), self.n_kv_heads)
-        q_positions = k_positions = None
-        if self.positions is not None:
-            q_positions, k_positions = _token_positions(q, k, cache, positions)
-            q, k = self._rotate(q, k, q_positions, k_positions)
-        if cache is not None:
-            k, v = (t.to(q.dtype) for t in cache.append(k, v))  # under autocast dtypes may differ
-        score_bias = getattr(self.positions, "score_bias", None)
-        if score_bias is None:
-            return q, k, v, None
-        if cache is not None:
-            k_positions = _cached_positions(cache, k, positions)
-        return q, k, v, score_bias(q_positions, k_positions)
+        if self.q_norm is not None:
+            q = self.q_norm(q).to(v.dtype)  # under autocast a norm returns 32 bits
+        if self.k_norm is not None:
+            k = self.k_norm(k).to(v.dtype)
+        return q, k, v
 
     def _rotate(
-        self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        "Rotate queries and keys by their positions, in one step where `positions` can do that."
+        self, q: Tensor, k: Tensor, cache: Any, positions: Tensor | None
+    ) -> tuple[Tensor, Tensor, Any]:
+        "Rotate queries and keys by their positions; return those of both, too."
+        if self.positions is None:
+            return q, k, None
+        where = _token_positions(q, k, cache, positions)
         rotate: Any = self.positions
         together = getattr(rotate, "_rotate_both", None)
-        if together is not None and q_positions is k_positions:
-            return together(q, k, k_positions)
-        return rotate(q, q_positions), rotate(k, k_positions)
+        if together is not None:
+            return *together(q, k, *where), where
+        return rotate(q, where[0]), rotate(k, where[1]), where
 
-    def _attend(
-        self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool,
-        bias: Tensor | None, need_weights: bool,
+    def _score_bias(
+        self, where: Any, cache: Any, positions: Tensor | None, k: Tensor
+    ) -> dict[str, Tensor]:
+        "Return what `positions` adds to the scores, by the name of the argument."
+        score_bias = getattr(self.positions, "score_bias", None)
+        if score_bias is None:
+            return {}
+        q_positions, k_positions = where
+        if cache is not None:
+            k_positions = _cached_positions(cache, k, positions)
+        bias = score_bias(q_positions, k_positions)
+        expect_score_bias(bias, (*k.shape[:-3], self.n_heads, q_positions.shape[-1], k.shape[-2]))
+        return {"bias": bias}
+
+    def _mix(
+        self, q: Tensor, k: Tensor, v: Tensor, given: dict[str, Any], need_weights: bool
     ) -> tuple[Tensor, Tensor | None]:
         "Return the contexts, (b, h, n_q, d_head), and the weights if they are needed."
-        dropout_p = self.dropout if self.training else 0.0
-        if not need_weights:
-            return _fused(q, k, v, mask, causal, dropout_p, bias), None
-        k, v = share_heads(k, self.n_heads), share_heads(v, self.n_heads)
-        return _with_weights(q, k, v, mask, causal, dropout_p, bias)
+        if self.scale is not None:
+            given["scale"] = self.scale
+        if self.training and self.dropout:
+            given["dropout_p"] = self.dropout
+        q, k, v, given = _fold(self._takes, q, k, v, given, need_weights)
+        if self.attend is fused_attention:
+            if need_weights:
+                return _with_weights(q, k, v, **given)
+            return _call_fused(q, k, v, **given), None
+        _expect_takes(self.attend, self._takes, **given)
+        return _call_part(self.attend, q, k, v, given, need_weights)
+
+    def _gated(self, context: Tensor, x: Tensor) -> Tensor:
+        "Return the merged contexts, (b, n_q, h * d_head), times the factors of the gate."
+        gate: Any = self.gate
+        factors, merged = gate(x), _merge(context)
+        if factors.shape == merged.shape:
+            return merged * factors
+        if factors.shape != (*x.shape[:-1], self.n_heads):
+            raise ValueError(f"gate: expected factors {(*x.shape[:-1], self.n_heads)} or "
+                             f"{tuple(merged.shape)}; got {tuple(factors.shape)}")
+        return _merge(context * factors.mT.unsqueeze(-1))
+
+    @property
+    def cache_shape(self) -> tuple[int, int, int]:
+        "Return what a cache stores for a token: heads, width of a key, width of a value."
+        return self.n_kv_heads, self.d_head, self.d_head
 
     def extra_repr(self) -> str:
-        "Return the numbers of heads and their width, for `print(layer)`."
+        "Return the numbers of heads, their width and the parts that are set, for `print(layer)`."
         shared = "" if self.n_kv_heads == self.n_heads else f", n_kv_heads={self.n_kv_heads}"
-        return f"n_heads={self.n_heads}{shared}, d_head={self.d_head}"
+        parts = {"scale": self.scale, "window": self.window}
+        if self.attend is not fused_attention and not isinstance(self.attend, nn.Module):
+            parts["attend"] = _name_of(self.attend)
+        more = "".join(f", {name}={part}" for name, part in parts.items() if part is not None)
+        return f"n_heads={self.n_heads}{shared}, d_head={self.d_head}{more}"
 
     if TYPE_CHECKING:
         @typed_as(forward)  # so that `layer(x)` is typed as `forward` is
@@ -425,95 +726,44 @@ class MultiHeadAttention(nn.Module):
             the same weights; batch_first=True
         """
         d_model, has_bias = self.q_proj.in_features, self.q_proj.bias is not None
-        width, kv_width = (p.weight.shape[0] for p in (self.q_proj, self.k_proj))
-        lacking = {  # what torch.nn.MultiheadAttention does not have
-            "positions": self.positions is not None,
-            "n_kv_heads": kv_width != width,
-            "d_head": width != d_model,
-        }
-        if found := [name for name, has in lacking.items() if has]:
-            raise ValueError("layer: expected one without positions, n_kv_heads and d_head, which "
+        if found := self._beyond_torch():
+            raise ValueError("layer: expected one without the parts that "
                              f"torch.nn.MultiheadAttention lacks; got one with {', '.join(found)}")
         layer = nn.MultiheadAttention(
             d_model, self.n_heads, self.dropout, has_bias, batch_first=True)
         layer.to(self.q_proj.weight).load_state_dict(pack_state(self.state_dict()))
         return layer.train(self.training)
 
-# %% ../nbs/05_multi_head_attention.ipynb #fused-fn
-def fused_attention(
-    q: Tensor,  # queries, (..., n_q, d_k)
-    k: Tensor,  # keys, (..., n_k, d_k)
-    v: Tensor,  # values, (..., n_k, d_v)
-    mask: Tensor | None = None,  # boolean, True = may attend; broadcasts to (..., n_q, n_k)
-    causal: bool = False,  # hide the future too; the last query has the last key
-    dropout_p: float = 0.0,  # probability of dropping a weight; pass 0 in evaluation
-    scale: float | None = None,  # every score is multiplied by this; default 1 / √d_k
-    bias: Tensor | None = None,  # added to the scores; broadcasts to (..., n_q, n_k)
-) -> Tensor:  # context, (..., n_q, d_v)
-    """Return the context by PyTorch's fused kernels, which need not store the weights.
-
-    Args:
-        q: queries, (..., n_q, d_k)
-        k: keys, (..., n_k, d_k)
-        v: values, (..., n_k, d_v)
-        mask: boolean, True = may attend; broadcasts to (..., n_q, n_k)
-        causal: hide the future too; the last query has the last key
-        dropout_p: probability of dropping a weight; pass 0 in evaluation
-        scale: every score is multiplied by this; default 1 / √d_k
-        bias: added to the scores; broadcasts to (..., n_q, n_k)
-
-    Returns:
-        context, (..., n_q, d_v)
-    """
-    expect_qkv(q, k, v)
-    expect_probability(dropout_p=dropout_p)
-    expect_flags(causal=causal)
-    if mask is not None:
-        expect_mask(mask, (*q.shape[:-1], k.shape[-2]))
-    if bias is not None:
-        expect_score_bias(bias, (*q.shape[:-1], k.shape[-2]))
-    return _call_fused(q, k, v, mask, causal, dropout_p, scale, bias)
+    def _beyond_torch(self) -> list[str]:
+        "Name what this layer has and torch.nn.MultiheadAttention lacks."
+        d_model, width = self.q_proj.in_features, self.q_proj.weight.shape[0]
+        biased = {p.bias is not None for p in (self.q_proj, self.k_proj, self.v_proj, self.out_proj)}
+        names = "positions", "scale", "q_norm", "k_norm", "window", "gate"
+        lacking = {name: getattr(self, name) is not None for name in names} | {
+            "n_kv_heads": self.k_proj.weight.shape[0] != width,
+            "d_head": width != d_model,
+            "attend": self.attend is not fused_attention,
+            "bias": len(biased) > 1,
+        }
+        return [name for name, has in lacking.items() if has]
 
 
-def _call_fused(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, dropout_p: float,
-    scale: float | None = None, bias: Tensor | None = None,
-) -> Tensor:
-    "Return the context by PyTorch's function, without guards; query heads may share heads of keys."
-    if causal and (mask is not None or bias is not None or q.shape[-2] != k.shape[-2]):
-        mask, causal = _and_causal(mask, q, k), False
-    if bias is not None:
-        bias = bias.to(_bias_dtype(q))
-        mask = bias if mask is None else torch.where(mask, bias, float("-inf"))
-    mask = mask if mask is None else torch.atleast_2d(mask)
-    grouped = q.ndim > 2 and bool(q.shape[-3] != k.shape[-3])
-    if grouped and mask is not None and q.is_cuda:  # CUDA's kernels for groups take no mask
-        grouped, k, v = False, share_heads(k, q.shape[-3]), share_heads(v, q.shape[-3])
-    return F.scaled_dot_product_attention(
-        q, k, v, mask, dropout_p, is_causal=causal, scale=scale, enable_gqa=grouped)
-
-
-def _bias_dtype(q: Tensor) -> torch.dtype:
-    "Return the dtype of a bias: 32 bits on a CPU, since 16 round different distances to one."
-    return torch.float32 if q.device.type == "cpu" and q.dtype.itemsize == 2 else q.dtype
-
-
-def _fused(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, dropout_p: float,
-    bias: Tensor | None = None,
-) -> Tensor:
-    "Return the context by fused kernels, for query heads that may share heads of keys."
-    h, n_kv_heads, n_q = q.shape[-3], k.shape[-3], q.shape[-2]
-    expect_qkv(q[..., :n_kv_heads, :, :], k, v)
-    if bias is not None:
-        expect_score_bias(bias, (*q.shape[:-1], k.shape[-2]))
-    mask_per_head = mask is not None and mask.ndim > 2 and mask.shape[-3] > 1
-    if n_q > 1 or h == n_kv_heads or mask_per_head or bias is not None:
-        return _call_fused(q, k, v, mask, causal, dropout_p, bias=bias)
-    # a single token: the query heads of a group become queries of one head, so no key is repeated
-    groups = q.squeeze(-2).unflatten(-2, (n_kv_heads, -1))  # (..., n_kv_heads, group, d_head)
-    context = fused_attention(groups, k, v, mask, dropout_p=dropout_p)
-    return context.flatten(-3, -2).unsqueeze(-2)  # (..., h, 1, d_head)
+def _call_part(
+    attend: Any, q: Tensor, k: Tensor, v: Tensor, given: dict[str, Any], need_weights: bool
+) -> tuple[Tensor, Tensor | None]:
+    "Call a function that was handed in; return its contexts, and weights if they are needed."
+    if not getattr(getattr(attend, "func", attend), "takes_groups", False):
+        k, v = _share(k, q), _share(v, q)
+    found = attend(q, k, v, **given)
+    context, weights = found if isinstance(found, tuple) else (found, None)
+    shape = (*q.shape[:-1], v.shape[-1])
+    if not isinstance(context, Tensor) or context.shape != shape:
+        got = tuple(context.shape) if isinstance(context, Tensor) else type(context).__name__
+        raise ValueError(f"attend: expected a function that returns contexts {shape}; got {got}")
+    if need_weights and weights is None:
+        given.pop("dropout_p", None)
+        weights = _by_identity(attend, q, k, given)
+    return context, weights if need_weights else None
 
 # %% ../nbs/05_multi_head_attention.ipynb #torch-state-fns
 def unpack_state(

@@ -339,9 +339,13 @@ class RotaryEmbedding(nn.Module):
         @typed_as(forward)  # so that `positions(x)` is typed as `forward` is
         def __call__(self) -> Any: ...
 
-    def _rotate_both(self, q: Tensor, k: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
-        "Rotate queries and keys of the same tokens in one call: all heads have the same angles."
-        both = self(torch.cat([q, k], dim=-3), positions)
+    def _rotate_both(
+        self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        "Rotate queries and keys; those of the same tokens in one call: all heads have equal angles."
+        if q_positions is not k_positions:
+            return self(q, q_positions), self(k, k_positions)
+        both = self(torch.cat([q, k], dim=-3), k_positions)
         rotated_q, rotated_k = both.split([q.shape[-3], k.shape[-3]], dim=-3)
         return rotated_q, rotated_k
 
@@ -521,7 +525,7 @@ class RelativePositions(_ScoredPositions):
         q_positions: Tensor,  # positions of the queries, (n_q,) or (b, n_q)
         k_positions: Tensor,  # positions of the keys, (n_k,) or (b, n_k)
     ) -> Tensor:  # what is added to the scores, (h, n_q, n_k) or (b, h, n_q, n_k)
-        """Return the learned number of each head and distance.
+        """Return the learned bias of each head and relative position.
 
         Args:
             q_positions: positions of the queries, (n_q,) or (b, n_q)

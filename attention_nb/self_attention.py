@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import torch
 import torch.nn as nn
 import torch.nn.functional as F
 from torch import Tensor
@@ -15,7 +16,6 @@ from .tools.guards import (
     expect_flags, expect_inputs, expect_mask, expect_no_padding, expect_probability, expect_qkv,
     expect_scale, expect_score_bias, expect_sizes, typed_as)
 from .naive_attention import at_least_float32
-from .softmax import masked_softmax
 
 # %% auto #0
 __all__ = ['attention_scores', 'add_bias', 'scaled_dot_product_attention', 'SelfAttention']
@@ -60,12 +60,16 @@ def add_bias(
     if bias is None:
         return scores, mask
     expect_score_bias(bias, scores.shape)
-    bias = bias.to(scores.dtype)  # first: in a narrower dtype a large negative number becomes -inf
-    allowed = bias > float("-inf")
     if mask is not None:
         expect_mask(mask, scores.shape)
-        allowed = allowed & mask
-    return scores + bias, allowed
+    return _add_bias(scores, bias, mask)
+
+
+def _add_bias(scores: Tensor, bias: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    "Add a bias to scores, and return the mask, False also where the bias is -inf; without guards."
+    bias = bias.to(scores.dtype)  # first: in a narrower dtype a large negative number becomes -inf
+    allowed = bias > float("-inf")
+    return scores + bias, allowed if mask is None else allowed & mask
 
 
 def scaled_dot_product_attention(
@@ -93,12 +97,41 @@ def scaled_dot_product_attention(
     """
     expect_qkv(q, k, v)
     expect_probability(dropout_p=dropout_p)
+    shape = (*q.shape[:-1], k.shape[-2])
+    if mask is not None:
+        expect_mask(mask, shape)
+    if bias is not None:
+        expect_score_bias(bias, shape)
+    if scale is not None:
+        expect_scale(scale)
+    return _attend(q, k, v, mask, dropout_p, scale, bias)
+
+
+def _attend(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout_p: float, scale: float | None,
+    bias: Tensor | None, may_be_empty: bool = True,
+) -> tuple[Tensor, Tensor]:
+    "Return context and weights, without guards; 16-bit inputs are computed in 32 bits."
     dtype = q.dtype
     q, k, v = (at_least_float32(t) for t in (q, k, v))
-    scores, mask = add_bias(attention_scores(q, k, scale), bias, mask)
-    weights = masked_softmax(scores, mask)
+    scores = at_least_float32((q * (q.shape[-1] ** -0.5 if scale is None else scale)) @ k.mT)
+    if bias is not None:
+        scores, mask = _add_bias(scores, bias, mask)
+    weights = scores.softmax(-1) if mask is None else _masked(scores, mask, may_be_empty)
     context = F.dropout(weights, dropout_p) @ v
     return context.to(dtype), weights.to(dtype)
+
+
+def _masked(scores: Tensor, allowed: Tensor, may_be_empty: bool) -> Tensor:
+    "Return the masked softmax of `scores`, and overwrite the scores."
+    empty = None
+    if may_be_empty:
+        empty = ~allowed.any(-1, keepdim=True)  # rows with nothing allowed, (..., n_q, 1)
+        allowed = allowed | empty
+    with torch.no_grad():  # softmax gives a forbidden score the gradient 0 by itself
+        scores.masked_fill_(~allowed, float("-inf"))
+    weights = scores.softmax(-1)
+    return weights if empty is None else weights.masked_fill(empty, 0)
 
 # %% ../nbs/03_self_attention.ipynb #layer-class-def
 class SelfAttention(nn.Module):

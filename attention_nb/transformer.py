@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -75,12 +76,14 @@ class TokenEmbedding(nn.Module):
         self,
         ids: Tensor,  # token ids, whole numbers, (b, n)
         positions: Tensor | None = None,  # whole numbers, (n,) or (b, n); default 0, 1, 2 …
+        types: Tensor | None = None,  # of tokens, whole numbers, (b, n), if `positions` has such
     ) -> Tensor:  # (b, n, d_model)
         """Look up the embeddings of some tokens, and add their positions.
 
         Args:
             ids: token ids, whole numbers, (b, n)
             positions: whole numbers, (n,) or (b, n); default 0, 1, 2 …
+            types: of tokens, whole numbers, (b, n), if `positions` has such
 
         Returns:
             (b, n, d_model)
@@ -91,6 +94,9 @@ class TokenEmbedding(nn.Module):
             positions = torch.arange(ids.shape[-1], device=ids.device)
         else:
             positions = _expect_positions(positions, ids)
+        if types is not None:
+            add: Any = self.positions
+            return add(x, positions, _expect_types(types, ids, add))
         return x if self.positions is None else self.positions(x, positions)
 
     if TYPE_CHECKING:
@@ -121,6 +127,19 @@ def _expect_positions(positions: Tensor, ids: Tensor) -> Tensor:
             f"{tuple(ids.shape)}; "
             f"got {str(given.tolist()):.60}, of shape {tuple(given.shape)}"
         )
+    return given
+
+
+def _expect_types(types: Tensor, ids: Tensor, positions: Any) -> Tensor:
+    "Return the types of tokens; TypeError or ValueError unless the model has such, for each id."
+    table = getattr(positions, "types", None)
+    if not isinstance(table, nn.Embedding):
+        raise ValueError("types: expected none, since this model's tokens have no types; got some")
+    given = whole_numbers("types", types).to(ids.device)
+    known = values_known(given) and (given.min() < 0 or given.max() >= table.num_embeddings)
+    if given.shape != ids.shape or known:
+        raise ValueError(f"types: expected one for each id, {tuple(ids.shape)}, from 0 to "
+                         f"{table.num_embeddings - 1}; got shape {tuple(given.shape)}")
     return given
 
 
@@ -273,6 +292,7 @@ class TransformerBlock(nn.Module):
         norm_first: pre-norm? False: post-norm, after each addition
         dropout: probability of dropping a number that is added, in training
         out_norm: makes norms for the outputs of parts
+        parallel: do all parts read the same x? (GPT-J, PaLM) Else one after another
     """
 
     def __init__(
@@ -285,10 +305,15 @@ class TransformerBlock(nn.Module):
         norm_first: bool = True,  # pre-norm? False: post-norm, after each addition
         dropout: float = 0.0,  # probability of dropping a number that is added, in training
         out_norm: Callable[[int], nn.Module] | None = None,  # makes norms for the outputs of parts
+        *,
+        parallel: bool = False,  # do all parts read the same x? (GPT-J, PaLM) Else one after another
     ):
         super().__init__()
         expect_sizes(d_model=d_model)
-        expect_flags(norm_first=norm_first)
+        expect_flags(norm_first=norm_first, parallel=parallel)
+        if parallel and not norm_first:
+            raise ValueError("parallel: expected False with norm_first=False: the norms of parallel "
+                             "parts stand before them; got True")
         expect_probability(dropout=dropout)
         _expect_modules(
             attention=attention, feed_forward=feed_forward,
@@ -298,7 +323,8 @@ class TransformerBlock(nn.Module):
         for name, make in makers.items():
             what = "a function of d_model that makes a norm, such as nn.LayerNorm"
             _expect_callable(name, make, what, nn.Module)
-        self.d_model, self.norm_first, self.dropout = d_model, norm_first, dropout
+        self.d_model, self.dropout = d_model, dropout
+        self.norm_first, self.parallel = norm_first, parallel
         self.attention, self.attention_norm = attention, norm(d_model)
         self.cross, self.cross_norm = cross, None if cross is None else norm(d_model)
         self.feed_forward, self.feed_forward_norm = feed_forward, norm(d_model)
@@ -336,14 +362,25 @@ class TransformerBlock(nn.Module):
         given: dict[str, Any] = {"mask": mask, "causal": causal, "cache": cache}
         if positions is not None:
             given["positions"] = positions
-        x = self._add("attention", x, lambda x: self.attention(x, **given)[0])
-        if self.cross is not None:
-            cross: Any = self.cross
-            x = self._add("cross", x, lambda x: cross(x, memory, mask=memory_mask)[0])
-        return self._add("feed_forward", x, self.feed_forward)
+        cross: Any = self.cross
+        parts: dict[str, Callable[[Tensor], Tensor]] = {
+            "attention": lambda x: self.attention(x, **given)[0],
+            **({} if cross is None else {"cross": lambda x: cross(x, memory, mask=memory_mask)[0]}),
+            "feed_forward": self.feed_forward,
+        }
+        if self.parallel:
+            return x + sum(self._delta(name, x, part) for name, part in parts.items())
+        for name, part in parts.items():
+            x = self._add(name, x, part)
+        return x
 
     def _add(self, name: str, x: Tensor, part: Callable[[Tensor], Tensor]) -> Tensor:
-        "Apply a part with its norms, and add its output to the hidden states."
+        "Add the output of a part to the hidden states; post-norm, normalize the sum."
+        x = x + self._delta(name, x, part)
+        return x if self.norm_first else getattr(self, f"{name}_norm")(x)
+
+    def _delta(self, name: str, x: Tensor, part: Callable[[Tensor], Tensor]) -> Tensor:
+        "Apply a part with its norms; return what is to be added."
         norm, out_norm = getattr(self, f"{name}_norm"), getattr(self, f"{name}_out_norm")
         delta = part(norm(x) if self.norm_first else x)
         if delta.shape != x.shape:
@@ -352,8 +389,7 @@ class TransformerBlock(nn.Module):
                 f"got {tuple(delta.shape)}"
             )
         delta = delta if out_norm is None else out_norm(delta)
-        x = x + F.dropout(delta, self.dropout, self.training)
-        return x if self.norm_first else norm(x)
+        return F.dropout(delta, self.dropout, self.training)
 
     if TYPE_CHECKING:
         @typed_as(forward)  # so that `block(x)` is typed as `forward` is
@@ -477,6 +513,30 @@ class TransformerStack(nn.Module):
             x = block(x, memory, mask, memory_mask, causal, cache, **given)
         return x if self.norm is None else self.norm(x)
 
+    @classmethod
+    def of_kinds(
+        cls,
+        kinds: Mapping[str, Callable[[], nn.Module]],  # by name, a function that makes a block
+        pattern: Sequence[str],  # names of kinds, from the first block on; it repeats
+        n_layers: int | None = None,  # blocks; default: as many as the pattern has
+        norm: nn.Module | None = None,  # the final norm; pre-norm blocks need one
+    ) -> TransformerStack:  # blocks of several kinds
+        """Make a stack of several kinds of blocks, such as 5 local ones and a global one, repeated.
+
+        Args:
+            kinds: by name, a function that makes a block
+            pattern: names of kinds, from the first block on; it repeats
+            n_layers: blocks; default: as many as the pattern has
+            norm: the final norm; pre-norm blocks need one
+
+        Returns:
+            blocks of several kinds
+        """
+        names = _expect_kinds(kinds, pattern)
+        n_layers = len(names) if n_layers is None else n_layers
+        expect_sizes(n_layers=n_layers)
+        return cls([kinds[names[i % len(names)]]() for i in range(n_layers)], norm)
+
     if TYPE_CHECKING:
         @typed_as(forward)  # so that `stack(x)` is typed as `forward` is
         def __call__(self) -> Any: ...
@@ -493,6 +553,80 @@ def _expect_caches(caches: Sequence[Any], n: int) -> Sequence[Any]:
         raise ValueError(f"caches: expected one for each of {n} blocks; got {len(caches)}")
     return caches
 
+
+def _expect_kinds(kinds: Any, pattern: Any) -> list[str]:
+    "Return the names of a pattern; TypeError or ValueError unless each is a kind that can be made."
+    if not isinstance(kinds, Mapping) or not all(callable(make) for make in kinds.values()):
+        raise TypeError("kinds: expected a dict of functions that make a block, by name; "
+                        f"got {kinds!r:.60}")
+    names = [] if isinstance(pattern, str) or not isinstance(pattern, Iterable) else list(pattern)
+    if not names or not {*names} <= {*kinds}:
+        raise ValueError(f"pattern: expected some of the names {sorted(kinds)}; got {pattern!r:.60}")
+    return names
+
+# %% ../nbs/07_transformer.ipynb #choice-class
+@dataclass(frozen=True)
+class _Choice:
+    "How the next token of each sequence is chosen from its logits."
+
+    temperature: float = 0.0
+    top_k: int | None = None
+    top_p: float | None = None
+    generator: torch.Generator | None = None
+    stop: int | Sequence[int] | None = None
+
+    def __post_init__(self) -> None:
+        "Refuse what no token can be chosen with."
+        if self.top_k is not None:
+            expect_sizes(top_k=self.top_k)
+        _expect_chance(self.temperature, self.generator)
+        if self.top_p is not None:
+            expect_probability(top_p=self.top_p)
+        if self.stop is not None and not whole_numbers("stop", self.stop).numel():
+            raise ValueError("stop: expected an id or several; got none")
+
+    def token(self, logits: Tensor, last: Tensor, ended: Tensor) -> tuple[Tensor, Tensor]:
+        "Return the next tokens, (b, 1), and which sequences have ended; those repeat their last."
+        new = self.draw(logits)
+        if self.stop is None:
+            return new, ended
+        new = torch.where(ended, last, new)
+        stops = whole_numbers("stop", self.stop).to(new.device)  # type: ignore[arg-type]
+        return new, ended | torch.isin(new, stops)
+
+    def draw(self, logits: Tensor) -> Tensor:
+        "Choose a token for each sequence, (b, 1), from its logits, (b, vocabulary)."
+        if self.temperature == 0:
+            return logits.argmax(-1, keepdim=True)
+        if self.top_k is not None:
+            least = logits.topk(min(self.top_k, logits.shape[-1])).values[:, -1:]
+            logits = logits.masked_fill(logits < least, float("-inf"))
+        # the highest is 0, however small the temperature
+        logits = logits.float() - logits.max(-1, keepdim=True).values
+        probabilities = (logits / self.temperature).softmax(-1)
+        if self.top_p is not None:
+            probabilities = _most_probable(probabilities, self.top_p)
+        return torch.multinomial(probabilities, 1, generator=self.generator)
+
+
+def _most_probable(probabilities: Tensor, top_p: float) -> Tensor:
+    "Set all to 0 but the most probable, as few as sum to `top_p`, (b, vocabulary)."
+    ordered, tokens = probabilities.sort(-1, descending=True)
+    before = ordered.cumsum(-1) - ordered  # of those that are more probable
+    kept = ordered.masked_fill(before >= top_p, 0)
+    kept[:, 0] = ordered[:, 0]
+    return torch.zeros_like(probabilities).scatter(-1, tokens, kept)
+
+
+def _expect_chance(temperature: float, generator: torch.Generator | None) -> None:
+    "Raise TypeError or ValueError unless a token can be drawn with this temperature and generator."
+    if not isinstance(temperature, (int, float)) or isinstance(temperature, bool):
+        raise TypeError(f"temperature: expected a number of at least 0; got {temperature!r:.40}")
+    if not 0 <= temperature < float("inf"):
+        raise ValueError(f"temperature: expected a number of at least 0; got {temperature}")
+    if generator is not None and not isinstance(generator, torch.Generator):
+        raise TypeError(f"generator: expected a torch.Generator; got {type(generator).__name__}")
+
 # %% ../nbs/07_transformer.ipynb #model-class
 class LanguageModel(nn.Module):
     """A decoder-only language model, which scores the next token. Radford et al. 2019.
@@ -501,6 +635,8 @@ class LanguageModel(nn.Module):
         embed: from token ids to vectors
         stack: the decoder
         tied: use the table of the embedding for `lm_head`, too?
+        lm_head: from hidden states to logits; default: a projection
+        causal: hide the future? If not, the stack is an encoder, as of BERT
     """
 
     def __init__(
@@ -508,11 +644,18 @@ class LanguageModel(nn.Module):
         embed: TokenEmbedding,  # from token ids to vectors
         stack: TransformerStack,  # the decoder
         tied: bool = True,  # use the table of the embedding for `lm_head`, too?
+        *,
+        lm_head: nn.Module | None = None,  # from hidden states to logits; default: a projection
+        causal: bool = True,  # hide the future? If not, the stack is an encoder, as of BERT
     ):
         super().__init__()
-        lm_head = _make_lm_head("embed", embed, tied)
+        expect_flags(causal=causal)
+        made = _make_lm_head("embed", embed, tied and lm_head is None)
+        if lm_head is not None:
+            _expect_modules(lm_head=lm_head)
         _expect_stacks(embed.table.embedding_dim, stack=stack)
-        self.embed, self.stack, self.lm_head = embed, stack, lm_head
+        self.embed, self.stack, self.causal = embed, stack, causal
+        self.lm_head: Any = made if lm_head is None else lm_head
 
     def forward(
         self,
@@ -520,6 +663,7 @@ class LanguageModel(nn.Module):
         mask: Tensor | None = None,  # True = may attend; (b, 1, 1, n_k) hides padding
         caches: Sequence[Any] | None = None,  # one for each block: then `ids` are the new tokens
         positions: Tensor | None = None,  # (n,) or (b, n); default: after `caches`, without padding
+        types: Tensor | None = None,  # of tokens, (b, n), as BERT has them
     ) -> Tensor:  # logits of the next token at each position, (b, n, vocabulary)
         """Return the logits of the next token at each position.
 
@@ -528,6 +672,7 @@ class LanguageModel(nn.Module):
             mask: True = may attend; (b, 1, 1, n_k) hides padding
             caches: one for each block: then `ids` are the new tokens
             positions: (n,) or (b, n); default: after `caches`, without padding
+            types: of tokens, (b, n), as BERT has them
 
         Returns:
             logits of the next token at each position, (b, n, vocabulary)
@@ -537,9 +682,12 @@ class LanguageModel(nn.Module):
             _expect_masks(mask, ids)
         if caches is not None:
             _expect_batch(_expect_caches(caches, len(self.stack.blocks))[0], ids)
-        x = self.embed(ids, _count_positions(ids, mask, caches) if positions is None else positions)
+        given = positions
+        if positions is None and self.causal:  # an encoder counts padding, too
+            given = _count_positions(ids, mask, caches)
+        x = self.embed(ids, given, types)
         return self.lm_head(
-            self.stack(x, mask=mask, causal=True, caches=caches, positions=positions)
+            self.stack(x, mask=mask, causal=self.causal, caches=caches, positions=positions)
         )
 
     if TYPE_CHECKING:
@@ -556,8 +704,11 @@ class LanguageModel(nn.Module):
         generator: torch.Generator | None = None,  # source of random numbers
         mask: Tensor | None = None,  # False = padding, (b, 1, 1, n), of caches and ids
         caches: Sequence[Any] | None = None,  # one for each block, filled; default: recompute all
-    ) -> Tensor:  # prompts and new tokens, (b, n_prompt + n)
-        """Generate `n` tokens after each prompt, in evaluation mode. Top-k: Fan et al. 2018.
+        *,
+        top_p: float | None = None,  # draw from the most probable tokens that sum to this
+        stop: int | Sequence[int] | None = None,  # ids that end a sequence; it repeats its own then
+    ) -> Tensor:  # prompts and new tokens, (b, n_prompt + n); fewer if all sequences have ended
+        """Generate `n` tokens after each prompt, in evaluation mode. Top-p: Holtzman et al. 2020.
 
         Args:
             ids: prompts, padded on the left to one length, token ids, (b, n_prompt)
@@ -567,27 +718,40 @@ class LanguageModel(nn.Module):
             generator: source of random numbers
             mask: False = padding, (b, 1, 1, n), of caches and ids
             caches: one for each block, filled; default: recompute all
+            top_p: draw from the most probable tokens that sum to this
+            stop: ids that end a sequence; it repeats its own then
 
         Returns:
-            prompts and new tokens, (b, n_prompt + n)
+            prompts and new tokens, (b, n_prompt + n); fewer if all sequences have ended
         """
-        expect_sizes(n=n, **({} if top_k is None else {"top_k": top_k}))
-        _expect_chance(temperature, generator)
+        expect_sizes(n=n)
+        choice = _Choice(temperature, top_k, top_p, generator, stop)
         self._expect_prompt(ids, mask, caches)
-        new = ids
         with _evaluation(self):
-            for _ in range(n):
-                logits = self(ids if caches is None else new, mask, caches)[:, -1]
-                new = _choose(logits, temperature, top_k, generator)
-                ids = torch.cat([ids, new], dim=1)
-                mask = mask if mask is None else F.pad(mask, (0, 1), value=True)
-        return ids
+            return torch.cat([ids, *self._steps(ids, n, choice, mask, caches)], dim=1)
+
+    def _steps(
+        self, ids: Tensor, n: int, choice: _Choice, mask: Tensor | None, caches: Any
+    ) -> Iterator[Tensor]:
+        "Yield up to `n` tokens for each sequence, (b, 1) each, until all have ended."
+        new, ended = ids, torch.zeros_like(ids[:, :1], dtype=torch.bool)
+        for _ in range(n):
+            logits = self(ids if caches is None else new, mask, caches)[:, -1]
+            new, ended = choice.token(logits, new[:, -1:], ended)
+            yield new
+            if choice.stop is not None and bool(ended.all()):
+                return
+            ids = torch.cat([ids, new], dim=1)
+            mask = mask if mask is None else F.pad(mask, (0, 1), value=True)
 
     def _expect_prompt(
         self, ids: Tensor, mask: Tensor | None, caches: Sequence[Any] | None
     ) -> None:
         "Raise TypeError or ValueError unless prompt, mask and caches fit together."
         _expect_ids("ids", ids, self.embed.table.num_embeddings)
+        if not self.causal:
+            raise ValueError("ids: expected a model that hides the future, with causal=True, to "
+                             "generate with; got an encoder")
         n_before = 0
         if caches is not None:
             first = _expect_caches(caches, len(self.stack.blocks))[0]
@@ -624,31 +788,6 @@ def _expect_batch(cache: Any, ids: Tensor) -> None:
         raise ValueError(
             f"ids: expected {len(cache.lengths)} sequences, as the caches have; got {len(ids)}"
         )
-
-
-def _expect_chance(temperature: float, generator: torch.Generator | None) -> None:
-    "Raise TypeError or ValueError unless a token can be drawn with this temperature and generator."
-    if not isinstance(temperature, (int, float)) or isinstance(temperature, bool):
-        raise TypeError(f"temperature: expected a number of at least 0; got {temperature!r:.40}")
-    if not 0 <= temperature < float("inf"):
-        raise ValueError(f"temperature: expected a number of at least 0; got {temperature}")
-    if generator is not None and not isinstance(generator, torch.Generator):
-        raise TypeError(f"generator: expected a torch.Generator; got {type(generator).__name__}")
-
-
-def _choose(
-    logits: Tensor, temperature: float, top_k: int | None, generator: torch.Generator | None
-) -> Tensor:
-    "Choose a token for each sequence, (b, 1), from its logits, (b, vocabulary)."
-    if temperature == 0:
-        return logits.argmax(-1, keepdim=True)
-    if top_k is not None:
-        least = logits.topk(min(top_k, logits.shape[-1])).values[:, -1:]
-        logits = logits.masked_fill(logits < least, float("-inf"))
-    logits = (
-        logits.float() - logits.max(-1, keepdim=True).values
-    )  # the highest is 0, however small the temperature
-    return torch.multinomial((logits / temperature).softmax(-1), 1, generator=generator)
 
 # %% ../nbs/07_transformer.ipynb #both-class
 class EncoderDecoder(nn.Module):
@@ -692,20 +831,81 @@ class EncoderDecoder(nn.Module):
         Returns:
             logits of the next token at each position of the target, (b, n_q, vocabulary)
         """
-        given = ("source_ids", source_ids, self.source), ("target_ids", target_ids, self.target)
-        for name, ids, embed in given:
-            _expect_ids(name, ids, embed.table.num_embeddings)
+        _expect_ids("target_ids", target_ids, self.target.table.num_embeddings)
+        memory = self._read(source_ids, source_mask)
         if len(source_ids) != len(target_ids):
             raise ValueError(
                 f"target_ids: expected as many sequences as source_ids, {len(source_ids)}; "
                 f"got {len(target_ids)}"
             )
+        x = self.decoder(self.target(target_ids), memory, memory_mask=source_mask, causal=True)
+        return self.lm_head(x)
+
+    def _read(self, source_ids: Tensor, source_mask: Tensor | None) -> Tensor:
+        "Return the memory of the source, (b, n_k, d_model)."
+        _expect_ids("source_ids", source_ids, self.source.table.num_embeddings)
         if source_mask is not None:
             expect_mask(source_mask, (len(source_ids), 1, 1, source_ids.shape[1]), "source_mask")
         positions = _count_positions(source_ids, source_mask, None)
-        memory = self.encoder(self.source(source_ids, positions), mask=source_mask)
-        x = self.decoder(self.target(target_ids), memory, memory_mask=source_mask, causal=True)
-        return self.lm_head(x)
+        return self.encoder(self.source(source_ids, positions), mask=source_mask)
+
+    @torch.no_grad()
+    def generate(
+        self,
+        source_ids: Tensor,  # token ids of the source, whole numbers, (b, n_k)
+        n: int,  # number of tokens to make
+        start: int,  # the id that each target begins with
+        source_mask: Tensor | None = None,  # False = padding, (b, 1, 1, n_k), as from padding_mask
+        caches: Sequence[Any] | None = None,  # one for each block of the decoder, empty
+        *,
+        temperature: float = 0.0,  # logits are divided by it; 0: take the highest logit
+        top_k: int | None = None,  # draw from so many of the highest logits only; default: from all
+        top_p: float | None = None,  # draw from the most probable tokens that sum to this
+        generator: torch.Generator | None = None,  # source of random numbers
+        stop: int | Sequence[int] | None = None,  # ids that end a target; it repeats its own then
+    ) -> Tensor:  # targets, `start` first, (b, 1 + n); fewer tokens if all targets have ended
+        """Generate the target of each source, in evaluation mode; the source is read once.
+
+        Args:
+            source_ids: token ids of the source, whole numbers, (b, n_k)
+            n: number of tokens to make
+            start: the id that each target begins with
+            source_mask: False = padding, (b, 1, 1, n_k), as from padding_mask
+            caches: one for each block of the decoder, empty
+            temperature: logits are divided by it; 0: take the highest logit
+            top_k: draw from so many of the highest logits only; default: from all
+            top_p: draw from the most probable tokens that sum to this
+            generator: source of random numbers
+            stop: ids that end a target; it repeats its own then
+
+        Returns:
+            targets, `start` first, (b, 1 + n); fewer tokens if all targets have ended
+        """
+        expect_sizes(n=n)
+        choice = _Choice(temperature, top_k, top_p, generator, stop)
+        with _evaluation(self):
+            memory = self._read(source_ids, source_mask)
+            first = torch.full_like(source_ids[:, :1], start)
+            _expect_ids("start", first, self.target.table.num_embeddings)
+            if caches is not None:
+                _expect_batch(_expect_caches(caches, len(self.decoder.blocks))[0], first)
+            return torch.cat([first, *self._steps(first, n, choice, memory, source_mask, caches)], 1)
+
+    def _steps(
+        self, ids: Tensor, n: int, choice: _Choice, memory: Tensor, real: Tensor | None, caches: Any
+    ) -> Iterator[Tensor]:
+        "Yield up to `n` tokens for each target, (b, 1) each, until all have ended."
+        ended = torch.zeros_like(ids, dtype=torch.bool)
+        for i in range(n):
+            new = ids if caches is None else ids[:, -1:]
+            positions = torch.arange(ids.shape[1], device=ids.device)[-new.shape[1] :]
+            x = self.decoder(
+                self.target(new, positions), memory, memory_mask=real, causal=True, caches=caches)
+            token, ended = choice.token(self.lm_head(x[:, -1]), ids[:, -1:], ended)
+            yield token
+            if choice.stop is not None and bool(ended.all()):
+                return
+            ids = torch.cat([ids, token], dim=1)
 
     if TYPE_CHECKING:
         @typed_as(forward)  # so that `model(source_ids, target_ids)` is typed as `forward` is

@@ -16,7 +16,7 @@ from .drawing import Drawing, _table
 from ..tools.quantised import Checkpoints
 
 # %% auto #0
-__all__ = ['number_values', 'write_tokens', 'translator']
+__all__ = ['number_values', 'generate_tokens', 'translator']
 
 # %% ../../nbs/figures/translator.ipynb #answer-fn
 def number_values() -> dict[str, int]:  # in the order of the values
@@ -33,14 +33,14 @@ def number_values() -> dict[str, int]:  # in the order of the values
 
 
 @torch.no_grad()
-def write_tokens(
+def generate_tokens(
     model: Any,  # an `EncoderDecoder` of chapter 7
     source: Sequence[int],  # ids of the source, one sentence
     begin: int,  # id of the token that begins a target
     end: int,  # id of the token that ends it
     most: int,  # tokens at most, with the first
-) -> list[int]:  # ids of what is written, with `end` unless it became too long
-    """Write a target; take the most probable token each time.
+) -> list[int]:  # ids of the target, with `end` unless it became too long
+    """Generate a target: take the most probable token each time.
 
     Args:
         model: an `EncoderDecoder` of chapter 7
@@ -50,7 +50,7 @@ def write_tokens(
         most: tokens at most, with the first
 
     Returns:
-        ids of what is written, with `end` unless it became too long
+        ids of the target, with `end` unless it became too long
     """
     ids = [begin]
     while ids[-1] != end and len(ids) < most:
@@ -95,7 +95,7 @@ def _answers(model: Any, trained: Checkpoints, examples: Sequence[str]) -> str:
     model, rows = copy.deepcopy(model).eval(), []
     for step, exact in zip(trained.steps, trained.about["exact"], strict=True):
         model.load_state_dict(trained.state(step), strict=False)  # a tied lm_head has no weights of its own
-        ids = [write_tokens(model, [source.index(word) for word in example.split()], begin, end, most) for example in examples]
+        ids = [generate_tokens(model, [source.index(word) for word in example.split()], begin, end, most) for example in examples]
         answers = [" ".join(target[i] for i in written if i != end) for written in ids]
         rows.append((f"{step:,}", "".join(f"<td>{escape(cell)}</td>" for cell in [*answers, f"{100 * exact:.1f} %"])))
-    return _table("What the model writes after each step of training", [*examples, "right, of numbers never shown"], rows)
+    return _table("What the model generates after each step of training", [*examples, "right, of numbers never shown"], rows)

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from base64 import b64encode
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import torch
 from torch import Tensor
@@ -177,7 +178,11 @@ def write_atomically(
         ) from error
 
 
-_DTYPES = {"F32": torch.float32, "I8": torch.int8}
+_DTYPES = {  # names in a header → types
+    "F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16,
+    "I64": torch.int64, "I32": torch.int32, "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8,
+    "BOOL": torch.bool, "F8_E4M3": torch.float8_e4m3fn, "F8_E5M2": torch.float8_e5m2,
+}
 
 
 def read_safetensors(
@@ -191,27 +196,45 @@ def read_safetensors(
     Returns:
         its tensors, and its metadata, by name
     """
-    data = bytearray(Path(path).read_bytes())
-    n = int.from_bytes(data[:8], "little")
-    try:
-        header = json.loads(data[8 : 8 + n])
-        said = header.pop("__metadata__", {})
-        tensors = {name: _read_tensor(data, 8 + n, row) for name, row in header.items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path}: expected a whole file of safetensors; {error}") from None
+    path = Path(path)
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        try:
+            header, start = _read_header(file, size)
+            said = header.pop("__metadata__", {})
+            tensors = {name: _read_tensor(file, start, size, name, row) for name, row in header.items()}
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"{path}: expected a whole file of safetensors; {error}") from None
     return tensors, said
 
 
-def _read_tensor(data: bytearray, start: int, row: dict[str, Any]) -> Tensor:
+def _read_header(file: BinaryIO, size: int) -> tuple[dict[str, Any], int]:
+    "Read the header of a file of `size` bytes; where the numbers begin."
+    n = int.from_bytes(file.read(8), "little")
+    if not 2 <= n <= size - 8:
+        raise ValueError(f"its header should have {n} bytes, and the file has {size}")
+    header = json.loads(file.read(n))
+    if not isinstance(header, dict):
+        raise ValueError(f"its header should be a mapping; got {type(header).__name__}")
+    return header, 8 + n
+
+
+def _read_tensor(file: BinaryIO, start: int, size: int, name: str, row: dict[str, Any]) -> Tensor:
     "Read one tensor, which the header describes by dtype, shape and place."
-    dtype, shape = _DTYPES[row["dtype"]], row["shape"]
-    begin, end = row["data_offsets"]
-    if start + end > len(data):
-        raise ValueError(f"its header says {start + end} bytes or more, and it has {len(data)}")
-    if begin == end:
+    kind, shape, (begin, end) = row["dtype"], row["shape"], row["data_offsets"]
+    if kind not in _DTYPES:
+        raise ValueError(f"{name}: expected a dtype among {', '.join(_DTYPES)}; got {kind}")
+    dtype = _DTYPES[kind]
+    needed = math.prod(shape) * dtype.itemsize
+    if end - begin != needed or begin < 0:
+        raise ValueError(f"{name}: expected {needed} bytes for {kind} {tuple(shape)}; got {end - begin}")
+    if start + end > size:
+        raise ValueError(f"{name}: expected bytes up to {start + end}; got a file of {size}")
+    if not needed:
         return torch.empty(shape, dtype=dtype)
-    flat = torch.frombuffer(data[start + begin : start + end], dtype=dtype)
-    return flat.view(shape)
+    file.seek(start + begin)
+    data = bytearray(file.read(needed))
+    return torch.frombuffer(data, dtype=dtype).view(shape)
 
 # %% ../../nbs/tools/quantised.ipynb #file-fns
 def save_checkpoints(
