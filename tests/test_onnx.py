@@ -105,7 +105,7 @@ def four(mask: Tensor) -> Tensor:
 
 def layer_of(qkv: list[Tensor], says: dict[str, Any], how: dict[str, Any], attend: Any) -> tuple[nn.Module, Tensor, Tensor]:
     "A layer whose projections take q, k and v out of its inputs; these inputs."
-    (b, h, n_q, d), (_, h_kv, n_k, d_v) = qkv[0].shape, qkv[2].shape
+    (_, h, _, d), (_, h_kv, _, d_v) = qkv[0].shape, qkv[2].shape
     ends = [0, h_kv * d, h_kv * (d + d_v)]
     width = max(h * d, ends[-1])
     layer = nb.MultiHeadAttention(

@@ -19,6 +19,7 @@ from tests.properties.common import (
     refuse,
     right_softmax,
     scales,
+    shapes_of,
     shares,
     sizes,
     whole,
@@ -76,6 +77,28 @@ def right_sink(scores, sinks, mask=None):
     return e / (e.sum(-1, keepdim=True) + sinks.exp()[:, None, None])
 
 
+def with_sinks(a):
+    layer = nb.SinkAttention(len(a["sinks"]))
+    layer.sinks.data = a.pop("sinks")
+    return {"self": layer.to(a["q"].dtype)} | a
+
+
+def right_with_sinks(self, **a):
+    return right_other(**a, sinks=self.sinks.detach().double())
+
+
+@st.composite
+def normed_heads(draw):
+    (h, d), dtype = (draw(sizes), draw(sizes)), draw(dtypes)
+    return {"self": nb.WholeWidth(nn.LayerNorm(h * d)).to(dtype), "x": draw(floats((*draw(st.lists(sizes, max_size=1)), h, draw(sizes), d), dtype))}
+
+
+def right_whole_width(self, x):
+    refuse(x.ndim >= 3 and x.shape[-3] * x.shape[-1] == self.norm.normalized_shape[0])
+    centred = x - x.mean((-3, -1), keepdim=True)
+    return centred / (centred.pow(2).mean((-3, -1), keepdim=True) + self.norm.eps).sqrt()
+
+
 @st.composite
 def sunk_qkv(draw):
     args = draw(qkv(scale=scales).filter(lambda a: a["q"].ndim > 2))
@@ -98,5 +121,15 @@ CASES = {
         scores=floats((2, 3), t, (1.0, 30.0)), cap=st.sampled_from([1.0, 5, 50.0]))), right_cap, "scores", finite=True),
     "sink_softmax": Case(nb.sink_softmax, sunk_scores(), right_sink, "scores", also={"scores": "sinks"}, finite=True, widens=True),
     "capped_attention": Case(nb.capped_attention, qkv(cap=st.sampled_from([1.0, 5, 50.0]), scale=scales), right_other, "q", finite=True, widens=True),
+    "SinkAttention": Case(lambda n_heads: tuple(nb.SinkAttention(n_heads).sinks.shape), args(n_heads=sizes), lambda n_heads: (whole(n_heads), (n_heads,))[1]),
+    "SinkAttention.forward": Case(nb.SinkAttention.forward, sunk_qkv().map(with_sinks), right_with_sinks, "q", also=dict.fromkeys("qkv", "sinks"), fixed=("self",), finite=True),
+    "WholeWidth": Case(lambda norm: shapes_of(nb.WholeWidth(norm)), args(norm=sizes.map(nn.LayerNorm)), lambda norm: refuse(isinstance(norm, nn.Module)) or {"norm.weight": norm.normalized_shape, "norm.bias": norm.normalized_shape}),
+    "WholeWidth.forward": Case(nb.WholeWidth.forward, normed_heads(), right_whole_width, "x", fixed=("self",), finite=True),
+    "NormAfter": Case(lambda positions, q_norm, k_norm: nb.NormAfter(positions, q_norm, k_norm).k_norm is (k_norm or q_norm), args(
+        positions=st.just(nb.RotaryEmbedding(2)), q_norm=st.just(torch.tanh), k_norm=st.sampled_from([None, torch.sin])),
+        lambda positions, q_norm, k_norm=None: (refuse(all(callable(part) and not isinstance(part, type) for part in (positions, q_norm, q_norm if k_norm is None else k_norm))), True)[1]),
+    "NormAfter.forward": Case(nb.NormAfter.forward, args(self=st.just(nb.NormAfter(nb.RotaryEmbedding(4), torch.tanh)),
+        x=dtypes.flatmap(lambda t: floats((2, 3, 4), t)), positions=st.just(torch.arange(3))), lambda self, x, positions: nb.RotaryEmbedding(4)(x, positions).tanh(),
+        "x", also={"x": "positions"}, fixed=("self",), finite=True, single=True),
     "sink_attention": Case(nb.sink_attention, sunk_qkv(), right_other, "q", also=dict.fromkeys("qkv", "sinks"), finite=True, widens=True),
 }

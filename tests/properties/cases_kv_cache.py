@@ -96,7 +96,7 @@ def right_reorder(self, indices):
 def rolled(self, k, v):
     own = copy.deepcopy(self)
     found = own.append(k, v)
-    positions = torch.tensor(own.chunk_positions if own.n_new > 1 else own.positions[:own.longest])
+    positions = own.key_positions
     return tuple(t[:, :, positions.argsort()] for t in found)
 
 
@@ -113,7 +113,7 @@ def right_rolling(self, n_q):
     sees = lambda i, j: j <= i and (j > i - self.window or j < self.n_sinks)
     if self.n_new == 1 or self.longest <= self.window:
         return None
-    return torch.tensor([[[[sees(i, j) for j in self.chunk_positions] for i in range(self.longest - n_q, self.longest)]]
+    return torch.tensor([[[[sees(i, j) for j in self.key_positions.tolist()] for i in range(self.longest - n_q, self.longest)]]
                          for _ in self.lengths])
 
 
@@ -131,9 +131,9 @@ def lengths_after(self, n):
 
 def right_cut(self, n):
     n = torch.as_tensor(n)
-    cut = whole_row(n.expand(1), 1)[0] if n.ndim == 0 else refuse(False)
-    refuse(self.longest <= max(cut, self.keys.shape[2]))
-    return torch.minimum(self.lengths, torch.tensor(cut))
+    cuts = whole_row(n.expand(len(self.lengths)) if n.ndim == 0 else n, len(self.lengths))
+    refuse(all(held <= max(cut, self.keys.shape[2]) for held, cut in zip(self.lengths.tolist(), cuts)))
+    return torch.minimum(self.lengths, torch.tensor(cuts))
 
 
 @st.composite
@@ -201,6 +201,67 @@ def right_bytes(numbers, n_layers, n=1, bits=16, window=None):
     return math.ceil(numbers * n_layers * min(n, n if window is None else window) * bits / 8)
 
 
+def stored_facts(cache: Any) -> tuple[Any, ...]:
+    return tuple(cache.keys.shape), str(cache.keys.dtype), tuple(cache.outside.shape[:2]), str(cache.outside.dtype)
+
+
+def sized_stored(b, n_kv_heads, n_max, d_head, dtype=None, device=None):
+    sized_cache(b, n_kv_heads, n_max, d_head, dtype, device)
+    return (b, n_kv_heads, n_max, d_head + 4), "torch.uint8", (b, n_kv_heads), str(dtype or torch.float32)
+
+
+@st.composite
+def other_caches(draw, make, words=True, **more):
+    "A cache made by `make` with a few tokens, and keys and values for it; what it was given is its `history`."
+    b, h, d, dtype = draw(st.integers(1, 3)), draw(st.integers(1, 2)), draw(st.integers(1, 3)), draw(dtypes)
+    cache = make(b, h, 8, d, dtype)
+    cache.before = [draw(floats((2, b, h, n, d), dtype)) for n in draw(st.lists(st.integers(1, 3), max_size=2))]
+    for k, v in cache.before:
+        cache.append(k, v)
+    n = draw(st.integers(1, 2))
+    new = {name: draw(floats((b, h, n, d), dtype)) for name in "kv"} if words else {}
+    return {"self": cache} | new | {name: draw(strategy) for name, strategy in more.items()}
+
+
+def steps_away(self, k, v):
+    "How far what is read back lies from what was given, in steps of the vector's scale: half a step at most."
+    own = copy.deepcopy(self)
+    found = own.append(k, v)
+    given = [torch.cat([old[i] for old in own.before] + [new], 2) for i, new in enumerate((k, v))]
+    steps = [t.double().abs().amax(-1, keepdim=True) / 127 for t in given]
+    rounding = [torch.finfo(k.dtype).eps * t.double().abs() for t in given]
+    return [bool(((f.double() - t.double()).abs() <= 0.501 * s + r).all()) for f, t, s, r in zip(found, given, steps, rounding)]
+
+
+def right_stored(self, k, v):
+    cache = self.outside
+    refuse(k.dtype == torch.float64 and k.shape == v.shape and k.shape[:2] == cache.shape[:2] and k.shape[3] == self.widths[0])
+    return [True, True]
+
+
+def in_one_shape(self, k, v):
+    own = copy.deepcopy(self)
+    return [t[:, :, :int(own.lengths[0])] for t in own.append(k, v)], own.lengths.tolist()
+
+
+def right_static(self, k, v):
+    cat = [torch.cat([old[i].double() for old in self.before] + [new], 2) for i, new in enumerate((k, v))]
+    n = cat[0].shape[2]
+    refuse(k.dtype == torch.float64 and k.shape == v.shape)
+    return cat, [n] * len(k)
+
+
+def right_unused(self, n_q):
+    whole(n_q)
+    return torch.tensor([[[[j <= n - n_q + i for j in range(self.keys.shape[2])] for i in range(n_q)]] for n in self.lengths.tolist()])
+
+
+def emptied(self):
+    own = copy.deepcopy(self)
+    own.reset()
+    return own.lengths, bool(own.keys.any() or own.values.any())
+
+
 CASES = {
     "KVCache": Case(lambda **a: cache_facts(nb.KVCache(**a)), args(
         b=sizes, n_kv_heads=sizes, n_max=sizes, d_head=sizes, **places), sized_cache),
@@ -219,6 +280,15 @@ CASES = {
     "RollingCache.visible": Case(nb.RollingCache.visible, rolling(n_q=st.integers(1, 3)).filter(lambda a: a["n_q"] <= a["self"].n_new), right_rolling, fixed=("self",)),
     "RollingCache.truncate": Case(lambda self, n: lengths_after(self, n), rolling(n=st.integers(0, 9)).filter(
         lambda a: a["self"].longest <= max(a["n"], a["self"].keys.shape[2])), right_cut, fixed=("self",)),
+    "QuantizedCache": Case(lambda **a: stored_facts(nb.QuantizedCache(**a)), args(
+        b=sizes, n_kv_heads=sizes, n_max=sizes, d_head=sizes, **places), sized_stored),
+    "QuantizedCache.append": Case(steps_away, other_caches(nb.QuantizedCache), right_stored, fixed=("self",), finite=True),
+    "StaticCache": Case(lambda **a: cache_facts(nb.StaticCache(**a)), args(
+        b=sizes, n_kv_heads=sizes, n_max=sizes, d_head=sizes, **places), sized_cache),
+    "StaticCache.append": Case(in_one_shape, other_caches(nb.StaticCache), right_static, "k", fixed=("self",)),
+    "StaticCache.visible": Case(nb.StaticCache.visible, other_caches(nb.StaticCache, words=False, n_q=st.integers(1, 3)), right_unused, fixed=("self",)),
+    "StaticCache.reset": Case(emptied, other_caches(nb.StaticCache, words=False), lambda self: (torch.zeros(len(self.lengths), dtype=torch.long), False),
+                              fixed=("self",)),
     "PagedCache": Case(lambda **a: cache_facts(nb.PagedCache(**a)), args(
         n_blocks=sizes, block_size=sizes, n_kv_heads=sizes, d_head=sizes, **places), sized_pages),
     "PagedCache.new": Case(lambda self: copy.deepcopy(self).new(), paged(), lambda self: self.begun, fixed=("self",)),

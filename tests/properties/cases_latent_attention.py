@@ -123,6 +123,8 @@ CASES = {
         d_model=sizes.map(lambda d: 2 * d), n_heads=st.just(2), d_latent=sizes, d_rope=st.sampled_from([2, 4]),
         d_head=sizes_or_none, d_v=sizes_or_none, d_latent_q=sizes_or_none, bias=st.booleans(), dropout=shares), sized_latent),
     "LatentAttention.forward": Case(nb.LatentAttention.forward, latent_calls(), right_latent, "x", fixed=("self",), finite=True),
+    "LatentAttention.cache_shape": Case(lambda self: self.cache_shape, latent_calls().map(lambda a: {"self": a["self"]}),
+                                        lambda self: (1, self.kv_norm.shape[0], self.kv_down.out_features - self.kv_norm.shape[0]), fixed=("self",)),
     "LatentAttention.from_transformers": Case(lambda layer: shapes_and_sums(nb.LatentAttention.from_transformers(layer)),
                                               deepseek_layers(), right_deepseek),
 }

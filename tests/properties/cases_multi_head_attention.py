@@ -100,6 +100,8 @@ CASES = {
         n_kv_heads=st.sampled_from([None, 1, h]), d_head=sizes_or_none)), sized_heads, also={"n_kv_heads": "n_heads"}),
     "MultiHeadAttention.forward": Case(nb.MultiHeadAttention.forward, layer_calls(heads=True), right_layer, "x",
                                        fixed=("self",), finite=True),
+    "MultiHeadAttention.cache_shape": Case(lambda self: self.cache_shape, layer_calls(heads=True).map(lambda a: {"self": a["self"]}),
+                                           lambda self: (self.n_kv_heads, self.d_head, self.v_proj.out_features // self.n_kv_heads), fixed=("self",)),
     "MultiHeadAttention.from_torch": Case(lambda layer: layer_facts(nb.MultiHeadAttention.from_torch(layer)),
                                           torch_layers(), only_torch),
     "MultiHeadAttention.to_torch": Case(

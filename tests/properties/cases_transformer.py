@@ -190,6 +190,23 @@ def right_sequence(self, ids, n, temperature=0.0, top_k=None, generator=None):
     return sequence
 
 
+def right_kinds(kinds, pattern, n_layers=None):
+    refuse(isinstance(kinds, dict) and isinstance(pattern, list) and len(pattern) > 0)
+    n_layers = len(pattern) if n_layers is None else n_layers
+    whole(n_layers)
+    return [{"two": 2, "four": 4}[pattern[i % len(pattern)]] for i in range(n_layers)]
+
+
+def right_target(self, source_ids, n, start, source_mask=None):
+    whole(n)
+    refuse(type(start) is int and 0 <= start < 5)
+    refuse(not source_ids.is_floating_point() and source_ids.dtype != torch.bool)
+    sequence = torch.full((len(source_ids), 1), start)
+    for _ in range(n):
+        sequence = torch.cat([sequence, right_translation(self, source_ids, sequence, source_mask)[:, -1:].argmax(-1)], 1)
+    return sequence
+
+
 CASES = {
     "rms_norm": Case(nb.rms_norm, normed_rows(), right_norm, "x", also={"weight": "x"}, finite=True, widens=True),
     "FeedForward": Case(lambda **a: shapes_of(nb.FeedForward(**a)), args(d_model=sizes, d_ff=sizes_or_none, activation=st.just(F.relu), gated=st.booleans(),
@@ -202,6 +219,9 @@ CASES = {
     "TransformerBlock.from_torch": Case(copied_block, torch_blocks(), right_block_copy),
     "TransformerStack": Case(lambda blocks: len(nb.TransformerStack(blocks).blocks), args(blocks=sizes.map(lambda n: [a_block(2, 1) for _ in range(n)])),
                              lambda blocks: len([refuse(isinstance(block, nn.Module)) for block in blocks]) or refuse(False)),
+    "TransformerStack.of_kinds": Case(lambda kinds, pattern, n_layers: [b.d_model for b in nb.TransformerStack.of_kinds(kinds, pattern, n_layers).blocks], args(
+        kinds=st.just({"two": lambda: a_block(2, 1), "four": lambda: a_block(4, 1)}), pattern=st.lists(st.sampled_from(["two", "four"]), min_size=1, max_size=3),
+        n_layers=sizes_or_none), right_kinds),
     "TransformerStack.forward": Case(nb.TransformerStack.forward, transformer_calls(2), right_stack, "x", also={"memory_mask": "mask"}, fixed=("self",), finite=True),
     "TokenEmbedding": Case(lambda **a: shapes_of(nb.TokenEmbedding(**a)), args(vocabulary=sizes, d_model=sizes, scale=st.sampled_from([1.0, 2])), lambda vocabulary, d_model, scale=1.0: (
         whole(vocabulary, d_model), refuse(math.isfinite(number_in(scale))), {"table.weight": (vocabulary, d_model)})[-1]),
@@ -215,6 +235,9 @@ CASES = {
     "EncoderDecoder": Case(lambda tied, **a: (m := nb.EncoderDecoder(**a, tied=tied)).lm_head.weight is m.target.table.weight, st.just(a_model(cross=True)).flatmap(lambda m: args(
         source=st.just(m.source), target=st.just(m.target), encoder=st.just(m.encoder), decoder=st.just(m.decoder), tied=st.booleans())),
         lambda tied, **a: tied if isinstance(tied, bool) else refuse(False), fixed=("source", "target", "encoder", "decoder")),
+    "EncoderDecoder.generate": Case(nb.EncoderDecoder.generate, model_calls(cross=True).map(lambda a: {
+        "self": a["self"], "source_ids": a["source_ids"], "n": 1 + a["target_ids"].shape[1] % 3, "start": int(a["target_ids"][0, 0]), "source_mask": a["source_mask"]}),
+        right_target, also={"source_ids": "target_ids|source_mask|positions", "start": "target_ids"}, fixed=("self",)),
     "EncoderDecoder.forward": Case(nb.EncoderDecoder.forward, model_calls(cross=True), right_translation, also={"source_ids": "target_ids|source_mask|positions",
         "target_ids": "positions"}, fixed=("self",)),
 }

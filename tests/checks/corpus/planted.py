@@ -40,7 +40,7 @@ bug("loops", "no scale", (" / width ** 0.5", ""), "scale.missing")
 bug("scale shared between q and k", "the root on both sides", ("-0.25", "-0.5"), "scale.by_width")
 bug("online softmax in tiles", "no scale", (" * q.shape[-1] ** -0.5", ""), "scale.missing")
 misuse("unscaled on purpose", "believed to be scaled", "scale.missing", args={})
-bug("package: scaled_dot_product_attention", "1 / d", ("q.shape[-1] ** -0.5", "q.shape[-1] ** -1"), "scale.by_width")
+bug("package: scaled_dot_product_attention", "1 / d", ("(q.shape[-1] ** -0.5 if", "(q.shape[-1] ** -1 if"), "scale.by_width")
 bug("package: fused_attention", "scale left at 1", ("is_causal=causal, scale=scale,", "is_causal=causal, scale=1.0,"), "scale.missing")
 bug("causal textbook", "no scale", (SQRT_D, ""), "scale.missing")
 
@@ -278,7 +278,7 @@ bug(T, "masked after softmax, then renormalised with an epsilon", [('scores = sc
     "mask.after_normalised+softmax.epsilon")
 bug(T, "weights that were not used are returned", ("return weights @ v, weights", "return weights @ v, torch.softmax(q @ k.mT, -1)"), "weights.returned_other")
 bug(T, "scores are returned as weights", ("weights @ v, weights", "weights @ v, scores"), "weights.returned_scores")
-bug("package: scaled_dot_product_attention", "the mask is lost", ("masked_softmax(scores, mask)", "masked_softmax(scores, None)"), "mask.ignored")
+bug("package: scaled_dot_product_attention", "the mask is lost", ("scores.softmax(-1) if mask is None", "scores.softmax(-1) if True"), "mask.ignored")
 bug("baddbmm with a bias", "the bias is scaled with the scores", ("beta=1, alpha=1 / d ** 0.5)", "beta=0, alpha=1 / d ** 0.5)"), "bias.ignored")
 bug("causal and mask", "a mask replaces the causal one", ("allowed & attn_mask", "attn_mask"), "mask.replaces_causal")
 bug("causal and mask", "either mask will do", ("allowed & attn_mask", "allowed | attn_mask"), "mask.wrong")
@@ -344,8 +344,8 @@ bug("CausalWithABuffer", "the buffer cut at the wrong end", ("[:n, :n], -torch.i
 bug("TinyHead", "the root of the model's width", ("self.key.out_features ** -0.5", "x.shape[-1] ** -0.5"), "scale.d_model_root")
 bug("TinyHead", "multiplied by the mask", ('wei.masked_fill(self.tril[:T, :T] == 0, float("-inf"))', "wei * self.tril[:T, :T]"), "mask.multiplied")
 bug("package: SelfAttention", "memory for the queries", ("self.q_proj(x), self.k_proj(memory)", "self.k_proj(memory), self.q_proj(x)"), "route.queries_keys")
-bug("package: SelfAttention", "no scale", ("q.shape[-1] ** -0.5 if scale is None", "1.0 if scale is None"), "scale.missing")
-bug("package: SelfAttention", "softmax over the queries", ("return softmax(scores, dim)", "return softmax(scores, -2)"), "softmax.over_queries", inside="softmax")
+bug("package: SelfAttention", "no scale", ("(q.shape[-1] ** -0.5 if scale is None", "(1.0 if scale is None"), "scale.missing")
+bug("package: SelfAttention", "softmax over the queries", ("scores.softmax(-1) if mask is None", "scores.softmax(-2) if mask is None"), "softmax.over_queries")
 bug("package: SelfAttention", "values from the queries", ("self.v_proj(memory)\n", "self.v_proj(self.q_proj.weight.new_zeros(memory.shape)) + self.v_proj(memory).mean(-2, keepdim=True)\n"),
     "softmax.uniform", unnamed=True)
 bug("Block", "normalised over length and width", ("x = x + self.attn(self.ln1(x))", "x = x + self.attn(self.ln1(x) - x.mean((1, 2), keepdim=True))"), "mask.leaks")
@@ -504,15 +504,15 @@ P = "package: MultiHeadAttention"
 bug(P, "split without transpose", ("x.unflatten(-1, (n_heads, -1)).transpose(-3, -2)", "x.reshape(*x.shape[:-2], n_heads, x.shape[-2], -1)"), "split.viewed")
 bug(P, "merged without transpose", ("x.transpose(-3, -2).flatten(-2)", "x.reshape(*x.shape[:-3], x.shape[-2], -1)"), "merge.viewed")
 bug(P, "values are the keys", ("_split(self.v_proj(memory)", "_split(self.k_proj(memory)"), "project.unused")
-bug(P + ", causal", "leaks where no weights are wanted", ("_fused(q, k, v, mask, causal, dropout_p, bias)", "_fused(q, k, v, mask, False, dropout_p, bias)"), "mask.ignored")
-bug(P + ", causal", "dropout on in eval", ("self.dropout if self.training else 0.0", "self.dropout"), "dropout.in_evaluation")
+bug(P + ", causal", "leaks where no weights are wanted", ("_call_fused(q, k, v, **given), None", "_call_fused(q, k, v, **given | {\"causal\": False}), None"), "mask.ignored")
+bug(P + ", causal", "dropout on in eval", ("if self.training and self.dropout:", "if self.dropout:"), "dropout.in_evaluation")
 bug(P + ", weights", "leaks where weights are wanted", ("allowed = _and_causal(mask, q, k) if causal else mask", "allowed = mask"), "mask.ignored")
-bug(P + ", weights", "half the scale", ("q.shape[-1] ** -0.5", "q.shape[-1] ** -0.25"), "scale.one_side", inside="self_attention")
+bug(P + ", weights", "half the scale", ("(q.shape[-1] ** -0.5 if", "(q.shape[-1] ** -0.25 if"), "scale.one_side", inside="self_attention")
 PG, PL = P + ", grouped", "package: LatentAttention, absorbed"
-ITS_GROUPS = "return _call_fused(q, k, v, mask, causal, dropout_p, bias=bias)"
-IN_TURNS = "{0}.repeat(*[1] * ({0}.ndim - 3), h // n_kv_heads, 1, 1)"
-bug(PG, "heads take turns", (ITS_GROUPS, f"return _call_fused(q, {IN_TURNS.format('k')}, {IN_TURNS.format('v')}, mask, causal, dropout_p, bias=bias)"), "split.groups")
-bug(PG, "keys in groups, values in turns", (ITS_GROUPS, f"return _call_fused(q, share_heads(k, h), {IN_TURNS.format('v')}, mask, causal, dropout_p, bias=bias)"),
+ITS_GROUPS = "return _call_fused(q, k, v, **given), None"
+IN_TURNS = "{0}.repeat(*[1] * ({0}.ndim - 3), self.n_heads // self.n_kv_heads, 1, 1)"
+bug(PG, "heads take turns", (ITS_GROUPS, f"return _call_fused(q, {IN_TURNS.format('k')}, {IN_TURNS.format('v')}, **given), None"), "split.groups")
+bug(PG, "keys in groups, values in turns", (ITS_GROUPS, f"return _call_fused(q, _share(k, q), {IN_TURNS.format('v')}, **given), None"),
     "split.groups_of_values")
 bug(PL, "leaks where weights are wanted", ("_with_weights(q, k, v, mask, causal,", "_with_weights(q, k, v, mask, False,"), "mask.leaks")
 bug(PL, "dropout on in eval", ("self.dropout if self.training else 0.0", "self.dropout"), "dropout.in_evaluation")
