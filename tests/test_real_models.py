@@ -141,7 +141,7 @@ def test_batches_of_different_lengths(case, folders):
     positions = (real.cumsum(-1) - 1).clamp(min=0)
     expected = logits(theirs, ids, attention_mask=real.long(), position_ids=None if encoder else positions)
     assert error(found[real], expected[real]) <= 1e-5
-    for row, n in enumerate(lengths):
+    for row in range(3):
         alone = logits(model, ids[row, real[row]][None])[0]
         assert error(found[row, real[row]], alone) <= 1e-5
 
@@ -303,6 +303,32 @@ def test_what_a_config_leaves_out(case, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"model_type": case, **said}))
     ids = ids_of(case)
     assert error(logits(load_model(tmp_path), ids), logits(model, ids)) <= 1e-5
+
+
+BESIDE = {  # model → settings that stand in its published config beside its sizes, and say nothing new
+    "GPT-2": {"architectures": ["GPT2LMHeadModel"], "n_ctx": 1024, "n_positions": 1024, "attn_pdrop": 0.1, "bos_token_id": 50256, "summary_type": "cls_index",
+              "summary_use_proj": True, "task_specific_params": {"text-generation": {"do_sample": True}}, "layer_norm_epsilon": 1e-5},
+    "BERT base": {"architectures": ["BertForMaskedLM"], "gradient_checkpointing": False, "position_embedding_type": "absolute", "hidden_dropout_prob": 0.1,
+                  "layer_norm_eps": 1e-12, "pad_token_id": 0, "type_vocab_size": 2, "max_position_embeddings": 512, "transformers_version": "4.6.0.dev0"},
+    "Llama 3 8B": {"architectures": ["LlamaForCausalLM"], "attention_dropout": 0.0, "pretraining_tp": 1, "rope_scaling": None, "use_cache": True, "initializer_range": 0.02},
+    "Mistral 7B": {"architectures": ["MistralForCausalLM"], "rope_theta": 10000.0, "tie_word_embeddings": False, "max_position_embeddings": 131072},
+    "Qwen 3 8B": {"architectures": ["Qwen3ForCausalLM"], "max_window_layers": 36, "rope_scaling": None, "sliding_window": None, "use_sliding_window": False, "attention_bias": False},
+    "SmolLM 3 3B": {"architectures": ["SmolLM3ForCausalLM"], "max_window_layers": 28, "no_rope_layers": 9 * [1, 1, 1, 0], "no_rope_layer_interval": 4, "pretraining_tp": 2,
+                    "layer_types": 36 * ["full_attention"], "sliding_window": None, "use_sliding_window": False},
+    "Gemma 3 1B": {"architectures": ["Gemma3ForCausalLM"], "cache_implementation": "hybrid", "attn_logit_softcapping": None, "final_logit_softcapping": None,
+                   "rope_local_base_freq": 10000, "rope_theta": 1000000, "rope_scaling": None, "use_bidirectional_attention": False, "max_position_embeddings": 131072},
+    "gpt-oss 20B": {"architectures": ["GptOssForCausalLM"], "initial_context_length": 4096, "experts_per_token": 4, "swiglu_limit": 7.0, "output_router_logits": False,
+                    "router_aux_loss_coef": 0.9, "attention_bias": True, "layer_types": 12 * ["sliding_attention", "full_attention"]},
+    "DeepSeek-V3": {"architectures": ["DeepseekV3ForCausalLM"], "auto_map": {"AutoConfig": "configuration_deepseek.DeepseekV3Config"}, "ep_size": 1, "moe_layer_freq": 1,
+                    "num_key_value_heads": 128, "num_nextn_predict_layers": 1, "scoring_func": "sigmoid", "topk_method": "noaux_tc", "n_group": 8, "topk_group": 4,
+                    "aux_loss_alpha": 0.001, "seq_aux": True, "first_k_dense_replace": 3, "norm_topk_prob": True, "routed_scaling_factor": 2.5, "n_shared_experts": 1},
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_settings_of_published_configs(name):
+    "What they say beside their sizes is read, and is what our defaults say."
+    assert plan_model(rm.PUBLISHED[name] | BESIDE[name]) == plan_model(rm.PUBLISHED[name])
 
 
 @pytest.mark.parametrize("case, name, value", [
