@@ -18,9 +18,9 @@ __all__ = ['Vocab', 'embed_tokens', 'journey', 'number_corpus', 'one_hot', 'one_
            'number_sentences', 'number_words', 'teacher_forcing', 'translate', 'ablate', 'head_values',
            'induction_score', 'patch', 'previous_token_score', 'rotary_frequencies', 'rotary_rounds', 'attention_cost',
            'count_cost', 'count_pairs', 'exponent', 'least_seconds', 'peak_bytes', 'projection_cost', 'saved_bytes',
-           'gpu_attention', 'program_tiles', 'check_agrees', 'check_attention', 'check_cache', 'check_cross_attention',
-           'check_flash', 'check_masked_softmax', 'check_multi_head', 'check_positions', 'check_self_attention',
-           'check_softmax', 'CheckFailed', 'Misused', 'NotCompared']
+           'gpu_attention', 'program_tiles', 'watch', 'check_agrees', 'check_attention', 'check_cache',
+           'check_cross_attention', 'check_flash', 'check_masked_softmax', 'check_multi_head', 'check_positions',
+           'check_self_attention', 'check_softmax', 'CheckFailed', 'Misused', 'NotCompared']
 
 # %% ../nbs/lookup/api.ipynb #imports
 import importlib
@@ -60,6 +60,7 @@ from .longer_texts import rotary_frequencies, rotary_rounds
 from .cost import (
     attention_cost, count_cost, count_pairs, exponent, least_seconds, peak_bytes, projection_cost, saved_bytes)
 from .gpu_kernels import gpu_attention, program_tiles
+from .tools.watching import watch
 
 if typing.TYPE_CHECKING:  # they come when one is asked for, see below
     from attention_checks import (
@@ -89,7 +90,7 @@ _all_ = [
     "number_sentences", "number_words", "teacher_forcing", "translate", "ablate", "head_values",
     "induction_score", "patch", "previous_token_score", "rotary_frequencies", "rotary_rounds",
     "attention_cost", "count_cost", "count_pairs", "exponent", "least_seconds", "peak_bytes",
-    "projection_cost", "saved_bytes", "gpu_attention", "program_tiles", "check_agrees",
+    "projection_cost", "saved_bytes", "gpu_attention", "program_tiles", "watch", "check_agrees",
     "check_attention", "check_cache", "check_cross_attention", "check_flash",
     "check_masked_softmax", "check_multi_head", "check_positions", "check_self_attention",
     "check_softmax", "CheckFailed", "Misused", "NotCompared",

@@ -89,7 +89,7 @@ def repeated_sequences(
     expect_sizes(b=b, period=period, vocabulary=vocabulary)
     if period > vocabulary:
         raise ValueError(
-            f"period: expected at most {vocabulary}, for its tokens are distinct; got {period}")
+            f"period: expected at most {vocabulary}, since its tokens are distinct; got {period}")
     order = torch.rand(b, vocabulary, generator=generator).argsort(-1)  # a shuffle for each
     first = order[:, :period]
     return torch.cat([first, first], dim=1)
@@ -99,7 +99,7 @@ def copying(
     logits: Tensor,  # of the next token, (b, 2 * period, vocabulary)
     ids: Tensor,  # what `repeated_sequences` gave, (b, 2 * period)
 ) -> Tensor:  # fraction of right tokens, a number
-    """Return how many tokens of the second round are predicted right, all but its first.
+    """Return the fraction of right predictions in the second round, all but its first token.
 
     Args:
         logits: of the next token, (b, 2 * period, vocabulary)
@@ -202,7 +202,7 @@ def price_of_heads(
 
 # %% ../nbs/09_induction.ipynb #step-fn
 def _take_step(optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
-    "Change the parameters by one step against the gradient, which is at most 1 long."
+    "Change the parameters by one step of the optimiser; the gradient is clipped to length 1."
     optimiser.zero_grad()
     loss.backward()
     nn.utils.clip_grad_norm_(optimiser.param_groups[0]["params"], 1.0)
@@ -239,7 +239,7 @@ def train_to_copy(
     price: float = 0.03,  # of each head's norm, added to the loss
     periods: tuple[int, int] = (4, 20),  # shortest and longest
 ) -> Iterator[tuple[int, float]]:  # steps taken so far, from 0 to all, and the loss of a batch
-    """Train a model on repeated sequences, one step for each value.
+    """Train a model on repeated sequences, one step for each value that is taken.
 
     Args:
         model: changed in place
@@ -399,7 +399,7 @@ def ablate(
     how: str,  # "resample": values of `others`; "mean": their mean; "zero", for comparison
     *others: Tensor,  # other inputs of the model; of the same shape, if resampled
 ) -> Iterator[None]:
-    """Remove what heads compute, in a `with` block: what says nothing stands in its place.
+    """Replace what heads compute by what says nothing about the input, in a `with` block.
 
     Args:
         model: any model with `MultiHeadAttention`

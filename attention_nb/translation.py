@@ -95,7 +95,7 @@ def _expect_number(n: int) -> None:
 
 
 def _number_list(numbers: Iterable[int]) -> list[int]:
-    "Return numbers as a list; TypeError unless there are several to take, one after another."
+    "Return numbers as a list; TypeError unless they can be iterated over."
     try:
         return list(numbers)
     except TypeError:
@@ -126,7 +126,7 @@ def number_sentences(
 
 # %% ../nbs/08_translation.ipynb #split-fn
 class NumberSplit(NamedTuple):
-    """Hold numbers to train on, others to watch the training by, and others to test on.
+    """Hold numbers to train on, others to validate on, and others to test on.
 
     Args:
         train: may occur more than once
@@ -150,7 +150,7 @@ def held_out(
 
 def split_numbers(
     n_train: int = 100_000,  # numbers to train on; short ones occur again and again
-    n_test: int = 2_000,  # numbers to test on; 200 more are there to watch the training by
+    n_test: int = 2_000,  # numbers to test on; 200 more are for validation
     lengths: Sequence[int] = (1, 2, 3, 4, 5, 6),  # numbers of digits to train on, equally often
     unseen: Sequence[int] = (3, 4, 5, 6),  # numbers of digits to test on, equally often
     seed: int = 1,  # of the draws
@@ -159,7 +159,7 @@ def split_numbers(
 
     Args:
         n_train: numbers to train on; short ones occur again and again
-        n_test: numbers to test on; 200 more are there to watch the training by
+        n_test: numbers to test on; 200 more are for validation
         lengths: numbers of digits to train on, equally often
         unseen: numbers of digits to test on, equally often
         seed: of the draws
@@ -295,7 +295,7 @@ class TranslatorConfig:
         positions: does it know the order of the tokens?
         scaled: are scores divided by √d?
         qk_norm: are queries and keys normalized?
-        causal: may the decoder not see later tokens? False plants a leak
+        causal: is the decoder kept from later tokens? False plants a leak
     """
 
     d_model: int = 32  # width of the hidden states
@@ -305,7 +305,7 @@ class TranslatorConfig:
     positions: bool = True  # does it know the order of the tokens?
     scaled: bool = True  # are scores divided by √d?
     qk_norm: bool = False  # are queries and keys normalized?
-    causal: bool = True  # may the decoder not see later tokens? False plants a leak
+    causal: bool = True  # is the decoder kept from later tokens? False plants a leak
 
 
 def new_translator(
@@ -346,7 +346,7 @@ def _blocks(config: TranslatorConfig, cross: bool) -> TransformerStack:
 
 
 def _attention(config: TranslatorConfig) -> MultiHeadAttention:
-    "Build an attention layer; what changes queries and keys stands where rotations stand."
+    "Build an attention layer; what changes queries and keys is given as its positions."
     changes = {(True, False): None, (False, False): _Unscaled(), (True, True): _QKNorm()}
     change = changes[config.scaled, config.qk_norm]
     d, h = config.d_model, config.n_heads
@@ -444,17 +444,17 @@ class Settings:
         lr: the highest learning rate
         warm_up: steps until it is reached
         clip: length to which a longer gradient is cut
-        patience: end early after so many evaluations in a row without a mistake
+        patience: stop early after this many evaluations in a row without a mistake
         seed: of the parameters and of every batch
     """
 
     stops: tuple[int, ...] = (50, 100, 150, 200, 300, 450, 700, 1000, 1500, 2000, 2800, 3600)
-    # after so many steps the model is evaluated and stored; the last stop ends the training
+    # after these numbers of steps the model is evaluated and stored; the last ends the training
     batch: int = 64  # pairs in each step
     lr: float = 4e-3  # the highest learning rate
     warm_up: int = 100  # steps until it is reached
     clip: float = 1.0  # length to which a longer gradient is cut
-    patience: int = 3  # end early after so many evaluations in a row without a mistake
+    patience: int = 3  # stop early after this many evaluations in a row without a mistake
     seed: int = 0  # of the parameters and of every batch
 
     @property
@@ -467,7 +467,7 @@ def learning_rate(
     step: int,  # steps done so far
     settings: Settings,  # its highest value, warm-up and number of steps
 ) -> float:  # the learning rate of the next step
-    """Rise in a line to the highest learning rate, then fall in half a cosine to 0.
+    """Rise linearly to the highest learning rate, then fall along half a cosine to 0.
 
     Args:
         step: steps done so far
@@ -483,14 +483,14 @@ def learning_rate(
 
 # %% ../nbs/08_translation.ipynb #batch-fn
 def draw_batch(
-    corpora: Sequence[Pairs],  # taken in turns
+    corpora: Sequence[Pairs],  # taken in turn
     step: int,  # the number of the step
     settings: Settings,  # the size of a batch, and the seed
 ) -> Pairs:  # no longer than its longest sentence
-    """Draw the pairs of a step. They hang on the seed and the step alone, so no state is kept.
+    """Draw the pairs of a step. They depend on seed and step alone, so no state is kept.
 
     Args:
-        corpora: taken in turns
+        corpora: taken in turn
         step: the number of the step
         settings: the size of a batch, and the seed
 
@@ -513,12 +513,12 @@ class Evaluation(NamedTuple):
 
     Args:
         loss: mean over the steps since the last evaluation; NaN before the first step
-        exact: share of held-out sentences without any mistake
+        exact: fraction of held-out sentences without any mistake
     """
 
     step: int
     loss: float  # mean over the steps since the last evaluation; NaN before the first step
-    exact: float  # share of held-out sentences without any mistake
+    exact: float  # fraction of held-out sentences without any mistake
 
 
 @dataclass
@@ -596,7 +596,7 @@ def greedy(
 
 
 class _Reading(NamedTuple):
-    "Hold what the encoder made of a batch."
+    "Hold the output of the encoder for a batch."
 
     memory: Tensor  # (b, n_k, d_model)
     real: Tensor  # False = padding, (b, 1, 1, n_k)
@@ -630,7 +630,7 @@ def exact_match(
     pairs: Pairs,  # sentences and the right translations
     batch: int = 500,  # how many to translate at once
 ) -> float:  # from 0 to 1
-    """Return the share of sentences whose translation is right in every token, <end> included.
+    """Return the fraction of sentences that are right in every token, <end> included.
 
     Args:
         model: trained or not
@@ -745,20 +745,20 @@ def _expect_shapes(path: Path, wanted: dict[str, Tensor], stored: dict[str, Tens
 # %% ../nbs/08_translation.ipynb #fit-fn
 def fit(
     model: EncoderDecoder,  # it is trained, in place
-    corpora: Sequence[Pairs],  # what to train on, in turns
-    valid: Sequence[Pairs],  # held-out pairs, to watch the training by
+    corpora: Sequence[Pairs],  # what to train on, in turn
+    valid: Sequence[Pairs],  # held-out pairs, for validation
     settings: Settings = Settings(),  # steps, learning rate, seed …
-    folder: str | Path | None = None,  # of checkpoints; where there are some, the last one goes on
+    folder: str | Path | None = None,  # of checkpoints; if it has some, the last one is continued
     progress: bool = True,  # show a bar? it needs the package tqdm
 ) -> list[Evaluation]:  # before the first step, and at every stop
     """Train a translator, and store a checkpoint at each evaluation.
 
     Args:
         model: it is trained, in place
-        corpora: what to train on, in turns
-        valid: held-out pairs, to watch the training by
+        corpora: what to train on, in turn
+        valid: held-out pairs, for validation
         settings: steps, learning rate, seed …
-        folder: of checkpoints; where there are some, the last one goes on
+        folder: of checkpoints; if it has some, the last one is continued
         progress: show a bar? it needs the package tqdm
 
     Returns:
@@ -804,7 +804,7 @@ def _evaluate(
 
 # %% ../nbs/08_translation.ipynb #fit-guards
 def _progress_bar(training: Training, progress: bool) -> Any:
-    "Return a bar of the steps; where none is wanted, a context that gives None."
+    "Return a bar of the steps, or a context that gives None if no bar is wanted."
     expect_flags(progress=progress)
     if not progress:
         return nullcontext()
@@ -822,7 +822,7 @@ def _expect_finite(loss: float, step: int) -> None:
     if not math.isfinite(loss):
         raise FloatingPointError(
             f"loss: expected a finite number; got {loss} in step {step}. The last checkpoint is "
-            "from before. Try a smaller lr, a longer warm_up or a smaller clip"
+            "older. Try a smaller lr, a longer warm_up or a smaller clip"
         )
 
 # %% ../nbs/08_translation.ipynb #trained

@@ -119,7 +119,7 @@ _HTML = """<figure class="drawing" data-drawing="{script}"{library}>
 
 
 def _weights(text: str) -> str:
-    "Write the weights of a model as an element, with a name that hangs on what they are."
+    "Write the weights of a model as an element, with a name that depends on their content."
     name = sha256(text.encode()).hexdigest()[:12]
     return f'<script type="text/plain" class="weights" data-name="{name}">{text}</script>\n' if text else ""
 

@@ -64,7 +64,7 @@ def induction(
     inducing: tuple[int, int],  # layer and number of the induction head, from 0
     period: int = 8,  # different letters
 ) -> Drawing:  # shows itself when it is the last value of a cell
-    """Draw a model that copies letters at work; readers point at one, switch heads off, and move through the training.
+    """Draw a model that copies letters; readers point at one, switch heads off, and move through the training.
 
     Args:
         model: a `LanguageModel` of two blocks that have attention alone, rotary embeddings, layer norms

@@ -40,7 +40,7 @@ def write_tokens(
     end: int,  # id of the token that ends it
     most: int,  # tokens at most, with the first
 ) -> list[int]:  # ids of what is written, with `end` unless it became too long
-    """Write a target, each time the most probable token.
+    """Write a target; take the most probable token each time.
 
     Args:
         model: an `EncoderDecoder` of chapter 7
@@ -60,14 +60,14 @@ def write_tokens(
 # %% ../../nbs/figures/translator.ipynb #figure-fn
 def translator(
     model: Any,  # an `EncoderDecoder` of one width and number of heads, with ReLU, layer norms and learned positions
-    trained: Checkpoints,  # its weights, and in `about`: source and target (tokens), exact (a share for each step)
+    trained: Checkpoints,  # its weights, and in `about`: source and target (tokens), exact (a fraction for each step)
     examples: Sequence[str],  # numbers in words, as the corpus writes them
 ) -> Drawing:  # shows itself when it is the last value of a cell
-    """Draw a translator of numbers at work; readers type a number, and move through its training.
+    """Draw a translator of numbers; readers type a number, and move through its training.
 
     Args:
         model: an `EncoderDecoder` of one width and number of heads, with ReLU, layer norms and learned positions
-        trained: its weights, and in `about`: source and target (tokens), exact (a share for each step)
+        trained: its weights, and in `about`: source and target (tokens), exact (a fraction for each step)
         examples: numbers in words, as the corpus writes them
 
     Returns:
@@ -82,7 +82,7 @@ def translator(
     data = {"model": {"parts": trained.parts(), "steps": trained.steps, "heads": heads}, "source": source, "target": target,
             "exact": trained.about["exact"], "examples": list(examples), "values": list(number_values().items()), "most": most}
     return Drawing("translator", "A translator of numbers",
-                   "Type a number in words. Then move through the training, or click a token on the right: a line is as wide as its weight.",
+                   "Type a number in words. Then move through the training, or click a token on the right: the wider a line, the larger the weight.",
                    data, _answers(model, trained, examples), (520, 950), "The answers at each step as a table",
                    library="engine", weights=trained.text())
 
