@@ -19,7 +19,7 @@ from attention_nb.tools.watching import watch
 Cached = Callable[[nn.Module, Tensor, Any], Any]  # model, the next tokens, cache → cache
 
 
-def caching(s: Session, cached: Cached | None) -> None:
+def decode(s: Session, cached: Cached | None) -> None:
     "Go through the sequence in steps with a cache: each token must be as it is in one pass."
     step = cached or _step_of(s.call)
     if step is None:

@@ -52,7 +52,7 @@ def promised(s: Session) -> None:
         s.passed.append("windows, scales, bases, sinks and key heads are as promised")
 
 
-def layers(s: Session) -> tuple[Layer, ...]:
+def described(s: Session) -> tuple[Layer, ...]:
     "List the layers in which tokens see each other."
     paths = dict.fromkeys((*s.calls, *s.reaches))
     return tuple(Layer(path, _does(s, path), _said(s, path)) for path in paths)
@@ -121,12 +121,19 @@ def _window(s: Session, path: str) -> None:
 
 
 def _sinks(s: Session, path: str, call: Any) -> None:
-    "Ask whether a layer that has sinks uses them."
+    "Ask whether a layer that has sinks uses them: other sinks must give another output."
     module = s.call.model.get_submodule(path)
-    owned = [name for name, _ in module.named_parameters() if "sink" in name]
-    others = [c for p, c in s.calls.items() if c.sinks is not None and _alike(s, p, path)]
-    if (owned or others) and call.sinks is None and call.q is not None:
-        s.fault("sink.missing", path, f"{' and '.join(owned) or 'the sinks'}: no softmax takes it")
+    owned = {name: p for name, p in module.named_parameters() if "sink" in name}
+    if not owned or call.sinks is not None:
+        return
+    for p in owned.values():
+        p.add_(1)
+    kept = torch.ones(s.call.sequence.shape[:2], dtype=torch.bool)
+    changes = s.compared(s.call, s.axes(kept))
+    for p in owned.values():
+        p.sub_(1)
+    if not any(change.path.startswith(path) for change in changes):
+        s.fault("sink.missing", path, f"other numbers in {' and '.join(owned)} change nothing")
 
 
 def _alike(s: Session, one: str, other: str) -> bool:
@@ -139,11 +146,18 @@ def _groups(s: Session, path: str, call: Any) -> None:
     "Ask whether neighbouring query heads share a key head, where key heads are repeated."
     if call.k is None:
         return
-    k, heads = call.k, call.k.shape[1]
+    kin = [c for p, c in s.calls.items() if c.k is not None and _alike(s, p, path)]
+    if (different := _tiled(call.k)) and not all(_tiled(c.k) for c in kin):
+        s.fault("groups.remainder", path, f"query heads 0 and {different} read the same keys")
+
+
+def _tiled(k: Tensor) -> int:
+    "Return how many different heads there are if they are repeated as 0 1 0 1, else 0."
+    heads = k.shape[1]
     alike = [min(j for j in range(i + 1) if torch.equal(k[:, i], k[:, j])) for i in range(heads)]
     different = len(set(alike))
-    if 1 < different < heads and alike == [i % different for i in range(heads)]:
-        s.fault("groups.remainder", path, f"query heads 0 and {different} read the same keys")
+    tiled = 1 < different < heads and alike == [i % different for i in range(heads)]
+    return different if tiled else 0
 
 
 def scale_of(
@@ -182,7 +196,7 @@ def _scales(s: Session) -> None:
         kin = Counter(round(v, 9) for p, v in found.items() if v and _alike(s, p, path))
         odd = len(kin) > 1 and any(_near(v, said) for v in kin)
         code = _scale_code(s, path, scale)
-        if firm or odd or code in ("scale.d_model_root", "scale.by_width"):
+        if firm or odd or code == "scale.d_model_root":
             example = f"scores are multiplied by {scale:.4g}; promised is {said:.4g}"
             facts = {"found": f"{scale:.4g}", "said": f"{said:.4g}", "scale": f"{said:.4g}"}
             s.fault(code, path, example, **facts)
@@ -241,7 +255,8 @@ def _turned(s: Session, path: str) -> Tensor | None:
                 ratio = pairs(k[:, 0]) / pairs(t.reshape(b, n, -1, d)[:, :, 0])
                 if torch.allclose(ratio, ratio[:1], 1e-3) and _turns(ratio):
                     turn = (ratio[0, 1] / ratio[0, 0]).angle()
-                    return turn.double().cpu()
+                    turning = turn.double().abs() > 1e-9  # the others are not rotated at all
+                    return turn.double()[: int(turning.sum())].cpu()
     return None
 
 
@@ -297,6 +312,7 @@ def _base(s: Session, path: str) -> None:
         return
     if not torch.allclose(angles, said, 1e-3, 1e-6):
         found = _found_base(s, path)
-        facts = {"found": f"base {found:.4g}", "said": f"base {rope['rope_theta']:.4g}"}
+        other = "others" if found is None else f"base {found:.4g}"
+        facts = {"found": other, "said": f"base {rope['rope_theta']:.4g}"}
         example = f"from one token to the next the slowest pair turns by {angles[-1]:.3g}"
         s.fault("promise.base", path, f"{example}, not {said[-1]:.3g}", **facts)

@@ -15,7 +15,7 @@ from attention_checks.audit.tracing import Axis, Passed
 _LENGTHS = (0, 3, 5)  # of the padding of the sequences in turn
 
 
-def padding(s: Session) -> None:
+def pad(s: Session) -> None:
     "Pad the sequence on both sides, and an encoder's on the right."
     for side in ("right", "left"):
         _side(s, s.call, side)
