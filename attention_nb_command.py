@@ -1,4 +1,4 @@
-"""`attention-nb`: explain a bug at once, check attention with `attention_checks.cli`, translate with chapter 8's model, continue a text with a published one.
+"""`attention-nb`: explain a bug at once, check attention with `attention_checks.cli`, audit a model, translate with chapter 8's model, continue a text with a published one.
 
 It stands outside of the package, as the plugin for pytest does: help and explanations need no PyTorch, and no seconds.
 """
@@ -16,6 +16,7 @@ from typing import Any
 
 _ABOUT = "Say what is wrong with an attention layer or function, and what the bug probably is."
 _COMMANDS = {"check": "check a layer or a function; check --help lists the options",
+             "audit": "audit a whole model, layer by layer; audit --help lists the options",
              "explain": "say what a code such as scale.missing means, and what to do about it",
              "translate": "write numbers in English words as digits, with the small trained model of chapter 8",
              "generate": "continue a text with a published model, token by token: a folder with config.json, safetensors and tokenizer.json"}
@@ -25,7 +26,7 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     "The grammar of the command; that of `check` stands with the checks."
     parser = argparse.ArgumentParser(prog=prog, description=_ABOUT)
     parser.add_argument("--version", action="version", version=f"attention-nb {version('attention_nb')}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="{check,explain,translate,generate}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="{check,audit,explain,translate,generate}")
     made = {name: commands.add_parser(name, help=said, description=said) for name, said in _COMMANDS.items()}
     made["explain"].add_argument("code", help="as a report names it, such as scale.missing")
     made["translate"].add_argument("text", nargs="+", help="a number in words, up to 999 999, in quotes: 'four hundred and two'")
@@ -96,6 +97,9 @@ def main(
     if words[:1] == ["check"]:
         from attention_checks.cli import main as check
         return check(words, prog)
+    if words[:1] == ["audit"]:
+        from attention_checks.audit.cli import main as audit
+        return audit(words[1:], prog)
     args = _parser(prog).parse_args(words)
     if args.command == "translate":
         return _translate(args.text, prog)

@@ -13,14 +13,18 @@ from attention_checks.api import (
     check_self_attention,
     check_softmax,
 )
+from attention_checks.audit import AuditReport, Expected, audit
 from attention_checks.examine import Misused
 from attention_checks.report import CheckFailed, NotCompared, Report
 
 __all__ = [
+    "AuditReport",
     "CheckFailed",
+    "Expected",
     "Misused",
     "NotCompared",
     "Report",
+    "audit",
     "check_agrees",
     "check_attention",
     "check_cache",

@@ -232,7 +232,7 @@ def test_checks_load_no_compiler():
 
 
 @pytest.mark.parametrize("words, status, out, err", [
-    ("--help", 0, "{check,explain,translate,generate}", ""), ("translate --help", 0, "a number in words", ""), ("--version", 0, "attention-nb 0.", ""),
+    ("--help", 0, "{check,audit,explain,translate,generate}", ""), ("translate --help", 0, "a number in words", ""), ("--version", 0, "attention-nb 0.", ""),
     ("explain scale.missing", 0, "scale.missing: the scores are not scaled", ""),
     ("explain scale.mising", 2, "", "no bug has the code scale.mising; did you mean scale.missing"),
     ("explain ###", 2, "", "see docs/lookup/codes.html"), ("explain", 2, "", "arguments are required: code"),

@@ -10,12 +10,12 @@ import torch
 import torch.nn as nn
 
 from attention_checks.audit.borrowing import borrowed
-from attention_checks.audit.caching import Cached, caching
+from attention_checks.audit.caching import Cached, decode
 from attention_checks.audit.causality import batch, future
 from attention_checks.audit.expected import Expected
-from attention_checks.audit.layers import layers, promised, watched
-from attention_checks.audit.padding import padding
-from attention_checks.audit.packing import packing
+from attention_checks.audit.layers import described, promised, watched
+from attention_checks.audit.padding import pad
+from attention_checks.audit.packing import pack
 from attention_checks.audit.preparing import prepared
 from attention_checks.audit.report import AuditReport, Fault, Layer
 from attention_checks.audit.session import Part, Session
@@ -77,22 +77,31 @@ def _audited(
     with torch.no_grad():
         s.first = s.recorded(s.call)
     parts: dict[str, Part] = {
+        "what layers compute": watched,
         "the future": future,
         "sequences of a batch": batch,
-        "padding": padding,
-        "what layers compute": watched,
+        "padding": pad,
         "what is promised": promised,
-        "packed documents": partial(packing, inputs=inputs),
-        "a cache": partial(caching, cached=cached),
+        "packed documents": partial(pack, inputs=inputs),
+        "a cache": partial(decode, cached=cached),
     }
     for what, part in parts.items():
+        if any(fault.code.startswith("state.") for fault in s.faults):
+            s.note(what, "two passes with the same inputs differ")
+            continue
         try:
             with torch.no_grad():
                 part(s)
         except Exception as e:
             s.note(what, f"it raised {type(e).__name__}: {first_line(e)}")
-    found = layers(s)
-    faults = tuple(fault for fault in s.faults if fault.code not in skip)
+    found = described(s)
+    faults = tuple(fault for fault in _innermost(s.faults) if fault.code not in skip)
     return AuditReport(
         f"audit({name_of(s.call.model)})", faults, found, tuple(s.passed), tuple(s.notes)
     )
+
+
+def _innermost(faults: list[Fault]) -> list[Fault]:
+    "Leave out what is wrong with a module because it is wrong with a part of it."
+    inner = lambda a, b: a.code == b.code and b.layer.startswith(f"{a.layer}." if a.layer else "")
+    return [a for a in faults if not any(a is not b and inner(a, b) for b in faults)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ from attention_nb.tools.watching import watch
 Cached = Callable[[nn.Module, Tensor, Any], Any]  # model, the next tokens, cache → cache
 
 
-def caching(s: Session, cached: Cached | None) -> None:
+def decode(s: Session, cached: Cached | None) -> None:
     "Go through the sequence in steps with a cache: each token must be as it is in one pass."
     step = cached or _step_of(s.call)
     if step is None:
@@ -30,13 +31,24 @@ def caching(s: Session, cached: Cached | None) -> None:
     if any(fault.code.startswith("mask.") for fault in s.faults):
         s.note("a cache", "the pass to compare with sees the future")
         return
-    before, cache = len(s.faults), None
-    for start, end in steps(s.n):
-        changes, cache, calls = _taken(s, step, start, end, cache)
-        for change in changes:
-            _name(s, change, start, end, cache, calls)
-    if len(s.faults) == before:
+    if not _gone(s, step, watching=False):
         s.passed.append("with a cache, token by token and in chunks, all is as in one pass")
+        return
+    for change, start, end, cache, calls in _gone(s, step, watching=True):
+        _name(s, change, start, end, cache, calls)
+
+
+def _gone(s: Session, step: Cached, watching: bool) -> list[tuple[Any, ...]]:
+    "Go through all steps; list changes, each with its step, the cache and what was watched."
+    found, cache = [], None
+    for start, end in steps(s.n):
+        with watch(s.call.model, keep="copies") if watching else nullcontext() as seen:
+            changes, cache = _taken(s, step, start, end, cache)
+        calls: dict[str, Any] = {}
+        for call in seen.calls if seen else ():
+            calls.setdefault(call.layer, call)
+        found += [(change, start, end, cache, calls) for change in changes]
+    return found
 
 
 def steps(
@@ -50,19 +62,15 @@ def steps(
 
 def _taken(
     s: Session, step: Cached, start: int, end: int, cache: Any
-) -> tuple[list[Change], Any, dict[str, Any]]:
-    "Take one step; return the changes, the cache, and the attention of each layer."
+) -> tuple[list[Change], Any]:
+    "Take one step; return the changes, and the cache."
     kept = torch.ones(s.call.sequence.shape[0], end - start, dtype=torch.bool)
     columns = torch.arange(start, end).expand(kept.shape)
     axes = [Axis(kept, columns, s.n), *s.axes(kept)[1:]]
     held: list[Any] = []
     run = lambda: held.append(step(s.call.model, s.call.sequence[:, start:end], cache))
-    with watch(s.call.model, keep="copies") as seen:
-        changes = compare(s.call.model, run, s.first, axes, s.tolerance)
-    calls: dict[str, Any] = {}
-    for call in seen.calls:
-        calls.setdefault(call.layer, call)
-    return changes, held[0], calls
+    changes = compare(s.call.model, run, s.first, axes, s.tolerance)
+    return changes, held[0]
 
 
 def _name(
@@ -80,8 +88,7 @@ def _name(
         code = "cache.rounded"
     elif whole is not None and part is not None and whole.q is not None and part.q is not None:
         code = diagnosed(whole, part, start, end)
-    code = code or ("cache.chunk_wrong" if chunk else "cache.unknown")
-    s.fault(code, change.path, example, off=f"{change.size:.2g}", words="some of them")
+    s.fault(code or "cache.unknown", change.path, example, off=f"{change.size:.2g}", words="some of them")
 
 
 def _rounded(s: Session, cache: Any) -> bool:

@@ -77,6 +77,7 @@ def _leaks(s: Session, pairs: list[tuple[int, Change]]) -> dict[str, tuple[int, 
 def _in_training(s: Session) -> dict[str, tuple[int, list[int], float, bool]]:
     "The same in training mode, with gradients; also whether the module is a batch norm."
     _train(s.call.model, True)
+    buffers = [(buffer, buffer.clone()) for buffer in s.call.model.buffers()]
     try:
         first = s.recorded(s.call)
         start = s.n // 2
@@ -90,6 +91,8 @@ def _in_training(s: Session) -> dict[str, tuple[int, list[int], float, bool]]:
         return {}
     finally:
         _train(s.call.model, False)
+        for buffer, before in buffers:  # running means
+            buffer.copy_(before)
     leaks = _leaks(s, [(start, change) for change in changes])
     norm = {c.path: issubclass(c.kind, nn.modules.batchnorm._BatchNorm) for c in changes}
     return {path: (*leak, norm[path]) for path, leak in leaks.items()}

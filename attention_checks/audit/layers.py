@@ -19,14 +19,20 @@ from attention_checks.audit.promises import (
 )
 from attention_checks.audit.report import Layer
 from attention_checks.audit.session import Session
+from attention_checks.audit.tracing import compare
 from attention_nb.longer_texts import rotary_frequencies
 from attention_nb.tools.watching import watch
 
 
 def watched(s: Session) -> None:
     "Watch one pass: what attention is computed in which module."
+    kept = torch.ones(s.call.sequence.shape[:2], dtype=torch.bool)
     with torch.no_grad(), watch(s.call.model, keep="copies") as seen:
-        s.call.run()
+        changes = compare(s.call.model, s.call.run, s.first, s.axes(kept), s.tolerance)
+    again = {c.path for c in s.compared(s.call, s.axes(kept))} if changes else set()
+    for change in changes:
+        code = "state.kept" if change.path in again else "state.chance"
+        s.fault(code, change.path, f"the same inputs again: off by {change.size:.2g}")
     for call in seen.calls:
         s.calls.setdefault(call.layer, call)
     for layer, why in seen.unseen:
@@ -46,7 +52,7 @@ def promised(s: Session) -> None:
         s.passed.append("windows, scales, bases, sinks and key heads are as promised")
 
 
-def layers(s: Session) -> tuple[Layer, ...]:
+def described(s: Session) -> tuple[Layer, ...]:
     "List the layers in which tokens see each other."
     paths = dict.fromkeys((*s.calls, *s.reaches))
     return tuple(Layer(path, _does(s, path), _said(s, path)) for path in paths)
@@ -59,11 +65,16 @@ def _does(s: Session, path: str) -> dict[str, Any]:
     does["window"] = reach.back if reach else call.window
     if call is not None:
         does["scale"] = scale_of(s, path)
-        does["base"] = _found_base(s, path)
+        does["base"] = _found_base(s, path) if _plain(rope_of(s.call.model, path)) else None
         does["sinks"] = call.sinks is not None
         does["kv_heads"] = call.kv_heads
         does["bytes_per_token"] = _bytes(s, call)
     return does
+
+
+def _plain(rope: Mapping[str, Any]) -> bool:
+    "Return whether a rotation has no scaling for longer sequences."
+    return rope.get("rope_type", rope.get("type", "default")) == "default"
 
 
 def _bytes(s: Session, call: Any) -> int | None:
@@ -110,12 +121,19 @@ def _window(s: Session, path: str) -> None:
 
 
 def _sinks(s: Session, path: str, call: Any) -> None:
-    "Ask whether a layer that has sinks uses them."
+    "Ask whether a layer that has sinks uses them: other sinks must give another output."
     module = s.call.model.get_submodule(path)
-    owned = [name for name, _ in module.named_parameters() if "sink" in name]
-    others = [c for p, c in s.calls.items() if c.sinks is not None and _alike(s, p, path)]
-    if (owned or others) and call.sinks is None and call.q is not None:
-        s.fault("sink.missing", path, f"{' and '.join(owned) or 'the sinks'}: no softmax takes it")
+    owned = {name: p for name, p in module.named_parameters() if "sink" in name}
+    if not owned or call.sinks is not None:
+        return
+    for p in owned.values():
+        p.add_(1)
+    kept = torch.ones(s.call.sequence.shape[:2], dtype=torch.bool)
+    changes = s.compared(s.call, s.axes(kept))
+    for p in owned.values():
+        p.sub_(1)
+    if not any(change.path.startswith(path) for change in changes):
+        s.fault("sink.missing", path, f"other numbers in {' and '.join(owned)} change nothing")
 
 
 def _alike(s: Session, one: str, other: str) -> bool:
@@ -126,13 +144,20 @@ def _alike(s: Session, one: str, other: str) -> bool:
 
 def _groups(s: Session, path: str, call: Any) -> None:
     "Ask whether neighbouring query heads share a key head, where key heads are repeated."
-    if call.k is None or call.k.shape[1] == call.kv_heads or call.kv_heads == 1:
+    if call.k is None:
         return
-    k, size = call.k, call.k.shape[1] // call.kv_heads
-    grouped = all(torch.equal(k[:, i], k[:, i - i % size]) for i in range(k.shape[1]))
-    tiled = all(torch.equal(k[:, i], k[:, i % call.kv_heads]) for i in range(k.shape[1]))
-    if tiled and not grouped:
-        s.fault("groups.remainder", path, f"query heads 0 and {call.kv_heads} read the same keys")
+    kin = [c for p, c in s.calls.items() if c.k is not None and _alike(s, p, path)]
+    if (different := _tiled(call.k)) and not all(_tiled(c.k) for c in kin):
+        s.fault("groups.remainder", path, f"query heads 0 and {different} read the same keys")
+
+
+def _tiled(k: Tensor) -> int:
+    "Return how many different heads there are if they are repeated as 0 1 0 1, else 0."
+    heads = k.shape[1]
+    alike = [min(j for j in range(i + 1) if torch.equal(k[:, i], k[:, j])) for i in range(heads)]
+    different = len(set(alike))
+    tiled = 1 < different < heads and alike == [i % different for i in range(heads)]
+    return different if tiled else 0
 
 
 def scale_of(
@@ -143,9 +168,14 @@ def scale_of(
     scale = s.calls[path].scale
     if isinstance(scale, Tensor):
         scale = scale.flatten()[0].item() if bool((scale == scale.flatten()[0]).all()) else None
-    if scale is not None and abs(scale - 1) < 1e-6:
+    if scale is not None and all(_near_one(c.scale) for p, c in s.calls.items() if _alike(s, p, path)):
         return scale_said_by(s.call.model.get_submodule(path), s.calls[path].d_k)
     return scale
+
+
+def _near_one(scale: Any) -> bool:
+    "Return whether a scale is 1: perhaps the layer scaled its queries before."
+    return isinstance(scale, float) and abs(scale - 1) < 1e-6
 
 
 def _scale_said(s: Session, path: str) -> tuple[float | None, bool]:
@@ -166,7 +196,7 @@ def _scales(s: Session) -> None:
         kin = Counter(round(v, 9) for p, v in found.items() if v and _alike(s, p, path))
         odd = len(kin) > 1 and any(_near(v, said) for v in kin)
         code = _scale_code(s, path, scale)
-        if firm or odd or code in ("scale.d_model_root", "scale.by_width"):
+        if firm or odd or code == "scale.d_model_root":
             example = f"scores are multiplied by {scale:.4g}; promised is {said:.4g}"
             facts = {"found": f"{scale:.4g}", "said": f"{said:.4g}", "scale": f"{said:.4g}"}
             s.fault(code, path, example, **facts)
@@ -198,15 +228,53 @@ def _scale_code(s: Session, path: str, scale: float) -> str:
 
 def _angles(s: Session, path: str) -> Tensor | None:
     "Return by which angles a layer's vectors are rotated from one token to the next, (d / 2,)."
-    taken = s.first.tensors.get((path, 0), ([], []))[0]
+    if (turned := _turned(s, path)) is not None:
+        return turned
+    taken = s.first.taken(path)
     for cos, sin in zip(taken, taken[1:]):
-        if cos.shape != sin.shape or not cos.is_floating_point() or cos.shape[-2] != s.n:
+        if cos.shape != sin.shape or not cos.is_floating_point() or cos.shape[-2:-1] != (s.n,):
             continue
         lengths = cos.double() ** 2 + sin.double() ** 2
         if torch.allclose(lengths, lengths.flatten()[0], 1e-4) and lengths.flatten()[0] > 0.1:
             turn = torch.atan2(sin.double(), cos.double()).flatten(0, -3)[0]
             return _pairs((turn[1] - turn[0]).cpu())
     return None
+
+
+def _turned(s: Session, path: str) -> Tensor | None:
+    "The same by a layer's keys, before and after: some part of it gives them before rotation."
+    k = s.calls[path].k
+    if k is None or k.shape[-2] != s.n or k.shape[-1] % 2:
+        return None
+    b, _, n, d = k.shape
+    for (name, call), (_, given) in reversed(s.first.tensors.items()):
+        for t in given.values() if name.startswith(f"{path}.") and call == 0 else ():
+            if t.shape[:2] != (b, n) or t.shape[2:].numel() % d or t.dtype != k.dtype:
+                continue
+            for pairs in (_halves, _neighbours):
+                ratio = pairs(k[:, 0]) / pairs(t.reshape(b, n, -1, d)[:, :, 0])
+                if torch.allclose(ratio, ratio[:1], 1e-3) and _turns(ratio):
+                    turn = (ratio[0, 1] / ratio[0, 0]).angle()
+                    turning = turn.double().abs() > 1e-9  # the others are not rotated at all
+                    return turn.double()[: int(turning.sum())].cpu()
+    return None
+
+
+def _halves(x: Tensor) -> Tensor:
+    "Make complex numbers of pairs that are halves."
+    return torch.complex(*x.chunk(2, -1))
+
+
+def _neighbours(x: Tensor) -> Tensor:
+    "Make complex numbers of pairs that are neighbours."
+    return torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
+
+
+def _turns(ratio: Tensor) -> bool:
+    "Return whether numbers have one length, and not all one angle."
+    lengths = ratio.abs()
+    one = torch.allclose(lengths, lengths.flatten()[0], 1e-3)
+    return one and not torch.allclose(ratio, ratio[:, :1], 1e-3)
 
 
 def _pairs(turn: Tensor) -> Tensor:
@@ -244,6 +312,7 @@ def _base(s: Session, path: str) -> None:
         return
     if not torch.allclose(angles, said, 1e-3, 1e-6):
         found = _found_base(s, path)
-        facts = {"found": f"base {found:.4g}", "said": f"base {rope['rope_theta']:.4g}"}
+        other = "others" if found is None else f"base {found:.4g}"
+        facts = {"found": other, "said": f"base {rope['rope_theta']:.4g}"}
         example = f"from one token to the next the slowest pair turns by {angles[-1]:.3g}"
         s.fault("promise.base", path, f"{example}, not {said[-1]:.3g}", **facts)

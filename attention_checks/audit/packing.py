@@ -11,7 +11,7 @@ from torch import Tensor
 from attention_checks.audit.session import Session
 
 
-def packing(s: Session, inputs: Any) -> None:
+def pack(s: Session, inputs: Any) -> None:
     "Change the first of two documents in one sequence: the second must not notice."
     name, what = s.call.positions_name, "packed documents"
     if not name:

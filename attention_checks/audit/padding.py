@@ -15,7 +15,7 @@ from attention_checks.audit.tracing import Axis, Passed
 _LENGTHS = (0, 3, 5)  # of the padding of the sequences in turn
 
 
-def padding(s: Session) -> None:
+def pad(s: Session) -> None:
     "Pad the sequence on both sides, and an encoder's on the right."
     for side in ("right", "left"):
         _side(s, s.call, side)
@@ -102,7 +102,10 @@ def _counted(
         s.note("padding on the left beside none", "the model takes no positions")
         return
     axes = _axes(s, call, real, _columns(real))
-    for change in s.compared(one, axes, **hidden):
+    first = s.first
+    if name := call.positions_name:  # some models count from another number where none are given
+        first = s.recorded(call, **{name: torch.arange(s.n).expand(real.shape).to(real.device)})
+    for change in s.compared(one, axes, first, **hidden):
         example = f"{max(_LENGTHS)} ids of padding: real tokens change, {_by(change)}"
         s.fault("padding.counted", change.path, example, side=side)
 
@@ -115,8 +118,8 @@ def _counts(call: Call) -> bool:
 def _finite(s: Session, passed: Passed, what: str) -> None:
     "Find the first module that makes a NaN from none."
     for (path, _), (taken, given) in passed.tensors.items():
-        if any(_nan(t) for t in given) and not any(_nan(t) for t in taken):
-            if not any(_nan(t) for t in s.first.tensors.get((path, 0), ([], []))[1]):
+        if any(map(_nan, given.values())) and not any(map(_nan, taken.values())):
+            if not any(map(_nan, s.first.given(path))):
                 s.fault("padding.nan", path, f"{what}: it gives NaN")
 
 

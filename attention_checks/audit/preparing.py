@@ -62,8 +62,7 @@ def _with_vocabulary(call: Call) -> Call:
         passed = record(call.model, call.run)
     sizes = []
     for path, m in call.model.named_modules():
-        taken = passed.tensors.get((path, 0), ([], []))[0]
-        if isinstance(m, nn.Embedding) and any(_same(t, ids) for t in taken):
+        if isinstance(m, nn.Embedding) and any(_same(t, ids) for t in passed.taken(path)):
             sizes.append(m.num_embeddings)
     config = getattr(call.model, "config", None)
     size = min(sizes, default=getattr(config, "vocab_size", None) or int(ids.max()) + 1)

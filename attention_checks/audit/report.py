@@ -31,9 +31,7 @@ class Reach:
     def kind(self) -> str:
         "Return the kind of mask."
         kind = "all" if self.ahead else "causal"
-        if self.back is None:
-            return kind
-        return f"{kind}, window {self.back}" + (" and the first" if self.first else "")
+        return f"{kind} and the first token" if self.first else kind
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,8 @@ class Axis:
             return t.unflatten(0, (b, n))
         if len(shape) > 1 and shape[:2] == (1, n):
             return t.expand(b, *shape[1:])
+        if shape == (n,):
+            return t.expand(b, n)
         return None
 
     def wanted(
@@ -73,29 +75,38 @@ class Change(NamedTuple):
 class Passed:
     "Hold what modules took and gave in one pass."
 
-    tensors: dict[Key, tuple[list[Tensor], list[Tensor]]] = field(default_factory=dict)
+    tensors: dict[Key, tuple[dict[str, Tensor], dict[str, Tensor]]] = field(default_factory=dict)
     result: Any = None
 
-    def gave(self, path: str) -> list[Tensor]:
+    def taken(self, path: str) -> list[Tensor]:
+        "Return what a module took in its first call."
+        return list(self.tensors.get((path, 0), ({}, {}))[0].values())
+
+    def given(self, path: str) -> list[Tensor]:
         "Return what a module gave in its first call."
-        return self.tensors[(path, 0)][1]
+        return list(self.tensors.get((path, 0), ({}, {}))[1].values())
 
 
 def tensors_of(
     value: Any,  # what a module takes or gives
+    name: str = "",  # of it
     depth: int = 3,  # how far to look into it
-) -> Iterator[Tensor]:
-    "List the tensors in tuples, lists and dicts that may hold a sequence."
+) -> Iterator[tuple[str, Tensor]]:
+    "List the tensors in tuples, lists and dicts, by where they stand there."
     if isinstance(value, Tensor):
-        if value.ndim > 1:
-            yield value
-    elif depth and isinstance(value, (list, tuple, Mapping)):
-        for each in value.values() if isinstance(value, Mapping) else value:
-            yield from tensors_of(each, depth - 1)
+        if value.ndim:
+            yield name, value
+    elif depth and isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from tensors_of(each, f"{name}.{key}", depth - 1)
+    elif depth and isinstance(value, (list, tuple)):
+        for i, each in enumerate(value):
+            yield from tensors_of(each, f"{name}.{i}", depth - 1)
 
 
-Before = Callable[[Key, list[Tensor]], None]
-After = Callable[[Key, nn.Module, list[Tensor]], None]
+Tensors = dict[str, Tensor]
+Before = Callable[[Key, Tensors], None]
+After = Callable[[Key, nn.Module, Tensors], None]
 
 
 @contextmanager
@@ -107,10 +118,10 @@ def _hooked(model: nn.Module, before: Before, after: After) -> Iterator[None]:
     def enter(path: str, args: Any, kwargs: Any) -> None:
         running.setdefault(path, []).append(counts[path])
         counts[path] += 1
-        before((path, counts[path] - 1), list(tensors_of((args, kwargs))))
+        before((path, counts[path] - 1), dict(tensors_of((args, kwargs))))
 
     def leave(path: str, module: nn.Module, out: Any) -> None:
-        after((path, running[path].pop()), module, list(tensors_of(out)))
+        after((path, running[path].pop()), module, dict(tensors_of(out)))
 
     with ExitStack() as hooks:
         for path, m in model.named_modules():
@@ -130,11 +141,11 @@ def record(
     "Note what all modules take and give."
     passed = Passed()
 
-    def before(key: Key, taken: list[Tensor]) -> None:
-        passed.tensors[key] = ([t.detach().clone() for t in taken], [])
+    def before(key: Key, taken: Tensors) -> None:
+        passed.tensors[key] = ({name: t.detach().clone() for name, t in taken.items()}, {})
 
-    def after(key: Key, module: nn.Module, given: list[Tensor]) -> None:
-        passed.tensors[key][1].extend(t.detach().clone() for t in given)
+    def after(key: Key, module: nn.Module, given: Tensors) -> None:
+        passed.tensors[key][1].update({name: t.detach().clone() for name, t in given.items()})
 
     with _hooked(model, before, after):
         passed.result = call()
@@ -149,13 +160,13 @@ class _Judge:
         self.clean: dict[Key, bool] = {}
         self.changes: list[Change] = []
 
-    def before(self, key: Key, taken: list[Tensor]) -> None:
+    def before(self, key: Key, taken: Tensors) -> None:
         "Note whether a module takes what it took."
         found = [where for where, *_ in self._compared(key, taken, 0)]
         self.clean[key] = bool(found) and not any(where.any() for where in found)
 
     @torch.no_grad()
-    def after(self, key: Key, module: nn.Module, given: list[Tensor]) -> None:
+    def after(self, key: Key, module: nn.Module, given: Tensors) -> None:
         "Note what a module changed, and undo it."
         if not self.clean.pop(key, False):
             return
@@ -164,12 +175,11 @@ class _Judge:
                 self.changes.append(Change(key[0], where, size, nan, type(module)))
             undo()
 
-    def _compared(self, key: Key, now: list[Tensor], which: int) -> Iterator[tuple[Any, ...]]:
+    def _compared(self, key: Key, now: Tensors, which: int) -> Iterator[tuple[Any, ...]]:
         "List tokens that differ, by how much, whether by NaN, and what undoes it."
         earlier = self.first.tensors.get(key)
-        if earlier is None or len(earlier[which]) != len(now):
-            return
-        for then, t in zip(earlier[which], now):
+        shared = [name for name in now if earlier and name in earlier[which]]
+        for then, t in ((earlier[which][name], now[name]) for name in shared):
             for axis in self.axes:
                 old, new = axis.view(then, first=True), axis.view(t)
                 if old is None or new is None or old.shape[2:] != new.shape[2:]:
@@ -184,7 +194,7 @@ class _Judge:
 
 def _by_keys(axis: Axis, t: Tensor) -> bool:
     "Return whether a tensor has an axis of keys too, which stand elsewhere in the first pass."
-    return t.ndim > 2 and bool({t.shape[-1], t.shape[-2]} & {axis.kept.shape[1], axis.before})
+    return t.ndim > 2 and t.shape[-1] in (axis.kept.shape[1], axis.before or axis.kept.shape[1])
 
 
 def _differs(
@@ -192,6 +202,8 @@ def _differs(
 ) -> tuple[Tensor, float, bool]:
     "Return the tokens that should be as they were and are not, by how much, and whether by NaN."
     kept = kept.to(new.device)
+    if torch.equal(new, want):
+        return torch.zeros_like(kept), 0.0, False
     if not new.is_floating_point():
         apart = new != want
         return apart.flatten(2).any(-1) & kept if apart.ndim > 2 else apart & kept, 1.0, False

@@ -20,7 +20,5 @@ cache.groups: with a cache, heads of keys and values stand in another order than
 cache.stored: with a cache, older keys differ from those of one pass: they are changed as they are
     stored or read
 cache.values: with a cache, queries, keys and mask are as in one pass: values, or what follows, differ
-cache.chunk_wrong: a chunk of several tokens gives other numbers than one pass, and no known bug gives
-    them
 """
 )

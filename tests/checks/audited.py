@@ -154,10 +154,9 @@ def positions_anew(forward: Any, hidden_states: Any, position_embeddings: Any = 
     return forward(hidden_states, position_embeddings=position_embeddings, past_key_values=past_key_values, **more)
 
 
-def other_base(forward: Any, hidden_states: Any, position_embeddings: Any = None, **more: Any) -> Any:
-    angles = torch.arange(hidden_states.shape[1])[:, None] * 500.0 ** (-torch.arange(6) / 6).to(hidden_states)
-    angles = torch.cat([angles, angles], -1)[None]
-    return forward(hidden_states, position_embeddings=(angles.cos(), angles.sin()), **more)
+def other_base(model: nn.Module) -> None:
+    "Layers that see all tokens are rotated with a base of 500."
+    model.model.rotary_emb.full_attention_inv_freq.copy_(500.0 ** (-torch.arange(6) / 6))
 
 
 def no_sinks(layer: Any, q: Any, k: Any, v: Any, mask: Any, scale: float) -> torch.Tensor:
@@ -165,10 +164,15 @@ def no_sinks(layer: Any, q: Any, k: Any, v: Any, mask: Any, scale: float) -> tor
     return right(q, k, v, allowed, scale)
 
 
+class Rounding(nb.KVCache):
+    def append(self, k: Any, v: Any) -> Any:
+        return tuple(t.double() for t in super().append(k.bfloat16(), v.bfloat16()))
+
+
 def rounds(model: nn.Module, ids: torch.Tensor, caches: Any) -> Any:
     "Keys and values are kept in 16 bits."
     if caches is None:
-        caches = [nb.KVCache(len(ids), 64, 2, 6, dtype=torch.bfloat16) for _ in range(2)]
+        caches = [Rounding(len(ids), 2, 64, 6, dtype=torch.bfloat16) for _ in range(2)]
     model(ids, caches=caches)
     return caches
 
@@ -258,7 +262,7 @@ PLANTED = [
     Planted("the window is off by one", mistral, L1, "window.size", attending(L1, with_mask(lambda m, back: (back >= 0) & (back <= 9)))),
     Planted("a window in a global layer", gemma, L1, "mask.window", attending(L1, with_mask(lambda m, back: (back >= 0) & (back < 9)))),
     Planted("no window in a local layer", gemma, S0, "window.ignored", attending(S0, with_mask(lambda m, back: back >= 0))),
-    Planted("the base of another layer", gemma, L1, "promise.base", instead(L1, other_base)),
+    Planted("the base of another layer", gemma, L1, "promise.base", other_base),
     Planted("sinks are dropped", gpt_oss, L1, "sink.missing", attending(L1, no_sinks)),
     Planted("mscale² is missing", deepseek, L1, "promise.scale", lambda model: setattr(model.model.layers[1].self_attn, "scaling", 20**-0.5)),
     Planted("positions count padding", gpt2, "transformer.wpe", "padding.counted", instead("transformer.wpe", wrong_ids)),

@@ -44,7 +44,7 @@ SIZES: dict[str, Any] = {  # of a tiny model, by the names that configs have for
 
 SETTINGS: dict[str, dict[str, Any]] = {  # where these do not fit
     "gpt_neo": {"attention_types": [[["global", "local"], 1]], "window_size": 9, "num_layers": 2},
-    "stablelm": {"partial_rotary_factor": 0.5},
+    "stablelm": {"partial_rotary_factor": 0.5}, "gpt_neox": {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5}},
     "xmod": {"default_language": "en_XX", "languages": ["en_XX"]},
     "xlm": {"causal": True},
     "reformer": {"axial_pos_embds": False, "attn_layers": ["local", "local"], "local_attn_chunk_length": 64},

@@ -1,0 +1,70 @@
+"""attention-nb audit: the same audit from a terminal."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import torch.nn as nn
+
+from attention_checks.audit import Expected, audit
+from attention_checks.examine import Misused, first_line
+from attention_checks.loading import Unusable, load
+
+_ABOUT = "Audit a whole model: what may see what, in each layer; each fault is named with its layer."
+_TARGET = (
+    "package.module:function or folder/file.py:function, which takes nothing and returns the model"
+    " and its inputs, such as (model, {'input_ids': ids}); a third part may say what is expected"
+)
+_STATUS = "Exit status: 0 nothing is wrong, 1 there is a fault, 2 it could not be audited."
+
+
+def _parser(prog: str) -> argparse.ArgumentParser:
+    "Return the parser of the command line."
+    parser = argparse.ArgumentParser(prog=f"{prog} audit", description=_ABOUT, epilog=_STATUS)
+    parser.add_argument("target", metavar="MODULE:FUNCTION", help=_TARGET)
+    parser.add_argument(
+        "--causal",
+        action=argparse.BooleanOptionalAction,
+        help="it hides the future (default: as the function says, else it does)",
+    )
+    parser.add_argument("--n", type=int, metavar="NUMBER", help="tokens to try it with")
+    parser.add_argument(
+        "--skip", action="append", default=[], metavar="CODE", help="no fault here; may be repeated"
+    )
+    parser.add_argument("--format", choices=["text", "json"], default="text", help="how to write it")
+    return parser
+
+
+def _made(target: str) -> tuple[nn.Module, Any, Expected]:
+    "Return the model, its inputs and what is expected, as a function gives them."
+    made = load(target)()
+    parts = made if isinstance(made, tuple) else (made,)
+    fits = len(parts) in (2, 3) and isinstance(parts[0], nn.Module)
+    if not fits or not isinstance(parts[-1] if len(parts) == 3 else Expected(), Expected):
+        kinds = ", ".join(type(part).__name__ for part in parts)
+        raise Unusable(f"{target}: expected it to return a model and its inputs; got {kinds}")
+    return parts if len(parts) == 3 else (*parts, Expected())
+
+
+def main(
+    argv: Sequence[str] | None = None,  # arguments; default: those of this process
+    prog: str = "attention-nb",  # how it was called, for its help and its errors
+) -> int:  # exit status: 0 nothing is wrong, 1 there is a fault, 2 it could not be audited
+    "Run `attention-nb audit`."
+    args = _parser(prog).parse_args(argv)
+    try:
+        model, inputs, expected = _made(args.target)
+        if args.causal is not None:
+            expected = Expected(**{**vars(expected), "causal": args.causal})
+        report = audit(model, inputs, expected, args.n, skip=args.skip)
+    except (Unusable, Misused) as e:
+        print(f"{prog}: {e}", file=sys.stderr)
+        return 2
+    except Exception as e:
+        print(f"{prog}: {args.target}: {first_line(e)}", file=sys.stderr)
+        return 2
+    print(report.to_json() if args.format == "json" else report)
+    return 0 if report.ok else 1
