@@ -53,7 +53,8 @@ shares.larger: the running log-sum-exp is the larger of both: take log(exp(old) 
 shares.added: log-sum-exps are added: take log(exp(old) + exp(new))
 shares.exchanged: each partial context gets the other's share: the sign of lse - new lse is wrong
 shares.first: the running log-sum-exp stays that of the first step: take log(exp(old) + exp(new))
-shares.overflow: large scores overflow in merging: subtract the larger log-sum-exp, or use logsigmoid
+shares.overflow: large scores overflow in merging: subtract the larger log-sum-exp, or use
+    logsigmoid
 shares.empty_nan: where a shard holds nothing that a query may see, merging gives NaN:
     -inf - (-inf); give it no share
 shares.sinks_lost: the sink logits are dropped

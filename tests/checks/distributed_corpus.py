@@ -509,8 +509,8 @@ class Visited:
         lengths, rank, world = all_lengths(k.shape[-2], None), dist.get_rank(), dist.get_world_size()
         parts = [[*Gather.apply(x, lengths, None).split(lengths, -2)] for x in (k, v)]
         last = (rank + 1) % world  # the keys that a rank visits last
-        counts = {"all": lambda of: True, "others": lambda of: of != rank, "last": lambda of: of == last, "own": lambda of: of == rank}
-        k, v = (torch.cat([t if counts[self.keys](of) else t.detach() for of, t in enumerate(x)], -2) for x in parts)
+        counts = {"all": range(world), "others": {*range(world)} - {rank}, "last": [last], "own": [rank]}
+        k, v = (torch.cat([t if of in counts[self.keys] else t.detach() for of, t in enumerate(x)], -2) for x in parts)
         if self.queries == "all":
             return (q @ k.mT / math.sqrt(q.shape[-1])).softmax(-1) @ v
         return OwnSlope.apply(q, k, v, [lengths, rank if self.queries == "own" else last])
