@@ -67,6 +67,17 @@ class Finding(NamedTuple):
     line: int = 1  # where it begins
 
 
+def _rank_options() -> dict[str, dict[str, Any]]:
+    "Return the options of attention over ranks."
+    world = {"type": int, "metavar": "NUMBER", "action": "append"}
+    return {
+        "order": {"choices": list(ORDERS), "help": "over ranks: which rank holds which tokens"},
+        "worlds": {**world, "help": "over ranks: how many there are; may be repeated"},
+        "even": {"action": Switch, "help": "over ranks: it takes equal shards alone"},
+        "empty_ranks": {"action": Switch, "help": "a rank may hold no token (default: it may)"},
+    }
+
+
 def _grammar() -> dict[str, dict[str, Any]]:
     "Return the options of `check` as argparse takes them, in the order of the help."
     number = {"type": int, "metavar": "NUMBER"}
@@ -80,10 +91,7 @@ def _grammar() -> dict[str, dict[str, Any]]:
         "positions": {"action": Switch, "help": "it knows positions (RoPE, ALiBi, …)"},
         "call": {"metavar": "TARGET", "help": "function of layer and x (and memory) to call it"},
         **contract_options(),
-        "order": {"choices": list(ORDERS), "help": "over ranks: which rank holds which tokens"},
-        "worlds": {**number, "action": "append", "help": "a number of ranks; may be repeated"},
-        "even": {"action": Switch, "help": "over ranks: it takes equal shards alone"},
-        "empty_ranks": {"action": Switch, "help": "a rank may hold no token (default: it may)"},
+        **_rank_options(),
         "as": {"dest": "kind", "choices": list(_CHECKS), "help": "what it is (default: find out)"},
         "set": {
             "action": "append",

@@ -22,6 +22,10 @@ passing.results_moved: each rank returns the context of another rank's queries
 passing.wrong: with several ranks the context is wrong, and no known bug gives its numbers
 shards.mask_anew: the mask begins anew with each pair of shards: compare positions in the whole
     sequence
+shards.queries_first: the first query of each rank is taken for the first token: is_causal lines up
+    the upper left corner, so give a mask of positions
+shards.queries_last: the last query of each rank is taken for the last token: the causal mask lines
+    up the lower right corner, so give a mask of positions
 shards.from_zero: each rank counts its tokens from 0: add where its shard begins
 shards.order: tokens are masked as if they were in {found} order, where {declared} was declared
 shards.second_piece: the second piece of a rank is taken for number world + rank: in zigzag order it
@@ -49,7 +53,8 @@ shares.larger: the running log-sum-exp is the larger of both: take log(exp(old) 
 shares.added: log-sum-exps are added: take log(exp(old) + exp(new))
 shares.exchanged: each partial context gets the other's share: the sign of lse - new lse is wrong
 shares.first: the running log-sum-exp stays that of the first step: take log(exp(old) + exp(new))
-shares.overflow: large scores overflow in merging: subtract the larger log-sum-exp, or use logsigmoid
+shares.overflow: large scores overflow in merging: subtract the larger log-sum-exp, or use
+    logsigmoid
 shares.empty_nan: where a shard holds nothing that a query may see, merging gives NaN:
     -inf - (-inf); give it no share
 shares.sinks_lost: the sink logits are dropped
@@ -85,7 +90,6 @@ ranks.died: a rank died: {how}
 ranks.one_raises: {some} raised an error, others went on: {error}
 ranks.group: in a group that is a part of the world it fails: ranks of the group are not ranks of
     the world (get_global_rank)
-ranks.kept: another group in the same world changes the result: something is kept, or sent to all
 ranks.heads_missing: the context of heads {heads} is zero on {where}: ranks do not share the heads
     as they believe
 ranks.heads_order: the heads of the context come back in another order

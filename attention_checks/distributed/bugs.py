@@ -151,6 +151,16 @@ def _reach_each(visit: Visit) -> Tensor:
     return by_reach(_local(visit))
 
 
+def _queries_first(visit: Visit) -> Tensor:
+    "The first query of a rank is taken for the first token of all."
+    return by_reach(visit._replace(i=visit.i.argsort(0)))
+
+
+def _queries_last(visit: Visit) -> Tensor:
+    "The last query of a rank is taken for the last token of all."
+    return by_reach(visit._replace(i=visit.i.argsort(0) + visit.trial.n - len(visit.i)))
+
+
 def _open(visit: Visit) -> Tensor:
     "Nothing is hidden."
     return torch.ones(len(visit.i), visit.j.shape[1], dtype=torch.bool)
@@ -283,6 +293,8 @@ _TABLE: list[Wrong] = [
     Wrong("passing.results_moved", Steps(returned=_next_rank)),
     Wrong("passing.results_moved", Steps(returned=_previous_rank)),
     Wrong("shards.mask_anew", Steps(allowed=_reach_each)),
+    Wrong("shards.queries_first", Steps(allowed=_queries_first)),
+    Wrong("shards.queries_last", Steps(allowed=_queries_last)),
     Wrong("shards.from_zero", Steps(positions=_from_zero)),
     Wrong("shards.order", Steps(positions=_in_order), {"found": "contiguous"}),
     Wrong("shards.order", Steps(positions=_as_order("zigzag")), {"found": "zigzag"}),

@@ -132,6 +132,13 @@ def passed_first(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return (q @ k.mT / math.sqrt(q.shape[-1])).softmax(-1) @ v
 
 
+def larger_by(q: Tensor, k: Tensor, v: Tensor, context: float = 1, slope: float = 1) -> Tensor:
+    "Something that no step explains."
+    several = dist.get_world_size() > 1
+    found = Ring()(q, k, v) * (context if several else 1)
+    return found.detach() + slope * (found - found.detach()) if several else found
+
+
 PASSING = [
     Planted("keys stay where they are", Ring(exchange=kept), "passing.own_keys", "pytorch/pytorch#20421",
             "there a gather gave every rank's own tensor again"),
@@ -145,6 +152,7 @@ PASSING = [
     Planted("steps counted from one", Ring(visits=counted_from_one, causal=True), "passing.step_late", None, "",
             {**CAUSAL, **EVEN}),
     Planted("the context moves on", moved_on, "passing.results_moved", None, "", EVEN),
+    Planted("larger on several ranks", partial(larger_by, context=1.4), "passing.wrong"),
     Planted("passed on before attending", passed_first, "passing.without_own", None, "", {"empty_ranks": False}),
 ]
 
@@ -171,6 +179,15 @@ def times_length(ring: Ring, lengths: list[int], rank: int) -> Tensor:
 
 def anew(ring: Ring, i: Tensor, j: Tensor, mine: int, of: int) -> Tensor:
     return torch.arange(len(j)) <= torch.arange(len(i))[:, None]
+
+
+def gathered_causal(q: Tensor, k: Tensor, v: Tensor, last: bool) -> Tensor:
+    "Gather, and mask the square of a rank's queries in a corner."
+    lengths = all_lengths(k.shape[-2], None)
+    k, v = (Gather.apply(x, lengths, None) for x in (k, v))
+    n_q, n_k = q.shape[-2], k.shape[-2]
+    seen = torch.ones(n_q, n_k, dtype=torch.bool).tril(n_k - n_q if last else 0)
+    return (q @ k.mT / math.sqrt(q.shape[-1])).masked_fill(~seen, -math.inf).softmax(-1) @ v
 
 
 def own_masked(ring: Ring, i: Tensor, j: Tensor, mine: int, of: int) -> Tensor:
@@ -242,6 +259,9 @@ CAUSAL_RING = Ring(causal=True)
 SHARDS = [
     Planted("the mask begins anew", replace(CAUSAL_RING, allowed=anew), "shards.mask_anew",
             "zhuzilin/ring-flash-attention#54", "", CAUSAL),
+    Planted("gathered keys, upper left corner", partial(gathered_causal, last=False), "shards.queries_first", None, "", CAUSAL),
+    Planted("gathered keys, lower right corner", partial(gathered_causal, last=True), "shards.queries_last",
+            "cornstarch-org/Cornstarch#78", "there the corner is right, since keys are cut at each piece", CAUSAL),
     Planted("positions from 0", Ring(rotate=turned, positions=from_zero), "shards.from_zero", "NVIDIA/Megatron-LM#5243",
             "there a later document, [0,3,0,3]; here every shard", {"rotate": turned}),
     Planted("zigzag, masked as contiguous", replace(CAUSAL_RING, positions=as_contiguous), "shards.order",
@@ -489,8 +509,8 @@ class Visited:
         lengths, rank, world = all_lengths(k.shape[-2], None), dist.get_rank(), dist.get_world_size()
         parts = [[*Gather.apply(x, lengths, None).split(lengths, -2)] for x in (k, v)]
         last = (rank + 1) % world  # the keys that a rank visits last
-        counts = {"all": lambda of: True, "others": lambda of: of != rank, "last": lambda of: of == last, "own": lambda of: of == rank}
-        k, v = (torch.cat([t if counts[self.keys](of) else t.detach() for of, t in enumerate(x)], -2) for x in parts)
+        counts = {"all": range(world), "others": {*range(world)} - {rank}, "last": [last], "own": [rank]}
+        k, v = (torch.cat([t if of in counts[self.keys] else t.detach() for of, t in enumerate(x)], -2) for x in parts)
         if self.queries == "all":
             return (q @ k.mT / math.sqrt(q.shape[-1])).softmax(-1) @ v
         return OwnSlope.apply(q, k, v, [lengths, rank if self.queries == "own" else last])
@@ -543,6 +563,7 @@ BACKWARD = [
     Planted("the softmax's own term", Ring(block_gradients=without_delta), "backward.no_delta", None, "", {"worlds": (2, 3)}),
     Planted("no mask on the way back", Ring(causal=True, block_gradients=without_mask), "backward.unmasked", None, "",
             {**CAUSAL, "worlds": (2, 3)}),
+    Planted("gradients larger on several ranks", partial(larger_by, slope=1.4), "backward.wrong"),
     Planted("one hop too many", Ring(returned=one_further), "backward.away", None, "", EVEN),
 ]
 
