@@ -262,7 +262,7 @@ QUESTIONS: dict[str, str | tuple[str, ...]] = {
     "warmup cosine schedule": "08_translation.html#training-line-by-line",
     "induction heads": ("09_induction.html", "lookup/glossary.html#induction-head"),
     "attention is not explanation": "09_induction.html#attention-weights-are-no-proof",
-    "path patching": ("09_induction.html#which-path-composition-through-keys", "lookup/glossary.html#path-patching"),
+    "path patching": ("09_induction.html#path-patching-composition-through-keys", "lookup/glossary.html#path-patching"),
     "context extension": ("16_longer_texts.html", "lookup/glossary.html#rotary-scaling", "lookup/glossary.html#context-length"),
     "overfitting": "lookup/glossary.html#overfitting",
 }

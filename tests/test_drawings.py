@@ -962,7 +962,7 @@ def test_a_translator_reads_what_people_type(visit, typed, words):
     figure = drawing(visit, "figures/translator.html", "translator")
     now = type_in(figure, typed)
     assert now["words"] == words.split() and figure.get_by_role("textbox").input_value() == words
-    assert ("no number" in said(figure)) == (typed == "two two")
+    assert ("not a number" in said(figure)) == (typed == "two two")
 
 
 def test_a_translator_says_what_it_does_not_know(visit):
