@@ -18,10 +18,11 @@ __all__ = ['Vocab', 'embed_tokens', 'journey', 'number_corpus', 'one_hot', 'one_
            'TransformerBlock', 'TransformerStack', 'rms_norm', 'head_weights', 'load_translator', 'number_sentences',
            'number_words', 'teacher_forcing', 'translate', 'ablate', 'head_values', 'induction_score', 'patch',
            'previous_token_score', 'rotary_frequencies', 'rotary_rounds', 'attention_cost', 'count_cost', 'count_pairs',
-           'exponent', 'least_seconds', 'peak_bytes', 'projection_cost', 'saved_bytes', 'load_model', 'gpu_attention',
-           'program_tiles', 'watch', 'head_view', 'check_agrees', 'check_attention', 'check_cache',
-           'check_cross_attention', 'check_flash', 'check_masked_softmax', 'check_multi_head', 'check_positions',
-           'check_self_attention', 'check_softmax', 'CheckFailed', 'Misused', 'NotCompared']
+           'exponent', 'least_seconds', 'peak_bytes', 'projection_cost', 'saved_bytes', 'load_model', 'join_sequence',
+           'ring_attention', 'split_sequence', 'gpu_attention', 'program_tiles', 'watch', 'head_view', 'check_agrees',
+           'check_attention', 'check_cache', 'check_cross_attention', 'check_distributed', 'check_flash',
+           'check_masked_softmax', 'check_multi_head', 'check_positions', 'check_self_attention', 'check_softmax',
+           'Expected', 'audit', 'CheckFailed', 'Misused', 'NotCompared']
 
 # %% ../nbs/lookup/api.ipynb #imports
 import importlib
@@ -63,14 +64,16 @@ from .longer_texts import rotary_frequencies, rotary_rounds
 from .cost import (
     attention_cost, count_cost, count_pairs, exponent, least_seconds, peak_bytes, projection_cost, saved_bytes)
 from .real_models import load_model
+from .many_machines import join_sequence, ring_attention, split_sequence
 from .gpu_kernels import gpu_attention, program_tiles
 from .tools.watching import watch
 
 if typing.TYPE_CHECKING:  # they come when one is asked for, see below
     from attention_nb.figures.head_view import head_view
     from attention_checks import (
-        check_agrees, check_attention, check_cache, check_cross_attention, check_flash, check_masked_softmax, check_multi_head,
-        check_positions, check_self_attention, check_softmax)
+        check_agrees, check_attention, check_cache, check_cross_attention, check_distributed, check_flash, check_masked_softmax,
+        check_multi_head, check_positions, check_self_attention, check_softmax)
+    from attention_checks import Expected, audit
     from attention_checks import CheckFailed, Misused, NotCompared
 
 __version__ = "0.1.0"
@@ -96,10 +99,11 @@ _all_ = [
     "number_sentences", "number_words", "teacher_forcing", "translate", "ablate", "head_values",
     "induction_score", "patch", "previous_token_score", "rotary_frequencies", "rotary_rounds",
     "attention_cost", "count_cost", "count_pairs", "exponent", "least_seconds", "peak_bytes",
-    "projection_cost", "saved_bytes", "load_model", "gpu_attention", "program_tiles", "watch",
-    "head_view", "check_agrees", "check_attention", "check_cache", "check_cross_attention",
-    "check_flash", "check_masked_softmax", "check_multi_head", "check_positions",
-    "check_self_attention", "check_softmax", "CheckFailed", "Misused", "NotCompared",
+    "projection_cost", "saved_bytes", "load_model", "join_sequence", "ring_attention",
+    "split_sequence", "gpu_attention", "program_tiles", "watch", "head_view", "check_agrees",
+    "check_attention", "check_cache", "check_cross_attention", "check_distributed", "check_flash",
+    "check_masked_softmax", "check_multi_head", "check_positions", "check_self_attention",
+    "check_softmax", "Expected", "audit", "CheckFailed", "Misused", "NotCompared",
 ]
 
 # %% ../nbs/lookup/api.ipynb #late

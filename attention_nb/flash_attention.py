@@ -16,6 +16,7 @@ from torch import Tensor
 from .tools.guards import (
     expect_dim, expect_flags, expect_floats, expect_groups, expect_mask, expect_qkv, expect_scale,
     expect_score_bias, expect_sizes)
+from .multi_head_attention import takes_groups
 from .naive_attention import at_least_float32
 
 # %% auto #0
@@ -356,6 +357,7 @@ def flash_attention(
 ) -> Tensor | tuple[Tensor, Tensor]: ...
 
 # %% ../nbs/13_flash_attention.ipynb #flash-fn
+@takes_groups
 def flash_attention(
     q: Tensor,  # queries, (..., h, n_q, d_k)
     k: Tensor,  # keys, (..., h, n_k, d_k), or with fewer heads: neighbouring query heads share

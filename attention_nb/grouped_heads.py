@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn as nn
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from .tools.guards import (
     expect_dim, expect_floats, expect_groups, expect_mask, expect_probability, expect_qkv,
-    expect_scale, expect_sizes)
+    expect_scale, expect_sizes, typed_as)
 from .multi_head_attention import (
     MultiHeadAttention, _expect_parts, merge_heads, split_heads)
 from .naive_attention import at_least_float32
@@ -250,8 +250,13 @@ class SinkAttention(nn.Module):
         Returns:
             context (..., h, n_q, d_v); weights (..., h, n_q, n_k)
         """
+        expect_floats(q=q)
         sinks = self.sinks.to(q.dtype)  # under autocast dtypes may differ
         return sink_attention(q, k, v, sinks, mask, scale, bias, dropout_p)
+
+    if TYPE_CHECKING:
+        @typed_as(forward)  # so that `layer(x)` is typed as `forward` is
+        def __call__(self) -> Any: ...
 
 
 class WholeWidth(nn.Module):
@@ -266,7 +271,7 @@ class WholeWidth(nn.Module):
         norm: nn.Module,  # of vectors (..., n, h * d_head), such as nn.RMSNorm(h * d_head)
     ):
         super().__init__()
-        _expect_parts(q_norm=norm)
+        _expect_norms(norm=norm)
         self.norm = norm
 
     def forward(
@@ -281,7 +286,16 @@ class WholeWidth(nn.Module):
         Returns:
             the same shape
         """
-        return split_heads(self.norm(merge_heads(x)), x.shape[-3])
+        merged = merge_heads(x)
+        width = getattr(self.norm, "normalized_shape", merged.shape[-1:])[-1]
+        if merged.shape[-1] != width or 0 in merged.shape:
+            raise ValueError(f"x: expected {width} numbers in all heads of a token, and no dimension "
+                             f"0; got shape {tuple(x.shape)}")
+        return split_heads(self.norm(merged), x.shape[-3])
+
+    if TYPE_CHECKING:
+        @typed_as(forward)  # so that `layer(x)` is typed as `forward` is
+        def __call__(self) -> Any: ...
 
 
 class NormAfter(nn.Module):
@@ -300,7 +314,8 @@ class NormAfter(nn.Module):
         k_norm: Any = None,  # of keys; default `q_norm`
     ):
         super().__init__()
-        _expect_parts(positions=positions, q_norm=q_norm, k_norm=k_norm)
+        _expect_norms(positions=positions, q_norm=q_norm)
+        _expect_parts(k_norm=k_norm)
         self.positions = positions
         self.q_norm, self.k_norm = q_norm, q_norm if k_norm is None else k_norm
 
@@ -320,9 +335,21 @@ class NormAfter(nn.Module):
         """
         return self.q_norm(self.positions(x, positions))
 
+    if TYPE_CHECKING:
+        @typed_as(forward)  # so that `layer(x)` is typed as `forward` is
+        def __call__(self) -> Any: ...
+
     def _rotate_both(
         self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor
     ) -> tuple[Tensor, Tensor]:
         "Rotate queries and keys, and normalize each with its own norm."
         k = self.k_norm(self.positions(k, k_positions))
         return self.q_norm(self.positions(q, q_positions)), k
+
+
+def _expect_norms(**parts: Any) -> None:
+    "Raise TypeError unless each part can be called; None is refused, too."
+    for name, part in parts.items():
+        if part is None or isinstance(part, type) or not callable(part):
+            raise TypeError(f"{name}: expected an object that can be called, such as a norm; "
+                            f"got {part!r:.40}")

@@ -489,7 +489,7 @@ class QuantizedCache(KVCache):
         Returns:
             all keys and values, as read back: (b, n_kv_heads, n_k, d_head)
         """
-        self._expect(k, v)
+        _expect_new(k, v, self.outside, self.widths, *self.keys.shape[:2])
         rows = super().append(self._pack(k.detach()), self._pack(v.detach()))
         return self._unpack(rows[0]), self._unpack(rows[1])
 
@@ -512,9 +512,7 @@ class QuantizedCache(KVCache):
         return (steps * scale.view(*rows.shape[:-1], 1)).to(self.outside.dtype)
 
     def _expect(self, k: Tensor, v: Tensor) -> None:
-        "Raise TypeError or ValueError unless these keys and values fit, or are packed."
-        if k.dtype != torch.uint8:
-            _expect_new(k, v, self.outside, self.widths, *self.keys.shape[:2])
+        "Raise ValueError unless the buffer has space; `append` has looked at the rest."
         self._expect_space(k)
 
 
@@ -570,7 +568,9 @@ class StaticCache(nn.Module):
         Returns:
             the whole buffers, (b, n_kv_heads, n_max, d_head) and (…, d_v)
         """
-        batch = torch.arange(len(k), device=k.device)[:, None]
+        b, n_kv_heads, _, d_head = self.keys.shape
+        _expect_new(k, v, self.keys, (d_head, self.values.shape[-1]), b, n_kv_heads)
+        batch = torch.arange(b, device=k.device)[:, None]
         at = self.lengths[:, None] + torch.arange(k.shape[2], device=k.device)  # positions, (b, n)
         self.keys[batch, :, at] = k.transpose(1, 2).to(self.keys.dtype)
         self.values[batch, :, at] = v.transpose(1, 2).to(self.values.dtype)
@@ -589,6 +589,7 @@ class StaticCache(nn.Module):
         Returns:
             True = may attend, (b, 1, n_q, n_max)
         """
+        expect_sizes(n_q=n_q)
         return _visible(self.lengths, n_q, self.keys.shape[2])
 
     def reset(self) -> None:

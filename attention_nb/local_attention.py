@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .masks import causal_mask
-from .multi_head_attention import fused_attention, share_heads
+from .multi_head_attention import fused_attention, share_heads, takes_groups
 from .tools.guards import (
     expect_device, expect_mask, expect_qkv, expect_sizes, whole_numbers)
 
@@ -136,6 +136,7 @@ def _in_blocks(q: Tensor, k: Tensor, v: Tensor, step: int, window: int) -> Tenso
     return fused_attention(q, k, v, window_mask(step, span, window, q.device)).flatten(1, 2)
 
 # %% ../nbs/14_local_attention.ipynb #local-fn
+@takes_groups
 def local_attention(
     q: Tensor,  # queries, (..., n_q, d_k)
     k: Tensor,  # keys, (..., n_k, d_k); heads may be fewer than those of q

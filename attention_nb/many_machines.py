@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 import torch.distributed as dist
@@ -22,26 +22,26 @@ from torch import Tensor
 
 from .flash_attention import (
     _backward, _forward, _gradients, _operator, flash_attention, merge_partials)
-from .multi_head_attention import MultiHeadAttention, merge_heads, share_heads, split_heads
+from .multi_head_attention import MultiHeadAttention, merge_heads, share_heads
 from .naive_attention import at_least_float32
 from attention_nb.tools.guards import (
     expect_flags, expect_floats, expect_groups, expect_probability, expect_scale, expect_sizes,
-    expect_tensors)
+    expect_tensors, typed_as)
 from .tools.testing import Watch
 from .positions import RotaryEmbedding
 from .transformer import (
     FeedForward, LanguageModel, TokenEmbedding, TransformerBlock, TransformerStack)
 
 # %% auto #0
-__all__ = ['Order', 'split_sequence', 'join_sequence', 'count_work', 'dropout_factors', 'ring_attention', 'ulysses_attention',
+__all__ = ['split_sequence', 'join_sequence', 'count_work', 'dropout_factors', 'ring_attention', 'ulysses_attention',
            'merge_tree', 'tree_attention', 'ShardedCache', 'ShardedAttention', 'split_layer', 'new_mesh', 'Sent',
            'sent_bytes', 'Machine', 'ring_seconds', 'least_tokens', 'Trainer', 'save_sharded', 'load_sharded', 'main']
 
 # %% ../nbs/19_many_machines.ipynb #split-fns
-Order = Literal["contiguous", "zigzag"]
+_Order = Literal["contiguous", "zigzag"]
 
 
-def _segments(n: int, world: int, rank: int, order: Order) -> tuple[tuple[int, int], ...]:
+def _segments(n: int, world: int, rank: int, order: _Order) -> tuple[tuple[int, int], ...]:
     "Return where the segments of a rank begin and end."
     _expect_order(order)
     pieces = world if order == "contiguous" else 2 * world
@@ -54,7 +54,7 @@ def split_sequence(
     x: Tensor,  # the whole sequence, (..., n, d)
     world: int,  # number of ranks
     rank: int,  # which rank's part, from 0
-    order: Order = "contiguous",  # "zigzag": one segment from each end
+    order: _Order = "contiguous",  # "zigzag": one segment from each end
     dim: int = -2,  # axis of the tokens; -1 for ids and positions, (..., n)
 ) -> Tensor:  # the tokens of this rank, (..., n_rank, d)
     """Return one rank's part of a sequence; lengths differ by 1 at most, or by 2 in zig-zag order.
@@ -76,7 +76,7 @@ def split_sequence(
 
 def join_sequence(
     parts: Sequence[Tensor],  # the part of every rank, in order of rank, (..., n_rank, d) each
-    order: Order = "contiguous",  # as they were split
+    order: _Order = "contiguous",  # as they were split
     dim: int = -2,  # axis of the tokens
 ) -> Tensor:  # the whole sequence, (..., n, d)
     """Undo `split_sequence`: put the parts of all ranks together.
@@ -92,7 +92,7 @@ def join_sequence(
     _expect_parts(parts, dim)
     world, n = len(parts), sum(part.shape[dim] for part in parts)
     owned = [_segments(n, world, rank, order) for rank in range(world)]
-    pieces = {}
+    pieces: dict[tuple[int, int], Tensor] = {}
     for part, segments in zip(parts, owned):
         sizes = [stop - start for start, stop in segments]
         _expect_length(part.shape[dim], sum(sizes))
@@ -193,7 +193,7 @@ def _slices(segments: Sequence[tuple[int, int]]) -> list[slice]:
 def count_work(
     n: int,  # tokens of the whole sequence
     world: int,  # number of ranks
-    order: Order = "contiguous",  # how the sequence is split
+    order: _Order = "contiguous",  # how the sequence is split
     causal: bool = True,  # count only the pairs that are not in the future?
 ) -> list[list[int]]:  # for each rank, for each step: query–key pairs
     """Count the pairs of query and key that each rank computes in each step of the ring.
@@ -229,7 +229,7 @@ _FIELDS = ("dimensions", "batch", "heads of queries", "heads of keys", "d_k", "d
            "scale, in millionths")
 
 
-def _described(q: Tensor, k: Tensor, v: Tensor, order: Order, how: dict[str, Any]) -> list[int]:
+def _described(q: Tensor, k: Tensor, v: Tensor, order: _Order, how: dict[str, Any]) -> list[int]:
     "Return what must be the same on every rank, as whole numbers in the order of `_FIELDS`."
     wants = torch.is_grad_enabled() and any(t.requires_grad for t in (q, k, v))
     dtypes = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -253,7 +253,7 @@ def _agree(n: int, mine: list[int], group: Any, device: Any) -> list[int]:
     return [first[0], *(other[0] for other in others)]
 
 
-def _owned(lengths: Sequence[int], order: Order) -> tuple[tuple[tuple[int, int], ...], ...]:
+def _owned(lengths: Sequence[int], order: _Order) -> tuple[tuple[tuple[int, int], ...], ...]:
     "Return the segments of each rank from the lengths; contiguous ones may have any lengths."
     world, n = len(lengths), sum(lengths)
     if order == "contiguous":
@@ -557,7 +557,7 @@ def _sink_gradient(do: Tensor, sinks: Tensor | None, context: Tensor, lse: Tenso
 
 # %% ../nbs/19_many_machines.ipynb #plan-fn
 def _plan(
-    q: Tensor, k: Tensor, v: Tensor, order: Order, group: Any, lengths: Any, **how: Any,
+    q: Tensor, k: Tensor, v: Tensor, order: _Order, group: Any, lengths: Any, **how: Any,
 ) -> tuple[_Plan, list[Tensor]]:
     "Check the arguments, agree with the other ranks, and return the plan and the labels."
     _expect_call(q, k, v, order, **how)
@@ -612,7 +612,7 @@ def ring_attention(
     k: Tensor,  # their keys, (..., h_kv, n_rank, d_k); h is a multiple of h_kv
     v: Tensor,  # their values, (..., h_kv, n_rank, d_v)
     causal: bool = False,  # hide the future, by positions in the whole sequence?
-    order: Order = "contiguous",  # how `split_sequence` split it; contiguous may have any lengths
+    order: _Order = "contiguous",  # how `split_sequence` split it; contiguous may have any lengths
     group: Any = None,  # the ranks that share the sequence, a ProcessGroup; default all
     window: int | None = None,  # with causal: keys of each query, its own and window - 1 before it
     documents: Tensor | None = None,  # document of each of these tokens, (n_rank,) or (b, n_rank)
@@ -645,7 +645,8 @@ def ring_attention(
     plan, labels = _plan(
         q, k, v, order, group, lengths, causal=causal, window=window, documents=documents,
         sinks=sinks, scale=scale, dropout_p=dropout_p, seed=seed)
-    return _Ring.apply(plan, q, k, v, sinks, *labels)
+    apply: Any = _Ring.apply
+    return apply(plan, q, k, v, sinks, *labels)
 
 # %% ../nbs/19_many_machines.ipynb #all-to-all-fns
 def _all_to_all(parts: Sequence[Tensor], shapes: Sequence[tuple[int, ...]], group: Any) -> list[Tensor]:
@@ -693,7 +694,7 @@ def ulysses_attention(
     k: Tensor,  # their keys, (..., h_kv, n_rank, d_k); h_kv is a multiple of the number of ranks
     v: Tensor,  # their values, (..., h_kv, n_rank, d_v)
     causal: bool = False,  # hide the future, by positions in the whole sequence?
-    order: Order = "contiguous",  # how `split_sequence` split it; contiguous may have any lengths
+    order: _Order = "contiguous",  # how `split_sequence` split it; contiguous may have any lengths
     group: Any = None,  # the ranks that share the sequence, a ProcessGroup; default all
     window: int | None = None,  # with causal: keys of each query, its own and window - 1 before it
     documents: Tensor | None = None,  # document of each of these tokens, (n_rank,) or (b, n_rank)
@@ -727,13 +728,15 @@ def ulysses_attention(
         q, k, v, order, group, lengths, causal=causal, window=window, documents=documents,
         sinks=sinks, scale=scale, dropout_p=dropout_p, seed=seed)
     _expect_shared_heads(k.shape[-3], plan.world)
-    q, k, v = (_Exchange.apply(plan, t, True) for t in (q, k, v))
+    exchange: Any = _Exchange.apply
+    attend: Any = _Ring.apply
+    q, k, v = (exchange(plan, t, True) for t in (q, k, v))
     h, n = q.shape[-3], q.shape[-2]
     alone = replace(plan, owned=(((0, n),),), rank=0, heads=(plan.rank * h, plan.world * h))
     if sinks is not None:
         sinks = sinks[plan.rank * h : (plan.rank + 1) * h]
-    context = _Ring.apply(alone, q, k, v, sinks, *(_gather(plan, label) for label in labels))
-    return _Exchange.apply(plan, context, False)
+    context = attend(alone, q, k, v, sinks, *(_gather(plan, label) for label in labels))
+    return exchange(plan, context, False)
 
 
 def _gather(plan: _Plan, labels: Tensor) -> Tensor:
@@ -957,6 +960,10 @@ class ShardedAttention(nn.Module):
             context = tree_attention(q, *cache.append(k, v), cache.visible(n_q), self.group)
         return self.layer.out_proj(merge_heads(context)), None
 
+    if TYPE_CHECKING:
+        @typed_as(forward)  # so that `layer(x)` is typed as `forward` is
+        def __call__(self) -> Any: ...
+
     def _how(self) -> dict[str, Any]:
         "Return the keywords of `attend`."
         return self.how if self.group is None else {**self.how, "group": self.group}
@@ -978,7 +985,7 @@ class ShardedAttention(nn.Module):
         if self.heads is None:
             return [layer.q_proj(x), layer.k_proj(x), layer.v_proj(x)]
         rows = _rows_of_key_head(layer, self.heads)
-        q, x = layer.q_proj(x), _SumGradients.apply(x, self.heads)
+        q, x = layer.q_proj(x), _sum_gradients(x, self.heads)
         return [q, *(_some_rows(proj, x, rows, self.heads) for proj in (layer.k_proj, layer.v_proj))]
 
 
@@ -1005,6 +1012,12 @@ class _SumGradients(torch.autograd.Function):
         return d, None
 
 
+def _sum_gradients(x: Tensor, group: Any) -> Tensor:
+    "Apply the function above."
+    apply: Any = _SumGradients.apply
+    return apply(x, group)
+
+
 def _rows_of_key_head(layer: MultiHeadAttention, group: Any) -> slice:
     "Return the rows of k_proj that make the key head of this rank's queries."
     rank, world = dist.get_rank(group), dist.get_world_size(group)
@@ -1014,8 +1027,8 @@ def _rows_of_key_head(layer: MultiHeadAttention, group: Any) -> slice:
 
 def _some_rows(proj: nn.Linear, x: Tensor, rows: slice, group: Any) -> Tensor:
     "Apply some rows of a projection that every rank holds."
-    weight, bias = (None if p is None else _SumGradients.apply(p, group)[rows]
-                    for p in (proj.weight, proj.bias))
+    weight = _sum_gradients(proj.weight, group)[rows]
+    bias = None if proj.bias is None else _sum_gradients(proj.bias, group)[rows]
     return nn.functional.linear(x, weight, bias)
 
 
@@ -1089,15 +1102,27 @@ class Sent(Watch):
         self.bytes: dict[str, int] = {}
         self.events: list[str] = []  # the same, in order, with the matrix products between them
 
-    def saw(self, func: Any, given: Any, out: Any) -> None:
-        "Count one operation if it sends something."
+    def saw(
+        self,
+        func: Any,  # the operation of PyTorch
+        given: Any,  # its arguments
+        out: Any,  # its result
+    ) -> None:
+        """Count one operation if it sends something.
+
+        Args:
+            func: the operation of PyTorch
+            given: its arguments
+            out: its result
+        """
         name, args = func.name().partition("::")[2].partition(".")[0].strip("_"), given[0]
         if func.namespace != "c10d":
             self.events += ["product"] if name in ("bmm", "baddbmm", "matmul") else []
             return
         self.events.append(name)
         if name in _COUNTED:
-            group = next(dist.ProcessGroup.unbox(a) for a in args if isinstance(a, torch.ScriptObject))
+            unbox: Any = dist.ProcessGroup.unbox
+            group = next(unbox(a) for a in args if isinstance(a, torch.ScriptObject))
             self.bytes[name] = self.bytes.get(name, 0) + _COUNTED[name](args, group)
 
 
@@ -1114,7 +1139,7 @@ def _to_others(args: Any, group: Any) -> int:
     return (sum(sizes) - sizes[group.rank()]) * sent.element_size()
 
 
-_COUNTED = {  # the bytes that one rank sends
+_COUNTED: dict[str, Callable[[Any, Any], int]] = {  # the bytes that one rank sends
     "send": lambda args, group: _size(args[0]),
     "alltoall_base": _to_others,
     "allgather": lambda args, group: _size(args[1]) * (group.size() - 1),
@@ -1240,7 +1265,7 @@ class Trainer:
     def __init__(
         self,
         mesh: Any,  # a DeviceMesh with the axes data, heads and sequence, of `new_mesh`
-        order: Order = "zigzag",  # how each sequence is split
+        order: _Order = "zigzag",  # how each sequence is split
         n: int = 24,  # tokens of a sequence
         batch: int = 4,  # sequences of a step, in all groups together
         seed: int = 0,  # of the weights and of the tokens
@@ -1253,8 +1278,18 @@ class Trainer:
         self.optimiser = torch.optim.AdamW(self.model.parameters(), 0.01, foreach=False)
         self.losses: list[float] = []
 
-    def part(self, x: Tensor) -> Tensor:
-        "Return this rank's part of a batch, (b, n)."
+    def part(
+        self,
+        x: Tensor,  # of all groups and positions, (batch, n)
+    ) -> Tensor:  # (b, n_rank)
+        """Return this rank's part of a batch.
+
+        Args:
+            x: of all groups and positions, (batch, n)
+
+        Returns:
+            (b, n_rank)
+        """
         rows = x.chunk(self.mesh["data"].size())[self.mesh["data"].get_local_rank()]
         axis = self.mesh["sequence"]
         return split_sequence(rows, axis.size(), axis.get_local_rank(), self.order, dim=-1)
@@ -1294,7 +1329,7 @@ def _drawn(seed: int, step: int, batch: int, n: int) -> Tensor:
     return torch.cat([half, half], 1)[:, : n + 1]
 
 
-def _small_model(mesh: Any, order: Order, seed: int) -> LanguageModel:
+def _small_model(mesh: Any, order: _Order, seed: int) -> LanguageModel:
     "Make a model of one block, in float64, with the same weights on every rank."
     torch.manual_seed(seed)
     layer = MultiHeadAttention(12, 4, n_kv_heads=2, d_head=6, positions=RotaryEmbedding(6))
@@ -1385,7 +1420,8 @@ def _compare(args: argparse.Namespace) -> None:
     torch.manual_seed(0)
     shapes = [(1, heads, args.tokens, d) for heads in (args.heads, args.key_heads, args.key_heads)]
     whole = [torch.randn(shape, dtype=torch.float64) for shape in shapes]
-    expected = flash_attention(*whole, causal=True)
+    q, k, v = whole
+    expected = flash_attention(q, k, v, causal=True)
     for attend, order in _WAYS:
         parts = [split_sequence(t, world, rank, order) for t in whole]
         try:
@@ -1401,7 +1437,7 @@ def _compare(args: argparse.Namespace) -> None:
              f"rank 0 sent {moved:,} bytes")
 
 
-_WAYS: tuple[tuple[Callable[..., Tensor], Order], ...] = (
+_WAYS: tuple[tuple[Callable[..., Tensor], _Order], ...] = (
     (ring_attention, "contiguous"), (ring_attention, "zigzag"), (ulysses_attention, "contiguous"))
 
 

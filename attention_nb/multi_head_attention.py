@@ -686,7 +686,7 @@ class MultiHeadAttention(nn.Module):
     def extra_repr(self) -> str:
         "Return the numbers of heads, their width and the parts that are set, for `print(layer)`."
         shared = "" if self.n_kv_heads == self.n_heads else f", n_kv_heads={self.n_kv_heads}"
-        parts = {"scale": self.scale, "window": self.window}
+        parts: dict[str, Any] = {"scale": self.scale, "window": self.window}
         if self.attend is not fused_attention and not isinstance(self.attend, nn.Module):
             parts["attend"] = _name_of(self.attend)
         more = "".join(f", {name}={part}" for name, part in parts.items() if part is not None)

@@ -33,10 +33,9 @@ from attention_nb.transformer import (
 )
 
 # %% auto #0
-__all__ = ['PUBLISHED', 'ACTIVATIONS', 'LLAMA', 'MISTRAL', 'QWEN3', 'OLMO2', 'SMOLLM3', 'GEMMA3', 'GPT2', 'BERT', 'GPT_OSS',
-           'Experts', 'Latent', 'ModelPlan', 'Apply', 'OffsetNorm', 'TypedPositions', 'TopSoftmax', 'GroupedTop',
-           'Mixture', 'build_model', 'count_parameters', 'model_cache_bytes', 'Taken', 'Family', 'plan_model',
-           'read_plan', 'load_model', 'stream_text']
+__all__ = ['Experts', 'Latent', 'ModelPlan', 'Apply', 'OffsetNorm', 'TypedPositions', 'TopSoftmax', 'GroupedTop', 'Mixture',
+           'build_model', 'count_parameters', 'model_cache_bytes', 'Taken', 'Family', 'plan_model', 'read_plan',
+           'load_model', 'stream_text']
 
 # %% ../nbs/18_real_models.ipynb #published
 PUBLISHED: dict[str, dict[str, Any]] = {  # settings of published configs that decide sizes
@@ -193,14 +192,14 @@ class ModelPlan:
     dtype: str | None = None  # of the weights, as the config says it
     stop: tuple[int, ...] = ()  # tokens that end a text
 
-# %% ../nbs/18_real_models.ipynb #parts
+# %% ../nbs/18_real_models.ipynb #activations
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {  # their names → functions
     "gelu": F.gelu, "relu": F.relu, "silu": F.silu, "swish": F.silu, "tanh": torch.tanh,
     **dict.fromkeys(("gelu_new", "gelu_pytorch_tanh", "gelu_fast"),
                     partial(F.gelu, approximate="tanh")),
 }
 
-
+# %% ../nbs/18_real_models.ipynb #parts
 class Apply(nn.Module):
     """Apply a function, as a module.
 
@@ -682,6 +681,7 @@ class Family(NamedTuple):
         heads: architectures that can be read
         prefix: of all names but the head's; some files leave it out
         unused: names of tensors that change no result
+        idle: settings that change no result in this family
     """
 
     read: Mapping[str, str]  # field of ModelPlan → setting in config.json
@@ -692,6 +692,7 @@ class Family(NamedTuple):
     heads: tuple[str, ...] = ()  # architectures that can be read
     prefix: str = "model."  # of all names but the head's; some files leave it out
     unused: str = r"$^"  # names of tensors that change no result
+    idle: tuple[str, ...] = ()  # settings that change no result in this family
 
 # %% ../nbs/18_real_models.ipynb #config-fns
 class _Config:
@@ -1125,8 +1126,9 @@ DEEPSEEK_V3 = _with_changes(
     LLAMA, without=("ff_bias", "mlp_bias"),
     read={"n_dense": "first_k_dense_replace"},
     made={"latent": _latent, "experts": _deepseek_experts,
-          "d_head": lambda c: (c["qk_rope_head_dim"], c["head_dim"])[0],
-          "n_kv_heads": lambda c: (c["num_attention_heads"], c["num_key_value_heads"])[0]},
+          "d_head": lambda c: c["qk_rope_head_dim"],
+          "n_kv_heads": lambda c: c["num_attention_heads"]},
+    idle=("head_dim", "num_key_value_heads"),
     default={"first_k_dense_replace": 3, "rope_interleave": True, "norm_topk_prob": True,
              "routed_scaling_factor": 2.5, "n_group": 8, "topk_group": 4, "q_lora_rank": 1536,
              "n_shared_experts": 1, "num_experts_per_tok": 8, "n_routed_experts": 256,
@@ -1187,10 +1189,11 @@ def _expect_config(config: Any) -> None:
                          f"quant_method {method!r}")
 
 
-def _expect_all_read(c: _Config) -> None:
+def _expect_all_read(c: _Config, family: Family) -> None:
     "Raise ValueError for a setting that nothing here has read, and that may change the result."
     for name, value in c.given.items():
-        if name in c.used or _HARMLESS.fullmatch(name) or value is None or value is False:
+        idle = name in c.used or name in family.idle or _HARMLESS.fullmatch(name)
+        if idle or value is None or value is False:
             continue
         if name not in _ONLY or value != _ONLY[name]:
             expected = repr(_ONLY[name]) if name in _ONLY else "none, since it is not implemented"
@@ -1237,7 +1240,7 @@ def plan_model(
     found |= family.fixed
     found |= {field: make(c) for field, make in family.made.items()}
     plan = ModelPlan(**found, dtype=c["dtype"] or c["torch_dtype"], stop=_stop(c))
-    _expect_all_read(c)
+    _expect_all_read(c, family)
     _expect_plan(plan, family, c)
     return plan
 

@@ -582,7 +582,8 @@ class _Choice:
         _expect_chance(self.temperature, self.generator)
         if self.top_p is not None:
             expect_probability(top_p=self.top_p)
-        if self.stop is not None and not whole_numbers("stop", self.stop).numel():
+        stop: Any = self.stop
+        if stop is not None and not whole_numbers("stop", stop).numel():
             raise ValueError("stop: expected an id or several; got none")
 
     def token(self, logits: Tensor, last: Tensor, ended: Tensor) -> tuple[Tensor, Tensor]:
@@ -649,7 +650,7 @@ class LanguageModel(nn.Module):
         causal: bool = True,  # hide the future? If not, the stack is an encoder, as of BERT
     ):
         super().__init__()
-        expect_flags(causal=causal)
+        expect_flags(tied=tied, causal=causal)
         made = _make_lm_head("embed", embed, tied and lm_head is None)
         if lm_head is not None:
             _expect_modules(lm_head=lm_head)
@@ -883,9 +884,12 @@ class EncoderDecoder(nn.Module):
         """
         expect_sizes(n=n)
         choice = _Choice(temperature, top_k, top_p, generator, stop)
+        begin: Any = start
+        if whole_numbers("start", begin).ndim:
+            raise ValueError(f"start: expected one id for all targets; got {start!r:.60}")
         with _evaluation(self):
             memory = self._read(source_ids, source_mask)
-            first = torch.full_like(source_ids[:, :1], start)
+            first = whole_numbers("start", begin).to(source_ids).expand(len(source_ids), 1)
             _expect_ids("start", first, self.target.table.num_embeddings)
             if caches is not None:
                 _expect_batch(_expect_caches(caches, len(self.decoder.blocks))[0], first)
@@ -896,7 +900,7 @@ class EncoderDecoder(nn.Module):
     ) -> Iterator[Tensor]:
         "Yield up to `n` tokens for each target, (b, 1) each, until all have ended."
         ended = torch.zeros_like(ids, dtype=torch.bool)
-        for i in range(n):
+        for _ in range(n):
             new = ids if caches is None else ids[:, -1:]
             positions = torch.arange(ids.shape[1], device=ids.device)[-new.shape[1] :]
             x = self.decoder(

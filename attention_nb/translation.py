@@ -1065,5 +1065,6 @@ def largest_score(
 
 def _scores(layer: MultiHeadAttention, x: Tensor, memory: Tensor | None = None) -> Tensor:
     "Return the scores of a layer, (b, h, n_q, n_k)."
-    q, k, _, _ = layer._project(x, x if memory is None else memory, None, None)
+    q, k, _ = layer._project(x, x if memory is None else memory)
+    q, k, _ = layer._rotate(q, k, None, None)
     return q @ k.mT / layer.d_head**0.5

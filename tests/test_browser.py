@@ -5,13 +5,13 @@ or the page passed before and has not changed since (`CI=true make test` runs al
 """
 import re
 from collections import Counter
-from itertools import product
+from itertools import combinations, product
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from browser import DOCS, NARROW, PAGES, WIDE, Visit, out_of_room
 from conftest import fail_if, of_page
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 FORMS = {1280: WIDE, 390: NARROW}  # width of the window, font
 WIDTHS = (*FORMS, 360)  # at which nothing may stick out
@@ -220,6 +220,31 @@ def test_tables_stay_when_the_library_does_not_come(visit):
         page.goto(page.url.replace("index", "02_softmax"))
         page.locator("figure.chart").first.scroll_into_view_if_needed()
     assert page.locator("figure.chart").first.locator("td").first.is_visible()
+
+
+MACHINE = """() => [...document.querySelectorAll("#the-map ol > li")].map((part) => {
+  const { left, top, right, bottom } = part.getBoundingClientRect();
+  return { box: [left, top, right, bottom], frame: part.matches(".frame"), over: part.scrollWidth - part.clientWidth };
+})"""
+
+
+@pytest.mark.parametrize("font", [WIDE, NARROW])
+def test_the_map_is_a_machine_where_there_is_room(visit, font):
+    "Its parts do not overlap, but for the frames, which hold some; on a phone it is a list. What a part is about is shown when it has the focus."
+    page = visit("index.html", font=font).page
+    parts = page.evaluate(MACHINE)
+    solid = [part["box"] for part in parts if not part["frame"]]
+    assert page.locator("svg.machine").is_visible() and len(parts) - len(solid) == 2
+    assert [(a, b) for a, b in combinations(solid, 2) if a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]] == []
+    link = page.locator("#the-map li a").nth(3)
+    about = link.locator("xpath=../..").locator(".about")
+    expect(about).to_have_css("opacity", "0")
+    link.focus()
+    expect(about).to_have_css("opacity", "1")
+    page.set_viewport_size({"width": 390, "height": 844})
+    expect(page.locator("svg.machine")).to_be_hidden()
+    expect(about).to_have_css("opacity", "1")
+    assert page.locator("#the-map li").evaluate_all("cards => cards.every((card, i) => !i || card.getBoundingClientRect().top > cards[i - 1].getBoundingClientRect().bottom)")
 
 
 CARDS = """() => [...document.querySelectorAll('table.cards')].flatMap((table) => [...table.querySelectorAll('tbody tr')].map((row) => {

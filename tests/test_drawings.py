@@ -435,7 +435,7 @@ def test_window_board_combines_masks_as_the_package_does(visit):
     press("documents")
     assert_windows(figure, causal & (window | sinks) & apart, 2)
     assert figure.locator("code").inner_text() == "(window 3 | sinks 2) & causal & documents"
-    figure.get_by_role("radio", name="&").check()
+    figure.get_by_role("radio", name="both &").check()
     assert_windows(figure, causal & window & sinks & apart, 2)
     for name in ("sinks", "documents", "window"):
         press(name)

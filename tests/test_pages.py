@@ -63,6 +63,19 @@ def test_the_home_page_shows_the_book(soups):
     assert shown == sidebar[:len(shown)], "the parts of the map are those of website/notebooks.py"
 
 
+def test_every_chapter_has_its_part_of_the_machine(soups):
+    "A light picture at its top with one part lit, which says so and leads to the map; no two chapters light the same."
+    lit = set()
+    for chapter in CHAPTERS:
+        [where] = soups[f"{chapter}.html"].select("a.where")
+        assert where["href"] == "index.html#the-map" and f"chapter {int(chapter[:2])} " in where["aria-label"]
+        assert len(str(where)) < 2000
+        lit |= {path["d"] for path in where.select("path.lit")}
+    assert len(lit) == len(CHAPTERS)
+    parts = soups["index.html"].select("#the-map ol > li")
+    assert [part.select_one(".about") is not None and ("url(" in part["style"] or part.a is None) for part in parts] == [True] * len(parts)
+
+
 def test_every_chapter_leads_to_the_legend(soups):
     "Under its title."
     fail_if([c for c in CHAPTERS if not any(

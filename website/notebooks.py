@@ -108,6 +108,14 @@ def folded(cell: NotebookNode) -> bool:
     return not hidden and not fold(cell, said, printed(cell))[0].isdisjoint({"hide-input", "hide-cell"})
 
 
+def imports_alone(source: str) -> bool:
+    "Whether code does nothing but import: a story leaves it out."
+    try:
+        return all(isinstance(line, ast.Import | ast.ImportFrom) for line in ast.parse(source).body)
+    except SyntaxError:  # a line for IPython
+        return False
+
+
 def prepare(cell: NotebookNode) -> dict[str, str]:
     "Say a code cell's directives in the words of myst-nb and nbconvert, which are tags; the directives."
     said = directives(cell)
@@ -116,6 +124,7 @@ def prepare(cell: NotebookNode) -> dict[str, str]:
     tags = {"remove-cell": "hide" in said or "default_exp" in said or not cell.source.strip(),
             "remove-input": said.get("echo:") == "false", "remove-output": said.get("output:") == "false",
             # by the book's custom; the style marks them
+            "imports": bool(tucked) and imports_alone(cell.source),
             "check": cell.id.endswith("-test"), "stub": cell.id.endswith("-stub"), "guard": bool(tucked and GUARDS.match(prompt)),
             "columns": "tensor(" in text or bool(re.search(r"\S {2,}\S", text))}  # must not be wrapped, as sentences are
     cell.metadata = NotebookNode(

@@ -11,7 +11,7 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
   const chips = Array.from({ length: atMost }, (_, i) => set(button("", () => choose(i)), { onpointerenter: (e) => { if (e.pointerType === "mouse") { end(); choose(i); } } }));
   line.append(...chips);
   const sky = el("div", { class: "sky" }, arcs, line);
-  const marks = steps.map(([name, how], i) => set(button("", () => { play.stop(); go(i); }), {}, el("span", {}, name), el("small", {}, how)));
+  const marks = steps.map(([name, how], i) => set(button("", () => { play.stop(); go(i); }), {}, el("span", {}, name), el("span", { class: "how" }, how)));
   const play = player({ at: () => step, last: () => LAST, go, ms: () => 2600 });
   const rail = el("div", { class: "row rail", role: "group", "aria-label": "The steps" }, play.node, ...marks);
   const own = el("input", { type: "text", size: 24, maxlength: 120, placeholder: "or type a sentence", "aria-label": "A sentence of your own", ...keep });
@@ -307,7 +307,7 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
     list.style.maxHeight = "";  // first: the page may scroll with it
     const over = said.getBoundingClientRect().bottom - view.getBoundingClientRect().top - parseFloat(getComputedStyle(said.parentElement).minHeight);
     if (over > 0) list.style.maxHeight = `${Math.max(84, list.offsetHeight - over)}px`;
-    const scrolls = list.scrollHeight > list.clientHeight + 1, mine = rows[chosen];
+    const scrolls = over > 1, mine = rows[chosen];
     set(list, { class: scrolls ? "numbers deep" : "numbers", tabindex: scrolls ? 0 : null });
     if (scrolls) list.scrollTop = mine.offsetTop - (list.clientHeight - mine.offsetHeight) / 2;
   }

@@ -127,9 +127,11 @@ def _squares(weights: Tensor) -> Tensor:
 
 def _largest(weights: Tensor, kept: int) -> Tensor:
     "Return the largest weights of each query: low bytes of their keys, high bytes, weights, (3, n_q, kept)."
-    sizes, keys = _as_bytes(weights).to(torch.int16).sort(stable=True, dim=-1, descending=True)
-    short = max(0, kept - keys.shape[-1])
-    keys, sizes = (torch.nn.functional.pad(t[:, :kept], (0, short)) for t in (keys, sizes))
+    keys = torch.arange(weights.shape[-1], dtype=torch.int32)
+    ranked = _as_bytes(weights).int() * 65_536 + (65_535 - keys)  # among equal weights the first key; no ties
+    best = ranked.topk(min(kept, len(keys))).values
+    best = torch.nn.functional.pad(best, (0, kept - best.shape[-1]), value=65_535)  # weight 0 to key 0
+    sizes, keys = best // 65_536, 65_535 - best % 65_536
     return torch.stack([keys % 256, keys // 256, sizes]).to(torch.uint8)
 
 
@@ -162,7 +164,23 @@ def _fitting(layers: Sequence[_Layer], about: dict[str, Any], sequence: int, lim
 
 # %% ../../nbs/figures/head_view.ipynb #figure-class
 class HeadView(Drawing):
-    "The figure; it shows itself when it is the last value of a cell."
+    """The figure; it shows itself when it is the last value of a cell.
+
+    Args:
+        weights: all weights, compressed, as text
+        table: the scores of the heads, in HTML
+        height: pixels reserved on a wide page and on a phone
+    """
+
+    def __init__(
+        self,
+        weights: str,  # all weights, compressed, as text
+        table: str,  # the scores of the heads, in HTML
+        height: tuple[int, int],  # pixels reserved on a wide page and on a phone
+    ):
+        notice = ("Press a picture to see its head; arrow keys go from head to head. A row is a query, a column a key; "
+                  "the stronger the colour, the larger the weight.")
+        super().__init__("head_view", "All heads of the model", notice, {}, table, height, "The scores of all heads as a table", weights=weights)
 
     def save(
         self,
@@ -213,22 +231,22 @@ def head_view(
     layers = _layers(seen.calls if isinstance(seen, Seen) else seen, texts)
     if not layers:
         raise ValueError("seen: expected calls; got none. `seen.unseen` says why")
+    if max(layer.n_k for layer in layers) > 65_536:
+        raise ValueError("seen: expected at most 65,536 keys in a layer; got more")
     if len(tokens) not in {n for layer in layers for n in (layer.n_q, layer.n_k)}:
         raise ValueError(f"tokens: expected as many as queries or keys of a layer, such as {layers[0].n_k}; got {len(tokens)}")
     rows = [_about(layer, texts, scores or {}, sequence) for layer in layers]
     names = list(dict.fromkeys(name for row in rows for name, values in row["scores"].items() if set(values) != {None}))
     about = {"tokens": {name: text for name, text in texts.items() if text}, "layers": rows, "scores": names}
-    notice = "Press a picture to see its head; arrow keys go from head to head. A row is a query, a column a key; the darker, the larger the weight."
-    return HeadView("head_view", "All heads of the model", notice, {}, _table(rows, names), _room(rows), "The scores of all heads as a table",
-                    weights=_fitting(layers, about, sequence, limit))
+    return HeadView(_fitting(layers, about, sequence, limit), _table(rows, names), _room(rows))
 
 
 def _about(layer: _Layer, texts: Mapping[str, list[str]], scores: Mapping[str, Any], sequence: int) -> dict[str, Any]:
     "Return what the figure says of a layer."
     call, n_q, n_k = layer.calls[0], layer.n_q, layer.n_k
     queries, keys = (texts.get(name) or [f"{name} {i}" for i in range(n)] for name, n in ((layer.queries, n_q), (layer.keys, n_k)))
-    found: dict[str, list[float | None]] = {name: [] for name in [*token_targets(queries, keys), *scores]}
     targets = token_targets(queries, keys)
+    found: dict[str, list[float | None]] = {name: [] for name in [*targets, *scores]}
     for head in range(call.heads):
         weights = layer.weights(head, sequence)
         for name, pairs in targets.items():

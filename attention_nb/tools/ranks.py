@@ -201,9 +201,20 @@ _ABOUT_OTHERS = re.compile(
 
 
 class RankError(RuntimeError):
-    "A rank died, raised an error or did not finish; `rank` is its number, `reason` says why."
+    """A rank died, raised an error or did not finish; `rank` is its number, `reason` says why.
 
-    def __init__(self, rank: int, reason: str, message: str) -> None:
+    Args:
+        rank: its number
+        reason: why, in short
+        message: all that is known: the traceback, and what became of the others
+    """
+
+    def __init__(
+        self,
+        rank: int,  # its number
+        reason: str,  # why, in short
+        message: str,  # all that is known: the traceback, and what became of the others
+    ) -> None:
         super().__init__(message)
         self.rank, self.reason = rank, reason
 
@@ -261,7 +272,7 @@ def _end_with(life: int) -> None:
     os._exit(1)
 
 
-def _be_rank(rank: int, world: int, job: bytes, folder: str, timeout: float, out: Connection) -> None:
+def _be_rank(rank: int, out: Connection, world: int, job: bytes, folder: str, timeout: float) -> None:
     "Join, call, report, and wait for the end."
     stack, errors = (open(os.path.join(folder, f"{name}{rank}"), "w") for name in ("stack", "errors"))
     with stack, errors:
@@ -298,7 +309,7 @@ def _fork(rank: int, life: tuple[int, int], control: Connection, *job: Any) -> _
         control.close()
         os.close(life[1])
         threading.Thread(target=_end_with, args=(life[0],), daemon=True).start()
-        _be_rank(rank, *job, send)
+        _be_rank(rank, send, *job)
     finally:
         os._exit(1)
 
@@ -330,8 +341,8 @@ def _stuck(rank: _Rank, folder: str) -> _Report:
     os.kill(rank.pid, signal.SIGUSR1)
     for _ in range(20):  # until the rank has written its stack
         time.sleep(0.05)
-        with open(path) as file:
-            frames = _FRAME.findall(file.read())
+        with open(path) as written:
+            frames = _FRAME.findall(written.read())
         if any(name == "_call" for *_, name in frames):
             break
     own = [f for f in frames if f"torch{os.sep}distributed" not in f[0]] or [("?", "?", "?")]
@@ -351,10 +362,11 @@ def _of(inside: list[str]) -> str:
 @contextlib.contextmanager
 def _started(world: int, control: Connection, *job: Any) -> Iterator[tuple[list[_Rank], str]]:
     "Start the ranks; at the end, however it comes, none is left."
-    folder, life, ranks = tempfile.mkdtemp(prefix="ranks-"), os.pipe(), []
+    folder, life = tempfile.mkdtemp(prefix="ranks-"), os.pipe()
+    ranks: list[_Rank] = []
     try:
-        for rank in range(world):
-            ranks.append(_fork(rank, life, control, world, job[0], folder, *job[1:]))
+        for number in range(world):
+            ranks.append(_fork(number, life, control, world, job[0], folder, *job[1:]))
         yield ranks, folder
     finally:
         for rank in ranks:

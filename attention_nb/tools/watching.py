@@ -151,7 +151,7 @@ class _Spans(NamedTuple):
 
     first: Tensor
     last: Tensor
-    count: Tensor
+    many: Tensor
     biased: bool  # allowed keys have different numbers
 
     @classmethod
@@ -210,7 +210,7 @@ class _Facts(NamedTuple):
     def of(cls, spans: _Spans, n_k: int) -> _Facts:
         "Tell the kind of a mask from its spans."
         n_q = spans.first.shape[-1]
-        groups = [_of_group(*rows, n_k) for rows in zip(spans.first, spans.last, spans.count)]
+        groups = [_of_group(*rows, n_k) for rows in zip(spans.first, spans.last, spans.many)]
         known = [group for group in groups if group]
         if len(known) < len(groups):
             return cls("bias" if spans.biased else "other", None if n_q == 1 else _never_ahead(spans))
@@ -236,7 +236,7 @@ def _of_group(first: Tensor, last: Tensor, count: Tensor, n_k: int) -> _Pattern 
 def _never_ahead(spans: _Spans) -> bool:
     "Tell whether no query attends to a key after it, where both begin together."
     rows = torch.arange(spans.last.shape[-1], device=spans.last.device)
-    return bool((spans.last <= rows)[spans.count > 0].all())
+    return bool((spans.last <= rows)[spans.many > 0].all())
 
 # %% ../../nbs/tools/watching.ipynb #call-class
 BLOCK = 2**21  # scores in a block: 8 MB in float32
@@ -586,9 +586,14 @@ def _spans(call: Call) -> _Spans:
         for head in _heads_apart(call):
             rows = [torch.arange(call.n_q, device=device)[i:i + size] for i in range(0, call.n_q, size)]
             parts = [_Spans.of(_shift(call, _Rows(head, part))) for part in rows]
-            found.append(_Spans(*(torch.cat([part[i] for part in parts], -1) for i in range(3)),
-                                any(part.biased for part in parts)))
-    return _Spans(*(torch.cat([spans[i] for spans in found]) for i in range(3)), any(spans.biased for spans in found))
+            found.append(_joined_spans(parts, -1))
+    return _joined_spans(found, 0)
+
+
+def _joined_spans(parts: Sequence[_Spans], dim: int) -> _Spans:
+    "Put spans together, of more queries or of more groups."
+    first, last, many = (torch.cat(list(side), dim) for side in zip(*(part[:3] for part in parts)))
+    return _Spans(first, last, many, any(part.biased for part in parts))
 
 
 def _factor(steps: Sequence[_Step], heads: int) -> float | Tensor:
@@ -759,7 +764,7 @@ def _native_mask(mask: Tensor | None, kind: int | None, q: Tensor, k: Tensor) ->
     if mask is None:
         return []
     mask = mask[:, None, None] if mask.ndim == 2 and kind == 1 else mask
-    operand = _Operand(mask.detach(), _plain(*q.shape[:3], k.shape[2]))
+    operand = _Operand(mask.detach(), _plain(q.shape[0], q.shape[1], q.shape[2], k.shape[2]))
     if mask.dtype != torch.bool:
         return [_added(operand)]
     return [_Step("mask", lambda s, at: s.masked_fill(operand.block(at), -math.inf), (operand,))]
@@ -1125,6 +1130,7 @@ class _Watcher(TorchFunctionMode):
         self.seen, self.tags = seen, WeakIdKeyDictionary()
         self.regions: list[Any] = []  # frames that call compiled functions
         self._lifted = False  # while a compiled function runs, the mode is not on the stack
+        self.undo: list[Callable[[], None]] = []
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
@@ -1134,6 +1140,8 @@ class _Watcher(TorchFunctionMode):
 
     def _note(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
         name = getattr(func, "__name__", "").split(".")[0].strip("_")
+        if len(self.undo) < 2 and (_DYNAMO in sys.modules or sys._getframe(2).f_globals.get("__name__") == _FLEX):
+            self.undo.append(_off_in_compiled_code(self))  # the compiler takes seconds to import, and may not be needed
         if name == "get" or torch._C._current_graph_task_id() != -1:
             return
         for x in args:
@@ -1170,9 +1178,10 @@ class _Watcher(TorchFunctionMode):
         who = _caller(self.seen._paths)
         if who is None:
             return
-        read = READERS.get(name, _flex)(who.heads, out, *args, **kwargs)
+        reader: Callable[..., _Seen] = READERS.get(name, _flex)
+        read = reader(who.heads, out, *args, **kwargs)
         layer = f"{who.layer}.self_attn".lstrip(".") if name == "transformer_encoder_layer_fwd" else who.layer
-        shape = (*read.q.shape[:3], read.k.shape[2])
+        shape = (read.q.shape[0], read.q.shape[1], read.q.shape[2], read.k.shape[2])
         call = Call(layer, name, shape, read.v.shape[-1], read.q, read.k, read.steps, dropout=read.dropout)
         if read.out is not None and not read.dropout and values_known(read.out):
             compare = partial(_after_projection, projection=read.projection) if read.projection else _difference
@@ -1228,6 +1237,7 @@ class _Watcher(TorchFunctionMode):
 
 # %% ../../nbs/tools/watching.ipynb #watcher-fns
 _NAMED = ("input", "tensor", "self", "other", "mat2", "batch1", "batch2")  # arguments of products that may be given by name
+_DYNAMO, _FLEX = "torch._dynamo.eval_frame", "torch.nn.attention.flex_attention"  # modules
 _PRODUCTS = {"matmul", "bmm", "baddbmm", "einsum", "mm", "rmatmul"}
 
 
@@ -1239,9 +1249,10 @@ def _may_be_scores(operands: Sequence[Tensor]) -> bool:
 def _with_input(chain: _Chain, args: Any, kwargs: Any) -> _Chain:
     "Return the chain of torch.baddbmm: beta * input + alpha * product."
     alpha, beta = kwargs.get("alpha", 1), kwargs.get("beta", 1)
-    assert chain.layout is not None
+    layout = chain.layout
+    assert layout is not None
     chain = chain.then(_scaled(alpha)) if alpha != 1 else chain
-    operand = _Operand(args[0].detach(), chain.layout)
+    operand = _Operand(args[0].detach(), layout)
     step = _Step("add", lambda s, at: s + beta * operand.block(at), (operand,))
     return chain.then(step) if beta else chain
 
@@ -1258,8 +1269,8 @@ def _weighted(seen: Seen, chain: _Chain, product: _Product, i: int) -> None:
     known = chain.layout is not None and chain.q is not None
     if known and given.shape[:2] != chain.q.shape[:2]:  # type: ignore[union-attr]
         given = given.reshape(*chain.q.shape[:2], *given.shape[-2:])  # type: ignore[union-attr]
-    call = Call(who.layer, "softmax", tuple(given.shape), d_v, chain.q, chain.k, chain.steps, dropout=chain.dropout) if known \
-        else Call(who.layer, "softmax", tuple(given.shape), d_v, given=given, dropout=chain.dropout)  # type: ignore[arg-type]
+    of = partial(Call, who.layer, "softmax", (given.shape[0], given.shape[1], given.shape[2], given.shape[3]), d_v, dropout=chain.dropout)
+    call = of(chain.q, chain.k, chain.steps) if known else of(given=given)
     if known and not chain.dropout and values_known(given):
         call.error = _difference(call, given=given)
     _take(seen, call, who.module)
@@ -1324,7 +1335,7 @@ def _take(seen: Seen, call: Call, module: nn.Module) -> None:
         call._forget()
 
 # %% ../../nbs/tools/watching.ipynb #watch-fn
-class watch:  # noqa: N801
+class watch:
     """Record every attention of a model in a `with` block.
 
     Args:
@@ -1345,13 +1356,15 @@ class watch:  # noqa: N801
         self.mode = _Watcher(self.seen)
 
     def __enter__(self) -> Seen:
-        self._undo = [_ignored_by_fast_paths(self.mode), _off_in_compiled_code(self.mode)]
-        self.mode.__enter__()
+        self.mode.undo = [_ignored_by_fast_paths(self.mode)]
+        if _DYNAMO in sys.modules:
+            self.mode.undo.append(_off_in_compiled_code(self.mode))
+        self.mode.__enter__()  # type: ignore[no-untyped-call]
         return self.seen
 
     def __exit__(self, *error: Any) -> None:
-        self.mode.__exit__(*error)
-        for undo in self._undo:
+        self.mode.__exit__(*error)  # type: ignore[no-untyped-call]
+        for undo in self.mode.undo:
             undo()
         self.mode.tags.clear()
 
@@ -1374,7 +1387,9 @@ _ASK_FIRST = {"torch.nn.modules.activation", "torch.nn.modules.transformer"}
 
 def _ignored_by_fast_paths(mode: _Watcher) -> Callable[[], None]:
     "Let the modules with fast paths not see that a mode is on; return what undoes it."
-    asked, inner = torch.overrides.has_torch_function, torch.nn.functional.has_torch_function
+    functional: Any = torch.nn.functional
+    overrides: Any = torch.overrides
+    asked, inner = overrides.has_torch_function, functional.has_torch_function
 
     def has_torch_function(args: Any) -> bool:
         if torch.compiler.is_compiling() or sys._getframe(1).f_globals.get("__name__") not in _ASK_FIRST:
@@ -1382,12 +1397,12 @@ def _ignored_by_fast_paths(mode: _Watcher) -> Callable[[], None]:
         return _others(args)
 
     def of_functional(args: Any) -> bool:
-        return asked(args) if torch.compiler.is_compiling() else _others(args)
+        return inner(args) if torch.compiler.is_compiling() else _others(args)
 
     def undo() -> None:
-        torch.overrides.has_torch_function, torch.nn.functional.has_torch_function = asked, inner  # type: ignore[assignment]
+        overrides.has_torch_function, functional.has_torch_function = asked, inner
 
-    torch.overrides.has_torch_function, torch.nn.functional.has_torch_function = has_torch_function, of_functional  # type: ignore[assignment]
+    overrides.has_torch_function, functional.has_torch_function = has_torch_function, of_functional
     return undo
 
 
@@ -1403,8 +1418,9 @@ def _others(args: Any) -> bool:
 
 def _off_in_compiled_code(mode: _Watcher) -> Callable[[], None]:
     "Switch a mode off while compiled functions run, and note them; return what undoes it."
-    from torch._dynamo import eval_frame
+    import torch._dynamo.eval_frame
 
+    eval_frame: Any = torch._dynamo.eval_frame
     begin = getattr(eval_frame, "_maybe_set_eval_frame", None)
     if begin is None:
         return lambda: None
@@ -1420,7 +1436,7 @@ def _off_in_compiled_code(mode: _Watcher) -> Callable[[], None]:
         return begin(callback)
 
     def undo() -> None:
-        eval_frame._maybe_set_eval_frame = begin  # type: ignore[assignment]
+        eval_frame._maybe_set_eval_frame = begin
 
-    eval_frame._maybe_set_eval_frame = set_eval_frame  # type: ignore[assignment]
+    eval_frame._maybe_set_eval_frame = set_eval_frame
     return undo
