@@ -19,6 +19,7 @@ from attention_nb.figures.machine import parts_of
 from attention_nb.figures.translator import write_tokens
 from attention_nb.flash_attention import online_softmax
 from attention_nb.gpu_kernels import program_tiles
+from attention_nb.many_machines import count_work, split_sequence
 from attention_nb.induction import load_induction
 from attention_nb.kv_cache import KVCache
 from attention_nb.local_attention import block_mask, document_mask, sink_mask, window_mask
@@ -788,6 +789,31 @@ def test_the_adder_adds_what_its_matrices_give(visit):
     assert figure.get_by_role("slider", name="second digit").input_value() == "6"
 
 
+def test_a_ring_computes_what_the_package_counts(visit):
+    "Who holds what, how many pairs each rank computes in each step, and the bytes; the figure starts in the second step."
+    figure = drawing(visit, "figures/ring.html", "ring")
+    step = figure.get_by_role("slider", name="Step")
+    assert state(figure)["step"] == 1 and state(figure)["held"] == [3, 0, 1, 2]
+    for order, name in (("contiguous", "contiguous"), ("zigzag", "zig-zag")):
+        figure.get_by_role("radio", name=name).check()
+        for causal in (False, True):
+            button = figure.get_by_role("button", name="causal mask")
+            if button.get_attribute("aria-pressed") != str(causal).lower():
+                button.press("Enter")
+            now = state(figure)
+            assert now["owned"] == [split_sequence(torch.arange(16), 4, rank, order, dim=-1).tolist() for rank in range(4)]
+            assert now["pairs"] == count_work(16, 4, order, causal)
+            for at, key in enumerate(("Home", "ArrowRight", "ArrowRight", "ArrowRight")):
+                step.press(key)
+                assert state(figure)["sent"] == [at * 4 * 4096] * 4
+            assert f"Done: {sum(map(sum, now['pairs']))} pairs" in figure.locator("output").inner_text()
+    figure.get_by_role("radio", name="contiguous").check()
+    step.press("Home")
+    step.press("ArrowRight")
+    assert "Rank 0 waits." in figure.locator("output").inner_text()
+    assert played(figure)["step"] == 3
+
+
 def test_the_machine_says_what_each_part_does(visit):
     "By the slider and by a click on a box; in the picture all boxes are parts of the list."
     figure, parts = drawing(visit, "07_transformer.html", "machine"), parts_of(768, 3072, 50257, 1024)
@@ -1078,7 +1104,7 @@ def test_the_entrance_shows_every_bug(visit):
 
 SHOWN = {  # what a drawing shows at first sight, or when a button is pressed: queries, keys, values, weights
     ("adder", ""): "w", ("arrows", ""): "kq", ("attend", ""): "vw", ("attend", "Match: q · k"): "kqw", ("attend", "Weights: softmax"): "w", ("cache_steps", ""): "kqvw",
-    ("head_film", ""): "kqw", ("induction", ""): "w", ("mask_board", ""): "kqw", ("programs", ""): "kq", ("scores", ""): "w", ("senses", ""): "kqw", ("sharing", ""): "kq", ("state_steps", ""): "kvw",
+    ("head_film", ""): "kqw", ("induction", ""): "w", ("mask_board", ""): "kqw", ("programs", ""): "kq", ("ring", ""): "kq", ("scores", ""): "w", ("senses", ""): "kqw", ("sharing", ""): "kq", ("state_steps", ""): "kvw",
     ("subject", ""): "kqvw", ("sums", ""): "w", ("tiles", ""): "kqvw", ("translator", ""): "kqw", ("rotating", ""): "kq", ("window_board", ""): "kq"}
 LIBRARIES = {"drawing", "engine"}  # on which drawings build
 ALL = sorted(path.stem for path in (ROOT / "attention_nb/figures").glob("*.js") if path.stem not in LIBRARIES)
