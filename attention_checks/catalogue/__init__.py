@@ -50,6 +50,7 @@ _DECLARED_BY = {  # what a design may choose, and the argument that declares it
     "batch.axes": 'layout="nbd"',
     "cache.rounded": "tolerance={tolerance}",
     "shares.rounded": "tolerance={tolerance}",
+    "ranks.alone": "worlds=(2, 3, 4)",
     "shards.uneven": "even=True",
     "shards.empty": "empty_ranks=False",
     "shards.order": 'order="{found}"',

@@ -87,6 +87,7 @@ ranks.both_send: all ranks send first and wait for a receiver: post sends and re
 ranks.stuck: ranks wait for each other in vain: each collective must be called by all ranks of its
     group, and each send needs its receive
 ranks.died: a rank died: {how}
+ranks.alone: on one rank alone it raises {error}: a rank cannot send to itself
 ranks.one_raises: {some} raised an error, others went on: {error}
 ranks.group: in a group that is a part of the world it fails: ranks of the group are not ranks of
     the world (get_global_rank)

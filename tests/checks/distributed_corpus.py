@@ -580,6 +580,16 @@ def sends_first(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return Ring()(q, k, v)
 
 
+def to_itself(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    "The ring has no case of its own for one rank."
+    world, rank = dist.get_world_size(), dist.get_rank()
+    arriving = torch.zeros_like(k)
+    sent = [dist.P2POp(dist.isend, k, (rank + 1) % world), dist.P2POp(dist.irecv, arriving, (rank - 1) % world)]
+    for work in dist.batch_isend_irecv(sent):
+        work.wait()
+    return Ring()(q, k, v)
+
+
 def skips(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     "The last rank leaves out a collective."
     if dist.get_world_size() == 1 or dist.get_rank() < dist.get_world_size() - 1:
@@ -665,6 +675,8 @@ def unpacked(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 SHORT = {"timeout": 3.0, "worlds": (1, 2, 3)}
 RANKS = [
     Planted("all send first", sends_first, "ranks.both_send", "pytorch/pytorch#109401", "NVIDIA/nccl#479 is the same", SHORT),
+    Planted("one rank sends to itself", to_itself, "ranks.alone", "pytorch/gloo#344", "there it is asked for",
+            {"worlds": (1, 2)}),
     Planted("a collective is left out", skips, "ranks.stuck", "NVIDIA/apex#18", "there collectives in another order", SHORT),
     Planted("a rank sleeps", sleeps, "ranks.stuck", None, "", SHORT),
     Planted("a rank dies", dies, "ranks.died", None, "", SHORT),
