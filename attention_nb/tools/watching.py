@@ -21,7 +21,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 from .guards import values_known
 
 # %% auto #0
-__all__ = ['BLOCK', 'Call', 'Unseen', 'Seen', 'watch']
+__all__ = ['Call', 'Unseen', 'Seen', 'watch']
 
 # %% ../../nbs/tools/watching.ipynb #steps-class
 class _Rows(NamedTuple):
@@ -239,7 +239,7 @@ def _never_ahead(spans: _Spans) -> bool:
     return bool((spans.last <= rows)[spans.many > 0].all())
 
 # %% ../../nbs/tools/watching.ipynb #call-class
-BLOCK = 2**21  # scores in a block: 8 MB in float32
+_BLOCK = 2**21  # scores in a block: 8 MB in float32
 _busy: list[int] = []  # not empty while weights are worked out: those are not watched
 
 
@@ -437,7 +437,7 @@ class Call:
 # %% ../../nbs/tools/watching.ipynb #call-work
 def _block_size(call: Call, heads: int = 1) -> int:
     "Return how many queries make a block."
-    return max(1, BLOCK // max(1, call.b * heads * call.n_k))
+    return max(1, _BLOCK // max(1, call.b * heads * call.n_k))
 
 
 @torch.no_grad()
