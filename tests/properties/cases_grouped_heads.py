@@ -123,7 +123,7 @@ CASES = {
     "capped_attention": Case(nb.capped_attention, qkv(cap=st.sampled_from([1.0, 5, 50.0]), scale=scales), right_other, "q", finite=True, widens=True),
     "SinkAttention": Case(lambda n_heads: tuple(nb.SinkAttention(n_heads).sinks.shape), args(n_heads=sizes), lambda n_heads: (whole(n_heads), (n_heads,))[1]),
     "SinkAttention.forward": Case(nb.SinkAttention.forward, sunk_qkv().map(with_sinks), right_with_sinks, "q", also=dict.fromkeys("qkv", "sinks"), fixed=("self",), finite=True),
-    "WholeWidth": Case(lambda norm: shapes_of(nb.WholeWidth(norm)), args(norm=sizes.map(nn.LayerNorm)), lambda norm: refuse(isinstance(norm, nn.Module)) or {"norm.weight": norm.normalized_shape, "norm.bias": norm.normalized_shape}),
+    "WholeWidth": Case(lambda norm: shapes_of(nb.WholeWidth(norm)), args(norm=sizes.map(nn.LayerNorm)), lambda norm: refuse(callable(norm) and not isinstance(norm, type)) or {f"norm.{n}": tuple(p.shape) for n, p in getattr(norm, "named_parameters", list)()}),
     "WholeWidth.forward": Case(nb.WholeWidth.forward, normed_heads(), right_whole_width, "x", fixed=("self",), finite=True),
     "NormAfter": Case(lambda positions, q_norm, k_norm: nb.NormAfter(positions, q_norm, k_norm).k_norm is (k_norm or q_norm), args(
         positions=st.just(nb.RotaryEmbedding(2)), q_norm=st.just(torch.tanh), k_norm=st.sampled_from([None, torch.sin])),
