@@ -359,7 +359,7 @@ def test_long_sequences_stay_within_a_block():
         part, weights = next(call.blocks(heads=1))
         last = call.weights(1, slice(-5, None))
     assert (part, weights.shape, last.shape) == (slice(0, 64), (1, 1, 64, 32_768), (1, 1, 5, 32_768))
-    assert largest.most <= 4 * watching._BLOCK
+    assert largest.most <= 4 * watching.BLOCK
     assert_close(last[0, 0], torch.softmax((q[0, 1, -5:] @ k[0, 1].T / 8**0.5).masked_fill(~torch.ones(5, 32_768).tril(32_763).bool(), -torch.inf), -1))
 
 
