@@ -53,7 +53,7 @@ def _with_others(s: Session, start: int, end: int) -> Call:
     "Return the call with other tokens at some places; placeholders of images stay."
     old = s.call.sequence
     new = old.clone()
-    drawn = s.call.drawn(old.shape[0], s.n, seed=2 + start, avoid=old)
+    drawn = s.call.drawn(s.size, 2 + start, old)
     new[:, start:end] = drawn[:, start:end]
     return s.call.of(torch.where(s.call.placeholders, old, new))
 
@@ -137,16 +137,20 @@ def _note_reaches(s: Session, found: dict[str, list[tuple[int, Change]]]) -> Non
 def batch(s: Session) -> None:
     "Change all sequences but the first, which must not notice."
     if len(s.call.sequence) < 2:
-        s.note("sequences of a batch apart", "the inputs hold one sequence, which was kept as it is")
+        s.note(
+            "sequences of a batch apart", "the inputs hold one sequence, which was kept as it is"
+        )
         return
     kept = torch.zeros(s.call.sequence.shape[:2], dtype=torch.bool)
     kept[0] = True
-    others = s.call.drawn(*kept.shape, seed=7, avoid=s.call.sequence)
+    others = s.call.drawn(s.size, 7, s.call.sequence)
     others[0] = s.call.sequence[0]
     call = s.call.of(torch.where(s.call.placeholders, s.call.sequence, others))
     axes = s.axes(kept)
     for change in s.compared(call, axes):
-        example = f"other sequences beside it: it changes, by {change.size:.2g} of the largest number"
+        example = (
+            f"other sequences beside it: it changes, by {change.size:.2g} of the largest number"
+        )
         s.fault("batch.mixes", change.path, example)
     if "batch.mixes" not in [fault.code for fault in s.faults]:
         s.passed.append("sequences of a batch do not mix")

@@ -78,7 +78,8 @@ def _padded(call: Call, real: Tensor, seed: int) -> Call:
     sequence = call.sequence
     rows = torch.arange(len(sequence), device=sequence.device)[:, None]
     moved = sequence[rows, _columns(real)]
-    drawn = call.drawn(*sequence.shape[:2], seed, avoid=moved if call.vocabulary else None)
+    size = (len(sequence), sequence.shape[1])
+    drawn = call.drawn(size, seed, moved if call.vocabulary else None)
     where = real if sequence.ndim == 2 else real[..., None]
     return call.of(torch.where(where, moved, drawn))
 

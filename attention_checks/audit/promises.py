@@ -1,4 +1,4 @@
-"""What a config promises of a layer: its window, the scale of its scores, the base of its rotation."""
+"""What a config promises of a layer: window, scale of the scores, base of the rotation."""
 
 from __future__ import annotations
 

@@ -117,12 +117,12 @@ def main(kinds: list[str]) -> None:
     rows = []
     for kind in chosen:
         rows.append(row(kind))
+        if not kinds:
+            text = json.dumps({"transformers": transformers.__version__, "decoders": rows}, indent=1, ensure_ascii=False)
+            Path(os.environ.get("DECODERS", RESULTS)).write_text(text + "\n", encoding="utf-8")
         print(kind, rows[-1]["verdict"], rows[-1].get("codes") or rows[-1].get("why") or "", rows[-1].get("seconds", ""), flush=True)
         if kinds:
             print(json.dumps(rows[-1], indent=1))
-    if not kinds:
-        text = json.dumps({"transformers": transformers.__version__, "decoders": rows}, indent=1, ensure_ascii=False)
-        Path(os.environ.get("DECODERS", RESULTS)).write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
