@@ -306,9 +306,12 @@ def _base(s: Session, path: str) -> None:
         rope = {**rope, "rope_theta": declared}
     if angles is None or "rope_theta" not in rope or len(angles) < 2:
         return
-    rope.pop("partial_rotary_factor", None)
+    width = s.calls[path].d_k
+    if rope.get("rope_type") != "proportional":  # that one counts pairs that are not rotated
+        width = 2 * len(angles)
+        rope.pop("partial_rotary_factor", None)
     try:
-        said = rotary_frequencies(2 * len(angles), None, rope, s.n).double()
+        said = rotary_frequencies(width, None, rope, s.n).double()[: len(angles)]
     except (TypeError, ValueError, KeyError):
         s.note(f"the rotation of {path}", f"its scaling is not known: {rope.get('rope_type')}")
         return

@@ -68,9 +68,7 @@ def _columns(real: Tensor) -> Tensor:
 
 def _positions(call: Call, real: Tensor) -> dict[str, Tensor]:
     "Return positions that count real tokens only, if the model takes positions."
-    if not call.positions_name or bool(real[:, 0].all()):
-        return {}
-    return {call.positions_name: _columns(real)}
+    return {call.positions_name: _columns(real)} if call.positions_name else {}
 
 
 def _padded(call: Call, real: Tensor, seed: int) -> Call:
