@@ -92,6 +92,7 @@ def _name(
         example,
         off=f"{change.size:.2g}",
         words="some of them",
+        tolerance="1e-2",
     )
 
 

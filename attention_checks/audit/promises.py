@@ -113,7 +113,8 @@ def attention_scale(
     if getattr(config, "scale_attn_by_inverse_layer_idx", False) and number is not None:
         return d_k**-0.5 / (number + 1), True
     rope = rope_of(model, path)
-    if rope.get("mscale_all_dim") and rope.get("factor"):
+    latent = getattr(config, "kv_lora_rank", None)
+    if latent and rope.get("mscale_all_dim") and rope.get("factor"):
         return d_k**-0.5 * score_factor(rope), True
     return d_k**-0.5, False
 
