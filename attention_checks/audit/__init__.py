@@ -70,9 +70,7 @@ def audit(
     raise Misused(f"the model cannot be called with these inputs: {first_line(errors[-1])}")
 
 
-def _audited(
-    s: Session, inputs: Any, cached: Cached | None, skip: Collection[str]
-) -> AuditReport:
+def _audited(s: Session, inputs: Any, cached: Cached | None, skip: Collection[str]) -> AuditReport:
     "Try everything."
     with torch.no_grad():
         s.first = s.recorded(s.call)
@@ -103,5 +101,10 @@ def _audited(
 
 def _innermost(faults: list[Fault]) -> list[Fault]:
     "Leave out what is wrong with a module because it is wrong with a part of it."
-    inner = lambda a, b: a.code == b.code and b.layer.startswith(f"{a.layer}." if a.layer else "")
-    return [a for a in faults if not any(a is not b and inner(a, b) for b in faults)]
+    return [a for a in faults if not any(a is not b and _within(a, b) for b in faults)]
+
+
+def _within(outer: Fault, inner: Fault) -> bool:
+    "Return whether a fault is the same as another, in a part of its layer."
+    part = f"{outer.layer}." if outer.layer else ""
+    return outer.code == inner.code and inner.layer.startswith(part)

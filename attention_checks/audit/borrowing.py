@@ -1,4 +1,4 @@
-"""A model is tried in float64, in both modes, with dropout and random numbers; it comes back as it was."""
+"""A model is tried in float64 and in both modes, with random numbers; it comes back as it was."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ def _contents(m: nn.Module) -> dict[str, Any]:
     return {name: value.copy() for name, value in plain_attributes(m) if type(value) in _HELD}
 
 
-def _restore(m: nn.Module, mode: bool, attributes: dict[str, Any], contents: dict[str, Any]) -> None:
+def _restore(
+    m: nn.Module, mode: bool, attributes: dict[str, Any], contents: dict[str, Any]
+) -> None:
     "Give a module its attributes and its mode back."
     for name in [name for name, _ in plain_attributes(m) if name not in attributes]:
         del m.__dict__[name]

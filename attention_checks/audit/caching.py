@@ -60,9 +60,7 @@ def steps(
     return [(start, end) for start, end in zip([0, *ends], ends) if start < end]
 
 
-def _taken(
-    s: Session, step: Cached, start: int, end: int, cache: Any
-) -> tuple[list[Change], Any]:
+def _taken(s: Session, step: Cached, start: int, end: int, cache: Any) -> tuple[list[Change], Any]:
     "Take one step; return the changes, and the cache."
     kept = torch.ones(s.call.sequence.shape[0], end - start, dtype=torch.bool)
     columns = torch.arange(start, end).expand(kept.shape)
@@ -88,7 +86,14 @@ def _name(
         code = "cache.rounded"
     elif whole is not None and part is not None and whole.q is not None and part.q is not None:
         code = diagnosed(whole, part, start, end)
-    s.fault(code or "cache.unknown", change.path, example, off=f"{change.size:.2g}", words="some of them")
+    s.fault(
+        code or "cache.unknown",
+        change.path,
+        example,
+        off=f"{change.size:.2g}",
+        words="some of them",
+        tolerance="1e-2",
+    )
 
 
 def _rounded(s: Session, cache: Any) -> bool:
@@ -136,6 +141,7 @@ def _book(call: Call, ids: Tensor, caches: Any) -> Any:
     from attention_nb.kv_cache import new_caches
 
     if caches is None:
-        caches = new_caches(call.model, *call.sequence.shape[:2])
+        model: Any = call.model
+        caches = new_caches(model, *call.sequence.shape[:2])
     call.of(ids).run(caches=caches)
     return caches

@@ -108,19 +108,18 @@ class Call:
 
     def drawn(
         self,
-        b: int,
-        n: int,
+        size: tuple[int, int],  # (b, n)
         seed: int,
         avoid: Tensor | None = None,  # (b, n): tokens that must not come out
     ) -> Tensor:  # as the sequence: (b, n), or (b, n, d) large vectors
         "Draw a sequence."
         generator = torch.Generator().manual_seed(seed)
         if not self.vocabulary:
-            shape = (b, n, self.sequence.shape[-1])
+            shape = (*size, self.sequence.shape[-1])
             drawn = 3 * torch.randn(shape, generator=generator, dtype=torch.float64)
             return drawn.to(self.sequence)
         low = min(self._first_ordinary(), self.vocabulary - 2)
-        drawn = torch.randint(low, self.vocabulary, (b, n), generator=generator)
+        drawn = torch.randint(low, self.vocabulary, size, generator=generator)
         if avoid is not None:
             step = drawn - low + (drawn == avoid.cpu()).long()
             drawn = low + step % (self.vocabulary - low)

@@ -13,7 +13,9 @@ from attention_checks.audit import Expected, audit
 from attention_checks.examine import Misused, first_line
 from attention_checks.loading import Unusable, load
 
-_ABOUT = "Audit a whole model: what may see what, in each layer; each fault is named with its layer."
+_ABOUT = (
+    "Audit a whole model: what may see what, in each layer; each fault is named with its layer."
+)
 _TARGET = (
     "package.module:function or folder/file.py:function, which takes nothing and returns the model"
     " and its inputs, such as (model, {'input_ids': ids}); a third part may say what is expected"
@@ -34,7 +36,9 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "--skip", action="append", default=[], metavar="CODE", help="no fault here; may be repeated"
     )
-    parser.add_argument("--format", choices=["text", "json"], default="text", help="how to write it")
+    parser.add_argument(
+        "--format", choices=["text", "json"], default="text", help="how to write it"
+    )
     return parser
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a step with a cache, by its queries, keys and mask beside those of one pass."""
+"""What is wrong with a step with a cache: its queries, keys and mask beside those of one pass."""
 
 from __future__ import annotations
 

@@ -35,8 +35,8 @@ def watched(s: Session) -> None:
         s.fault(code, change.path, f"the same inputs again: off by {change.size:.2g}")
     for call in seen.calls:
         s.calls.setdefault(call.layer, call)
-    for layer, why in seen.unseen:
-        s.note(f"what {layer or 'the model'} computes", why)
+    for unseen in seen.unseen:
+        s.note(f"what {unseen.layer or 'the model'} computes", unseen.why)
 
 
 def promised(s: Session) -> None:
@@ -61,9 +61,9 @@ def described(s: Session) -> tuple[Layer, ...]:
 def _does(s: Session, path: str) -> dict[str, Any]:
     "Return what a layer does, as far as it was seen."
     reach, call = s.reaches.get(path), s.calls.get(path)
-    does: dict[str, Any] = {"mask": reach.kind if reach else call.mask}
-    does["window"] = reach.back if reach else call.window
+    does: dict[str, Any] = {"mask": reach.kind, "window": reach.back} if reach else {}
     if call is not None:
+        does = does or {"mask": call.mask, "window": call.window}
         does["scale"] = scale_of(s, path)
         does["base"] = _found_base(s, path) if _plain(rope_of(s.call.model, path)) else None
         does["sinks"] = call.sinks is not None
@@ -168,7 +168,9 @@ def scale_of(
     scale = s.calls[path].scale
     if isinstance(scale, Tensor):
         scale = scale.flatten()[0].item() if bool((scale == scale.flatten()[0]).all()) else None
-    if scale is not None and all(_near_one(c.scale) for p, c in s.calls.items() if _alike(s, p, path)):
+    if scale is not None and all(
+        _near_one(c.scale) for p, c in s.calls.items() if _alike(s, p, path)
+    ):
         return scale_said_by(s.call.model.get_submodule(path), s.calls[path].d_k)
     return scale
 
@@ -304,9 +306,12 @@ def _base(s: Session, path: str) -> None:
         rope = {**rope, "rope_theta": declared}
     if angles is None or "rope_theta" not in rope or len(angles) < 2:
         return
-    rope.pop("partial_rotary_factor", None)
+    width = s.calls[path].d_k
+    if rope.get("rope_type") != "proportional":  # that one counts pairs that are not rotated
+        width = 2 * len(angles)
+        rope.pop("partial_rotary_factor", None)
     try:
-        said = rotary_frequencies(2 * len(angles), None, rope, s.n).double()
+        said = rotary_frequencies(width, None, rope, s.n).double()[: len(angles)]
     except (TypeError, ValueError, KeyError):
         s.note(f"the rotation of {path}", f"its scaling is not known: {rope.get('rope_type')}")
         return

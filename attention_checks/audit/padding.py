@@ -68,9 +68,7 @@ def _columns(real: Tensor) -> Tensor:
 
 def _positions(call: Call, real: Tensor) -> dict[str, Tensor]:
     "Return positions that count real tokens only, if the model takes positions."
-    if not call.positions_name or bool(real[:, 0].all()):
-        return {}
-    return {call.positions_name: _columns(real)}
+    return {call.positions_name: _columns(real)} if call.positions_name else {}
 
 
 def _padded(call: Call, real: Tensor, seed: int) -> Call:
@@ -78,7 +76,8 @@ def _padded(call: Call, real: Tensor, seed: int) -> Call:
     sequence = call.sequence
     rows = torch.arange(len(sequence), device=sequence.device)[:, None]
     moved = sequence[rows, _columns(real)]
-    drawn = call.drawn(*sequence.shape[:2], seed, avoid=moved if call.vocabulary else None)
+    size = (len(sequence), sequence.shape[1])
+    drawn = call.drawn(size, seed, moved if call.vocabulary else None)
     where = real if sequence.ndim == 2 else real[..., None]
     return call.of(torch.where(where, moved, drawn))
 

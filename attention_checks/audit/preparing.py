@@ -15,7 +15,14 @@ from attention_checks.audit.tracing import record
 B = 3  # sequences
 LEAST = 24  # tokens
 LONGEST_WINDOW = 512  # one that is longer is not exceeded, and that is said
-_DROPPED = ("labels", "cache_position", "past_key_values", "use_cache", "return_dict", "position_ids")
+_DROPPED = (
+    "labels",
+    "cache_position",
+    "past_key_values",
+    "use_cache",
+    "return_dict",
+    "position_ids",
+)
 _PIXELS = ("pixel", "image", "video", "patch")
 
 
@@ -46,8 +53,10 @@ def _is_flat(value: Any) -> bool:
 def _cast(model: nn.Module, given: dict[str, Any]) -> dict[str, Any]:
     "Give vectors the type of the model's weights, without gradients."
     dtype = next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
-    cast = lambda v: v.detach().to(dtype) if v.is_floating_point() else v
-    made = {k: cast(v) if isinstance(v, Tensor) else v for k, v in given.items()}
+    made = dict(given)
+    for name, value in given.items():
+        if isinstance(value, Tensor):
+            made[name] = value.detach().to(dtype) if value.is_floating_point() else value
     if "use_cache" in parameters_of_call(model):
         made["use_cache"] = False
     return made
@@ -95,7 +104,9 @@ def _length(call: Call) -> int:
     n = max([LEAST, call.sequence.shape[1], *(w + 9 for w in windows)])
     config = getattr(call.model, "config", None)
     names = ("max_position_embeddings", "n_positions", "max_seq_len", "block_size", "n_ctx")
-    most = min([v for k in names if isinstance(v := getattr(config, k, None), int) and v > 3] or [n])
+    most = min(
+        [v for k in names if isinstance(v := getattr(config, k, None), int) and v > 3] or [n]
+    )
     taken = {size for p in call.model.parameters() for size in p.shape}
     taken |= {v.shape[1] for k, v in call.given.items() if _is_source(call, k)}
     step = 1 if n < most else -1
@@ -114,7 +125,7 @@ def _is_source(call: Call, name: str) -> bool:
 def _extended(call: Call, n: int) -> Call:
     "Make as many sequences as are tried, each of n tokens, the first as it was given."
     sequence = call.sequence
-    drawn = call.drawn(B, n, seed=1)
+    drawn = call.drawn((B, n), seed=1)
     shared = min(n, sequence.shape[1])
     drawn[:1, :shared] = sequence[:1, :shared]
     given = {k: _widened(call, k, v, n) for k, v in call.given.items()}

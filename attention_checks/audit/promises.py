@@ -1,4 +1,4 @@
-"""What a config promises of a layer: its window, the scale of its scores, the base of its rotation."""
+"""What a config promises of a layer: window, scale of the scores, base of the rotation."""
 
 from __future__ import annotations
 
@@ -113,7 +113,8 @@ def attention_scale(
     if getattr(config, "scale_attn_by_inverse_layer_idx", False) and number is not None:
         return d_k**-0.5 / (number + 1), True
     rope = rope_of(model, path)
-    if rope.get("mscale_all_dim") and rope.get("factor"):
+    latent = getattr(config, "kv_lora_rank", None)
+    if latent and rope.get("mscale_all_dim") and rope.get("factor"):
         return d_k**-0.5 * score_factor(rope), True
     return d_k**-0.5, False
 

@@ -47,7 +47,9 @@ class Layer:
         for name, value in self.does.items():
             if value is not None:
                 said = self.promises.get(name)
-                parts.append(f"{name} {_short(value)}" + ("" if said is None else f" ({_short(said)})"))
+                parts.append(
+                    f"{name} {_short(value)}" + ("" if said is None else f" ({_short(said)})")
+                )
         return f"{self.path or '(the model)'}: {', '.join(parts)}"
 
 

@@ -1,4 +1,4 @@
-"""What all parts of an audit share: the call, its first pass, what was found, what was not tried."""
+"""What all parts of an audit share: the call, its first pass, what was found and not tried."""
 
 from __future__ import annotations
 
@@ -34,6 +34,11 @@ class Session:
     calls: dict[str, Any] = field(default_factory=dict)  # by path, the first attention of each
     itemsize: int = 4  # bytes of a number, in the model's own type
     untrained: bool = False  # could it not be run in training mode?
+
+    @property
+    def size(self) -> tuple[int, int]:
+        "Return the number of sequences and of tokens."
+        return len(self.call.sequence), self.n
 
     @property
     def n(self) -> int:

@@ -177,8 +177,8 @@ class _Judge:
 
     def _compared(self, key: Key, now: Tensors, which: int) -> Iterator[tuple[Any, ...]]:
         "List tokens that differ, by how much, whether by NaN, and what undoes it."
-        earlier = self.first.tensors.get(key)
-        shared = [name for name in now if earlier and name in earlier[which]]
+        earlier = self.first.tensors.get(key, ({}, {}))
+        shared = [name for name in now if name in earlier[which]]
         for then, t in ((earlier[which][name], now[name]) for name in shared):
             for axis in self.axes:
                 old, new = axis.view(then, first=True), axis.view(t)

@@ -1,4 +1,4 @@
-"""What is wrong with a whole model: padding that counts, layers that break what a config promises."""
+"""What is wrong with a whole model: padding that counts, layers that break a promise."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ promise.scale: the scores are multiplied by {found}, but the config promises {sa
 promise.base: positions are rotated with other angles than the config promises: {found}, not {said}
 cache.groups: with a cache, heads of keys and values stand in another order than in one pass: query
     heads read those of another group
-cache.stored: with a cache, older keys differ from those of one pass: they are changed as they are
-    stored or read
-cache.values: with a cache, queries, keys and mask are as in one pass: values, or what follows, differ
+cache.stored: with a cache, older keys differ from those of one pass: they are changed as they
+    are stored or read
+cache.values: with a cache, queries, keys and mask are as in one pass; values, or what
+    follows, differ
 """
 )

@@ -6,8 +6,13 @@ import audited
 import pytest
 import torch
 import torch.nn as nn
-from attention_checks.audit import Expected, audit
+from attention_checks import Expected, Misused, audit
+from attention_checks.audit import cli as command
+from attention_checks.audit import session as sessions
 from audited import IDS, PLANTED
+from third_party import decoders
+
+import attention_nb as nb
 
 logging.getLogger("transformers").setLevel(logging.ERROR)
 
@@ -32,3 +37,103 @@ def test_planted(row):
     report = audit(model, inputs_of(model), **row.arguments)
     assert row.code in report.codes, report
     assert (row.code, row.layer) in [(fault.code, fault.layer) for fault in report.faults], report
+
+
+RIGHT = [audited.llama, audited.mistral, audited.gemma, audited.gpt_oss, audited.deepseek, audited.gpt2, audited.book, audited.translator]
+
+
+@pytest.mark.parametrize("make", RIGHT, ids=lambda make: make.__name__)
+def test_right_models_are_accepted(make):
+    "No false alarm; what is not tried is said."
+    model = made(make)
+    report = audit(model, inputs_of(model))
+    assert report.ok and report.passed and len(report.layers) > 1, report
+    assert json.loads(report.to_json())["ok"] is True
+
+
+@pytest.mark.parametrize("cache", [lambda b: nb.KVCache(b, 2, 64, 6, dtype=torch.float64),
+                                   lambda b: nb.RollingCache(b, 2, 64, 6, dtype=torch.float64)], ids=["KVCache", "RollingCache"])
+def test_the_caches_of_the_book(cache):
+    "A model of the book is accepted with each kind of cache."
+    def cached(model, ids, caches):
+        caches = caches or [cache(len(ids)) for _ in range(2)]
+        model(ids, caches=caches)
+        return caches
+
+    report = audit(made(audited.book), {"ids": IDS}, cached=cached)
+    assert report.ok and any("cache" in line for line in report.passed), report
+
+
+def test_the_model_is_left_as_it_was():
+    "Weights, buffers, modes, attributes and random numbers are those of before, also where the audit fails."
+    model = made(audited.llama)
+    model.model.layers[0].train()
+    state = {name: (t, t.clone()) for name, t in [*model.named_parameters(), *model.named_buffers()]}
+    modes, chance = [m.training for m in model.modules()], torch.get_rng_state()
+    audit(model, inputs_of(model))
+    with pytest.raises(Misused):
+        audit(model, {"input_ids": 99 + IDS})
+    now = dict([*model.named_parameters(), *model.named_buffers()])
+    for name, (before, values) in state.items():
+        assert now[name] is before
+        torch.testing.assert_close(before, values, rtol=0, atol=0)
+    assert modes == [m.training for m in model.modules()]
+    torch.testing.assert_close(torch.get_rng_state(), chance, rtol=0, atol=0)
+
+
+def test_what_may_be_seen_can_be_declared():
+    "An encoder is refused as a decoder, and accepted as what it is; so is a prefix whose tokens see each other."
+    encoder = nb.TransformerStack([audited.block() for _ in range(2)], nn.LayerNorm(24)).eval()
+    x = torch.randn(1, 9, 24)
+    assert audit(encoder, {"x": x}).codes == ["mask.leaks"]
+    assert audit(encoder, {"x": x}, Expected(causal=False)).ok
+    model = made(audited.llama)
+    audited.attending(audited.L1, audited.with_prefix)(model)
+    assert "mask.leaks" in audit(model, inputs_of(model)).codes
+    assert "mask.leaks" not in audit(model, inputs_of(model), Expected(prefix=4)).codes
+    assert audit(made(audited.gpt2), inputs_of(made(audited.gpt2)), Expected(scales={audited.G1: 0.5})).codes == ["promise.scale"]
+
+
+def test_causality_takes_eight_passes(monkeypatch):
+    "The future and the batch are tried in eight passes at most."
+    model, passes = made(audited.book), []
+    monkeypatch.setattr(sessions.Session, "recorded", counting(sessions.Session.recorded, passes))
+    monkeypatch.setattr(sessions.Session, "compared", counting(sessions.Session.compared, passes))
+    for part in ("pad", "pack", "decode", "watched", "promised"):
+        monkeypatch.setitem(audit.__globals__, part, lambda s, **_: None)
+    assert audit(model, {"ids": IDS}).ok
+    assert 0 < len(passes) <= 8
+
+
+def counting(f, passes):
+    return lambda *args, **kwargs: passes.append(1) or f(*args, **kwargs)
+
+
+@pytest.mark.parametrize("kind", ["bart", "bert", "bloom", "falcon", "gpt_neo", "qwen3"])
+def test_decoders_of_transformers(kind):
+    "A sample of those that tests/third_party/decoders.py audits: no false alarm."
+    report = decoders.audited(kind)
+    assert report.ok, report
+
+
+MADE = """
+import audited
+def sound():
+    return audited.book(), audited.IDS
+def planted():
+    row = next(row for row in audited.PLANTED if row.name == "a mean over all tokens")
+    model = row.make()
+    row.plant(model)
+    return model, {"ids": audited.IDS}
+def nothing():
+    return 3
+"""
+
+
+@pytest.mark.parametrize("name, status, said", [("sound", 0, "sound"), ("planted", 1, "[mask.leaks]"), ("nothing", 2, "expected it to return a model")])
+def test_the_command(name, status, said, tmp_path, monkeypatch, capsys):
+    "It prints the report, and its exit status tells whether there is a fault."
+    (tmp_path / "made_models.py").write_text(MADE, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert command.main([f"made_models:{name}"]) == status
+    assert said in "".join(capsys.readouterr())

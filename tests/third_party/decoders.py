@@ -54,6 +54,16 @@ SETTINGS: dict[str, dict[str, Any]] = {  # where these do not fit
 UNFIT = {"falcon": ("head_dim",), "prophetnet": ("num_hidden_layers",), "xlstm": ("v_head_dim", "qk_head_dim"), "reformer": ("num_hidden_layers",),
          "dbrx": ("rope_theta",)}  # which of the sizes a kind has in another way
 
+READ = {  # rows with faults, as they were read
+    "cpmant": "a design: its prompt is seen from both sides; declare Expected(causal=False)",
+    "rwkv": "true: it ignores attention_mask, and padding on the left goes into its state",
+    "recurrent_gemma": "true: padding on the left goes into its recurrent state",
+    "minimax": "not yet settled: full_attention layers get the window of the config too",
+    "moshi": "not yet settled: the full pass has no window, and its cache drops what is older than the window",
+    "prophetnet": "not yet settled: a small change in the model's output, in no layer",
+    "xlm": "not yet settled: padding on the left moves real tokens although positions are given",
+}
+
 
 @contextmanager
 def within(seconds: int) -> Iterator[None]:
@@ -106,6 +116,7 @@ def row(kind: str) -> dict[str, Any]:
     return {"kind": kind, "class": name, "verdict": "sound" if report.ok else "faults", "codes": report.codes,
             "faults": [f"{f.layer} [{f.code}] {f.example}" for f in report.faults],
             "layers": [str(layer) for layer in report.layers], "not_tried": [f"{n.property}: {n.why}" for n in report.notes],
+            "read": READ.get(kind, "") if not report.ok else "",
             "seconds": round(time.perf_counter() - start, 1)}
 
 
@@ -117,12 +128,12 @@ def main(kinds: list[str]) -> None:
     rows = []
     for kind in chosen:
         rows.append(row(kind))
+        if not kinds:
+            text = json.dumps({"transformers": transformers.__version__, "decoders": rows}, indent=1, ensure_ascii=False)
+            Path(os.environ.get("DECODERS", RESULTS)).write_text(text + "\n", encoding="utf-8")
         print(kind, rows[-1]["verdict"], rows[-1].get("codes") or rows[-1].get("why") or "", rows[-1].get("seconds", ""), flush=True)
         if kinds:
             print(json.dumps(rows[-1], indent=1))
-    if not kinds:
-        text = json.dumps({"transformers": transformers.__version__, "decoders": rows}, indent=1, ensure_ascii=False)
-        Path(os.environ.get("DECODERS", RESULTS)).write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
