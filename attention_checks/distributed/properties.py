@@ -88,10 +88,11 @@ class Study:
         "Give the largest number of ranks."
         return max(self.sharding.worlds)
 
-    @property
+    @cached_property
     def sound(self) -> bool:
-        "Tell whether everything finished, and all contexts are right."
-        return not self.fault and not _wrong(self.contexts)
+        "Tell whether everything finished, and all numbers are right."
+        slopes = self.gradients if self.sharding.contract.gradients else []
+        return not self.fault and not _wrong([*self.contexts, *slopes])
 
 
 def _wrong(compared: Sequence[Compared]) -> list[Compared]:
@@ -254,7 +255,7 @@ def _gradients(study: Study) -> None:
 def _must_be_sound(study: Study) -> None:
     "Raise NotChecked unless all was right so far."
     if not study.sound:
-        raise NotChecked("it is tried when all contexts are right")
+        raise NotChecked("it is tried when all numbers are right")
 
 
 def _several(study: Study, **choices: Any) -> Trial:

@@ -47,7 +47,7 @@ def turned(x: Tensor, positions: Tensor) -> Tensor:
 
 RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "a ring": (Ring(), {}),
-    "a causal ring, grouped heads": (Ring(causal=True), {"causal": True, "n_kv_heads": 4}),
+    "a causal ring, grouped heads": (Ring(causal=True), {"causal": True, "n_kv_heads": 4, "worlds": (1, 3)}),
     "a zigzag ring": (Ring(order="zigzag", causal=True), {"order": "zigzag", "causal": True}),
     "a zigzag ring by a function": (Ring(order="zigzag", causal=True), {
         "order": lambda at, world, rank: torch.cat([cut(at, 2 * world)[i] for i in (rank, 2 * world - 1 - rank)]),
@@ -56,7 +56,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "packed documents": (Ring(causal=True, documents=5), {"causal": True, "documents": 5, "worlds": (1, 3)}),
     "sink logits": (Ring(logits=LOGITS), {"sink_logits": LOGITS, "worlds": (1, 3)}),
     "a ring that rotates": (Ring(rotate=turned), {"rotate": turned, "worlds": (1, 3)}),
-    "all gathered": (gathered, {}),
+    "all gathered": (gathered, {"worlds": (1, 2, 3)}),
     "all gathered, zigzag": (partial(gathered, order="zigzag", causal=True), {
         "order": "zigzag", "causal": True, "n_kv_heads": 3, "worlds": (1, 3)}),
     "heads for tokens": (ulysses, {}),
