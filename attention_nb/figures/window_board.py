@@ -43,4 +43,4 @@ def window_board(
     notice = ("Choose masks, and move the sliders. Grey-blue is allowed; rose is allowed, but lies in the future; a cross is not allowed; a ring is "
               "not allowed, and reaches the query all the same, through layers.")
     data = {"tokens": list(tokens), "documents": list(documents), "window": window, "sinks": sinks, "block": block}
-    return Drawing("window_board", "What a token attends to, and what reaches it", notice, data, table, (590, 985))
+    return Drawing("window_board", "What a token attends to, and what reaches it", notice, data, table, (625, 1010))
