@@ -16,7 +16,7 @@ from torch import Tensor
 
 from .tools.guards import (
     expect_dim, expect_floats, expect_groups, expect_mask, expect_probability, expect_qkv,
-    expect_scale, expect_sizes, typed_as)
+    expect_scale, expect_sizes, typed_as, under_autocast)
 from .multi_head_attention import (
     MultiHeadAttention, _expect_parts, merge_heads, split_heads)
 from .naive_attention import at_least_float32
@@ -287,6 +287,9 @@ class WholeWidth(nn.Module):
             the same shape
         """
         merged = merge_heads(x)
+        dtype = getattr(getattr(self.norm, "weight", None), "dtype", x.dtype)
+        if x.dtype != dtype and not under_autocast(x):
+            raise TypeError(f"x: expected the dtype of the norm, {dtype}; got {x.dtype}")
         width = getattr(self.norm, "normalized_shape", merged.shape[-1:])[-1]
         if merged.shape[-1] != width or 0 in merged.shape:
             raise ValueError(f"x: expected {width} numbers in all heads of a token, and no dimension "

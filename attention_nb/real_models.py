@@ -101,6 +101,7 @@ class Experts(NamedTuple):
         factor: of the weights of chosen experts
         normalised: do their weights sum to the factor?
         clamp: alpha and limit of gpt-oss's gate; None: SwiGLU
+        n_dense: first layers that have no experts
     """
 
     n: int  # experts of a layer
@@ -111,6 +112,7 @@ class Experts(NamedTuple):
     factor: float = 1.0  # of the weights of chosen experts
     normalised: bool = True  # do their weights sum to the factor?
     clamp: tuple[float, float] | None = None  # alpha and limit of gpt-oss's gate; None: SwiGLU
+    n_dense: int = 0  # first layers that have no experts
 
 
 class Latent(NamedTuple):
@@ -139,23 +141,22 @@ class ModelPlan:
         eps: of the norms
         activation: in the feed-forward layer
         tied: one table for embedding and logits?
-        ropes: by layer: rotary settings; None: no rotation
-        windows: by layer: tokens that a query sees; None: all before it
-        scales: by layer: factor of the scores; None: 1 / √d_head
-        norm: "rms", "rms + 1" (weights count from 1) or "layer"
-        norms: "before" a part, "after" the sum, of its "output", or "both" of part
+        ropes: by layer: rotary settings, or None
+        windows: by layer: tokens that a query sees, or None
+        scales: by layer: factor of scores, or None
+        norm: "rms", "rms + 1" or "layer"
+        norms: "before", "after", "output" or "both"
         gated: SwiGLU and its like?
         bias: in the four projections of attention
         ff_bias: in the feed-forward layer
-        qk_norm: norm of queries and keys: of each "head", of the whole "width"
+        qk_norm: of each "head", or of the whole "width"
         sinks: a sink for each head?
         final_cap: bound of the logits
         embed_scale: factor of the embeddings
         n_positions: learned positions; None: rotary
-        n_types: kinds of tokens, as BERT's first and second sentence
-        causal: False: an encoder, which sees both sides
+        n_types: types of tokens, as in BERT
+        causal: False: an encoder
         experts: a mixture of experts
-        n_dense: first layers that have no experts
         latent: latent attention
         dtype: of the weights, as the config says it
         stop: tokens that end a text
@@ -171,23 +172,22 @@ class ModelPlan:
     eps: float  # of the norms
     activation: str  # in the feed-forward layer
     tied: bool  # one table for embedding and logits?
-    ropes: tuple[Mapping[str, Any] | None, ...] = ()  # by layer: rotary settings; None: no rotation
-    windows: tuple[int | None, ...] = ()  # by layer: tokens that a query sees; None: all before it
-    scales: tuple[float | None, ...] = ()  # by layer: factor of the scores; None: 1 / √d_head
-    norm: str = "rms"  # "rms", "rms + 1" (weights count from 1) or "layer"
-    norms: str = "before"  # "before" a part, "after" the sum, of its "output", or "both" of part
+    ropes: tuple[Mapping[str, Any] | None, ...] = ()  # by layer: rotary settings, or None
+    windows: tuple[int | None, ...] = ()  # by layer: tokens that a query sees, or None
+    scales: tuple[float | None, ...] = ()  # by layer: factor of scores, or None
+    norm: str = "rms"  # "rms", "rms + 1" or "layer"
+    norms: str = "before"  # "before", "after", "output" or "both"
     gated: bool = True  # SwiGLU and its like?
     bias: bool = False  # in the four projections of attention
     ff_bias: bool = False  # in the feed-forward layer
-    qk_norm: str | None = None  # norm of queries and keys: of each "head", of the whole "width"
+    qk_norm: str | None = None  # of each "head", or of the whole "width"
     sinks: bool = False  # a sink for each head?
     final_cap: float | None = None  # bound of the logits
     embed_scale: float = 1.0  # factor of the embeddings
     n_positions: int | None = None  # learned positions; None: rotary
-    n_types: int = 0  # kinds of tokens, as BERT's first and second sentence
-    causal: bool = True  # False: an encoder, which sees both sides
+    n_types: int = 0  # types of tokens, as in BERT
+    causal: bool = True  # False: an encoder
     experts: Experts | None = None  # a mixture of experts
-    n_dense: int = 0  # first layers that have no experts
     latent: Latent | None = None  # latent attention
     dtype: str | None = None  # of the weights, as the config says it
     stop: tuple[int, ...] = ()  # tokens that end a text
@@ -503,9 +503,9 @@ def _attention(plan: ModelPlan, i: int) -> nn.Module:
         return _latent_attention(plan, i)
     q_norm, k_norm = _qk_norms(plan)
     return MultiHeadAttention(
-        plan.d_model, plan.n_heads, plan.bias, n_kv_heads=plan.n_kv_heads, d_head=plan.d_head,
-        positions=_rotary(plan, i), scale=_of_layer(plan.scales, i),
-        attend=SinkAttention(plan.n_heads) if plan.sinks else None,
+        plan.d_model, plan.n_heads, plan.bias,
+        n_kv_heads=plan.n_kv_heads, d_head=plan.d_head, positions=_rotary(plan, i),
+        scale=_of_layer(plan.scales, i), attend=SinkAttention(plan.n_heads) if plan.sinks else None,
         q_norm=q_norm, k_norm=k_norm, window=_of_layer(plan.windows, i))
 
 # %% ../nbs/18_real_models.ipynb #block-fn
@@ -531,16 +531,12 @@ def build_model(
         with random weights; under torch.device("meta") without any
     """
     blocks = [_block(plan, i) for i in range(plan.n_layers)]
-    before = plan.norms in ("before", "both", "output")
-    stack = TransformerStack(blocks, _norm(plan) if before else None)
-    embed = TokenEmbedding(plan.vocabulary, plan.d_model, _positions(plan), plan.embed_scale)
-    if plan.final_cap is None and plan.causal:
-        return LanguageModel(embed, stack, plan.tied)
-    decoder = nn.Linear(plan.d_model, plan.vocabulary, bias=not plan.causal)
-    if plan.tied:
-        decoder.weight = embed.table.weight
-    head = _head(plan, decoder)
-    return LanguageModel(embed, stack, tied=False, lm_head=head, causal=plan.causal)
+    stack = TransformerStack(blocks, None if plan.norms == "after" else _norm(plan))
+    embed = TokenEmbedding(
+        plan.vocabulary, plan.d_model, _positions(plan), plan.embed_scale)
+    head = _head(plan, embed)
+    tied = plan.tied and head is None
+    return LanguageModel(embed, stack, tied, lm_head=head, causal=plan.causal)
 
 # %% ../nbs/18_real_models.ipynb #part-fns
 def _of_layer(values: Sequence[Any], i: int) -> Any:
@@ -587,7 +583,7 @@ def _feed_forward(plan: ModelPlan, i: int) -> nn.Module:
     dense = partial(
         FeedForward, plan.d_model, activation=activation, gated=plan.gated, bias=plan.ff_bias)
     experts = plan.experts
-    if experts is None or i < plan.n_dense:
+    if experts is None or i < experts.n_dense:
         return dense(d_ff=plan.d_ff)
     join: Callable[[Tensor, Tensor], Tensor] = partial(_swiglu, activation=activation)
     if experts.clamp is not None:
@@ -605,8 +601,13 @@ def _positions(plan: ModelPlan) -> nn.Module | None:
     return LearnedPositions(plan.n_positions, plan.d_model)
 
 
-def _head(plan: ModelPlan, decoder: nn.Linear) -> nn.Sequential:
-    "Return a head of its own: BERT's four layers, or logits with a cap."
+def _head(plan: ModelPlan, embed: TokenEmbedding) -> nn.Module | None:
+    "Return BERT's head of four layers, or one with a cap; None if a matrix is all."
+    if plan.causal and plan.final_cap is None:
+        return None
+    decoder = nn.Linear(plan.d_model, plan.vocabulary, bias=not plan.causal)
+    if plan.tied:
+        decoder.weight = embed.table.weight
     parts: OrderedDict[str, nn.Module] = OrderedDict()
     if not plan.causal:
         parts["dense"] = nn.Linear(plan.d_model, plan.d_model)
@@ -1118,13 +1119,13 @@ def _deepseek_experts(c: _Config) -> Experts:
         _size(c, "n_routed_experts"), _size(c, "num_experts_per_tok"), d_ff,
         shared=d_ff * _size(c, "n_shared_experts"),
         groups=(_size(c, "n_group"), _size(c, "topk_group")),
-        factor=c["routed_scaling_factor"], normalised=bool(c["norm_topk_prob"]))
+        factor=c["routed_scaling_factor"], normalised=bool(c["norm_topk_prob"]),
+        n_dense=c["first_k_dense_replace"])
 
 
 _LATENT, _FEED_FORWARD = "model.layers.{i}.self_attn.", "model.layers.{i}.mlp."
 DEEPSEEK_V3 = _with_changes(
     LLAMA, without=("ff_bias", "mlp_bias"),
-    read={"n_dense": "first_k_dense_replace"},
     made={"latent": _latent, "experts": _deepseek_experts,
           "d_head": lambda c: c["qk_rope_head_dim"],
           "n_kv_heads": lambda c: c["num_attention_heads"]},

@@ -559,7 +559,7 @@ def _expect_kinds(kinds: Any, pattern: Any) -> list[str]:
     if not isinstance(kinds, Mapping) or not all(callable(make) for make in kinds.values()):
         raise TypeError("kinds: expected a dict of functions that make a block, by name; "
                         f"got {kinds!r:.60}")
-    names = [] if isinstance(pattern, str) or not isinstance(pattern, Iterable) else list(pattern)
+    names = list(pattern) if isinstance(pattern, (list, tuple)) else []
     if not names or not {*names} <= {*kinds}:
         raise ValueError(f"pattern: expected some of the names {sorted(kinds)}; got {pattern!r:.60}")
     return names
@@ -884,12 +884,11 @@ class EncoderDecoder(nn.Module):
         """
         expect_sizes(n=n)
         choice = _Choice(temperature, top_k, top_p, generator, stop)
-        begin: Any = start
-        if whole_numbers("start", begin).ndim:
-            raise ValueError(f"start: expected one id for all targets; got {start!r:.60}")
+        if not isinstance(start, int) or isinstance(start, bool):
+            raise TypeError(f"start: expected one id for all targets; got {start!r:.60}")
         with _evaluation(self):
             memory = self._read(source_ids, source_mask)
-            first = whole_numbers("start", begin).to(source_ids).expand(len(source_ids), 1)
+            first = torch.full_like(source_ids[:, :1], start)
             _expect_ids("start", first, self.target.table.num_embeddings)
             if caches is not None:
                 _expect_batch(_expect_caches(caches, len(self.decoder.blocks))[0], first)

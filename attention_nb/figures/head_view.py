@@ -43,8 +43,12 @@ def token_targets(
     before = k.roll(1)[None] == q[:, None]
     if list(queries) != list(keys):  # positions of two texts have nothing in common
         return {"first token": (j == 0).expand(len(i), -1), "same token": q[:, None] == k}
-    return {"previous token": j == i - 1, "first token": (j == 0).expand(len(i), -1),
-            "same token": (q[:, None] == k) & (j < i), "induction": before & (j <= i) & (j > 0)}
+    return {
+        "previous token": j == i - 1,
+        "first token": (j == 0).expand(len(i), -1),
+        "same token": (q[:, None] == k) & (j < i),
+        "induction": before & (j <= i) & (j > 0),
+    }
 
 
 def _score(weights: Tensor, targets: Tensor) -> float | None:
@@ -72,22 +76,35 @@ class _Layer(NamedTuple):
     def weights(self, head: int, sequence: int) -> Tensor:
         "Return all weights of a head, (n_q, n_k)."
         rows = [call.weights(head)[sequence, 0].cpu().float() for call in self.calls]
-        return torch.cat([torch.nn.functional.pad(row, (0, self.n_k - row.shape[-1])) for row in rows])
+        return torch.cat(
+            [torch.nn.functional.pad(row, (0, self.n_k - row.shape[-1])) for row in rows]
+        )
 
 
 def _layers(calls: Sequence[Call], texts: Mapping[str, Sequence[str]]) -> list[_Layer]:
     "Put the calls of a generation together, and name the tokens of each layer."
     groups: list[list[Call]] = []
     for call in calls:
-        group = next((one for one in groups if one[0].layer == call.layer and _goes_on(one[-1], call)), None)
+        group = next(
+            (one for one in groups if one[0].layer == call.layer and _goes_on(one[-1], call)), None
+        )
         groups.append([call]) if group is None else group.append(call)
     made = [_Layer(group[0].layer or "the model", tuple(group), "", "") for group in groups]
-    return [layer._replace(queries=_text(layer, layer.n_q, texts, False), keys=_text(layer, layer.n_k, texts, True)) for layer in made]
+    return [
+        layer._replace(
+            queries=_text(layer, layer.n_q, texts, False), keys=_text(layer, layer.n_k, texts, True)
+        )
+        for layer in made
+    ]
 
 
 def _goes_on(last: Call, call: Call) -> bool:
     "Tell whether a call adds tokens to those of the last one."
-    return (last.b, last.heads) == (call.b, call.heads) and last.n_k + call.n_q == call.n_k and last.n_k > last.n_q - 1
+    return (
+        (last.b, last.heads) == (call.b, call.heads)
+        and last.n_k + call.n_q == call.n_k
+        and last.n_k > last.n_q - 1
+    )
 
 
 def _text(layer: _Layer, n: int, texts: Mapping[str, Sequence[str]], keys: bool) -> str:
@@ -126,11 +143,15 @@ def _squares(weights: Tensor) -> Tensor:
 
 
 def _largest(weights: Tensor, kept: int) -> Tensor:
-    "Return the largest weights of each query: low bytes of their keys, high bytes, weights, (3, n_q, kept)."
+    "Return the largest weights of each query: keys (low, high byte), weights; (3, n_q, kept)."
     keys = torch.arange(weights.shape[-1], dtype=torch.int32)
-    ranked = _as_bytes(weights).int() * 65_536 + (65_535 - keys)  # among equal weights the first key; no ties
+    ranked = _as_bytes(weights).int() * 65_536 + (
+        65_535 - keys
+    )  # among equal weights the first key; no ties
     best = ranked.topk(min(kept, len(keys))).values
-    best = torch.nn.functional.pad(best, (0, kept - best.shape[-1]), value=65_535)  # weight 0 to key 0
+    best = torch.nn.functional.pad(
+        best, (0, kept - best.shape[-1]), value=65_535
+    )  # weight 0 to key 0
     sizes, keys = best // 65_536, 65_535 - best % 65_536
     return torch.stack([keys % 256, keys // 256, sizes]).to(torch.uint8)
 
@@ -149,18 +170,30 @@ def _fitting(layers: Sequence[_Layer], about: dict[str, Any], sequence: int, lim
     "Return all weights as text; thinned, where they do not fit."
     heads = [(layer, head) for layer in layers for head in range(layer.calls[0].heads)]
     if sum(layer.n_q * layer.n_k for layer, _ in heads) <= 4 * limit:
-        text = _packed({**about, "kept": 0}, [_bytes(_as_bytes(layer.weights(head, sequence))) for layer, head in heads])
+        text = _packed(
+            {**about, "kept": 0},
+            [_bytes(_as_bytes(layer.weights(head, sequence))) for layer, head in heads],
+        )
         if len(text) <= limit:
             return text
-    thin = [(_as_bytes(_squares(weights)), _largest(weights, max(KEPT)))
-            for weights in (layer.weights(head, sequence) for layer, head in heads)]
+    thin = [
+        (_as_bytes(_squares(weights)), _largest(weights, max(KEPT)))
+        for weights in (layer.weights(head, sequence) for layer, head in heads)
+    ]
     for kept in KEPT:
-        parts = [part for squares, largest in thin for part in (_bytes(squares), _bytes(largest[..., :kept]))]
+        parts = [
+            part
+            for squares, largest in thin
+            for part in (_bytes(squares), _bytes(largest[..., :kept]))
+        ]
         if sum(map(len, parts)) <= 2 * limit:
             text = _packed({**about, "kept": kept}, parts)
             if len(text) <= limit:
                 return text
-    raise ValueError(f"limit: expected room for {len(heads)} heads; got {limit:,}. Show fewer layers: calls=seen.calls[:4]")
+    raise ValueError(
+        f"limit: expected room for {len(heads)} heads; got {limit:,}. "
+        "Show fewer layers: head_view(seen.calls[:4], tokens)"
+    )
 
 # %% ../../nbs/figures/head_view.ipynb #figure-class
 class HeadView(Drawing):
@@ -178,9 +211,21 @@ class HeadView(Drawing):
         table: str,  # the scores of the heads, in HTML
         height: tuple[int, int],  # pixels reserved on a wide page and on a phone
     ):
-        notice = ("Press a picture to see its head; arrow keys go from head to head. A row is a query, a column a key; "
-                  "the stronger the colour, the larger the weight.")
-        super().__init__("head_view", "All heads of the model", notice, {}, table, height, "The scores of all heads as a table", weights=weights)
+        notice = (
+            "Press a picture to see its head; arrow keys go from head to head. "
+            "A row is a query, a column a key; "
+            "the stronger the colour, the larger the weight."
+        )
+        super().__init__(
+            "head_view",
+            "All heads of the model",
+            notice,
+            {},
+            table,
+            height,
+            "The scores of all heads as a table",
+            weights=weights,
+        )
 
     def save(
         self,
@@ -195,10 +240,13 @@ class HeadView(Drawing):
 
 
 _PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>{title}</title>
-<style>:root {{ color-scheme: light dark; --color-background-primary: light-dark(#fff, #131416); --sym-lit: light-dark(#fbe9b8, #333018);
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style>:root {{ color-scheme: light dark;
+--color-background-primary: light-dark(#fff, #131416); --sym-lit: light-dark(#fbe9b8, #333018);
 --color-brand-primary: light-dark(#1f6fb5, #6db3f2); }}
-body {{ margin: 1rem auto; max-width: 76rem; padding: 0 1rem; font-family: system-ui, sans-serif; background: light-dark(#fff, #131416); color: light-dark(#1c1c1c, #d5d5d5); }}
+body {{ margin: 1rem auto; max-width: 76rem; padding: 0 1rem; font-family: system-ui, sans-serif;
+background: light-dark(#fff, #131416); color: light-dark(#1c1c1c, #d5d5d5); }}
 figure {{ margin: 0; }}</style></head>
 <body><main><h1 style="position: absolute; clip-path: inset(50%)">{title}</h1>
 {figure}
@@ -210,7 +258,8 @@ def head_view(
     seen: Seen | Sequence[Call],  # what `watch` has seen, or some of its calls
     tokens: Sequence[str],  # of the sequence that is shown, one text each
     memory: Sequence[str] = (),  # of the sequence that cross-attention attends to
-    scores: Mapping[str, Callable[[Tensor], Tensor]] | None = None,  # more scores: name → function of weights (heads, n, n) that gives (heads,)
+    scores: Mapping[str, Callable[[Tensor], Tensor]]
+    | None = None,  # more scores: name → function of weights (heads, n, n) that gives (heads,)
     sequence: int = 0,  # which sequence of the batch
     limit: int = 4_600_000,  # bytes of the weights in the file
 ) -> HeadView:  # shows itself when it is the last value of a cell; `save` writes a file
@@ -220,7 +269,6 @@ def head_view(
         seen: what `watch` has seen, or some of its calls
         tokens: of the sequence that is shown, one text each
         memory: of the sequence that cross-attention attends to
-        scores: more scores: name → function of weights (heads, n, n) that gives (heads,)
         sequence: which sequence of the batch
         limit: bytes of the weights in the file
 
@@ -234,17 +282,33 @@ def head_view(
     if max(layer.n_k for layer in layers) > 65_536:
         raise ValueError("seen: expected at most 65,536 keys in a layer; got more")
     if len(tokens) not in {n for layer in layers for n in (layer.n_q, layer.n_k)}:
-        raise ValueError(f"tokens: expected as many as queries or keys of a layer, such as {layers[0].n_k}; got {len(tokens)}")
+        raise ValueError(
+            "tokens: expected as many as queries or keys of a layer, "
+            f"such as {layers[0].n_k}; got {len(tokens)}"
+        )
     rows = [_about(layer, texts, scores or {}, sequence) for layer in layers]
-    names = list(dict.fromkeys(name for row in rows for name, values in row["scores"].items() if set(values) != {None}))
-    about = {"tokens": {name: text for name, text in texts.items() if text}, "layers": rows, "scores": names}
+    names = list(
+        dict.fromkeys(
+            name for row in rows for name, values in row["scores"].items() if set(values) != {None}
+        )
+    )
+    about = {
+        "tokens": {name: text for name, text in texts.items() if text},
+        "layers": rows,
+        "scores": names,
+    }
     return HeadView(_fitting(layers, about, sequence, limit), _table(rows, names), _room(rows))
 
 
-def _about(layer: _Layer, texts: Mapping[str, list[str]], scores: Mapping[str, Any], sequence: int) -> dict[str, Any]:
+def _about(
+    layer: _Layer, texts: Mapping[str, list[str]], scores: Mapping[str, Any], sequence: int
+) -> dict[str, Any]:
     "Return what the figure says of a layer."
     call, n_q, n_k = layer.calls[0], layer.n_q, layer.n_k
-    queries, keys = (texts.get(name) or [f"{name} {i}" for i in range(n)] for name, n in ((layer.queries, n_q), (layer.keys, n_k)))
+    queries, keys = (
+        texts.get(name) or [f"{name} {i}" for i in range(n)]
+        for name, n in ((layer.queries, n_q), (layer.keys, n_k))
+    )
     targets = token_targets(queries, keys)
     found: dict[str, list[float | None]] = {name: [] for name in [*targets, *scores]}
     for head in range(call.heads):
@@ -253,23 +317,51 @@ def _about(layer: _Layer, texts: Mapping[str, list[str]], scores: Mapping[str, A
             found[name].append(_score(weights, pairs) if texts.get(layer.keys) else None)
         for name, score in scores.items():
             found[name].append(round(float(score(weights[None])[0]), 4) if n_q == n_k else None)
-    return {"name": layer.name, "n_q": n_q, "n_k": n_k, "heads": call.heads, "kv_heads": call.kv_heads, "scores": found,
-            "queries": layer.queries, "keys": layer.keys, "kind": f"{layer.queries} {layer.keys}", "square": [_square(n_q), _square(n_k)]}
+    return {
+        "name": layer.name,
+        "n_q": n_q,
+        "n_k": n_k,
+        "heads": call.heads,
+        "kv_heads": call.kv_heads,
+        "scores": found,
+        "queries": layer.queries,
+        "keys": layer.keys,
+        "kind": f"{layer.queries} {layer.keys}",
+        "square": [_square(n_q), _square(n_k)],
+    }
 
 
 def _room(rows: Sequence[dict[str, Any]]) -> tuple[int, int]:
     "Return the pixels that the figure takes, on a wide page and on a phone."
-    longest, heads = max(max(row["n_q"], row["n_k"]) for row in rows), max(row["heads"] for row in rows)
-    detail = 150 + max(min(448, max(160, 16 * longest)), 22 * min(20, longest), min(432, 24 * len(rows)) + 40)
-    wide, narrow = (min(544, (min(34, width // (heads + 1)) + 2) * len(rows)) + 25 for width in (600, 350))
+    longest, heads = (
+        max(max(row["n_q"], row["n_k"]) for row in rows),
+        max(row["heads"] for row in rows),
+    )
+    detail = 150 + max(
+        min(448, max(160, 16 * longest)), 22 * min(20, longest), min(432, 24 * len(rows)) + 40
+    )
+    wide, narrow = (
+        min(544, (min(34, width // (heads + 1)) + 2) * len(rows)) + 25 for width in (600, 350)
+    )
     return 120 + max(wide, detail), 190 + narrow + detail
 
 
 def _table(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> str:
     "Write the scores of all heads as an HTML table."
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in names)
-    lines = [(f"layer {i}, head {h}", [row["scores"].get(name, [None] * row["heads"])[h] for name in names])
-             for i, row in enumerate(rows) for h in range(row["heads"])]
-    body = "".join(f'<tr><th scope="row">{name}</th>' + "".join(f"<td>{'' if x is None else f'{x:.2f}'}</td>" for x in cells) + "</tr>"
-                   for name, cells in lines)
-    return f"<table><caption>Mean share of the weights</caption><thead><tr><td></td>{head}</tr></thead><tbody>{body}</tbody></table>"
+    lines = [
+        (
+            f"layer {i}, head {h}",
+            [row["scores"].get(name, [None] * row["heads"])[h] for name in names],
+        )
+        for i, row in enumerate(rows)
+        for h in range(row["heads"])
+    ]
+    body = "".join(
+        f'<tr><th scope="row">{name}</th>'
+        + "".join(f"<td>{'' if x is None else f'{x:.2f}'}</td>" for x in cells)
+        + "</tr>"
+        for name, cells in lines
+    )
+    top = f"<caption>Mean share of the weights</caption><thead><tr><td></td>{head}</tr></thead>"
+    return f"<table>{top}<tbody>{body}</tbody></table>"

@@ -48,7 +48,7 @@ class _Layout(NamedTuple):
     views: tuple[tuple[Any, ...], ...] = ()
 
     def canonical(self, x: Tensor, rows: Tensor) -> Tensor:
-        "Return some rows of what broadcasts to this layout, (b or 1, heads or 1, r or 1, n_k or 1)."
+        "Return some rows of what broadcasts to this layout, as (b, heads, r, n_k) or 1 each."
         x = x.reshape((1,) * (len(self.shape) - x.ndim) + tuple(x.shape))
         if x.shape[self.q_axis] > 1:
             x = x.index_select(self.q_axis, rows)
@@ -56,7 +56,9 @@ class _Layout(NamedTuple):
             return x.reshape(1, 1, 1, 1)
         if not self.views:
             return x
-        x = x.expand(_sized(self.shape, (self.q_axis, len(rows)), (self.k_axis, x.shape[self.k_axis])))
+        x = x.expand(
+            _sized(self.shape, (self.q_axis, len(rows)), (self.k_axis, x.shape[self.k_axis]))
+        )
         n_k = x.shape[self.k_axis]
         for shape, q_axis, k_axis, dims in reversed(self.views):
             if dims:
@@ -71,7 +73,9 @@ class _Layout(NamedTuple):
         if None in axes or axes[0] == axes[1]:
             return None
         view = (self.shape, self.q_axis, self.k_axis, ())
-        return _Layout(tuple(shape), axes[0], axes[1], (*self.views, view))  # type: ignore[arg-type]
+        q_axis, k_axis = axes
+        assert q_axis is not None and k_axis is not None
+        return _Layout(tuple(shape), q_axis, k_axis, (*self.views, view))
 
     def permuted(self, dims: Sequence[int]) -> _Layout:
         "Return the layout after a permutation of the axes."
@@ -90,9 +94,11 @@ def _sized(shape: Sequence[int], *sizes: tuple[int, int]) -> list[int]:
 
 
 def _axis_after(old: Sequence[int], new: Sequence[int], axis: int) -> int | None:
-    "Return where an axis is after a reshape: of the same size, with as much behind it. None: it is gone."
-    behind = math.prod(old[axis + 1:])
-    found = [i for i, size in enumerate(new) if size == old[axis] and math.prod(new[i + 1:]) == behind]
+    "Return where an axis is after a reshape: same size, as much behind it. None: it is gone."
+    behind = math.prod(old[axis + 1 :])
+    found = [
+        i for i, size in enumerate(new) if size == old[axis] and math.prod(new[i + 1 :]) == behind
+    ]
     return found[-1] if found else None
 
 
@@ -137,17 +143,20 @@ def _keys(scores: Tensor) -> Tensor:
 
 def _safe_softmax() -> _Step:
     "Softmax; where every key is forbidden, all weights are 0, as in PyTorch's fused function."
+
     def run(s: Tensor, at: _Rows) -> Tensor:
         return torch.softmax(s, -1).masked_fill((s == -math.inf).all(-1, keepdim=True), 0)
 
     return _Step("softmax", run)
 
 # %% ../../nbs/tools/watching.ipynb #facts-fns
+BLOCK = 2**21  # scores in a block: 8 MB in float32
+_busy: list[int] = []  # not empty while weights are worked out: those are not watched
 LOWEST = -10_000.0  # a lower score counts as forbidden
 
 
 class _Spans(NamedTuple):
-    "Of each query in each group (a sequence, a head): first and last allowed key, and how many; (g, n_q) each."
+    "First and last allowed key of each query of each group, and how many; (g, n_q) each."
 
     first: Tensor
     last: Tensor
@@ -165,7 +174,7 @@ class _Spans(NamedTuple):
 
 
 class _Pattern(NamedTuple):
-    "What the masks of one group have in common with a causal mask or a window; None where it is neither."
+    "How the mask of a group moves with the queries; None where it does not."
 
     offset: int | None  # query i attends up to key i + offset
     reach: int | None  # query i attends from key i + reach
@@ -182,7 +191,10 @@ def _pattern(first: Tensor, last: Tensor, count: Tensor, n_k: int) -> _Pattern |
     if (count != last - first + 1).any():
         return None
     low, high = int(first.min()), int(last.max())
-    offset, reach = _moving(last - rows, last < high), _moving((first - rows).flip(0), (first > low).flip(0))
+    offset, reach = (
+        _moving(last - rows, last < high),
+        _moving((first - rows).flip(0), (first > low).flip(0)),
+    )
     if offset is not None and (last != (rows + offset).clamp(max=high)).any():
         return None
     if reach is not None and (first != (rows + reach).clamp(min=low)).any():
@@ -213,15 +225,26 @@ class _Facts(NamedTuple):
         groups = [_of_group(*rows, n_k) for rows in zip(spans.first, spans.last, spans.many)]
         known = [group for group in groups if group]
         if len(known) < len(groups):
-            return cls("bias" if spans.biased else "other", None if n_q == 1 else _never_ahead(spans))
+            return cls(
+                "bias" if spans.biased else "other", None if n_q == 1 else _never_ahead(spans)
+            )
         padding = any(group.padding for group in known)
         if n_q == 1:
-            return cls("bias" if spans.biased else "padding" if padding else "none", None, padding=padding)
+            return cls(
+                "bias" if spans.biased else "padding" if padding else "none", None, padding=padding
+            )
         offsets = {group.offset for group in known} - {None}
         windows = {group.most for group in known if group.reach is not None}
-        causal = bool(offsets) and (n_q != n_k or max(offsets) <= 0)  # type: ignore[type-var, operator]
+        ahead = n_q == n_k and any(offset is not None and offset > 0 for offset in offsets)
+        causal = bool(offsets) and not ahead
         odd = len(windows) > 1 or bool(offsets) and not causal and not windows
-        kinds = {"bias": spans.biased, "other": odd, "window": windows, "causal": causal, "padding": padding}
+        kinds = {
+            "bias": spans.biased,
+            "other": odd,
+            "window": windows,
+            "causal": causal,
+            "padding": padding,
+        }
         kind = next((name for name, is_so in kinds.items() if is_so), "none")
         offset = offsets.pop() if len(offsets) == 1 else None
         return cls(kind, causal, offset, windows.pop() if len(windows) == 1 else None, padding)
@@ -239,12 +262,8 @@ def _never_ahead(spans: _Spans) -> bool:
     return bool((spans.last <= rows)[spans.many > 0].all())
 
 # %% ../../nbs/tools/watching.ipynb #call-class
-_BLOCK = 2**21  # scores in a block: 8 MB in float32
-_busy: list[int] = []  # not empty while weights are worked out: those are not watched
-
-
 class Call:
-    """One attention that a model computed: what it was given, and its weights when they are asked for.
+    """One attention that a model computed: its facts, and its weights when they are asked for.
 
     Args:
         layer: path of the module that called; "" is the model itself
@@ -259,7 +278,9 @@ class Call:
     """
 
     turn: int = 0  # how many calls of this layer came before
-    error: float | None = None  # weights @ v against the output, as a fraction of the largest output
+    error: float | None = (
+        None  # weights @ v against the output, as a fraction of the largest output
+    )
     tolerance: float = 1e-3  # of that: more where the output has 16 bits
     module: nn.Module | None = None  # that called
 
@@ -275,7 +296,13 @@ class Call:
         given: Tensor | None = None,  # the weights, where the steps are not known
         dropout: float = 0.0,  # of the weights in this call
     ):
-        self.layer, self.via, self.steps, self.dropout, self.d_v = layer, via, tuple(steps), dropout, d_v
+        self.layer, self.via, self.steps, self.dropout, self.d_v = (
+            layer,
+            via,
+            tuple(steps),
+            dropout,
+            d_v,
+        )
         self.b, self.heads, self.n_q, self.n_k = shape
         self.q, self.k, self.given = q, k, given
         known: Tensor = q if q is not None else given  # type: ignore[assignment]
@@ -303,12 +330,18 @@ class Call:
         "Return the soft cap of the scores, if they have one."
         steps = _before_softmax(self)
         ends = [i for i, step in enumerate(steps) if step.name == "tanh"]
-        return _factor(steps[ends[0]:], self.heads) if ends else None
+        return _factor(steps[ends[0] :], self.heads) if ends else None
 
     @cached_property
     def sinks(self) -> Tensor | None:
-        "Return the scores of sinks, which take part in the softmax and are dropped after it, (heads,)."
-        found = [x for step in _before_softmax(self) if step.name == "cat" for x in step.operands if isinstance(x, _Operand)]
+        "Return the scores of sinks, which softmax counts and which are dropped then, (heads,)."
+        found = [
+            x
+            for step in _before_softmax(self)
+            if step.name == "cat"
+            for x in step.operands
+            if isinstance(x, _Operand)
+        ]
         at = _Rows(0, torch.zeros(1, dtype=torch.long, device=self.device))
         return found[0].layout.canonical(found[0].tensor, at.rows)[0, :, 0, 0] if found else None
 
@@ -320,20 +353,33 @@ class Call:
 
     def _copy(self, copies: dict[Any, tuple[Tensor, Tensor]]) -> None:
         "Keep copies; operands that layers share are copied once."
-        self.q, self.k, self.given = (t if t is None else t.clone() for t in (self.q, self.k, self.given))
+        self.q, self.k, self.given = (
+            t if t is None else t.clone() for t in (self.q, self.k, self.given)
+        )
         for operand in (x for step in self.steps for x in step.operands if isinstance(x, _Operand)):
-            operand.tensor = copies.setdefault(_trace(operand), (operand.tensor, operand.tensor.clone()))[1]
+            operand.tensor = copies.setdefault(
+                _trace(operand), (operand.tensor, operand.tensor.clone())
+            )[1]
         self._versions = [_version(t) for t in self._tensors()]
 
     def _tensors(self) -> list[Tensor]:
         "Return the tensors that weights are worked out from."
-        operands = [x.tensor for step in self.steps for x in step.operands if isinstance(x, _Operand)]
+        operands = [
+            x.tensor for step in self.steps for x in step.operands if isinstance(x, _Operand)
+        ]
         return [t for t in (self.q, self.k, self.given, *operands) if t is not None]
 
     def __repr__(self) -> str:
-        groups = f"{self.heads} heads" + f", {self.kv_heads} of keys" * (self.kv_heads != self.heads)
-        mask = self.mask + f" {self.window}" * bool(self.window) + " with padding" * (self.padding and self.mask != "padding")
-        return f"Call({self.layer or 'the model'}: {self.via}, {groups}, {self.n_q} × {self.n_k}, mask: {mask})"
+        groups = f"{self.heads} heads" + f", {self.kv_heads} of keys" * (
+            self.kv_heads != self.heads
+        )
+        mask = (
+            self.mask
+            + f" {self.window}" * bool(self.window)
+            + " with padding" * (self.padding and self.mask != "padding")
+        )
+        size = f"{self.n_q} × {self.n_k}"
+        return f"Call({self.layer or 'the model'}: {self.via}, {groups}, {size}, mask: {mask})"
 
     @property
     def q_shape(self) -> tuple[int | None, ...]:
@@ -377,7 +423,7 @@ class Call:
 
     @property
     def agrees(self) -> bool | None:
-        "Return whether weights @ v is the output, up to rounding; None where that cannot be compared."
+        "Return whether weights @ v is the output, up to rounding; None: it cannot be compared."
         return None if self.error is None else self.error <= self.tolerance
 
     def weights(
@@ -412,7 +458,9 @@ class Call:
             boolean, (b, heads, n_q, n_k) of what was asked for
         """
         chosen = _chosen(heads, self.heads, "heads"), _chosen(queries, self.n_q, "queries")
-        return _blockwise(self, *chosen, work=lambda at: _shift(self, at) > LOWEST, dtype=torch.bool)
+        return _blockwise(
+            self, *chosen, work=lambda at: _shift(self, at) > LOWEST, dtype=torch.bool
+        )
 
     def blocks(
         self,
@@ -437,29 +485,38 @@ class Call:
 # %% ../../nbs/tools/watching.ipynb #call-work
 def _block_size(call: Call, heads: int = 1) -> int:
     "Return how many queries make a block."
-    return max(1, _BLOCK // max(1, call.b * heads * call.n_k))
+    return max(1, BLOCK // max(1, call.b * heads * call.n_k))
 
 
 @torch.no_grad()
-def _blockwise(call: Call, heads: list[int], rows: list[int], work: Callable[[_Rows], Tensor],
-               dtype: torch.dtype | None = None) -> Tensor:
+def _blockwise(
+    call: Call,
+    heads: list[int],
+    rows: list[int],
+    work: Callable[[_Rows], Tensor],
+    dtype: torch.dtype | None = None,
+) -> Tensor:
     "Put blocks of weights, or of something else of their shape, together."
     _expect_kept(call, masks_alone=dtype is torch.bool)
     wide = torch.float64 if call.dtype == torch.float64 else torch.float32
-    out = torch.empty(call.b, len(heads), len(rows), call.n_k, dtype=dtype or wide, device=call.device)
+    out = torch.empty(
+        call.b, len(heads), len(rows), call.n_k, dtype=dtype or wide, device=call.device
+    )
     size = _block_size(call)
     with _Quiet(call.device):
         for i, head in enumerate(heads):
             for start in range(0, len(rows), size):
-                part = torch.tensor(rows[start:start + size], device=call.device)
-                out[:, i, start:start + size] = work(_Rows(head, part))
+                part = torch.tensor(rows[start : start + size], device=call.device)
+                out[:, i, start : start + size] = work(_Rows(head, part))
     return out
 
 
 def _weigh(call: Call, at: _Rows) -> Tensor:
     "Work out the weights of a block, (b, r, n_k)."
     if call.given is not None:
-        return call.given[:, at.head, at.rows].to(torch.promote_types(call.given.dtype, torch.float32))
+        return call.given[:, at.head, at.rows].to(
+            torch.promote_types(call.given.dtype, torch.float32)
+        )
     return _run(call.steps, _scores(call, at), at)[:, 0]
 
 
@@ -480,7 +537,7 @@ def _run(steps: Sequence[_Step], scores: Tensor, at: _Rows) -> Tensor:
 def _before_softmax(call: Call) -> tuple[_Step, ...]:
     "Return the steps that work on scores."
     ends = [i for i, step in enumerate(call.steps) if step.name in ("softmax", "exp")]
-    return call.steps[:ends[0]] if ends else call.steps
+    return call.steps[: ends[0]] if ends else call.steps
 
 
 def _shift(call: Call, at: _Rows) -> Tensor:
@@ -489,9 +546,12 @@ def _shift(call: Call, at: _Rows) -> Tensor:
         weights = _weigh(call, at)
         return torch.where(weights > 0, 0.0, -math.inf)
     before = _before_softmax(call)
-    cuts = [step for step in call.steps[len(before):] if step.name == "slice"]  # sinks, dropped again
+    cuts = [
+        step for step in call.steps[len(before) :] if step.name == "slice"
+    ]  # sinks, dropped again
     b = call.b if any(step.name == "flex" for step in before) else 1
-    zero = torch.zeros(b, 1, len(at.rows), call.k.shape[-2], device=at.rows.device)  # type: ignore[union-attr]
+    assert call.k is not None
+    zero = torch.zeros(b, 1, len(at.rows), call.k.shape[-2], device=at.rows.device)
     return _run([*before, *cuts], zero, at)[:, 0]
 
 
@@ -499,7 +559,9 @@ class _Quiet:
     "While it lasts, nothing is watched, and autocast is off."
 
     def __init__(self, device: torch.device):
-        self.autocast = torch.autocast("cpu" if device.type == "meta" else device.type, enabled=False)
+        self.autocast = torch.autocast(
+            "cpu" if device.type == "meta" else device.type, enabled=False
+        )
 
     def __enter__(self) -> None:
         _busy.append(1)
@@ -518,11 +580,15 @@ def _version(t: Tensor) -> int | None:
 def _expect_kept(call: Call, masks_alone: bool = False) -> None:
     "Raise ValueError unless the tensors of a call are there, and as they were."
     if call.q is None and call.given is None:
-        raise ValueError(f'keep: expected "references" or "copies", for weights; got "facts" in layer {call.layer}')
+        raise ValueError(
+            f'keep: expected "references" or "copies"; got "facts", so {call.layer} has no weights'
+        )
     written = [t for t, before in zip(call._tensors(), call._versions) if _version(t) != before]
     if any(not masks_alone or t is not call.q and t is not call.k for t in written):
-        raise ValueError(f'keep: expected "copies"; got "references", and the model has written over queries, keys or '
-                         f"a mask of layer {call.layer} since that call")
+        raise ValueError(
+            'keep: expected "copies"; got "references", and the model has written over queries, '
+            f"keys or a mask of layer {call.layer} since that call"
+        )
 
 
 def _chosen(index: Any, n: int, name: str) -> list[int]:
@@ -540,7 +606,12 @@ def _chosen(index: Any, n: int, name: str) -> list[int]:
 def _facts_of(call: Call) -> _Facts:
     "Tell what the mask of a call does; layers that share a mask are told once."
     steps = _before_softmax(call)
-    if any(not values_known(x.tensor) for step in steps for x in step.operands if isinstance(x, _Operand)):
+    if any(
+        not values_known(x.tensor)
+        for step in steps
+        for x in step.operands
+        if isinstance(x, _Operand)
+    ):
         return _Facts("other", None)  # on the meta device a mask has no numbers
     key = (call.n_q, call.n_k, *(_trace(x) for step in steps for x in (step.name, *step.operands)))
     if call.given is not None or key not in call.known:
@@ -559,14 +630,25 @@ def _at_once(call: Call) -> _Facts | None:
 
 def _heads_apart(call: Call) -> list[int]:
     "Return the heads whose masks may differ: three at most."
-    operands = [x for step in _before_softmax(call) for x in step.operands if not isinstance(x, (int, float))]
-    shared = call.given is None and all(isinstance(x, _Operand) and _same_for_heads(x) for x in operands)
+    operands = [
+        x
+        for step in _before_softmax(call)
+        for x in step.operands
+        if not isinstance(x, (int, float))
+    ]
+    shared = call.given is None and all(
+        isinstance(x, _Operand) and _same_for_heads(x) for x in operands
+    )
     return [0] if shared else sorted({0, call.heads // 2, call.heads - 1})
 
 
 def _same_for_heads(x: _Operand) -> bool:
     "Tell whether an operand is the same for all heads."
-    return x.tensor.numel() == 1 or not x.layout.views and (x.tensor.ndim < 3 or x.tensor.shape[-3] == 1 or x.tensor.stride(-3) == 0)
+    return (
+        x.tensor.numel() == 1
+        or not x.layout.views
+        and (x.tensor.ndim < 3 or x.tensor.shape[-3] == 1 or x.tensor.stride(-3) == 0)
+    )
 
 
 def _trace(x: Any) -> Any:
@@ -581,10 +663,17 @@ def _trace(x: Any) -> Any:
 def _spans(call: Call) -> _Spans:
     "Read the mask, block by block."
     _expect_kept(call, masks_alone=True)
-    found, size, device = [], _block_size(call), torch.device("cpu") if call.device.type == "meta" else call.device
+    found, size, device = (
+        [],
+        _block_size(call),
+        torch.device("cpu") if call.device.type == "meta" else call.device,
+    )
     with _Quiet(device):
         for head in _heads_apart(call):
-            rows = [torch.arange(call.n_q, device=device)[i:i + size] for i in range(0, call.n_q, size)]
+            rows = [
+                torch.arange(call.n_q, device=device)[i : i + size]
+                for i in range(0, call.n_q, size)
+            ]
             parts = [_Spans.of(_shift(call, _Rows(head, part))) for part in rows]
             found.append(_joined_spans(parts, -1))
     return _joined_spans(found, 0)
@@ -597,7 +686,7 @@ def _joined_spans(parts: Sequence[_Spans], dim: int) -> _Spans:
 
 
 def _factor(steps: Sequence[_Step], heads: int) -> float | Tensor:
-    "Multiply the numbers by which some steps multiply scores; (heads,) where each head has its own."
+    "Multiply the factors of some steps; (heads,) where each head has its own."
     factor: float | Tensor = 1.0
     for step in steps:
         for x in step.operands if step.name in ("mul", "div") else ():
@@ -617,7 +706,9 @@ def _different_heads(k: Tensor) -> int:
     if heads == 1 or k.device.type == "meta" or not bool(some.count_nonzero()):
         return heads
     new = 1 + int((some[:, 1:] != some[:, :-1]).flatten(2).any(-1).any(0).sum())
-    copied = some.reshape(len(k), new, -1, *some.shape[2:]) if heads % new == 0 else some[:, :, None]
+    copied = (
+        some.reshape(len(k), new, -1, *some.shape[2:]) if heads % new == 0 else some[:, :, None]
+    )
     return new if bool((copied == copied[:, :, :1]).all()) else heads
 
 # %% ../../nbs/tools/watching.ipynb #sdpa-fns
@@ -630,11 +721,23 @@ class _Seen(NamedTuple):
     steps: tuple[_Step, ...]
     out: Tensor | None  # (b, heads, n_q, d_v); None where it cannot be compared
     dropout: float = 0.0
-    projection: tuple[Tensor, Tensor] | None = None  # weight and bias of what follows weights @ v, before `out`
+    projection: tuple[Tensor, Tensor] | None = (
+        None  # weight and bias of what follows weights @ v, before `out`
+    )
 
 
-def _sdpa(heads: int, out: Tensor, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None,
-          dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False) -> _Seen:
+def _sdpa(
+    heads: int,
+    out: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> _Seen:
     "Read the arguments of scaled_dot_product_attention."
     lead = _lead(query, key)
     q, k, v, y = (_four(t, lead, heads) for t in (query, key, value, out))
@@ -656,7 +759,7 @@ def _lead(q: Tensor, k: Tensor) -> tuple[int, ...]:
 
 
 def _split(lead: Sequence[int], heads: int) -> tuple[int, int]:
-    "Return how many sequences and how many heads are in the leading dimensions; `heads` is what the module says, or 0."
+    "Return how many sequences and heads lead; `heads` is what the module says, or 0."
     if len(lead) == 1:
         return (lead[0] // heads, heads) if heads and lead[0] % heads == 0 else (lead[0], 1)
     fits = [i for i in range(len(lead)) if math.prod(lead[i:]) == heads]
@@ -677,13 +780,29 @@ def _of_lead(lead: Sequence[int], heads: int, n_q: int, n_k: int) -> _Layout:
     "Return the layout with these leading dimensions."
     plain = _plain(*_split(lead, heads), n_q, n_k)
     shape = (*lead, n_q, n_k)
-    return plain if shape == plain.shape else _Layout(shape, len(lead), len(lead) + 1, ((plain.shape, 2, 3, ()),))
+    return (
+        plain
+        if shape == plain.shape
+        else _Layout(shape, len(lead), len(lead) + 1, ((plain.shape, 2, 3, ()),))
+    )
 
 # %% ../../nbs/tools/watching.ipynb #flex-fns
-def _flex(heads: int, out: Any, query: Tensor, key: Tensor, value: Tensor, score_mod: Any = None, block_mask: Any = None,
-          scale: float | None = None, *rest: Any, **more: Any) -> _Seen:
+def _flex(
+    heads: int,
+    out: Any,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    score_mod: Any = None,
+    block_mask: Any = None,
+    scale: float | None = None,
+    *rest: Any,
+    **more: Any,
+) -> _Seen:
     "Read the arguments of flex_attention, or of the operator below it."
-    mask_mod = block_mask[-1] if isinstance(block_mask, tuple) else getattr(block_mask, "mask_mod", None)
+    mask_mod = (
+        block_mask[-1] if isinstance(block_mask, tuple) else getattr(block_mask, "mask_mod", None)
+    )
     steps = [_scaled(1 / math.sqrt(query.shape[-1]) if scale is None else scale)]
     if score_mod is not None:
         steps.append(_Step("flex", partial(_score_mod, score_mod), (score_mod,)))
@@ -696,7 +815,12 @@ def _flex(heads: int, out: Any, query: Tensor, key: Tensor, value: Tensor, score
 
 def _pairs(s: Tensor, at: _Rows) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     "Return the numbers of sequences, head, queries and keys."
-    return torch.arange(len(s), device=s.device), torch.tensor(at.head, device=s.device), at.rows, _keys(s)
+    return (
+        torch.arange(len(s), device=s.device),
+        torch.tensor(at.head, device=s.device),
+        at.rows,
+        _keys(s),
+    )
 
 
 def _each_pair(f: Any, scores: tuple[Any, ...] = ()) -> Any:
@@ -724,28 +848,56 @@ def _indexing() -> Any:
     return TransformGetItemToIndex()
 
 # %% ../../nbs/tools/watching.ipynb #native-fns
-def _native(heads: int, out: Any, query: Tensor, key: Tensor, value: Tensor, embed_dim: int, num_heads: int, qkv_weight: Tensor,
-            qkv_bias: Tensor, proj_weight: Tensor, proj_bias: Tensor, mask: Tensor | None = None, need_weights: bool = True,
-            average_attn_weights: bool = True, mask_type: int | None = None) -> _Seen:
+def _native(
+    heads: int,
+    out: Any,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    embed_dim: int,
+    num_heads: int,
+    qkv_weight: Tensor,
+    qkv_bias: Tensor,
+    proj_weight: Tensor,
+    proj_bias: Tensor,
+    mask: Tensor | None = None,
+    need_weights: bool = True,
+    average_attn_weights: bool = True,
+    mask_type: int | None = None,
+) -> _Seen:
     "Read the arguments of the fast path of nn.MultiheadAttention."
     inputs, lengths = _unnested(query, key, value)
     weights, biases = qkv_weight.detach().chunk(3), qkv_bias.detach().chunk(3)
-    q, k, v = (nn.functional.linear(x, w, c).unflatten(-1, (num_heads, -1)).transpose(1, 2)
-               for x, w, c in zip(inputs, weights, biases))
-    steps = [_scaled(1 / math.sqrt(q.shape[-1])), *_native_mask(mask, mask_type, q, k), *lengths, _safe_softmax()]
+    q, k, v = (
+        nn.functional.linear(x, w, c).unflatten(-1, (num_heads, -1)).transpose(1, 2)
+        for x, w, c in zip(inputs, weights, biases)
+    )
+    steps = [
+        _scaled(1 / math.sqrt(q.shape[-1])),
+        *_native_mask(mask, mask_type, q, k),
+        *lengths,
+        _safe_softmax(),
+    ]
     y = out[0] if isinstance(out, tuple) and not lengths else None
     return _Seen(q, k, v, tuple(steps), y, projection=(proj_weight, proj_bias))
 
 
-def _layer(heads: int, out: Any, src: Tensor, embed_dim: int, num_heads: int, qkv_weight: Tensor, qkv_bias: Tensor, proj_weight: Tensor,
-           proj_bias: Tensor, use_gelu: bool, norm_first: bool, eps: float, norm_weight_1: Tensor, norm_bias_1: Tensor,
-           *rest: Any, **more: Any) -> _Seen:
+_LAYER = (
+    "src", "embed_dim", "num_heads", "qkv_weight", "qkv_bias", "proj_weight", "proj_bias",
+    "use_gelu", "norm_first", "eps", "norm_weight_1", "norm_bias_1", "norm_weight_2", "norm_bias_2",
+    "ffn_weight_1", "ffn_bias_1", "ffn_weight_2", "ffn_bias_2", "mask", "mask_type",
+)
+
+
+def _layer(heads: int, out: Any, *args: Any, **more: Any) -> _Seen:
     "Read the arguments of the fast path of nn.TransformerEncoderLayer."
-    names = ("norm_weight_2", "norm_bias_2", "ffn_weight_1", "ffn_bias_1", "ffn_weight_2", "ffn_bias_2", "mask", "mask_type")
-    more = {**dict(zip(names, rest)), **more}
-    x = nn.functional.layer_norm(src, (embed_dim,), norm_weight_1, norm_bias_1, eps) if norm_first else src
-    return _native(heads, out, x, x, x, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias,
-                   more.get("mask"), mask_type=more.get("mask_type"))
+    given = {**dict(zip(_LAYER, args)), **more}
+    x = given["src"]
+    if given["norm_first"]:
+        norm = given["norm_weight_1"], given["norm_bias_1"], given["eps"]
+        x = nn.functional.layer_norm(x, (given["embed_dim"],), *norm)
+    rest: dict[str, Any] = {name: given.get(name) for name in (*_LAYER[1:7], "mask", "mask_type")}
+    return _native(heads, out, x, x, x, **rest)
 
 
 def _unnested(*inputs: Tensor) -> tuple[list[Tensor], list[_Step]]:
@@ -760,7 +912,7 @@ def _unnested(*inputs: Tensor) -> tuple[list[Tensor], list[_Step]]:
 
 
 def _native_mask(mask: Tensor | None, kind: int | None, q: Tensor, k: Tensor) -> list[_Step]:
-    "Return the step of a mask in which True is forbidden: (n_q, n_k), (b, n_k) where its kind is 1, or of all four."
+    "Return the step of a mask, True = forbidden: (n_q, n_k), of kind 1 (b, n_k), or of all four."
     if mask is None:
         return []
     mask = mask[:, None, None] if mask.ndim == 2 and kind == 1 else mask
@@ -771,7 +923,10 @@ def _native_mask(mask: Tensor | None, kind: int | None, q: Tensor, k: Tensor) ->
 
 
 READERS: dict[str, Callable[..., _Seen]] = {
-    "scaled_dot_product_attention": _sdpa, "native_multi_head_attention": _native, "transformer_encoder_layer_fwd": _layer}
+    "scaled_dot_product_attention": _sdpa,
+    "native_multi_head_attention": _native,
+    "transformer_encoder_layer_fwd": _layer,
+}
 
 # %% ../../nbs/tools/watching.ipynb #contract-fns
 class _Product(NamedTuple):
@@ -787,9 +942,15 @@ def _product(name: str, args: tuple[Any, ...], out: Tensor) -> _Product | None:
     if name == "einsum":
         return _einsum(args, out)
     a, b = args[1:3] if name == "baddbmm" else args[:2] if name != "rmatmul" else args[1::-1]
-    if not (isinstance(a, Tensor) and isinstance(b, Tensor) and a.ndim > 1 and b.ndim > 1 and out.ndim <= 20):
+    if not (
+        isinstance(a, Tensor)
+        and isinstance(b, Tensor)
+        and a.ndim > 1
+        and b.ndim > 1
+        and out.ndim <= 20
+    ):
         return None
-    lead = "abcdefghijklmnopqrst"[:out.ndim - 2]
+    lead = "abcdefghijklmnopqrst"[: out.ndim - 2]
     a, b = (t.expand(*out.shape[:-2], -1, -1) for t in (a, b))
     return _Product(a, b, (lead + "xz", lead + "zy", lead + "xy"))
 
@@ -798,14 +959,23 @@ def _einsum(args: tuple[Any, ...], out: Tensor) -> _Product | None:
     "Read the equation of an einsum of two tensors."
     if not isinstance(args[0], str):
         return None
-    a, b = args[1] if isinstance(args[1], (list, tuple)) and len(args) == 2 and len(args[1]) == 2 else (args[1:] + (None, None))[:2]
+    a, b = (
+        args[1]
+        if isinstance(args[1], (list, tuple)) and len(args) == 2 and len(args[1]) == 2
+        else (args[1:] + (None, None))[:2]
+    )
     if not isinstance(a, Tensor) or not isinstance(b, Tensor) or len(args) > 3:
         return None
     left, _, right = args[0].replace(" ", "").partition("->")
     parts = [*left.split(","), right]
-    spare = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[:out.ndim]
-    labels = [part.replace("...", spare[len(spare) - (t.ndim - len(part.replace("...", ""))):] if "..." in part else "")
-              for part, t in zip(parts, (a, b, out))]
+    spare = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[: out.ndim]
+    labels = [
+        part.replace(
+            "...",
+            spare[len(spare) - (t.ndim - len(part.replace("...", ""))) :] if "..." in part else "",
+        )
+        for part, t in zip(parts, (a, b, out))
+    ]
     fits = all(len(set(ls)) == len(ls) == t.ndim for ls, t in zip(labels, (a, b, out)))
     return _Product(a, b, (labels[0], labels[1], labels[2])) if fits and right else None
 
@@ -814,7 +984,9 @@ def _to_labels(t: Tensor, labels: str, wanted: str, sizes: dict[str, int]) -> Te
     "Permute a tensor to the wanted labels, and repeat it along those that it has not."
     own = [label for label in wanted if label in labels]
     t = t.permute([labels.index(label) for label in own])
-    return t[tuple(slice(None) if label in labels else None for label in wanted)].expand([sizes[label] for label in wanted])
+    return t[tuple(slice(None) if label in labels else None for label in wanted)].expand(
+        [sizes[label] for label in wanted]
+    )
 
 # %% ../../nbs/tools/watching.ipynb #chain-class
 class _Chain(NamedTuple):
@@ -829,7 +1001,13 @@ class _Chain(NamedTuple):
 
     def then(self, step: _Step, layout: _Layout | None = None) -> _Chain:
         "Return the chain with one step more."
-        state = "exp" if step.name == "exp" else "weights" if (self.state, step.name) == ("exp", "div") else self.state
+        state = (
+            "exp"
+            if step.name == "exp"
+            else "weights"
+            if (self.state, step.name) == ("exp", "div")
+            else self.state
+        )
         return self._replace(steps=(*self.steps, step), layout=layout or self.layout, state=state)
 
     def lost(self) -> _Chain:
@@ -844,14 +1022,21 @@ def _begin(product: _Product, heads: int) -> _Chain | None:
     if out[-1] in of_a and out[-1] not in of_b:
         a, b, of_a, of_b = b, a, of_b, of_a
     inner = [x for x in of_a if x in of_b and x not in out]
-    rows, keys = ([x for x in out if x in mine and x not in other] for mine, other in ((of_a, of_b), (of_b, of_a)))
+    rows, keys = (
+        [x for x in out if x in mine and x not in other]
+        for mine, other in ((of_a, of_b), (of_b, of_a))
+    )
     if not inner or not rows or len(keys) != 1:
         return None
     sizes = {**dict(zip(of_a, a.shape)), **dict(zip(of_b, b.shape))}
     lead = [x for x in out if x not in (rows[-1], keys[0])]
     wanted = "".join(lead)
-    q = _to_labels(a.detach(), of_a, wanted + rows[-1] + "".join(inner), sizes).flatten(len(lead) + 1)
-    k = _to_labels(b.detach(), of_b, wanted + keys[0] + "".join(inner), sizes).flatten(len(lead) + 1)
+    q = _to_labels(a.detach(), of_a, wanted + rows[-1] + "".join(inner), sizes).flatten(
+        len(lead) + 1
+    )
+    k = _to_labels(b.detach(), of_b, wanted + keys[0] + "".join(inner), sizes).flatten(
+        len(lead) + 1
+    )
     size = tuple(sizes[x] for x in lead)
     layout = _of_lead(size, heads, q.shape[-2], k.shape[-2])
     now = wanted + rows[-1] + keys[0]
@@ -862,23 +1047,94 @@ def _begin(product: _Product, heads: int) -> _Chain | None:
 
 # %% ../../nbs/tools/watching.ipynb #follow-fns
 _HERE = object()  # where the tagged tensor stands among the arguments of a step
-_SAME = {"to", "float", "double", "half", "bfloat16", "type", "type_as", "contiguous", "clone", "detach", "alias", "dropout",
-         "to_copy", "native_dropout", "feature_dropout", "detach_copy"}
-_VIEWS = {"view", "reshape", "flatten", "unflatten", "unsqueeze", "squeeze", "view_as", "reshape_as", "unsafe_view", "rearrange"}
+_SAME = {
+    "to",
+    "float",
+    "double",
+    "half",
+    "bfloat16",
+    "type",
+    "type_as",
+    "contiguous",
+    "clone",
+    "detach",
+    "alias",
+    "dropout",
+    "to_copy",
+    "native_dropout",
+    "feature_dropout",
+    "detach_copy",
+}
+_VIEWS = {
+    "view",
+    "reshape",
+    "flatten",
+    "unflatten",
+    "unsqueeze",
+    "squeeze",
+    "view_as",
+    "reshape_as",
+    "unsafe_view",
+    "rearrange",
+}
 _TURNS = {"transpose", "swapaxes", "swapdims", "permute"}
-_EACH = {"add", "sub", "subtract", "rsub", "mul", "multiply", "div", "divide", "true_divide", "masked_fill", "where", "tanh", "exp",
-         "clamp", "clip", "clamp_min", "clamp_max", "maximum", "minimum", "nan_to_num", "neg", "pow", "sigmoid", "relu"}
-_NAMES = {"multiply": "mul", "divide": "div", "true_divide": "div", "special_softmax": "softmax", "linalg_matmul": "matmul"}
+_EACH = {
+    "add",
+    "sub",
+    "subtract",
+    "rsub",
+    "mul",
+    "multiply",
+    "div",
+    "divide",
+    "true_divide",
+    "masked_fill",
+    "where",
+    "tanh",
+    "exp",
+    "clamp",
+    "clip",
+    "clamp_min",
+    "clamp_max",
+    "maximum",
+    "minimum",
+    "nan_to_num",
+    "neg",
+    "pow",
+    "sigmoid",
+    "relu",
+}
+_NAMES = {
+    "multiply": "mul",
+    "divide": "div",
+    "true_divide": "div",
+    "special_softmax": "softmax",
+    "linalg_matmul": "matmul",
+}
 
 
-def _follow(chain: _Chain, here: Tensor, name: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Tensor) -> _Chain | None:
-    "Return the chain of what a function made of a tagged tensor; None where that is no longer scores."
+def _follow(
+    chain: _Chain,
+    here: Tensor,
+    name: str,
+    func: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    out: Tensor,
+) -> _Chain | None:
+    "Return the chain of what a function made of a tagged tensor; None: no longer scores."
     if name in _SAME:
         return chain._replace(dropout=_dropout(args, kwargs)) if name == "dropout" else chain
     if name in ("softmax", "safe_softmax"):
         return _softmaxed(chain, args, kwargs)
     if name == "getitem" or name == "cat" or name == "narrow":
-        return _cut(chain, here, args[1], out) if name == "getitem" else _joined(chain, here, args, kwargs, out) if name == "cat" else chain.lost()
+        return (
+            _cut(chain, here, args[1], out)
+            if name == "getitem"
+            else _joined(chain, here, args, kwargs, out)
+            if name == "cat"
+            else chain.lost()
+        )
     if chain.layout is None:
         return chain if out.numel() == here.numel() else None
     if name in _VIEWS and out.numel() == here.numel():
@@ -893,7 +1149,7 @@ def _follow(chain: _Chain, here: Tensor, name: str, func: Any, args: tuple[Any, 
 
 def _dropout(args: tuple[Any, ...], kwargs: dict[str, Any]) -> float:
     "Return the dropout that has an effect."
-    p, on = (*args[1:], *[0.5, True][len(args) - 1:])[:2]
+    p, on = (*args[1:], *[0.5, True][len(args) - 1 :])[:2]
     return float(kwargs.get("p", p)) * bool(kwargs.get("training", kwargs.get("train", on)))
 
 
@@ -906,19 +1162,40 @@ def _softmaxed(chain: _Chain, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     return done._replace(steps=(*chain.steps, _Step("softmax", lambda s, at: torch.softmax(s, -1))))
 
 
-def _step(layout: _Layout, here: Tensor, name: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Step:
+def _step(
+    layout: _Layout,
+    here: Tensor,
+    name: str,
+    func: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> _Step:
     "Return a function of each score as a step; one that writes in place becomes one that does not."
     own = getattr(func, "__name__", "").split(".")[0]
-    again = getattr(torch.Tensor, own.rstrip("_")) if own.endswith("_") and not own.endswith("__") else func
-    kept = {key: _operand(x, here, layout) for key, x in enumerate(args)} | {key: _operand(x, here, layout) for key, x in kwargs.items()}
+    again = (
+        getattr(torch.Tensor, own.rstrip("_"))
+        if own.endswith("_") and not own.endswith("__")
+        else func
+    )
+    kept = {key: _operand(x, here, layout) for key, x in enumerate(args)} | {
+        key: _operand(x, here, layout) for key, x in kwargs.items()
+    }
 
     def run(s: Tensor, at: _Rows) -> Tensor:
-        found = {key: s if x is _HERE else x.block(at) if isinstance(x, _Operand) else x for key, x in kept.items()}
-        return again(*(x for key, x in found.items() if isinstance(key, int)), **{key: x for key, x in found.items() if isinstance(key, str)})
+        found = {
+            key: s if x is _HERE else x.block(at) if isinstance(x, _Operand) else x
+            for key, x in kept.items()
+        }
+        return again(
+            *(x for key, x in found.items() if isinstance(key, int)),
+            **{key: x for key, x in found.items() if isinstance(key, str)},
+        )
 
     name = _NAMES.get(name, name)
     swapped = name == "div" and args[0] is not here  # a number divided by scores
-    return _Step("over" if swapped else name, run, tuple(x for x in kept.values() if x is not _HERE))
+    return _Step(
+        "over" if swapped else name, run, tuple(x for x in kept.values() if x is not _HERE)
+    )
 
 
 def _operand(x: Any, here: Tensor, layout: _Layout) -> Any:
@@ -929,7 +1206,9 @@ def _operand(x: Any, here: Tensor, layout: _Layout) -> Any:
 def _turn(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], n: int) -> list[int]:
     "Return the axes after a transposition or a permutation."
     if name == "permute":
-        dims = kwargs.get("dims", args[1] if len(args) == 2 and not isinstance(args[1], int) else args[1:])
+        dims = kwargs.get(
+            "dims", args[1] if len(args) == 2 and not isinstance(args[1], int) else args[1:]
+        )
         return [d % n for d in dims]
     given = [*args[1:], *kwargs.values()]
     axes, (i, j) = list(range(n)), (d % n for d in given)
@@ -944,16 +1223,25 @@ def _cut(chain: _Chain, here: Tensor, index: Any, out: Tensor) -> _Chain | None:
         new = layout.reshaped(out.shape) if layout else None
         return chain._replace(layout=new) if new else chain.lost()
     index = index if isinstance(index, tuple) else (index,)
-    if not all(x is Ellipsis or isinstance(x, slice) for x in index) or layout.k_axis != here.ndim - 1:
+    if (
+        not all(x is Ellipsis or isinstance(x, slice) for x in index)
+        or layout.k_axis != here.ndim - 1
+    ):
         return chain.lost() if chain.state == "weights" else None
-    last = index[-1] if index[-1] is not Ellipsis and (Ellipsis in index or len(index) == here.ndim) else slice(None)
+    last = (
+        index[-1]
+        if index[-1] is not Ellipsis and (Ellipsis in index or len(index) == here.ndim)
+        else slice(None)
+    )
     if tuple(out.shape) != tuple(_sized(here.shape, (layout.k_axis, out.shape[-1]))):
         return chain.lost() if chain.state == "weights" else None
     step = _Step("slice", lambda s, at: s[..., last])
     return chain.then(step, layout._replace(shape=tuple(out.shape)))
 
 
-def _joined(chain: _Chain, here: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any], out: Tensor) -> _Chain | None:
+def _joined(
+    chain: _Chain, here: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any], out: Tensor
+) -> _Chain | None:
     "Return the chain after more scores were put beside those of the keys, such as sinks."
     layout, dim = chain.layout, kwargs.get("dim", args[1] if len(args) > 1 else 0)
     if layout is None or dim % out.ndim != layout.k_axis:
@@ -965,15 +1253,47 @@ def _joined(chain: _Chain, here: Tensor, args: tuple[Any, ...], kwargs: dict[str
         shape = torch.broadcast_shapes(*(x.shape[:-1] for x in blocks))
         return torch.cat([x.expand(*shape, -1) for x in blocks], -1)
 
-    return chain.then(_Step("cat", run, tuple(x for x in parts if x is not _HERE)), layout._replace(shape=tuple(out.shape)))
+    return chain.then(
+        _Step("cat", run, tuple(x for x in parts if x is not _HERE)),
+        layout._replace(shape=tuple(out.shape)),
+    )
 
 # %% ../../nbs/tools/watching.ipynb #modules-fns
 _LOOKS = re.compile(r"attention|attn|attend", re.IGNORECASE)
-_NOT = re.compile(r"norm|rotary|embed|mask|bias|output|dropout|proj|cache|config|posit", re.IGNORECASE)
-_PROJECTIONS = [{"q_proj", "k_proj"}, {"query", "key"}, {"to_q", "to_k"}, {"to_q", "to_kv"}, {"q_lin", "k_lin"}, {"qkv"}, {"qkv_proj"},
-                {"c_attn"}, {"Wqkv"}, {"query_key_value"}, {"to_qkv"}, {"W_q", "W_k"}, {"in_proj_weight"}, {"q", "k", "v"}, {"w_q", "w_k"},
-                {"q_linear", "k_linear"}, {"W_query", "W_key"}, {"wq", "wk"}]
-_HEADS = ("n_heads", "num_heads", "num_attention_heads", "n_head", "nhead", "heads", "h", "n_local_heads", "num_attn_heads")
+_NOT = re.compile(
+    r"norm|rotary|embed|mask|bias|output|dropout|proj|cache|config|posit", re.IGNORECASE
+)
+_PROJECTIONS = [
+    {"q_proj", "k_proj"},
+    {"query", "key"},
+    {"to_q", "to_k"},
+    {"to_q", "to_kv"},
+    {"q_lin", "k_lin"},
+    {"qkv"},
+    {"qkv_proj"},
+    {"c_attn"},
+    {"Wqkv"},
+    {"query_key_value"},
+    {"to_qkv"},
+    {"W_q", "W_k"},
+    {"in_proj_weight"},
+    {"q", "k", "v"},
+    {"w_q", "w_k"},
+    {"q_linear", "k_linear"},
+    {"W_query", "W_key"},
+    {"wq", "wk"},
+]
+_HEADS = (
+    "n_heads",
+    "num_heads",
+    "num_attention_heads",
+    "n_head",
+    "nhead",
+    "heads",
+    "h",
+    "n_local_heads",
+    "num_attn_heads",
+)
 
 
 def _looks_like_attention(module: nn.Module) -> bool:
@@ -981,7 +1301,9 @@ def _looks_like_attention(module: nn.Module) -> bool:
     name = getattr(module, "original_name", type(module).__name__)
     if _LOOKS.search(name) and not _NOT.search(name):
         return True
-    parts = {name for name, _ in [*module.named_children(), *module.named_parameters(recurse=False)]}
+    parts = {
+        name for name, _ in [*module.named_children(), *module.named_parameters(recurse=False)]
+    }
     return any(projections <= parts for projections in _PROJECTIONS)
 
 
@@ -1051,7 +1373,9 @@ class Seen:
         self.model, self.keep = model, keep
         self.calls: list[Call] = []
         self._paths = {id(m): _cleaned(path) for path, m in reversed(list(model.named_modules()))}
-        self._owners = {id(p): path for path, m in model.named_modules() for p in m.parameters(recurse=False)}
+        self._owners = {
+            id(p): path for path, m in model.named_modules() for p in m.parameters(recurse=False)
+        }
         self._ran: set[str] = set()
         self._compiled: list[tuple[str, str]] = []  # the path of a module, and what was compiled
         self._doubts: list[Unseen] = []
@@ -1060,7 +1384,8 @@ class Seen:
         self._copies: dict[Any, tuple[Tensor, Tensor]] = {}
 
     def __repr__(self) -> str:
-        return f"Seen({len(self.calls)} calls in {len(self._turns)} layers, {len(self.unseen)} not seen)"
+        calls, layers, unseen = map(len, (self.calls, self._turns, self.unseen))
+        return f"Seen({calls} calls in {layers} layers, {unseen} not seen)"
 
     def of(
         self,
@@ -1083,16 +1408,28 @@ class Seen:
 
     @property
     def unseen(self) -> list[Unseen]:
-        "Return the modules that look like attention, and what was not seen or not understood in them."
-        looks = {_cleaned(path): m for path, m in self.model.named_modules() if _looks_like_attention(m)}
-        inner = [path for path in looks if not any(other != path and _below(other, path) for other in looks)]
+        "Return the modules that look like attention, and what was not seen in them."
+        looks = {
+            _cleaned(path): m for path, m in self.model.named_modules() if _looks_like_attention(m)
+        }
+        inner = [
+            path
+            for path in looks
+            if not any(other != path and _below(other, path) for other in looks)
+        ]
         told = {doubt.layer for doubt in self._doubts}
-        seen = [path for path in inner if any(self._covers(call.layer, path, looks) for call in self.calls)]
-        missing = [_why(self, path, looks[path]) for path in inner if path not in seen and path not in told]
+        seen = [
+            path
+            for path in inner
+            if any(self._covers(call.layer, path, looks) for call in self.calls)
+        ]
+        missing = [
+            _why(self, path, looks[path]) for path in inner if path not in seen and path not in told
+        ]
         return [*dict.fromkeys(self._doubts), *missing]
 
     def _covers(self, called: str, path: str, looks: dict[str, nn.Module]) -> bool:
-        "Tell whether a call in one module is that of another: of itself, of a part of it, or of the attention around it."
+        "Tell whether a call is of a module, of a part of it, or of the attention around it."
         return _below(called, path) or called in looks and _below(path, called)
 
 
@@ -1140,8 +1477,12 @@ class _Watcher(TorchFunctionMode):
 
     def _note(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
         name = getattr(func, "__name__", "").split(".")[0].strip("_")
-        if len(self.undo) < 2 and (_DYNAMO in sys.modules or sys._getframe(2).f_globals.get("__name__") == _FLEX):
-            self.undo.append(_off_in_compiled_code(self))  # the compiler takes seconds to import, and may not be needed
+        if len(self.undo) < 2 and (
+            _DYNAMO in sys.modules or sys._getframe(2).f_globals.get("__name__") == _FLEX
+        ):
+            self.undo.append(
+                _off_in_compiled_code(self)
+            )  # the compiler takes seconds to import, and may not be needed
         if name == "get" or torch._C._current_graph_task_id() != -1:
             return
         for x in args:
@@ -1152,7 +1493,9 @@ class _Watcher(TorchFunctionMode):
             self._read(_NAMES.get(name, name), func, args, kwargs, out)
         except Exception as error:  # a model never fails for being watched
             who = _caller(self.seen._paths)
-            self.seen._doubts.append(Unseen(who.layer if who else "", f"{name} was not understood: {error}"[:300], True))
+            self.seen._doubts.append(
+                Unseen(who.layer if who else "", f"{name} was not understood: {error}"[:300], True)
+            )
         finally:
             _busy.pop()
 
@@ -1180,11 +1523,21 @@ class _Watcher(TorchFunctionMode):
             return
         reader: Callable[..., _Seen] = READERS.get(name, _flex)
         read = reader(who.heads, out, *args, **kwargs)
-        layer = f"{who.layer}.self_attn".lstrip(".") if name == "transformer_encoder_layer_fwd" else who.layer
+        layer = (
+            f"{who.layer}.self_attn".lstrip(".")
+            if name == "transformer_encoder_layer_fwd"
+            else who.layer
+        )
         shape = (read.q.shape[0], read.q.shape[1], read.q.shape[2], read.k.shape[2])
-        call = Call(layer, name, shape, read.v.shape[-1], read.q, read.k, read.steps, dropout=read.dropout)
+        call = Call(
+            layer, name, shape, read.v.shape[-1], read.q, read.k, read.steps, dropout=read.dropout
+        )
         if read.out is not None and not read.dropout and values_known(read.out):
-            compare = partial(_after_projection, projection=read.projection) if read.projection else _difference
+            compare = (
+                partial(_after_projection, projection=read.projection)
+                if read.projection
+                else _difference
+            )
             call.error = compare(call, read.v, read.out)
         _take(self.seen, call, who.module)
 
@@ -1198,7 +1551,9 @@ class _Watcher(TorchFunctionMode):
             who, owner = _caller(self.seen._paths), _owner(fn)
             where = self.seen._paths.get(id(owner), who.layer if who else None)
             if where is not None:
-                self.seen._compiled.append((where, getattr(fn if owner is None else type(owner), "__name__", "")))
+                self.seen._compiled.append(
+                    (where, getattr(fn if owner is None else type(owner), "__name__", ""))
+                )
         self._lifted = torch.overrides._get_current_function_mode() is self
         if self._lifted:
             torch.overrides._pop_mode()
@@ -1217,7 +1572,11 @@ class _Watcher(TorchFunctionMode):
     def _multiply(self, name: str, args: Any, kwargs: Any, out: Tensor) -> None:
         args = (*args, *(kwargs[key] for key in _NAMED if key in kwargs))
         product = _product(name, args, out)
-        if product is None or isinstance(product.b, nn.Parameter) or isinstance(product.a, nn.Parameter):
+        if (
+            product is None
+            or isinstance(product.b, nn.Parameter)
+            or isinstance(product.a, nn.Parameter)
+        ):
             return
         operands = args[1:] if name == "einsum" else args
         operands = operands[0] if len(operands) == 1 else operands
@@ -1236,14 +1595,26 @@ class _Watcher(TorchFunctionMode):
             self.tags[out] = _with_input(chain, args, kwargs) if name == "baddbmm" else chain
 
 # %% ../../nbs/tools/watching.ipynb #watcher-fns
-_NAMED = ("input", "tensor", "self", "other", "mat2", "batch1", "batch2")  # arguments of products that may be given by name
+_NAMED = (
+    "input",
+    "tensor",
+    "self",
+    "other",
+    "mat2",
+    "batch1",
+    "batch2",
+)  # arguments of products that may be given by name
 _DYNAMO, _FLEX = "torch._dynamo.eval_frame", "torch.nn.attention.flex_attention"  # modules
 _PRODUCTS = {"matmul", "bmm", "baddbmm", "einsum", "mm", "rmatmul"}
 
 
 def _may_be_scores(operands: Sequence[Tensor]) -> bool:
     "Tell whether a product may be that of queries and keys: none of both is a weight of the model."
-    return not any(isinstance(x, nn.Parameter) or isinstance(x._base, nn.Parameter) for x in operands if isinstance(x, Tensor))
+    return not any(
+        isinstance(x, nn.Parameter) or isinstance(x._base, nn.Parameter)
+        for x in operands
+        if isinstance(x, Tensor)
+    )
 
 
 def _with_input(chain: _Chain, args: Any, kwargs: Any) -> _Chain:
@@ -1263,13 +1634,26 @@ def _weighted(seen: Seen, chain: _Chain, product: _Product, i: int) -> None:
     if who is None:
         return
     if chain.state == "exp":
-        seen._doubts.append(Unseen(who.layer, "exp(scores) @ v before it is divided by its sum: a softmax in blocks, not seen", True))
+        seen._doubts.append(
+            Unseen(
+                who.layer,
+                "exp(scores) @ v before it is divided by its sum: a softmax in blocks, not seen",
+                True,
+            )
+        )
         return
     given, d_v = _given(product, i, who.heads)
     known = chain.layout is not None and chain.q is not None
     if known and given.shape[:2] != chain.q.shape[:2]:  # type: ignore[union-attr]
         given = given.reshape(*chain.q.shape[:2], *given.shape[-2:])  # type: ignore[union-attr]
-    of = partial(Call, who.layer, "softmax", (given.shape[0], given.shape[1], given.shape[2], given.shape[3]), d_v, dropout=chain.dropout)
+    of = partial(
+        Call,
+        who.layer,
+        "softmax",
+        (given.shape[0], given.shape[1], given.shape[2], given.shape[3]),
+        d_v,
+        dropout=chain.dropout,
+    )
     call = of(chain.q, chain.k, chain.steps) if known else of(given=given)
     if known and not chain.dropout and values_known(given):
         call.error = _difference(call, given=given)
@@ -1294,39 +1678,56 @@ def _given(product: _Product, i: int, heads: int) -> tuple[Tensor, int]:
 
 
 @torch.no_grad()
-def _difference(call: Call, v: Tensor | None = None, out: Tensor | None = None, given: Tensor | None = None) -> float:
-    "Return how far weights @ v is from the output, or weights from those given: of three queries of three heads."
+def _difference(
+    call: Call, v: Tensor | None = None, out: Tensor | None = None, given: Tensor | None = None
+) -> float:
+    "Return how far weights @ v is from the output, or weights from those given."
     rows = torch.tensor(sorted({0, call.n_q // 2, call.n_q - 1}), device=call.device)
     worst, largest, wanted = 0.0, 1e-30, out if given is None else given
+    assert wanted is not None
     with _Quiet(call.device):
         for head in {0, call.heads // 2, call.heads - 1}:
             mine = _weigh(call, _Rows(head, rows))
-            mine = mine if v is None else mine @ v[:, head * v.shape[1] // call.heads].to(mine.dtype)
-            theirs = wanted[:, head, rows].to(mine.dtype)  # type: ignore[index]
+            if v is not None:
+                mine = mine @ v[:, head * v.shape[1] // call.heads].to(mine.dtype)
+            theirs = wanted[:, head, rows].to(mine.dtype)
             worst = max(worst, float((mine - theirs).abs().max()))
             largest = max(largest, float(theirs.abs().max()))
-    call.tolerance = 0.03 if wanted.dtype in (torch.float16, torch.bfloat16) else 1e-3  # type: ignore[union-attr]
+    call.tolerance = 0.03 if wanted.dtype in (torch.float16, torch.bfloat16) else 1e-3
     return worst / largest
 
 
 @torch.no_grad()
-def _after_projection(call: Call, v: Tensor, out: Tensor, projection: tuple[Tensor, Tensor]) -> float:
-    "Return how far the projected weights @ v are from an output (b, n_q, d_model), of three queries."
+def _after_projection(
+    call: Call, v: Tensor, out: Tensor, projection: tuple[Tensor, Tensor]
+) -> float:
+    "Return how far the projected weights @ v are from an output (b, n_q, d_model)."
     rows = torch.tensor(sorted({0, call.n_q // 2, call.n_q - 1}), device=call.device)
     with _Quiet(call.device):
-        context = torch.cat([_weigh(call, _Rows(head, rows)).float() @ v[:, head].float() for head in range(call.heads)], -1)
-        mine, theirs = nn.functional.linear(context, *(t.float() for t in projection)), out[:, rows].float()
+        context = torch.cat(
+            [
+                _weigh(call, _Rows(head, rows)).float() @ v[:, head].float()
+                for head in range(call.heads)
+            ],
+            -1,
+        )
+        mine, theirs = (
+            nn.functional.linear(context, *(t.float() for t in projection)),
+            out[:, rows].float(),
+        )
     call.tolerance = 0.03 if out.dtype in (torch.float16, torch.bfloat16) else 1e-3
     return float((mine - theirs).abs().max() / theirs.abs().max().clamp(min=1e-30))
 
 
 def _take(seen: Seen, call: Call, module: nn.Module) -> None:
-    "Take a call in: count it, keep what is to be kept, and doubt it where its weights do not give the output."
+    "Take a call in: count it, keep what is to be kept, doubt it where the output differs."
     call.turn, call.module = seen._turns.get(call.layer, 0), module
     seen._turns[call.layer] = call.turn + 1
     seen.calls.append(call)
     if call.agrees is False:
-        seen._doubts.append(Unseen(call.layer, f"weights @ v differs from the output by {call.error:.1%}", True))
+        seen._doubts.append(
+            Unseen(call.layer, f"weights @ v differs from the output by {call.error:.1%}", True)
+        )
     if seen.keep == "copies":
         call._copy(seen._copies)
     call.known = seen._known
@@ -1340,13 +1741,13 @@ class watch:
 
     Args:
         model: any model; it stays as it is
-        keep: to queries, keys and masks; "copies": of them, for caches that are written again; "facts": none of them
+        keep: to queries, keys, masks; or "copies", or "facts" alone
     """
 
     def __init__(
         self,
         model: nn.Module,  # any model; it stays as it is
-        keep: str = "references",  # to queries, keys and masks; "copies": of them, for caches that are written again; "facts": none of them
+        keep: str = "references",  # to queries, keys, masks; or "copies", or "facts" alone
     ):
         if not isinstance(model, nn.Module):
             raise TypeError(f"model: expected a module of PyTorch; got {type(model).__name__}")
@@ -1377,8 +1778,11 @@ def _owner(fn: Any) -> nn.Module | None:
 
 
 def _is_flex(fn: Any) -> bool:
-    "Tell whether a compiled function is flex_attention, or what it compiles when it is called without a compiler."
-    return getattr(fn, "__name__", "") in ("flex_attention", "_flex_attention_hop_wrapper") and "flex_attention" in fn.__module__
+    "Tell whether a compiled function is flex_attention, or what that compiles by itself."
+    return (
+        getattr(fn, "__name__", "") in ("flex_attention", "_flex_attention_hop_wrapper")
+        and "flex_attention" in fn.__module__
+    )
 
 
 _COMPILING = "saved_dynamic_layer_stack_depth"  # a variable of the function that runs compiled code
@@ -1392,7 +1796,10 @@ def _ignored_by_fast_paths(mode: _Watcher) -> Callable[[], None]:
     asked, inner = overrides.has_torch_function, functional.has_torch_function
 
     def has_torch_function(args: Any) -> bool:
-        if torch.compiler.is_compiling() or sys._getframe(1).f_globals.get("__name__") not in _ASK_FIRST:
+        if (
+            torch.compiler.is_compiling()
+            or sys._getframe(1).f_globals.get("__name__") not in _ASK_FIRST
+        ):
             return asked(args)
         return _others(args)
 
@@ -1408,7 +1815,10 @@ def _ignored_by_fast_paths(mode: _Watcher) -> Callable[[], None]:
 
 def _others(args: Any) -> bool:
     "Tell whether something else than a watcher overrides functions."
-    if any(not isinstance(mode, _Watcher) for mode in torch.overrides._get_current_function_mode_stack()):
+    if any(
+        not isinstance(mode, _Watcher)
+        for mode in torch.overrides._get_current_function_mode_stack()
+    ):
         return True
     with torch._C.DisableTorchFunctionSubclass():
         kinds = {type(x) for x in args} - {Tensor, nn.Parameter, type(None)}

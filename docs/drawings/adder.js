@@ -35,7 +35,7 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
     arc: svg("path", { "data-sym": "w", fill: "none", stroke: "var(--w)", "stroke-linecap": "round",
       d: `M${at(3)} ${top - 2}C${at(3)} ${top - 20 - 12 * (3 - i)},${at(i)} ${top - 20 - 12 * (3 - i)},${at(i)} ${top - 2}` }),
   }));
-  root.append(...tokens.slice(0, 3).flatMap((t) => [t.arc, t.weight]), ...tokens.flatMap((t) => [t.box, t.word]), text(at(4) - box / 2, top + 50, "it says", { "text-anchor": "start" }));
+  root.append(...tokens.slice(0, 3).flatMap((t) => [t.arc, t.weight]), ...tokens.flatMap((t) => [t.box, t.word]), text(at(4) - box / 2, top + 50, "output", { "text-anchor": "start" }));
 
   // ---- Its hidden state, entry by entry ----
   const first = 126;

@@ -39,7 +39,7 @@ function draw({ view, data, el, set, dot, softmax, mix, number, plural, said, sa
     set(tops[i], { style: `${narrow}; ${i === t ? "font-weight: 700; box-shadow: inset 0 -3px 0 var(--q)" : i > t ? "opacity: 0.55; font-weight: 400" : "font-weight: 400"}` });
     kinds.forEach(([name, colour], r) => {
       const state = does(i, name, cached);
-      set(cells[r][i], {}, el("div", { "data-sym": state ? name[0] : null, style: box(state, colour) }, state === "computed" ? "new" : state && "cached"));
+      set(cells[r][i], {}, el("div", { "data-sym": state ? name[0] : null, style: box(state, colour) }, state === "computed" ? "new" : state && (view.clientWidth < 480 ? "read" : "cached")));
     });
     bars[i].replaceChildren(...(i > t ? [] : [el("div", { style: "font-size: 13px; text-align: center; line-height: 1.2" }, number(weight)),
       el("div", { "data-sym": "w", style: `height: ${(40 * weight).toFixed(1)}px; background: var(--w); border-radius: 2px` })]));

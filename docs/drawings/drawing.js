@@ -88,7 +88,23 @@ function stage(figure) {
     }
     function stop() { clearTimeout(timer); wait(false); }
     stop();
-    return { node, stop, playing: () => timer !== null };
+    return { node, stop, playing: () => timer !== null, start: () => { if (timer === null && at() < last()) wait(true); } };
+  }
+  // A player that begins by itself, once, while its figure is in sight, and rests for good when a reader uses the figure: the
+  // function that is given back. Not where motion is unwanted. `first()` goes to where it begins. What it says is not read out.
+  function byItself(play, first) {
+    if (calm.matches || typeof IntersectionObserver === "undefined") return () => { };
+    const watch = new IntersectionObserver(([{ isIntersecting }]) => (isIntersecting ? play.start() : play.stop()), { threshold: 0.5 });
+    function end(e) {
+      watch.disconnect();
+      if (!play.node.contains(e?.target ?? null)) play.stop();  // that button stops by itself
+      set(said, { "aria-live": "polite" });
+    }
+    for (const kind of ["pointerdown", "keydown", "input"]) figure.addEventListener(kind, end, { once: true, capture: true });
+    set(said, { "aria-live": "off" });
+    first();
+    watch.observe(view);
+    return end;
   }
 
   // ---- Motion: f is called with 0 → 1; at once where motion is not wanted ----
@@ -184,5 +200,5 @@ function stage(figure) {
   // `state` is what the figure has computed, for the tests that hold it against the package.
   const expose = (state) => { figure.state = state; };
   return { figure, view, data, el, svg, set, sum, clamp, dot, matmul, softmax, mix, number, grouped, plural, listed, said, say, slider, choices,
-    button, toggle, player, tween, motion, onkeys, handle, plane, expose, keep };
+    button, toggle, player, byItself, tween, motion, onkeys, handle, plane, expose, keep };
 }

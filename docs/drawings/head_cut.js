@@ -18,7 +18,7 @@ function draw({ view, data, el, set, number, said, say, choices, onkeys, expose,
 
   // ---- Two pictures of the same numbers: each says where a number stands now, and where it lands ----
   const [wide, high, margin, between] = [36, 28, 62, 14], tokenOf = (m) => Math.floor(m / width), tall = n * high + between;
-  let step = 0, lit = Math.floor(width / heads) + width * (n - 1);
+  let step = 1, lit = Math.floor(width / heads) + width * (n - 1);
   const kinds = { right: "Split, then transpose", wrong: "The final shape at once" };
   const stackedAt = { right: 2, wrong: 1 };  // the step from which the heads lie one below the other
   const stacked = (kind) => step >= stackedAt[kind];
@@ -80,8 +80,8 @@ function draw({ view, data, el, set, number, said, say, choices, onkeys, expose,
   }
   view.append(
     choices("step", ["the vectors", "view", "transpose"], step, (i) => { step = i; show(); }),
-    el("div", { style: "display: flex; flex-wrap: wrap; gap: 0.6rem 1.6rem" }, ...pictures.map((p) => p.node)),
-    el("div", { style: "min-height: 2.8em; margin-top: 0.5rem" }, said));
+    el("div", { style: "min-height: 2.8em" }, said),  // above the pictures, which are higher in other steps
+    el("div", { style: "display: flex; flex-wrap: wrap; gap: 0.6rem 1.6rem" }, ...pictures.map((p) => p.node)));
   show();
   expose(() => ({ step, lit: flat[lit], right: step === 0 ? x : step === 1 ? cut : right, wrong: step === 0 ? x : wrong,
     lands: { right: where(found.right, lit), wrong: where(found.wrong, lit) } }));

@@ -1,5 +1,5 @@
 (() => {
-// A language model of two layers that have attention alone reads letters that come twice. Arcs show what the two heads read that
+// A language model of two layers that have attention alone gets letters that come twice. Arcs show what the two heads attend to that
 // copy together; each head can be switched off, at each of many steps of training.
 function draw({ figure, view, data, el, svg, set, number, grouped, plural, said, say, softmax, sum, slider, button, toggle, player, expose }) {
   const { names, others, previous, inducing } = data, { steps, heads } = data.model, period = data.ids.length / 2;
@@ -30,7 +30,7 @@ function draw({ figure, view, data, el, svg, set, number, grouped, plural, said,
     now = { logits, shares, best, right, seen: run.seen, reads: rowsOf(inducing), before: rowsOf(previous) };
   }
 
-  // ---- The picture: letters in a row; above them what the induction head reads, below what the previous-token head reads ----
+  // ---- The picture: letters in a row; above them what the induction head attends to, below what the previous-token head attends to ----
   const n = ids.length, cell = wide ? 42 : 21.5, width = n * cell, line = 118, low = line + 30, height = 258, middle = (i) => (i + 0.5) * cell;
   const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" }), arcs = svg("g", { "pointer-events": "none" });
   const text = (x, y, words, style = "", anchor = "middle") => svg("text", { x, y, "text-anchor": anchor, style, "aria-hidden": true, "pointer-events": "none" }, words);
@@ -40,7 +40,7 @@ function draw({ figure, view, data, el, svg, set, number, grouped, plural, said,
     area: svg("rect", { x: i * cell, y: 0, width: cell, height, fill: "transparent", style: "cursor: pointer", onclick: () => choose(i), onpointerenter: (e) => { if (e.pointerType === "mouse") choose(i); } }),
   }));
   const soft = "fill: var(--soft); font-size: 13px";
-  const titles = [[inducing, "The induction head reads", 14], [previous, "The previous-token head reads", low + 52]].map(([head, title, y]) => ({ key: nameOf(head), title, node: text(0, y, title, soft, "start") }));
+  const titles = [[inducing, "The induction head attends to", 14], [previous, "The previous-token head attends to", low + 52]].map(([head, title, y]) => ({ key: nameOf(head), title, node: text(0, y, title, soft, "start") }));
   root.append(...titles.map(({ node }) => node), text(0, height - 34, "Most probable next letter", soft, "start"),
     ...columns.flatMap(({ mark, next, box, letter }) => [mark, next, box, letter]), arcs, ...columns.map(({ area }) => area));
   function arc(head, from, to, w, way, shown) {  // way −1: above the letters, 1: below
@@ -82,7 +82,7 @@ function draw({ figure, view, data, el, svg, set, number, grouped, plural, said,
   function explain() {
     const found = top(now.reads[chosen]), told = top(now.before[found]), best = now.best[chosen], last = chosen === n - 1, first = chosen < period;
     const off = switched();
-    const reads = `At ${quoted(chosen)}, position ${chosen + 1}, the induction head reads ${quoted(found)}, position ${found + 1} (${percent(now.reads[chosen][found])}); there the previous-token head reads ${quoted(told)}, position ${told + 1} (${percent(now.before[found][told])}).`;
+    const reads = `At ${quoted(chosen)}, position ${chosen + 1}, the induction head attends to ${quoted(found)}, position ${found + 1} (${percent(now.reads[chosen][found])}); there the previous-token head attends to ${quoted(told)}, position ${told + 1} (${percent(now.before[found][told])}).`;
     const verdict = first ? "It occurs here for the first time: there is nothing to copy." : last ? "The letters end here." : now.right[chosen] ? "That is right." : `The next letter is ${quoted(chosen + 1)}.`;
     say(`After ${plural(steps[step], "step")} of training${off}: ${sum(now.right.map(Number))} of ${period - 1} letters that repeat are predicted. ${reads} Most probable next: “${names[best]}” (${percent(now.shares[chosen][best])}). ${verdict}`);
   }
@@ -95,7 +95,7 @@ function draw({ figure, view, data, el, svg, set, number, grouped, plural, said,
     drawArcs();
     drawBars();
     explain();
-    set(root, { "aria-label": `The letters ${ids.map((id) => names[id]).join(" ")}; at position ${chosen + 1} arcs show what two heads read` });
+    set(root, { "aria-label": `The letters ${ids.map((id) => names[id]).join(" ")}; at position ${chosen + 1} arcs show what two heads attend to` });
   }
 
   // ---- Controls ----

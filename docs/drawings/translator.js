@@ -1,6 +1,6 @@
 (() => {
 // A trained encoder-decoder in the page: a number in words becomes digits, at each of many steps of its training. Lines show
-// what every head attends to while it writes.
+// what every head attends to while it generates.
 function draw({ figure, view, data, el, svg, set, number, grouped, listed, plural, said, say, softmax, sum, tween, slider, choices, player, expose, keep }) {
   const { source, target, exact, examples } = data, { steps, parts, heads } = data.model;
   const { start, encode, decode } = engine(figure, { data, sum, softmax });
@@ -50,7 +50,7 @@ function draw({ figure, view, data, el, svg, set, number, grouped, listed, plura
     if (!unknown.length) return "";
     const near = source.filter(knows).map((word) => [edits(unknown[0], word), word]).sort(([a], [b]) => a - b)[0];
     const idea = near[0] <= 2 && near[0] < unknown[0].length - 1 ? ` Did you mean “${near[1]}”?` : "";
-    return `The model has no token for ${listed(unknown.slice(0, 3))}.${idea} It reads whole numbers below a million.`;
+    return `The model has no token for ${listed(unknown.slice(0, 3))}.${idea} It translates whole numbers below a million.`;
   }
   function read(text) {
     const digits = text.replace(/[\s,]/g, ""), isNumber = /^\d{1,6}$/.test(digits);
@@ -65,7 +65,7 @@ function draw({ figure, view, data, el, svg, set, number, grouped, listed, plura
     translate(true);
   }
 
-  // ---- The model writes: each time the most probable token ----
+  // ---- The model generates: each time the most probable token ----
   function written() {
     const run = start(step), ids = [begin], shares = [], memory = encode(run, words.map((word) => source.indexOf(word)));
     let logits;
@@ -143,19 +143,19 @@ function draw({ figure, view, data, el, svg, set, number, grouped, listed, plura
     const best = weights[chosen - 1].map((w, j) => [w, j]).sort(([a], [b]) => b - a).filter(([w], i) => i < 3 && (!i || w >= 0.1));
     const position = (j) => (keys.filter((key) => key === keys[j]).length > 1 ? `, position ${j + 1}` : "");
     const list = best.map(([w, j]) => `“${keys[j]}” (${number(100 * w, 0)} %${position(j)})`).join(", ");
-    const at = layers[layer].queries === "out" ? `To write “${queries[chosen - 1]}” (probability ${number(100 * found.shares[chosen - 1], 0)} %)` : `At “${queries[chosen - 1]}”`;
-    return `${at}, ${head ? `head ${head} reads` : "the heads on average read"} ${list}.`;
+    const at = layers[layer].queries === "out" ? `For “${queries[chosen - 1]}” (probability ${number(100 * found.shares[chosen - 1], 0)} %)` : `At “${queries[chosen - 1]}”`;
+    return `${at}, ${head ? `head ${head} attends to` : "the heads on average attend to"} ${list}.`;
   }
   function explain(now) {
     const out = found.out.slice(0, shown), meanings = words.join(" ").split(" is ").map((one) => meant(one.split(" ")));
     const wanted = meanings.includes(null) ? null : meanings.map((value) => [...String(value)].join(" ")).join(" la ");
     const answer = out.filter((token) => token !== "end").join(" ") || "nothing", done = shown === found.out.length;
     const verdict = wanted === null ? "These words are not a number." : answer === wanted && out.at(-1) === "end" ? "That is right." : `That is wrong: it should be ${wanted}.`;
-    say(`${note}After ${plural(steps[step], "step")} of training the model writes ${answer}${done ? `. ${verdict}` : " …"} ${reads(now)}`);
+    say(`${note}After ${plural(steps[step], "step")} of training the model generates ${answer}${done ? `. ${verdict}` : " …"} ${reads(now)}`);
   }
   function show() {
     const now = attended();
-    chosen = Math.min(chosen, now.queries.length);  // at another step it may write less
+    chosen = Math.min(chosen, now.queries.length);  // at another step it may generate less
     token.move(chosen, now.queries.length);
     drawLines(now);
     tiles.replaceChildren(...found.out.slice(0, shown).map(tile));

@@ -98,6 +98,7 @@ function draw({ view, data, el, svg, set, plural, said, say, choices, toggle, sl
     for (const i of all) showRow(mask, i);
     set(row, { y: top + side * query });
     code.textContent = formula();
+    joined.style.visibility = on.window && on.sinks ? "visible" : "hidden";  // of no use before
     count.textContent = `${scores} of ${n * n} scores`;
     bar.style.width = `${(100 * scores) / (n * n)}%`;
     tell(mask, found.at(-1));
@@ -106,9 +107,9 @@ function draw({ view, data, el, svg, set, plural, said, say, choices, toggle, sl
   function choose(i) { const range = chosen.querySelector("input"); range.value = i; range.dispatchEvent(new Event("input")); }
   const turn = (name) => toggle(name, on[name], (value) => { on[name] = value; show(); });
   const whole = (i) => `${i}`;
+  const joined = set(choices("A key in the window, in the sinks, or in both", ["either |", "both &"], 0, (i) => { either = !i; show(); }), { class: "row joined" });
   view.append(
-    el("div", { class: "row", style: "margin-top: 0; gap: 0.4rem" }, ...Object.keys(on).map(turn)),
-    el("div", { class: "row" }, el("span", {}, "window and sinks join by"), choices("Window and sinks join by", ["|", "&"], 0, (i) => { either = !i; show(); })),
+    el("div", { class: "row", style: "margin-top: 0; gap: 0.4rem" }, ...Object.keys(on).map(turn), joined),
     el("div", { style: "display: flex; flex-wrap: wrap; gap: 0 1.5rem" },
       slider("Window", { min: 1, max: n, step: 1, value: width, input: (i) => { width = i; show(); }, text: whole }),
       slider("Layers", { min: 1, max: 4, step: 1, value: layers, input: (i) => { layers = i; show(); }, text: whole }), chosen),

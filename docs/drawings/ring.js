@@ -1,0 +1,115 @@
+(() => {
+// A ring of ranks: queries stay, keys travel; the matrix shows which block each rank works on, the table what it has done and sent.
+function draw({ view, data, el, svg, set, sum, grouped, plural, listed, said, say, choices, toggle, slider, player, motion, expose }) {
+  const { tokens, world, bytes } = data, n = tokens.length, all = [...tokens.keys()], ranks = [...Array(world).keys()];
+  const orders = ["contiguous", "zig-zag"];
+  let order = 0, causal = false, step = 1;
+
+  // ---- What is computed ----
+  const bound = (i, pieces) => Math.floor((n * i) / pieces);
+  function owner(i) {  // the rank that holds a token
+    const pieces = order ? 2 * world : world, at = [...Array(pieces).keys()].find((p) => i < bound(p + 1, pieces));
+    return order ? Math.min(at, pieces - 1 - at) : at;
+  }
+  const owned = (rank) => all.filter((i) => owner(i) === rank);
+  const held = (rank, at = step) => (rank - at + world) % world;  // whose keys a rank holds
+  const allowed = (i, j) => !causal || j <= i;
+  const stepOf = (i, j) => (owner(i) - owner(j) + world) % world;  // when a pair is computed
+  const pairs = (rank, at) => sum(owned(rank).map((i) => all.filter((j) => stepOf(i, j) === at && allowed(i, j)).length));
+  const upTo = (rank) => sum(ranks.slice(0, step + 1).map((at) => pairs(rank, at)));
+  const sent = (rank) => sum(ranks.slice(0, step).map((at) => owned(held(rank, at)).length));  // tokens whose keys and values it sent on
+
+  // ---- The matrix: a square for each pair ----
+  const unit = 15, left = 72, high = 62, wide = left + n * unit + 22, low = high + n * unit + 4, small = "font-size: 12px";
+  const root = svg("svg", { width: wide, height: low, viewBox: `0 0 ${wide} ${low}`, role: "img",
+    "aria-label": "Query–key pairs: a row for each query, a column for each key. Each rank’s block is framed." });
+  const names = all.map((i) => svg("text", { x: left - 6, y: high + i * unit + 12, "text-anchor": "end", "data-sym": "q", style: small }, tokens[i]));
+  const tops = all.map((j) => svg("text", { transform: `translate(${left + j * unit + 12} ${high - 6}) rotate(-90)`, "data-sym": "k", style: small }, tokens[j]));
+  const cells = all.map((i) => all.map((j) => svg("rect", { x: left + j * unit, y: high + i * unit, width: unit, height: unit, stroke: "var(--faint)" })));
+  const rows = all.map((i) => svg("text", { x: left + n * unit + 6, y: high + i * unit + 12, style: `${small}; fill: var(--soft)` }));
+  const frames = svg("g", {});
+  root.append(...names, ...tops, ...cells.flat(), ...rows, frames);
+
+  // ---- The ring: a circle for each rank, with its queries and the keys that it holds ----
+  const size = 250, middle = size / 2, far = 88, near = 34;
+  const place = (r) => { const a = (2 * Math.PI * r) / world - Math.PI / 2; return [middle + far * Math.cos(a), middle + far * Math.sin(a)]; };
+  const circle = svg("svg", { width: size, height: size, viewBox: `0 0 ${size} ${size}`, role: "img", "aria-label": "A ring of ranks. Each sends the keys and values that it holds to the next." });
+  const way = (r) => {  // an arrow from a rank to the next
+    const a = (2 * Math.PI * (r + 0.5)) / world - Math.PI / 2, turn = Math.PI / world - 0.47;
+    const at = (b) => [middle + far * Math.cos(b), middle + far * Math.sin(b)];
+    const [x, y] = at(a - turn), [u, v] = at(a + turn), back = a + turn + Math.PI / 2 - 0.25;
+    const tip = (by) => `L${u - 9 * Math.cos(back + by)} ${v - 9 * Math.sin(back + by)}M${u} ${v}`;
+    return svg("path", { d: `M${x} ${y}A${far} ${far} 0 0 1 ${u} ${v}${tip(0.5)}${tip(-0.5)}`, fill: "none", stroke: "var(--k)", "stroke-width": 2.5 });
+  };
+  const arrows = ranks.map(way);
+  const nodes = ranks.map((r) => {
+    const [x, y] = place(r);
+    return svg("g", {}, svg("circle", { cx: x, cy: y, r: near, fill: "var(--paper)", stroke: "var(--soft)", "stroke-width": 1.5 }),
+      svg("text", { x, y: y - 12, "text-anchor": "middle", style: "font-size: 13px; font-weight: 600" }, `rank ${r}`),
+      svg("text", { x, y: y + 4, "text-anchor": "middle", "data-sym": "q", style: small }, `queries ${r}`));
+  });
+  const chips = ranks.map((o) => svg("text", { "text-anchor": "middle", "data-sym": "k", style: "font-size: 12px; font-weight: 600" }, `keys ${o}`));
+  circle.append(...arrows, ...nodes, ...chips);
+  const moved = motion();
+  function carry(from, to) {  // the keys travel from where they were
+    moved(450, (t) => chips.forEach((chip, o) => {
+      const a = (2 * Math.PI * (o + from + (to - from) * t)) / world - Math.PI / 2;
+      set(chip, { x: (middle + far * Math.cos(a)).toFixed(1), y: (middle + far * Math.sin(a) + 20).toFixed(1) });
+    }));
+  }
+
+  // ---- The table: what each rank does and has sent ----
+  const td = (text, style = "") => el("td", { style: `padding: 0.1rem 0.4rem; font-size: 13px; ${style}` }, text);
+  const body = el("tbody", {});
+  const table = el("table", { class: "tight", style: "margin: 0" }, el("thead", {}, el("tr", {},
+    ...["rank", "keys of", "pairs now", "so far", "sent"].map((text) => el("th", { scope: "col", style: "padding: 0.1rem 0.4rem; font-size: 13px" }, text)))), body);
+  const size_ = (count) => `${grouped((count * bytes) / 1024)} KiB`;
+
+  // ---- Controls ----
+  const steps = slider("Step", { min: 1, max: world, step: 1, value: step + 1, text: (x) => `${x} of ${world}`, input: (to) => { play.stop(); go(to - 1); } });
+  function go(to) { const from = step; step = to; steps.move(to + 1, world); show(); carry(from, to); }
+  const play = player({ at: () => step, last: () => world - 1, ms: () => 1300, go });
+  function again(change) { play.stop(); change(); show(); }
+
+  // ---- What changes ----
+  function showCell(i, j) {
+    const at = stepOf(i, j), now = at === step, off = !allowed(i, j);
+    const fill = off ? "none" : now ? "color-mix(in srgb, var(--neutral) 55%, transparent)" : at < step ? "var(--faint)" : "none";
+    set(cells[i][j], { fill });
+  }
+  function runs(list) {  // neighbouring tokens, as [first, last]
+    return list.reduce((found, i) => { const last = found.at(-1); if (last && last[1] === i - 1) last[1] = i; else found.push([i, i]); return found; }, []);
+  }
+  function frame(rank) {
+    return runs(owned(rank)).flatMap(([a, b]) => runs(owned(held(rank))).filter(([c]) => allowed(b, c)).map(([c, d]) => svg("rect", {
+      x: left + c * unit, y: high + a * unit, width: unit * (d - c + 1), height: unit * (b - a + 1), fill: "none", stroke: "var(--rose)", "stroke-width": 2.5, rx: 2 })));
+  }
+  function tell() {
+    const now = ranks.map((r) => pairs(r, step)), most = Math.max(...now), idle = ranks.filter((r) => !now[r]);
+    const whole = sum(ranks.map(upTo)), worst = Math.max(...ranks.map(upTo)), equal = now.every((x) => x === most);
+    const work = equal ? `each rank computes ${plural(most, "pair")}` : `the ranks compute ${now.join(", ")} pairs`;
+    const waits = idle.length ? ` ${idle.length === 1 ? "Rank" : "Ranks"} ${listed(idle.map(String)).replace(/[“”]/g, "")} ${idle.length === 1 ? "waits" : "wait"}.` : "";
+    const end = step === world - 1 ? ` Done: ${plural(whole, "pair")}, at most ${grouped(worst)} on one rank.` : ` Meanwhile each sends keys and values to the next.`;
+    say(`Step ${step + 1}: ${work}.${waits}${end}`);
+  }
+  function show() {
+    for (const i of all) for (const j of all) showCell(i, j);
+    rows.forEach((row, i) => { row.textContent = owner(i); });
+    frames.replaceChildren(...ranks.flatMap(frame));
+    arrows.forEach((arrow) => set(arrow, { visibility: step < world - 1 ? "visible" : "hidden" }));
+    body.replaceChildren(...ranks.map((r) => el("tr", {}, td(String(r), "font-weight: 600"), td(`rank ${held(r)}`, "color: var(--ink-k)"),
+      td(pairs(r, step) ? grouped(pairs(r, step)) : "waits", pairs(r, step) ? "" : "font-weight: 600"), td(grouped(upTo(r))), td(size_(sent(r))))));
+    tell();
+  }
+
+  const panel = el("div", { style: "flex: 1 1 280px; min-width: 0" },
+    el("div", { class: "row", style: "margin-top: 0" }, play.node, steps),
+    el("div", { class: "row" }, choices("Order", orders, order, (i) => again(() => { order = i; })), toggle("causal mask", false, (on) => again(() => { causal = on; }))),
+    set(said, { style: "min-height: 4.2em" }), circle, table);
+  view.append(el("div", { class: "beside", style: "gap: 0.5rem 1.5rem; align-items: flex-start; margin: 0" }, root, panel));
+  show();
+  carry(step, step);
+  expose(() => ({ step, order: orders[order], causal, owned: ranks.map(owned), held: ranks.map((r) => held(r)), pairs: ranks.map((r) => ranks.map((at) => pairs(r, at))), sent: ranks.map((r) => sent(r) * bytes) }));
+}
+for (const figure of document.querySelectorAll("figure[data-drawing=ring]")) draw(stage(figure));
+})();
