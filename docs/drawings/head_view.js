@@ -122,7 +122,6 @@ function draw({ figure, view, el, svg, set, number, plural, said, say, slider, c
     board.style.aspectRatio = `${Math.max(columns, rows / 4)} / ${Math.max(rows, columns / 8)}`;
     const at = about.kept ? Math.floor(now.i / square[0]) : now.i;
     Object.assign(marker.style, { top: `${100 * at / rows}%`, height: `${100 / rows}%` });
-    return [el("p", { style: "margin: 0 0 0.3rem; font-size: 13px" }, "keys →, queries ↓"), board];
   }
 
   // ---- One head as lines: queries around the chosen one, and the keys that they attend to most ----
@@ -143,9 +142,9 @@ function draw({ figure, view, el, svg, set, number, plural, said, say, slider, c
       svg("line", { x1: 135, x2: width - 135, y1: y(at), y2: y(right.indexOf(j)), stroke: i === now.i ? "var(--rose)" : "var(--w)", "stroke-width": i === now.i ? 1 + 4 * w : 2, opacity: i === now.i ? Math.max(0.25, w) : w * 0.7 })));
     const text = (token, number, at, side, chosen, press) => svg("text", { x: side ? width - 130 : 130, y: y(at) + 5, "text-anchor": side ? "start" : "end",
       style: `${chosen ? "font-weight: 700;" : ""} ${press ? "cursor: pointer" : ""}`, onclick: press }, `${side ? `${number} ` : ""}${short(token)}${side ? "" : ` ${number}`}`);
-    return [el("p", { style: "margin: 0; font-size: 13px" }, "queries on the left, keys on the right"),
+    lined.replaceChildren(el("p", { style: "margin: 0; font-size: 13px" }, "queries on the left, keys on the right"),
       svg("svg", { viewBox: `0 0 ${width} ${tall}`, style: `width: min(100%, ${width}px)`, role: "img", "aria-label": `Lines from queries to keys of ${nameOf(now.l, now.h)}` }, ...lines,
-        ...rows.map(([i], at) => text(queries[i], i, at, false, i === now.i, () => choose({ i }))), ...right.map((j, at) => text(keys[j], j, at, true, false)))];
+        ...rows.map(([i], at) => text(queries[i], i, at, false, i === now.i, () => choose({ i }))), ...right.map((j, at) => text(keys[j], j, at, true, false))));
   }
 
   // ---- One token through all layers: of each layer the row of its query ----
@@ -155,22 +154,30 @@ function draw({ figure, view, el, svg, set, number, plural, said, say, slider, c
     for (const h of which) for (const [j, w] of row(l, h, now.i)) total[j] += w / which.length;
     return total;
   }
+  const which = choices("heads", ["mean of heads", "this head"], 0, (i) => choose({ mean: i === 0 })), strips = [];
+  const stack = el("div", { style: "display: grid; grid-template-columns: auto minmax(0, 1fr) 8.5rem; gap: 2px 8px; max-height: 27rem; overflow: auto; padding: 2px" });
+  function strip(l) {  // made once for each layer: what is pressed stays
+    const canvas = el("canvas", { "aria-hidden": true, style: "display: block; width: 100%; height: 16px; image-rendering: pixelated" });
+    const press = el("button", { type: "button", ...keep, onclick: () => choose({ l }), style: "min-height: 22px; padding: 0 0.4rem; font-size: 12px; justify-content: center" }, `${l}`);
+    const says = el("span", { style: "font-size: 12px; white-space: nowrap; align-self: center" });
+    return { canvas, press, says, all: [press, el("div", { style: "border: 1px solid var(--faint); align-self: center" }, canvas), says] };
+  }
+  function fill(l) {
+    const { canvas, press, says } = strips[l], weights = through(l), best = [...weights.keys()].sort((a, b) => weights[b] - weights[a])[0];
+    paint(canvas, { data: weights.map((w) => Math.round(255 * Math.sqrt(w))), high: 1, wide: layers[l].n_k });
+    says.textContent = weights[best] > 0 ? `${short(layers[l].keys[best])} ${number(weights[best])}` : "nothing";
+    set(press, { "aria-pressed": String(l === now.l), "aria-label": `layer ${l}: most to ${says.textContent}` });
+  }
   function showThrough() {
-    const list = alike(), n_k = layers[now.l].n_k, strip = (l) => {
-      const canvas = el("canvas", { "aria-hidden": true, style: "display: block; width: 100%; height: 16px; image-rendering: pixelated" }), weights = through(l);
-      paint(canvas, { data: weights.map((w) => Math.round(255 * Math.sqrt(w))), high: 1, wide: n_k });
-      const best = [...weights.keys()].sort((a, b) => weights[b] - weights[a])[0];
-      const says = weights[best] > 0 ? `${short(layers[l].keys[best])} ${number(weights[best])}` : "nothing";
-      return [el("button", { type: "button", ...keep, onclick: () => choose({ l }), "aria-pressed": String(l === now.l), "aria-label": `layer ${l}: most to ${says}`, style: "min-height: 22px; padding: 0 0.4rem; font-size: 12px; justify-content: center" }, `${l}`),
-        el("div", { style: "border: 1px solid var(--faint); align-self: center" }, canvas), el("span", { style: "font-size: 12px; white-space: nowrap; align-self: center" }, says)];
-    };
-    const which = choices("heads", ["mean of heads", "this head"], now.mean ? 0 : 1, (i) => choose({ mean: i === 0 }));
-    return [which, el("div", { style: "display: grid; grid-template-columns: auto minmax(0, 1fr) 8.5rem; gap: 2px 8px; max-height: 27rem; overflow: auto; padding: 2px" }, ...list.flatMap(strip))];
+    const list = alike();
+    strips.forEach(({ all }, l) => all.forEach((node) => { node.style.display = list.includes(l) ? "" : "none"; }));
+    list.forEach(fill);
   }
 
   // ---- What is shown ----
   const detail = el("div", { style: "min-width: 0; flex: 1 1 20rem; max-width: 36rem" }), heading = el("p", { style: "margin: 0 0 0.3rem; font-weight: 600" });
-  const shown = el("div"), modes = ["Matrix", "Lines", "All layers"];
+  const lined = el("div"), modes = ["Matrix", "Lines", "All layers"], shows = [showMatrix, showLines, showThrough];
+  const panels = [el("div", {}, el("p", { style: "margin: 0 0 0.3rem; font-size: 13px" }, "keys →, queries ↓"), board), lined, el("div", {}, which, stack)];
   const query = slider("query", { min: 0, max: 1, step: 1, value: 0, input: (i) => choose({ i }), text: (i) => (layers ? `${short(layers[now.l].queries[i])} (${i})` : "") });
   function choose(change, before = "") {
     const moved = "l" in change || "h" in change;
@@ -180,7 +187,8 @@ function draw({ figure, view, el, svg, set, number, plural, said, say, slider, c
     for (const { l, h, node } of cells) mark(node, l === now.l && h === now.h);
     query.move(now.i, n_q - 1);
     heading.textContent = `Layer ${now.l}, head ${now.h}${shared()} · ${name}`;
-    shown.replaceChildren(...[showMatrix, showLines, showThrough][now.mode]());
+    panels.forEach((panel, mode) => { panel.hidden = mode !== now.mode; });
+    shows[now.mode]();
     say(`${before}${moved ? `${nameOf(now.l, now.h)}: ${scoresOf(now.l, now.h)}. `.replace(": .", ".") : ""}${told()}`);
   }
   const mark = (node, on) => { set(node, { tabindex: on ? 0 : -1, "aria-pressed": String(on) }); node.style.outline = on ? "3px solid var(--rose)" : ""; };
@@ -209,7 +217,9 @@ function draw({ figure, view, el, svg, set, number, plural, said, say, slider, c
     cells = layers.flatMap((layer, l) => Array.from({ length: layer.heads }, (_, h) => cell(l, h)));
     const orders = ["as in the model", ...about.scores], sort = el("select", { ...keep, "aria-label": "order of heads", onchange: () => { now.order = sort.selectedIndex; arrange(); first(); } }, ...orders.map((name) => el("option", {}, name)));
     const first = () => { const { l, h } = ordered()[0]; choose({ l, h }); };
-    detail.replaceChildren(heading, choices("show", modes, 0, (mode) => choose({ mode })), query, shown);
+    detail.replaceChildren(heading, choices("show", modes, 0, (mode) => choose({ mode })), query, ...panels);
+    strips.push(...layers.map((_, l) => strip(l)));
+    stack.replaceChildren(...strips.flatMap(({ all }) => all));
     view.replaceChildren(el("label", { class: "row" }, "order of heads", sort), el("div", { style: "display: flex; flex-wrap: wrap; gap: 1rem 1.5rem; align-items: flex-start" },
       el("div", { style: "flex: 0 1 auto; min-width: 0; max-width: 100%" }, el("p", { style: "margin: 0; font-size: 13px" }, "layers ↓, heads →"), grid), detail), said, ...(about.kept ? [el("p", { style: "font-size: 13px; margin: 0.3rem 0" }, thinned())] : []));
     arrange();
