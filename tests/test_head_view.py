@@ -168,7 +168,7 @@ def test_readers(opened, scheme):
     box = figure.get_by_role("img", name="Weights of").bounding_box()
     figure.page.touchscreen.tap(box["x"] + box["width"] / 2, box["y"] + 9.5 / 11 * box["height"])
     assert state(figure)["i"] == 9
-    bright = figure.evaluate("f => { const c = [...f.querySelectorAll('canvas')].at(-1), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; "
+    bright = figure.evaluate("f => { const c = f.querySelector('canvas[role=img]'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; "
                              "return Math.max(...d.filter((_, i) => i % 4 === 0 && d[i + 3] > 200)); }")
     assert bright == pytest.approx(186 if scheme == "dark" else 142, abs=3)
 
