@@ -73,7 +73,9 @@ def test_every_chapter_has_its_part_of_the_machine(soups):
         lit |= {path["d"] for path in where.select("path.lit")}
     assert len(lit) == len(CHAPTERS)
     parts = soups["index.html"].select("#the-map ol > li")
-    assert [part.select_one(".about") is not None and ("url(" in part["style"] or part.a is None) for part in parts] == [True] * len(parts)
+    assert all(part.select_one(".about") for part in parts)
+    drawn = {int(path.stem) for path in (ROOT / "website/static/map").glob("*.svg")}  # a chapter that was just begun has none
+    assert {i for i, part in enumerate(parts) if "url(" in part["style"]} == {i for i in drawn if parts[i].a}
 
 
 def test_every_chapter_leads_to_the_legend(soups):
