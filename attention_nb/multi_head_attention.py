@@ -458,9 +458,8 @@ def _expect_grouped(q: Tensor, k: Tensor, v: Tensor) -> None:
     "Raise TypeError or ValueError unless q, k and v fit; heads of q may share heads of k and v."
     expect_floats(q=q, k=k, v=v)
     one_each = q
-    if q.ndim == k.ndim > 2 and q.shape[-3] != k.shape[-3] and k.shape[-3]:
-        expect_groups(q.shape[-3], k.shape[-3])
-        one_each = q[..., : k.shape[-3], :, :]
+    if q.ndim == k.ndim > 2 and k.shape[-3] and q.shape[-3] % k.shape[-3] == 0:
+        one_each = q[..., : k.shape[-3], :, :]  # one query head for each head of keys
     expect_qkv(one_each, k, v)
 
 
