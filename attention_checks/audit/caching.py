@@ -10,7 +10,7 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from attention_checks.audit.calling import Call, parameters_of_call
+from attention_checks.audit.calling import Call, dtype_of, parameters_of_call
 from attention_checks.audit.decoding import diagnosed
 from attention_checks.audit.session import Session
 from attention_checks.audit.tracing import Axis, Change, compare
@@ -99,7 +99,7 @@ def _name(
 def _rounded(s: Session, cache: Any) -> bool:
     "Return whether a cache holds fewer bits than the model."
     bits = [t.dtype.itemsize for t in held_in(cache) if t.is_floating_point()]
-    return bool(bits) and min(bits) < s.call.model_dtype.itemsize
+    return bool(bits) and min(bits) < dtype_of(s.call.model).itemsize
 
 
 def held_in(

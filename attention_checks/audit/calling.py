@@ -62,17 +62,11 @@ class Call:
         return self.given[self.key]
 
     @property
-    def model_dtype(self) -> torch.dtype:
-        "Return the floating type of the model's weights."
-        floats = (p.dtype for p in self.model.parameters() if p.is_floating_point())
-        return next(floats, torch.float32)
-
-    @property
     def placeholders(self) -> Tensor:
         "Mark tokens that stand for images and the like, which must stay: (b, n) or (b, n, 1)."
         if not self.vocabulary:
             return torch.zeros_like(self.sequence[..., :1], dtype=torch.bool)
-        config = vars(getattr(self.model, "config", None) or object)
+        config = _settings_of(self.model)
         ids = [v for k, v in config.items() if k.endswith("_token_id") and k[:3] in _STANDINS]
         return torch.isin(self.sequence, torch.tensor([v for v in ids if v is not None] or [-1]))
 
@@ -127,7 +121,7 @@ class Call:
 
     def _first_ordinary(self) -> int:
         "Return the first token id after the special ones, which the config names."
-        config = vars(getattr(self.model, "config", None) or object)
+        config = _settings_of(self.model)
         special = [v for k, v in config.items() if k.endswith("token_id") and isinstance(v, int)]
         low = max([v for v in special if v < self.vocabulary // 2], default=-1) + 1
         return low
@@ -139,6 +133,17 @@ class Call:
     ) -> Call:
         "Return the same call with another sequence."
         return replace(self, given={**self.given, self.key: sequence, **changed})
+
+
+def _settings_of(model: nn.Module) -> Mapping[str, Any]:
+    "Return what a model's config says; empty if it has none."
+    return vars(getattr(model, "config", None) or object)
+
+
+def dtype_of(model: nn.Module) -> torch.dtype:
+    "Return the floating type of a model's weights."
+    floats = (p.dtype for p in model.parameters() if p.is_floating_point())
+    return next(floats, torch.float32)
 
 
 def parameters_of_call(model: nn.Module) -> Mapping[str, inspect.Parameter]:

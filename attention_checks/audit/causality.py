@@ -11,6 +11,7 @@ from attention_checks.audit.report import Reach
 from attention_checks.audit.session import Session
 from attention_checks.audit.tracing import Change
 from attention_checks.examine import first_line
+from attention_checks.subjects.copies import in_training
 
 _EARLY = 5  # a token near the beginning: a window behind it ends within the sequence
 
@@ -73,11 +74,10 @@ def _leaks(s: Session, pairs: list[tuple[Tensor, Change]]) -> dict[str, _Leak]:
 
 def _in_training(s: Session) -> dict[str, tuple[_Leak, bool]]:
     "The same in training mode, with gradients; also whether the module is a batch norm."
-    _train(s.call.model, True)
     buffers = [(buffer, buffer.clone()) for buffer in s.call.model.buffers()]
     changed = _from(s, (s.n // 2, 3, s.n - 2))
     try:
-        with torch.enable_grad():
+        with torch.enable_grad(), in_training(s.call.model):
             first = s.recorded(s.call)
             kept = ~_may_change(s, changed)
             changes = s.compared(_with_others(s, changed), s.axes(kept), first)
@@ -88,18 +88,11 @@ def _in_training(s: Session) -> dict[str, tuple[_Leak, bool]]:
         s.note("training mode", f"it raised {first_line(e)}")
         return {}
     finally:
-        _train(s.call.model, False)
         for buffer, before in buffers:  # running means
             buffer.copy_(before)
     norm = {c.path: issubclass(c.kind, nn.modules.batchnorm._BatchNorm) for c in changes}
     leaks = _leaks(s, [(changed, change) for change in changes])
     return {path: (leak, norm[path]) for path, leak in leaks.items()}
-
-
-def _train(model: nn.Module, mode: bool) -> None:
-    "Set the mode of all modules, but for spectral norms, which change at every call in training."
-    for m in model.modules():
-        m.training = mode and "SpectralNorm" not in type(m).__name__
 
 
 def _name(s: Session, path: str, leak: _Leak | None, trained: tuple[_Leak, bool] | None) -> None:

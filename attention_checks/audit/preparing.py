@@ -8,7 +8,14 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from attention_checks.audit.calling import SOURCES, Call, named, parameters_of_call, sequence_in
+from attention_checks.audit.calling import (
+    SOURCES,
+    Call,
+    dtype_of,
+    named,
+    parameters_of_call,
+    sequence_in,
+)
 from attention_checks.audit.promises import windows_in
 from attention_checks.audit.tracing import record
 
@@ -52,7 +59,7 @@ def _is_flat(value: Any) -> bool:
 
 def _cast(model: nn.Module, given: dict[str, Any]) -> dict[str, Any]:
     "Give vectors the type of the model's weights, without gradients."
-    dtype = next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
+    dtype = dtype_of(model)
     made = dict(given)
     for name, value in given.items():
         if isinstance(value, Tensor):

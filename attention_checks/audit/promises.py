@@ -43,6 +43,12 @@ def kinds_in(
     return getattr(config, "layer_types", None) or getattr(config, "attention_layers", None)
 
 
+def _kind(model: nn.Module, path: str, kinds: Any) -> Any:
+    "Return the kind of a layer in a list of kinds; None if it has no place there."
+    number = number_of(path, model.get_submodule(path))
+    return kinds[number] if kinds and number is not None and number < len(kinds) else None
+
+
 def windows_in(model: nn.Module) -> Iterator[int]:
     "List the windows that config and modules speak of."
     for holder in (config_of(model), *model.modules()):
@@ -57,16 +63,14 @@ def window_of(
     path: str,  # of a layer
 ) -> int | None:  # None: no window, or nothing is said
     "Return the window that the config promises a layer."
-    config, number = config_of(model), number_of(path, model.get_submodule(path))
+    config = config_of(model)
     if config is None:
         return None
     window = next((w for name in _WINDOWS if (w := getattr(config, name, None))), None)
-    kinds = kinds_in(config)
     if not isinstance(window, int) or getattr(config, "use_sliding_window", True) is False:
         return None
-    if not kinds or number is None or number >= len(kinds):
-        return window if kinds is None else None
-    return window if kinds[number] in _LOCAL else None
+    kinds = kinds_in(config)
+    return window if kinds is None or _kind(model, path, kinds) in _LOCAL else None
 
 
 def rope_of(
@@ -74,11 +78,11 @@ def rope_of(
     path: str,  # of a layer
 ) -> Mapping[str, Any]:  # empty: nothing is said
     "Return the rotary parameters that the config promises a layer."
-    config, number = config_of(model), number_of(path, model.get_submodule(path))
+    config = config_of(model)
     said = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
-    kinds = getattr(config, "layer_types", None)
-    if kinds and number is not None and number < len(kinds) and kinds[number] in said:
-        said = said[kinds[number]] or {}
+    kind = _kind(model, path, getattr(config, "layer_types", None))
+    if kind is not None and kind in said:
+        said = said[kind] or {}
     if "rope_theta" not in said and isinstance(getattr(config, "rope_theta", None), (int, float)):
         said = {**said, "rope_theta": config.rope_theta}
     return said
@@ -89,10 +93,10 @@ def is_local(
     path: str,  # of a layer
 ) -> bool | None:  # None: nothing is said
     "Return whether the config promises a layer a window, or all tokens."
-    config, number = config_of(model), number_of(path, model.get_submodule(path))
-    kinds = kinds_in(config)
-    if kinds and number is not None and number < len(kinds):
-        return kinds[number] not in _FULL
+    config = config_of(model)
+    kind = _kind(model, path, kinds_in(config))
+    if kind is not None:
+        return kind not in _FULL
     speaks = any(getattr(config, name, None) for name in (*_WINDOWS, "attention_chunk_size"))
     return None if config is None or speaks else False
 

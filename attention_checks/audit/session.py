@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.audit.borrowing import seed
-from attention_checks.audit.calling import SOURCES, Call
+from attention_checks.audit.calling import SOURCES, Call, dtype_of
 from attention_checks.audit.expected import Expected
 from attention_checks.audit.report import Fault, Reach
 from attention_checks.audit.tracing import Axis, Change, Passed, compare, record
@@ -48,8 +48,7 @@ class Session:
     @property
     def tolerance(self) -> float:
         "Return how far apart two numbers may be, as a part of the largest."
-        floats = [p.dtype for p in self.call.model.parameters() if p.is_floating_point()]
-        return TOLERANCES.get(floats[0] if floats else torch.float32, 5e-2)
+        return TOLERANCES.get(dtype_of(self.call.model), 5e-2)
 
     def recorded(self, call: Call, **changed: Any) -> Passed:
         "Record one pass."
