@@ -18,8 +18,8 @@ __all__ = ['Vocab', 'embed_tokens', 'journey', 'number_corpus', 'one_hot', 'one_
            'TransformerBlock', 'TransformerStack', 'rms_norm', 'head_weights', 'load_translator', 'number_sentences',
            'number_words', 'teacher_forcing', 'translate', 'ablate', 'head_values', 'induction_score', 'patch',
            'previous_token_score', 'rotary_frequencies', 'rotary_rounds', 'attention_cost', 'count_cost', 'count_pairs',
-           'exponent', 'least_seconds', 'peak_bytes', 'projection_cost', 'saved_bytes', 'load_model', 'join_sequence',
-           'ring_attention', 'split_sequence', 'gpu_attention', 'program_tiles', 'watch', 'head_view', 'check_agrees',
+           'exponent', 'least_seconds', 'peak_bytes', 'projection_cost', 'saved_bytes', 'load_model', 'gpu_attention',
+           'program_tiles', 'watch', 'join_sequence', 'ring_attention', 'split_sequence', 'head_view', 'check_agrees',
            'check_attention', 'check_cache', 'check_cross_attention', 'check_distributed', 'check_flash',
            'check_masked_softmax', 'check_multi_head', 'check_positions', 'check_self_attention', 'check_softmax',
            'Expected', 'audit', 'CheckFailed', 'Misused', 'NotCompared']
@@ -64,11 +64,11 @@ from .longer_texts import rotary_frequencies, rotary_rounds
 from .cost import (
     attention_cost, count_cost, count_pairs, exponent, least_seconds, peak_bytes, projection_cost, saved_bytes)
 from .real_models import load_model
-from .many_machines import join_sequence, ring_attention, split_sequence
 from .gpu_kernels import gpu_attention, program_tiles
 from .tools.watching import watch
 
 if typing.TYPE_CHECKING:  # they come when one is asked for, see below
+    from attention_nb.many_machines import join_sequence, ring_attention, split_sequence
     from attention_nb.figures.head_view import head_view
     from attention_checks import (
         check_agrees, check_attention, check_cache, check_cross_attention, check_distributed, check_flash, check_masked_softmax,
@@ -99,8 +99,8 @@ _all_ = [
     "number_sentences", "number_words", "teacher_forcing", "translate", "ablate", "head_values",
     "induction_score", "patch", "previous_token_score", "rotary_frequencies", "rotary_rounds",
     "attention_cost", "count_cost", "count_pairs", "exponent", "least_seconds", "peak_bytes",
-    "projection_cost", "saved_bytes", "load_model", "join_sequence", "ring_attention",
-    "split_sequence", "gpu_attention", "program_tiles", "watch", "head_view", "check_agrees",
+    "projection_cost", "saved_bytes", "load_model", "gpu_attention", "program_tiles", "watch",
+    "join_sequence", "ring_attention", "split_sequence", "head_view", "check_agrees",
     "check_attention", "check_cache", "check_cross_attention", "check_distributed", "check_flash",
     "check_masked_softmax", "check_multi_head", "check_positions", "check_self_attention",
     "check_softmax", "Expected", "audit", "CheckFailed", "Misused", "NotCompared",
@@ -109,11 +109,13 @@ _all_ = [
 # %% ../nbs/lookup/api.ipynb #late
 if not typing.TYPE_CHECKING:  # type checkers would take any name for one that this might find
     def __getattr__(name):
-        "Import the checks and a figure when one is asked for: a model needs none of them."
+        "Import checks, a figure and what runs on many machines when one is asked for."
         if name not in _all_:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        home = "attention_nb.figures.head_view" if name == "head_view" else "attention_checks"
-        return getattr(importlib.import_module(home), name)
+        return getattr(importlib.import_module(_homes.get(name, "attention_checks")), name)
+
+    _homes = {"head_view": "attention_nb.figures.head_view"} | dict.fromkeys(
+        ["join_sequence", "ring_attention", "split_sequence"], "attention_nb.many_machines")
 
 
 def __dir__() -> list[str]:

@@ -391,6 +391,7 @@ def test_help():
 def test_torchrun_compares():
     done = torchrun("-m", "attention_nb.many_machines", "compare", "--tokens", "11", "--key-heads", "1")
     assert done.returncode == 0, done.stderr
+    assert "RuntimeWarning" not in done.stderr
     assert done.stdout.count("equal to one process within 1e-12: True") == 2
     assert "can share evenly; got 1" in done.stdout
 
