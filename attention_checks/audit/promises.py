@@ -94,10 +94,12 @@ def is_local(
 ) -> bool | None:  # None: nothing is said
     "Return whether the config promises a layer a window, or all tokens."
     config = config_of(model)
-    kind = _kind(model, path, kinds_in(config))
-    if kind is not None:
-        return kind not in _FULL
+    kinds = kinds_in(config)
+    kind = _kind(model, path, kinds)
     speaks = any(getattr(config, name, None) for name in (*_WINDOWS, "attention_chunk_size"))
+    # a window beside a list of kinds that has no local one: nothing is said of the others
+    if kind is not None and (not speaks or any(k in _LOCAL for k in kinds)):
+        return kind not in _FULL
     return None if config is None or speaks else False
 
 
