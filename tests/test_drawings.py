@@ -559,9 +559,10 @@ def test_before_longer_texts_the_rotation_offers_no_scaling(visit):
 def test_heads_share_as_the_package_shares(visit):
     "Every number of key heads, in the right order and in the wrong one; by keys and by the mouse."
     figure = drawing(visit, "11_grouped_heads.html", "sharing")
-    slider, wrong = figure.get_by_role("slider"), figure.get_by_role("button", name="wrong order")
-    slider.press("End")
+    pick, wrong = figure.get_by_role("radiogroup", name="heads of keys"), figure.get_by_role("button", name="wrong order")
+    assert pick.locator("label").all_inner_texts() == ["8", "4", "2", "1"] and figure.locator(".view input, .view button").first.get_attribute("type") == "radio"
     for n in (8, 4, 2, 1):
+        pick.get_by_role("radio", name=str(n)).check()
         keys = torch.arange(n)[:, None, None]
         right, turns = share_heads(keys, 8).flatten(), keys.repeat(8 // n, 1, 1).flatten()
         now = state(figure)
@@ -573,12 +574,11 @@ def test_heads_share_as_the_package_shares(visit):
         says = f"{sum(now['lost'])} of 8" if n in (2, 4) else "both orders are the same"
         assert says in figure.locator("output").inner_text()
         wrong.press("Enter")
-        slider.press("ArrowLeft")
     figure.get_by_role("button", name="query head 6").hover()
     assert state(figure)["chosen"] == 6
     figure.get_by_role("button", name="query head 6").press("ArrowLeft")
     assert state(figure)["chosen"] == 5
-    slider.press("ArrowRight")
+    pick.get_by_role("radio", name="1").press("ArrowLeft")  # to the button before it, 2
     assert "heads 4, 5, 6 and 7 read key head 1" in figure.locator("output").inner_text()
     assert "take 0.25 GiB" in figure.locator("output").inner_text()
 def test_cache_steps_make_what_the_layer_makes(visit):
@@ -1632,8 +1632,8 @@ def test_each_score_is_drawn_as_it_is(visit):
 def test_a_cache_is_written_in_one_unit(visit):
     "The part and the whole, above the bar and below it."
     figure = drawing(visit, "11_grouped_heads.html", "sharing", reduced_motion="reduce")
-    for at, size in enumerate(["0.125", "0.25", "0.5", "1"]):
-        figure.get_by_role("slider").fill(str(at))
+    for heads, size in {8: "1", 4: "0.5", 2: "0.25", 1: "0.125"}.items():
+        figure.get_by_role("radio", name=str(heads)).check()
         assert f"cache: {size} GiB (1 GiB with 8 key heads)" in figure.locator("svg").text_content() and said(figure).endswith(f"take {size} GiB.")
         assert figure.locator("svg > rect").last.evaluate("bar => bar.width.baseVal.value / bar.ownerSVGElement.viewBox.baseVal.width") == pytest.approx(float(size))
 
