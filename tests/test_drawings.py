@@ -320,8 +320,18 @@ def test_a_verb_finds_its_subject(visit):
     figure.get_by_role("radio", name="dogs").focus()
     figure.get_by_role("radio", name="dogs").press("Space")
     assert check()["weights"] == [0.25] * 4 and "looks for nothing" in figure.locator("output").inner_text()
-    figure.get_by_role("spinbutton", name="W_q, from thing to looks for action").fill("1.5")
+    figure.get_by_role("radio", name="bark").check()
+    rotate = figure.get_by_role("button", name="rotate queries by 90°")
+    for q, says in {(0, 2): "finds itself: 0.85", (-2, 0): "“bark” and “loudly” alike", (0, -2): "“old” and “dogs” alike", (2, 0): "finds “dogs”: 0.85"}.items():
+        rotate.press("Enter")
+        assert check()["q"] == list(q) and says in figure.locator("output").inner_text()
+    figure.get_by_role("radio", name="dogs").check()
+    number = figure.get_by_role("spinbutton", name="W_q, from thing to looks for action")
+    assert not number.count()
+    figure.get_by_text("The eight numbers").click()
+    number.fill("1.5")
     assert check()["W_q"] == [[0, 1.5], [1, 0]] and "finds “bark”" in figure.locator("output").inner_text()
+    assert "gives the query (b, 1.5 a)" in figure.locator(".view").inner_text()
 
 
 def played(figure: Locator) -> dict:
@@ -511,6 +521,27 @@ def test_head_film_shows_what_was_stored(visit):
     slider.press("Home")
     assert played(figure)["step"] == film["steps"][-1]
     assert figure.locator("output").inner_text() == "Step 299: head 0 attends to the first token, head 1 attends to the previous token."
+
+
+def test_the_film_plays_by_itself_once_and_has_digits_for_those_who_point(visit):
+    "When it comes into sight; where no motion is wanted it shows its end. A head that is pointed at or focused shows its digits, the other does not."
+    figure = drawing(visit, "05_multi_head_attention.html", "head_film", reduced_motion="no-preference")
+    last, stop = given(figure)["steps"][-1], figure.get_by_role("button", name="Stop")
+    assert state(figure)["step"] == 0
+    figure.page.clock.install()
+    figure.locator(".view").evaluate("view => view.scrollIntoView({ block: 'center', behavior: 'instant' })")
+    expect(stop).to_be_visible()
+    figure.page.clock.run_for(60_000)
+    assert (state(figure)["step"], state(figure)["playing"]) == (last, False)
+    figure.page.emulate_media(reduced_motion="reduce")
+    figure.page.reload()
+    assert state(figure)["step"] == last
+    heads, seen = figure.locator(".view table"), "table => getComputedStyle(table.querySelector('td > span')).opacity"
+    for look in (heads.nth(0).hover, heads.nth(0).focus):
+        figure.page.mouse.move(0, 0)
+        assert heads.evaluate_all(f"tables => tables.map({seen})") == ["0", "0"]
+        look()
+        assert heads.evaluate_all(f"tables => tables.map({seen})") == ["1", "0"]
 
 
 def test_a_token_rotates_as_the_rotary_embedding_rotates_it(visit):
@@ -1418,7 +1449,7 @@ def test_a_dark_page_is_printed_in_dark_ink(visit):
 
 # ---- Every state ----
 
-MOVING = {"attend", "cache_steps", "head_cut", "induction", "lookup", "ring", "roofline", "senses", "sharing", "sums", "translator"}
+MOVING = {"attend", "cache_steps", "head_cut", "head_film", "induction", "lookup", "ring", "roofline", "senses", "sharing", "subject", "sums", "translator"}
 # Presses everything, and moves each slider at every choice; gives all texts that were seen, by how many pixels the drawing was
 # wider and higher at most than its place, and whether anything moved by itself.
 SWEEP = """(figure) => {
