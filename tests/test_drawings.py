@@ -71,6 +71,13 @@ def test_arrows_give_their_dot_product(visit):
     assert_close(a, torch.tensor([-2.0, -1.0]), **EXACT)
     assert_close(numbers(state(figure)["product"]), a @ b, **EXACT)
     assert "negative" in figure.locator("output").inner_text()
+    inside = """([a, b]) => [...document.querySelectorAll("figure[data-drawing=arrows] svg svg path")].slice(0, 2)
+      .map((half) => half.isPointInFill(new DOMPoint(150 + 50 * a, 150 - 50 * b)))"""
+    for key in ["Shift+ArrowRight"] * 9:
+        knob.press(key)
+        now = state(figure)
+        assert abs(now["product"]) > 0.01 and figure.page.evaluate(inside, now["arrows"][0]) == [now["product"] > 0, now["product"] < 0]
+        assert ("alike" if now["product"] > 0 else "opposed") in figure.locator("output").inner_text()
 
 
 def attended(words: list[str], chosen: int) -> dict:
@@ -437,6 +444,8 @@ def test_window_board_combines_masks_as_the_package_does(visit):
     apart, blocks = document_mask([0] * 5 + [1] * 4 + [2] * 3), block_mask(12, 12, 4)
     assert_windows(figure, window, 2)
     assert said.inner_text() == "Token 11, “one”, attends to 3; through 2 layers 5 of 12 tokens reach it."
+    assert [one.get_attribute("aria-label") for one in figure.get_by_role("slider").all()] == ["Window", "Layers"] and not figure.get_by_role("button").count()
+    figure.get_by_text("More switches").click()
     press("sinks")
     assert_windows(figure, window | sinks, 2)
     assert "The mask allows 1 token to attend to the future." in said.inner_text()
@@ -562,6 +571,8 @@ def test_a_token_rotates_as_the_rotary_embedding_rotates_it(visit):
         return now
 
     before = agrees()
+    assert figure.get_by_role("slider").count() == 1 and figure.get_by_role("radio").count() == 4
+    figure.get_by_text("More switches").click()
     shift, distance, base = (figure.get_by_role("slider", name=name) for name in ("Shift both", "Distance", "Base"))
     for _ in range(3):
         shift.press("ArrowRight")
@@ -585,6 +596,7 @@ def test_a_token_rotates_as_the_rotary_embedding_rotates_it(visit):
 def test_before_longer_texts_the_rotation_offers_no_scaling(visit):
     figure = drawing(visit, "06_positions.html", "rotating")
     assert state(figure)["scaling"] == "as trained" and not figure.get_by_role("radio").count()
+    assert [one.get_attribute("aria-label") for one in figure.get_by_role("slider").all()] == ["Shift both", "Distance"]
 
 
 def test_heads_share_as_the_package_shares(visit):
@@ -731,6 +743,7 @@ def test_parts_of_a_layer_cost_what_the_package_foresees(visit):
         return now
 
     assert agrees()["phase"] == 0 and not tokens.is_visible()
+    assert [text for text in figure.locator("svg g text").all_inner_texts() if text] == ["prefill", "decode"]
     assert "prefill does 250 operations per byte and is compute-bound; decode does 0.5 and is memory-bound" in figure.locator("output").inner_text()
     figure.get_by_role("radio", name="prefill").check()
     prefill = agrees()
@@ -738,6 +751,9 @@ def test_parts_of_a_layer_cost_what_the_package_foresees(visit):
     figure.get_by_role("radio", name="decode").check()
     decode = agrees()
     assert decode["phase"] == 2 and "memory-bound" in figure.locator("output").inner_text()
+    assert figure.locator("svg g text").all_inner_texts()[:6] == ["projections", "naive", "32 key heads", "8 key heads", "window", "latent"]
+    assert not keys.count() and not batch.count()
+    figure.get_by_text("More switches").click()
     for slider, key in ((tokens, "ArrowRight"), (keys, "ArrowLeft"), (batch, "ArrowRight"), (tokens, "Home"), (keys, "End"), (batch, "End"),
                         (tokens, "End"), (keys, "Home")):
         slider.press(key)
