@@ -168,6 +168,22 @@ def test_the_first_figure_is_seen_whole(visit, width, height):
     assert tall == [28 if width == 1280 else 20] * 5
 
 
+@pytest.mark.parametrize("page, script, pairs", [
+    ("03_self_attention.html", "attend", [(".rail", ".picture svg"), (".tokens", "output")]),
+    ("14_local_attention.html", "window_board", [("label:has-text('Window')", ".beside > div:first-child > svg"), ("label:has-text('Window')", "output"),
+                                                 ("details.more", ".beside > div:first-child > svg")]),
+    ("17_cost.html", "roofline", [(".row", "svg")])])
+def test_on_a_phone_a_control_and_its_picture_are_together_on_the_screen(visit, page, script, pairs):
+    "Under the line of the page that stays in sight; with all switches of a board, too."
+    figure = drawing(visit, page, script, width=390, height=844)
+    if figure.locator("details.more").count():
+        figure.get_by_text("More switches").click()
+    for pair in pairs:
+        boxes = [figure.locator(f".view {part}").first.bounding_box() for part in pair]
+        high = max(box["y"] + box["height"] for box in boxes) - min(box["y"] for box in boxes)
+        assert high < 844 - 64, (pair, high)
+
+
 def test_the_first_figure_plays_by_itself_until_it_is_touched(visit):
     "Only in sight; it is not read out meanwhile. A key ends it for good, and so does its own button."
     figure = drawing(visit, "index.html", "attend", reduced_motion="no-preference")
