@@ -7,7 +7,7 @@ function draw({ view, data, el, svg, set, clamp, dot, number, said, say, plane, 
   const halves = ["--neutral", "--rose"].map((hue) => svg("path", { fill: `var(${hue})`, "fill-opacity": 0.14 }));
   const words = ["alike", "opposed"].map((word) => svg("text", { class: "halo", "text-anchor": "middle", "aria-hidden": true, style: "font-size: 13px" }, word));
   const edge = svg("path", { stroke: "var(--soft)", "stroke-width": 1.5 });
-  root.prepend(svg("svg", { width: 300, height: 300, style: "overflow: hidden", "aria-hidden": true }, ...halves, edge));
+  root.append(svg("svg", { width: 300, height: 300, style: "overflow: hidden", "aria-hidden": true }, ...halves, edge));
   root.append(...words);
   function divide() {
     const long = Math.hypot(...b), [x, y] = b.map((n) => n / long), far = 9, visibility = long ? "visible" : "hidden";
