@@ -64,7 +64,7 @@ def test_arrows_give_their_dot_product(visit):
     assert_close(numbers(now["arrows"][0]), torch.tensor([0.7, 1.0]), **EXACT)
     knob.hover()
     figure.page.mouse.down()
-    box = figure.locator("svg").bounding_box()  # now: what is drawn above may have moved it
+    box = figure.locator("svg").first.bounding_box()  # now: what is drawn above may have moved it
     figure.page.mouse.move(box["x"] + 50, box["y"] + 200)
     figure.page.mouse.up()
     a, b = numbers(state(figure)["arrows"])
@@ -176,9 +176,9 @@ def test_the_first_figure_is_seen_whole(visit, width, height):
 def test_on_a_phone_a_control_and_its_picture_are_together_on_the_screen(visit, page, script, pairs):
     "Under the line of the page that stays in sight; with all switches of a board, too."
     figure = drawing(visit, page, script, width=390, height=844)
-    if figure.locator("details.more").count():
-        figure.get_by_text("More switches").click()
     for pair in pairs:
+        if "details.more" in pair:
+            figure.locator("details.more > summary").click()
         boxes = [figure.locator(f".view {part}").first.bounding_box() for part in pair]
         high = max(box["y"] + box["height"] for box in boxes) - min(box["y"] for box in boxes)
         assert high < 844 - 64, (pair, high)
@@ -426,7 +426,7 @@ def test_mask_board_masks_as_the_package_does(visit):
     assert_board(figure, padding_mask([4], 5)[0, 0].expand(5, 5))
     figure.get_by_role("button", name="causal mask").click()
     figure.get_by_role("button", name="padding mask, last token").click()
-    figure.get_by_text("More switches").click()
+    figure.locator("details.more > summary").click()
     figure.get_by_text("after the softmax").click()
     assert_board(figure, causal, after=True)
     figure.get_by_role("button", name="drank attends to cat").hover()
@@ -461,7 +461,7 @@ def test_window_board_combines_masks_as_the_package_does(visit):
     assert_windows(figure, window, 2)
     assert said.inner_text() == "Token 11, “one”, attends to 3; through 2 layers 5 of 12 tokens reach it."
     assert [one.get_attribute("aria-label") for one in figure.get_by_role("slider").all()] == ["Window", "Layers"] and not figure.get_by_role("button").count()
-    figure.get_by_text("More switches").click()
+    figure.locator("details.more > summary").click()
     press("sinks")
     assert_windows(figure, window | sinks, 2)
     assert "The mask allows 1 token to attend to the future." in said.inner_text()
@@ -588,7 +588,7 @@ def test_a_token_rotates_as_the_rotary_embedding_rotates_it(visit):
 
     before = agrees()
     assert figure.get_by_role("slider").count() == 1 and figure.get_by_role("radio").count() == 4
-    figure.get_by_text("More switches").click()
+    figure.locator("details.more > summary").click()
     shift, distance, base = (figure.get_by_role("slider", name=name) for name in ("Shift both", "Distance", "Base"))
     for _ in range(3):
         shift.press("ArrowRight")
@@ -758,7 +758,7 @@ def test_parts_of_a_layer_cost_what_the_package_foresees(visit):
         return now
 
     assert agrees()["phase"] == 0 and not tokens.is_visible()
-    assert [text for text in figure.locator("svg g text").all_inner_texts() if text] == ["prefill", "decode"]
+    assert [text for text in figure.locator("svg g text").all_text_contents() if text] == ["prefill", "decode"]
     assert "prefill does 250 operations per byte and is compute-bound; decode does 0.5 and is memory-bound" in figure.locator("output").inner_text()
     figure.get_by_role("radio", name="prefill").check()
     prefill = agrees()
@@ -766,9 +766,9 @@ def test_parts_of_a_layer_cost_what_the_package_foresees(visit):
     figure.get_by_role("radio", name="decode").check()
     decode = agrees()
     assert decode["phase"] == 2 and "memory-bound" in figure.locator("output").inner_text()
-    assert figure.locator("svg g text").all_inner_texts()[:6] == ["projections", "naive", "32 key heads", "8 key heads", "window", "latent"]
+    assert figure.locator("svg g text").all_text_contents()[:6] == ["projections", "naive", "32 key heads", "8 key heads", "window", "latent"]
     assert not keys.count() and not batch.count()
-    figure.get_by_text("More switches").click()
+    figure.locator("details.more > summary").click()
     for slider, key in ((tokens, "ArrowRight"), (keys, "ArrowLeft"), (batch, "ArrowRight"), (tokens, "Home"), (keys, "End"), (batch, "End"),
                         (tokens, "End"), (keys, "Home")):
         slider.press(key)
@@ -1652,7 +1652,7 @@ def test_the_list_below_the_roofline_has_one_unit(visit):
           figure.querySelectorAll("input[type=range]").forEach((range, i) => { range.value = values[i]; range.dispatchEvent(new Event("input")); });
         }""", [mode, values])
         now, cells = state(figure), figure.locator(".view > div").last.locator("> *").all_inner_texts()[4:]
-        shown = {cells[i]: cells[i + 2:i + 4] for i in range(0, len(cells), 4)}
+        shown = {letter: cells[4 * i + 2:4 * i + 4] for i, letter in enumerate(now["ways"])}
         times = {letter: time.split(" ") for letter, (_, time) in shown.items() if now["ways"][letter]}
         assert len({unit for _, unit in times.values()}) == 1
         for letter, (time, unit) in times.items():

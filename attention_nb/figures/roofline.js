@@ -77,7 +77,7 @@ function draw({ view, data, el, svg, set, clamp, number, grouped, plural, say, s
     const order = [...found.keys()].filter((i) => found[i]).sort((i, j) => found[i].intensity - found[j].intensity || i - j);
     const flat = order.filter((i) => found[i].intensity > ridge), slope = order.filter((i) => found[i].intensity <= ridge).reverse();
     const at = new Map(flat.map((i, k) => [i, sky - 14 - k * line]));
-    const lowest = (k) => high - 26 - (slope.length - 1 - k) * line;  // room for those that come below it
+    const lowest = (k) => high - 34 - (slope.length - 1 - k) * line;  // room for those that come below it
     slope.reduce((above, i, k) => {
       const own = Math.min(Math.max(y(found[i].rate), above + line), lowest(k));
       at.set(i, own);
@@ -117,7 +117,7 @@ function draw({ view, data, el, svg, set, clamp, number, grouped, plural, say, s
     const now = found(), [per, unit] = clock(Math.max(...now.filter(Boolean).map((cost) => cost.seconds)));
     move(now);
     list.forEach((item, i) => {
-      item.all.forEach((cell) => { cell.hidden = !listed(ways[i]); });
+      item.all.forEach((cell) => { cell.style.display = listed(ways[i]) ? "" : "none"; });
       item.name.textContent = ways[i].name();
       item.intensity.textContent = now[i] ? size(now[i].intensity) : "–";
       item.time.textContent = now[i] ? `${grouped(now[i].seconds * per, three)} ${unit}` : "decode only";
