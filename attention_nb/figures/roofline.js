@@ -122,7 +122,7 @@ function draw({ view, data, el, svg, set, clamp, number, grouped, plural, say, s
       item.intensity.textContent = now[i] ? size(now[i].intensity) : "–";
       item.time.textContent = now[i] ? `${grouped(now[i].seconds * per, three)} ${unit}` : "decode only";
     });
-    sliders.style.visibility = others.style.visibility = phase ? "" : "hidden";
+    sliders.style.visibility = phase ? "" : "hidden";
     byHand.style.visibility = phase ? "hidden" : "visible";
     say(phase ? inALayer(now[3]) : ofTwo(now[6], now[7]));
   }
@@ -138,12 +138,12 @@ function draw({ view, data, el, svg, set, clamp, number, grouped, plural, say, s
   const each = (name, queries) => el("div", {}, `${name}: ${grouped(queries)} · ${grouped(example.n)} pairs, ${4 * example.d} operations each; ` +
     `${grouped((oneHead(queries).moved * 8) / bits)} numbers of ${bits / 8} bytes`);
   const byHand = el("div", { style: "width: 100%; height: 0" }, each("prefill", example.n), each("decode", 1));  // where the sliders will be
-  const sliders = el("div", { style: `min-height: ${wide > 420 ? 2.8 : 5.6}em` }, byHand, control("Tokens", 17, n, (to) => { n = to; }));
-  const others = more(control("Heads of keys", 5, kv, (to) => { kv = to; }), control("Batch size", 8, b, (to) => { b = to; }));
+  const sliders = el("div", { style: `min-height: ${wide > 420 ? 2.8 : 5.6}em` }, byHand, control("Tokens", 17, n, (to) => { n = to; }),
+    more(control("Heads of keys", 5, kv, (to) => { kv = to; }), control("Batch size", 8, b, (to) => { b = to; })));
   view.append(
     el("div", { class: "row", style: "margin-top: 0" }, choices("What is shown", ["two dots", "a layer in prefill", "a layer in decode"], 0, (i) => { phase = i; show(); })),
     sliders,
-    chart, el("div", { style: `min-height: ${wide > 420 ? 2.8 : 5.6}em` }, said), others, table);
+    chart, el("div", { style: `min-height: ${wide > 420 ? 2.8 : 5.6}em` }, said), table);
   show();
   expose(() => ({ n, kv, b, phase, peak, bandwidth, ridge, ways: Object.fromEntries(ways.map((way, i) => [way.letter, found()[i]])) }));
 }

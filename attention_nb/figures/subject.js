@@ -95,7 +95,7 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
   const around = (gap, ...parts) => el("div", { class: "beside", style: `gap: ${gap}; align-items: flex-start` }, ...parts);
   view.append(
     choices("Query", tokens, chosen, (i) => { chosen = i; show(); }),
-    around("0.5rem 1.5rem", root, el("div", {}, table, working, said)),
+    around("0.5rem 1.5rem", root, el("div", {}, table, said, working)),
     el("div", { class: "row" }, button("rotate queries by 90°", turn), preset("the identity for both", eye), preset("hand-made matrices")),
     el("details", { class: "more" }, el("summary", {}, "The eight numbers"), around("0.5rem 3rem", matrix("W_q", "looks for"), matrix("W_k", "is found as"))));
   set(said, { style: "min-height: 2.8em; max-width: 22rem" });
