@@ -73,7 +73,7 @@ function stage(figure) {
     return set(node, { "aria-pressed": String(on) });
   }
   // A figure begins with its picture and one or two controls; all others are one click away, under these words.
-  const more = (...controls) => el("details", { class: "more" }, el("summary", {}, "More switches"), ...controls);
+  const more = (...controls) => el("details", { class: "more" }, el("summary", keep, "More switches"), ...controls);
   // A button that goes on step by step, from the end anew: `at()` is the step that is shown, `go(i)` shows another. What a
   // reader chooses meanwhile calls `stop()`.
   function player({ at, last, go, ms = () => 750, first = 0 }) {
