@@ -34,8 +34,8 @@ function draw({ view, data, el, svg, set, clamp, number, grouped, plural, say, s
     { letter: "W", word: () => "window", name: () => `${keys(kv)}, window of ${grouped(window)}`, cost: () => attention({ cached: 2 * kv * width, near: window }), colour: "#94901f" },
     { letter: "L", word: () => "latent", name: () => "latent attention", colour: "#a35f4a",
       cost: () => (phase === 2 ? attention({ dk: latent[0] + latent[1], dv: latent[0], cached: latent[0] + latent[1] }) : null) },
-    { letter: "prefill", word: () => "prefill", name: () => inNumbers(oneHead(example.n)), cost: () => oneHead(example.n), colour: "#1a9ba3", two: true },
-    { letter: "decode", word: () => "decode", name: () => inNumbers(oneHead(1)), cost: () => oneHead(1), colour: "var(--rose)", two: true },
+    { letter: "prefill", word: () => "prefill", name: () => `prefill: ${inNumbers(oneHead(example.n))}`, cost: () => oneHead(example.n), colour: "#1a9ba3", two: true },
+    { letter: "decode", word: () => "decode", name: () => `decode: ${inNumbers(oneHead(1))}`, cost: () => oneHead(1), colour: "var(--rose)", two: true },
   ];
   const inNumbers = ({ operations, moved }) => `${grouped(operations)} operations, ${grouped(moved)} bytes`;
   const listed = (way) => Boolean(way.two) === (phase === 0);
@@ -91,10 +91,10 @@ function draw({ view, data, el, svg, set, clamp, number, grouped, plural, say, s
   const clock = (s) => (s >= 1 ? [1, "s"] : s >= 1e-3 ? [1e3, "ms"] : [1e6, "µs"]);  // of the longest time: one unit for all
   const size = (i) => number(i, i < 10 ? 1 : 0);
   const cell = (style = "") => el("span", { style });
-  const list = ways.map(({ colour, two, letter }) => {
+  const list = ways.map(({ colour }) => {
     const item = { name: cell(), intensity: cell("text-align: right"), time: cell("text-align: right") };
-    const dot = el("span", { style: `display: inline-block; width: 11px; height: 11px; margin-right: 0.3rem; border-radius: 50%; background: ${colour}` });
-    const head = el("b", { style: "align-self: start; white-space: nowrap" }, dot, two ? letter : "");
+    const dot = el("span", { style: `display: inline-block; width: 11px; height: 11px; border-radius: 50%; background: ${colour}` });
+    const head = el("b", { style: "align-self: start; white-space: nowrap" }, dot);
     item.all = [head, item.name, item.intensity, item.time];
     return item;
   });
