@@ -64,13 +64,22 @@ def test_arrows_give_their_dot_product(visit):
     assert_close(numbers(now["arrows"][0]), torch.tensor([0.7, 1.0]), **EXACT)
     knob.hover()
     figure.page.mouse.down()
-    box = figure.locator("svg").bounding_box()  # now: what is drawn above may have moved it
+    box = figure.locator("svg").first.bounding_box()  # now: what is drawn above may have moved it
     figure.page.mouse.move(box["x"] + 50, box["y"] + 200)
     figure.page.mouse.up()
     a, b = numbers(state(figure)["arrows"])
     assert_close(a, torch.tensor([-2.0, -1.0]), **EXACT)
     assert_close(numbers(state(figure)["product"]), a @ b, **EXACT)
     assert "negative" in figure.locator("output").inner_text()
+    inside = """([a, b]) => [...document.querySelectorAll("figure[data-drawing=arrows] svg svg path")].slice(0, 2)
+      .map((half) => half.isPointInFill(new DOMPoint(150 + 50 * a, 150 - 50 * b)))"""
+    for key in ["Shift+ArrowRight"] * 9:
+        knob.press(key)
+        now = state(figure)
+        side = round(now["product"], 6)
+        assert not side or figure.page.evaluate(inside, now["arrows"][0]) == [side > 0, side < 0]
+        assert ("alike" if side > 0 else "opposed" if side else "right angle") in figure.locator("output").inner_text()
+    assert side > 0
 
 
 def attended(words: list[str], chosen: int) -> dict:
@@ -161,6 +170,22 @@ def test_the_first_figure_is_seen_whole(visit, width, height):
     assert tall == [28 if width == 1280 else 20] * 5
 
 
+@pytest.mark.parametrize("page, script, pairs", [
+    ("03_self_attention.html", "attend", [(".rail", ".picture svg"), (".tokens", "output")]),
+    ("14_local_attention.html", "window_board", [("label:has-text('Window')", ".beside > div:first-child > svg"), ("label:has-text('Window')", "output"),
+                                                 ("details.more", ".beside > div:first-child > svg")]),
+    ("17_cost.html", "roofline", [(".row", "svg")])])
+def test_on_a_phone_a_control_and_its_picture_are_together_on_the_screen(visit, page, script, pairs):
+    "Under the line of the page that stays in sight; with all switches of a board, too."
+    figure = drawing(visit, page, script, width=390, height=844)
+    for pair in pairs:
+        if "details.more" in pair:
+            figure.locator("details.more > summary").click()
+        boxes = [figure.locator(f".view {part}").first.bounding_box() for part in pair]
+        high = max(box["y"] + box["height"] for box in boxes) - min(box["y"] for box in boxes)
+        assert high < 844 - 64, (pair, high)
+
+
 def test_the_first_figure_plays_by_itself_until_it_is_touched(visit):
     "Only in sight; it is not read out meanwhile. A key ends it for good, and so does its own button."
     figure = drawing(visit, "index.html", "attend", reduced_motion="no-preference")
@@ -225,7 +250,7 @@ def test_a_lookup_is_a_product(visit):
     for word in given(figure)["tokens"]:  # pointed at, it lights its row, and is not chosen
         figure.get_by_role("radiogroup", name="Word of the sentence").get_by_text(word, exact=True).hover()
         lit = figure.locator("svg > rect").evaluate_all(framed)[: len(vocab_words)]
-        assert lit[vocab_words.index(word)] == "visible" and state(figure)["word"] == given(figure)["tokens"][0]
+        assert lit[vocab_words.index(word)] == "visible" and state(figure)["word"] == given(figure)["tokens"][2]
     figure.locator("figcaption").hover()
     assert state(figure)["near"] == -1
     words = "Life is short eat dessert first".split()
@@ -320,8 +345,18 @@ def test_a_verb_finds_its_subject(visit):
     figure.get_by_role("radio", name="dogs").focus()
     figure.get_by_role("radio", name="dogs").press("Space")
     assert check()["weights"] == [0.25] * 4 and "looks for nothing" in figure.locator("output").inner_text()
-    figure.get_by_role("spinbutton", name="W_q, from thing to looks for action").fill("1.5")
+    figure.get_by_role("radio", name="bark").check()
+    rotate = figure.get_by_role("button", name="rotate queries by 90°")
+    for q, says in {(0, 2): "finds itself: 0.85", (-2, 0): "“bark” and “loudly” alike", (0, -2): "“old” and “dogs” alike", (2, 0): "finds “dogs”: 0.85"}.items():
+        rotate.press("Enter")
+        assert check()["q"] == list(q) and says in figure.locator("output").inner_text()
+    figure.get_by_role("radio", name="dogs").check()
+    number = figure.get_by_role("spinbutton", name="W_q, from thing to looks for action")
+    assert not number.count()
+    figure.get_by_text("The eight numbers").click()
+    number.fill("1.5")
     assert check()["W_q"] == [[0, 1.5], [1, 0]] and "finds “bark”" in figure.locator("output").inner_text()
+    assert "gives the query (b, 1.5 a)" in figure.locator(".view").inner_text()
 
 
 def played(figure: Locator) -> dict:
@@ -393,7 +428,7 @@ def test_mask_board_masks_as_the_package_does(visit):
     assert_board(figure, padding_mask([4], 5)[0, 0].expand(5, 5))
     figure.get_by_role("button", name="causal mask").click()
     figure.get_by_role("button", name="padding mask, last token").click()
-    figure.get_by_text("More switches").click()
+    figure.locator("details.more > summary").click()
     figure.get_by_text("after the softmax").click()
     assert_board(figure, causal, after=True)
     figure.get_by_role("button", name="drank attends to cat").hover()
@@ -427,6 +462,8 @@ def test_window_board_combines_masks_as_the_package_does(visit):
     apart, blocks = document_mask([0] * 5 + [1] * 4 + [2] * 3), block_mask(12, 12, 4)
     assert_windows(figure, window, 2)
     assert said.inner_text() == "Token 11, “one”, attends to 3; through 2 layers 5 of 12 tokens reach it."
+    assert [one.get_attribute("aria-label") for one in figure.get_by_role("slider").all()] == ["Window", "Layers"] and not figure.get_by_role("button").count()
+    figure.locator("details.more > summary").click()
     press("sinks")
     assert_windows(figure, window | sinks, 2)
     assert "The mask allows 1 token to attend to the future." in said.inner_text()
@@ -513,6 +550,27 @@ def test_head_film_shows_what_was_stored(visit):
     assert figure.locator("output").inner_text() == "Step 299: head 0 attends to the first token, head 1 attends to the previous token."
 
 
+def test_the_film_plays_by_itself_once_and_has_digits_for_those_who_point(visit):
+    "When it comes into sight; where no motion is wanted it shows its end. A head that is pointed at or focused shows its digits, the other does not."
+    figure = drawing(visit, "05_multi_head_attention.html", "head_film", reduced_motion="no-preference")
+    last, stop = given(figure)["steps"][-1], figure.get_by_role("button", name="Stop")
+    assert state(figure)["step"] == 0
+    figure.page.clock.install()
+    figure.locator(".view").evaluate("view => view.scrollIntoView({ block: 'center', behavior: 'instant' })")
+    expect(stop).to_be_visible()
+    figure.page.clock.run_for(60_000)
+    assert (state(figure)["step"], state(figure)["playing"]) == (last, False)
+    figure.page.emulate_media(reduced_motion="reduce")
+    figure.page.reload()
+    assert state(figure)["step"] == last
+    heads, seen = figure.locator(".view table"), "table => getComputedStyle(table.querySelector('td > span')).opacity"
+    for look in (heads.nth(0).hover, heads.nth(0).focus):
+        figure.page.mouse.move(0, 0)
+        assert heads.evaluate_all(f"tables => tables.map({seen})") == ["0", "0"]
+        look()
+        assert heads.evaluate_all(f"tables => tables.map({seen})") == ["1", "0"]
+
+
 def test_a_token_rotates_as_the_rotary_embedding_rotates_it(visit):
     "Both vectors and the score, by keys and by mouse; shifted, the score stays."
     figure = drawing(visit, "16_longer_texts.html", "rotating")
@@ -531,6 +589,8 @@ def test_a_token_rotates_as_the_rotary_embedding_rotates_it(visit):
         return now
 
     before = agrees()
+    assert figure.get_by_role("slider").count() == 1 and figure.get_by_role("radio").count() == 4
+    figure.locator("details.more > summary").click()
     shift, distance, base = (figure.get_by_role("slider", name=name) for name in ("Shift both", "Distance", "Base"))
     for _ in range(3):
         shift.press("ArrowRight")
@@ -554,14 +614,16 @@ def test_a_token_rotates_as_the_rotary_embedding_rotates_it(visit):
 def test_before_longer_texts_the_rotation_offers_no_scaling(visit):
     figure = drawing(visit, "06_positions.html", "rotating")
     assert state(figure)["scaling"] == "as trained" and not figure.get_by_role("radio").count()
+    assert [one.get_attribute("aria-label") for one in figure.get_by_role("slider").all()] == ["Shift both", "Distance"]
 
 
 def test_heads_share_as_the_package_shares(visit):
     "Every number of key heads, in the right order and in the wrong one; by keys and by the mouse."
     figure = drawing(visit, "11_grouped_heads.html", "sharing")
-    slider, wrong = figure.get_by_role("slider"), figure.get_by_role("button", name="wrong order")
-    slider.press("End")
+    pick, wrong = figure.get_by_role("radiogroup", name="heads of keys"), figure.get_by_role("button", name="wrong order")
+    assert pick.locator("label").all_inner_texts() == ["8", "4", "2", "1"] and figure.locator(".view input, .view button").first.get_attribute("type") == "radio"
     for n in (8, 4, 2, 1):
+        pick.get_by_role("radio", name=str(n)).check()
         keys = torch.arange(n)[:, None, None]
         right, turns = share_heads(keys, 8).flatten(), keys.repeat(8 // n, 1, 1).flatten()
         now = state(figure)
@@ -573,12 +635,11 @@ def test_heads_share_as_the_package_shares(visit):
         says = f"{sum(now['lost'])} of 8" if n in (2, 4) else "both orders are the same"
         assert says in figure.locator("output").inner_text()
         wrong.press("Enter")
-        slider.press("ArrowLeft")
     figure.get_by_role("button", name="query head 6").hover()
     assert state(figure)["chosen"] == 6
     figure.get_by_role("button", name="query head 6").press("ArrowLeft")
     assert state(figure)["chosen"] == 5
-    slider.press("ArrowRight")
+    pick.get_by_role("radio", name="1").press("ArrowLeft")  # to the button before it, 2
     assert "heads 4, 5, 6 and 7 read key head 1" in figure.locator("output").inner_text()
     assert "take 0.25 GiB" in figure.locator("output").inner_text()
 def test_cache_steps_make_what_the_layer_makes(visit):
@@ -640,7 +701,7 @@ def test_tiles_compute_what_online_softmax_computes(visit):
     assert "multiplied by 0.14" in figure.locator("output").inner_text()
     for number, size in enumerate([1, 2, 4]):
         figure.get_by_role("radiogroup", name="Tile size").get_by_role("radio").nth(number).check()
-        assert state(figure)["size"] == size and state(figure)["step"] == 0
+        assert state(figure)["size"] == size and state(figure)["step"] == 1
         for causal in (False, True):
             if causal:
                 figure.get_by_role("button", name="causal mask").press("Enter")
@@ -648,8 +709,8 @@ def test_tiles_compute_what_online_softmax_computes(visit):
             assert len(state(figure)["tiles"]) == (count * (count + 1) // 2 if causal else count**2)
             assert len(state(figure)["tiles"]) + state(figure)["skipped"] == count**2
             for step in range(1, min(len(state(figure)["tiles"]), 16) + 1):
-                tile.press("ArrowRight")
                 assert check()["step"] == step
+                tile.press("ArrowRight")
             tile.press("End")
             for _ in range(3):
                 query.press("ArrowRight")
@@ -660,8 +721,7 @@ def test_tiles_compute_what_online_softmax_computes(visit):
     query.press("ArrowRight")
     query.press("ArrowRight")
     tile.press("Home")
-    for _ in range(2):
-        tile.press("ArrowRight")
+    tile.press("ArrowRight")
     assert "multiplied by 0.14" in figure.locator("output").inner_text()
     assert_close(numbers([state(figure)["l"]])[0], online_softmax(scores[2])[1], **EXACT)
     assert played(figure)["step"] == len(check()["tiles"])
@@ -700,6 +760,7 @@ def test_parts_of_a_layer_cost_what_the_package_foresees(visit):
         return now
 
     assert agrees()["phase"] == 0 and not tokens.is_visible()
+    assert [text for text in figure.locator("svg g text").all_text_contents() if text] == ["prefill", "decode"]
     assert "prefill does 250 operations per byte and is compute-bound; decode does 0.5 and is memory-bound" in figure.locator("output").inner_text()
     figure.get_by_role("radio", name="prefill").check()
     prefill = agrees()
@@ -707,6 +768,9 @@ def test_parts_of_a_layer_cost_what_the_package_foresees(visit):
     figure.get_by_role("radio", name="decode").check()
     decode = agrees()
     assert decode["phase"] == 2 and "memory-bound" in figure.locator("output").inner_text()
+    assert figure.locator("svg g text").all_text_contents()[:6] == ["projections", "naive", "32 key heads", "8 key heads", "window", "latent"]
+    assert not keys.count() and not batch.count()
+    figure.locator("details.more > summary").click()
     for slider, key in ((tokens, "ArrowRight"), (keys, "ArrowLeft"), (batch, "ArrowRight"), (tokens, "Home"), (keys, "End"), (batch, "End"),
                         (tokens, "End"), (keys, "Home")):
         slider.press(key)
@@ -784,7 +848,7 @@ def test_programs_share_the_tiles(visit):
         assert now["last"] == t - 1 and now["count"] == sum(map(len, now["tiles"]))
         assert (f"Done after {now['last']} time steps" in said) == (now["step"] == now["last"])
 
-    assert state(figure)["last"] == 4
+    assert (state(figure)["last"], state(figure)["step"]) == (4, 2)  # programs are at work
     for mode in ("all keys", "causal mask", "last block first"):
         if mode != "all keys":
             figure.get_by_role("button", name=mode).press("Enter")
@@ -1418,7 +1482,7 @@ def test_a_dark_page_is_printed_in_dark_ink(visit):
 
 # ---- Every state ----
 
-MOVING = {"attend", "cache_steps", "head_cut", "induction", "lookup", "ring", "roofline", "senses", "sharing", "sums", "translator"}
+MOVING = {"attend", "cache_steps", "head_cut", "head_film", "induction", "lookup", "ring", "roofline", "senses", "sharing", "subject", "sums", "translator"}
 # Presses everything, and moves each slider at every choice; gives all texts that were seen, by how many pixels the drawing was
 # wider and higher at most than its place, and whether anything moved by itself.
 SWEEP = """(figure) => {
@@ -1590,7 +1654,7 @@ def test_the_list_below_the_roofline_has_one_unit(visit):
           figure.querySelectorAll("input[type=range]").forEach((range, i) => { range.value = values[i]; range.dispatchEvent(new Event("input")); });
         }""", [mode, values])
         now, cells = state(figure), figure.locator(".view > div").last.locator("> *").all_inner_texts()[4:]
-        shown = {cells[i]: cells[i + 2:i + 4] for i in range(0, len(cells), 4)}
+        shown = {letter: cells[4 * i + 2:4 * i + 4] for i, letter in enumerate(now["ways"])}
         times = {letter: time.split(" ") for letter, (_, time) in shown.items() if now["ways"][letter]}
         assert len({unit for _, unit in times.values()}) == 1
         for letter, (time, unit) in times.items():
@@ -1632,8 +1696,8 @@ def test_each_score_is_drawn_as_it_is(visit):
 def test_a_cache_is_written_in_one_unit(visit):
     "The part and the whole, above the bar and below it."
     figure = drawing(visit, "11_grouped_heads.html", "sharing", reduced_motion="reduce")
-    for at, size in enumerate(["0.125", "0.25", "0.5", "1"]):
-        figure.get_by_role("slider").fill(str(at))
+    for heads, size in {8: "1", 4: "0.5", 2: "0.25", 1: "0.125"}.items():
+        figure.get_by_role("radio", name=str(heads)).check()
         assert f"cache: {size} GiB (1 GiB with 8 key heads)" in figure.locator("svg").text_content() and said(figure).endswith(f"take {size} GiB.")
         assert figure.locator("svg > rect").last.evaluate("bar => bar.width.baseVal.value / bar.ownerSVGElement.viewBox.baseVal.width") == pytest.approx(float(size))
 
@@ -1642,7 +1706,7 @@ def test_tiles_say_what_their_table_says(visit):
     "At every step of every query: what is told of a query are the last numbers of its table."
     figure = drawing(visit, PAGE_OF["tiles"], "tiles", reduced_motion="reduce")
     tile, query = (figure.get_by_role("slider", name=name, exact=True) for name in ("Tile", "Query"))
-    for step in range(17):
+    for step in range(1, 17):
         tile.fill(str(step))
         for i in range(8):
             query.fill(str(i))
@@ -1653,7 +1717,7 @@ def test_tiles_say_what_their_table_says(visit):
             if "divided by" in text:
                 acc, l, context = map(float, re.findall(r"\d+\.\d\d", text))
                 assert (f"{l:.2f}", f"{acc:.2f}") == tuple(last[-2:]) and context == pytest.approx(acc / l, abs=0.02)
-            assert ("waits" in text) == (not lines and step > 0) and ("multiplied" not in text or float(last[3]) < 1)
+            assert ("waits" in text) == (not lines) and ("multiplied" not in text or float(last[3]) < 1)
 
 
 @pytest.mark.parametrize("width", [390, 1280])

@@ -87,7 +87,7 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
     showVectors(now);
     showSums(found);
     count.textContent = `${n} of 100 sums are right`;
-    const says = now.answer === null ? "It gives no answer: all tokens are equally likely." : `It says ${names[now.answer]}: ${now.answer === last ? "right" : "wrong"}.`;
+    const says = now.answer === null ? "The model gives no answer: all tokens are equally likely." : `The model answers ${names[now.answer]}: ${now.answer === last ? "right" : "wrong"}.`;
     const why = attends && feeds ? `Attention brings the mean, ${short((a + b) / 2) || "0"}; the feed-forward layer finds the digit.`
       : attends ? "The mean is there, but no part turns it into a digit." : feeds ? "No digit has come to “=”, so the mean stays 0." : "Nothing was added to the hidden state.";
     say(`${a} + ${b} ends with ${last}. ${says} ${why} Of all hundred sums ${n} are right.`);
