@@ -21,7 +21,7 @@ from attention_nb.flash_attention import online_softmax
 from attention_nb.gpu_kernels import program_tiles
 from attention_nb.many_machines import count_work, split_sequence
 from attention_nb.induction import load_induction
-from attention_nb.kv_cache import KVCache
+from attention_nb.kv_cache import KVCache, PagedCache
 from attention_nb.local_attention import block_mask, document_mask, sink_mask, window_mask
 from attention_nb.masks import causal_mask, padding_mask
 from attention_nb.multi_head_attention import MultiHeadAttention, share_heads, split_heads
@@ -857,6 +857,63 @@ def test_a_ring_computes_what_the_package_counts(visit):
     assert played(figure)["step"] == 3
 
 
+def tokens_of(n: int) -> torch.Tensor:
+    "Keys and values of some tokens, for one sequence of a paged cache."
+    return torch.zeros(2, 1, 1, n, 1)
+
+
+def step(pool: PagedCache, rows: list, chosen: int, name: str) -> int:
+    "Do with a paged cache what a button of the seat map does; the row that is chosen then."
+    free_row, sequences = rows.index(None) if None in rows else None, [seq for seq in rows if seq is not None]
+    if name == "Next token":
+        for seq in sequences:
+            try:
+                if pool.lengths[seq] < 16:
+                    pool.append([seq], *tokens_of(1))
+            except ValueError:  # no block is free: it waits
+                pass
+    elif name == "End" and rows[chosen] is not None:
+        pool.free(rows[chosen])
+        rows[chosen] = None
+        return next((r for r, seq in enumerate(rows) if seq is not None), 0)
+    elif name == "New sequence" and free_row is not None and len(pool.free_blocks) >= 2:
+        rows[free_row] = pool.new()
+        pool.append([rows[free_row]], *tokens_of(6))
+        return free_row
+    elif name == "Fork" and free_row is not None and rows[chosen] is not None:
+        rows[free_row] = pool.fork(rows[chosen])
+        return free_row
+    return chosen
+
+
+def test_the_seat_map_allocates_as_the_paged_cache_does(visit):
+    "Any order of buttons, with full memory, full lists and full sequences: tables, lengths, free blocks and counts; and what stays empty."
+    figure = drawing(visit, "figures/seat_map.html", "seat_map")
+    pool, rng = PagedCache(12, 4, 1, 1), random.Random(0)
+    first, second, third = pool.new(), pool.new(), pool.new()
+    for seq, n in {first: 6, second: 9, third: 3}.items():
+        pool.append([seq], *tokens_of(n))
+    pool.free(second)
+    fourth, fifth = pool.fork(first), pool.new()
+    pool.append([fifth], *tokens_of(10))
+    rows, chosen, seen = [first, third, fourth, fifth, None, None], 0, set()
+    names = ["Next token"] * 2 + ["Next token", "New sequence", "Fork", "End"] * 40
+    for name in names[:2] + rng.sample(names[2:], len(names) - 2):
+        figure.get_by_role("button", name=name).click()
+        chosen, now = step(pool, rows, chosen, name), state(figure)
+        assert now["tables"] == [None if seq is None else pool.block_tables[seq] for seq in rows], name
+        assert now["lengths"] == [None if seq is None else pool.lengths[seq] for seq in rows]
+        assert (now["free"], now["counts"], now["chosen"]) == (pool.free_blocks, pool.ref_counts, chosen)
+        used = {(block, i) for seq, table in pool.block_tables.items() for at, block in enumerate(table) for i in range(min(4, pool.lengths[seq] - 4 * at))}
+        assert now["blocks"] == {"taken": len(used), "reserved": 4 * (12 - len(pool.free_blocks))}
+        assert now["buffers"] == {"taken": sum(pool.lengths.values()), "reserved": 16 * len(pool.lengths)}
+        seen |= set(re.findall("must wait|was shared|is at 16|no place|Choose a sequence", said(figure)))
+        if rng.random() < 0.3 and any(seq is not None for seq in rows):
+            chosen = rng.choice([r for r, seq in enumerate(rows) if seq is not None])
+            figure.get_by_role("radio", name=f"sequence {'ABCDEF'[chosen]}").check()
+    assert seen >= {"must wait", "was shared", "no place"}, seen
+
+
 def test_the_machine_says_what_each_part_does(visit):
     "By the slider and by a click on a box; in the picture all boxes are parts of the list."
     figure, parts = drawing(visit, "07_transformer.html", "machine"), parts_of(768, 3072, 50257, 1024)
@@ -1153,7 +1210,7 @@ SHOWN = {  # what a drawing shows at first sight, or when a button is pressed: q
 ON_CANVAS = {"head_view"}  # which forced colours leave as it is
 LIBRARIES = {"drawing", "engine"}  # on which drawings build
 ALL = sorted(path.stem for path in (ROOT / "attention_nb/figures").glob("*.js") if path.stem not in LIBRARIES)
-NONE_OF_THEM = {"entrance", "head_cut", "head_view", "lookup", "machine", "roofline"}  # rows, costs, and pictures; head_view paints weights
+NONE_OF_THEM = {"entrance", "head_cut", "head_view", "lookup", "machine", "roofline", "seat_map"}  # rows, costs, and pictures; head_view paints weights
 LOOKS = """(view) => Object.fromEntries([..."kqvw"].map((sym) => [sym, [...view.querySelectorAll(`[data-sym=${sym}]`)].map((node) => {
   const { backgroundColor, outline, stroke, filter } = getComputedStyle(node.localName === "g" ? node.firstElementChild : node);
   return [backgroundColor, outline, stroke, filter].join();
