@@ -927,7 +927,7 @@ def test_scores_spread_as_the_formula_says(visit):
     q, k = torch.randn(512, 1, 1024, generator=rng), torch.randn(512, 8, 1024, generator=rng)
     upstream, first = torch.randn(512, 1, 8, generator=rng)[:, 0].double(), None
     slider = figure.get_by_role("slider", name="width d")
-    assert state(figure)["width"] == 64
+    assert (state(figure)["width"], state(figure)["query"]) == (16, 5)
     for scaled in (False, True):
         slider.press("Home")
         for d in (2**i for i in range(11)):
@@ -937,7 +937,7 @@ def test_scores_spread_as_the_formula_says(visit):
             left = arrived.norm(dim=-1).mean()
             first = left if first is None else first
             assert (now["width"], now["scaled"]) == (d, scaled)
-            assert_close(numbers(now["weights"]), weights[0].float(), atol=1e-3, rtol=0)
+            assert_close(numbers(now["weights"]), weights[now["query"]].float(), atol=1e-3, rtol=0)
             assert now["gradient"] == pytest.approx((left / first).item(), abs=1e-3)
             assert now["deviation"] == pytest.approx(scores.std().item(), abs=1e-3)
             want = torch.histc(scores.clamp(-100, 100), 100, -100, 100)
@@ -945,7 +945,8 @@ def test_scores_spread_as_the_formula_says(visit):
             assert f"Width {d:,}" in said(figure)
             slider.press("ArrowRight")
         figure.get_by_role("button", name="divide by √d").press("Enter")
-    assert not state(figure)["scaled"]
+        figure.get_by_role("button", name="Another query").click()
+    assert state(figure)["query"] == 7 and not state(figure)["scaled"]
 
 
 def test_the_stream_goes_forward_and_back(visit):

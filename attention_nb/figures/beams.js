@@ -78,7 +78,8 @@ function draw({ view, data, el, svg, set, number, grouped, said, say, choices, s
   }
   set(said, { style: `min-height: ${wide ? 2.8 : 7}em` });
   view.append(
-    el("div", { class: "row", style: "margin-top: 0" }, play.node, range, el("span", {}, "width"), choices("Width", ["1", "2", "3"], width - 1, choose)),
+    el("div", { class: "row", style: "margin-top: 0" }, play.node, range,
+      el("div", { class: "row", style: "margin: 0; gap: 0.5rem" }, el("span", {}, "width"), choices("Width", ["1", "2", "3"], width - 1, choose))),
     root, said);
   show(false);
   expose(() => ({ width, step, kept: steps()[step].kept.map(({ ids, total }) => ({ ids, total })), dropped: steps()[step].dropped.map(({ ids }) => ids), done: step === last() }));

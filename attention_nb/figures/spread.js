@@ -1,7 +1,7 @@
 // Random scores at every width: their histogram, the weights of one query, and the gradient that gets through the softmax.
-function draw({ view, data, el, svg, set, number, grouped, softmax, say, said, slider, toggle, expose }) {
+function draw({ view, data, el, svg, set, number, grouped, softmax, say, said, slider, toggle, button, expose }) {
   const { widths, counts, bin, deviation, scores, gradient } = data, kinds = ["plain", "scaled"], bins = counts.plain[0].length;
-  let at = data.start, scaled = false;
+  let at = data.start, query = data.query, scaled = false;
   const kind = () => kinds[+scaled], scale = () => (scaled ? widths[at] ** -0.5 : 1);
 
   // ---- The histogram: its tallest bin has the full height, so that one sees its shape at every width ----
@@ -21,7 +21,7 @@ function draw({ view, data, el, svg, set, number, grouped, softmax, say, said, s
   }
 
   // ---- The weights of one query, and what is left of the gradient ----
-  const high = 110, bars = scores[0].map(() => ({ bar: el("div", { "data-sym": "w" }), text: el("span", { style: "font-size: 12px" }), key: el("span", { style: "font-size: 12px; color: var(--soft)" }) }));
+  const high = 110, bars = scores[0][0].map(() => ({ bar: el("div", { "data-sym": "w" }), text: el("span", { style: "font-size: 12px" }), key: el("span", { style: "font-size: 12px; color: var(--soft)" }) }));
   const columns = el("div", { role: "img", "aria-label": "The weights that one query gives to its keys", style: `display: grid; grid-template-columns: repeat(${bars.length}, 1fr); gap: 4px; text-align: center` },
     ...bars.map(({ bar, text, key }, i) => {
       key.textContent = i + 1;
@@ -30,7 +30,7 @@ function draw({ view, data, el, svg, set, number, grouped, softmax, say, said, s
   const fill = el("div", {}), left = el("span", { style: "min-width: 2.6rem; text-align: right; font-weight: 600" });
   const gauge = el("div", { style: "display: flex; gap: 8px; align-items: center; font-size: 13px; margin-top: 0.4rem" },
     el("span", {}, "gradient left"), el("div", { style: "flex: 1; height: 14px; box-sizing: border-box; border: 1px solid var(--soft); border-radius: 3px" }, fill), left);
-  const weights = () => softmax(scores[at].map((x) => x * scale()));
+  const weights = () => softmax(scores[at][query].map((x) => x * scale()));
   function showWeights() {
     const now = weights(), most = Math.max(...Object.values(gradient).flat()), part = gradient[kind()][at];
     bars.forEach(({ bar, text }, i) => {
@@ -52,11 +52,12 @@ function draw({ view, data, el, svg, set, number, grouped, softmax, say, said, s
   const range = slider("width d", { min: 0, max: widths.length - 1, step: 1, value: at, text: (i) => grouped(widths[i]), input: (i) => { at = i; show(); } });
   set(said, { style: `min-height: ${view.clientWidth < 600 ? 5.6 : 2.8}em; margin-top: 0.4rem` });
   view.append(
-    el("div", { class: "row", style: "margin-top: 0" }, range, toggle("divide by √d", false, (on) => { scaled = on; show(); })),
+    el("div", { class: "row", style: "margin-top: 0" }, range, toggle("divide by √d", false, (on) => { scaled = on; show(); }),
+      button("Another query", () => { query = (query + 1) % scores[0].length; show(); })),
     el("div", { class: "beside", style: "align-items: flex-start; gap: 0.5rem 1.6rem; margin: 0" },
       el("div", { style: "min-width: 0; max-width: 100%" }, title(`scores of ${grouped(data.pairs)} random pairs`), picture),
       el("div", { style: "flex: 1 1 240px; max-width: 330px" }, title(`weights of one query, ${bars.length} keys`, "w"), columns, gauge)),
     said);
   show();
-  expose(() => ({ width: widths[at], scaled, weights: weights(), counts: counts[kind()][at], deviation: deviation[kind()][at], gradient: gradient[kind()][at] }));
+  expose(() => ({ width: widths[at], query, scaled, weights: weights(), counts: counts[kind()][at], deviation: deviation[kind()][at], gradient: gradient[kind()][at] }));
 }

@@ -39,8 +39,8 @@ function draw({ view, data, el, set, sum, softmax, number, plural, said, say, ch
     name: el("span", { style: `${text}; text-align: right` }, tokens[i]), bar: el("div", { class: "moves" }), ghost: el("div", {}),
     value: el("span", { style: `${text}; text-align: right` }), count: el("span", { style: `${text}; text-align: right` }) }));
   const head = (words, right) => el("span", { style: `${text}; color: var(--soft); text-align: ${right ? "right" : "left"}` }, words);
-  const board = el("div", { role: "group", "aria-label": "The probability of each next token", style: "display: grid; grid-template-columns: 3.6rem 1fr 4.2rem 3.2rem; gap: 2px 8px; max-width: 620px" },
-    head("token", true), head("dashed: temperature 1, nothing cut"), head("probability", true), head("drawn", true),
+  const board = el("div", { role: "group", "aria-label": "The probability of each next token", style: "display: grid; grid-template-columns: 3.2rem minmax(0, 1fr) 4.2rem 2.4rem; gap: 2px 8px; max-width: 620px" },
+    head("token", true), head("dashed: temperature 1"), head("probability", true), head("drawn", true),
     ...rows.flatMap(({ name, bar, ghost, value, count }) => [name, el("div", { style: "position: relative; height: 17px" }, bar, ghost), value, count]));
   function showToken(i, now, was) {
     const { name, bar, ghost, value, count } = rows[i], width = (x) => `width: ${(100 * x).toFixed(2)}%; box-sizing: border-box`;
@@ -57,7 +57,7 @@ function draw({ view, data, el, set, sum, softmax, number, plural, said, say, ch
     const lost = sum(was.filter((_, i) => row[i] === 0));
     const best = order.slice(0, Math.min(2, left)).map((i) => `“${tokens[i]}” has ${number(row[i])}`).join(", ");
     const cut = left === size ? "Every token can be drawn." : `Only ${plural(left, "token")} can be drawn; at temperature 1 the others had ${number(lost)} together.`;
-    say(`After ${prefixes[at]}: ${best}. ${temperature === 0 ? "Temperature 0 always takes the most probable token." : cut}`);
+    say(`After “${prefixes[at]}”: ${best}. ${temperature === 0 ? "Temperature 0 always takes the most probable token." : cut}`);
   }
   function show() {
     const row = probabilities(), was = plain();
@@ -72,6 +72,11 @@ function draw({ view, data, el, set, sum, softmax, number, plural, said, say, ch
     show();
   }
 
+  function short(name, how) {
+    const node = slider(name, how);
+    set(node.children[1], { style: "width: 8.5rem" });
+    return node;
+  }
   const off = (x, is, words) => (x === is ? "off" : words);
   set(said, { style: `min-height: ${view.clientWidth < 600 ? 5.6 : 2.8}em; margin-top: 0.3rem` });
   view.append(
@@ -79,8 +84,8 @@ function draw({ view, data, el, set, sum, softmax, number, plural, said, say, ch
     slider("temperature", { min: 0, max: 3, step: 0.1, value: temperature, text: (x) => number(x, 1), input: (x) => change(() => { temperature = x; }) }),
     board, said,
     el("div", { class: "row" },
-      slider("top-k", { min: 1, max: size, step: 1, value: k, text: (x) => off(x, size, String(x)), input: (x) => change(() => { k = x; }) }),
-      slider("top-p", { min: 0.05, max: 1, step: 0.05, value: p, text: (x) => off(x, 1, number(x)), input: (x) => change(() => { p = x; }) }),
+      short("top-k", { min: 1, max: size, step: 1, value: k, text: (x) => off(x, size, String(x)), input: (x) => change(() => { k = x; }) }),
+      short("top-p", { min: 0.05, max: 1, step: 0.05, value: p, text: (x) => off(x, 1, number(x)), input: (x) => change(() => { p = x; }) }),
       button("Draw 100 tokens", draws)));
   show();
   expose(() => ({ at, temperature, k, p, probabilities: probabilities(), plain: plain(), drawn }));
