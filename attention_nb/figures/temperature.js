@@ -38,9 +38,9 @@ function draw({ view, data, el, set, sum, softmax, number, plural, said, say, ch
   const rows = all.map((i) => ({
     name: el("span", { style: `${text}; text-align: right` }, tokens[i]), bar: el("div", { class: "moves" }), ghost: el("div", {}),
     value: el("span", { style: `${text}; text-align: right` }), count: el("span", { style: `${text}; text-align: right` }) }));
-  const head = (words, right) => el("span", { style: `${text}; color: var(--soft); text-align: ${right ? "right" : "left"}` }, words);
-  const board = el("div", { role: "group", "aria-label": "The probability of each next token", style: "display: grid; grid-template-columns: 3.2rem minmax(0, 1fr) 4.2rem 2.4rem; gap: 2px 8px; max-width: 620px" },
-    head("token", true), head("dashed: temperature 1"), head("probability", true), head("drawn", true),
+  const head = (words) => el("span", { style: `${text}; color: var(--soft); text-align: right` }, words);
+  const board = el("div", { role: "group", "aria-label": "The probability of each next token", style: "display: grid; grid-template-columns: minmax(3.2rem, max-content) minmax(0, 1fr) max-content minmax(2.4rem, max-content); gap: 2px 8px; max-width: 620px" },
+    head("token"), el("span", { style: `${text}; color: var(--soft); overflow: clip` }, "dashed: temperature 1"), head("probability"), head("drawn"),
     ...rows.flatMap(({ name, bar, ghost, value, count }) => [name, el("div", { style: "position: relative; height: 17px" }, bar, ghost), value, count]));
   function showToken(i, now, was) {
     const { name, bar, ghost, value, count } = rows[i], width = (x) => `width: ${(100 * x).toFixed(2)}%; box-sizing: border-box`;
