@@ -21,7 +21,7 @@ from attention_nb.flash_attention import online_softmax
 from attention_nb.gpu_kernels import program_tiles
 from attention_nb.many_machines import count_work, split_sequence
 from attention_nb.induction import load_induction
-from attention_nb.kv_cache import KVCache
+from attention_nb.kv_cache import KVCache, PagedCache
 from attention_nb.local_attention import block_mask, document_mask, sink_mask, window_mask
 from attention_nb.masks import causal_mask, padding_mask
 from attention_nb.multi_head_attention import MultiHeadAttention, share_heads, split_heads
@@ -30,7 +30,8 @@ from attention_nb.positions import RotaryEmbedding
 from attention_nb.self_attention import attention_scores, scaled_dot_product_attention
 from attention_nb.softmax import masked_softmax, softmax
 from attention_nb.tools.testing import assert_close
-from attention_nb.translation import load_translator
+from attention_nb.transformer import _most_probable
+from attention_nb.translation import END, START, TARGET, beam_search, load_translator, read_text
 from browser import DOCS, WIDE, go_to, out_of_room
 from conftest import ROOT, fail_if
 from playwright.sync_api import Locator, Page, expect
@@ -921,6 +922,176 @@ def test_a_ring_computes_what_the_package_counts(visit):
     assert played(figure)["step"] == 3
 
 
+SEVEN = "seven hundred and nine thousand and fifty"
+
+
+@torch.no_grad()
+def early_logits(ids: list[int]) -> torch.Tensor:
+    "What the translator gives after 200 steps of training, when it has generated some tokens of this number."
+    return load_translator(200)(read_text(SEVEN), torch.tensor([[START, *ids]]))[0, -1]
+
+
+def test_the_temperature_draws_as_generate_does(visit):
+    "At each beginning, with every temperature, top-k and top-p: the probabilities that a token is drawn with."
+    figure, rng = drawing(visit, "07_transformer.html", "temperature"), random.Random(0)
+    sliders = {name: figure.get_by_role("slider", name=name) for name in ("temperature", "top-k", "top-p")}
+    assert state(figure)["plain"] == state(figure)["probabilities"]
+    tried = [(1, 14, 1.0), (0, 14, 1.0), (0.1, 14, 1.0), (3, 1, 1.0), (1, 2, 1.0), (2, 14, 0.5), (3, 5, 0.05)]
+    tried += [(rng.randrange(1, 31) / 10, rng.randrange(1, 15), rng.randrange(1, 20) / 20) for _ in range(9)]
+    for i, prefix in enumerate(["", "7", "709"]):
+        figure.get_by_role("radio").nth(i).check()
+        logits = early_logits([TARGET.ids[digit] for digit in prefix])
+        for heat, k, p in tried:
+            for name, value in {"temperature": heat, "top-k": k, "top-p": p}.items():
+                sliders[name].fill(str(value))
+            cut = logits.masked_fill(logits < logits.topk(k).values[-1], float("-inf"))
+            want = torch.zeros(14).index_fill(0, logits.argmax()[None], 1) if heat == 0 else (cut / heat).softmax(-1)
+            if p < 1:
+                want = _most_probable(want[None], p)[0]
+            assert_close(numbers(state(figure)["probabilities"]), want / want.sum(), atol=1e-4, rtol=0)
+            cuts = (figure.locator(".view span").all_inner_texts()).count("cut")
+            assert cuts == int((want == 0).sum()), (heat, k, p)
+    sliders["top-k"].fill("2"), sliders["top-p"].fill("1"), sliders["temperature"].fill("1")
+    figure.get_by_role("button", name="Draw 100 tokens").click()
+    now = state(figure)
+    assert sum(now["drawn"]) == 100 and all(bool(n) <= (p > 0) for n, p in zip(now["drawn"], now["probabilities"]))
+    best = now["probabilities"].index(max(now["probabilities"]))
+    assert abs(now["drawn"][best] / 100 - now["probabilities"][best]) < 0.15
+    sliders["temperature"].press("ArrowRight")
+    assert state(figure)["drawn"] is None and "Only 2 tokens can be drawn" in said(figure)
+
+
+def test_the_tree_keeps_what_beam_search_keeps(visit):
+    "Every width, at every step, by keys and by Play; in the end, its log-probability."
+    figure = drawing(visit, "08_translation.html", "beams")
+    model, source, slider = load_translator(200), read_text(SEVEN), figure.get_by_role("slider", name="Step")
+    assert (state(figure)["width"], state(figure)["step"]) == (2, 3)
+    for width in (1, 2, 3):
+        figure.get_by_role("radio", name=str(width), exact=True).check()
+        slider.press("Home")
+        for n in range(1, 9):
+            ids, log_p = beam_search(model, source, width, n)
+            now = state(figure)
+            assert [one["ids"] for one in now["kept"]] == [[i for i in row if i] for row in ids[0].tolist()]
+            assert_close(numbers([one["total"] for one in now["kept"]]), log_p[0], atol=1e-3, rtol=0)
+            if now["done"]:
+                break
+            assert len(now["dropped"]) == 2 and all(one not in now["kept"] for one in now["dropped"])
+            assert f"Step {n}: of " in said(figure)
+            slider.press("ArrowRight")
+        assert now["done"] and all(END in one["ids"] for one in now["kept"])
+        assert ("“7 0 9 0 5 0” (−2.23)" in said(figure)) == (width > 1) and ("“7 9 0 0 5 0” (−2.90)" in said(figure))
+    slider.press("Home")
+    assert played(figure)["done"]
+
+
+def test_scores_spread_as_the_formula_says(visit):
+    "At every width, plain and divided: counts, standard deviation, weights of one query, and what the softmax lets through."
+    figure, rng = drawing(visit, "03_self_attention.html", "spread"), torch.Generator().manual_seed(11)
+    q, k = torch.randn(512, 1, 1024, generator=rng), torch.randn(512, 8, 1024, generator=rng)
+    upstream, first = torch.randn(512, 1, 8, generator=rng)[:, 0].double(), None
+    slider = figure.get_by_role("slider", name="width d")
+    assert (state(figure)["width"], state(figure)["query"]) == (16, 5)
+    for scaled in (False, True):
+        slider.press("Home")
+        for d in (2**i for i in range(11)):
+            scores = (q[..., :d].double() * k[..., :d].double()).sum(-1) * (d**-0.5 if scaled else 1)
+            weights, now = scores.softmax(-1), state(figure)
+            arrived = weights * (upstream - (weights * upstream).sum(-1, keepdim=True))  # through a softmax, by hand
+            left = arrived.norm(dim=-1).mean()
+            first = left if first is None else first
+            assert (now["width"], now["scaled"]) == (d, scaled)
+            assert_close(numbers(now["weights"]), weights[now["query"]].float(), atol=1e-3, rtol=0)
+            assert now["gradient"] == pytest.approx((left / first).item(), abs=1e-3)
+            assert now["deviation"] == pytest.approx(scores.std().item(), abs=1e-3)
+            want = torch.histc(scores.clamp(-100, 100), 100, -100, 100)
+            assert sum(now["counts"]) == 4096 and (numbers(now["counts"]) - want.float()).abs().sum() <= 8  # at an edge one may round
+            assert f"Width {d:,}" in said(figure)
+            slider.press("ArrowRight")
+        figure.get_by_role("button", name="divide by √d").press("Enter")
+        figure.get_by_role("button", name="Another query").click()
+    assert state(figure)["query"] == 7 and not state(figure)["scaled"]
+
+
+def test_the_stream_goes_forward_and_back(visit):
+    "Each moment shows the lengths of its block, and says them; on the way back, those of the gradients."
+    figure = drawing(visit, "07_transformer.html", "stream")
+    pre, post = given(figure)["runs"]
+    slider, n = figure.get_by_role("slider", name="Pass"), len(pre["lengths"])
+    assert n == 24 and state(figure)["moment"] == 35
+    slider.press("Home")
+    for moment in range(2 * n):
+        now, back = state(figure), moment >= n
+        i = 2 * n - 1 - moment if back else moment
+        assert (now["moment"], now["back"], now["block"]) == (moment, back, i + 1)
+        assert now["lengths"] == [pre["lengths"][i], post["lengths"][i]] and now["gradients"] == [pre["gradients"][i], post["gradients"][i]]
+        shown = now["gradients"] if back else now["lengths"]
+        told = re.findall(r"(\d+\.\d+) with", said(figure))
+        assert f"block {i + 1}:" in said(figure) and [float(x) for x in told] == pytest.approx(shown, abs=6e-4 if back else 0.06)
+        bars = figure.locator("svg").first.locator("rect[height='1']").count()
+        assert bars == (i if back else 2 * n - 1 - i), moment
+        slider.press("ArrowRight")
+    slider.press("Home")
+    assert played(figure)["moment"] == 2 * n - 1
+
+
+def tokens_of(n: int) -> torch.Tensor:
+    "Keys and values of some tokens, for one sequence of a paged cache."
+    return torch.zeros(2, 1, 1, n, 1)
+
+
+def step(pool: PagedCache, rows: list, chosen: int, name: str) -> int:
+    "Do with a paged cache what a button of the seat map does; the row that is chosen then."
+    free_row, sequences = rows.index(None) if None in rows else None, [seq for seq in rows if seq is not None]
+    if name == "Next token":
+        for seq in sequences:
+            try:
+                if pool.lengths[seq] < 16:
+                    pool.append([seq], *tokens_of(1))
+            except ValueError:  # no block is free: it waits
+                pass
+    elif name == "End" and rows[chosen] is not None:
+        pool.free(rows[chosen])
+        rows[chosen] = None
+        return next((r for r, seq in enumerate(rows) if seq is not None), 0)
+    elif name == "New sequence" and free_row is not None and len(pool.free_blocks) >= 2:
+        rows[free_row] = pool.new()
+        pool.append([rows[free_row]], *tokens_of(6))
+        return free_row
+    elif name == "Fork" and free_row is not None and rows[chosen] is not None:
+        rows[free_row] = pool.fork(rows[chosen])
+        return free_row
+    return chosen
+
+
+def test_the_seat_map_allocates_as_the_paged_cache_does(visit):
+    "Any order of buttons, with full memory, full lists and full sequences: tables, lengths, free blocks and counts; and what stays empty."
+    figure = drawing(visit, "figures/seat_map.html", "seat_map")
+    pool, rng = PagedCache(12, 4, 1, 1), random.Random(0)
+    first, second, third = pool.new(), pool.new(), pool.new()
+    for seq, n in {first: 6, second: 9, third: 3}.items():
+        pool.append([seq], *tokens_of(n))
+    pool.free(second)
+    fourth, fifth = pool.fork(first), pool.new()
+    pool.append([fifth], *tokens_of(10))
+    rows, chosen, seen = [first, third, fourth, fifth, None, None], 0, set()
+    names = ["Next token"] * 2 + ["Next token", "New sequence", "Fork", "End"] * 40
+    for name in names[:2] + rng.sample(names[2:], len(names) - 2):
+        figure.get_by_role("button", name=name).click()
+        chosen, now = step(pool, rows, chosen, name), state(figure)
+        assert now["tables"] == [None if seq is None else pool.block_tables[seq] for seq in rows], name
+        assert now["lengths"] == [None if seq is None else pool.lengths[seq] for seq in rows]
+        assert (now["free"], now["counts"], now["chosen"]) == (pool.free_blocks, pool.ref_counts, chosen)
+        used = {(block, i) for seq, table in pool.block_tables.items() for at, block in enumerate(table) for i in range(min(4, pool.lengths[seq] - 4 * at))}
+        assert now["blocks"] == {"taken": len(used), "reserved": 4 * (12 - len(pool.free_blocks))}
+        assert now["buffers"] == {"taken": sum(pool.lengths.values()), "reserved": 16 * len(pool.lengths)}
+        seen |= set(re.findall("must wait|was shared|is at 16|no place|Choose a sequence", said(figure)))
+        if rng.random() < 0.3 and any(seq is not None for seq in rows):
+            chosen = rng.choice([r for r, seq in enumerate(rows) if seq is not None])
+            figure.get_by_role("radio", name=f"sequence {'ABCDEF'[chosen]}").check()
+    assert seen >= {"must wait", "was shared", "no place"}, seen
+
+
 def test_the_machine_says_what_each_part_does(visit):
     "By the slider and by a click on a box; in the picture all boxes are parts of the list."
     figure, parts = drawing(visit, "07_transformer.html", "machine"), parts_of(768, 3072, 50257, 1024)
@@ -1212,12 +1383,12 @@ def test_the_entrance_shows_every_bug(visit):
 
 SHOWN = {  # what a drawing shows at first sight, or when a button is pressed: queries, keys, values, weights
     ("adder", ""): "w", ("arrows", ""): "kq", ("attend", ""): "kqvw", ("attend", "match"): "kqvw", ("attend", "weights"): "kqvw", ("cache_steps", ""): "kqvw",
-    ("head_film", ""): "kqw", ("induction", ""): "w", ("mask_board", ""): "kqw", ("programs", ""): "kq", ("ring", ""): "kq", ("scores", ""): "w", ("senses", ""): "kqw", ("sharing", ""): "kq", ("state_steps", ""): "kvw",
+    ("head_film", ""): "kqw", ("induction", ""): "w", ("mask_board", ""): "kqw", ("programs", ""): "kq", ("ring", ""): "kq", ("scores", ""): "w", ("senses", ""): "kqw", ("sharing", ""): "kq", ("spread", ""): "w", ("state_steps", ""): "kvw",
     ("subject", ""): "kqvw", ("sums", ""): "w", ("tiles", ""): "kqvw", ("translator", ""): "kqw", ("rotating", ""): "kq", ("window_board", ""): "kq"}
 ON_CANVAS = {"head_view"}  # which forced colours leave as it is
 LIBRARIES = {"drawing", "engine"}  # on which drawings build
 ALL = sorted(path.stem for path in (ROOT / "attention_nb/figures").glob("*.js") if path.stem not in LIBRARIES)
-NONE_OF_THEM = {"entrance", "head_cut", "head_view", "lookup", "machine", "roofline"}  # rows, costs, and pictures; head_view paints weights
+NONE_OF_THEM = {"entrance", "head_cut", "head_view", "beams", "lookup", "machine", "roofline", "seat_map", "stream", "temperature"}  # rows, costs, and pictures; head_view paints weights
 LOOKS = """(view) => Object.fromEntries([..."kqvw"].map((sym) => [sym, [...view.querySelectorAll(`[data-sym=${sym}]`)].map((node) => {
   const { backgroundColor, outline, stroke, filter } = getComputedStyle(node.localName === "g" ? node.firstElementChild : node);
   return [backgroundColor, outline, stroke, filter].join();
@@ -1482,7 +1653,7 @@ def test_a_dark_page_is_printed_in_dark_ink(visit):
 
 # ---- Every state ----
 
-MOVING = {"attend", "cache_steps", "head_cut", "head_film", "induction", "lookup", "ring", "roofline", "senses", "sharing", "subject", "sums", "translator"}
+MOVING = {"attend", "beams", "cache_steps", "head_cut", "head_film", "induction", "lookup", "ring", "roofline", "senses", "sharing", "subject", "sums", "temperature", "translator"}
 # Presses everything, and moves each slider at every choice; gives all texts that were seen, by how many pixels the drawing was
 # wider and higher at most than its place, and whether anything moved by itself.
 SWEEP = """(figure) => {
