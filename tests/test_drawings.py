@@ -15,7 +15,7 @@ from attention_nb.cost import attention_cost, least_seconds, projection_cost
 from attention_nb.embeddings import Vocab, one_hot
 from attention_nb.figures.adder import follow_last, small_adder
 from attention_nb.figures.attend import small_world
-from attention_nb.figures.machine import parts_of
+from attention_nb.figures.machine import parts_of, small_model
 from attention_nb.figures.translator import generate_tokens
 from attention_nb.flash_attention import online_softmax
 from attention_nb.gpu_kernels import program_tiles
@@ -30,10 +30,12 @@ from attention_nb.positions import RotaryEmbedding
 from attention_nb.self_attention import attention_scores, scaled_dot_product_attention
 from attention_nb.softmax import masked_softmax, softmax
 from attention_nb.tools.testing import assert_close
+from attention_nb.transformer import LanguageModel
 from attention_nb.translation import load_translator
 from browser import DOCS, WIDE, go_to, out_of_room
 from conftest import ROOT, fail_if
 from playwright.sync_api import Locator, Page, expect
+from tools.training.sums import new_model
 
 EXACT = dict(atol=1e-5, rtol=0)
 
@@ -857,20 +859,61 @@ def test_a_ring_computes_what_the_package_counts(visit):
     assert played(figure)["step"] == 3
 
 
-def test_the_machine_says_what_each_part_does(visit):
-    "By the slider and by a click on a box; in the picture all boxes are parts of the list."
-    figure, parts = drawing(visit, "07_transformer.html", "machine"), parts_of(768, 3072, 50257, 1024)
-    boxes = figure.get_by_role("img").locator("rect[style], circle[style]")
-    assert boxes.count() == len(parts)
-    slider = figure.get_by_role("slider", name="Part")
-    for i, part in enumerate(parts):
-        now, said = state(figure), figure.locator("output").inner_text()
-        assert (now["chosen"], now["name"], now["parameters"][i]) == (i, part.name, part.parameters)
-        assert said.startswith(f"{i + 1}. {part.name}. {part.says}") and part.shape in said
-        assert f"{part.parameters:,}" in said or not part.parameters
+def machine_in_the_chapter() -> LanguageModel:
+    "The small model of the figure, with the weights that the package has."
+    trained = small_model()
+    model = new_model(**trained.about["config"])
+    model.load_state_dict(trained.state(trained.steps[-1]))
+    return model.eval()
+
+
+def follow_in_the_chapter(model: LanguageModel, ids: torch.Tensor) -> list[torch.Tensor]:
+    "What comes out of each part, by the classes of the chapter, in the order of the figure's steps."
+    x = model.embed(ids)
+    found = [model.embed.table(ids), x]
+    for block in model.stack.blocks:
+        normed = block.attention_norm(x)
+        by_attention = block.attention(normed, causal=True)[0]
+        between = x + by_attention
+        normed_again = block.feed_forward_norm(between)
+        by_feed_forward = block.feed_forward(normed_again)
+        x = between + by_feed_forward
+        found += [normed, by_attention, between, normed_again, by_feed_forward, x]
+    logits = model(ids)
+    return [*found, model.stack.norm(x), logits, logits.softmax(-1)]
+
+
+def test_the_machine_computes_what_the_chapter_computes(visit):
+    "Each step by the slider, for other digits, too; what attention attends to; its parts say what they do and are clicked."
+    figure, model = drawing(visit, "07_transformer.html", "machine"), machine_in_the_chapter()
+    parts, large = parts_of(8, 32, 12, 4), parts_of(768, 3072, 50257, 1024)
+    assert state(figure)["name"] == "Causal self-attention"
+    slider, output = figure.get_by_role("slider", name="Step"), figure.locator("output")
+    slider.press("Home")
+    order = [0, 1, 2, *2 * [3, 4, 5, 6, 7, 8], 9, 10, 11, 12]
+    for i, part in enumerate(order):
+        now, said = state(figure), output.inner_text()
+        assert (now["step"], now["name"], now["next"]) == (i, parts[part].name, 7)
+        assert said.startswith(parts[part].name) and parts[part].says in said and f"Shape: {parts[part].shape}" in said
+        assert f"{parts[part].parameters:,} here, {large[part].parameters:,} in the smallest" in said or not parts[part].parameters
         slider.press("ArrowRight")
+    figure.get_by_role("slider", name="first digit").press("Home")
+    figure.get_by_role("slider", name="second digit").press("ArrowLeft")
+    now = state(figure)
+    assert (now["a"], now["b"], now["next"]) == (0, 8, 8) and "“8”" in output.inner_text()
+    with torch.no_grad():
+        want = follow_in_the_chapter(model, torch.tensor([now["ids"]]))
+        weights = model.stack.blocks[1].attention(want[8], causal=True, need_weights=True)[1][0]
+    for found, expected in zip(now["found"][1:-1], want, strict=True):
+        assert_close(numbers(found["out"]), expected[0], atol=1e-4, rtol=0)
+    assert_close(numbers(now["found"][10]["weights"]), weights, **EXACT)
+    boxes = figure.get_by_role("img", name="A decoder-only transformer").locator("[style*=pointer]")
+    assert boxes.count() == len(parts)
     boxes.nth(4).click()
-    assert state(figure)["name"] == "Causal self-attention" and slider.input_value() == "4"
+    assert state(figure)["step"] == 10 and slider.input_value() == "11"
+    slider.press("End")
+    slider.press("ArrowLeft")
+    assert played(figure)["step"] == 18
 
 
 # ---- Trained models ----
@@ -1148,12 +1191,12 @@ def test_the_entrance_shows_every_bug(visit):
 
 SHOWN = {  # what a drawing shows at first sight, or when a button is pressed: queries, keys, values, weights
     ("adder", ""): "w", ("arrows", ""): "kq", ("attend", ""): "kqvw", ("attend", "match"): "kqvw", ("attend", "weights"): "kqvw", ("cache_steps", ""): "kqvw",
-    ("head_film", ""): "kqw", ("induction", ""): "w", ("mask_board", ""): "kqw", ("programs", ""): "kq", ("ring", ""): "kq", ("scores", ""): "w", ("senses", ""): "kqw", ("sharing", ""): "kq", ("state_steps", ""): "kvw",
+    ("head_film", ""): "kqw", ("induction", ""): "w", ("machine", ""): "w", ("mask_board", ""): "kqw", ("programs", ""): "kq", ("ring", ""): "kq", ("scores", ""): "w", ("senses", ""): "kqw", ("sharing", ""): "kq", ("state_steps", ""): "kvw",
     ("subject", ""): "kqvw", ("sums", ""): "w", ("tiles", ""): "kqvw", ("translator", ""): "kqw", ("rotating", ""): "kq", ("window_board", ""): "kq"}
 ON_CANVAS = {"head_view"}  # which forced colours leave as it is
 LIBRARIES = {"drawing", "engine"}  # on which drawings build
 ALL = sorted(path.stem for path in (ROOT / "attention_nb/figures").glob("*.js") if path.stem not in LIBRARIES)
-NONE_OF_THEM = {"entrance", "head_cut", "head_view", "lookup", "machine", "roofline"}  # rows, costs, and pictures; head_view paints weights
+NONE_OF_THEM = {"entrance", "head_cut", "head_view", "lookup", "roofline"}  # rows, costs, and pictures; head_view paints weights
 LOOKS = """(view) => Object.fromEntries([..."kqvw"].map((sym) => [sym, [...view.querySelectorAll(`[data-sym=${sym}]`)].map((node) => {
   const { backgroundColor, outline, stroke, filter } = getComputedStyle(node.localName === "g" ? node.firstElementChild : node);
   return [backgroundColor, outline, stroke, filter].join();
