@@ -22,6 +22,7 @@ from attention_nb.gpu_kernels import program_tiles
 from attention_nb.many_machines import count_work, split_sequence
 from attention_nb.induction import load_induction
 from attention_nb.kv_cache import KVCache
+from attention_nb.linear_attention import delta_rule
 from attention_nb.local_attention import block_mask, document_mask, sink_mask, window_mask
 from attention_nb.masks import causal_mask, padding_mask
 from attention_nb.multi_head_attention import MultiHeadAttention, share_heads, split_heads
@@ -476,6 +477,35 @@ def test_the_state_gives_what_the_cache_gives(visit):
         slider.press("ArrowRight")
     slider.press("Home")
     assert played(figure)["step"] == n - 1
+
+
+def test_a_memory_gives_what_the_delta_rule_and_the_sum_give(visit):
+    "After each pair, by both rules: the state, what is added, and what each key reads; the first figure has the sum alone."
+    figure = drawing(visit, "15_linear_attention.html", "memory")
+    assert state(figure)["t"] == 4 and not figure.get_by_role("radio").count() and "4 of 4 are read back exactly" in figure.locator("output").inner_text()
+    figure = figure.page.locator("figure[data-drawing=memory]").nth(1)
+    k, v = (numbers(given(figure)[name]) for name in "kv")
+    n, slider, output = len(k), figure.get_by_role("slider"), figure.locator("output")
+    for rule in ("running sum", "delta rule"):
+        figure.get_by_role("radio", name=rule).check()
+        slider.press("Home")
+        before = torch.zeros(4, 3)
+        for t in range(1, n + 1):
+            now = state(figure)
+            S = delta_rule(k[:t], k[:t], v[:t], torch.ones(t))[1] if rule == "delta rule" else k[:t].mT @ v[:t]
+            assert (now["t"], now["rule"]) == (t, rule)
+            assert_close(numbers(now["S"]), S, **EXACT)
+            assert_close(numbers(now["added"]), S - before, **EXACT)
+            assert_close(numbers(now["found"]), k[:t] @ S, **EXACT)
+            errors = (k[:t] @ S - v[:t]).norm(dim=-1)
+            assert_close(numbers(now["errors"]), errors, **EXACT)
+            assert f"{(errors < 1e-5).sum()} of {t} " in output.inner_text() and f"mean error is {errors.mean():.1f}" in output.inner_text()
+            before = S
+            slider.press("ArrowRight")
+    slider.press("Home")
+    for _ in range(n - 2):
+        slider.press("ArrowRight")
+    assert played(figure)["t"] == n
 
 
 def test_head_cut_lands_where_split_heads_puts_it(visit):
@@ -1191,7 +1221,7 @@ def test_the_entrance_shows_every_bug(visit):
 
 SHOWN = {  # what a drawing shows at first sight, or when a button is pressed: queries, keys, values, weights
     ("adder", ""): "w", ("arrows", ""): "kq", ("attend", ""): "kqvw", ("attend", "match"): "kqvw", ("attend", "weights"): "kqvw", ("cache_steps", ""): "kqvw",
-    ("head_film", ""): "kqw", ("induction", ""): "w", ("machine", ""): "w", ("mask_board", ""): "kqw", ("programs", ""): "kq", ("ring", ""): "kq", ("scores", ""): "w", ("senses", ""): "kqw", ("sharing", ""): "kq", ("state_steps", ""): "kvw",
+    ("head_film", ""): "kqw", ("induction", ""): "w", ("machine", ""): "w", ("mask_board", ""): "kqw", ("memory", ""): "kv", ("programs", ""): "kq", ("ring", ""): "kq", ("scores", ""): "w", ("senses", ""): "kqw", ("sharing", ""): "kq", ("state_steps", ""): "kvw",
     ("subject", ""): "kqvw", ("sums", ""): "w", ("tiles", ""): "kqvw", ("translator", ""): "kqw", ("rotating", ""): "kq", ("window_board", ""): "kq"}
 ON_CANVAS = {"head_view"}  # which forced colours leave as it is
 LIBRARIES = {"drawing", "engine"}  # on which drawings build
