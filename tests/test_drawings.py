@@ -15,6 +15,7 @@ from attention_nb.cost import attention_cost, least_seconds, projection_cost
 from attention_nb.embeddings import Vocab, one_hot
 from attention_nb.figures.adder import follow_last, small_adder
 from attention_nb.figures.attend import small_world
+from attention_nb.figures.latent import latent_work
 from attention_nb.figures.machine import parts_of, small_model
 from attention_nb.figures.translator import generate_tokens
 from attention_nb.flash_attention import online_softmax
@@ -506,6 +507,32 @@ def test_a_memory_gives_what_the_delta_rule_and_the_sum_give(visit):
     for _ in range(n - 2):
         slider.press("ArrowRight")
     assert played(figure)["t"] == n
+
+
+def test_a_latent_cache_counts_as_the_package_does(visit):
+    "For each number of heads and of tokens, both ways; the switch moves the projections, and says so."
+    figure = drawing(visit, "12_latent_attention.html", "latent")
+    heads, tokens = (figure.get_by_role("slider", name=name) for name in ("Heads", "Tokens in the cache"))
+    output, chosen = figure.locator("output"), given(figure)
+    heads.press("Home")
+    for h in chosen["choice"]:
+        now = state(figure)
+        assert now["cached"] == {"MHA": h * 2 * 128, "GQA": 8 * 2 * 128, "MQA": 2 * 128, "MLA": 576}
+        assert f"With {h} heads MHA caches {h * 256 / 576:.1f} times as much" in output.inner_text()
+        lit = figure.get_by_role("img", name="Numbers that a layer caches").locator("rect[data-sym=v][opacity='1']")
+        assert lit.count() == h + 8 + 1
+        heads.press("ArrowRight")
+    tokens.press("Home")
+    for n in chosen["lengths"]:
+        assert (state(figure)["tokens"], state(figure)["work"]) == (n, latent_work(128, n))
+        tokens.press("ArrowRight")
+    assert "Expanded: " in output.inner_text() and "each of 65,536 tokens" in output.inner_text()
+    figure.get_by_role("radio", name="absorbed").check()
+    assert state(figure)["form"] == "absorbed" and "to the query" in output.inner_text()
+    matrix = figure.get_by_role("img", name="absorbed").locator("g", has_text="W_k").last
+    expect(matrix).to_have_attribute("transform", "translate(270.0 60.0)")
+    figure.get_by_role("radio", name="expanded").check()
+    expect(figure.get_by_role("img", name="expanded").locator("g", has_text="W_k").last).to_have_attribute("transform", "translate(44.0 94.0)")
 
 
 def test_head_cut_lands_where_split_heads_puts_it(visit):
@@ -1221,7 +1248,7 @@ def test_the_entrance_shows_every_bug(visit):
 
 SHOWN = {  # what a drawing shows at first sight, or when a button is pressed: queries, keys, values, weights
     ("adder", ""): "w", ("arrows", ""): "kq", ("attend", ""): "kqvw", ("attend", "match"): "kqvw", ("attend", "weights"): "kqvw", ("cache_steps", ""): "kqvw",
-    ("head_film", ""): "kqw", ("induction", ""): "w", ("machine", ""): "w", ("mask_board", ""): "kqw", ("memory", ""): "kv", ("programs", ""): "kq", ("ring", ""): "kq", ("scores", ""): "w", ("senses", ""): "kqw", ("sharing", ""): "kq", ("state_steps", ""): "kvw",
+    ("head_film", ""): "kqw", ("induction", ""): "w", ("latent", ""): "kqvw", ("machine", ""): "w", ("mask_board", ""): "kqw", ("memory", ""): "kv", ("programs", ""): "kq", ("ring", ""): "kq", ("scores", ""): "w", ("senses", ""): "kqw", ("sharing", ""): "kq", ("state_steps", ""): "kvw",
     ("subject", ""): "kqvw", ("sums", ""): "w", ("tiles", ""): "kqvw", ("translator", ""): "kqw", ("rotating", ""): "kq", ("window_board", ""): "kq"}
 ON_CANVAS = {"head_view"}  # which forced colours leave as it is
 LIBRARIES = {"drawing", "engine"}  # on which drawings build
