@@ -20,6 +20,7 @@ from attention_nb.figures.machine import parts_of, small_model
 from attention_nb.figures.translator import generate_tokens
 from attention_nb.flash_attention import online_softmax
 from attention_nb.gpu_kernels import program_tiles
+from attention_nb.grouped_heads import sink_softmax
 from attention_nb.many_machines import count_work, split_sequence
 from attention_nb.induction import load_induction
 from attention_nb.kv_cache import KVCache
@@ -504,7 +505,7 @@ def test_a_memory_gives_what_the_delta_rule_and_the_sum_give(visit):
             before = S
             slider.press("ArrowRight")
     slider.press("Home")
-    for _ in range(n - 2):
+    for _ in range(n - 4):
         slider.press("ArrowRight")
     assert played(figure)["t"] == n
 
@@ -533,6 +534,45 @@ def test_a_latent_cache_counts_as_the_package_does(visit):
     expect(matrix).to_have_attribute("transform", "translate(270.0 60.0)")
     figure.get_by_role("radio", name="expanded").check()
     expect(figure.get_by_role("img", name="expanded").locator("g", has_text="W_k").last).to_have_attribute("transform", "translate(44.0 94.0)")
+
+
+def test_sinks_take_what_the_package_says(visit):
+    "In a window, in each way, at each token, and with other scores, by keys and by the mouse; without a window, the sink alone."
+    figure = drawing(visit, "14_local_attention.html", "sinks")
+    v, output = numbers(given(figure)["v"]), figure.locator("output")
+    n, newest = len(v), figure.get_by_role("slider", name="Newest token")
+    knob = figure.get_by_role("slider", name="score of the")
+    for mode in ("window", "window and first token", "window and a sink"):
+        figure.get_by_role("radio", name=mode, exact=True).check()
+        knob.press("ArrowUp")
+        newest.press("Home")
+        for t in range(n):
+            now = state(figure)
+            mask = window_mask(n, n, 3)[t] if mode != "window and first token" else (window_mask(n, n, 3) | sink_mask(n, n, 1))[t]
+            scores, level = numbers(now["scores"]), torch.tensor([now["scores"][-1] if mode == "window and a sink" else -torch.inf])
+            weights = sink_softmax(scores[None, None, :-1], level, mask)[0, 0]
+            assert (now["newest"], now["mode"]) == (t, mode)
+            assert_close(numbers(now["weights"][:-1]), weights, **EXACT)
+            assert_close(numbers(now["context"]), weights @ v, **EXACT)
+            assert output.inner_text().startswith(f"“{given(figure)['tokens'][t]}” attends to")
+            assert ("has left the window" in output.inner_text()) == (t > 2 and mode != "window and first token")
+            newest.press("ArrowRight")
+    assert state(figure)["scores"] == [5.5, 0, 0, 0, 0, 0, 4]
+    knob.hover()
+    figure.page.mouse.down()
+    box = figure.locator("svg").bounding_box()
+    figure.page.mouse.move(box["x"] + 20, box["y"] + 100 * box["height"] / int(figure.locator("svg").get_attribute("height")))
+    figure.page.mouse.up()
+    assert state(figure)["scores"][0] == 0
+    newest.press("Home")
+    assert played(figure)["newest"] == n - 1
+    figure = drawing(visit, "11_grouped_heads.html", "sinks")
+    assert "The sink takes 33 %; 67 % is left for tokens." in figure.locator("output").inner_text()
+    figure.get_by_role("slider", name="score of sink").press("ArrowUp")
+    left = sink_softmax(torch.zeros(1, 1, 2), torch.tensor([0.5])).sum()
+    assert_close(numbers([state(figure)["kept"]]), left[None], **EXACT)
+    figure.get_by_role("radio", name="no sink").check()
+    assert state(figure)["context"] == [3, 1.5]
 
 
 def test_head_cut_lands_where_split_heads_puts_it(visit):
@@ -969,7 +1009,8 @@ def test_the_machine_computes_what_the_chapter_computes(visit):
     boxes.nth(4).click()
     assert state(figure)["step"] == 10 and slider.input_value() == "11"
     slider.press("End")
-    slider.press("ArrowLeft")
+    for _ in range(4):  # it does not play the whole way in the time that `played` gives it
+        slider.press("ArrowLeft")
     assert played(figure)["step"] == 18
 
 
@@ -1248,7 +1289,7 @@ def test_the_entrance_shows_every_bug(visit):
 
 SHOWN = {  # what a drawing shows at first sight, or when a button is pressed: queries, keys, values, weights
     ("adder", ""): "w", ("arrows", ""): "kq", ("attend", ""): "kqvw", ("attend", "match"): "kqvw", ("attend", "weights"): "kqvw", ("cache_steps", ""): "kqvw",
-    ("head_film", ""): "kqw", ("induction", ""): "w", ("latent", ""): "kqvw", ("machine", ""): "w", ("mask_board", ""): "kqw", ("memory", ""): "kv", ("programs", ""): "kq", ("ring", ""): "kq", ("scores", ""): "w", ("senses", ""): "kqw", ("sharing", ""): "kq", ("state_steps", ""): "kvw",
+    ("head_film", ""): "kqw", ("induction", ""): "w", ("latent", ""): "kqvw", ("machine", ""): "w", ("mask_board", ""): "kqw", ("memory", ""): "kv", ("programs", ""): "kq", ("ring", ""): "kq", ("scores", ""): "w", ("senses", ""): "kqw", ("sinks", ""): "vw", ("sharing", ""): "kq", ("state_steps", ""): "kvw",
     ("subject", ""): "kqvw", ("sums", ""): "w", ("tiles", ""): "kqvw", ("translator", ""): "kqw", ("rotating", ""): "kq", ("window_board", ""): "kq"}
 ON_CANVAS = {"head_view"}  # which forced colours leave as it is
 LIBRARIES = {"drawing", "engine"}  # on which drawings build
@@ -1518,7 +1559,7 @@ def test_a_dark_page_is_printed_in_dark_ink(visit):
 
 # ---- Every state ----
 
-MOVING = {"attend", "cache_steps", "head_cut", "induction", "lookup", "ring", "roofline", "senses", "sharing", "sums", "translator"}
+MOVING = {"attend", "cache_steps", "head_cut", "induction", "latent", "lookup", "machine", "memory", "ring", "roofline", "senses", "sharing", "sinks", "sums", "translator"}
 # Presses everything, and moves each slider at every choice; gives all texts that were seen, by how many pixels the drawing was
 # wider and higher at most than its place, and whether anything moved by itself.
 SWEEP = """(figure) => {
