@@ -108,6 +108,7 @@ function draw(stage) {
 
   // ---- How many multiplications each way takes ----
   const room = 330, sums = fig(room, 122), reach = 190;
+  sums.append(text(0, 10, "multiplications for one new token, all heads", small));
   const bars = forms.map((name, i) => {
     const y = 34 + 44 * i, fill = { fill: "var(--neutral)", "fill-opacity": 0.6 };
     const node = svg("rect", { x: 0, y, width: 1, height: 20, rx: 2, class: "moves", ...fill });
@@ -115,7 +116,6 @@ function draw(stage) {
     sums.append(text(0, y - 4, name, bold), node, value);
     return { node, value };
   });
-  sums.prepend(text(0, 10, "multiplications for one new token, all heads", small));
   function amount(x) {
     const [unit, name] = x >= 1e9 ? [1e9, "billion"] : [1e6, "million"];
     return `${number(x / unit, 1)} ${name}`;
