@@ -549,7 +549,7 @@ def test_sinks_take_what_the_package_says(visit):
         for t in range(n):
             now = state(figure)
             mask = window_mask(n, n, 3)[t] if mode != "window and first token" else (window_mask(n, n, 3) | sink_mask(n, n, 1))[t]
-            scores, level = numbers(now["scores"]), torch.tensor([now["scores"][-1] if mode == "window and a sink" else -torch.inf])
+            scores, level = numbers(now["scores"]), torch.tensor([float(now["scores"][-1]) if mode == "window and a sink" else -torch.inf])
             weights = sink_softmax(scores[None, None, :-1], level, mask)[0, 0]
             assert (now["newest"], now["mode"]) == (t, mode)
             assert_close(numbers(now["weights"][:-1]), weights, **EXACT)
