@@ -170,10 +170,11 @@ function draw(stage) {
   const longer = ruled(data.lengths, tokens, (n) => { tokens = n; show(); });
   const long = slider("Tokens in the cache", longer);
   for (const one of [many, long]) one.querySelector("input").style.width = "8rem";
-  set(said, { style: `min-height: ${wide ? 4.2 : 8.4}em` });
+  set(said, { style: "min-height: 8.4em" });
   const ways = choices("How the cache is read", forms, form, change);
   const lower = { class: "beside", style: "align-items: flex-start" };
-  view.append(many, board, ways, el("div", lower, way, el("div", {}, long, sums)), said);
+  const right = el("div", { style: "flex: 1 1 18rem" }, long, sums, said);
+  view.append(many, board, ways, el("div", lower, way, right));
   place(form);
   show();
   expose(() => state);
