@@ -15,13 +15,16 @@ from attention_nb.cost import attention_cost, least_seconds, projection_cost
 from attention_nb.embeddings import Vocab, one_hot
 from attention_nb.figures.adder import follow_last, small_adder
 from attention_nb.figures.attend import small_world
-from attention_nb.figures.machine import parts_of
+from attention_nb.figures.latent import latent_work
+from attention_nb.figures.machine import parts_of, small_model
 from attention_nb.figures.translator import generate_tokens
 from attention_nb.flash_attention import online_softmax
 from attention_nb.gpu_kernels import program_tiles
+from attention_nb.grouped_heads import sink_softmax
 from attention_nb.many_machines import count_work, split_sequence
 from attention_nb.induction import load_induction
 from attention_nb.kv_cache import KVCache, PagedCache
+from attention_nb.linear_attention import delta_rule
 from attention_nb.local_attention import block_mask, document_mask, sink_mask, window_mask
 from attention_nb.masks import causal_mask, padding_mask
 from attention_nb.multi_head_attention import MultiHeadAttention, share_heads, split_heads
@@ -30,11 +33,12 @@ from attention_nb.positions import RotaryEmbedding
 from attention_nb.self_attention import attention_scores, scaled_dot_product_attention
 from attention_nb.softmax import masked_softmax, softmax
 from attention_nb.tools.testing import assert_close
-from attention_nb.transformer import _most_probable
+from attention_nb.transformer import LanguageModel, _most_probable
 from attention_nb.translation import END, START, TARGET, beam_search, load_translator, read_text
 from browser import DOCS, WIDE, go_to, out_of_room
 from conftest import ROOT, fail_if
 from playwright.sync_api import Locator, Page, expect
+from tools.training.sums import new_model
 
 EXACT = dict(atol=1e-5, rtol=0)
 
@@ -512,6 +516,100 @@ def test_the_state_gives_what_the_cache_gives(visit):
         slider.press("ArrowRight")
     slider.press("Home")
     assert played(figure)["step"] == n - 1
+
+
+def test_a_memory_gives_what_the_delta_rule_and_the_sum_give(visit):
+    "After each pair, by both rules: the state, what is added, and what each key reads; the first figure has the sum alone."
+    figure = drawing(visit, "15_linear_attention.html", "memory")
+    assert state(figure)["t"] == 4 and not figure.get_by_role("radio").count() and "4 of 4 are read back exactly" in figure.locator("output").inner_text()
+    figure = figure.page.locator("figure[data-drawing=memory]").nth(1)
+    k, v = (numbers(given(figure)[name]) for name in "kv")
+    n, slider, output = len(k), figure.get_by_role("slider"), figure.locator("output")
+    for rule in ("running sum", "delta rule"):
+        figure.get_by_role("radio", name=rule).check()
+        slider.press("Home")
+        before = torch.zeros(4, 3)
+        for t in range(1, n + 1):
+            now = state(figure)
+            S = delta_rule(k[:t], k[:t], v[:t], torch.ones(t))[1] if rule == "delta rule" else k[:t].mT @ v[:t]
+            assert (now["t"], now["rule"]) == (t, rule)
+            assert_close(numbers(now["S"]), S, **EXACT)
+            assert_close(numbers(now["added"]), S - before, **EXACT)
+            assert_close(numbers(now["found"]), k[:t] @ S, **EXACT)
+            errors = (k[:t] @ S - v[:t]).norm(dim=-1)
+            assert_close(numbers(now["errors"]), errors, **EXACT)
+            assert f"{(errors < 1e-5).sum()} of {t} " in output.inner_text() and f"mean error is {errors.mean():.1f}" in output.inner_text()
+            before = S
+            slider.press("ArrowRight")
+    slider.press("Home")
+    for _ in range(n - 4):
+        slider.press("ArrowRight")
+    assert played(figure)["t"] == n
+
+
+def test_a_latent_cache_counts_as_the_package_does(visit):
+    "For each number of heads and of tokens, both ways; the switch moves the projections, and says so."
+    figure = drawing(visit, "12_latent_attention.html", "latent")
+    heads, tokens = (figure.get_by_role("slider", name=name) for name in ("Heads", "Tokens in the cache"))
+    output, chosen = figure.locator("output"), given(figure)
+    heads.press("Home")
+    for h in chosen["choice"]:
+        now = state(figure)
+        assert now["cached"] == {"MHA": h * 2 * 128, "GQA": 8 * 2 * 128, "MQA": 2 * 128, "MLA": 576}
+        assert f"With {h} heads MHA caches {h * 256 / 576:.1f} times as much" in output.inner_text()
+        lit = figure.get_by_role("img", name="Numbers that a layer caches").locator("rect[data-sym=v][opacity='1']")
+        assert lit.count() == h + 8 + 1
+        heads.press("ArrowRight")
+    tokens.press("Home")
+    for n in chosen["lengths"]:
+        assert (state(figure)["tokens"], state(figure)["work"]) == (n, latent_work(128, n))
+        tokens.press("ArrowRight")
+    assert "Expanded: " in output.inner_text() and "each of 65,536 tokens" in output.inner_text()
+    figure.get_by_role("radio", name="absorbed").check()
+    assert state(figure)["form"] == "absorbed" and "to the query" in output.inner_text()
+    matrix = figure.get_by_role("img", name="absorbed").locator("g", has_text="W_k").last
+    expect(matrix).to_have_attribute("transform", "translate(270.0 60.0)")
+    figure.get_by_role("radio", name="expanded").check()
+    expect(figure.get_by_role("img", name="expanded").locator("g", has_text="W_k").last).to_have_attribute("transform", "translate(44.0 94.0)")
+
+
+def test_sinks_take_what_the_package_says(visit):
+    "In a window, in each way, at each token, and with other scores, by keys and by the mouse; without a window, the sink alone."
+    figure = drawing(visit, "14_local_attention.html", "sinks")
+    v, output = numbers(given(figure)["v"]), figure.locator("output")
+    n, newest = len(v), figure.get_by_role("slider", name="Newest token")
+    knob = figure.get_by_role("slider", name="score of the")
+    for mode in ("window", "window and first token", "window and a sink"):
+        figure.get_by_role("radio", name=mode, exact=True).check()
+        knob.press("ArrowUp")
+        newest.press("Home")
+        for t in range(n):
+            now = state(figure)
+            mask = window_mask(n, n, 3)[t] if mode != "window and first token" else (window_mask(n, n, 3) | sink_mask(n, n, 1))[t]
+            scores, level = numbers(now["scores"]), torch.tensor([float(now["scores"][-1]) if mode == "window and a sink" else -torch.inf])
+            weights = sink_softmax(scores[None, None, :-1], level, mask)[0, 0]
+            assert (now["newest"], now["mode"]) == (t, mode)
+            assert_close(numbers(now["weights"][:-1]), weights, **EXACT)
+            assert_close(numbers(now["context"]), weights @ v, **EXACT)
+            assert output.inner_text().startswith(f"“{given(figure)['tokens'][t]}” attends to")
+            assert ("has left the window" in output.inner_text()) == (t > 2 and mode != "window and first token")
+            newest.press("ArrowRight")
+    assert state(figure)["scores"] == [5.5, 0, 0, 0, 0, 0, 4]
+    knob.hover()
+    figure.page.mouse.down()
+    box = figure.locator("svg").bounding_box()
+    figure.page.mouse.move(box["x"] + 20, box["y"] + 100 * box["height"] / int(figure.locator("svg").get_attribute("height")))
+    figure.page.mouse.up()
+    assert state(figure)["scores"][0] == 0
+    newest.press("Home")
+    assert played(figure)["newest"] == n - 1
+    figure = drawing(visit, "11_grouped_heads.html", "sinks")
+    assert "The sink takes 33 %; 67 % is left for tokens." in figure.locator("output").inner_text()
+    figure.get_by_role("slider", name="score of sink").press("ArrowUp")
+    left = sink_softmax(torch.zeros(1, 1, 2), torch.tensor([0.5])).sum()
+    assert_close(numbers([state(figure)["kept"]]), left[None], **EXACT)
+    figure.get_by_role("radio", name="no sink").check()
+    assert state(figure)["context"] == [3, 1.5]
 
 
 def test_head_cut_lands_where_split_heads_puts_it(visit):
@@ -1103,9 +1201,62 @@ def test_the_machine_says_what_each_part_does(visit):
         assert (now["chosen"], now["name"], now["parameters"][i]) == (i, part.name, part.parameters)
         assert said.startswith(f"{i + 1}. {part.name}. {part.says}") and part.shape in said
         assert f"{part.parameters:,}" in said or not part.parameters
+def machine_in_the_chapter() -> LanguageModel:
+    "The small model of the figure, with the weights that the package has."
+    trained = small_model()
+    model = new_model(**trained.about["config"])
+    model.load_state_dict(trained.state(trained.steps[-1]))
+    return model.eval()
+
+
+def follow_in_the_chapter(model: LanguageModel, ids: torch.Tensor) -> list[torch.Tensor]:
+    "What comes out of each part, by the classes of the chapter, in the order of the figure's steps."
+    x = model.embed(ids)
+    found = [model.embed.table(ids), x]
+    for block in model.stack.blocks:
+        normed = block.attention_norm(x)
+        by_attention = block.attention(normed, causal=True)[0]
+        between = x + by_attention
+        normed_again = block.feed_forward_norm(between)
+        by_feed_forward = block.feed_forward(normed_again)
+        x = between + by_feed_forward
+        found += [normed, by_attention, between, normed_again, by_feed_forward, x]
+    logits = model(ids)
+    return [*found, model.stack.norm(x), logits, logits.softmax(-1)]
+
+
+def test_the_machine_computes_what_the_chapter_computes(visit):
+    "Each step by the slider, for other digits, too; what attention attends to; its parts say what they do and are clicked."
+    figure, model = drawing(visit, "07_transformer.html", "machine"), machine_in_the_chapter()
+    parts, large = parts_of(8, 32, 12, 4), parts_of(768, 3072, 50257, 1024)
+    assert state(figure)["name"] == "Causal self-attention"
+    slider, output = figure.get_by_role("slider", name="Step"), figure.locator("output")
+    slider.press("Home")
+    order = [0, 1, 2, *2 * [3, 4, 5, 6, 7, 8], 9, 10, 11, 12]
+    for i, part in enumerate(order):
+        now, said = state(figure), output.inner_text()
+        assert (now["step"], now["name"], now["next"]) == (i, parts[part].name, 7)
+        assert said.startswith(parts[part].name) and parts[part].says in said and f"Shape: {parts[part].shape}" in said
+        assert f"{parts[part].parameters:,} here, {large[part].parameters:,} in the smallest" in said or not parts[part].parameters
         slider.press("ArrowRight")
+    figure.get_by_role("slider", name="first digit").press("Home")
+    figure.get_by_role("slider", name="second digit").press("ArrowLeft")
+    now = state(figure)
+    assert (now["a"], now["b"], now["next"]) == (0, 8, 8) and "“8”" in output.inner_text()
+    with torch.no_grad():
+        want = follow_in_the_chapter(model, torch.tensor([now["ids"]]))
+        weights = model.stack.blocks[1].attention(want[8], causal=True, need_weights=True)[1][0]
+    for found, expected in zip(now["found"][1:-1], want, strict=True):
+        assert_close(numbers(found["out"]), expected[0], atol=1e-4, rtol=0)
+    assert_close(numbers(now["found"][10]["weights"]), weights, **EXACT)
+    boxes = figure.get_by_role("img", name="A decoder-only transformer").locator("[style*=pointer]")
+    assert boxes.count() == len(parts)
     boxes.nth(4).click()
-    assert state(figure)["name"] == "Causal self-attention" and slider.input_value() == "4"
+    assert state(figure)["step"] == 10 and slider.input_value() == "11"
+    slider.press("End")
+    for _ in range(4):  # it does not play the whole way in the time that `played` gives it
+        slider.press("ArrowLeft")
+    assert played(figure)["step"] == 18
 
 
 # ---- Trained models ----
@@ -1383,12 +1534,12 @@ def test_the_entrance_shows_every_bug(visit):
 
 SHOWN = {  # what a drawing shows at first sight, or when a button is pressed: queries, keys, values, weights
     ("adder", ""): "w", ("arrows", ""): "kq", ("attend", ""): "kqvw", ("attend", "match"): "kqvw", ("attend", "weights"): "kqvw", ("cache_steps", ""): "kqvw",
-    ("head_film", ""): "kqw", ("induction", ""): "w", ("mask_board", ""): "kqw", ("programs", ""): "kq", ("ring", ""): "kq", ("scores", ""): "w", ("senses", ""): "kqw", ("sharing", ""): "kq", ("spread", ""): "w", ("state_steps", ""): "kvw",
+    ("head_film", ""): "kqw", ("induction", ""): "w", ("latent", ""): "kqvw", ("machine", ""): "w", ("mask_board", ""): "kqw", ("memory", ""): "kv", ("programs", ""): "kq", ("ring", ""): "kq", ("scores", ""): "w", ("senses", ""): "kqw", ("sharing", ""): "kq", ("sinks", ""): "vw", ("spread", ""): "w", ("state_steps", ""): "kvw",
     ("subject", ""): "kqvw", ("sums", ""): "w", ("tiles", ""): "kqvw", ("translator", ""): "kqw", ("rotating", ""): "kq", ("window_board", ""): "kq"}
 ON_CANVAS = {"head_view"}  # which forced colours leave as it is
 LIBRARIES = {"drawing", "engine"}  # on which drawings build
 ALL = sorted(path.stem for path in (ROOT / "attention_nb/figures").glob("*.js") if path.stem not in LIBRARIES)
-NONE_OF_THEM = {"entrance", "head_cut", "head_view", "beams", "lookup", "machine", "roofline", "seat_map", "stream", "temperature"}  # rows, costs, and pictures; head_view paints weights
+NONE_OF_THEM = {"entrance", "head_cut", "head_view", "beams", "lookup", "roofline", "seat_map", "stream", "temperature"}  # rows, costs, and pictures; head_view paints weights
 LOOKS = """(view) => Object.fromEntries([..."kqvw"].map((sym) => [sym, [...view.querySelectorAll(`[data-sym=${sym}]`)].map((node) => {
   const { backgroundColor, outline, stroke, filter } = getComputedStyle(node.localName === "g" ? node.firstElementChild : node);
   return [backgroundColor, outline, stroke, filter].join();
@@ -1653,7 +1804,7 @@ def test_a_dark_page_is_printed_in_dark_ink(visit):
 
 # ---- Every state ----
 
-MOVING = {"attend", "beams", "cache_steps", "head_cut", "head_film", "induction", "lookup", "ring", "roofline", "senses", "sharing", "subject", "sums", "temperature", "translator"}
+MOVING = {"attend", "beams", "cache_steps", "head_cut", "head_film", "induction", "latent", "lookup", "machine", "memory", "ring", "roofline", "senses", "sharing", "sinks", "subject", "sums", "temperature", "translator"}
 # Presses everything, and moves each slider at every choice; gives all texts that were seen, by how many pixels the drawing was
 # wider and higher at most than its place, and whether anything moved by itself.
 SWEEP = """(figure) => {

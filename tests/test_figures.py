@@ -53,7 +53,6 @@ FIGURES = {
     "dim": Figure("02_softmax.html", "fig-dim-see-show", {("radio", "softmax"): 2}),
     "steps": Figure("03_self_attention.html", "fig-explore-show", {("radio", "sentence"): 2, ("slider", "query"): 6}),
     "mask": Figure("04_masks.html", "fig-empty-show", {("radio", "mask"): 4}),
-    "cached": Figure("12_latent_attention.html", "fig-numbers-show", {("slider", "heads"): 5}),
     "head": Figure("05_multi_head_attention.html", "fig-heads-four-show", {("radio", "head"): 4}),
 }
 each_figure = pytest.mark.parametrize("name", FIGURES)
@@ -209,14 +208,6 @@ def test_data_of_head():
         assert said[0] == f"head {h}" and numbers(said[1:]) == pytest.approx([start, before], abs=0.011)
 
 
-def test_data_of_kept():
-    "Numbers kept for each token: a key and a value for each head, for eight, for one; or one latent vector."
-    for step, h in enumerate((8, 16, 32, 64, 128)):
-        mine = [(bar["name"], bar["value"]) for bar in sets("cached")["bars"] if bar["step"] == step]
-        assert mine == [("MHA", 2 * h * 128), ("GQA", 2 * 8 * 128), ("MQA", 2 * 128), ("MLA", 512 + 64)]
-        assert notes("cached")[step] == [f"heads {h}", f"MHA caches {2 * h * 128 / 576:.1f} times as much as MLA"]
-
-
 @each_figure
 def test_tables_hold_the_numbers(name):
     "For those who do not see the picture: a table for each state, and in it the numbers of that state."
@@ -233,10 +224,6 @@ def test_tables_hold_the_numbers(name):
             lines = [*filter(same, data["steps"]), *filter(same, data["sums"])]
             assert cells(tables[f"{note['sentence']}, {note['query']}"]) == [
                 short(line.get(column)) for line in lines for column in columns]
-    elif name == "cached":
-        for bar in data["bars"]:
-            mine = [other for other in data["bars"] if other["step"] == bar["step"]]
-            assert cells(tables[bar["position"]]) == [short(one[field]) for one in mine for field in ("name", "value")]
     else:
         kind, value = {"dim": ("softmax", "value"), "mask": ("mask", "weight"), "head": ("head", "value")}[name]
         for note in data["notes"]:
@@ -284,8 +271,6 @@ def expected(name: str, at: tuple[int, ...]) -> list[str]:
     if name == "temperature":
         weights = [w for w in data["weights"] if w["step"] == at[0]]
         return [minus(s["score"]) for s in data["scores"]] + [minus(w["weight"]) for w in weights]
-    if name == "cached":
-        return [f"{bar['value']:,}" for bar in data["bars"] if bar["step"] == at[0]]
     if name == "steps":
         sentence = list(dict.fromkeys(n["sentence"] for n in data["notes"]))[at[0]]
         mine = [s for s in data["steps"] if s["sentence"] == sentence]

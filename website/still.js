@@ -43,7 +43,7 @@ class Element {
 }
 
 // ---- Writing out ----
-const hues = { faint: "#c8c8c8", soft: "#767676", paper: "none", ...Object.fromEntries([...text("drawing.css").matchAll(/--([\w-]+): (?:var\(--sym-\w, )?(#\w{6})/g)].reverse().map(([, key, hue]) => [key, hue])) };
+const hues = { faint: "#c8c8c8", soft: "#767676", paper: "none", accent: "#1f6fb5", ...Object.fromEntries([...text("drawing.css").matchAll(/--([\w-]+): (?:var\(--sym-\w, )?(#\w{6})/g)].reverse().map(([, key, hue]) => [key, hue])) };
 const mixed = (colour, share) => {
   const parts = colour === "currentColor" ? [128, 128, 128] : [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
   return `rgba(${parts.join(", ")}, ${+(share / 100).toFixed(3)})`;
