@@ -37,7 +37,7 @@ language = "en"
 # `build.py --epub` sets the tag: one file for readers of books, or a site.
 one_file = "epub" in tags  # noqa: F821 (Sphinx gives it)
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinxcontrib.katex", "reference", "glossary", "aside"]
-extensions += ["epub"] if one_file else ["sphinx.ext.linkcode", "sphinx_copybutton", "source", "heads", "head", "codes", "symbols", "sections", "cards", "machine", "lean", "kept"]
+extensions += ["epub"] if one_file else ["sphinx.ext.linkcode", "sphinx_copybutton", "source", "heads", "head", "codes", "symbols", "sections", "cards", "machine", "sidebar", "lean", "kept"]
 templates_path = [] if one_file else ["templates"]
 smartquotes = False  # the text says what it means, also in `--option`
 
@@ -135,8 +135,7 @@ epub_css_files = ["reading.css"]
 epub_show_urls = "no"
 epub_tocscope = "includehidden"
 epub_tocdepth, epub_tocdup = 2, False
-if one_file:
-    pygments_style = "a11y-high-contrast-light"  # the site's, by day
+pygments_style, pygments_dark_style = "ink.Day", "ink.Night"
 
 PygmentsBridge.html_formatter = ShortHeads
 copybutton_selector = "div:not(.output) > div.highlight > pre"  # what was printed is not to be run

@@ -21,7 +21,7 @@ from sphinx.builders.epub3 import Epub3Builder
 from sphinx.util import logging
 
 from charts import look
-from notebooks import figures, is_chapter, parts
+from notebooks import UNVEIL, VEIL, figures, is_chapter, parts
 
 logger = logging.getLogger("book")
 XHTML = "{http://www.w3.org/1999/xhtml}"
@@ -93,6 +93,8 @@ def settle(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         text = raw.astext()
         if 'class="notebook-links"' in text:
             raw.parent.remove(raw)  # to files that are not in the book
+        elif text.strip() in (VEIL, UNVEIL):
+            raw.parent.remove(raw)  # a question is answered by itself, and what follows is read on
         elif 'class="fold reference"' in text:
             raw.replace_self(nodes.raw("", text.replace("<details ", '<details open="open" '), format="html"))  # no switch opens it
         elif 'class="drawing"' in text:

@@ -2,7 +2,6 @@
 import ast
 import json
 import re
-from collections.abc import Iterable, Iterator
 from configparser import ConfigParser
 from copy import deepcopy
 from fnmatch import fnmatch
@@ -25,8 +24,8 @@ WEIGHTS = re.compile(r'<script type="text/plain" class="weights" data-name="(\w+
 ALONE = re.compile(r"<style>.*?</style>\s*(<script>\(\(\) =>.*?</script>)?", re.S)  # what a drawing or a pair needs away from the site
 HOME = "index.ipynb"
 NOTATION = "lookup/notation.html"
-DEPTH = ('<span class="depth" role="group" aria-label="How much to show"><button type="button">Story</button>'
-         '<button type="button">Everything</button></span>')  # shut or open folds; book.js makes it work
+DEPTH = ('<span class="depth" role="group" aria-label="Code">Code: <button type="button">hidden</button>'
+         '<button type="button">shown</button></span>')  # shut or open folds; book.js makes it work
 PARTS = {  # of the table of contents; a page stands in the first part that it fits
     "I Attention": ["0[0-5]_*"],
     "II A model that learns": ["0[6-9]_*"],
@@ -253,25 +252,16 @@ def beside_pages(source: str, name: str) -> str:
     return source.replace(f"](../{up}", f"]({up}")
 
 
-SKIP = '<details class="skip"><summary>Show me</summary>\n\nIt is shown below.\n\n</details>\n\n</div>'
+VEIL, UNVEIL = '<details class="fold veil"><summary>Show what follows</summary>', "</details><!-- veil -->"
 
 
-def mark_answers(cells: list[NotebookNode]) -> None:
-    """Mark the answers that stand behind a question, for book.css to veil: prose, what is printed or charted next, and the check `predict-…-test`.
-
-    The next heading and the next question end the search; for what is printed a drawing does too, which is there to be tried.
-    """
-    seen = [cell for cell in cells if "remove-cell" not in cell.metadata.get("tags", [])]
-    for i, asked in enumerate(seen):
-        if is_question(asked):
-            if "data-answer=" not in asked.source:  # else its only fold shows the answer
-                asked.source = asked.source.strip().removesuffix("</div>") + SKIP
-            after = list(takewhile(lambda cell: not ends(cell), seen[i + 1:]))
-            for cell in answers(asked, after):
-                cell.metadata.tags.append("answer")
-            for cell in after:
-                if cell.cell_type == "markdown":
-                    cell.source = f'<div class="answer">\n\n{cell.source}\n\n</div>'
+def veil_answers(cells: list[NotebookNode]) -> None:
+    "Put what stands behind a question, up to the next question or heading, behind one line: it gives the answer away."
+    for i in reversed([i for i, cell in enumerate(cells) if is_question(cell)]):
+        after = list(takewhile(lambda cell: not ends(cell), cells[i + 1:]))
+        if any("remove-cell" not in cell.metadata.get("tags", []) for cell in after):
+            veiled = [new_markdown_cell(VEIL, id=f"veil-{cells[i].id}"), *after, new_markdown_cell(UNVEIL, id=f"end-{cells[i].id}")]
+            cells[i + 1:i + 1 + len(after)] = veiled
 
 
 def ends(cell: NotebookNode) -> bool:
@@ -284,34 +274,11 @@ def is_question(cell: NotebookNode) -> bool:
     return cell.cell_type == "markdown" and cell.id.startswith("predict-")
 
 
-def answers(asked: NotebookNode, after: Iterable[NotebookNode]) -> Iterator[NotebookNode]:
-    "The first output behind a question, and its check."
-    told = False
-    for cell in takewhile(lambda cell: not draws(cell), after):
-        if cell.id == f"{asked.id}-test":
-            yield cell
-            return
-        if not told and shown(cell):
-            told = True
-            yield cell
-
-
-def draws(cell: NotebookNode) -> bool:
-    "Whether a cell holds a drawing."
-    return any(holds(out, DRAWING) for out in cell.get("outputs", []))
-
-
-def shown(cell: NotebookNode) -> bool:
-    "Whether a code cell's output is seen on the page."
-    hidden = {"remove-output", "hide-output", "hide-cell"}
-    return cell.cell_type == "code" and bool(cell.outputs) and hidden.isdisjoint(cell.metadata.tags)
-
-
 def page(root: Path, nb: NotebookNode, conf: dict[str, str], contents: dict[str, str]) -> None:
     "Make the notebook into what Sphinx reads; the home page holds the table of contents, two others what is for few."
     about = nb.metadata.book
     loaded: set[str] = set()
-    mark_answers(nb.cells)
+    veil_answers(nb.cells)
     for cell in nb.cells:
         if cell.cell_type == "code":
             draw(cell, "../" * about.name.count("/"), loaded)

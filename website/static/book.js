@@ -4,13 +4,14 @@
 
   // ---- Story, or everything ----
 
-  // One switch for the folds of all pages, remembered. Answers to exercises stay shut: they are opened one by one.
-  const [story, everything] = document.querySelectorAll(".depth button");
+  // One switch for the folds of all pages, remembered. Answers to exercises stay shut: they are opened one by one. What follows
+  // a question is such a fold; once the question is answered, it stays open.
+  const [story, everything] = document.querySelectorAll(".depth button"), ANSWERED = ".predict:has(details[open]) + .veil";
   if (story) {
     const folds = document.querySelectorAll("details.fold:not(details:not(.fold) details)");
     const show = (depth) => {
       document.documentElement.dataset.depth = depth;
-      for (const fold of folds) fold.open = depth === "everything";
+      for (const fold of folds) fold.open = depth === "everything" || fold.matches(ANSWERED);
       story.ariaPressed = depth !== "everything";
       everything.ariaPressed = depth === "everything";
     };
@@ -103,6 +104,10 @@
       });
     }
   }
+  for (const fold of document.querySelectorAll(".predict details")) fold.addEventListener("toggle", () => {
+    const veil = fold.closest(".predict").nextElementSibling;
+    if (fold.open && veil?.matches(".veil")) veil.open = true;
+  });
   for (const question of document.querySelectorAll(".predict[data-answer]")) {
     const list = question.querySelector(":scope > ul"), table = question.querySelector(":scope > .table-wrapper");
     if (list) askOrder(question, list);
