@@ -1418,7 +1418,7 @@ def test_a_dark_page_is_printed_in_dark_ink(visit):
 
 # ---- Every state ----
 
-MOVING = {"attend", "cache_steps", "head_cut", "induction", "lookup", "ring", "roofline", "senses", "sharing", "sums", "translator"}
+MOVING = {"adder", "attend", "cache_steps", "head_cut", "induction", "lookup", "ring", "roofline", "senses", "sharing", "sums", "translator"}
 # Presses everything, and moves each slider at every choice; gives all texts that were seen, by how many pixels the drawing was
 # wider and higher at most than its place, and whether anything moved by itself.
 SWEEP = """(figure) => {

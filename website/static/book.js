@@ -316,6 +316,17 @@
   for (const figure of document.querySelectorAll("figure.chart")) near.observe(figure);
   if (location.protocol === "file:" && document.querySelector("figure.chart")) setTimeout(() => library().catch(console.error), 1000);
 
+  // ---- Drawings that take the margin: the contents of the page step aside while one is in sight ----
+
+  const contents = document.querySelector(".toc-drawer"), beside = new Set();
+  const passing = new IntersectionObserver((entries) => {
+    for (const { isIntersecting, target } of entries) beside[isIntersecting ? "add" : "delete"](target);
+    contents.classList.toggle("aside", beside.size > 0);
+  }, { rootMargin: "-8% 0px -25% 0px" });
+  for (const figure of document.querySelectorAll("article figure.drawing")) {
+    if (figure.offsetWidth > figure.parentElement.clientWidth + 1) passing.observe(figure);
+  }
+
   // ---- Keyboard ----
 
   // What scrolls sideways must be reachable by keyboard, and what does not must not be a stop.
