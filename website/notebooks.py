@@ -18,11 +18,12 @@ from traitlets.config import Config
 
 import citations
 from charts import figure, first_state, text, views
+from stills import OF_THE_PAGE, NotDrawn, still
 
 CHART, DRAWING, PAIR = "application/vnd.vegalite.v5+json", '<figure class="drawing"', '<figure class="pair"'
 WEIGHTS = re.compile(r'<script type="text/plain" class="weights" data-name="(\w+)">([^<]*)</script>')  # of a model that a drawing runs
 ALONE = re.compile(r"<style>.*?</style>\s*(<script>\(\(\) =>.*?</script>)?", re.S)  # what a drawing or a pair needs away from the site
-HOME = "index.ipynb"
+ROOT, HOME = Path(__file__).resolve().parents[1], "index.ipynb"
 NOTATION = "lookup/notation.html"
 DEPTH = ('<span class="depth" role="group" aria-label="Code">Code: <button type="button">hidden</button>'
          '<button type="button">shown</button></span>')  # shut or open folds; book.js makes it work
@@ -163,7 +164,24 @@ def scripts(folder: Path) -> dict[str, str]:
 def weights(nbs: list[NotebookNode]) -> dict[str, str]:
     "The weights of the models that drawings run, as files of the site: a script from a disk may be loaded, and data may not."
     htmls = ("".join(out.data["text/html"]) for nb in nbs for cell in nb.cells for out in cell.get("outputs", []) if holds(out, DRAWING))
-    return {f"weights-{name}": f'(globalThis.weights ??= {{}})["{name}"] = "{text}";\n' for html in htmls for name, text in WEIGHTS.findall(html)}
+    return {f"weights-{name}": set_weights(name, text) for html in htmls for name, text in WEIGHTS.findall(html)}
+
+
+def set_weights(name: str, text: str) -> str:
+    "A script that sets the weights of a model."
+    return f'(globalThis.weights ??= {{}})["{name}"] = "{text}";\n'
+
+
+def stilled(html: str) -> str:
+    "A drawing with a still picture in its place, for readers whose browser runs no script."
+    name, library, title = re.search(r'data-drawing="(\w+)"(?: data-library="(\w+)")?.*?<figcaption><b>(.*?)</b>', html, re.S).groups()
+    if name in OF_THE_PAGE:
+        return html
+    data, model = re.search(r'<script type="application/json">(.*?)</script>', html, re.S)[1], WEIGHTS.search(html)
+    weights = (model[1], set_weights(*model.groups())) if model else ("", "")
+    picture = still(figures(ROOT), name, data, library or "", weights, ink="page")
+    html = html.replace("This figure is drawn by a script, and none runs here.", "No script runs here, so the figure stands still, as it begins.")
+    return html.replace('</p></div>', f'</p><noscript><div class="still" role="img" aria-label="{title}, as it begins">{picture}</div></noscript></div>', 1)
 
 
 def lighten(html: str, up: str, loaded: set[str]) -> str:
@@ -171,15 +189,19 @@ def lighten(html: str, up: str, loaded: set[str]) -> str:
     drawing = re.search(r'data-drawing="(\w+)"(?: data-library="(\w+)")?', html)
     wanted = [one for one in ("drawing", drawing[2], drawing[1]) if one and one not in loaded] if drawing else []
     loaded.update(wanted)
-    html = WEIGHTS.sub(rf'<script defer class="weights" data-name="\1" src="{up}drawings/weights-\1.js"></script>', html)
     html = html.replace("is drawn by a script: run the cell to see it.", "is drawn by a script, and none runs here.")
+    html = stilled(html) if drawing else html
+    html = WEIGHTS.sub(rf'<script defer class="weights" data-name="\1" src="{up}drawings/weights-\1.js"></script>', html)
     return ALONE.sub(lambda _: "".join(f'<script defer src="{up}drawings/{one}.js"></script>' for one in wanted), html)
 
 
 def draw(cell: NotebookNode, up: str, loaded: set[str]) -> None:
     "Put HTML figures in place of the charts among the outputs; `up` leads to the root of the site."
     for out in (o for o in cell.get("outputs", []) if holds(o, DRAWING, PAIR)):
-        out.data["text/html"] = lighten(out.data["text/html"], up, loaded)
+        try:
+            out.data["text/html"] = lighten(out.data["text/html"], up, loaded)
+        except NotDrawn as e:
+            raise BadNotebook(f"cell {cell.id}: {e}") from None
     for i, out in enumerate(o for o in cell.get("outputs", []) if CHART in o.get("data", {})):
         try:
             out.data = {"text/html": figure(out.data[CHART], f"fig-{cell.id}" + (f"-{i}" if i else ""), first="chart" not in loaded)}
@@ -446,6 +468,14 @@ def in_words(spec: dict, site: str) -> str:
     return where
 
 
+def pictures(nbs_path: str) -> str:
+    "Two figures of chapters as pictures, made by website/previews.py, with a link to each chapter."
+    shown = {"03_self_attention": ("Self-attention", "what one token takes from the others, step by step"),
+             "07_transformer": ("The transformer", "attention fetches, the other half thinks")}
+    return "\n\n".join(f"![{title}: {about}](website/previews/{name[:2]}.png)\n*[{title}]({nbs_path}/{name}.ipynb): {about}.*"
+                       for name, (title, about) in shown.items())
+
+
 def readme(root: Path) -> str:
     "The home page in Markdown, with links that work from the root of the repository."
     conf = settings(root)
@@ -460,7 +490,7 @@ def readme(root: Path) -> str:
                 out.data = {"text/markdown": in_words(out.data[CHART], site)}
             elif holds(out, DRAWING):
                 title = out.data["text/plain"].partition("\n")[0]
-                out.data = {"text/markdown": f"![{title}](website/card.png)\n\n*The figure “{title}” responds in [the rendered book]({site}).*"}
+                out.data = {"text/markdown": pictures(conf["nbs_path"]) + f"\n\n*In the book they respond: “{title}” opens [the rendered book]({site}).*"}
                 cell.metadata.tags = [*cell.metadata.get("tags", []), "remove-input"]
     tags = {"remove_cell_tags": ["remove-cell"], "remove_input_tags": ["remove-input"],
             "remove_all_outputs_tags": ["remove-output"], "enabled": True}
