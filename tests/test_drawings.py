@@ -31,7 +31,7 @@ from attention_nb.self_attention import attention_scores, scaled_dot_product_att
 from attention_nb.softmax import masked_softmax, softmax
 from attention_nb.tools.testing import assert_close
 from attention_nb.translation import load_translator
-from browser import DOCS, WIDE, go_to, out_of_room
+from browser import DOCS, WIDE, go_to, out_of_room, unveil
 from conftest import ROOT, fail_if
 from playwright.sync_api import Locator, Page, expect
 
@@ -50,7 +50,7 @@ def numbers(found: list) -> torch.Tensor:
 
 def drawing(visit, page: str, script: str, **kwargs) -> Locator:
     "The figure of a page that a script draws; a test ends by looking at `visit.said`."
-    return visit(page, **kwargs).page.locator(f"figure[data-drawing={script}]").first
+    return unveil(visit(page, **kwargs).page.locator(f"figure[data-drawing={script}]").first)
 
 
 def test_arrows_give_their_dot_product(visit):

@@ -190,7 +190,7 @@ def lighten(html: str, up: str, loaded: set[str]) -> str:
     wanted = [one for one in ("drawing", drawing[2], drawing[1]) if one and one not in loaded] if drawing else []
     loaded.update(wanted)
     html = html.replace("is drawn by a script: run the cell to see it.", "is drawn by a script, and none runs here.")
-    html = stilled(html) if drawing else html
+    html = stilled(html) if drawing and not up else html  # pages in folders are for few
     html = WEIGHTS.sub(rf'<script defer class="weights" data-name="\1" src="{up}drawings/weights-\1.js"></script>', html)
     return ALONE.sub(lambda _: "".join(f'<script defer src="{up}drawings/{one}.js"></script>' for one in wanted), html)
 

@@ -51,6 +51,7 @@ const mixed = (colour, share) => {
 };
 const full = (value) => ink === "page" ? value : value.replace(/var\(--([\w-]+)\)/g, (found, key) => hues[key] ?? found)
   .replace(/color-mix\(in srgb, (#\w{6}|currentColor) ([\d.]+)%, transparent\)/g, (_, colour, share) => mixed(colour, +share));
+const short = (value) => value.replace(/\d\.\d{3,}/g, (n) => +(+n).toFixed(2));
 const safe = (value) => value.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/"/g, "&quot;");
 const KEPT = /^(style|class|colspan|rowspan|scope)$/, FOR_EARS = /^(role|tabindex|title|aria-.*|data-.*)$/;
 const PLAIN = { button: "span", output: "p", label: "span", form: "div" };
@@ -66,7 +67,7 @@ function written(node) {
   const kept = [...node.attributes].filter(([key]) => key !== "style" && (drawn ? !FOR_EARS.test(key) : KEPT.test(key)));
   const all = [...(drawn && node.tag === "svg" ? [["xmlns", SVG]] : []), ...kept, ...(style ? [["style", style]] : [])];
   const inside = node.childNodes.map(written).join("");
-  return `<${tag}${all.map(([key, value]) => ` ${key}="${safe(full(value))}"`).join("")}>${inside}</${tag}>`;
+  return `<${tag}${all.map(([key, value]) => ` ${key}="${safe(short(full(value)))}"`).join("")}>${inside}</${tag}>`;
 }
 
 // ---- What the scripts find around them ----

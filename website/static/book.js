@@ -322,7 +322,7 @@
   const passing = new IntersectionObserver((entries) => {
     for (const { isIntersecting, target } of entries) beside[isIntersecting ? "add" : "delete"](target);
     contents.classList.toggle("aside", beside.size > 0);
-  }, { rootMargin: "-8% 0px -25% 0px" });
+  }, { rootMargin: "0px 0px -10% 0px" });
   for (const figure of document.querySelectorAll("article figure.drawing")) {
     if (figure.offsetWidth > figure.parentElement.clientWidth + 1) passing.observe(figure);
   }
