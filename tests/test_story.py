@@ -87,7 +87,7 @@ def test_the_reference_is_open_without_a_script_and_on_paper(visit):
     assert visit("02_softmax.html", java_script_enabled=False).page.locator(name).is_visible()
     page = visit("02_softmax.html").page
     page.emulate_media(media="print")
-    assert page.locator(name).is_visible() and not page.locator(".fold:not(.reference) pre:visible").count()
+    assert page.locator(name).is_visible() and not page.locator(".fold:not(.reference, .veil) pre:visible").count()
 
 
 def test_the_outline_is_seen_on_a_common_screen(visit):
@@ -218,7 +218,7 @@ def test_what_gives_the_answer_away_is_veiled(visit, opens):
         page.get_by_role("button", name="shown").press("Enter")
     else:
         (question.locator("summary").first if opens == "an answer" else bar).press("Enter")
-    expect(inside.first).to_be_visible()
+    expect(inside.locator("visible=true").first).to_be_visible()
     page.get_by_role("button", name="hidden").press("Enter")
     expect(question.locator("+ .veil")).to_have_js_property("open", opens == "an answer")
 
@@ -227,9 +227,9 @@ def test_a_question_without_scripts_shows_what_follows(visit):
     "The bar opens by itself, and a choice says why it is right or wrong."
     page = visit("02_softmax.html", java_script_enabled=False).page
     veil = page.locator(".veil").first
-    expect(veil.locator("> :not(summary)").first).not_to_be_visible()
+    assert not veil.locator("p:visible").count()
     veil.locator("> summary").click()
-    expect(veil.locator("> :not(summary)").first).to_be_visible()
+    expect(veil.locator("p:visible").first).to_be_visible()
 
 
 def test_a_number_is_a_guess_that_is_judged(visit):
@@ -505,7 +505,7 @@ def test_a_chapter_on_paper_is_drawn_and_short(visit):
     "Nobody has scrolled: all charts are drawn all the same. Of a story, code and solutions stay folded: 20 pages at most."
     page = visit("03_self_attention.html").page
     papers = [page.pdf(prefer_css_page_size=True, format=paper) for paper in ("A4", "Letter")]
-    assert page.locator("figure.chart").count() == page.locator("figure.chart.drawn").count() > 5
+    assert page.locator("figure.chart").count() == page.locator("figure.chart.drawn").count() > 3
     assert all(10 < len(re.findall(rb"/Type\s*/Page\b", paper)) <= 20 for paper in papers)
 
 

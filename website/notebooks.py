@@ -38,6 +38,7 @@ PARTS = {  # of the table of contents; a page stands in the first part that it f
 }
 WITHIN = {"Figures and tools": "lookup/api.ipynb"}  # below a page: not for readers
 LONG = 30  # lines; what prints more is folded, and so is a check that has more
+HEADING = re.compile(r"^#+ ", re.M)
 GUARDS = re.compile(r"(A |Its )?[Gg]uards?\b")  # folds that a story leaves out
 DIRECTIVES = {"default_exp", "needs", "hide", "export", "exporti", "exports", "notest", "fold", "check",
               "echo:", "output:", "eval:", "code-fold:", "code-summary:"}
@@ -281,6 +282,11 @@ def veil_answers(cells: list[NotebookNode]) -> None:
     "Put what stands behind a question, up to the next question or heading, behind one line: it gives the answer away."
     for i in reversed([i for i, cell in enumerate(cells) if is_question(cell)]):
         after = list(takewhile(lambda cell: not ends(cell), cells[i + 1:]))
+        end = next(iter(cells[i + 1 + len(after):]), None)
+        if end and not is_question(end) and (before := HEADING.split(end.source, maxsplit=1)[0].strip()):
+            end.source = end.source.partition(before)[2].lstrip()
+            after.append(new_markdown_cell(before, id=f"before-{end.id}"))
+            cells.insert(i + len(after), after[-1])
         if any("remove-cell" not in cell.metadata.get("tags", []) for cell in after):
             veiled = [new_markdown_cell(VEIL, id=f"veil-{cells[i].id}"), *after, new_markdown_cell(UNVEIL, id=f"end-{cells[i].id}")]
             cells[i + 1:i + 1 + len(after)] = veiled
@@ -288,7 +294,7 @@ def veil_answers(cells: list[NotebookNode]) -> None:
 
 def ends(cell: NotebookNode) -> bool:
     "Whether a cell is about something else than the question before it."
-    return is_question(cell) or cell.cell_type == "markdown" and bool(re.search(r"(?m)^#+ ", cell.source))
+    return is_question(cell) or cell.cell_type == "markdown" and bool(HEADING.search(cell.source))
 
 
 def is_question(cell: NotebookNode) -> bool:

@@ -65,7 +65,7 @@ function written(node) {
   const sym = node.getAttribute("data-sym"), hue = sym && `${tag === "text" ? "fill" : "color"}: var(--ink-${sym})`;
   const style = [hue, node.getAttribute("style"), ...Object.entries(node.own).map(([key, value]) => `${key}: ${value}`)].filter(Boolean).join("; ");
   const kept = [...node.attributes].filter(([key]) => key !== "style" && (drawn ? !FOR_EARS.test(key) : KEPT.test(key)));
-  const all = [...(drawn && node.tag === "svg" ? [["xmlns", SVG]] : []), ...kept, ...(style ? [["style", style]] : [])];
+  const all = [...(drawn && node.tag === "svg" ? [["xmlns", SVG], ...(ink === "page" ? [["aria-hidden", "true"]] : [])] : []), ...kept, ...(style ? [["style", style]] : [])];
   const inside = node.childNodes.map(written).join("");
   return `<${tag}${all.map(([key, value]) => ` ${key}="${safe(short(full(value)))}"`).join("")}>${inside}</${tag}>`;
 }
