@@ -17,6 +17,7 @@ from playwright.sync_api import Page, sync_playwright
 
 SITE = Path(__file__).resolve().parent
 FOLDER = SITE / "previews"
+CARD = "card.png"  # card.py draws it
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 WIDTH, HEIGHT, COLOURS, MOST = 1200, 630, 32, 40_000  # pixels, colours, bytes
 CHOSEN = {"03": "attend", "06": "rotating", "07": "adder", "18": "head_view"}  # where it is not the first of a chapter
@@ -94,6 +95,13 @@ def png(palette: np.ndarray, which: np.ndarray) -> bytes:
                                             chunk(b"IDAT", zlib.compress(rows, 9)), chunk(b"IEND", b"")])
 
 
+def small(page: Page, picture: bytes) -> bytes:
+    "A PNG of the size of a preview in few colours; the browser reads it."
+    page.goto("about:blank")
+    pixels = base64.b64decode(page.evaluate(PIXELS, base64.b64encode(picture).decode()))
+    return png(*few(np.frombuffer(pixels, np.uint8).reshape(HEIGHT, WIDTH, 4)[..., :3]))
+
+
 def take(page: Page, path: Path) -> bytes | None:
     "The picture of a chapter; nothing if it has no figure."
     page.goto(path.resolve().as_uri())
@@ -102,10 +110,7 @@ def take(page: Page, path: Path) -> bytes | None:
         return None
     page.wait_for_timeout(2500)  # a chart is drawn when it comes into sight
     page.evaluate(FIT)
-    shot = base64.b64encode(page.screenshot()).decode()
-    page.goto("about:blank")
-    pixels = np.frombuffer(base64.b64decode(page.evaluate(PIXELS, shot)), np.uint8).reshape(HEIGHT, WIDTH, 4)[..., :3]
-    return png(*few(pixels))
+    return small(page, page.screenshot())
 
 
 def main() -> None:
@@ -119,6 +124,7 @@ def main() -> None:
         found = next(filter(None, map(shutil.which, NAMES)), None)
         browser = playwright.chromium.launch(executable_path=found, channel=None if found else "chrome")
         page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light", reduced_motion="reduce")
+        (args.folder.parent / CARD).write_bytes(small(page, (SITE / CARD).read_bytes()))
         for path in sorted(args.docs.glob("[0-9][0-9]_*.html")):
             if picture := take(page, path):
                 (args.folder / f"{path.name[:2]}.png").write_bytes(picture)
