@@ -254,6 +254,36 @@ CARDS = """() => [...document.querySelectorAll('table.cards')].flatMap((table) =
 }))"""
 
 
+def test_a_drawing_takes_the_margin_where_there_is_room(visit):
+    "The contents of the page, which stand there, step aside while it is in sight; with the focus they come back."
+    page = visit("07_transformer.html").page
+    figure, contents = page.locator("figure[data-drawing=adder]"), page.locator(".toc-drawer")
+    expect(contents).to_have_css("opacity", "1")
+    figure.scroll_into_view_if_needed()
+    expect(contents).to_have_css("opacity", "0")
+    box, prose = figure.bounding_box(), page.locator("article p").first.bounding_box()
+    assert 900 < box["width"] <= 970 and box["x"] + box["width"] <= 1280 and prose["width"] < 600
+    contents.locator("a:visible").nth(3).focus()
+    expect(contents).to_have_css("opacity", "1")
+
+
+def test_a_check_is_a_tick_in_the_margin(visit):
+    "Its words are shown when one points at it or goes there; pressed, it shows its code. On a narrow page it is a line."
+    page = visit("05_multi_head_attention.html").page
+    tick = page.locator("div.cell.tag_check > details > summary").first
+    column, box = page.locator("article").bounding_box(), tick.bounding_box()
+    assert box["width"] == box["height"] == 24 and box["x"] >= column["x"] + column["width"]
+    tick.focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Shift+Tab")
+    expect(tick).to_be_focused()
+    assert tick.bounding_box()["width"] > 100
+    tick.press("Enter")
+    expect(tick.locator("xpath=..").locator("pre").first).to_be_visible()
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.locator("div.cell.tag_check > details > summary").nth(1).bounding_box()["width"] > 100
+
+
 def test_on_a_phone_rows_of_a_legend_are_cards(visit):
     "All of a row is seen, each cell below or beside the words of its column; for those who hear it, it is a table still."
     page = visit("04_masks.html", width=390).page

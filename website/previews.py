@@ -19,7 +19,7 @@ SITE = Path(__file__).resolve().parent
 FOLDER = SITE / "previews"
 CARD = "card.png"  # card.py draws it
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-WIDTH, HEIGHT, COLOURS, MOST = 1200, 630, 32, 40_000  # pixels, colours, bytes
+WIDTH, HEIGHT, COLOURS, MOST = 1200, 630, 64, 40_000  # pixels, colours, bytes
 CHOSEN = {"03": "attend", "06": "rotating", "07": "adder", "18": "head_view"}  # where it is not the first of a chapter
 
 COMPOSE = """(chosen) => {
