@@ -116,6 +116,7 @@ def unveil(figure: Locator) -> Locator:
     "A figure that is seen once the bar over it is pressed, if it stands behind a question."
     for bar in figure.locator("xpath=ancestor::details[contains(@class, 'veil') and not(@open)]/summary").all():
         bar.click()
+        bar.page.mouse.move(0, 0)  # over a heading it would show the link to it
     return figure
 
 

@@ -178,11 +178,12 @@ def test_figures_wait_for_the_reader(visit, path):
 
 def test_what_scrolls_says_so(visit):
     "On a phone a chart may be wider than its place, which is known only when it is drawn; then keys reach it, too."
-    page = visit("03_self_attention.html", width=390).see_all().page
+    page = visit("08_translation.html", width=390).see_all().page
     wide = page.locator(".chart-view").evaluate_all("views => views.filter((view) => view.scrollWidth > view.clientWidth).length")
     said = page.locator("figure.chart figcaption b").evaluate_all(
         "lines => lines.filter((line) => getComputedStyle(line, '::after').visibility === 'visible').length")
     assert 0 < wide == said == page.locator(".chart-view[tabindex='0']").count()
+    page = visit("03_self_attention.html", width=390).see_all().page
     assert page.locator("#fig-explore-show .chart-view:not(.scrolls)").count() == 1  # panels stand below each other
 
 
