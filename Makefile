@@ -69,8 +69,10 @@ outputs: export
 pages: export
 	$(BIN)/python website/build.py $(FRESH)
 
+# The pictures of links: of the book, and of each chapter as docs/ shows it.
 card: $(READY)
 	$(BIN)/python website/card.py
+	$(BIN)/python website/previews.py
 
 hooks: $(READY)  ## teach git to merge notebooks cell by cell
 	$(BIN)/nbdev_install_hooks

@@ -112,8 +112,17 @@ SETTLED = """() => document.fonts.ready.then(
   () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))))"""
 
 
+def unveil(figure: Locator) -> Locator:
+    "A figure that is seen once the bar over it is pressed, if it stands behind a question."
+    for bar in figure.locator("xpath=ancestor::details[contains(@class, 'veil') and not(@open)]/summary").all():
+        bar.click()
+        bar.page.mouse.move(0, 0)  # over a heading it would show the link to it
+    return figure
+
+
 def go_to(figure: Locator) -> Locator:
     "A chart that comes into sight, and is drawn then."
+    unveil(figure)
     figure.evaluate("figure => figure.scrollIntoView({ behavior: 'instant' })")
     figure.and_(figure.page.locator(".drawn")).wait_for()
     figure.page.evaluate(SETTLED)

@@ -178,11 +178,12 @@ def test_figures_wait_for_the_reader(visit, path):
 
 def test_what_scrolls_says_so(visit):
     "On a phone a chart may be wider than its place, which is known only when it is drawn; then keys reach it, too."
-    page = visit("03_self_attention.html", width=390).see_all().page
+    page = visit("08_translation.html", width=390).see_all().page
     wide = page.locator(".chart-view").evaluate_all("views => views.filter((view) => view.scrollWidth > view.clientWidth).length")
     said = page.locator("figure.chart figcaption b").evaluate_all(
         "lines => lines.filter((line) => getComputedStyle(line, '::after').visibility === 'visible').length")
     assert 0 < wide == said == page.locator(".chart-view[tabindex='0']").count()
+    page = visit("03_self_attention.html", width=390).see_all().page
     assert page.locator("#fig-explore-show .chart-view:not(.scrolls)").count() == 1  # panels stand below each other
 
 
@@ -252,6 +253,36 @@ CARDS = """() => [...document.querySelectorAll('table.cards')].flatMap((table) =
   return { inside: cells.every((box) => box.left >= 0 && box.right <= innerWidth), below: cells.at(-1).top > cells[0].top,
            said: [...row.cells].slice(1).map((cell) => getComputedStyle(cell, '::before').content) };
 }))"""
+
+
+def test_a_drawing_takes_the_margin_where_there_is_room(visit):
+    "The contents of the page, which stand there, step aside while it is in sight; with the focus they come back."
+    page = visit("07_transformer.html").page
+    figure, contents = page.locator("figure[data-drawing=adder]"), page.locator(".toc-drawer")
+    expect(contents).to_have_css("opacity", "1")
+    figure.scroll_into_view_if_needed()
+    expect(contents).to_have_css("opacity", "0")
+    box, prose = figure.bounding_box(), page.locator("article p").first.bounding_box()
+    assert 900 < box["width"] <= 970 and box["x"] + box["width"] <= 1280 and prose["width"] < 600
+    contents.locator("a:visible").nth(3).focus()
+    expect(contents).to_have_css("opacity", "1")
+
+
+def test_a_check_is_a_tick_in_the_margin(visit):
+    "Its words are shown when one points at it or goes there; pressed, it shows its code. On a narrow page it is a line."
+    page = visit("05_multi_head_attention.html").page
+    tick = page.locator("div.cell.tag_check > details > summary").first
+    column, box = page.locator("article").bounding_box(), tick.bounding_box()
+    assert box["width"] == box["height"] == 24 and box["x"] >= column["x"] + column["width"]
+    tick.focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Shift+Tab")
+    expect(tick).to_be_focused()
+    assert tick.bounding_box()["width"] > 100
+    tick.press("Enter")
+    expect(tick.locator("xpath=..").locator("pre").first).to_be_visible()
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.locator("div.cell.tag_check > details > summary").nth(1).bounding_box()["width"] > 100
 
 
 def test_on_a_phone_rows_of_a_legend_are_cards(visit):

@@ -35,7 +35,7 @@ from attention_nb.softmax import masked_softmax, softmax
 from attention_nb.tools.testing import assert_close
 from attention_nb.transformer import LanguageModel, _most_probable
 from attention_nb.translation import END, START, TARGET, beam_search, load_translator, read_text
-from browser import DOCS, WIDE, go_to, out_of_room
+from browser import DOCS, WIDE, go_to, out_of_room, unveil
 from conftest import ROOT, fail_if
 from playwright.sync_api import Locator, Page, expect
 from tools.training.sums import new_model
@@ -55,7 +55,7 @@ def numbers(found: list) -> torch.Tensor:
 
 def drawing(visit, page: str, script: str, **kwargs) -> Locator:
     "The figure of a page that a script draws; a test ends by looking at `visit.said`."
-    return visit(page, **kwargs).page.locator(f"figure[data-drawing={script}]").first
+    return unveil(visit(page, **kwargs).page.locator(f"figure[data-drawing={script}]").first)
 
 
 def test_arrows_give_their_dot_product(visit):
@@ -1804,7 +1804,7 @@ def test_a_dark_page_is_printed_in_dark_ink(visit):
 
 # ---- Every state ----
 
-MOVING = {"attend", "beams", "cache_steps", "head_cut", "head_film", "induction", "latent", "lookup", "machine", "memory", "ring", "roofline", "senses", "sharing", "sinks", "subject", "sums", "temperature", "translator"}
+MOVING = {"adder", "attend", "beams", "cache_steps", "head_cut", "head_film", "induction", "latent", "lookup", "machine", "memory", "ring", "roofline", "senses", "sharing", "sinks", "subject", "sums", "temperature", "translator"}
 # Presses everything, and moves each slider at every choice; gives all texts that were seen, by how many pixels the drawing was
 # wider and higher at most than its place, and whether anything moved by itself.
 SWEEP = """(figure) => {

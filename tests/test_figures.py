@@ -251,10 +251,10 @@ def test_every_chart_says_what_to_notice():
 
 def test_what_is_forbidden_is_crossed():
     "The numbers of a mask are ones and crosses; in the table stands a word."
-    page = figures("04_masks.html").find("figure", id="fig-causal-show")
+    page = figures("04_masks.html").find("figure", id="fig-padding-show")
     cells = [cell.text for cell in page.table.tbody.find_all("td")]
-    assert cells == [["forbidden", "1"][q >= k] for q, k in product(range(6), repeat=2)]
-    assert page.figcaption.b.text == "The causal mask" and "Crosses" in page.figcaption.text
+    assert cells == [["forbidden", "1"][k < n] for n, k in product((3, 3, 1, 6), range(6))]
+    assert page.figcaption.b.text == "Which keys are real tokens?" and "crossed" in page.figcaption.text
 
 
 # ---- What they show ----

@@ -25,6 +25,7 @@ import citations
 import codes as codes_of
 import notebooks
 import symbols
+from stills import OF_THE_PAGE
 
 DOCS = ROOT / "docs"
 CHAPTERS = [place(path) for path in CHAPTER_NOTEBOOKS]
@@ -76,6 +77,36 @@ def test_every_chapter_has_its_part_of_the_machine(soups):
     assert all(part.select_one(".about") for part in parts)
     drawn = {int(path.stem) for path in (ROOT / "website/static/map").glob("*.svg")}  # a chapter that was just begun has none
     assert {i for i, part in enumerate(parts) if "url(" in part["style"]} == {i for i in drawn if parts[i].a}
+
+
+def test_the_group_of_a_page_is_open_in_the_sidebar(soups):
+    "And no other; on a page of none, such as the home page, the four parts of the book are."
+    for page, soup in soups.items():
+        groups = soup.select(".sidebar-tree details.group")
+        found = [group for group in groups if group.has_attr("open")]
+        assert len(groups) >= 6, page
+        if soup.select(".sidebar-tree .current"):
+            assert len(found) == 1 and found[0].select(".current-page"), page
+        else:
+            assert [group.summary.text.split()[0] for group in found] == ["I", "II", "III", "IV"], page
+
+
+def test_drawings_stand_still_without_scripts(soups):
+    "In their place is what they show first, but of two: one shows what a page has of its own, one paints on a canvas."
+    wrong, n = [], 0
+    for page, soup in soups.items():
+        for figure in soup.select("figure.drawing") if "/" not in page else ():
+            still, name = figure.select_one(".view > noscript > .still"), figure["data-drawing"]
+            n += bool(still)
+            wrong += [f"{page}: {name}"] * (bool(still) == (name in OF_THE_PAGE) or bool(still) and len(still.find_all(True)) < 10)
+    assert n > 20
+    fail_if(wrong, "No still picture, or an empty one:")
+
+
+def test_the_readme_shows_two_figures():
+    "They are files of the repository, so that GitHub shows them."
+    shown = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert len(shown) == 2 and all((ROOT / path).is_file() for path in shown)
 
 
 def test_every_chapter_leads_to_the_legend(soups):

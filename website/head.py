@@ -16,7 +16,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 ROOT = Path(__file__).resolve().parents[1]
-CARD = Path(__file__).with_name("card.png")  # made by card.py
+CARD, PREVIEWS = Path(__file__).with_name("card.png"), Path(__file__).with_name("previews")  # made by card.py and previews.py
 NOT_FOUND = "404"
 UNLISTED = {NOT_FOUND, "search"}  # pages that nobody should find through a search engine
 WITHOUT_SOURCE = {  # title, description
@@ -40,18 +40,28 @@ def description(page: str, doctree: nodes.document | None) -> str:
     return WITHOUT_SOURCE[page][1] if first is None else shorten(first.astext())
 
 
+def picture(page: str) -> tuple[str, str]:
+    "The picture of a page in _static, and what it shows: of a chapter its figure, of all others the card of the book."
+    own = PREVIEWS / f"{page[:2]}.png"
+    if "_" in page and page[:2].isdigit() and own.exists():
+        return f"{PREVIEWS.name}/{own.name}", "The title of the chapter, and its figure as it begins"
+    return CARD.name, "Which words look at which: a map of attention weights"
+
+
 def tags(page: str, context: dict[str, Any], about: str, host: str) -> str:
-    "The description, and the card that is shown where the page is linked to."
+    "The description, and the card that is shown where the page is linked to; its address is whole where the host is known."
     home = page == context["master_doc"]
     title = context["project"] if home else re.sub("<[^>]*>", "", context.get("title") or WITHOUT_SOURCE[page][0])
     found = [("name", "description", about),
              ("property", "og:type", "website" if home else "article"), ("property", "og:site_name", context["project"]),
              ("property", "og:title", title), ("property", "og:description", about)]
     if host:
-        found += [("property", "og:url", context["pageurl"]), ("property", "og:image", f"{host}_static/{CARD.name}"),
-                  ("property", "og:image:width", "1200"), ("property", "og:image:height", "630"),
-                  ("property", "og:image:alt", "Which words look at which: a map of attention weights")]
-    found.append(("name", "twitter:card", "summary_large_image" if host else "summary"))
+        found.append(("property", "og:url", context["pageurl"]))
+    if page not in UNLISTED:
+        file, shown = picture(page)
+        found += [("property", "og:image", f"{host or '../' * page.count('/')}_static/{file}"),
+                  ("property", "og:image:width", "1200"), ("property", "og:image:height", "630"), ("property", "og:image:alt", shown)]
+    found.append(("name", "twitter:card", "summary" if page in UNLISTED else "summary_large_image"))
     return "".join(f'\n    <meta {kind}="{name}" content="{escape(content)}">' for kind, name, content in found)
 
 
@@ -86,6 +96,8 @@ def finish(app: Sphinx, failed: Exception | None) -> None:
     if failed:
         return
     out, host = Path(app.outdir), app.config.html_baseurl
+    shutil.copyfile(CARD, out / "_static" / CARD.name)
+    shutil.copytree(PREVIEWS, out / "_static" / PREVIEWS.name, dirs_exist_ok=True)
     robots = ["User-agent: *", "Allow: /"]
     if host:
         page = out / f"{NOT_FOUND}.html"
@@ -96,7 +108,6 @@ def finish(app: Sphinx, failed: Exception | None) -> None:
         (out / "sitemap.xml").write_text(
             '<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
             f"{urls}</urlset>\n", encoding="utf-8", newline="\n")
-        shutil.copyfile(CARD, out / "_static" / CARD.name)
         robots += ["", f"Sitemap: {host}sitemap.xml"]
     (out / "robots.txt").write_text("\n".join(robots) + "\n", encoding="utf-8", newline="\n")
 

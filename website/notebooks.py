@@ -2,7 +2,6 @@
 import ast
 import json
 import re
-from collections.abc import Iterable, Iterator
 from configparser import ConfigParser
 from copy import deepcopy
 from fnmatch import fnmatch
@@ -19,14 +18,15 @@ from traitlets.config import Config
 
 import citations
 from charts import figure, first_state, text, views
+from stills import OF_THE_PAGE, NotDrawn, still
 
 CHART, DRAWING, PAIR = "application/vnd.vegalite.v5+json", '<figure class="drawing"', '<figure class="pair"'
 WEIGHTS = re.compile(r'<script type="text/plain" class="weights" data-name="(\w+)">([^<]*)</script>')  # of a model that a drawing runs
 ALONE = re.compile(r"<style>.*?</style>\s*(<script>\(\(\) =>.*?</script>)?", re.S)  # what a drawing or a pair needs away from the site
-HOME = "index.ipynb"
+ROOT, HOME = Path(__file__).resolve().parents[1], "index.ipynb"
 NOTATION = "lookup/notation.html"
-DEPTH = ('<span class="depth" role="group" aria-label="How much to show"><button type="button">Story</button>'
-         '<button type="button">Everything</button></span>')  # shut or open folds; book.js makes it work
+DEPTH = ('<span class="depth" role="group" aria-label="Code">Code: <button type="button">hidden</button>'
+         '<button type="button">shown</button></span>')  # shut or open folds; book.js makes it work
 PARTS = {  # of the table of contents; a page stands in the first part that it fits
     "I Attention": ["0[0-5]_*"],
     "II A model that learns": ["0[6-9]_*"],
@@ -38,6 +38,7 @@ PARTS = {  # of the table of contents; a page stands in the first part that it f
 }
 WITHIN = {"Figures and tools": "lookup/api.ipynb"}  # below a page: not for readers
 LONG = 30  # lines; what prints more is folded, and so is a check that has more
+HEADING = re.compile(r"^#+ ", re.M)
 GUARDS = re.compile(r"(A |Its )?[Gg]uards?\b")  # folds that a story leaves out
 DIRECTIVES = {"default_exp", "needs", "hide", "export", "exporti", "exports", "notest", "fold", "check",
               "echo:", "output:", "eval:", "code-fold:", "code-summary:"}
@@ -164,7 +165,24 @@ def scripts(folder: Path) -> dict[str, str]:
 def weights(nbs: list[NotebookNode]) -> dict[str, str]:
     "The weights of the models that drawings run, as files of the site: a script from a disk may be loaded, and data may not."
     htmls = ("".join(out.data["text/html"]) for nb in nbs for cell in nb.cells for out in cell.get("outputs", []) if holds(out, DRAWING))
-    return {f"weights-{name}": f'(globalThis.weights ??= {{}})["{name}"] = "{text}";\n' for html in htmls for name, text in WEIGHTS.findall(html)}
+    return {f"weights-{name}": set_weights(name, text) for html in htmls for name, text in WEIGHTS.findall(html)}
+
+
+def set_weights(name: str, text: str) -> str:
+    "A script that sets the weights of a model."
+    return f'(globalThis.weights ??= {{}})["{name}"] = "{text}";\n'
+
+
+def stilled(html: str) -> str:
+    "A drawing with a still picture in its place, for readers whose browser runs no script."
+    name, library, title = re.search(r'data-drawing="(\w+)"(?: data-library="(\w+)")?.*?<figcaption><b>(.*?)</b>', html, re.S).groups()
+    if name in OF_THE_PAGE:
+        return html
+    data, model = re.search(r'<script type="application/json">(.*?)</script>', html, re.S)[1], WEIGHTS.search(html)
+    weights = (model[1], set_weights(*model.groups())) if model else ("", "")
+    picture = still(figures(ROOT), name, data, library or "", weights, ink="page")
+    html = html.replace("This figure is drawn by a script, and none runs here.", "No script runs here, so the figure stands still, as it begins.")
+    return html.replace('</p></div>', f'</p><noscript><div class="still" role="img" aria-label="{title}, as it begins">{picture}</div></noscript></div>', 1)
 
 
 def lighten(html: str, up: str, loaded: set[str]) -> str:
@@ -172,15 +190,19 @@ def lighten(html: str, up: str, loaded: set[str]) -> str:
     drawing = re.search(r'data-drawing="(\w+)"(?: data-library="(\w+)")?', html)
     wanted = [one for one in ("drawing", drawing[2], drawing[1]) if one and one not in loaded] if drawing else []
     loaded.update(wanted)
-    html = WEIGHTS.sub(rf'<script defer class="weights" data-name="\1" src="{up}drawings/weights-\1.js"></script>', html)
     html = html.replace("is drawn by a script: run the cell to see it.", "is drawn by a script, and none runs here.")
+    html = stilled(html) if drawing and not up else html  # pages in folders are for few
+    html = WEIGHTS.sub(rf'<script defer class="weights" data-name="\1" src="{up}drawings/weights-\1.js"></script>', html)
     return ALONE.sub(lambda _: "".join(f'<script defer src="{up}drawings/{one}.js"></script>' for one in wanted), html)
 
 
 def draw(cell: NotebookNode, up: str, loaded: set[str]) -> None:
     "Put HTML figures in place of the charts among the outputs; `up` leads to the root of the site."
     for out in (o for o in cell.get("outputs", []) if holds(o, DRAWING, PAIR)):
-        out.data["text/html"] = lighten(out.data["text/html"], up, loaded)
+        try:
+            out.data["text/html"] = lighten(out.data["text/html"], up, loaded)
+        except NotDrawn as e:
+            raise BadNotebook(f"cell {cell.id}: {e}") from None
     for i, out in enumerate(o for o in cell.get("outputs", []) if CHART in o.get("data", {})):
         try:
             out.data = {"text/html": figure(out.data[CHART], f"fig-{cell.id}" + (f"-{i}" if i else ""), first="chart" not in loaded)}
@@ -253,30 +275,26 @@ def beside_pages(source: str, name: str) -> str:
     return source.replace(f"](../{up}", f"]({up}")
 
 
-SKIP = '<details class="skip"><summary>Show me</summary>\n\nIt is shown below.\n\n</details>\n\n</div>'
+VEIL, UNVEIL = '<details class="fold veil"><summary>Show what follows</summary>', "</details><!-- veil -->"
 
 
-def mark_answers(cells: list[NotebookNode]) -> None:
-    """Mark the answers that stand behind a question, for book.css to veil: prose, what is printed or charted next, and the check `predict-…-test`.
-
-    The next heading and the next question end the search; for what is printed a drawing does too, which is there to be tried.
-    """
-    seen = [cell for cell in cells if "remove-cell" not in cell.metadata.get("tags", [])]
-    for i, asked in enumerate(seen):
-        if is_question(asked):
-            if "data-answer=" not in asked.source:  # else its only fold shows the answer
-                asked.source = asked.source.strip().removesuffix("</div>") + SKIP
-            after = list(takewhile(lambda cell: not ends(cell), seen[i + 1:]))
-            for cell in answers(asked, after):
-                cell.metadata.tags.append("answer")
-            for cell in after:
-                if cell.cell_type == "markdown":
-                    cell.source = f'<div class="answer">\n\n{cell.source}\n\n</div>'
+def veil_answers(cells: list[NotebookNode]) -> None:
+    "Put what stands behind a question, up to the next question or heading, behind one line: it gives the answer away."
+    for i in reversed([i for i, cell in enumerate(cells) if is_question(cell)]):
+        after = list(takewhile(lambda cell: not ends(cell), cells[i + 1:]))
+        end = next(iter(cells[i + 1 + len(after):]), None)
+        if end and not is_question(end) and (before := HEADING.split(end.source, maxsplit=1)[0].strip()):
+            end.source = end.source.partition(before)[2].lstrip()
+            after.append(new_markdown_cell(before, id=f"before-{end.id}"))
+            cells.insert(i + len(after), after[-1])
+        if any("remove-cell" not in cell.metadata.get("tags", []) for cell in after):
+            veiled = [new_markdown_cell(VEIL, id=f"veil-{cells[i].id}"), *after, new_markdown_cell(UNVEIL, id=f"end-{cells[i].id}")]
+            cells[i + 1:i + 1 + len(after)] = veiled
 
 
 def ends(cell: NotebookNode) -> bool:
     "Whether a cell is about something else than the question before it."
-    return is_question(cell) or cell.cell_type == "markdown" and bool(re.search(r"(?m)^#+ ", cell.source))
+    return is_question(cell) or cell.cell_type == "markdown" and bool(HEADING.search(cell.source))
 
 
 def is_question(cell: NotebookNode) -> bool:
@@ -284,34 +302,11 @@ def is_question(cell: NotebookNode) -> bool:
     return cell.cell_type == "markdown" and cell.id.startswith("predict-")
 
 
-def answers(asked: NotebookNode, after: Iterable[NotebookNode]) -> Iterator[NotebookNode]:
-    "The first output behind a question, and its check."
-    told = False
-    for cell in takewhile(lambda cell: not draws(cell), after):
-        if cell.id == f"{asked.id}-test":
-            yield cell
-            return
-        if not told and shown(cell):
-            told = True
-            yield cell
-
-
-def draws(cell: NotebookNode) -> bool:
-    "Whether a cell holds a drawing."
-    return any(holds(out, DRAWING) for out in cell.get("outputs", []))
-
-
-def shown(cell: NotebookNode) -> bool:
-    "Whether a code cell's output is seen on the page."
-    hidden = {"remove-output", "hide-output", "hide-cell"}
-    return cell.cell_type == "code" and bool(cell.outputs) and hidden.isdisjoint(cell.metadata.tags)
-
-
 def page(root: Path, nb: NotebookNode, conf: dict[str, str], contents: dict[str, str]) -> None:
     "Make the notebook into what Sphinx reads; the home page holds the table of contents, two others what is for few."
     about = nb.metadata.book
     loaded: set[str] = set()
-    mark_answers(nb.cells)
+    veil_answers(nb.cells)
     for cell in nb.cells:
         if cell.cell_type == "code":
             draw(cell, "../" * about.name.count("/"), loaded)
@@ -479,6 +474,14 @@ def in_words(spec: dict, site: str) -> str:
     return where
 
 
+def pictures(nbs_path: str) -> str:
+    "Two figures of chapters as pictures, made by website/previews.py, with a link to each chapter."
+    shown = {"03_self_attention": ("Self-attention", "what one token takes from the others, step by step"),
+             "07_transformer": ("The transformer", "attention fetches, the other half thinks")}
+    return "\n\n".join(f"![{title}: {about}](website/previews/{name[:2]}.png)\n*[{title}]({nbs_path}/{name}.ipynb): {about}.*"
+                       for name, (title, about) in shown.items())
+
+
 def readme(root: Path) -> str:
     "The home page in Markdown, with links that work from the root of the repository."
     conf = settings(root)
@@ -493,7 +496,7 @@ def readme(root: Path) -> str:
                 out.data = {"text/markdown": in_words(out.data[CHART], site)}
             elif holds(out, DRAWING):
                 title = out.data["text/plain"].partition("\n")[0]
-                out.data = {"text/markdown": f"![{title}](website/card.png)\n\n*The figure “{title}” responds in [the rendered book]({site}).*"}
+                out.data = {"text/markdown": pictures(conf["nbs_path"]) + f"\n\n*In the book they respond: “{title}” opens [the rendered book]({site}).*"}
                 cell.metadata.tags = [*cell.metadata.get("tags", []), "remove-input"]
     tags = {"remove_cell_tags": ["remove-cell"], "remove_input_tags": ["remove-input"],
             "remove_all_outputs_tags": ["remove-output"], "enabled": True}

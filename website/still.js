@@ -1,10 +1,11 @@
-// Draws the first state of a drawing without a browser, for the book as one file:
-//     node still.js attention_nb/figures NAME [NAME-OF-WEIGHTS SCRIPT...] < DATA
+// Draws the first state of a drawing without a browser (stills.py):
+//     node still.js attention_nb/figures NAME full|page [NAME-OF-WEIGHTS SCRIPT...] < DATA
 // The scripts of the drawings run as they are, on a small stand-in for the page: elements that can be made, filled and
-// written out. Nothing is laid out and nothing moves. What one moves or presses is left out, and colours are written in full.
+// written out. Nothing is laid out and nothing moves. What one moves or presses is left out. Colours are written in `full`, or
+// are those of the `page` around it.
 "use strict";
 const { readFileSync } = require("node:fs");
-const [folder, name, nameOfWeights, ...more] = process.argv.slice(2), SVG = "http://www.w3.org/2000/svg", WIDTH = 390;  // a phone's: it fits every reader
+const [folder, name, ink, nameOfWeights, ...more] = process.argv.slice(2), SVG = "http://www.w3.org/2000/svg", WIDTH = 390;  // a phone's: it fits every reader
 const text = (file) => readFileSync(`${folder}/${file}`, "utf-8");
 
 class Element {
@@ -48,8 +49,9 @@ const mixed = (colour, share) => {
   const parts = colour === "currentColor" ? [128, 128, 128] : [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
   return `rgba(${parts.join(", ")}, ${+(share / 100).toFixed(3)})`;
 };
-const full = (value) => value.replace(/var\(--([\w-]+)\)/g, (found, key) => hues[key] ?? found)
+const full = (value) => ink === "page" ? value : value.replace(/var\(--([\w-]+)\)/g, (found, key) => hues[key] ?? found)
   .replace(/color-mix\(in srgb, (#\w{6}|currentColor) ([\d.]+)%, transparent\)/g, (_, colour, share) => mixed(colour, +share));
+const short = (value) => value.replace(/\d\.\d{3,}/g, (n) => +(+n).toFixed(2));
 const safe = (value) => value.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/"/g, "&quot;");
 const KEPT = /^(style|class|colspan|rowspan|scope)$/, FOR_EARS = /^(role|tabindex|title|aria-.*|data-.*)$/;
 const PLAIN = { button: "span", output: "p", label: "span", form: "div" };
@@ -63,9 +65,9 @@ function written(node) {
   const sym = node.getAttribute("data-sym"), hue = sym && `${tag === "text" ? "fill" : "color"}: var(--ink-${sym})`;
   const style = [hue, node.getAttribute("style"), ...Object.entries(node.own).map(([key, value]) => `${key}: ${value}`)].filter(Boolean).join("; ");
   const kept = [...node.attributes].filter(([key]) => key !== "style" && (drawn ? !FOR_EARS.test(key) : KEPT.test(key)));
-  const all = [...(drawn && node.tag === "svg" ? [["xmlns", SVG]] : []), ...kept, ...(style ? [["style", style]] : [])];
+  const all = [...(drawn && node.tag === "svg" ? [["xmlns", SVG], ...(ink === "page" ? [["aria-hidden", "true"]] : [])] : []), ...kept, ...(style ? [["style", style]] : [])];
   const inside = node.childNodes.map(written).join("");
-  return `<${tag}${all.map(([key, value]) => ` ${key}="${safe(full(value))}"`).join("")}>${inside}</${tag}>`;
+  return `<${tag}${all.map(([key, value]) => ` ${key}="${safe(short(full(value)))}"`).join("")}>${inside}</${tag}>`;
 }
 
 // ---- What the scripts find around them ----
