@@ -493,7 +493,7 @@ def _run(
                 f"{check}({name_of(subject)})", properties, recognise, strict, contract.skip
             )
     except (CheckFailed, Misused) as e:
-        raise e.with_traceback(None) from None  # the way through the properties helps nobody
+        raise e.with_traceback(None) from None  # without the way through the properties
 
 
 def _run_layer(

@@ -101,7 +101,11 @@ def _audited(s: Session, inputs: Any, cached: Cached | None, skip: Collection[st
 
 def _innermost(faults: list[Fault]) -> list[Fault]:
     "Leave out what is wrong with a module because it is wrong with a part of it."
-    return [a for a in faults if not any(a is not b and _within(a, b) for b in faults)]
+    return [
+        fault
+        for fault in faults
+        if not any(fault is not other and _within(fault, other) for other in faults)
+    ]
 
 
 def _within(outer: Fault, inner: Fault) -> bool:

@@ -181,7 +181,7 @@ def _near_one(scale: Any) -> bool:
 
 
 def _scale_said(s: Session, path: str) -> tuple[float | None, bool]:
-    "Return the scale that is promised, and whether somebody says it, or it is only usual."
+    "Return the scale that is promised, and whether a config says it, or it is only usual."
     declared = (s.expected.scales or {}).get(path)
     if declared is not None:
         return declared, True

@@ -125,7 +125,7 @@ def _any_memory(layer: Layer) -> None:
                 raise Broken(shown, known("length.long", few=layer.n_k, many=n))
 
 
-_MOST_PADDING = 128  # nobody pads by more tokens
+_MOST_PADDING = 128  # tokens; more padding than this is unusual
 
 
 def _not_padded(layer: Layer) -> None:

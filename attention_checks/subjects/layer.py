@@ -1,4 +1,4 @@
-"""The first phase: a layer that somebody else wrote becomes a value that is called in one way."""
+"""The first phase: a layer becomes a value that is called in one way."""
 
 from __future__ import annotations
 
@@ -264,7 +264,7 @@ def adapt(
     declared: Declared,
     d_memory: int = 0,  # width of a memory, if it is called with one
 ) -> Layer:
-    "Copy a layer and find out how it is called; NeedsMore if nobody can know."
+    "Copy a layer and find out how it is called; NeedsMore if call= must be declared."
     must_be_whole(given)
     contract, is_module = declared.contract, isinstance(given, nn.Module)
     call = whole_call(_how(given, declared, bool(d_memory)), contract)

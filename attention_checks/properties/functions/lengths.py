@@ -134,7 +134,7 @@ def _long_bug(subject: Subject, got: Tensor, q: Tensor, k: Tensor, v: Tensor) ->
 def _rectangular(subject: Subject) -> None:
     "Try more keys than queries, and fewer."
     for sizes in (Sizes(), Sizes(n_q=7, n_k=5), Sizes(n_q=1, n_k=7), Sizes(n_q=5, n_k=MANY)):
-        square_only = subject.causal is True  # which corner the mask starts in, nobody said
+        square_only = subject.causal is True  # the corner of its mask was not declared
         if square_only and sizes.n_q > sizes.n_k:
             continue
         q, k, v = sizes.draw()

@@ -156,7 +156,7 @@ def _why_it_raises(layer: Layer, e: Exception) -> Bug:
 
 def _only_size(layer: Layer) -> Bug | None:
     "The sizes at which alone it runs, if they tell what it mixes up."
-    h = layer.n_heads or layer.n  # nobody knows: then what was tried anyway
+    h = layer.n_heads or layer.n  # if unknown, what was tried anyway
     sizes = {
         "one_sequence": (1, layer.n),
         "batch_length": (layer.n, layer.n),
@@ -166,7 +166,7 @@ def _only_size(layer: Layer) -> Bug | None:
         "one_token": (SEQUENCES, 1),
     }
     right = [code for code, (b, n) in sizes.items() if layer.fits(b, n)]
-    if right and not {"batch_length", "length_width"} <= set(right):  # which, nobody knows
+    if right and not {"batch_length", "length_width"} <= set(right):  # that does not tell which
         return known(f"shape.{right[0]}")
     fixed = (n for n in _FIXED_LENGTHS if layer.fits(SEQUENCES, n))
     n = next(fixed, 0)
@@ -376,29 +376,29 @@ def _returns_weights(layer: Layer) -> None:
     trace = layer.observed.trace
     if trace is not None and "weigh" in trace.own:
         raise NotChecked("a sink takes a part of each query's weights")
-    shown, w = "what it returns beside the output ", returned[0]
-    sums, of_columns = w.sum(-1), w.sum(-2)
+    shown, weights = "what it returns beside the output ", returned[0]
+    sums, of_columns = weights.sum(-1), weights.sum(-2)
     to_one = nearly(sums, torch.ones_like(sums), 1e-3)
-    if (w >= 0).all() and nearly(of_columns, torch.ones_like(of_columns)) and not to_one:
+    if (weights >= 0).all() and nearly(of_columns, torch.ones_like(of_columns)) and not to_one:
         shown += "has columns that sum to 1, and rows that do not"
         raise Broken(shown, known("weights.returned_transposed"))
-    positive = (w >= -1e-6).all() and (sums > -1e-6).all()
+    positive = (weights >= -1e-6).all() and (sums > -1e-6).all()
     if not (positive and (sums < 4).all() and 0.5 < sums.mean() < 2):  # scores, or a bias
         raise NotChecked(f"{shown}is not meant as weights: rows sum to {sums.min():.4g} …")
     if not to_one:
         on_average = nearly(sums.mean(), torch.tensor(1.0))
         bug = known("weights.after_dropout" if on_average else "weights.returned_sums")
         raise Broken(f"{shown}has rows that sum to {sums.min():.4g} … {sums.max():.4g}", bug)
-    if layer.causal and (w.triu(1) > 1e-6).any():
+    if layer.causal and (weights.triu(1) > 1e-6).any():
         shown = "the returned weights are not zero for later tokens"
         raise Broken(shown, known("weights.returned_future"))
 
 
-def _may_be_weights(layer: Layer, t: Any) -> bool:
+def _may_be_weights(layer: Layer, found: Any) -> bool:
     "Whether something has the shape of weights, (b, n_q, n_k) or (b, h, n_q, n_k)."
-    if not isinstance(t, Tensor) or not t.is_floating_point() or t.ndim not in (3, 4):
+    if not isinstance(found, Tensor) or not found.is_floating_point() or found.ndim not in (3, 4):
         return False
-    return len(t) == SEQUENCES and t.shape[-2:] == (layer.n, layer.n_k)
+    return len(found) == SEQUENCES and found.shape[-2:] == (layer.n, layer.n_k)
 
 
 RUNS = (
