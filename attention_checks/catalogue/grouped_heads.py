@@ -47,23 +47,6 @@ GROUPS: list[Bug] = bugs_of(
 )
 
 
-def _along_tokens(work: Work) -> Work:
-    "Repeat one key and value head along the tokens; the causal mask begins in the upper left."
-    times, shape = work.q.shape[-3] // work.k.shape[-3], work.q.shape[:-2]
-    if times < 2 or work.k.shape[-3] > 1:
-        raise ValueError("one head, for several")
-    k, v = (t.repeat_interleave(times, -2).expand(*shape, -1, -1) for t in (work.k, work.v))
-    every = torch.ones(*work.q.shape[:-1], k.shape[-2], dtype=torch.bool)
-    return work._replace(k=k, v=v, allowed=every.tril() if work.masked else every)
-
-
-GROUPS += [
-    Bug(
-        "groups.along_tokens",
-        "heads of keys and values are repeated along the tokens: repeat them along the heads",
-        {"split": _along_tokens},
-    )
-]
 CAPPED = Bug(
     "scores.capped",
     "scores are squashed to ±{cap} by tanh",
@@ -81,10 +64,6 @@ _NORMS: dict[str, tuple[str, Callable[[Work, _Norm, _Norm], Work]]] = {
     "norm.keys_only": (
         "only the keys are normalised: normalise the queries too",
         lambda work, q, k: work._replace(k=k(work.k)),
-    ),
-    "norm.values": (
-        "the values are normalised in the place of the keys: normalise queries and keys",
-        lambda work, q, k: work._replace(q=q(work.q), v=k(work.v)),
     ),
 }
 _CAPS: dict[str, tuple[str, Callable[[Tensor, float], Tensor]]] = {

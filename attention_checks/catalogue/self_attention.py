@@ -25,11 +25,9 @@ _SCALES: dict[str, tuple[str, Callable[[Work], float]]] = {
     "scale.missing": ("not scaled", lambda work: 1.0),
     "scale.by_width": ("divided by d_k, not √d_k (scaled twice?)", lambda work: 1 / _d_k(work)),
     "scale.multiplied": ("multiplied by √d_k, not divided by it", lambda work: _d_k(work) ** 0.5),
-    "scale.multiplied_by_width": ("multiplied by d_k", lambda work: float(_d_k(work))),
     "scale.d_model_root": ("divided by √d_model, not √d_k", lambda work: work.d_model**-0.5),
     "scale.by_d_model": ("divided by d_model, not √d_k", lambda work: 1 / work.d_model),
     "scale.heads_root": ("divided by √h, not √d_k", lambda work: _heads(work) ** -0.5),
-    "scale.by_heads": ("divided by the number of heads", lambda work: 1 / _heads(work)),
     "scale.value_width": ("divided by √d_v, not √d_k", lambda work: work.v.shape[-1] ** -0.5),
     "scale.keys_root": ("divided by √n_k, not √d_k", lambda work: work.k.shape[-2] ** -0.5),
     "scale.one_side": (
@@ -41,10 +39,6 @@ _SCALES: dict[str, tuple[str, Callable[[Work], float]]] = {
         lambda work: 1 / int(_d_k(work) ** 0.5),
     ),
     "scale.halved": ("divided by 2 √d_k", lambda work: _d_k(work) ** -0.5 / 2),
-    "scale.all_heads": (
-        "divided by the root of the width of all heads together",
-        lambda work: (_heads(work) * _d_k(work)) ** -0.5,
-    ),
 }
 _DECLARABLE = {"scale.missing": "scale={found}", "scale.by_width": "scale={found}"}  # T5; µP
 SCALE: list[Bug] = [
@@ -85,21 +79,9 @@ ROUTES: list[Bug] = bugs_of(
             "keys are used as values: v is ignored",
             lambda q, k, v: (q, k, k),
         ),
-        "route.queries_as_values": (
-            "queries are used as values: v is ignored",
-            lambda q, k, v: (q, k, q),
-        ),
         "route.queries_as_keys": (
             "queries are used as keys: k is ignored",
             lambda q, k, v: (q, q, v),
-        ),
-        "route.keys_as_queries": (
-            "keys are used as queries: q is ignored",
-            lambda q, k, v: (k, k, v),
-        ),
-        "route.values_as_keys": (
-            "values are used as keys: k is ignored",
-            lambda q, k, v: (q, v, v),
         ),
         "route.keys_values": ("keys and values are exchanged", lambda q, k, v: (q, v, k)),
         "route.queries_values": ("queries and values are exchanged", lambda q, k, v: (v, k, q)),
@@ -115,11 +97,6 @@ ROUTES: list[Bug] = bugs_of(
 )
 
 
-def _rms_norm(t: Tensor) -> Tensor:
-    "Divide each vector by the root of its mean square."
-    return t * t.square().mean(-1, keepdim=True).rsqrt()
-
-
 NORMS: list[Bug] = bugs_of(
     "route",
     routing,
@@ -131,14 +108,6 @@ NORMS: list[Bug] = bugs_of(
         "norm.queries_and_keys_length": (
             "queries and keys are normalised to length 1",
             lambda q, k, v: (F.normalize(q, dim=-1), F.normalize(k, dim=-1), v),
-        ),
-        "norm.queries_and_keys_layer_norm": (
-            "queries and keys go through a layer norm",
-            lambda q, k, v: (F.layer_norm(q, q.shape[-1:]), F.layer_norm(k, k.shape[-1:]), v),
-        ),
-        "norm.queries_and_keys_rms_norm": (
-            "queries and keys go through an RMS norm",
-            lambda q, k, v: (_rms_norm(q), _rms_norm(k), v),
         ),
     },
 )
@@ -154,16 +123,7 @@ def mixing(
 CONTEXT: list[Bug] = bugs_of(
     "mix",
     mixing,
-    {
-        "context.plus_queries": (
-            "a residual is added: the context has the queries in it",
-            lambda context, work: context + work.q,
-        ),
-        "context.scaled": (
-            "the context is divided by √d_k: scale the scores, before the softmax",
-            lambda context, work: context * _d_k(work) ** -0.5,
-        ),
-    },
+    {},
 )
 
 

@@ -212,10 +212,8 @@ class _Bias:
         must_be_tensor(out)
         shape = tuple(out.shape)
         if shape != (self.n_heads, n_q, n_k):
-            transposed = shape == (self.n_heads, n_k, n_q)
-            bug = known("alibi.transposed" if transposed else "alibi.shape")
             given = f"{self.n_heads} heads, {n_q} queries, {n_k} keys"
-            raise Broken(f"{given}: it gives shape {shape}", bug)
+            raise Broken(f"{given}: it gives shape {shape}", known("alibi.shape"))
         return out.detach().float()
 
     @cached_property

@@ -645,7 +645,6 @@ class Shared(nn.Module):
     "repeat, codes",
     [
         (lambda t: t.repeat_interleave(3, 1), []),
-        (lambda t: t.repeat_interleave(3, 2), ["groups.along_tokens"]),
     ],
 )
 def test_heads_repeated_along_the_tokens_are_named(repeat, codes):
