@@ -166,7 +166,5 @@ flash.matrix: it holds something as large as the matrix of scores: a full softma
     mask
 flash.matrix_backward: the backward pass needs memory as large as the matrix of scores: autograd
     keeps every tile; compute tiles again in a backward pass of your own
-flash.not_skipped: tiles that lie wholly in the future are computed and thrown away: half of the
-    work
 """
 )

@@ -391,17 +391,6 @@ shape.maximum: it fails for more than {longest} tokens: allow sequences of at le
     remove a hard-coded length
 shape.arguments: forward needs {needed}, and was called with x for each: declare how,
     call=lambda module, x: …
-shape.one_sequence: it works only for a batch of one sequence: the batch axis is mixed with
-    another
-shape.batch_length: it works only if the batch is as large as the sequence is long: the axes b
-    and n are mixed
-shape.length_width: it works only if the sequence length equals d_model: .T or a transpose swaps
-    the wrong axes
-shape.length_heads: it works only if the sequence length equals the number of heads: the axes h
-    and n are mixed
-shape.all_equal: it works only if b, n and h are equal: axes are mixed, as by .T on three or
-    four dimensions (use .mT)
-shape.one_token: it works only for a sequence of one token
 shape.only_length: it works only for {n} tokens: a length is hard-coded
 route.reads_x: {names} reads x: compute keys and values from the memory
 route.reads_memory: {names} reads the memory: compute queries from x
@@ -436,7 +425,6 @@ window.narrow: no token attends to another more than {widest} positions away: th
     much (if a window is intended, declare its size, window=…)
 length.cut: keys after position {first} are ignored: a slice or a hard-coded length cuts them
     off
-length.padded: the memory is padded with zeros that get probability: mask the padding
 length.tokens: the output has another sequence length than the input: a length is hard-coded, or
     tokens are cut off
 length.long: it is right for {few} tokens and wrong for {many}: a length is hard-coded, or a

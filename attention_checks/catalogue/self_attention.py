@@ -138,8 +138,6 @@ shape.weights: it returns weights or scores: multiply the weights by v
 shape.axes: the axes of the output are wrong: a transpose is missing, or one too many
 shape.only_square: it works only when n_q = n_k: it mixes up the two lengths
 shape.fails: it raises {error} for inputs of shape (b, h, n, d)
-length.rectangular: with n_q ≠ n_k its numbers are wrong: the causal mask starts in the wrong
-    corner, or lengths are mixed up
 length.one: it works at one length only: a mask is kept from the first call, or a length is
     written into the code
 length.size: it breaks for {what}: squeeze() without a dim, or a division by n - 1?
@@ -154,11 +152,8 @@ values.nan: ordinary scores give NaN or infinity
 values.rounded: its numbers are right to two digits only: it computes in float16 or bfloat16, or
     adds something small
 values.unknown: it is not softmax(q kᵀ · scale) v, and no known bug gives its numbers
-context.outside: the context is no mean of the values: the weights do not sum to 1
 order.keys: the output depends on the order of the keys: a mask, or axes mixed up
 order.queries: a context depends on other queries: the softmax runs over queries?
-batch.mixed: sequences of the batch mix: a reshape or softmax over the batch axis
-heads.mixed: heads mix: a reshape, a mean or a softmax runs over the axis of heads
 """,
     guess=True,
 )

@@ -16,7 +16,7 @@ from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation
 from attention_checks.properties.equivariance import must_not_mix_along
 from attention_checks.properties.numerics import must_be_finite, must_keep_dtype, run_in_half
-from attention_checks.properties.state import must_trace, untouched_anyhow
+from attention_checks.properties.state import untouched_anyhow
 from attention_checks.signatures import parameters_of
 from attention_checks.subjects.calling import for_memory, is_torch_mha, needed_by, packing_names
 from attention_checks.subjects.copies import deep_copy, softened_copy
@@ -144,7 +144,7 @@ def _why_it_raises(layer: Layer, e: Exception) -> Bug:
     longest = next((n - 1 for n in range(1, layer.n) if not layer.fits(SEQUENCES, n)), layer.n - 1)
     if longest > 1 and layer.contract.lengths is None:
         return known("shape.maximum", longest=longest, least=layer.n + 1)
-    if bug := _only_size(layer):
+    if bug := _only_length(layer):
         return bug
     needed = needed_by(layer.module)
     if len(needed) > 1 and layer.other is None:
@@ -154,22 +154,9 @@ def _why_it_raises(layer: Layer, e: Exception) -> Bug:
     return known(code, error=type(e).__name__)
 
 
-def _only_size(layer: Layer) -> Bug | None:
-    "The sizes at which alone it runs, if they tell what it mixes up."
-    h = layer.n_heads or layer.n  # if unknown, what was tried anyway
-    sizes = {
-        "one_sequence": (1, layer.n),
-        "batch_length": (layer.n, layer.n),
-        "length_width": (SEQUENCES, layer.d_model),
-        "length_heads": (SEQUENCES, h),
-        "all_equal": (h, h),
-        "one_token": (SEQUENCES, 1),
-    }
-    right = [code for code, (b, n) in sizes.items() if layer.fits(b, n)]
-    if right and not {"batch_length", "length_width"} <= set(right):  # that does not tell which
-        return known(f"shape.{right[0]}")
-    fixed = (n for n in _FIXED_LENGTHS if layer.fits(SEQUENCES, n))
-    n = next(fixed, 0)
+def _only_length(layer: Layer) -> Bug | None:
+    "The only length at which it runs, if it is a likely one."
+    n = next((n for n in _FIXED_LENGTHS if layer.fits(SEQUENCES, n)), 0)
     return known("shape.only_length", n=n) if n else None
 
 
@@ -283,11 +270,6 @@ def _mixed(layer: Layer, x: Tensor) -> Bug:
     moved[:, 0] = -2 * moved[:, 0] + 1  # all others attend to the first, in a causal layer too
     alone = attempt(lambda: nearly(layer(moved)[:, 1:], layer(x)[:, 1:]))
     return known("batch.axes" if alone else "batch.mixes")
-
-
-def _traces(layer: Layer) -> None:
-    "Traced by PyTorch, it gives the same numbers."
-    must_trace(lambda x: layer.first(layer.module, x), layer.draw(2, layer.contract.usual(3)))
 
 
 def must_take_one(layer: Layer) -> None:
@@ -420,10 +402,4 @@ EDGES = (
         asked=lambda layer: layer.contract.dtype is None,
     ),
     Relation("weights that it returns are weights", _returns_weights),
-    Relation(
-        "torch.compile and torch.export change nothing",
-        _traces,
-        no_module,
-        asked=lambda layer: layer.contract.compiles,
-    ),
 )
