@@ -155,8 +155,9 @@ def _why_it_raises(layer: Layer, e: Exception) -> Bug:
 
 
 def _only_length(layer: Layer) -> Bug | None:
-    "The only length at which it runs, if it is a likely one."
-    n = next((n for n in _FIXED_LENGTHS if layer.fits(SEQUENCES, n)), 0)
+    "The only length at which it runs, if it is a likely one, and no axes are mixed up there."
+    lengths = [n for n in _FIXED_LENGTHS if n not in (SEQUENCES, layer.n_heads, layer.d_model)]
+    n = next((n for n in lengths if layer.fits(SEQUENCES, n)), 0)
     return known("shape.only_length", n=n) if n else None
 
 
