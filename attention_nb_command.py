@@ -98,7 +98,7 @@ def main(
         from attention_checks.cli import main as check
         return check(words, prog)
     if words[:1] == ["audit"]:
-        from attention_checks.audit.cli import main as audit
+        from attention_checks.auditing.cli import main as audit
         return audit(words[1:], prog)
     args = _parser(prog).parse_args(words)
     if args.command == "translate":

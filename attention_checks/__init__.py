@@ -13,7 +13,7 @@ from attention_checks.api import (
     check_self_attention,
     check_softmax,
 )
-from attention_checks.audit import AuditReport, Expected, audit
+from attention_checks.auditing import AuditReport, Expected, audit
 from attention_checks.examine import Misused
 from attention_checks.report import CheckFailed, NotCompared, Report
 

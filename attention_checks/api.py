@@ -85,7 +85,6 @@ def check_flash(
     causal: bool | str = False,
     mask: str | bool | None = None,
     scale: float | Callable[[int], float] | None = None,
-    compiles: bool = False,
     **design: Any,
 ) -> Report:
     """Check attention in tiles: what every attention must do, without the matrix of scores.
@@ -95,7 +94,6 @@ def check_flash(
         causal: does it hide the future? If n_q ≠ n_k: "lower-right", "upper-left"
         mask: what a mask means: "allowed" (True = may attend), "blocked", "bias"; False: none
         scale: factor of the scores; default 1 / √d_k
-        compiles: try it under torch.compile and torch.export, too? Loading them takes seconds
         design: what else it chooses, as in `attention_checks.spec.Contract`
 
     Raises:
@@ -103,7 +101,7 @@ def check_flash(
         Misused: for what the check cannot try
     """
     expect_attention(fn, causal, mask, named_mask=True)
-    contract = declared("check_flash", scale=scale, compiles=compiles, **design)
+    contract = declared("check_flash", scale=scale, **design)
     subject = _function(fn, causal, mask, contract)
     return _run("check_flash", fn, lambda: flash_properties(subject), contract=contract)
 
@@ -493,7 +491,7 @@ def _run(
                 f"{check}({name_of(subject)})", properties, recognise, strict, contract.skip
             )
     except (CheckFailed, Misused) as e:
-        raise e.with_traceback(None) from None  # the way through the properties helps nobody
+        raise e.with_traceback(None) from None  # without the way through the properties
 
 
 def _run_layer(

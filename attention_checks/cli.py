@@ -78,6 +78,15 @@ def _rank_options() -> dict[str, dict[str, Any]]:
     }
 
 
+def _report_options() -> dict[str, dict[str, Any]]:
+    "Return the options of what is accepted, and of how it is written."
+    why = "what could be compared with nothing is not accepted"
+    return {
+        "strict": {"action": Switch, "default": True, "help": why},
+        "format": {"choices": list(FORMATS), "default": "text", "help": "how to write it"},
+    }
+
+
 def _grammar() -> dict[str, dict[str, Any]]:
     "Return the options of `check` as argparse takes them, in the order of the help."
     number = {"type": int, "metavar": "NUMBER"}
@@ -99,12 +108,7 @@ def _grammar() -> dict[str, dict[str, Any]]:
             "metavar": "NAME=VALUE",
             "help": "an argument of the class; may be repeated",
         },
-        "strict": {
-            "action": Switch,
-            "default": True,
-            "help": "what could be compared with nothing is not accepted",
-        },
-        "format": {"choices": list(FORMATS), "default": "text", "help": "how to write it"},
+        **_report_options(),
     }
     return {f"--{name.replace('_', '-')}": option for name, option in options.items()}
 
@@ -309,7 +313,7 @@ def _asked(args: argparse.Namespace, parser: argparse.ArgumentParser) -> list[ar
 
 
 def _write(text: str) -> None:
-    "Print a text, as far as somebody reads: `| head` does not."
+    "Print a text; a pipe that was closed, as by `| head`, is no error."
     try:
         print(text, flush=True)
     except BrokenPipeError:  # or Python prints an error at its end

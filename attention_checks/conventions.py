@@ -115,7 +115,7 @@ MEMORY_WIDTHS = (
     "d_memory memory_dim d_context context_dim cross_attention_dim d_cross d_encoder encoder_dim"
     " d_enc d_kv_in kdim vdim kv_dim"
 ).split()
-POSITION_ARGUMENT = re.compile("pos|freq|rope")  # arguments that nobody can guess
+POSITION_ARGUMENT = re.compile("pos|freq|rope")  # arguments that must be declared
 OUTPUT = ("last_hidden_state", "out", "output")  # fields of what a call returns
 
 

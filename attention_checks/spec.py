@@ -296,12 +296,6 @@ class Contract:
         type=float,
         metavar="NUMBER",
     )
-    compiles: bool = _choice(
-        False,
-        _flag,
-        "try torch.compile and torch.export, too (loading them takes seconds)",
-        action=BooleanOptionalAction,
-    )
     skip: Collection[str] = _choice(
         (),
         _codes,

@@ -1,5 +1,6 @@
 """The chapter on GPU kernels beyond its notebook: all of `check_flash`, and that the kernels compile for GPUs that are not here."""
 import os
+import re
 
 import outputs
 import pytest
@@ -44,7 +45,8 @@ def env():
 
 def test_check_flash_holds(env):
     "In Triton's interpreter: half a minute, which a reader of the chapter need not wait for."
-    assert "check_flash(partial): sound: 21 of 21 properties hold" in python("-c", CHECK, env=env | {"TRITON_INTERPRET": "1"})
+    said = python("-c", CHECK, env=env | {"TRITON_INTERPRET": "1"})
+    assert re.search(r"check_flash\(partial\): sound: (\d+) of \1 properties hold", said), said
 
 
 def test_kernels_compile_for_gpus(env, tmp_path):

@@ -29,7 +29,6 @@ input.modified_argument: it modifies its input in place
 grad.detached: no gradient flows: it detaches (.detach, .data) or makes new tensors
 grad.partly_detached: the values are right, the gradient is not: a part is detached
 grad.nan: the values are right, and their gradient is NaN or infinite
-trace.other: traced by {tracer} its numbers differ: it depends on Python state or data
 """
 ) + signs(
     """

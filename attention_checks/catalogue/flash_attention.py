@@ -45,14 +45,6 @@ def _own_maximum(work: Work, size: int) -> Tensor:
     return exponentials @ work.v / exponentials.sum(-1, keepdim=True)
 
 
-def _no_tail(work: Work, size: int) -> Tensor:
-    "Drop the last block if it is not full."
-    n, scores = work.k.shape[-2], _finite(work)
-    full = max(n - n % size, 1)
-    exponentials = (scores - scores.amax(-1, keepdim=True)).exp()[..., :full]
-    return exponentials @ work.v[..., :full, :] / exponentials.sum(-1, keepdim=True)
-
-
 def _mean_of_parts(work: Work, size: int) -> Tensor:
     "Average the contexts of two parts."
     parts = zip(_finite(work).tensor_split([size], -1), work.v.tensor_split([size], -2))
@@ -85,7 +77,6 @@ _BLOCKS: dict[str, tuple[str, Callable[[Work, int], Tensor]]] = {
         f"{_IN}: each subtracts its own largest score, and sums are added without rescaling",
         _own_maximum,
     ),
-    "blocks.tail": (f"{_IN}: the last block, which is not full, is dropped", _no_tail),
     "blocks.mean": (
         "keys in two parts, the first {size} and the others: their contexts are averaged; weight"
         " each part by its sum of exponentials",
@@ -175,7 +166,5 @@ flash.matrix: it holds something as large as the matrix of scores: a full softma
     mask
 flash.matrix_backward: the backward pass needs memory as large as the matrix of scores: autograd
     keeps every tile; compute tiles again in a backward pass of your own
-flash.not_skipped: tiles that lie wholly in the future are computed and thrown away: half of the
-    work
 """
 )

@@ -47,23 +47,6 @@ GROUPS: list[Bug] = bugs_of(
 )
 
 
-def _along_tokens(w: Work) -> Work:
-    "Repeat one key and value head along the tokens; the causal mask begins in the upper left."
-    times, shape = w.q.shape[-3] // w.k.shape[-3], w.q.shape[:-2]
-    if times < 2 or w.k.shape[-3] > 1:
-        raise ValueError("one head, for several")
-    k, v = (t.repeat_interleave(times, -2).expand(*shape, -1, -1) for t in (w.k, w.v))
-    every = torch.ones(*w.q.shape[:-1], k.shape[-2], dtype=torch.bool)
-    return w._replace(k=k, v=v, allowed=every.tril() if w.masked else every)
-
-
-GROUPS += [
-    Bug(
-        "groups.along_tokens",
-        "heads of keys and values are repeated along the tokens: repeat them along the heads",
-        {"split": _along_tokens},
-    )
-]
 CAPPED = Bug(
     "scores.capped",
     "scores are squashed to ±{cap} by tanh",
@@ -76,15 +59,11 @@ AFTER_MERGE = "merge, its own"
 _NORMS: dict[str, tuple[str, Callable[[Work, _Norm, _Norm], Work]]] = {
     "norm.queries_only": (
         "only the queries are normalised: normalise the keys too",
-        lambda w, q, k: w._replace(q=q(w.q)),
+        lambda work, q, k: work._replace(q=q(work.q)),
     ),
     "norm.keys_only": (
         "only the keys are normalised: normalise the queries too",
-        lambda w, q, k: w._replace(k=k(w.k)),
-    ),
-    "norm.values": (
-        "the values are normalised in the place of the keys: normalise queries and keys",
-        lambda w, q, k: w._replace(q=q(w.q), v=k(w.v)),
+        lambda work, q, k: work._replace(k=k(work.k)),
     ),
 }
 _CAPS: dict[str, tuple[str, Callable[[Tensor, float], Tensor]]] = {
@@ -105,23 +84,23 @@ _CAPS: dict[str, tuple[str, Callable[[Tensor, float], Tensor]]] = {
 _SINKS: dict[str, tuple[str, Callable[[Work, Tensor], Tensor]]] = {
     "sink.missing": (
         "the sinks get no probability: append them to the scores before the softmax",
-        lambda w, sinks: masked_softmax(w.scores, w.allowed),
+        lambda work, sinks: masked_softmax(work.scores, work.allowed),
     ),
     "sink.zero": (
         "each sink counts as a logit of 0 (softmax off by one): use the learned logits",
-        lambda w, sinks: sink_softmax(w.scores, 0 * sinks, w.allowed),
+        lambda work, sinks: sink_softmax(work.scores, 0 * sinks, work.allowed),
     ),
     "sink.first": (
         "all heads use the sink of the first: give each head its own logit",
-        lambda w, sinks: sink_softmax(w.scores, sinks[:1].expand_as(sinks), w.allowed),
+        lambda work, sinks: sink_softmax(work.scores, sinks[:1].expand_as(sinks), work.allowed),
     ),
     "sink.scaled": (
         "the sinks are scaled with the scores: append them after scaling",
-        lambda w, sinks: _with_sum(w, (w.scale * sinks[:, None, None]).exp()),
+        lambda work, sinks: _with_sum(work, (work.scale * sinks[:, None, None]).exp()),
     ),
     "sink.no_exp": (
         "the sinks are added to the sum of the softmax without exp: add exp(sink)",
-        lambda w, sinks: _with_sum(w, sinks[:, None, None]),
+        lambda work, sinks: _with_sum(work, sinks[:, None, None]),
     ),
 }
 
@@ -137,9 +116,9 @@ _GATES: dict[str, tuple[str, Callable[[Tensor, Tensor], Tensor]]] = {
 }
 
 
-def _with_sum(w: Work, more: Tensor) -> Tensor:
+def _with_sum(work: Work, more: Tensor) -> Tensor:
     "Return weights with a number added to the sum of the exponentials."
-    e = w.scores.exp() * w.allowed
+    e = work.scores.exp() * work.allowed
     return e / (e.sum(-1, keepdim=True) + more)
 
 
@@ -148,8 +127,8 @@ def norming(
     norm_k: Callable[[Tensor], Tensor],  # the norm of the keys
 ) -> tuple[Step, list[Bug]]:  # for the stage after `split`: the correct step, and the bugs
     "Make the steps of norms of queries and keys."
-    right = lambda w: w._replace(q=norm_q(w.q), k=norm_k(w.k))
-    return right, bugs_of(AFTER_SPLIT, lambda f: lambda w: f(w, norm_q, norm_k), _NORMS)
+    right = lambda work: work._replace(q=norm_q(work.q), k=norm_k(work.k))
+    return right, bugs_of(AFTER_SPLIT, lambda f: lambda work: f(work, norm_q, norm_k), _NORMS)
 
 
 def capping(
@@ -158,7 +137,7 @@ def capping(
     "Make the steps of a soft cap."
 
     def step(f: Callable[[Tensor, float], Tensor]) -> Step:
-        return lambda w: w._replace(scores=f(w.scores, cap))
+        return lambda work: work._replace(scores=f(work.scores, cap))
 
     return step(soft_cap), bugs_of(AFTER_SCORE, step, _CAPS)
 
@@ -169,9 +148,9 @@ def sinking(
     "Make the steps of sinks."
 
     def step(f: Callable[[Work, Tensor], Tensor]) -> Step:
-        return lambda w: w._replace(weights=f(w, sinks))
+        return lambda work: work._replace(weights=f(work, sinks))
 
-    return step(lambda w, sinks: sink_softmax(w.scores, sinks, w.allowed)), bugs_of(
+    return step(lambda work, sinks: sink_softmax(work.scores, sinks, work.allowed)), bugs_of(
         "weigh", step, _SINKS
     )
 
@@ -182,8 +161,8 @@ def gating(
     "Make the steps of a gate."
 
     def step(f: Callable[[Tensor, Tensor], Tensor]) -> Step:
-        return lambda w: w._replace(
-            out=f(w.out, gate.repeat_interleave(w.out.shape[-1] // gate.shape[-1], -1))
+        return lambda work: work._replace(
+            out=f(work.out, gate.repeat_interleave(work.out.shape[-1] // gate.shape[-1], -1))
         )
 
     return step(lambda out, gate: out * gate.sigmoid()), bugs_of(AFTER_MERGE, step, _GATES)

@@ -127,9 +127,7 @@ SPLITS: list[Bug] = bugs_of(
                 "v": "values",
                 "k": "keys",
                 "q": "queries",
-                "qk": "queries and keys",
                 "kv": "keys and values",
-                "qv": "queries and values",
             }.items()
         },
         "split.values_apart": (
@@ -144,17 +142,9 @@ SPLITS: list[Bug] = bugs_of(
             "queries and keys " + _APART.format("keys: d_head, h"),
             _only("k", _features_first),
         ),
-        "split.keys_apart_last": (
-            "queries and keys " + _APART.format("keys: h, d_head"),
-            _only("k", _heads_first),
-        ),
         "split.queries_apart": (
             "queries and keys " + _APART.format("queries: d_head, h"),
             _only("q", _features_first),
-        ),
-        "split.queries_apart_last": (
-            "queries and keys " + _APART.format("queries: h, d_head"),
-            _only("q", _heads_first),
         ),
     },
 ) + [
@@ -237,18 +227,9 @@ MERGES: list[Bug] = bugs_of(
             _flattened("hnd"),
         ),
         "merge.averaged": (f"heads are averaged {_CONCATENATE}", lambda c: c.mean(-3)),
-        "merge.averaged_all": (
-            f"heads are averaged and repeated {_CONCATENATE}",
-            lambda c: merge_heads(c.mean(-3, keepdim=True).expand_as(c)),
-        ),
-        "merge.added": (f"heads are summed {_CONCATENATE}", lambda c: c.sum(-3)),
         "merge.added_all": (
             f"heads are summed and repeated {_CONCATENATE}",
             lambda c: merge_heads(c.sum(-3, keepdim=True).expand_as(c)),
-        ),
-        "merge.only_first": (
-            "only the first head is used: concatenate all heads",
-            lambda c: c[..., 0, :, :],
         ),
         "merge.first_copied": (
             "the first head is repeated in the place of all others: concatenate all heads",
@@ -259,8 +240,6 @@ MERGES: list[Bug] = bugs_of(
             lambda c: merge_heads(c.flip(-3)),
         ),
         "merge.hdn": (_TRANSPOSED.format("h, d_head, n"), _flattened("hdn")),
-        "merge.dhn": (_TRANSPOSED.format("d_head, h, n"), _flattened("dhn")),
-        "merge.dnh": (_TRANSPOSED.format("d_head, n, h"), _flattened("dnh")),
     },
 )
 REPEATED = Bug(
@@ -269,36 +248,13 @@ REPEATED = Bug(
 )
 
 
-_NORMED = "queries and keys are normalised over positions, not over features: use dim=-1"
-
-
-def _over_positions(factor: Callable[[int], float]) -> _Change:
-    "Normalise along the sequence, and scale by a factor of d_head."
-
-    def change(q: Tensor, k: Tensor, v: Tensor) -> _Heads:
-        scaled = F.normalize(q, dim=-2) * factor(q.shape[-1])
-        return scaled, F.normalize(k, dim=-2), v
-
-    return change
-
-
-def _added(ones_where_forbidden: bool) -> Step:
-    "Add the mask as 0 and 1 before the scores are scaled."
-
-    def weigh(work: Work) -> Work:
-        mask = ~work.allowed if ones_where_forbidden else work.allowed
-        return work._replace(weights=softmax(work.scores + mask * work.scale))
-
-    return weigh
-
-
-def _on_scores(change: Callable[[Tensor], Tensor]) -> Step:
-    "Change the scaled scores."
-    return scoring(lambda scores, bias, scale: change(scores * scale) + bias)
+def _added(work: Work) -> Work:
+    "Add 1 to forbidden scores before they are scaled."
+    return work._replace(weights=softmax(work.scores + ~work.allowed * work.scale))
 
 
 _ADDED_MASK = (
-    "the mask is added to the scores as 0 and 1, with 1 where {}, so the future leaks:"
+    "the mask is added to the scores as 0 and 1, with 1 where forbidden, so the future leaks:"
     " use masked_fill(~mask, -inf)"
 )
 ON_THE_WAY: list[Bug] = [
@@ -306,47 +262,26 @@ ON_THE_WAY: list[Bug] = [
         "route",
         routing,
         {
-            "route.keys_values_exchanged": (
-                "v is ignored: keys are used as queries and values, and queries as keys",
-                lambda q, k, v: (k, q, k),
-            ),
-            "route.queries_values_exchanged": (
-                "v is ignored: keys are used as queries, and queries as keys and values",
-                lambda q, k, v: (k, q, q),
-            ),
             "route.relu": (
                 "a ReLU is applied to queries, keys and values: use the projections as they are",
                 lambda q, k, v: (q.relu(), k.relu(), v.relu()),
             ),
-            "route.relu_queries_keys": (
-                "a ReLU is applied to queries and keys: use the projections as they are",
-                lambda q, k, v: (q.relu(), k.relu(), v),
-            ),
-            "norm.over_positions": (_NORMED, _over_positions(lambda d: 1.0)),
-            "norm.over_positions_unscaled": (
-                f"{_NORMED}; and the scores are not scaled",
-                _over_positions(lambda d: d**0.5),
-            ),
-            "norm.over_positions_10": (
-                f"{_NORMED}; and the scores are multiplied by 10",
-                _over_positions(lambda d: 10 * d**0.5),
+            "norm.over_positions": (
+                "queries and keys are normalised over positions, not over features: use dim=-1",
+                lambda q, k, v: (F.normalize(q, dim=-2), F.normalize(k, dim=-2), v),
             ),
         },
     ),
-    *bugs_of(
-        "score",
-        _on_scores,
+    Bug(
+        "scores.tanh",
+        "tanh is applied to the scores before the softmax",
         {
-            "scores.tanh": ("tanh is applied to the scores before the softmax", torch.tanh),
-            "scores.cut": (
-                "scores are clamped to ±1 before the softmax",
-                lambda scores: scores.clamp(-1, 1),
-            ),
-            "scores.relu": ("a ReLU is applied to the scores before the softmax", torch.relu),
+            "score": scoring(
+                lambda scores, bias, scale: torch.tanh(scores * scale) + bias,
+            )
         },
     ),
-    Bug("mask.added_forbidden", _ADDED_MASK.format("forbidden"), {"weigh": _added(True)}, "mask"),
-    Bug("mask.added_allowed", _ADDED_MASK.format("allowed"), {"weigh": _added(False)}, "mask"),
+    Bug("mask.added_forbidden", _ADDED_MASK, {"weigh": _added}, "mask"),
     Bug(
         "heads.among",
         "each token attends over its own heads, not over tokens: call transpose(1, 2)",
@@ -368,35 +303,17 @@ def rotate_pairs(
     return torch.cat([*pairs, x[..., size:]], -1)
 
 
-def _partner(x: Tensor, angles: Tensor, halves: bool) -> Tensor:
-    "Each pair (a, b) as (-b, a), which is multiplied by the sines."
-    return rotate_pairs(x, torch.full_like(angles, torch.pi / 2), halves)
-
-
-def _by_table(x: Tensor, partner: Tensor, table: Tensor) -> Tensor:
-    "Rotate by a table of one angle per feature: cosines for the vector, sines for its partner."
-    size = table.shape[-1]
-    rotated = x[..., :size] * table.cos() + partner[..., :size] * table.sin()
-    return torch.cat([rotated, x[..., size:]], -1)
-
-
-def _wrong_table(x: Tensor, angles: Tensor, halves: bool) -> Tensor:
-    "Rotate by a table of angles that belongs to the other kind of pairs."
-    table = angles.repeat_interleave(2, -1) if halves else torch.cat([angles, angles], -1)
-    return _by_table(x, _partner(x, angles, halves), table)
-
-
 def without_minus(x: Tensor, angles: Tensor, halves: bool) -> Tensor:
     "Rotate without the minus sign: (a, b) becomes (a cos + b sin, b cos + a sin)."
     size = 2 * angles.shape[-1]
     first = torch.arange(size) < size // 2 if halves else torch.arange(size) % 2 == 0
-    swapped = _partner(x, angles, halves)[..., :size]
+    partner = rotate_pairs(x, torch.full_like(angles, torch.pi / 2), halves)[..., :size]
     table = torch.cat([angles, angles], -1) if halves else angles.repeat_interleave(2, -1)
-    return _by_table(x, torch.where(first, -swapped, swapped), table)
+    rotated = x[..., :size] * table.cos() + torch.where(first, -partner, partner) * table.sin()
+    return torch.cat([rotated, x[..., size:]], -1)
 
 
 _Rotation = Callable[[Tensor, Tensor, Tensor, Tensor, bool], _Heads]
-_SHIFTED = "keys are rotated one position {} than queries (RoPE): count both from the same position"
 _ROTATIONS: dict[str, tuple[str, _Rotation]] = {
     "rotation.queries_only": (
         "only the queries are rotated (RoPE): rotate the keys too",
@@ -415,27 +332,6 @@ _ROTATIONS: dict[str, tuple[str, _Rotation]] = {
         "queries and keys are rotated in opposite directions (RoPE): use the same angles for both",
         lambda q, k, v, a, halves: (rotate_pairs(q, a, halves), rotate_pairs(k, -a, halves), v),
     ),
-    "rotation.table": (
-        "the table of angles is {form}, but the rotated pairs are {pairs} (RoPE):"
-        " use one convention for both",
-        lambda q, k, v, a, halves: (_wrong_table(q, a, halves), _wrong_table(k, a, halves), v),
-    ),
-    "rotation.keys_further": (
-        _SHIFTED.format("further"),
-        lambda q, k, v, a, halves: (
-            rotate_pairs(q, a, halves),
-            rotate_pairs(k, a + a[1:2], halves),
-            v,
-        ),
-    ),
-    "rotation.keys_less_far": (
-        _SHIFTED.format("less far"),
-        lambda q, k, v, a, halves: (
-            rotate_pairs(q, a, halves),
-            rotate_pairs(k, a - a[1:2], halves),
-            v,
-        ),
-    ),
     "rotation.values": (
         "values are rotated too (RoPE): rotate queries and keys only",
         lambda q, k, v, a, halves: (
@@ -453,9 +349,6 @@ def rotating(
     factor: float = 1.0,  # by how much rotated pairs are scaled (YaRN)
 ) -> tuple[Step, list[Bug]]:  # for the stage `rotate`: the correct step, and the bugs
     "Make the steps of one table of angles."
-    form, pairs = "0 1 0 1, for halves", "neighbours"
-    if halves:
-        form, pairs = "0 0 1 1, for neighbours", "halves"
 
     def scaled(x: Tensor) -> Tensor:
         size = 2 * angles.shape[-1]
@@ -467,8 +360,7 @@ def rotating(
     def both(q: Tensor, k: Tensor, v: Tensor, a: Tensor, halves: bool) -> _Heads:
         return rotate_pairs(q, a, halves), rotate_pairs(k, a, halves), v
 
-    bugs = bugs_of("rotate", step, _ROTATIONS)
-    return step(both), [bug.about(form=form, pairs=pairs) for bug in bugs]
+    return step(both), bugs_of("rotate", step, _ROTATIONS)
 
 
 NEVER = Bug("project.never", "the output projection {name} is never applied: apply it last")
@@ -499,17 +391,6 @@ shape.maximum: it fails for more than {longest} tokens: allow sequences of at le
     remove a hard-coded length
 shape.arguments: forward needs {needed}, and was called with x for each: declare how,
     call=lambda module, x: …
-shape.one_sequence: it works only for a batch of one sequence: the batch axis is mixed with
-    another
-shape.batch_length: it works only if the batch is as large as the sequence is long: the axes b
-    and n are mixed
-shape.length_width: it works only if the sequence length equals d_model: .T or a transpose swaps
-    the wrong axes
-shape.length_heads: it works only if the sequence length equals the number of heads: the axes h
-    and n are mixed
-shape.all_equal: it works only if b, n and h are equal: axes are mixed, as by .T on three or
-    four dimensions (use .mT)
-shape.one_token: it works only for a sequence of one token
 shape.only_length: it works only for {n} tokens: a length is hard-coded
 route.reads_x: {names} reads x: compute keys and values from the memory
 route.reads_memory: {names} reads the memory: compute queries from x
@@ -544,7 +425,6 @@ window.narrow: no token attends to another more than {widest} positions away: th
     much (if a window is intended, declare its size, window=…)
 length.cut: keys after position {first} are ignored: a slice or a hard-coded length cuts them
     off
-length.padded: the memory is padded with zeros that get probability: mask the padding
 length.tokens: the output has another sequence length than the input: a length is hard-coded, or
     tokens are cut off
 length.long: it is right for {few} tokens and wrong for {many}: a length is hard-coded, or a

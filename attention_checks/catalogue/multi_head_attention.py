@@ -40,10 +40,6 @@ HEADS: list[Bug] = [
                 "every head uses the values of the first head",
                 lambda q, k, v: (q, k, _first(v)),
             ),
-            "heads.first_keys_values": (
-                "every head uses the keys and values of the first head",
-                lambda q, k, v: (q, _first(k), _first(v)),
-            ),
             "batch.first_keys_values": (
                 "every sequence of the batch uses the keys and values of the first",
                 lambda q, k, v: (q, k[:1].expand_as(k), v[:1].expand_as(v)),
@@ -60,24 +56,12 @@ HEADS: list[Bug] = [
                 "keys and values are those of the head before the query's",
                 lambda q, k, v: (q, k.roll(1, -3), v.roll(1, -3)),
             ),
-            "heads.previous": (
-                "keys and values are those of the head after the query's",
-                lambda q, k, v: (q, k.roll(-1, -3), v.roll(-1, -3)),
-            ),
         },
     ),
     *bugs_of(
         "mix",
         mixing,
         {
-            "heads.averaged": (
-                "the contexts are averaged over the heads: every head returns the same",
-                lambda context, work: context.mean(-3, keepdim=True).expand_as(context),
-            ),
-            "heads.reshaped": (
-                "the contexts of the heads are reshaped, not transposed",
-                lambda context, work: context.transpose(-3, -2).reshape(context.shape),
-            ),
             "heads.and_batch": (
                 "batch and heads are mixed up: merged as (b, h), split as (h, b), or the reverse",
                 lambda context, work: context.transpose(-4, -3).reshape(context.shape),

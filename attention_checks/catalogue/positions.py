@@ -21,11 +21,6 @@ def _powers(positions: Tensor, exponents: Tensor, base: float) -> Tensor:
     return positions[..., None] * base**exponents
 
 
-def _slower(n: int) -> _Angles:
-    "Divide the right angles."
-    return lambda p, right, d, base: right(p) / n
-
-
 _EXPONENT = "the exponent of the base must be 2i / d, where i counts pairs"
 _ANGLES: dict[str, tuple[str, _Angles]] = {
     "rotary.identity": ("nothing is rotated", lambda p, right, d, base: 0 * right(p)),
@@ -37,7 +32,6 @@ _ANGLES: dict[str, tuple[str, _Angles]] = {
         "positions are one too large: count from 0",
         lambda p, right, d, base: right(p + 1),
     ),
-    "rotary.one_short": ("positions are one too small", lambda p, right, d, base: right(p - 1)),
     "rotary.backwards": (
         "it rotates the other way round: the sine has the wrong sign",
         lambda p, right, d, base: -right(p),
@@ -170,7 +164,6 @@ MIXED = Bug(
     "rotary.mixed",
     "pairs are split one way, and angles repeated for the other (cat and repeat_interleave)",
 )
-SLOWER = Bug("rotary.slower", "positions are divided by {n}: undeclared linear scaling")
 _UNSCALED = "the scaling is ignored: angles are those of the training length"
 _BASES = (100.0, 500.0, 1000.0, 10_000.0, 50_000.0, 100_000.0, 500_000.0, 1_000_000.0)
 
@@ -195,8 +188,6 @@ def rotary_bugs(
     bugs = bugs_of("angles", angled, _ANGLES)
     if scaling is not None:
         bugs.append(Bug("rotary.unscaled", _UNSCALED, {"angles": with_base(base)}))
-    for n in (2, 4, 8):
-        bugs.append(SLOWER.about(n=n)._replace(steps={"angles": angled(_slower(n))}))
     for other in _BASES:
         if other not in (base, base**0.5, base**2):  # those are wrong exponents
             wrong = BASE.about(found=f"{other:g}", base=f"{base:g}")
@@ -232,15 +223,10 @@ _SLOPES: dict[str, tuple[str, Callable[[int], Tensor]]] = {
         "every head has the slope of the first",
         lambda h: alibi_slopes(h)[:1].expand(h),
     ),
-    "alibi.slopes_reversed": (
-        "slopes are in the wrong order: the first head must be the steepest",
-        lambda h: alibi_slopes(h).flip(0),
-    ),
     "alibi.not_a_power": (
         "for a number of heads that is no power of two, take every second slope of twice as many",
         lambda h: 2 ** (-8 * torch.arange(1, h + 1) / h),
     ),
-    "alibi.no_slope": ("the slopes are missing", lambda h: torch.ones(h)),
 }
 _DISTANCES: dict[str, tuple[str, Callable[[Tensor], Tensor]]] = {
     "alibi.corner": (
@@ -259,7 +245,6 @@ _DISTANCES: dict[str, tuple[str, Callable[[Tensor], Tensor]]] = {
 }
 _PRODUCTS: dict[str, tuple[str, Callable[[Tensor], Tensor]]] = {
     "alibi.sign": ("the sign is wrong: scores of far tokens must become lower", lambda t: t),
-    "alibi.transposed": ("queries and keys are exchanged in the bias", lambda t: -t.mT),
 }
 ALIBI: list[Bug] = [
     *bugs_of("slopes", lambda f: lambda work: work._replace(scores=f(work.d_model)), _SLOPES),

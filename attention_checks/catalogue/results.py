@@ -14,9 +14,6 @@ result.inverted: True and False are exchanged
 result.nan: it gives NaN or infinity
 result.sign: the sign is wrong
 result.factor: all is {found} times as large as it should be
-result.more: all is {found} than it should be
-result.order: the order is wrong: {found}
 result.named: it does what was declared as a likely mistake: {found}
-result.alone: only {found} is wrong
 """
 )

@@ -25,11 +25,9 @@ _SCALES: dict[str, tuple[str, Callable[[Work], float]]] = {
     "scale.missing": ("not scaled", lambda work: 1.0),
     "scale.by_width": ("divided by d_k, not √d_k (scaled twice?)", lambda work: 1 / _d_k(work)),
     "scale.multiplied": ("multiplied by √d_k, not divided by it", lambda work: _d_k(work) ** 0.5),
-    "scale.multiplied_by_width": ("multiplied by d_k", lambda work: float(_d_k(work))),
     "scale.d_model_root": ("divided by √d_model, not √d_k", lambda work: work.d_model**-0.5),
     "scale.by_d_model": ("divided by d_model, not √d_k", lambda work: 1 / work.d_model),
     "scale.heads_root": ("divided by √h, not √d_k", lambda work: _heads(work) ** -0.5),
-    "scale.by_heads": ("divided by the number of heads", lambda work: 1 / _heads(work)),
     "scale.value_width": ("divided by √d_v, not √d_k", lambda work: work.v.shape[-1] ** -0.5),
     "scale.keys_root": ("divided by √n_k, not √d_k", lambda work: work.k.shape[-2] ** -0.5),
     "scale.one_side": (
@@ -41,10 +39,6 @@ _SCALES: dict[str, tuple[str, Callable[[Work], float]]] = {
         lambda work: 1 / int(_d_k(work) ** 0.5),
     ),
     "scale.halved": ("divided by 2 √d_k", lambda work: _d_k(work) ** -0.5 / 2),
-    "scale.all_heads": (
-        "divided by the root of the width of all heads together",
-        lambda work: (_heads(work) * _d_k(work)) ** -0.5,
-    ),
 }
 _DECLARABLE = {"scale.missing": "scale={found}", "scale.by_width": "scale={found}"}  # T5; µP
 SCALE: list[Bug] = [
@@ -85,21 +79,9 @@ ROUTES: list[Bug] = bugs_of(
             "keys are used as values: v is ignored",
             lambda q, k, v: (q, k, k),
         ),
-        "route.queries_as_values": (
-            "queries are used as values: v is ignored",
-            lambda q, k, v: (q, k, q),
-        ),
         "route.queries_as_keys": (
             "queries are used as keys: k is ignored",
             lambda q, k, v: (q, q, v),
-        ),
-        "route.keys_as_queries": (
-            "keys are used as queries: q is ignored",
-            lambda q, k, v: (k, k, v),
-        ),
-        "route.values_as_keys": (
-            "values are used as keys: k is ignored",
-            lambda q, k, v: (q, v, v),
         ),
         "route.keys_values": ("keys and values are exchanged", lambda q, k, v: (q, v, k)),
         "route.queries_values": ("queries and values are exchanged", lambda q, k, v: (v, k, q)),
@@ -115,11 +97,6 @@ ROUTES: list[Bug] = bugs_of(
 )
 
 
-def _rms_norm(t: Tensor) -> Tensor:
-    "Divide each vector by the root of its mean square."
-    return t * t.square().mean(-1, keepdim=True).rsqrt()
-
-
 NORMS: list[Bug] = bugs_of(
     "route",
     routing,
@@ -131,14 +108,6 @@ NORMS: list[Bug] = bugs_of(
         "norm.queries_and_keys_length": (
             "queries and keys are normalised to length 1",
             lambda q, k, v: (F.normalize(q, dim=-1), F.normalize(k, dim=-1), v),
-        ),
-        "norm.queries_and_keys_layer_norm": (
-            "queries and keys go through a layer norm",
-            lambda q, k, v: (F.layer_norm(q, q.shape[-1:]), F.layer_norm(k, k.shape[-1:]), v),
-        ),
-        "norm.queries_and_keys_rms_norm": (
-            "queries and keys go through an RMS norm",
-            lambda q, k, v: (_rms_norm(q), _rms_norm(k), v),
         ),
     },
 )
@@ -154,16 +123,7 @@ def mixing(
 CONTEXT: list[Bug] = bugs_of(
     "mix",
     mixing,
-    {
-        "context.plus_queries": (
-            "a residual is added: the context has the queries in it",
-            lambda context, work: context + work.q,
-        ),
-        "context.scaled": (
-            "the context is divided by √d_k: scale the scores, before the softmax",
-            lambda context, work: context * _d_k(work) ** -0.5,
-        ),
-    },
+    {},
 )
 
 
@@ -178,8 +138,6 @@ shape.weights: it returns weights or scores: multiply the weights by v
 shape.axes: the axes of the output are wrong: a transpose is missing, or one too many
 shape.only_square: it works only when n_q = n_k: it mixes up the two lengths
 shape.fails: it raises {error} for inputs of shape (b, h, n, d)
-length.rectangular: with n_q ≠ n_k its numbers are wrong: the causal mask starts in the wrong
-    corner, or lengths are mixed up
 length.one: it works at one length only: a mask is kept from the first call, or a length is
     written into the code
 length.size: it breaks for {what}: squeeze() without a dim, or a division by n - 1?
@@ -194,11 +152,8 @@ values.nan: ordinary scores give NaN or infinity
 values.rounded: its numbers are right to two digits only: it computes in float16 or bfloat16, or
     adds something small
 values.unknown: it is not softmax(q kᵀ · scale) v, and no known bug gives its numbers
-context.outside: the context is no mean of the values: the weights do not sum to 1
 order.keys: the output depends on the order of the keys: a mask, or axes mixed up
 order.queries: a context depends on other queries: the softmax runs over queries?
-batch.mixed: sequences of the batch mix: a reshape or softmax over the batch axis
-heads.mixed: heads mix: a reshape, a mean or a softmax runs over the axis of heads
 """,
     guess=True,
 )

@@ -147,16 +147,6 @@ WEIGHTS: list[Bug] = bugs_of(
             "the weights are transposed: use weights @ v, not weights.T @ v",
             lambda scores, allowed: masked_softmax(scores, allowed).mT,
         ),
-        "softmax.by_keys": (
-            "the weights are divided by the number of keys after the softmax",
-            lambda scores, allowed: masked_softmax(scores, allowed) / scores.shape[-1],
-        ),
-        "softmax.plus_one": (
-            "1 is added to the softmax's denominator: weights sum to less than 1",
-            lambda scores, allowed: (
-                _exp(scores, allowed) / (1 + _exp(scores, allowed).sum(-1, keepdim=True))
-            ),
-        ),
         "softmax.keepdim": (
             "keepdim=True is missing in the softmax's sum: it is broadcast along the wrong axis",
             lambda scores, allowed: (
@@ -189,29 +179,9 @@ PLAIN: list[Bug] = bugs_of(
             "the sum runs over the whole tensor: use sum(dim, keepdim=True)",
             lambda scores, allowed: _shifted(scores) / _shifted(scores).sum(),
         ),
-        "softmax.no_sum_shifted": (
-            "the division by the sum is missing: weights do not sum to 1",
-            lambda scores, allowed: _shifted(scores),
-        ),
         "softmax.plus_one_shifted": (
             "1 is added to the denominator after the shift: weights sum to less than 1",
             lambda scores, allowed: _shifted(scores) / (1 + _shifted(scores).sum(-1, keepdim=True)),
-        ),
-        "softmax.divided_by_maximum": (
-            "numbers are divided by their maximum: subtract it",
-            lambda scores, allowed: softmax(scores / scores.amax(-1, keepdim=True)),
-        ),
-        "softmax.shifted_above": (
-            "the maximum is subtracted in the numerator only: subtract it in both",
-            lambda scores, allowed: _shifted(scores) / scores.exp().sum(-1, keepdim=True),
-        ),
-        "softmax.shifted_below": (
-            "the maximum is subtracted in the denominator only: subtract it in both",
-            lambda scores, allowed: scores.exp() / _shifted(scores).sum(-1, keepdim=True),
-        ),
-        "softmax.keepdim_square": (
-            "keepdim=True is missing: the sum is broadcast along the other axis of square scores",
-            lambda scores, allowed: scores.exp() / _without_keepdim(scores.exp()),
         ),
         "softmax.keepdim_shifted": (
             "keepdim=True is missing after the shift: the sum is broadcast along the other axis",

@@ -233,68 +233,14 @@ def _factor(got: Tensor, want: Tensor) -> str | None:
     return f"{factor:.4g}" if _alike(got, want * factor).all() else None
 
 
-def _more(got: Tensor, want: Tensor) -> str | None:
-    "All is larger or smaller by the same number."
-    off = got - want
-    more, extent = float(off.mean()), float(want.max() - want.min())
-    rounding = 1e-6 * (abs(more) + float(want.abs().max()))  # float32
-    if want.numel() < 2 or not abs(more) > 10 * rounding:
-        return None
-    if not (off - more).abs().max() <= 1e-4 * min(abs(more), extent) + rounding:
-        return None
-    return f"{abs(more):.4g} {'more' if more > 0 else 'less'}"
-
-
-def _axes(x: Tensor) -> dict[str, int]:
-    "What a tensor can be taken apart into, and along which axis."
-    if x.ndim < 2:
-        return {"number {}": 0} if x.ndim else {}
-    parts = {f"part {{}} along axis {axis}": axis for axis in range(x.ndim - 2)}
-    return {"row {}": -2, "column {}": -1, **parts}
-
-
-def _reordered(got: Tensor, want: Tensor) -> str | None:
-    "The same rows, columns or numbers come in another order."
-    for part, axis in _axes(want).items():
-        mine, right = (x.movedim(axis, 0).reshape(x.shape[axis], -1) for x in (got, want))
-        if not 1 < len(mine) <= 64:
-            continue
-        order: list[int] = []  # where each belongs
-        for row in mine:
-            fits = _alike(row.expand_as(right), right).all(1).nonzero().flatten().tolist()
-            order += [index for index in fits if index not in order][:1]
-        if sorted(order) == list(range(len(right))):
-            for i, index in enumerate(order):
-                if index != i:
-                    return f"{part.format(i)} is what {part.format(index)} should be"
-    return None
-
-
-def _alone(got: Tensor, want: Tensor) -> str | None:
-    "One number, row or column is wrong, and at least three numbers or two rows are right."
-    wrong = ~_alike(got, want)
-    if wrong.sum() == 1 and wrong.numel() > 3:
-        return f"the number at {wrong.nonzero()[0].tolist()}"
-    if want.ndim < 2:
-        return None
-    for part, axis in _axes(want).items():
-        parts = wrong.movedim(axis, 0).reshape(wrong.shape[axis], -1).any(1)
-        if parts.sum() == 1 and len(parts) > 2:
-            return part.format(int(parts.nonzero()))
-    return None
-
-
 _OF_NUMBERS: dict[str, _Relation] = {
     "result.sign": _negative,
     "result.factor": _factor,
-    "result.more": _more,
 }
 _RELATIONS: dict[str, _Relation] = {
     "result.nan": _nan,
     "result.transposed": _transposed,
     **_OF_NUMBERS,
-    "result.order": _reordered,
-    "result.alone": _alone,
 }
 
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.examine import Broken, NotChecked, attempt, first_line
+from attention_checks.examine import Broken, NotChecked, first_line
 from attention_checks.numbers import first_difference, nearly
 from attention_checks.properties import Properties, Relation, outcome
+from attention_checks.properties.gradients import gradients_of_mixture
 from attention_checks.properties.layers import Recognise, in_phases
 from attention_checks.properties.layers.masking import LONG, moved_by, must_hide_padding, reach_of
 from attention_checks.properties.layers.own_weights import OWN_WEIGHTS
@@ -28,7 +28,7 @@ from attention_checks.properties.layers.running import (
     must_take_one,
     reads_of,
 )
-from attention_checks.properties.layers.training import TRAINING, must_match_steps
+from attention_checks.properties.layers.training import TRAINING
 from attention_checks.properties.state import untouched_anyhow
 from attention_checks.subjects.copies import deep_copy
 from attention_checks.subjects.layer import Declared, Layer, adapt, no_module
@@ -125,37 +125,12 @@ def _any_memory(layer: Layer) -> None:
                 raise Broken(shown, known("length.long", few=layer.n_k, many=n))
 
 
-_MOST_PADDING = 128  # nobody pads by more tokens
-
-
-def _not_padded(layer: Layer) -> None:
-    "Zeros behind the memory count as tokens, so the memory is not padded without a mask."
-    over = layer.over_memory
-    if name := _pools(over):
-        raise NotChecked(f"{name} makes one of several tokens, and zeros may pad what lacks")
-    n = over.n - 1 + over.n % 2  # odd, so that something lacks to a multiple
-    x, padding = over.draw(n=n), 0
-    want = over(x)
-    while padding <= _MOST_PADDING:
-        padded = F.pad(x, (0, 0, 0, padding + 1))
-        got = attempt(lambda: over(padded))
-        if got is None:
-            return  # it takes no more tokens
-        # however coarse a type was declared, it would be the same sum
-        if not torch.allclose(got, want, 1e-5, 1e-6):
-            break
-        padding += 1
-    if 0 < padding <= _MOST_PADDING:  # more: zeros never count
-        shown = f"memory {tuple(x.shape)}: with up to {padding} tokens of zeros behind it, "
-        raise Broken(f"{shown}the output is the same; with more it is not", known("length.padded"))
-
-
-def _pools(layer: Layer) -> str:
-    "The class of something in it that makes one of several tokens, if there is one."
-    for m in layer.parts:
-        if getattr(m, "stride", 1) not in (1, (1,), (1, 1)):
-            return type(m).__name__
-    return ""
+def _gradients_reach(layer: Layer) -> None:
+    "A gradient reaches the memory."
+    memory = layer.over_memory.draw().requires_grad_()
+    (grad,) = gradients_of_mixture(layer.over_memory(memory), [memory])
+    if grad is None or (grad == 0).all():
+        raise Broken("its gradient is zero", known("grad.unreached", name="the memory"))
 
 
 def _of_memory(holds: Callable[[Any], str | None]) -> Callable[[Layer], str | None]:
@@ -170,7 +145,6 @@ _CROSS = (
     Relation("every token of the memory reaches every output", _all_reach),
     Relation("the order of the memory's tokens does not matter", _any_order),
     Relation("the memory may be shorter and longer", _any_memory),
-    Relation("zeros behind the memory count as tokens", _not_padded),
     Relation("nothing is kept from memory to memory", _of_memory(must_forget)),
     Relation("memories of a batch do not mix", _of_memory(must_not_mix)),
     Relation(
@@ -179,8 +153,8 @@ _CROSS = (
         no_module,
     ),
     Relation(
-        "gradients reach the memory, and are those of its values",
-        _of_memory(must_match_steps),
+        "gradients reach the memory",
+        _gradients_reach,
         asked=lambda layer: layer.contract.gradients,
     ),
     Relation("one token of memory", _of_memory(must_take_one)),

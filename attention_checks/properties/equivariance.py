@@ -9,25 +9,11 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from attention_checks.catalogue import known
 from attention_checks.examine import Broken, first_line
 from attention_checks.numbers import first_difference, nearly
 from attention_checks.pipeline import Bug
-from attention_checks.subjects import Tried
 
 _Call = Callable[..., Tensor]
-
-
-def unmixed(**codes: str) -> Callable[[Tried], None]:
-    "Try that no entry of an axis changes another; by the name of an axis, the code of its bug."
-
-    def holds(subject: Tried) -> None:
-        "Raise Broken if entries of an axis mix."
-        inputs = list(subject.inputs().values())
-        for name, axis in subject.axes.items():
-            must_not_mix_along(subject, inputs, axis, name, lambda: known(codes[name]))
-
-    return holds
 
 
 def must_give(

@@ -71,7 +71,7 @@ def must_hold_in_half(
 def run_in_half(
     call: Callable[[], Tensor],  # runs the code under test in `dtype`
     dtype: torch.dtype,  # of sixteen bits
-    hint: Callable[[Exception], str] = lambda e: "",  # more to say of an error nobody is blamed for
+    hint: Callable[[Exception], str] = lambda e: "",  # more to say of another error
 ) -> Tensor:  # the output
     "Run in sixteen bits; raise Broken for errors that are the code's, NotChecked for others."
     try:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -100,8 +100,6 @@ class _Softmax:
         if self.masked:
             return _Inputs(scores, some_mask(*shape[-2:]).expand(shape).clone())
         return _Inputs(scores, torch.ones(shape, dtype=torch.bool), dim)
-
-    axes: ClassVar[dict[str, int]] = {}
 
     def inputs(self, seed: int = 0) -> dict[str, Tensor]:
         "Draw scores, and a mask if it takes one; with another seed, a mask of all else."

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import io
-import logging
-import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stderr
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -16,7 +12,6 @@ from attention_checks.catalogue import known
 from attention_checks.examine import Broken, NotChecked, first_line
 from attention_checks.numbers import first_difference, nearly
 from attention_checks.subjects import Tried
-from attention_nb.tools.testing import reset_compiler
 
 _Call = Callable[..., Tensor]
 
@@ -107,67 +102,3 @@ def _must_be_same(got: Tensor, first: Tensor, call: str, code: str) -> None:
     "Raise Broken unless another call gave what the first one did."
     if not nearly(got, first, 1e-6, equal_nan=True):
         raise Broken(f"called {call}: {first_difference(got, first, 1e-6)}", known(code), last=True)
-
-
-def must_trace(
-    f: Callable[..., Tensor],  # what to trace
-    *inputs: Tensor,  # its arguments; small ones, since a trace unrolls loops
-) -> None:
-    "Raise Broken if a traced function gives other numbers, NotChecked if it cannot be traced."
-    reasons = []
-    for name, tracer in _TRACERS.items():
-        want = f(*inputs)
-        try:
-            with _quiet():
-                reset_compiler()
-                got = tracer(f, inputs)(*inputs)
-        except Exception as e:
-            reasons.append(f"{name} cannot trace it: {type(e).__name__}")
-            continue
-        finally:
-            f(*inputs)  # what it keeps from its last call is an ordinary tensor again
-        if not nearly(got, want, equal_nan=True):
-            bug = known("trace.other", tracer=name)
-            raise Broken(f"{name}: {first_difference(got, want)}", bug)
-    if reasons:
-        raise NotChecked("; ".join(reasons))
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    "Silence warnings and logs inside: tracing warns of much that is no concern of the caller."
-    level = logging.root.manager.disable
-    trace_log = logging.getLogger("torch.__trace")  # it does not obey `logging.disable`
-    was, trace_log.disabled = trace_log.disabled, True
-    logging.disable(logging.CRITICAL)
-    try:
-        with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(level)
-        trace_log.disabled = was
-
-
-def _compiled(f: Callable[..., Tensor], inputs: tuple[Tensor, ...]) -> Callable[..., Tensor]:
-    "Trace it with torch.compile; run eagerly, it needs no C++ compiler."
-    return torch.compile(f, backend="eager", dynamic=False)
-
-
-def _exported(f: Callable[..., Tensor], inputs: tuple[Tensor, ...]) -> Callable[..., Tensor]:
-    "Trace it with torch.export, which wants a module."
-
-    class Module(torch.nn.Module):
-        "The function as a module."
-
-        def forward(self, *inputs: Tensor) -> Tensor:
-            "Call the function."
-            return f(*inputs)
-
-    return torch.export.export(Module(), inputs, strict=False).module()
-
-
-_TRACERS: dict[str, Callable[..., Callable[..., Tensor]]] = {
-    "torch.compile": _compiled,
-    "torch.export": _exported,
-}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Protocol
 
 from torch import Tensor
@@ -10,10 +9,6 @@ from torch import Tensor
 
 class Tried(Protocol):
     "What is tried, be it a function of q, k and v, a layer, a softmax, or a rotation."
-
-    @property
-    def axes(self) -> Mapping[str, int]:
-        "Axes along which nothing may mix, by the name of one entry."
 
     def inputs(self, seed: int = 0) -> dict[str, Any]:
         "Draw its arguments, by name; real numbers come first."

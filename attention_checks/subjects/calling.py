@@ -1,4 +1,4 @@
-"""How to call somebody's layer, and where its output is in what it returns."""
+"""How to call a layer, and where its output is in what it returns."""
 
 from __future__ import annotations
 
@@ -273,8 +273,8 @@ def how_to_call_both(
         for name, p in parameters.items()
         if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
     ][1:]
-    nobody = parameters and not takers and not takes_any
-    if nobody or any(map(POSITION_ARGUMENT.search, needed)):
+    untaken = parameters and not takers and not takes_any
+    if untaken or any(map(POSITION_ARGUMENT.search, needed)):
         wanted = "expected a forward of x and a memory"
         if needed:
             wanted = f"forward needs {', '.join(needed)}"

@@ -268,7 +268,7 @@ class Attention:
 
 
 def settle(
-    subject: _Subject,  # a function of which nobody has said how it is called
+    subject: _Subject,  # a function whose style of calling is unknown
 ) -> _Subject:  # the same with its style
     "Find out how a function wants to be called: with (b, h, n, d) or (b, n, d), and which mask."
     name = None if subject.mask is False else _mask_parameter(subject.fn)

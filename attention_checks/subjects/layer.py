@@ -1,4 +1,4 @@
-"""The first phase: a layer that somebody else wrote becomes a value that is called in one way."""
+"""The first phase: a layer becomes a value that is called in one way."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 import torch.nn as nn
@@ -101,8 +101,6 @@ class Layer(Declared):
         "Draw hidden states, (b, n, d_model), by default as many tokens as it is tried with."
         generator = torch.Generator().manual_seed(seed)
         return torch.randn(b, n or self.n, self.d_model, generator=generator)
-
-    axes: ClassVar[dict[str, int]] = {"sequence": 0}
 
     def inputs(self, seed: int = 0) -> dict[str, Tensor]:
         "Draw what it is called with: hidden states, or a memory."
@@ -264,7 +262,7 @@ def adapt(
     declared: Declared,
     d_memory: int = 0,  # width of a memory, if it is called with one
 ) -> Layer:
-    "Copy a layer and find out how it is called; NeedsMore if nobody can know."
+    "Copy a layer and find out how it is called; NeedsMore if call= must be declared."
     must_be_whole(given)
     contract, is_module = declared.contract, isinstance(given, nn.Module)
     call = whole_call(_how(given, declared, bool(d_memory)), contract)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import islice, product
 from typing import Any, NamedTuple
 
@@ -104,9 +104,7 @@ def trace_layer(
     memory: Tensor | None = None,  # what keys and values are made of, as the call knows
 ) -> Trace:
     "Call a layer once and write down what goes in and out of its projections."
-    parts = find_projections(layer, lambda: call(layer, x), contract.roles)
-    if memory is not None:  # a fused projection is called twice, and split in unknown ways
-        parts = parts._replace(names={n: role for n, role in parts.names.items() if role != "qkv"})
+    parts = _parts_of(layer, lambda: call(layer, x), contract, memory)
     modules = {name: parts.leaves[name] for name in parts.names}
     with handing(layer, x.shape[1]) as handed:
         out, ins, outs = watch(modules, lambda: call(layer, x))
@@ -114,27 +112,57 @@ def trace_layer(
     used = used_of(layer, silent | {n: p for n, (_, p) in parts.bare.items()}, x, call)
     read = [name for name in used if name in silent]
     ways = _ways(_given(layer, parts, outs, read, sources(x, memory)))
-    named = _by_role([*parts.names.items(), *((n, role) for n, (role, _) in parts.bare.items())])
-    told = {*parts.names, *parts.bare, *contract.parts}
+    named = _named(parts)
     return Trace(
         x=x,
         out=out,
         projections=ways[0][1],
         others=ways[1:],
-        context=_at_the_end(named, ins, x),
-        projected=_at_the_end(named, outs, x),
-        unfired={n: modules[n] for n in named.get("out", []) if n in modules and n not in ins},
-        matrices={n: as_float(p) for n, (role, p) in parts.bare.items() if role == "out"},
+        **_end(parts, named, ins, outs, x),
         bias=_bias(layer, "out"),
         calls=_calls(parts, outs, used) | dict.fromkeys(read, 1),
         names=named,
-        unrecognised=unrecognised_in(layer, told, read),
+        unrecognised=unrecognised_in(layer, {*parts.names, *parts.bare, *contract.parts}, read),
         tables=tables_of(layer),
         own=own_stages(layer, x, call, contract),
         rotations=rotations_in(handed),
         contract=contract,
         memory=memory,
     )
+
+
+def _parts_of(
+    layer: nn.Module, call: Callable[[], Tensor], contract: Contract, memory: Tensor | None
+) -> Parts:
+    "The projections; with a memory a fused one is called twice, and split in unknown ways."
+    parts = find_projections(layer, call, contract.roles)
+    if memory is None:
+        return parts
+    return parts._replace(names={n: role for n, role in parts.names.items() if role != "qkv"})
+
+
+def _end(
+    parts: Parts,
+    named: dict[str, list[str]],
+    ins: Mapping[str, Any],
+    outs: Mapping[str, Any],
+    x: Tensor,
+) -> dict[str, Any]:
+    "What went into the output projection and came out of it, and those that were not called."
+    silent = [n for n in named.get("out", []) if n in parts.names and n not in ins]
+    return {
+        "context": _at_the_end(named, ins, x),
+        "projected": _at_the_end(named, outs, x),
+        "unfired": {name: parts.leaves[name] for name in silent},
+        "matrices": {n: as_float(p) for n, (role, p) in parts.bare.items() if role == "out"},
+    }
+
+
+def _named(parts: Parts) -> dict[str, list[str]]:
+    "Role → names, of modules and then of bare parameters."
+    roles = [*parts.names.items(), *((n, role) for n, (role, _) in parts.bare.items())]
+    named = {role: [n for n, r in roles if r == role] for role in (*ASKED, "latent", "out")}
+    return {role: found for role, found in named.items() if found}
 
 
 def _calls(parts: Parts, outs: Mapping[str, Any], used: list[str]) -> dict[str, int]:
@@ -236,12 +264,6 @@ def _ways(found: list[tuple[str, _Options]]) -> list[tuple[tuple[Bug, ...], _Row
         degree = 2 if 0 < changed < most else int(changed > 0)
         ways.append((degree, (untransposed(wrong),) if wrong else (), rows))
     return [(bugs, rows) for _, bugs, rows in sorted(ways, key=lambda way: way[0])]
-
-
-def _by_role(roles: list[tuple[str, str]]) -> dict[str, list[str]]:
-    "Role → names, of modules and then of bare parameters."
-    named = {role: [n for n, r in roles if r == role] for role in (*ASKED, "latent", "out")}
-    return {role: found for role, found in named.items() if found}
 
 
 def _bias(layer: nn.Module, role: str) -> Tensor | None:

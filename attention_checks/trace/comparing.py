@@ -108,9 +108,9 @@ def _with_stages(start: Start, stages: Mapping[str, Step], *bugs: Bug) -> Start:
 
 def with_fill(start: Start) -> Start:
     "Put a finite number for minus infinity: it matters where all keys of a query are masked."
-    fill: Step = lambda w: w._replace(
-        scores=w.scores.masked_fill(~w.allowed, torch.finfo(w.scores.dtype).min),
-        allowed=torch.ones_like(w.allowed),
+    fill: Step = lambda work: work._replace(
+        scores=work.scores.masked_fill(~work.allowed, torch.finfo(work.scores.dtype).min),
+        allowed=torch.ones_like(work.allowed),
     )
     return _with_stages(start, with_own(start.case.stages, {"mask, its own": (fill, [])}))
 

@@ -197,7 +197,7 @@ def _ungated(trace: Trace, h: int) -> Iterator[Trace]:
 def _ends(trace: Trace) -> Iterator[tuple[Tensor, Step, tuple[Bug, ...]]]:
     "What merged heads are compared with: the tensor, the step before it, and its bugs."
     if trace.context is not None or not trace.unfired and not trace.matrices:
-        yield trace.out if trace.context is None else trace.context, lambda w: w, ()
+        yield trace.out if trace.context is None else trace.context, lambda work: work, ()
         return
     for name, m in trace.unfired.items():
         w, b, never = as_float(m.weight), as_float(getattr(m, "bias", None)), _never(name, 0)

@@ -11,7 +11,6 @@ from torch import Tensor
 from attention_checks.catalogue import ATTENTION
 from attention_checks.catalogue.grouped_heads import GROUPS
 from attention_checks.catalogue.layers import LAYER, rotating
-from attention_checks.catalogue.local_attention import Reach, reach_bugs
 from attention_checks.catalogue.self_attention import SCALE
 from attention_checks.pipeline import Bug, Step
 from attention_checks.search import explain
@@ -101,16 +100,3 @@ def name_rotation_bug(
             return bugs
         found += [bugs] if bugs else []
     return min(found, key=len, default=None)
-
-
-def name_window_bug(
-    trace: Trace,  # of a sequence longer than the window
-    n_heads: int | None,  # if known
-    window: int,  # how many tokens a token should attend to, itself included
-) -> tuple[Bug, ...] | None:  # the bug; None if none fits
-    "Find the bug of the window of a layer that is correct for shorter sequences."
-    heads, mask = trace.heads(n_heads), trace.past(True, window)
-    plain = (start for h in heads for start in starts_of(trace, h, mask) if not start.bugs)
-    rotated = (start for _, start in _rotated_starts(trace, heads, mask, 4, (1,)))
-    named = (explain([start.case], reach_bugs(Reach(window)), 1) for start in chain(plain, rotated))
-    return next(filter(None, named), None)

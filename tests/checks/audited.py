@@ -240,7 +240,7 @@ PLANTED = [
     in_llama("the mask is off by one", "mask.sees_next", with_mask(lambda m, back: back >= -1)),
     in_llama("is_causal in training only", "mode.mask_in_training", with_mask(lambda m, back: (back >= 0) | (not m.training))),
     in_llama("is_causal in evaluation only", "mode.mask_in_evaluation", with_mask(lambda m, back: (back >= 0) | m.training)),
-    in_llama("a window that nobody declared", "mask.window", with_mask(lambda m, back: (back >= 0) & (back < 7))),
+    in_llama("a window that is not declared", "mask.window", with_mask(lambda m, back: (back >= 0) & (back < 7))),
     in_llama("the scale of the model's width", "scale.d_model_root", by_scale(lambda q: 48**-0.5)),
     in_llama("no scale", "scale.missing", by_scale(lambda q: 1.0)),
     in_llama("the scale without its root", "scale.by_width", by_scale(lambda q: 1 / 12)),

@@ -216,7 +216,7 @@ def not_later(ring: Ring, i: Tensor, j: Tensor, mine: int, of: int) -> Tensor:
 
 
 def padded(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    "Shards are filled with zeros to one length, and nobody takes them away."
+    "Shards are filled with zeros to one length, and they are never taken away."
     most = max(all_lengths(k.shape[-2], None))
     fill = lambda x: torch.nn.functional.pad(x, (0, 0, 0, most - x.shape[-2]))
     lengths = [most] * dist.get_world_size()

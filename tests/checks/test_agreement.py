@@ -43,7 +43,6 @@ WRONG = [
     ("another type", lambda x: 2 * x.double(), "result.dtype"),
     ("another sign", lambda x: -2 * x, "result.sign"),
     ("a factor", lambda x: 3 * x, "result.factor"),
-    ("a constant more", lambda x: 2 * x + 1.5, "result.more"),
     ("NaN", lambda x: 2 * x / 0 * 0, "result.nan"),
     ("in place", in_place, "input.modified_argument"),
     ("detached", lambda x: 2 * x.detach(), "grad.detached"),
@@ -63,15 +62,6 @@ RESULTS = [
     ("transposed square", SQUARE, SQUARE.mT, "result.transposed"),
     ("transposed mask", MASK, MASK.mT, "result.transposed"),
     ("inverted", MASK, ~MASK, "result.inverted"),
-    ("whole numbers", IDS, IDS + 1, "result.more"),
-    ("rows in another order", X, X.roll(1, 0), "result.order"),
-    ("columns in another order", X, X.flip(1), "result.order"),
-    ("numbers in another order", IDS, IDS.flip(0), "result.order"),
-    ("parts in another order", CUBE, CUBE[[0, 2, 1]], "result.order"),
-    ("one number", X, with_other(X, 1, 3), "result.alone"),
-    ("one row", X, with_other(X, 2), "result.alone"),
-    ("one column", X, with_other(X, slice(None), 0), "result.alone"),
-    ("one part", CUBE, with_other(CUBE, 1), "result.alone"),
     ("another function", X, X.exp(), ""),
     ("two of three rows", X, with_other(X, slice(2)), ""),
     ("a repeated column", CUBE, CUBE[:, :, [0, 0, 1, 2, 3]], ""),
@@ -91,7 +81,6 @@ def test_small_numbers_are_named_as_large_ones(size):
     named = partial(codes_of, check_agrees)
     assert named(lambda x: -2.0004 * x, twice, (size * SQUARE,)) == ["result.sign"]
     assert named(lambda x: -3 * x, twice, (size * SQUARE,)) == ["result.factor"]
-    assert named(lambda x: 2 * x + 1.5 * size, twice, (size * SQUARE,)) == ["result.more"]
     assert named(lambda x: 2 * x.relu(), twice, (size * SQUARE,)) == []
 
 
@@ -100,7 +89,6 @@ def test_single_numbers_are_judged_by_all_examples():
     named = partial(codes_of, check_agrees)
     assert named(lambda n: n**2 / 2, square, (1,), (2,), (5,)) == ["result.factor"]
     assert named(lambda n: -(n**2), square, (1,), (2,), (5,)) == ["result.sign"]
-    assert named(lambda n: n**2 + 3, square, (1,), (2,), (5,)) == ["result.more"]
     assert named(lambda n: n**3 + 1, square, (1,), (2,), (5,)) == []
     assert named(lambda n: 2 * n, lambda n: n, (3,)) == []  # one example tells nothing
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 import torch.nn as nn
 from attention_checks import Expected, Misused, audit
-from attention_checks.audit import cli as command
-from attention_checks.audit import session as sessions
+from attention_checks.auditing import cli as command
+from attention_checks.auditing import session as sessions
 from audited import IDS, PLANTED
 from third_party import decoders
 

@@ -37,8 +37,6 @@ def neighbours_as_halves(x, positions):
 
 
 ROTATIONS = [
-    ("one short", lambda x, p: rotary(x, p - 1), "rotary.one_short"),
-    ("half as fast", lambda x, p: rotate(x, rotary_angles(p, 8) / 2), "rotary.slower"),
     ("positions start again", lambda x, p: rotary(x, p % 512), "rotary.far"),
     ("a table too short", lambda x, p: rotary(x, p.clamp(max=2000)), "rotary.far"),
     ("another shape", lambda x, p: rotary(x, p)[..., :4], "rotary.shape"),
@@ -90,9 +88,6 @@ def by_distance(f):
 
 
 BIASES = [
-    ("the flattest first", with_slopes(lambda h: alibi_slopes(h).flip(0)), "alibi.slopes_reversed"),
-    ("no slopes", with_slopes(torch.ones), "alibi.no_slope"),
-    ("transposed", lambda h, n_q, n_k: alibi_bias(h, n_q, n_k).mT, "alibi.transposed"),
     ("clamped", lambda h, n_q, n_k: alibi_bias(h, n_q, n_k).clamp(min=-5.0), "alibi.far"),
     ("one head", lambda h, n_q, n_k: alibi_bias(h, n_q, n_k)[0], "alibi.shape"),
     ("no known bug", lambda h, n_q, n_k: alibi_bias(h, n_q, n_k) * 0.37, "alibi.unknown"),

@@ -1,7 +1,7 @@
 """A sample of `make corpus`: the checks accept what is right and refuse what is wrong, and say why.
 
-If it fails: `.venv/bin/python -m pytest tests/checks/corpus --only NAME --show` shows the report. Suspect the check
-first, then the example. If a planted edit no longer fits, adapt it to the source in tests/checks/corpus/correct.py.
+If it fails: `.venv/bin/python -m pytest tests/checks/corpus --only NAME --show` shows the report. Look at the check
+first, then at the example. If a planted edit no longer fits, adapt it to the source in tests/checks/corpus/correct.py.
 """
 
 from dataclasses import replace
@@ -75,7 +75,7 @@ def test_every_planted_edit_still_fits():
         entry.make()
     one = planted.REGISTRY.entries["textbook: no scale"]
     with pytest.raises(ValueError, match="found it 0 times"):
-        replace(one, edits=(("what nobody wrote", ""),)).make()
+        replace(one, edits=(("what is not written there", ""),)).make()
     with pytest.raises(SyntaxError):
         replace(one, edits=((one.edits[0][0], " / ("),)).make()
 

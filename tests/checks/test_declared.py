@@ -170,7 +170,7 @@ class FewSequences(Layer):
 
 
 def test_a_declared_largest_batch_is_kept():
-    "Otherwise an error of the code, since nobody can tell a limit from a mistake."
+    "Otherwise an error of the code, since a limit looks like a mistake."
     torch.manual_seed(0)
     layer = FewSequences()
     with pytest.raises(CheckFailed):
@@ -235,8 +235,7 @@ CALLS = {  # check → what it is called with, and by name
 GIVEN = dict(
     window=3, ahead=1, documents=3, roles={"q": "q_proj"}, norms={"q": "q_proj"}, gate="q_proj",
     bias="q_proj", returns=0, max_batch=2, scale=0.5, softcap=2.0, lengths=9, group_order="blocks",
-    dropout="none", mask="allowed", sinks=1, empty="any", layout="bnd", compiles=True,
-    device="meta", dtype="float64",
+    dropout="none", mask="allowed", sinks=1, empty="any", layout="bnd", device="meta", dtype="float64",
 )
 
 
@@ -245,7 +244,7 @@ def test_each_check_reads_its_choices_and_refuses_all_others(check):
     "A keyword that a check would ignore is refused in one line, which names the checks that read it."
     args, settings = CALLS[check]
     for name in GIVEN.keys() - set(READ_BY[check]):
-        if name in ("scale", "documents", "window", "mask", "sinks", "compiles"):
+        if name in ("scale", "documents", "window", "mask", "sinks"):
             continue  # some are arguments of a check
         with pytest.raises(TypeError, match=f"{name}: expected for check_"):
             getattr(attention_checks, check)(*args, **settings, **{name: GIVEN[name]})
@@ -292,8 +291,8 @@ def test_flash_reads_a_soft_cap_and_a_window():
         return scores.masked_fill(~window_mask(n, n, 4), -torch.inf).softmax(-1) @ v
 
     report = report_of(check_flash, capped, softcap=2.0, window=4)
-    assert set(report.codes) <= {"flash.matrix", "flash.matrix_backward", "flash.not_skipped"}
-    assert "scale.missing" not in report.codes and len(report.passed) > 15
+    assert set(report.codes) <= {"flash.matrix", "flash.matrix_backward"}
+    assert "scale.missing" not in report.codes and len(report.passed) > 10
 
 
 class Normed(nn.Module):
@@ -322,7 +321,7 @@ NORMS = {"q": "q_norm", "k": "k_norm"}
     (0.3, "scale.head_constant"),
 ])
 def test_a_scale_beside_declared_norms_is_compared(scale, code, declared):
-    "What is declared is not guessed: beside norms that nobody declared, the scale may be meant."
+    "What is declared is not guessed: beside norms that were not declared, the scale may be meant."
     report = report_of(check_self_attention, Normed(scale), 24, n_heads=3, **declared)
     assert report.codes == [code][: len(code)], report
     assert code or report.verdict == "sound"
@@ -332,7 +331,7 @@ def test_a_scale_beside_declared_norms_is_compared(scale, code, declared):
 
 
 class Beside(nn.Module):
-    "Attention with a part that nobody declared, under a name that says nothing."
+    "Attention with a part that is not declared, under a name that says nothing."
 
     def __init__(self, part, use):
         super().__init__()

@@ -71,22 +71,6 @@ HEADS = {"declared_heads": 4}
         ),
         ("divided by 0", lambda: Head(lambda m, x: m.attend(x) / 0), "values.not_finite"),
         ("no such name", lambda: Head(lambda m, x: m.to_o(x)), "code.error"),
-        ("one sequence", lambda: Head(when(lambda b, n: b == 1, fails)), "shape.one_sequence"),
-        ("as many", lambda: Head(when(lambda b, n: b == n, fails)), "shape.batch_length"),
-        ("d_model tokens", lambda: Head(when(lambda b, n: n == 12, fails)), "shape.length_width"),
-        (
-            "n_heads tokens",
-            lambda: Head(when(lambda b, n: n == 4, fails)),
-            "shape.length_heads",
-            HEADS,
-        ),
-        (
-            "all equal",
-            lambda: Head(when(lambda b, n: b == n == 4, fails)),
-            "shape.all_equal",
-            HEADS,
-        ),
-        ("one token", lambda: Head(when(lambda b, n: n == 1, fails)), "shape.one_token", HEADS),
         ("at most 3", lambda: Head(when(lambda b, n: n < 4, fails)), "shape.maximum", HEADS),
         ("only 32", lambda: Head(when(lambda b, n: n == 32, fails)), "shape.only_length", HEADS),
         ("never", lambda: Head(fails), "shape.input", HEADS),
@@ -645,7 +629,6 @@ class Shared(nn.Module):
     "repeat, codes",
     [
         (lambda t: t.repeat_interleave(3, 1), []),
-        (lambda t: t.repeat_interleave(3, 2), ["groups.along_tokens"]),
     ],
 )
 def test_heads_repeated_along_the_tokens_are_named(repeat, codes):

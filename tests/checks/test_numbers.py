@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import logging
-import sys
-import warnings
 
 import pytest
 import torch
 
-from attention_checks.examine import Broken, Misused, NotChecked
+from attention_checks.examine import Broken, Misused
 from attention_checks.numbers import first_difference, fixed_chance, must_be_tensor, nearly, some_mask
 from attention_checks.properties.numerics import must_keep_dtype
-from attention_checks.properties.state import must_repeat, must_trace
+from attention_checks.properties.state import must_repeat
 
 A = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
 NAN = A * torch.tensor([1, float("nan")])
@@ -87,38 +84,3 @@ def test_a_result_must_be_a_tensor_of_the_same_type():
     assert code_of(must_be_tensor, [A]) == "code.returns_no_tensor"
     with pytest.raises(Misused):
         must_be_tensor(A.numpy())
-
-
-def test_a_traced_function_gives_the_same():
-    calls, kept = [], {}
-    counts = lambda x: calls.append(0) or x * len(calls)
-
-    def keeps(x):
-        kept["last"] = x * float("nan")
-        return kept["last"]
-
-    must_trace(torch.square, A)
-    must_trace(keeps, A)
-    assert type(kept["last"]) is torch.Tensor
-    assert code_of(must_trace, counts, A) == "trace.other"
-    with pytest.raises(NotChecked, match=r"torch\.export cannot trace it"):
-        must_trace(lambda x: x if float(x.sum()) > 0 else -x, A)
-
-
-def test_tracing_is_quiet(capsys):
-    heard = []
-    handler = logging.Handler()
-    handler.emit = heard.append
-
-    def talks(x):
-        if torch.compiler.is_compiling():
-            logging.getLogger("a library").warning("traced")
-            print("traced", file=sys.stderr)
-        return x * 2
-
-    logging.root.addHandler(handler)
-    with warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always")
-        must_trace(talks, A)
-    logging.root.removeHandler(handler)
-    assert not heard and not warned and not capsys.readouterr().err

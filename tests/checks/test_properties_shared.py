@@ -40,7 +40,7 @@ def half(f):
 
 
 def unmixed(f):
-    must_not_mix_along(f, [X], 0, "sequence", lambda: known("batch.mixed"), alone=True)
+    must_not_mix_along(f, [X], 0, "sequence", lambda: known("batch.mixes"), alone=True)
 
 
 def shaped(f):
@@ -61,8 +61,8 @@ WRONG = [
     (half, lambda x: (x + 1000) - 1000, "dtype.loses"),
     (half, lambda x: x.float() @ x.mT, "dtype.widens"),
     (half, lambda x: x.masked_fill(x < 0, -1e9), "dtype.no_infinity"),
-    (unmixed, lambda x: x + x.mean(0), "batch.mixed"),
-    (unmixed, lambda x: x * len(x), "batch.mixed"),
+    (unmixed, lambda x: x + x.mean(0), "batch.mixes"),
+    (unmixed, lambda x: x * len(x), "batch.mixes"),
     (shaped, lambda x: x.mT, "shape.axes"),
 ]
 

@@ -177,7 +177,7 @@ def test_a_failing_check_shows_its_report_only(tmp_path):
             line for line in lines if line.strip() and line not in finding
         ]  # the test's own lines, and its place
         assert len(rest) == 3 and "attention_nb" not in rest[-1], (name, rest)
-        assert (len(finding) > 20) == (name == "test_bug") and (len(finding) == 1) == (
+        assert (len(finding) > 15) == (name == "test_bug") and (len(finding) == 1) == (
             name != "test_bug"
         ), finding
     assert "likely bug [scale.missing]: " in "".join(said["test_bug"])

@@ -23,7 +23,7 @@ import torch
 import transformers
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
-from attention_checks.audit import AuditReport, audit
+from attention_checks.auditing import AuditReport, audit
 
 RESULTS = Path(__file__).with_name("decoders.json")
 LARGEST = 40_000_000  # parameters of a model that is tried

@@ -1,4 +1,4 @@
-"""How classes that nobody described one by one are made and called: by the names of their arguments."""
+"""How classes that are not described one by one are made and called: by the names of their arguments."""
 from __future__ import annotations
 
 import inspect

@@ -10,11 +10,11 @@ from attention_checks.properties.functions.influence import INFLUENCE
 from attention_checks.properties.functions.lengths import LENGTHS
 from attention_checks.properties.functions.masking import HIDING
 from attention_checks.properties.functions.naming import recognise
-from attention_checks.properties.functions.numerics import NUMBERS, TRACED
+from attention_checks.properties.functions.numerics import NUMBERS
 from attention_checks.properties.functions.values import VALUES
 from attention_checks.subjects.facts import Subject
 
-_RELATIONS = [*VALUES, *INFLUENCE, *LENGTHS, *NUMBERS, *HIDING, TRACED]
+_RELATIONS = [*VALUES, *INFLUENCE, *LENGTHS, *NUMBERS, *HIDING]
 
 
 def attention_properties(

@@ -1,4 +1,4 @@
-"""What may influence what: no future, no order of keys, no other sequence or head; gradients do."""
+"""What may influence what: the future does not, and gradients are those of the oracle."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.examine import Broken, NotChecked
-from attention_checks.numbers import first_difference, nearly
 from attention_checks.properties import Relation
-from attention_checks.properties.equivariance import first_leak, unmixed
+from attention_checks.properties.equivariance import first_leak
 from attention_checks.properties.gradients import right_gradients
 from attention_checks.subjects.facts import Subject
 from attention_checks.subjects.function import SQUARE
@@ -39,23 +38,6 @@ def _context(subject: Subject, *qkv: Tensor) -> Tensor:
     return subject(*(t.clone().requires_grad_(wanted) for t in qkv)).detach()
 
 
-def _equivariant(subject: Subject) -> None:
-    "Reorder keys with their values, then queries."
-    q, k, v = subject.usual.draw()
-    rng = torch.Generator().manual_seed(0)
-    of_keys = torch.randperm(k.shape[-2], generator=rng)
-    of_queries = torch.randperm(q.shape[-2], generator=rng)
-    want = subject(q, k, v)
-    got = subject(q, k[..., of_keys, :], v[..., of_keys, :])
-    if not nearly(got, want, equal_nan=True):
-        shown = f"keys and values reordered as {of_keys.tolist()}: {first_difference(got, want)}"
-        raise Broken(shown, known("order.keys"))
-    got, want = subject(q[..., of_queries, :], k, v), want[..., of_queries, :]
-    if not nearly(got, want, equal_nan=True):
-        shown = f"queries reordered as {of_queries.tolist()}: {first_difference(got, want)}"
-        raise Broken(shown, known("order.queries"))
-
-
 def _gradients(subject: Subject) -> None:
     "Compare gradients with those of the oracle."
     reach = subject.reach
@@ -70,17 +52,6 @@ INFLUENCE = (
         _no_future,
         after=("finite",),
         asked=lambda subject: bool(subject.causal),
-    ),
-    Relation(
-        "the order of keys does not matter, and that of queries is kept",
-        _equivariant,
-        after=("finite",),
-        asked=lambda subject: not (subject.causal or subject.reach),
-    ),
-    Relation(
-        "sequences and heads do not mix",
-        unmixed(sequence="batch.mixed", head="heads.mixed"),
-        after=("finite",),
     ),
     Relation(
         "gradients are those of the oracle",

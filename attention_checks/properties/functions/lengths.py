@@ -1,8 +1,7 @@
-"""Lengths: one query, more keys than queries, shorter and longer inputs, many keys."""
+"""Lengths: one query, shorter and longer inputs, many keys."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 
 import torch
@@ -24,7 +23,8 @@ from attention_checks.subjects.function import ONES, Sizes
 def _single(subject: Subject) -> None:
     "Try sizes of 1: shapes must stay, and a single key must give its value."
     ranks = [t.ndim for t in _weights_at(subject, subject.usual)]
-    for sizes in ONES:
+    one_of_many = () if subject.causal is True else (Sizes(n_q=1),)
+    for sizes in (*ONES, *one_of_many):
         if not subject.contract.takes(sizes.n_q):
             continue
         q, k, v = sizes.draw()
@@ -131,44 +131,6 @@ def _long_bug(subject: Subject, got: Tensor, q: Tensor, k: Tensor, v: Tensor) ->
     return explain([case], blocks(n), 1) or ()
 
 
-def _rectangular(subject: Subject) -> None:
-    "Try more keys than queries, and fewer."
-    for sizes in (Sizes(), Sizes(n_q=7, n_k=5), Sizes(n_q=1, n_k=7), Sizes(n_q=5, n_k=MANY)):
-        square_only = subject.causal is True  # which corner the mask starts in, nobody said
-        if square_only and sizes.n_q > sizes.n_k:
-            continue
-        q, k, v = sizes.draw()
-        shown, want = sizes_of(q=q, k=k, v=v), subject.oracle(q, k, v)
-        if square_only and attempt(lambda: subject(q, k, v)) is None:
-            raise NotChecked("with n_q ≠ n_k it raises; that is needed once keys are cached")
-        got = must_give(
-            subject, (q, k, v), want.shape, shown, lambda: _rectangular_bug(subject, sizes)
-        )
-        if subject.sound and not nearly(got, want):
-            if square_only:
-                raise NotChecked(_other_corner(subject, q, k, v, got))
-            bug = _rectangular_values_bug(subject, q, k, v, got)
-            raise Broken(f"{shown}: {first_difference(got, want)}", bug)
-
-
-def _rectangular_bug(subject: Subject, sizes: Sizes) -> Bug:
-    "Say why it raises, or gives another shape, where n_q ≠ n_k."
-    if not _takes_other_lengths(subject):
-        return known("length.one")
-    return _size_bug(subject, sizes) if sizes.n_q == 1 else known("shape.only_square")
-
-
-def _rectangular_values_bug(subject: Subject, q: Tensor, k: Tensor, v: Tensor, got: Tensor) -> Bug:
-    "Say what is wrong, which may be only the queries that stand before all keys."
-    allowed = subject.allowed(q, k)
-    empty = torch.tensor(False) if allowed is None else ~allowed.any(-1)
-    want = subject.oracle(q, k, v)
-    if not empty.any() or not nearly(got[..., ~empty, :], want[..., ~empty, :]):
-        band: Bug | None = attempt(lambda: measured_band(subject, *draw_many(subject)[:2]))
-        return band or known("length.rectangular")
-    return name_empty(got[..., 0, :], v)
-
-
 def name_empty(
     context: Tensor,  # of a query that may attend to nothing, (b, h, d_v)
     v: Tensor,  # (b, h, n_k, d_v)
@@ -177,14 +139,6 @@ def name_empty(
     if not context.isfinite().all():
         return known("mask.empty_nan")
     return known("mask.empty_mean" if nearly(context, v.mean(-2)) else "mask.empty_something")
-
-
-def _other_corner(subject: Subject, q: Tensor, k: Tensor, v: Tensor, got: Tensor) -> str:
-    "Say what causal=True, which promises square scores only, means where n_q ≠ n_k."
-    how = "gives other numbers"
-    if nearly(got, replace(subject, causal="upper-left").oracle(q, k, v)):
-        how = "lines up the first query with the first key"
-    return f'with fewer queries than keys it {how}; for cached keys ask for causal="lower-right"'
 
 
 def any_length(subject: Subject) -> bool:
@@ -197,8 +151,5 @@ LENGTHS = (
     Relation("shorter and longer inputs work", _lengths, after=("finite",)),
     Relation(
         "so do many keys: blocks fit together, and nothing is cut off", _long, asked=any_length
-    ),
-    Relation(
-        "queries and keys may differ in number", _rectangular, after=("finite",), asked=any_length
     ),
 )

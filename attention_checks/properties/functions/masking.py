@@ -92,21 +92,6 @@ def _misread(subject: Subject, qkv: tuple[Tensor, ...], mask: Tensor, got: Tenso
     return known(code if nearly(got, subject.oracle(q, k, v, wrong)) else "mask.axis")
 
 
-def _padding(subject: Subject) -> None:
-    "Add two keys, and mask them: nothing may change."
-    if subject.causal:
-        raise NotChecked("a causal function sees no padding on the right")
-    if subject.reach:
-        raise NotChecked("it sees its own document only")
-    q, k, v = subject.usual.draw()
-    n, want = k.shape[-2], subject(q, k, v)
-    k, v = (torch.cat([t, 50 * torch.ones_like(t[..., :2, :])], -2) for t in (k, v))
-    got = subject(q, k, v, (torch.arange(n + 2) < n).expand(q.shape[-2], n + 2))
-    if not nearly(got, want):
-        bugs = subject.hiding.bugs if subject.hiding else known("mask.padding")
-        raise Broken(f"two padded keys, masked: {first_difference(got, want)}", bugs)
-
-
 def _empty(subject: Subject) -> None:
     "Forbid everything to one query: its context must be zero, and gradients finite."
     if subject.style.form == OF_KEYS:
@@ -167,9 +152,6 @@ HIDING = (
         _mask_shapes,
         _unclear,
         asked=any_length,
-    ),
-    Relation(
-        "padding changes nothing", _padding, _unclear, ("sound", "mask_sound"), asked=any_length
     ),
     Relation(
         "a query that may attend to nothing gets zero, with finite gradients",

@@ -69,7 +69,7 @@ def _one_bug(subject: Subject) -> tuple[Bug, ...] | None:
 
 
 def _capped(subject: Subject) -> Bug | None:
-    "Find a soft cap that nobody declared."
+    "Find a soft cap that was not declared."
     case = next(_wrong_cases(subject), None)
     return fitted_cap(case[0]) if case else None
 

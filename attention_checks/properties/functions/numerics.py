@@ -8,7 +8,7 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.examine import Broken
 from attention_checks.numbers import first_difference, nearly, sizes_of
-from attention_checks.properties.state import any_strides, must_trace, untouched
+from attention_checks.properties.state import any_strides, untouched
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation
 from attention_checks.properties.numerics import must_be_finite, must_hold_in_half
@@ -91,12 +91,6 @@ def _half(subject: Subject) -> None:
         must_hold_in_half(lambda q, k, v: subject(q, k, v, given), subject.usual.draw(), "v", atols)
 
 
-def _traced(subject: Subject) -> None:
-    "Compile and export it."
-    small = Sizes(2, 1, 2, 2 if subject.causal is True else 3, 4, 2)
-    must_trace(lambda q, k, v: subject(q, k, v), *small.draw())
-
-
 NUMBERS = (
     Relation("inputs need not be contiguous", any_strides),
     Relation("inputs are not modified", untouched),
@@ -106,9 +100,4 @@ NUMBERS = (
         _half,
         asked=lambda subject: subject.contract.dtype is None,
     ),
-)
-TRACED = Relation(
-    "torch.compile and torch.export change nothing",
-    _traced,
-    asked=lambda subject: subject.contract.compiles,
 )

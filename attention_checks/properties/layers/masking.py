@@ -413,7 +413,7 @@ def _declare(name: str) -> str:
 
 
 def _must_hide(layer: Layer, name: str) -> str:
-    "What a mask means; Broken if it does not hide what it should, NotChecked if nobody can tell."
+    "What a mask means; Broken if it hides too little, NotChecked if its meaning is unclear."
     tried = _try_masks(layer, name, _SHAPES)
     if not tried.hiding:
         raise _not_hiding(layer, name, tried)
@@ -562,7 +562,7 @@ def _ordered(layer: Layer) -> None:
 
 
 def _may_know_positions(layer: Layer) -> None:
-    "Raise NotChecked if there is a reason why order may matter, though nobody said so."
+    "Raise NotChecked if there is a reason why order may matter, though none was declared."
     if name := layer.position_setting:
         raise NotChecked(f"it seems to know positions ({name}); say positions=True or False")
     if layer.causal:

@@ -16,7 +16,7 @@ from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation
 from attention_checks.properties.equivariance import must_not_mix_along
 from attention_checks.properties.numerics import must_be_finite, must_keep_dtype, run_in_half
-from attention_checks.properties.state import must_trace, untouched_anyhow
+from attention_checks.properties.state import untouched_anyhow
 from attention_checks.signatures import parameters_of
 from attention_checks.subjects.calling import for_memory, is_torch_mha, needed_by, packing_names
 from attention_checks.subjects.copies import deep_copy, softened_copy
@@ -144,7 +144,7 @@ def _why_it_raises(layer: Layer, e: Exception) -> Bug:
     longest = next((n - 1 for n in range(1, layer.n) if not layer.fits(SEQUENCES, n)), layer.n - 1)
     if longest > 1 and layer.contract.lengths is None:
         return known("shape.maximum", longest=longest, least=layer.n + 1)
-    if bug := _only_size(layer):
+    if bug := _only_length(layer):
         return bug
     needed = needed_by(layer.module)
     if len(needed) > 1 and layer.other is None:
@@ -154,22 +154,10 @@ def _why_it_raises(layer: Layer, e: Exception) -> Bug:
     return known(code, error=type(e).__name__)
 
 
-def _only_size(layer: Layer) -> Bug | None:
-    "The sizes at which alone it runs, if they tell what it mixes up."
-    h = layer.n_heads or layer.n  # nobody knows: then what was tried anyway
-    sizes = {
-        "one_sequence": (1, layer.n),
-        "batch_length": (layer.n, layer.n),
-        "length_width": (SEQUENCES, layer.d_model),
-        "length_heads": (SEQUENCES, h),
-        "all_equal": (h, h),
-        "one_token": (SEQUENCES, 1),
-    }
-    right = [code for code, (b, n) in sizes.items() if layer.fits(b, n)]
-    if right and not {"batch_length", "length_width"} <= set(right):  # which, nobody knows
-        return known(f"shape.{right[0]}")
-    fixed = (n for n in _FIXED_LENGTHS if layer.fits(SEQUENCES, n))
-    n = next(fixed, 0)
+def _only_length(layer: Layer) -> Bug | None:
+    "The only length at which it runs, if it is a likely one, and no axes are mixed up there."
+    lengths = [n for n in _FIXED_LENGTHS if n not in (SEQUENCES, layer.n_heads, layer.d_model)]
+    n = next((n for n in lengths if layer.fits(SEQUENCES, n)), 0)
     return known("shape.only_length", n=n) if n else None
 
 
@@ -285,11 +273,6 @@ def _mixed(layer: Layer, x: Tensor) -> Bug:
     return known("batch.axes" if alone else "batch.mixes")
 
 
-def _traces(layer: Layer) -> None:
-    "Traced by PyTorch, it gives the same numbers."
-    must_trace(lambda x: layer.first(layer.module, x), layer.draw(2, layer.contract.usual(3)))
-
-
 def must_take_one(layer: Layer) -> None:
     "Raise Broken if it cannot do with one token, or with one sequence."
     sizes = [(1, layer.n, "one sequence"), (SEQUENCES, 1, "one token")]
@@ -376,29 +359,29 @@ def _returns_weights(layer: Layer) -> None:
     trace = layer.observed.trace
     if trace is not None and "weigh" in trace.own:
         raise NotChecked("a sink takes a part of each query's weights")
-    shown, w = "what it returns beside the output ", returned[0]
-    sums, of_columns = w.sum(-1), w.sum(-2)
+    shown, weights = "what it returns beside the output ", returned[0]
+    sums, of_columns = weights.sum(-1), weights.sum(-2)
     to_one = nearly(sums, torch.ones_like(sums), 1e-3)
-    if (w >= 0).all() and nearly(of_columns, torch.ones_like(of_columns)) and not to_one:
+    if (weights >= 0).all() and nearly(of_columns, torch.ones_like(of_columns)) and not to_one:
         shown += "has columns that sum to 1, and rows that do not"
         raise Broken(shown, known("weights.returned_transposed"))
-    positive = (w >= -1e-6).all() and (sums > -1e-6).all()
+    positive = (weights >= -1e-6).all() and (sums > -1e-6).all()
     if not (positive and (sums < 4).all() and 0.5 < sums.mean() < 2):  # scores, or a bias
         raise NotChecked(f"{shown}is not meant as weights: rows sum to {sums.min():.4g} …")
     if not to_one:
         on_average = nearly(sums.mean(), torch.tensor(1.0))
         bug = known("weights.after_dropout" if on_average else "weights.returned_sums")
         raise Broken(f"{shown}has rows that sum to {sums.min():.4g} … {sums.max():.4g}", bug)
-    if layer.causal and (w.triu(1) > 1e-6).any():
+    if layer.causal and (weights.triu(1) > 1e-6).any():
         shown = "the returned weights are not zero for later tokens"
         raise Broken(shown, known("weights.returned_future"))
 
 
-def _may_be_weights(layer: Layer, t: Any) -> bool:
+def _may_be_weights(layer: Layer, found: Any) -> bool:
     "Whether something has the shape of weights, (b, n_q, n_k) or (b, h, n_q, n_k)."
-    if not isinstance(t, Tensor) or not t.is_floating_point() or t.ndim not in (3, 4):
+    if not isinstance(found, Tensor) or not found.is_floating_point() or found.ndim not in (3, 4):
         return False
-    return len(t) == SEQUENCES and t.shape[-2:] == (layer.n, layer.n_k)
+    return len(found) == SEQUENCES and found.shape[-2:] == (layer.n, layer.n_k)
 
 
 RUNS = (
@@ -420,10 +403,4 @@ EDGES = (
         asked=lambda layer: layer.contract.dtype is None,
     ),
     Relation("weights that it returns are weights", _returns_weights),
-    Relation(
-        "torch.compile and torch.export change nothing",
-        _traces,
-        no_module,
-        asked=lambda layer: layer.contract.compiles,
-    ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,14 +14,12 @@ from torch.utils._pytree import tree_leaves
 
 from attention_checks.catalogue import known
 from attention_checks.conventions import INDEXER, POSITIONS, is_dropout, role_of
-from attention_checks.examine import Broken, NotChecked, first_line
+from attention_checks.examine import Broken, NotChecked
 from attention_checks.numbers import first_difference, nearly
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation
 from attention_checks.properties.gradients import (
-    gradients_of,
     gradients_of_mixture,
-    must_require,
     reenters,
 )
 from attention_checks.properties.layers.running import must_be_vectors
@@ -303,84 +301,6 @@ def _weights_in_buffers(layer: Layer) -> str | None:
     return None
 
 
-def must_match_steps(layer: Layer) -> None:
-    "Raise Broken if its gradients are not what small steps measure."
-    if layer.contract.dtype:
-        raise NotChecked(
-            "it runs in the declared type alone, in which steps are too coarse or not to be taken"
-        )
-    if layer.parts and not layer.of_memory:
-        try:
-            _trained(layer)
-        except Broken:
-            raise NotChecked("some parameters receive none") from None
-        except NotChecked:
-            pass  # a frozen layer: its input may want one
-    _must_match(layer, "memory" if layer.of_memory else "input")
-    if not layer.of_memory:
-        _must_match(layer, "parameters")
-
-
-def _must_match(layer: Layer, what: str) -> None:
-    "Raise Broken if the gradient of its input or its parameters is not what a small step measures."
-    rough = _rates(layer, what, torch.float32, 1e-3)
-    if not _differ(*rough):
-        return
-    try:  # within so small a step no ReLU bends
-        measured, promised, size = _rates(layer, what, torch.float64, 1e-6)
-    except RuntimeError as e:
-        raise NotChecked(f"it does not run in float64: {first_line(e, 60)}") from None
-    if not _differ(measured, promised, size):
-        return
-    if not measured or abs(measured - rough[0]) > 0.2 * abs(measured - promised):
-        raise NotChecked("its values bend or jump, so that steps measure no gradient")
-    shown = f"along one direction of the {what} the output changes at the rate {measured:.2g}; "
-    shown += f"its gradient says {promised:.2g}"
-    bug = known("grad.wrong") if promised else known("grad.unreached", name=f"the {what}")
-    raise Broken(shown, bug)
-
-
-def _differ(measured: float, promised: float, size: float) -> bool:
-    "Whether two rates differ by more than rounding."
-    return abs(measured - promised) > 0.01 * size
-
-
-def _rates(layer: Layer, what: str, dtype: torch.dtype, step: float) -> tuple[float, float, float]:
-    "How fast the output changes in one direction, measured and by the gradient, and their size."
-    module, parameters = layer.module, []
-    if layer.parts:
-        module = deep_copy(module).to(dtype)
-        parameters = [p for p in module.parameters() if p.requires_grad]
-    x = layer.draw().to(dtype).requires_grad_()
-    tensors: list[Tensor] = parameters if what == "parameters" else [x]  # type: ignore[assignment]
-    must_require(y := layer.first(module, x * 1))
-    generator = torch.Generator().manual_seed(6)
-    up, *directions = (
-        torch.randn(t.shape, generator=generator, dtype=torch.float64).to(t.dtype)
-        for t in (y, *tensors)
-    )
-    parts = [torch.zeros(1, dtype=torch.float64)]
-    for grad, direction in zip(gradients_of(y, tensors, up) if tensors else (), directions):
-        if grad is not None:
-            parts.append((grad * direction).double().flatten())
-    by_gradient = torch.cat(parts)
-    total = lambda: float((layer.first(module, x * 1) * up).double().sum())
-    measured, promised = _slope(total, tensors, directions, step), float(by_gradient.sum())
-    rounding = 5e-2 * float((y * up).detach().double().norm())  # of float32
-    return measured, promised, max(abs(measured), float(by_gradient.norm())) + rounding
-
-
-def _slope(f: Callable[[], float], at: list[Tensor], along: list[Tensor], step: float) -> float:
-    "How fast a function of tensors, which are changed for it, grows in one direction."
-    sums = []
-    with torch.no_grad():
-        for change in (step, -2 * step):
-            for t, direction in zip(at, along):
-                t.add_(change * direction)
-            sums.append(f())
-    return (sums[0] - sums[1]) / (2 * step)
-
-
 def _untied(layer: Layer) -> None:
     "No two parameters share their memory; a list of parameters only registers them once more."
     lists = (nn.ParameterList, nn.ParameterDict)
@@ -426,11 +346,6 @@ TRAINING = (
         "every parameter is registered and receives a gradient",
         _trained,
         no_module,
-        asked=lambda layer: layer.contract.gradients,
-    ),
-    Relation(
-        "gradients are those of its values",
-        must_match_steps,
         asked=lambda layer: layer.contract.gradients,
     ),
     Relation("no two parameters are one", _untied, no_module),

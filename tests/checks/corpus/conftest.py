@@ -21,8 +21,9 @@ def pytest_addoption(parser):
 def pytest_generate_tests(metafunc):
     for kind in ENTRIES.keys() & set(metafunc.fixturenames):
         only, check = metafunc.config.getoption("--only"), metafunc.config.getoption("--check")
-        some = [a for a in ENTRIES[kind].values() if re.search(only, a.name, re.I) and check in (None, a.check)]
-        metafunc.parametrize(kind, [pytest.param(a, id=a.name) for a in some])
+        some = [entry for entry in ENTRIES[kind].values()
+                if re.search(only, entry.name, re.I) and check in (None, entry.check)]
+        metafunc.parametrize(kind, [pytest.param(entry, id=entry.name) for entry in some])
 
 
 def pytest_terminal_summary(terminalreporter, config):
@@ -40,8 +41,9 @@ def pytest_terminal_summary(terminalreporter, config):
 
 def counts(verdicts, check):
     "How many entries of a check there are, and what became of them."
-    right, wrong = ([verdicts[a.name] for a in ENTRIES[kind].values()
-                     if a.name in verdicts and check in (a.check, "all")] for kind in ("correct", "planted"))
+    right, wrong = ([verdicts[entry.name] for entry in ENTRIES[kind].values()
+                     if entry.name in verdicts and check in (entry.check, "all")]
+                    for kind in ("correct", "planted"))
     return {"correct": len(right), "refused": sum(not v["accepted"] for v in right),
             "compared": sum(v["compared"] for v in right),
             "planted": len(wrong), "caught": sum(v["caught"] for v in wrong),
@@ -63,7 +65,7 @@ def table(verdicts):
 
 def summary(verdicts):
     "What is published: figures, no clock times, so that two runs give the same bytes."
-    planted_ones = {a.name: verdicts[a.name] for a in ENTRIES["planted"].values()}
+    planted_ones = {entry.name: verdicts[entry.name] for entry in ENTRIES["planted"].values()}
     by = Counter(prop for v in planted_ones.values() for prop in v["by"])
     return {"checks": {check: counts(verdicts, check) for check in CHECKS}, "all": counts(verdicts, "all"),
             "by": dict(sorted(by.items(), key=lambda each: (-each[1], each[0]))[:12]),

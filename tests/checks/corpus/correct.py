@@ -599,7 +599,7 @@ def packed_open(q, k, v):
 @right("self_attention", "Band, wide", build=lambda c: c(24, 3, 16), d_model=24, n_heads=3, window=16)
 @right("multi_head", "Band, as wide as in gpt-oss", build=lambda c: c(24, 3, 128), d_model=24, n_heads=3, window=128)
 class Band(nn.Module):
-    "A layer that tells nobody how far it looks; the caller says it."
+    "A layer that does not tell how far it looks; the caller says it."
     def __init__(self, d_model, n_heads, far):
         super().__init__()
         self.n_heads, self.far = n_heads, far

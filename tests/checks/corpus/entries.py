@@ -64,7 +64,8 @@ class Registry:
 
 def planted_in(base: Entry, name: str, edits: Any, expect: str, inside: str = "", **changes: Any) -> Entry:
     "A planted entry: `base` with one or more edits; what else differs is given by name."
-    if unknown := set(expect.split("+")) - CATALOGUE.keys():
+    unknown = set(expect.split("+")) - CATALOGUE.keys()
+    if unknown and not changes.get("missed"):  # a bug that no check catches has no code
         raise ValueError(f"{name}: expected codes of attention_checks.catalogue.CATALOGUE; got {', '.join(sorted(unknown))}")
     pairs = tuple(edits) if edits and isinstance(edits[0], tuple) else (tuple(edits),) if edits else ()
     return replace(base, name=name, edits=pairs, expect=expect, inside=inside, **changes)
@@ -73,7 +74,7 @@ def planted_in(base: Entry, name: str, edits: Any, expect: str, inside: str = ""
 # Editing ------------------------------------------------------------------------------------------------------
 
 written = cache(inspect.getsource)  # the source of a module, class or function; finding one reads its whole file
-compiled = cache(partial(compile, mode="exec"))  # a module that nobody edited
+compiled = cache(partial(compile, mode="exec"))  # a module that is not edited
 
 
 def apply(source: str, edits: tuple[tuple[str, str], ...], name: str) -> str:

@@ -134,7 +134,7 @@ bug("bmm over flat heads", "heads and batch unfolded in the wrong order", (".vie
 bug("bmm over flat heads", "length and heads folded without transpose",
     ("q.reshape(b * h, n_q, d), k.reshape(b * h, n_k, d), v.reshape(b * h, n_k, -1)",
      "q.transpose(1, 2).reshape(b * h, n_q, d), k.transpose(1, 2).reshape(b * h, n_k, d), v.transpose(1, 2).reshape(b * h, n_k, -1)"),
-    "context.outside")
+    "values.unknown", unnamed=True)
 bug("heads after the length", "the length is not brought back", (').permute(0, 2, 1, 3)', ')'), "shape.axes")
 bug("package: naive_attention", "the weights are of the key before", ("zip(w_i, v_b)", "zip(w_i, v_b.roll(1, 0))"), "route.values_shifted")
 
@@ -190,7 +190,7 @@ bug(TILED, "the largest score for the log-sum-exp", (LSE, "return out.to(kind), 
 misuse(TILED, "everything in one tile", "flash.matrix", build=correct.tile_by_tile(tile=10**6))
 misuse(TILED, "autograd keeps the tiles", "flash.matrix_backward",
        build=lambda c: lambda q, k, v: c.forward(SimpleNamespace(save_for_backward=lambda *kept: None), q, k, v, False, 16))
-bug(TILED_CAUSAL, "the future is computed and thrown away", ("if not causal or j <= i + tile - 1 + n_k - n_q", "if True"), "flash.not_skipped")
+bug(TILED_CAUSAL, "the future is computed and thrown away", ("if not causal or j <= i + tile - 1 + n_k - n_q", "if True"), "flash.not_skipped", missed=True)
 misuse("package: flash_attention", "in one tile", "flash.matrix", build=lambda f: partial(f, block_size=10**6))
 
 bug("a fourth argument that is no mask", "dropout cannot be switched off", ("F.dropout(torch.softmax(q @ k.mT * scale, -1), dropout_p)",
@@ -566,7 +566,7 @@ bug(HD, "kept from call to call", ("return self.dropout(weights) @ v", "self.las
 bug(HC, "the first word sees nothing", (".triu(1)", ".triu(0)"), "mask.not_itself_first")
 bug(HC, "called, then read the wrong way", ("scores = q @", "q = x @ self.q_proj.weight + self.q_proj.bias\n        scores = q @"), "project.untransposed")
 bug(HC, "the future is open from the sixteenth word on", (".triu(1)", ".triu(1)\n            future[16:] = False"), "length.future")
-bug(HC, "a window of twelve that nobody announced", (".triu(1)", ".triu(1)\n            future |= torch.ones_like(future).tril(-12)"), "window.narrow")
+bug(HC, "a window of twelve that is not announced", (".triu(1)", ".triu(1)\n            future |= torch.ones_like(future).tril(-12)"), "window.narrow")
 bug(H, "the first twelve keys only", ("q, k, v = self.q_proj(x), self.k_proj(x), self.v_proj(x)", "q, k, v = self.q_proj(x), self.k_proj(x[:, :12]), self.v_proj(x[:, :12])"), "length.cut")
 bug("AttentionWithResidual", "the first twelve keys only", ("scaled_dot_product_attention(q, k, v)", "scaled_dot_product_attention(q, k[:, :, :12], v[:, :, :12])"), "length.cut")
 bug("one head with faint weights", "no scale", (HSCALE, ""), "scale.missing")
@@ -830,8 +830,8 @@ for WIDE in ("Band, as wide as the trial", "Band, wide", "Band, as wide as in gp
     bug(WIDE, "one word too few", ("back < self.far", "back < self.far - 1"), "window.size")
     bug(WIDE, "no window", (" & (back < self.far)", ""), "window.ignored")
 PLACES = "(torch.arange(x.shape[1])[:, None] // self.far == torch.arange(x.shape[1]) // self.far)"
-bug("Band, wide", "blocks that do not slide", ("(back < self.far)", PLACES), "window.blocks")
-bug("Turns, through a window", "blocks that do not slide", ("(back < self.far)", PLACES), "window.blocks")
+bug("Band, wide", "blocks that do not slide", ("(back < self.far)", PLACES), "window.blocks", unnamed=True)
+bug("Turns, through a window", "blocks that do not slide", ("(back < self.far)", PLACES), "window.blocks", unnamed=True)
 bug("transformers: GptOss, a window of 4", "one word too many", (">= self.attention", "> self.attention"), "window.size")
 bug("transformers: GptOss, a window of 16", "one word too many", (">= self.attention", "> self.attention"), "window.size")
 # Layers with a cache ----------------------------------------------------------------------------------------------
@@ -957,11 +957,11 @@ bug(GROUPED, "the first sentence's mask for all", ("memory_key_padding_mask[:, N
     args=with_args(GROUPED, mask=("memory_key_padding_mask", "blocked")))
 bug("Conditioned", "values shifted by one word", ("sim.softmax(dim=-1), v)", "sim.softmax(dim=-1), v.roll(1, 2))"), "route.values_shifted")
 bug("Conditioned", "the memory is averaged", ("q, k, v = (t", "context = context.mean(1, keepdim=True)\n        q, k, v = (t"), "parameter.silent")
-bug("Conditioned", "keys detached", ("self.to_k(context)", "self.to_k(context.detach())"), "grad.wrong")
+bug("Conditioned", "keys detached", ("self.to_k(context)", "self.to_k(context.detach())"), "grad.wrong", missed=True)
 bug(LISTED, "dropout before the softmax", ("self.dropout(scores.softmax(dim=-1))", "self.dropout(scores).softmax(dim=-1)"), "dropout.before_softmax")
 bug(X, "a residual is added inside", ("return self.out(", "return x + self.out("), "project.residual")
-bug(X, "the memory is filled up with zeros that no mask hides", ("q, k, v = self", "memory = F.pad(memory, (0, 0, 0, -memory.shape[1] % 8))\n        q, k, v = self"), "length.padded")
-bug("Conditioned", "keys and values are filled up with zeros", ("sim = torch", "k, v = (F.pad(t, (0, 0, 0, -t.shape[2] % 16)) for t in (k, v))\n        sim = torch"), "length.padded")
+bug(X, "the memory is filled up with zeros that no mask hides", ("q, k, v = self", "memory = F.pad(memory, (0, 0, 0, -memory.shape[1] % 8))\n        q, k, v = self"), "length.padded", missed=True)
+bug("Conditioned", "keys and values are filled up with zeros", ("sim = torch", "k, v = (F.pad(t, (0, 0, 0, -t.shape[2] % 16)) for t in (k, v))\n        sim = torch"), "length.padded", missed=True, unnamed=True)
 bug(LISTED, "the mask is transposed", ("mask.unsqueeze(1) == 0", "mask.mT.unsqueeze(1) == 0"), "mask.transposed")
 bug(LISTED, "a billion below zero for minus infinity", ("torch.finfo(scores.dtype).min", "-1e9"), "dtype.no_infinity")
 bug(GROUPED, "a billion below zero for minus infinity", ("-math.inf", "-1e9"), "dtype.no_infinity")

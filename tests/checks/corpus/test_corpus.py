@@ -1,6 +1,6 @@
 """Every correct attention must pass, and every planted bug must be caught and named by its code.
 
-    make corpus                                       all of them; writes tests/checks/corpus/score.json
+    make corpus                                       all of them; writes tests/checks/corpus/summary.json
     .venv/bin/python -m pytest tests/checks/corpus --only scale   those whose name holds "scale" (a regular expression)
     .venv/bin/python -m pytest tests/checks/corpus --only 'textbook: no scale' --show    with the check's whole message
 """

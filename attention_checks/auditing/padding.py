@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_checks.audit.calling import SOURCES, Call
-from attention_checks.audit.session import Session
-from attention_checks.audit.tracing import Axis, Passed
+from attention_checks.auditing.calling import SOURCES, Call
+from attention_checks.auditing.session import Session
+from attention_checks.auditing.tracing import Axis, Passed
 
 _LENGTHS = (0, 3, 5)  # of the padding of the sequences in turn
 

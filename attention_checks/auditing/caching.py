@@ -10,10 +10,10 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from attention_checks.audit.calling import Call, dtype_of, parameters_of_call
-from attention_checks.audit.decoding import diagnosed
-from attention_checks.audit.session import Session
-from attention_checks.audit.tracing import Axis, Change, compare
+from attention_checks.auditing.calling import Call, dtype_of, parameters_of_call
+from attention_checks.auditing.decoding import diagnosed
+from attention_checks.auditing.session import Session
+from attention_checks.auditing.tracing import Axis, Change, compare
 from attention_nb.tools.watching import watch
 
 Cached = Callable[[nn.Module, Tensor, Any], Any]  # model, the next tokens, cache → cache

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_checks.audit.promises import (
+from attention_checks.auditing.promises import (
     attention_scale,
     config_of,
     is_local,
@@ -17,9 +17,9 @@ from attention_checks.audit.promises import (
     scale_said_by,
     window_of,
 )
-from attention_checks.audit.report import Layer
-from attention_checks.audit.session import Session
-from attention_checks.audit.tracing import compare
+from attention_checks.auditing.report import Layer
+from attention_checks.auditing.session import Session
+from attention_checks.auditing.tracing import compare
 from attention_nb.longer_texts import rotary_frequencies
 from attention_nb.tools.watching import watch
 
@@ -181,7 +181,7 @@ def _near_one(scale: Any) -> bool:
 
 
 def _scale_said(s: Session, path: str) -> tuple[float | None, bool]:
-    "Return the scale that is promised, and whether somebody says it, or it is only usual."
+    "Return the scale that is promised, and whether a config says it, or it is only usual."
     declared = (s.expected.scales or {}).get(path)
     if declared is not None:
         return declared, True

@@ -9,16 +9,16 @@ from typing import Any
 import torch
 import torch.nn as nn
 
-from attention_checks.audit.borrowing import borrowed
-from attention_checks.audit.caching import Cached, decode
-from attention_checks.audit.causality import batch, future
-from attention_checks.audit.expected import Expected
-from attention_checks.audit.layers import described, promised, watched
-from attention_checks.audit.padding import pad
-from attention_checks.audit.packing import pack
-from attention_checks.audit.preparing import prepared
-from attention_checks.audit.report import AuditReport, Fault, Layer
-from attention_checks.audit.session import Part, Session
+from attention_checks.auditing.borrowing import borrowed
+from attention_checks.auditing.caching import Cached, decode
+from attention_checks.auditing.causality import batch, future
+from attention_checks.auditing.expected import Expected
+from attention_checks.auditing.layers import described, promised, watched
+from attention_checks.auditing.padding import pad
+from attention_checks.auditing.packing import pack
+from attention_checks.auditing.preparing import prepared
+from attention_checks.auditing.report import AuditReport, Fault, Layer
+from attention_checks.auditing.session import Part, Session
 from attention_checks.examine import Misused, first_line
 from attention_checks.signatures import name_of
 
@@ -101,7 +101,11 @@ def _audited(s: Session, inputs: Any, cached: Cached | None, skip: Collection[st
 
 def _innermost(faults: list[Fault]) -> list[Fault]:
     "Leave out what is wrong with a module because it is wrong with a part of it."
-    return [a for a in faults if not any(a is not b and _within(a, b) for b in faults)]
+    return [
+        fault
+        for fault in faults
+        if not any(fault is not other and _within(fault, other) for other in faults)
+    ]
 
 
 def _within(outer: Fault, inner: Fault) -> bool:

@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_checks.audit.borrowing import seed
-from attention_checks.audit.calling import SOURCES, Call, dtype_of
-from attention_checks.audit.expected import Expected
-from attention_checks.audit.report import Fault, Reach
-from attention_checks.audit.tracing import Axis, Change, Passed, compare, record
+from attention_checks.auditing.borrowing import seed
+from attention_checks.auditing.calling import SOURCES, Call, dtype_of
+from attention_checks.auditing.expected import Expected
+from attention_checks.auditing.report import Fault, Reach
+from attention_checks.auditing.tracing import Axis, Change, Passed, compare, record
 from attention_checks.catalogue import known
 from attention_checks.report import Note
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_checks.audit.session import Session
+from attention_checks.auditing.session import Session
 
 
 def pack(s: Session, inputs: Any) -> None:

@@ -6,10 +6,10 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from attention_checks.audit.calling import Call
-from attention_checks.audit.report import Reach
-from attention_checks.audit.session import Session
-from attention_checks.audit.tracing import Change
+from attention_checks.auditing.calling import Call
+from attention_checks.auditing.report import Reach
+from attention_checks.auditing.session import Session
+from attention_checks.auditing.tracing import Change
 from attention_checks.examine import first_line
 from attention_checks.subjects.copies import in_training
 

@@ -8,7 +8,7 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from attention_checks.audit.calling import (
+from attention_checks.auditing.calling import (
     SOURCES,
     Call,
     dtype_of,
@@ -16,8 +16,8 @@ from attention_checks.audit.calling import (
     parameters_of_call,
     sequence_in,
 )
-from attention_checks.audit.promises import windows_in
-from attention_checks.audit.tracing import record
+from attention_checks.auditing.promises import windows_in
+from attention_checks.auditing.tracing import record
 
 B = 3  # sequences
 LEAST = 24  # tokens

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch.nn as nn
 
-from attention_checks.audit import Expected, audit
+from attention_checks.auditing import Expected, audit
 from attention_checks.examine import Misused, first_line
 from attention_checks.loading import Unusable, load
 
