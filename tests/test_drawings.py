@@ -1190,17 +1190,6 @@ def test_the_seat_map_allocates_as_the_paged_cache_does(visit):
     assert seen >= {"must wait", "was shared", "no place"}, seen
 
 
-def test_the_machine_says_what_each_part_does(visit):
-    "By the slider and by a click on a box; in the picture all boxes are parts of the list."
-    figure, parts = drawing(visit, "07_transformer.html", "machine"), parts_of(768, 3072, 50257, 1024)
-    boxes = figure.get_by_role("img").locator("rect[style], circle[style]")
-    assert boxes.count() == len(parts)
-    slider = figure.get_by_role("slider", name="Part")
-    for i, part in enumerate(parts):
-        now, said = state(figure), figure.locator("output").inner_text()
-        assert (now["chosen"], now["name"], now["parameters"][i]) == (i, part.name, part.parameters)
-        assert said.startswith(f"{i + 1}. {part.name}. {part.says}") and part.shape in said
-        assert f"{part.parameters:,}" in said or not part.parameters
 def machine_in_the_chapter() -> LanguageModel:
     "The small model of the figure, with the weights that the package has."
     trained = small_model()
