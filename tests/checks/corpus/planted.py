@@ -134,7 +134,7 @@ bug("bmm over flat heads", "heads and batch unfolded in the wrong order", (".vie
 bug("bmm over flat heads", "length and heads folded without transpose",
     ("q.reshape(b * h, n_q, d), k.reshape(b * h, n_k, d), v.reshape(b * h, n_k, -1)",
      "q.transpose(1, 2).reshape(b * h, n_q, d), k.transpose(1, 2).reshape(b * h, n_k, d), v.transpose(1, 2).reshape(b * h, n_k, -1)"),
-    "values.unknown", unnamed=True)
+    "context.outside", missed=True, unnamed=True)
 bug("heads after the length", "the length is not brought back", (').permute(0, 2, 1, 3)', ')'), "shape.axes")
 bug("package: naive_attention", "the weights are of the key before", ("zip(w_i, v_b)", "zip(w_i, v_b.roll(1, 0))"), "route.values_shifted")
 
