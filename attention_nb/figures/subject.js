@@ -56,7 +56,7 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
       const [x, y] = at(inside(tip)), long = Math.hypot(...tip) || 1, [dx, dy] = [9 * -tip[1] / long, 9 * -tip[0] / long].map((n) => -n);
       query.point(tip);
       set(query.node, { transform: `translate(${dx} ${dy})` });
-      set(mark, { x: x + 2.4 * dx - 4, y: y + 2.4 * dy + 5 });
+      set(mark, { x: clamp(x + 2.4 * dx - 4, 102, 288), y: clamp(y + 2.4 * dy + 5, 14, 194) });
     });
   }
   function showToken(i, k, score, weight) {
