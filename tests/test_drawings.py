@@ -2034,7 +2034,9 @@ def test_tiles_say_what_their_table_says(visit):
 @pytest.mark.parametrize("width", [390, 1280])
 def test_numbers_that_are_typed_are_read_whole(visit, width):
     "Also where they are hovered, and buttons stand beside them."
-    field = drawing(visit, PAGE_OF["subject"], "subject", width=width).locator("input[type=number]").first
+    figure = drawing(visit, PAGE_OF["subject"], "subject", width=width)
+    figure.get_by_text("The eight numbers").click()
+    field = figure.locator("input[type=number]").first
     field.hover()
     for number in ("-0.5", "1.25"):
         field.fill(number)
@@ -2044,6 +2046,7 @@ def test_numbers_that_are_typed_are_read_whole(visit, width):
 def test_what_leaves_the_plane_keeps_its_direction(visit):
     "A query of (6, 3) is drawn on its way there; and a product of 0.25 is not rounded."
     figure = drawing(visit, PAGE_OF["subject"], "subject")
+    figure.get_by_text("The eight numbers").click()
     figure.get_by_role("radio", name=given(figure)["tokens"][1]).check()
     put = lambda name, rows: [figure.locator(f"input[aria-label^='{name}']").nth(i).fill(str(n)) for i, n in enumerate(sum(rows, []))]
     put("W_q", [[3, 1.5], [3, 1.5]])

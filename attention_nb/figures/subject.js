@@ -52,11 +52,11 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
     const from = tip;
     mark.textContent = zero(q) ? "" : "q";
     glide(450, (t) => {
-      tip = from.map((n, i) => n + (inside(q)[i] - n) * t);
-      const [x, y] = at(tip), long = Math.hypot(...tip) || 1, [dx, dy] = [9 * -tip[1] / long, 9 * -tip[0] / long].map((n) => -n);
+      tip = from.map((n, i) => n + (q[i] - n) * t);
+      const [x, y] = at(inside(tip)), long = Math.hypot(...tip) || 1, [dx, dy] = [9 * -tip[1] / long, 9 * -tip[0] / long].map((n) => -n);
       query.point(tip);
       set(query.node, { transform: `translate(${dx} ${dy})` });
-      set(mark, { x: x + 2.4 * dx - 4, y: y + 2.4 * dy + 5 });
+      set(mark, { x: clamp(x + 2.4 * dx - 4, 102, 288), y: clamp(y + 2.4 * dy + 5, 14, 194) });
     });
   }
   function showToken(i, k, score, weight) {
