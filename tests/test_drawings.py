@@ -604,9 +604,9 @@ def test_sinks_take_what_the_package_says(visit):
     newest.press("Home")
     assert played(figure)["newest"] == n - 1
     figure = drawing(visit, "11_grouped_heads.html", "sinks")
-    assert "The sink takes 33 %; 67 % is left for tokens." in figure.locator("output").inner_text()
+    assert "The sink takes 79 %; 21 % is left for tokens." in figure.locator("output").inner_text()
     figure.get_by_role("slider", name="score of sink").press("ArrowUp")
-    left = sink_softmax(torch.zeros(1, 1, 2), torch.tensor([0.5])).sum()
+    left = sink_softmax(torch.zeros(1, 1, 2), torch.tensor([2.5])).sum()
     assert_close(numbers([state(figure)["kept"]]), left[None], **EXACT)
     figure.get_by_role("radio", name="no sink").check()
     assert state(figure)["context"] == [3, 1.5]
