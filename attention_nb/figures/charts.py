@@ -22,8 +22,8 @@ else:  # nbdev evaluates annotations at run time: it needs the names, but not th
                           LayerChart=Any, VConcatChart=Any)
 
 # %% auto #0
-__all__ = ['heatmap', 'bars', 'head_grid', 'lines', 'softmax_slider', 'scale_slider', 'attention_explorer', 'dim_chooser',
-           'mask_chooser', 'head_chooser', 'bars_slider']
+__all__ = ['heatmap', 'bars', 'head_grid', 'lines', 'softmax_slider', 'attention_explorer', 'dim_chooser', 'mask_chooser',
+           'head_chooser', 'bars_slider']
 
 # %% ../../nbs/figures/charts.ipynb #helpers
 PURPLE = "#8e5bd0"  # weights, as in the drawings; no chart uses the hues of queries, keys, values
@@ -479,135 +479,6 @@ def _temperature_data(scores: Tensor, temperatures: Sequence[float], weights: Te
                  for a, row in zip(at, _rounded(weights)) for k, w in zip(keys, row)],
         curve=curve,
         notes=[dict(step=c["step"], text=f"{says(**c)}ln {len(keys)} = {most:.2f}") for c in curve])
-
-# %% ../../nbs/figures/charts.ipynb #scale-slider-fn
-DEVIATION = "standard deviation"
-
-
-def _histogram(x: Tensor, limit: float, bins: int = 50) -> list[dict[str, float]]:
-    "Return the fraction of the numbers in each bin from -limit to limit, without empty bins."
-    width = 2 * limit / bins
-    fractions = _rounded(x.double().histc(bins, -limit, limit) / x.numel(), 4)
-    edges = [round(i * width - limit, 2) for i in range(bins + 1)]
-    return [dict(start=start, end=end, fraction=f)
-            for start, end, f in zip(edges, edges[1:], fractions) if f]
-
-
-def _gauge(base: Any, top: float, axis: Any) -> alt.LayerChart:
-    "Return a bar for the gradient of each kind, in a frame that ends at `top`."
-    alt = _altair()
-    scale = alt.Scale(domain=[0, top], nice=False)
-    frame = base.mark_bar(height=14, fill=None, stroke=INK, strokeOpacity=0.4).encode(
-        x=alt.value(0), x2=alt.value("width"))
-    bar = base.mark_bar(height=14).encode(
-        x=alt.X("gradient:Q", title="remaining gradient", scale=scale, axis=axis))
-    number = _print(base, "gradient", align="left", dx=4).encode(x=alt.value("width"))
-    return alt.layer(frame, bar, number)
-
-
-def _scale_data(widths: Sequence[int], scores: Mapping[str, Tensor], weights: Mapping[str, Tensor],
-                gradients: Mapping[str, Tensor], limit: float) -> dict[str, list[dict[str, Any]]]:
-    "Return the records of `scale_slider`, for each width and kind."
-    at = [(kind, i, dict(step=i, width=w, kind=kind)) for kind in scores for i, w in enumerate(widths)]
-    measures = [{**a, DEVIATION: _rounded(scores[kind][i].std(), 2),
-                 "best key": _rounded(weights[kind][i, 0], 2),
-                 "gradient": _rounded(gradients[kind][i], 2)} for kind, i, a in at]
-    return dict(
-        measures=measures,
-        scores=[dict(a, **bar) for kind, i, a in at for bar in _histogram(scores[kind][i], limit)],
-        weights=[dict(a, rank=r, weight=x)
-                 for kind, i, a in at for r, x in enumerate(_rounded(weights[kind][i]), 1)],
-        notes=[dict(step=i, text="\n".join([f"d_k = {w}", *_scale_lines(measures, i)]))
-               for i, w in enumerate(widths)])
-
-
-def _scale_lines(measures: list[dict[str, Any]], step: int) -> list[str]:
-    "Return the readout of one width: two lines for each kind."
-    here = [m for m in measures if m["step"] == step]
-    return [line for m in here for line in (
-        f"{m['kind']}: {DEVIATION} {m[DEVIATION]:.1f}",
-        f"best key {m['best key']:.2f}, gradient {m['gradient']:.2f}")]
-
-# %% ../../nbs/figures/charts.ipynb #scale-slider-body
-def _scale_body(data: Mapping[str, list[dict[str, Any]]], kinds: list[str], limit: float,
-                chosen: str) -> alt.ConcatChart:
-    "Return the histograms, and beside them the weights above the gradients; no axis moves."
-    alt = _altair()
-    colour = alt.Color("kind:N", title=None, scale=alt.Scale(domain=kinds, range=SERIES),
-                       legend=alt.Legend(orient="bottom"))
-    here: Any = lambda name: alt.Chart(alt.NamedData(name)).transform_filter(chosen).encode(color=colour)
-    lines = here("measures").encode(y=alt.Y("kind:N", sort=kinds, title=None, axis=None))
-    top = max(1, *(line["gradient"] for line in data["measures"]))
-    gauge = _gauge(lines, top, alt.Axis(values=[0, 0.5, 1], grid=False))
-    right = alt.vconcat(_ranked_bars(here("weights"), kinds).properties(width=220, height=110),
-                        gauge.properties(width=220, height=alt.Step(20)), spacing=10)
-    tallest = max(bar["fraction"] for bar in data["scores"])  # at any width, so that it can be compared
-    histogram = _histograms(here("scores"), limit, tallest)
-    return alt.concat(histogram.properties(width=270, height=190), right, columns=2, spacing=24)
-
-
-def _still_axis(**kwargs: Any) -> Any:
-    "Return an axis whose labels always take the same width."
-    return _altair().Axis(tickCount=3, grid=False, minExtent=38, maxExtent=38, titlePadding=2, **kwargs)
-
-
-def _histograms(base: Any, limit: float, tallest: float) -> Any:
-    "Return histograms of the scores, one over the other."
-    alt = _altair()
-    return base.mark_bar(binSpacing=0, opacity=0.6).encode(
-        x=alt.X("start:Q", bin="binned", title="score", axis=alt.Axis(values=[-limit, 0, limit], grid=False),
-                scale=alt.Scale(domain=[-limit, limit], nice=False)),
-        x2="end:Q",
-        y=alt.Y("fraction:Q", title="fraction of the scores", stack=None,
-                scale=alt.Scale(domain=[0, tallest]), axis=_still_axis(format=".0%")))
-
-
-def _ranked_bars(base: Any, kinds: list[str]) -> Any:
-    "Return bars of the mean weights, the best key first, one bar for each kind."
-    alt = _altair()
-    return base.mark_bar().encode(
-        x=alt.X("rank:O", title="key, best first", axis=alt.Axis(labelAngle=0)),
-        xOffset=alt.XOffset("kind:N", sort=kinds),
-        y=alt.Y("weight:Q", title="mean weight", stack=None, scale=alt.Scale(domain=[0, 1]),
-                axis=_still_axis()))
-
-# %% ../../nbs/figures/charts.ipynb #scale-slider-export
-def scale_slider(
-    widths: Sequence[int],  # one per position of the slider
-    scores: Mapping[str, Tensor],  # kind → m scores at each width, (len(widths), m)
-    weights: Mapping[str, Tensor],  # kind → mean weights, the best key first, (len(widths), n_k)
-    gradients: Mapping[str, Tensor],  # kind → the remaining gradient, 1 = all, (len(widths),)
-    title: str = "Scores, weights and gradients at every width",  # printed above the figure
-    start: int = -1,  # the position shown first
-    notice: str = "",  # what to notice, printed below the title
-) -> alt.VConcatChart:  # shows itself when it is the last value of a cell
-    """Draw the scores, the mean weights and the gradient at each width, with a slider for the width.
-
-    Args:
-        widths: one per position of the slider
-        scores: kind → m scores at each width, (len(widths), m)
-        weights: kind → mean weights, the best key first, (len(widths), n_k)
-        gradients: kind → the remaining gradient, 1 = all, (len(widths),)
-        title: printed above the figure
-        start: the position shown first
-        notice: what to notice, printed below the title
-
-    Returns:
-        shows itself when it is the last value of a cell
-    """
-    for name, by_kind in (("scores", scores), ("weights", weights), ("gradients", gradients)):
-        if by_kind.keys() != scores.keys():
-            raise ValueError(f"{name}: expected the kinds of the scores, {list(scores)}; got {list(by_kind)}")
-        for kind, x in by_kind.items():
-            _check_shape(f"{name}[{kind!r}]", x, len(widths), *x.shape[1:])
-    limit = 20 * math.ceil(3 * max(x[-1].std().item() for x in scores.values()) / 20)
-    data, chosen = _scale_data(widths, scores, weights, gradients, limit), "datum.step === step"
-    columns = ["kind", "width", DEVIATION, "best key", "gradient"]
-    tables = [dict(data=["measures"], columns=columns),
-              dict(data=["weights"], by=["kind"], row="width", col="rank", value="weight")]
-    return _respond(_scale_body(data, list(scores), limit, chosen), [chosen], title,
-                    "histograms of scores, bars of the mean weights of keys, and the gradient.",
-                    notice, tables, data, _slider("step", "width", len(widths), start))
 
 # %% ../../nbs/figures/charts.ipynb #attention-explorer-fn
 STEPS = ["score", "÷ √d_k", "weight"]

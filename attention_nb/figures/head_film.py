@@ -33,9 +33,10 @@ def head_film(
     """
     if weights.ndim != 4 or weights.shape[-1] != weights.shape[-2] or not len(weights) == len(steps) == len(losses):
         raise ValueError(f"weights: expected shape ({len(steps)}, h, n, n), with {len(losses)} losses; got {tuple(weights.shape)}")
+    n = weights.shape[-1]
     data = {"weights": torch.round(weights, decimals=2), "steps": list(steps), "losses": torch.tensor(losses)}
     start, before = weights[:, :, 2:, 0].mean(-1), weights.diagonal(-1, -2, -1)[..., 1:].mean(-1)
     table = number_table("Weight of the first and of the previous token", {f"step {s}": torch.stack([a, b], -1).flatten() for s, a, b in
         zip(steps, start, before)}, [f"head {h}, {name}" for h in range(weights.shape[1]) for name in ("first", "previous")])
-    notice = "Weights in hundredths. Move the slider, or press play: when do the heads differ?"
-    return Drawing("head_film", "Two heads learn what to attend to", notice, data, table, (370, 705))
+    notice = "Dark is a large weight. When do the heads differ? Point at a head to read its weights in hundredths."
+    return Drawing("head_film", "Two heads learn what to attend to", notice, data, table, (196 + 28 * n, 256 + 28 * n))

@@ -53,7 +53,7 @@ def roofline(
     data = {"machine": machine, "peak": peak, "bandwidth": bandwidth, "n": n, "kv": n_kv_heads,
             "heads": 32, "width": 128, "model": 4096, "latent": [512, 64], "window": 1024, "bits": 32,
             "example": {"n": 1000, "d": 100}}
-    return Drawing("roofline", "From two dots to a whole layer on the roofline", notice, data, table, (672, 852))
+    return Drawing("roofline", "From two dots to a whole layer on the roofline", notice, data, table, (650, 880))
 
 
 def _shown_number(x: float) -> float:

@@ -34,12 +34,12 @@ def rotating_pairs(
     if vector.ndim != 1 or len(vector) % 2 or not vector.any():
         raise ValueError(f"vector: expected an even number of numbers, not all 0; got shape {tuple(vector.shape)}")
     title = f"“{token}” at two positions"
-    shift = "Shift both tokens: all pairs rotate, and the score stays."
-    follow = "Then change the distance, and follow the curve. Which pair makes its ripples?"
+    follow = ("Shift both tokens: all pairs rotate, and the score stays. "
+              "Then change the distance, and follow the curve. Which pair makes its ripples?")
     scale = "Choose a scaling: the pairs rotate more slowly. What becomes of the curve in the grey part?"
-    notice = f"{shift} {follow if trained is None else scale} Below each circle: its degrees per position."
+    notice = f"{follow if trained is None else scale} Below each circle: its degrees per position."
     data = {"token": token, "vector": vector, "trained": trained, "factor": factor, "position": 3, "distance": 5, "base": 10000}
-    height = (486, 492) if trained is None else (530, 560)
+    height = (484, 480) if trained is None else (490, 530)
     return Drawing("rotating", title, notice, data, _scores_by_distance(token, vector, trained, factor), height)
 
 

@@ -41,10 +41,10 @@ def sharing(
             "bytes": per_head, "full": n_heads * per_head,
             "what": f"The keys and values of {n_tokens:,} tokens, in {n_layers} layers,"}
     return Drawing("sharing", "Which key head each query head reads", _NOTICE, data,
-                   _key_heads(n_heads, options), (390, 450))
+                   _key_heads(n_heads, options), (376, 424))
 
 
-_NOTICE = ("Move the slider, and watch the lines and the bar. Point at a query head: "
+_NOTICE = ("Go from 8 key heads to 1, and watch the lines and the bar. Point at a query head: "
            "which others share its keys? Then press “wrong order”, and try each number of key heads.")
 
 

@@ -42,6 +42,6 @@ def who_is_found(
     scores = (x @ W_q) @ (x @ W_k).T
     rows = {f"weights of {token}": weights for token, weights in zip(tokens, scores.softmax(-1))}
     notice = (f"Choose a query. Put the identity in the place of both matrices: what does “{tokens[start]}” find then? "
-              "Or change any of the eight numbers.")
+              "Rotate the queries: what does it look for then?")
     data = {"tokens": list(tokens), "x": x, "W_q": W_q, "W_k": W_k, "kinds": list(kinds), "start": start}
-    return Drawing("subject", "A verb finds its subject", notice, data, number_table("Weights: a row for each query", rows, tokens), (450, 590))
+    return Drawing("subject", "A verb finds its subject", notice, data, number_table("Weights: a row for each query", rows, tokens), (366, 626))

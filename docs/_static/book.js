@@ -4,13 +4,14 @@
 
   // ---- Story, or everything ----
 
-  // One switch for the folds of all pages, remembered. Answers to exercises stay shut: they are opened one by one.
-  const [story, everything] = document.querySelectorAll(".depth button");
+  // One switch for the folds of all pages, remembered. Answers to exercises stay shut: they are opened one by one. What follows
+  // a question is such a fold; once the question is answered, it stays open.
+  const [story, everything] = document.querySelectorAll(".depth button"), ANSWERED = ".predict:has(details[open]) + .veil";
   if (story) {
     const folds = document.querySelectorAll("details.fold:not(details:not(.fold) details)");
     const show = (depth) => {
       document.documentElement.dataset.depth = depth;
-      for (const fold of folds) fold.open = depth === "everything";
+      for (const fold of folds) fold.open = depth === "everything" || fold.matches(ANSWERED);
       story.ariaPressed = depth !== "everything";
       everything.ariaPressed = depth === "everything";
     };
@@ -103,6 +104,10 @@
       });
     }
   }
+  for (const fold of document.querySelectorAll(".predict details")) fold.addEventListener("toggle", () => {
+    const veil = fold.closest(".predict").nextElementSibling;
+    if (fold.open && veil?.matches(".veil")) veil.open = true;
+  });
   for (const question of document.querySelectorAll(".predict[data-answer]")) {
     const list = question.querySelector(":scope > ul"), table = question.querySelector(":scope > .table-wrapper");
     if (list) askOrder(question, list);
@@ -310,6 +315,17 @@
   }, { rootMargin: "600px 0px" });
   for (const figure of document.querySelectorAll("figure.chart")) near.observe(figure);
   if (location.protocol === "file:" && document.querySelector("figure.chart")) setTimeout(() => library().catch(console.error), 1000);
+
+  // ---- Drawings that take the margin: the contents of the page step aside while one is in sight ----
+
+  const contents = document.querySelector(".toc-drawer"), beside = new Set();
+  const passing = new IntersectionObserver((entries) => {
+    for (const { isIntersecting, target } of entries) beside[isIntersecting ? "add" : "delete"](target);
+    contents.classList.toggle("aside", beside.size > 0);
+  }, { rootMargin: "0px 0px -10% 0px" });
+  for (const figure of document.querySelectorAll("article figure.drawing")) {
+    if (figure.offsetWidth > figure.parentElement.clientWidth + 1) passing.observe(figure);
+  }
 
   // ---- Keyboard ----
 

@@ -1,8 +1,9 @@
 (() => {
 // A transformer of one block adds two digits: what each part adds to the hidden state of "=", and the answer that it gives.
-function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, said, say, slider, toggle, expose }) {
-  const { tokens: names, features } = data, [plus, equals] = [10, 11], wide = view.clientWidth >= 600;
-  const widths = [...(wide ? [56, 46, 42, 48] : [50, 38, 34, 42]), ...Array(10).fill(wide ? 21 : 18)];
+function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, clamp, said, say, slider, toggle, motion, expose }) {
+  const { tokens: names, features } = data, [plus, equals] = [10, 11], wide = view.clientWidth >= 600, size = view.clientWidth >= 900 ? "poster" : wide ? "wide" : "narrow";
+  const [named, entry] = { poster: [[82, 62, 58, 66], 32], wide: [[52, 44, 40, 46], 20], narrow: [[50, 38, 34, 42], 18] }[size];
+  const widths = [...named, ...Array(10).fill(entry)];
   const lefts = widths.map((_, i) => widths.slice(0, i).reduce((a, b) => a + b, 0.5)), width = lefts.at(-1) + widths.at(-1) + 0.5;
   let a = data.a, b = data.b, attends = true, feeds = true;
 
@@ -26,7 +27,7 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
 
   // ---- The tokens, and the weight that "=" gives to each ----
   const text = (x, y, says, more = {}) => svg("text", { x, y, "text-anchor": "middle", "aria-hidden": true, ...more }, says);
-  const root = svg("svg", { width, height: 330, viewBox: `0 0 ${width} 330`, role: "img" }), step = wide ? 72 : 62, box = 40, top = 46;
+  const root = svg("svg", { width, height: 330, viewBox: `0 0 ${width} 330`, role: "img" }), step = { poster: 96, wide: 72, narrow: 62 }[size], box = 40, top = 46;
   const at = (i) => 24 + step * i;
   const tokens = [0, 1, 2, 3, 4].map((i) => ({
     box: svg("rect", { x: at(i) - box / 2, y: top, width: box, height: 32, rx: 5, fill: "none", stroke: i < 4 ? "var(--soft)" : "var(--rose)", "stroke-width": i < 4 ? 1 : 3, "stroke-dasharray": i < 4 ? null : "5 3" }),
@@ -49,12 +50,13 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
   });
 
   // ---- All sums ----
-  const side = 18, edge = 20, grid = svg("svg", { width: edge + 10 * side + 2, height: edge + 10 * side + 2, viewBox: `0 0 ${edge + 10 * side + 2} ${edge + 10 * side + 2}`, role: "img" });
-  const squares = digits.map((i) => digits.map((j) => svg("rect", { x: edge + side * j + 2, y: edge + side * i + 2, width: side - 4, height: side - 4, rx: 2, style: "cursor: pointer",
+  const side = 28, edge = 20, grid = svg("svg", { width: edge + 10 * side + 2, height: edge + 10 * side + 2, viewBox: `0 0 ${edge + 10 * side + 2} ${edge + 10 * side + 2}`, role: "img" });
+  const squares = digits.map((i) => digits.map((j) => svg("rect", { fill: "var(--neutral)", rx: 3, style: "cursor: pointer",
     onclick: () => { a = i; b = j; one.move(a); other.move(b); show(); } })));
   const marks = digits.flatMap((i) => [text(edge + side * i + side / 2, 14, i, { style: "font-size: 13px" }), text(10, edge + side * i + side / 2 + 5, i, { style: "font-size: 13px" })]);
   grid.append(...marks, ...squares.flat());
-  const count = el("div", { style: "font-weight: 600" }), sums = el("div", {}, count, grid);
+  const count = el("div", { style: "font-weight: 600; font-size: 16px" }), sums = el("div", {}, count, grid);
+  const sentence = ["Attention fetches.", "The other half thinks."].map((text) => el("span", {}, text));
 
   // ---- What is shown ----
   const short = (n) => (Math.abs(n) < 0.005 ? "" : number(n, Math.abs(n - Math.round(n)) < 0.005 ? 0 : 1));
@@ -77,18 +79,32 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
       });
     });
   }
-  function showSums(found) {
-    squares.forEach((line, i) => line.forEach((square, j) => set(square, { fill: found[i][j] ? "var(--neutral)" : "transparent",
-      stroke: i === a && j === b ? "var(--rose)" : "var(--neutral)", "stroke-width": i === a && j === b ? 3.5 : 1 })));
+  function place(i, j, filled, flip) {  // a square becomes small while it changes
+    const gap = 2 + 7 * Math.sin(Math.PI * flip), chosen = i === a && j === b;
+    set(squares[i][j], { x: edge + side * j + gap, y: edge + side * i + gap, width: side - 2 * gap, height: side - 2 * gap, "fill-opacity": filled,
+      stroke: chosen ? "var(--rose)" : "var(--neutral)", "stroke-width": chosen ? 3.5 : 1 });
   }
+  const wave = motion(), far = 13;  // cells: how far the farthest is from the chosen one, and a little more
+  let before = null;
+  function showSums(found) {  // what changes does so in a wave, which begins at the chosen sum
+    const from = before ?? found, changes = from.flat().some((was, n) => was !== found.flat()[n]);
+    before = found;
+    wave(changes ? 900 : 0, (t) => digits.forEach((i) => digits.forEach((j) => {
+      const flip = from[i][j] === found[i][j] ? 1 : clamp(t * (far + 3) - Math.hypot(i - a, j - b), 0, 3) / 3;
+      place(i, j, found[i][j] ? Math.max(flip, +from[i][j]) : Math.min(1 - flip, +from[i][j]), flip);
+    })));
+  }
+  const strike = (node, on) => set(node, { style: on ? null : "text-decoration: line-through; opacity: 0.6" });
   let state;
   function show() {
     const now = compute(a, b), found = right(), n = found.flat().filter(Boolean).length, last = (a + b) % 10;
     showTokens(now);
     showVectors(now);
     showSums(found);
+    strike(sentence[0], attends);
+    strike(sentence[1], feeds);
     count.textContent = `${n} of 100 sums are right`;
-    const says = now.answer === null ? "It gives no answer: all tokens are equally likely." : `It says ${names[now.answer]}: ${now.answer === last ? "right" : "wrong"}.`;
+    const says = now.answer === null ? "The model gives no answer: all tokens are equally likely." : `The model answers ${names[now.answer]}: ${now.answer === last ? "right" : "wrong"}.`;
     const why = attends && feeds ? `Attention brings the mean, ${short((a + b) / 2) || "0"}; the feed-forward layer finds the digit.`
       : attends ? "The mean is there, but no part turns it into a digit." : feeds ? "No digit has come to “=”, so the mean stays 0." : "Nothing was added to the hidden state.";
     say(`${a} + ${b} ends with ${last}. ${says} ${why} Of all hundred sums ${n} are right.`);
@@ -99,8 +115,9 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, sai
   const one = slider("first digit", { min: 0, max: 9, step: 1, value: a, text: String, input: (n) => { a = n; show(); } });
   const other = slider("second digit", { min: 0, max: 9, step: 1, value: b, text: String, input: (n) => { b = n; show(); } });
   set(said, { style: `min-height: ${wide ? 2.8 : 5.6}em` });
-  view.append(el("div", { class: "beside", style: "margin: 0" }, one, other), el("div", { class: "row" }, toggle("Attention", true, (on) => { attends = on; show(); }),
-    toggle("Feed-forward layer", true, (on) => { feeds = on; show(); })), el("div", { class: "beside", style: "align-items: flex-start; gap: 0.6rem 1.5rem" }, root, sums), said);
+  view.append(el("div", { class: "beside", style: "margin: 0; gap: 0 0.6ch; font-size: 22px; font-weight: 600" }, ...sentence),
+    el("div", { class: "beside", style: "margin: 0" }, one, other), el("div", { class: "row" }, toggle("Attention", true, (on) => { attends = on; show(); }),
+    toggle("Feed-forward layer", true, (on) => { feeds = on; show(); })), el("div", { class: "beside", style: "align-items: flex-start; gap: 0.6rem 1.5rem; justify-content: space-between" }, root, sums), said);
   show();
   expose(() => state);
 }

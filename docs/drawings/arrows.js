@@ -1,9 +1,29 @@
 (() => {
 // Two arrows to drag, and their dot product.
-function draw({ view, data, el, svg, set, dot, number, said, say, plane, expose }) {
+function draw({ view, data, el, svg, set, clamp, dot, number, said, say, plane, expose }) {
   const [a, b] = data.arrows.map((arrow) => [...arrow]);
   const { root, arrow, drag, at } = plane(300, 3);
   set(root, { "aria-label": "Two arrows from the middle" });
+  // The plane in two halves: on the side of b an arrow is alike, on the other opposed.
+  const halves = ["--neutral", "--rose"].map((hue) => svg("path", { fill: `var(${hue})`, "fill-opacity": 0.14 }));
+  const words = ["alike", "opposed"].map((word) => svg("text", { class: "halo", "text-anchor": "middle", "aria-hidden": true, style: "font-size: 13px" }, word));
+  const edge = svg("path", { stroke: "var(--soft)", "stroke-width": 1.5 });
+  root.append(svg("svg", { width: 300, height: 300, style: "overflow: hidden", "aria-hidden": true }, ...halves, edge));
+  root.append(...words);
+  function divide() {
+    const long = Math.hypot(...b), [x, y] = b.map((n) => n / long), far = 9, visibility = long ? "visible" : "hidden";
+    for (const node of [...halves, edge, ...words]) set(node, { visibility });
+    if (!long) return;
+    const ends = [[-y * far, x * far], [y * far, -x * far]], line = ends.map(at).join("L");
+    set(edge, { d: `M${line}` });
+    [1, -1].forEach((way, i) => set(halves[i], { d: `M${line}L${[...ends].reverse().map(([u, v]) => at([u + way * x * far, v + way * y * far])).join("L")}Z` }));
+    const side = -y * a[0] + x * a[1] > 0 ? -1 : 1, along = side * Math.min(2.4 / Math.max(Math.abs(y), 1e-9), 2.75 / Math.max(Math.abs(x), 1e-9));
+    const off = 0.6 * Math.abs(x) + 0.25 * Math.abs(y);  // from the edge, as wide and as high as a word
+    [1, -1].forEach((way, i) => {
+      const place = [-y * along + way * x * off, x * along + way * y * off].map((n, j) => clamp(n, j ? -2.8 : -2.4, j ? 2.8 : 2.4)), [left, top] = at(place);
+      set(words[i], { x: left, y: top + 5 });
+    });
+  }
   const shadow = svg("path", { stroke: "var(--neutral)", "stroke-width": 7, opacity: 0.55, "stroke-linecap": "round" });
   const drop = svg("path", { stroke: "var(--soft)", "stroke-dasharray": "4 4" });
   root.append(shadow, drop);
@@ -12,6 +32,7 @@ function draw({ view, data, el, svg, set, dot, number, said, say, plane, expose 
   const sum = el("div", { style: "font-size: 17px; line-height: 1.9; font-variant-numeric: tabular-nums" });
 
   function show() {
+    divide();
     const product = dot(a, b), share = product / Math.max(dot(b, b), 1e-9);
     arrows[0].point(a); arrows[1].point(b);
     const foot = b.map((x) => x * share);
@@ -21,7 +42,7 @@ function draw({ view, data, el, svg, set, dot, number, said, say, plane, expose 
     sum.replaceChildren(el("div", {}, "a · b = ", parts), el("div", {}, "= ", el("b", { style: "font-size: 24px" }, number(product))));
     const long = [a, b].every((arrow) => arrow.some(Boolean));
     say(!long ? "An arrow of length 0 has no direction: the product is 0." : Math.abs(product) < 0.005 ? "A right angle: the product is 0." :
-      product > 0 ? "They point the same way: the product is positive." : "They point apart: the product is negative.");
+      product > 0 ? "They are alike: the product is positive." : "They are opposed: the product is negative.");
   }
   view.append(el("div", { class: "beside", style: "gap: 1.5rem; align-items: center" }, root, el("div", { style: "min-width: 15rem" }, sum, said)));
   set(drag("arrow a", a, (to) => { [a[0], a[1]] = to; show(); }).node, { "data-sym": "q" });

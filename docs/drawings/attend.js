@@ -284,7 +284,7 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
       const most = column.sym ? 1 : Math.max(1e-9, ...work.dots);  // scores shrink beside the products they come from
       tokens.forEach((_, i) => set(rows[i].children[j + 1], state, ...column.cell(i), ...(column.bar ? [bar(column.sym, column.bar(i) / most)] : [])));
     });
-    set(asks, { class: step < 1 ? "whose later" : "whose" }, `${name(chosen)} asks with its query`, ...vector("q", work.q[chosen]));
+    set(asks, { class: step < 1 ? "whose later" : "whose" }, `The query of ${name(chosen)} is`, ...vector("q", work.q[chosen]));
     set(result, { class: step < SUM ? "whose later" : "whose" }, `${name(chosen)} was`, ...vector("", work.v[chosen]), "and is now", ...vector("v", work.context));
   }
   const best = (most) => [...new Set(tokens.filter((_, i) => work.weights[i] > most - 1e-6))];

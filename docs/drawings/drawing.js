@@ -72,9 +72,11 @@ function stage(figure) {
     const node = button(text, () => { on = !on; set(node, { "aria-pressed": String(on) }); input(on); });
     return set(node, { "aria-pressed": String(on) });
   }
+  // A figure begins with its picture and one or two controls; all others are one click away, under these words.
+  const more = (...controls) => el("details", { class: "more" }, el("summary", keep, "More switches"), ...controls);
   // A button that goes on step by step, from the end anew: `at()` is the step that is shown, `go(i)` shows another. What a
   // reader chooses meanwhile calls `stop()`.
-  function player({ at, last, go, ms = () => 750 }) {
+  function player({ at, last, go, ms = () => 750, first = 0 }) {
     let timer = null;
     const node = set(button("", () => (timer === null ? next() : stop())), { style: "min-width: 5.5rem" });
     function wait(more) {
@@ -82,7 +84,7 @@ function stage(figure) {
       node.textContent = more ? "■ Stop" : "▶ Play";
     }
     function next() {
-      const to = at() < last() ? at() + 1 : 0;
+      const to = at() < last() ? at() + 1 : first;
       wait(to < last());
       go(to);
     }
@@ -200,5 +202,5 @@ function stage(figure) {
   // `state` is what the figure has computed, for the tests that hold it against the package.
   const expose = (state) => { figure.state = state; };
   return { figure, view, data, el, svg, set, sum, clamp, dot, matmul, softmax, mix, number, grouped, plural, listed, said, say, slider, choices,
-    button, toggle, player, byItself, tween, motion, onkeys, handle, plane, expose, keep };
+    button, toggle, more, player, byItself, tween, motion, onkeys, handle, plane, expose, keep };
 }

@@ -4,8 +4,8 @@ function draw({ view, data, el, svg, set, mix, number, said, say, choices, playe
   const { tokens, ids, known, table } = data;
   const wide = table[0].length, cell = 31, high = 28, gap = 4;
   const from = 95, to = 356 - wide * cell - 1, line = (i) => 30 + i * (high + gap);
-  let chosen = 0, way = 0;
-  const filled = tokens.map(() => false);
+  let chosen = Math.min(2, tokens.length - 1), way = 0;
+  const filled = tokens.map((_, i) => i < chosen);  // it begins in the middle of the sentence
   const top = Math.max(...table.flat().map(Math.abs));
   const paint = (x) => `color-mix(in srgb, var(--neutral) ${Math.round(75 * Math.abs(x) / top)}%, transparent)`;  // zero has no colour
   const text = (x, y, says, style = "", anchor = "middle") => svg("text", { x, y: y + 19, "text-anchor": anchor, style }, says);

@@ -1,6 +1,6 @@
 (() => {
 // A mask to click: a grid of queries and keys whose cells allow or forbid, the weights, and what a context depends on.
-function draw({ view, data, el, svg, set, sum, clamp, softmax, number, said, say, choices, toggle, slider, onkeys, expose, keep }) {
+function draw({ view, data, el, svg, set, sum, clamp, softmax, number, said, say, choices, toggle, more, slider, onkeys, expose, keep }) {
   const { tokens, filler, scores } = data, n = tokens.length, all = [...tokens.keys()];
   const on = { causal: true, padding: false, after: false, blocked: false, first: false, cached: 0 };
   let clicked = {}, [row, column] = [Math.floor(n / 2), 0];
@@ -101,7 +101,7 @@ function draw({ view, data, el, svg, set, sum, clamp, softmax, number, said, say
     el("div", { class: "row", style: "margin-top: 0" }, toggle("causal mask", true, change("causal")), toggle("padding mask, last token", false, change("padding"))),
     el("div", { style: "display: flex; flex-wrap: wrap; gap: 0.3rem 1.5rem; align-items: center" }, board, arcs),
     el("div", { style: "min-height: 2.8em" }, said),
-    el("details", {}, el("summary", {}, "More switches"),
+    more(
       pick("The mask comes", ["before the softmax", "after the softmax"], "after"),
       pick("True means", ["may attend", "blocked"], "blocked"),
       slider("Tokens in a cache", { min: 0, max: n - 1, step: 1, value: 0, input: change("cached"), text: (x) => number(x, 0) }),

@@ -2,7 +2,7 @@
 // The programs of a grid: each takes a block of queries through its tiles; the chip has slots for so many at once.
 function draw({ view, data, el, svg, set, sum, number, plural, said, say, choices, toggle, slider, player, expose }) {
   const { tokens, sizes, slots: offered } = data, n = tokens.length, all = [...tokens.keys()];
-  let size = sizes[data.size], slots = offered[data.slot], causal = false, longest = false, step = 0;
+  let size = sizes[data.size], slots = offered[data.slot], causal = false, longest = false, step = 2;
 
   // ---- What is computed ----
   const within = (start, k) => k >= start && k < start + size;
@@ -39,11 +39,11 @@ function draw({ view, data, el, svg, set, sum, number, plural, said, say, choice
 
   // ---- Controls ----
   const last = () => plan().last;
-  const time = slider("Time step", { min: 0, max: last(), step: 1, value: step, text: (x) => `${number(x, 0)} of ${last()}`,
+  const time = slider("Time step", { min: 1, max: last(), step: 1, value: step, text: (x) => `${number(x, 0)} of ${last()}`,
     input: (to) => { play.stop(); step = to; show(); } });
   function go(to) { step = to; time.move(to, last()); show(); }  // the slider is as long as the work lasts
-  function again(change) { play.stop(); change(); go(0); }
-  const play = player({ at: () => step, last, ms: () => (last() > 12 ? 250 : 650), go });
+  function again(change) { play.stop(); change(); go(1); }
+  const play = player({ at: () => step, last, ms: () => (last() > 12 ? 250 : 650), first: 1, go });
 
   // ---- What changes: the squares, the bands of the programs, the tiles at work, the line that is read out ----
   function showCell(now, i, j) {
@@ -66,9 +66,8 @@ function draw({ view, data, el, svg, set, sum, number, plural, said, say, choice
   function tell(now) {
     const skipped = Math.ceil(n / size) ** 2 - now.count, tiles = `${now.count} tiles${skipped ? `, ${skipped} skipped` : ""}`;
     const ran = busy(now), idle = slots - ran.length, empty = plural(idle, "slot is", "slots are") + " idle.";
-    say(!step ? `${plural(now.tiles.length, "program")}, ${tiles}. At most ${plural(slots, "runs", "run")} at once. Nothing has started.`
-      : step === now.last ? `Done after ${now.last} time steps: ${tiles}.${idle ? ` In the last one ${empty}` : ""}`
-      : `Running: ${ran.length === 1 ? "program" : "programs"} ${ran.join(", ")}.${idle > 0 ? ` ${empty}` : ""}`);
+    say(step === now.last ? `Done after ${plural(now.last, "time step")}: ${tiles}.${idle ? ` In the last one ${empty}` : ""}`
+      : `${plural(now.tiles.length, "program")}, ${tiles}. Running: ${ran.length === 1 ? "program" : "programs"} ${ran.join(", ")}.${idle > 0 ? ` ${empty}` : ""}`);
   }
   function show() {
     const now = plan();

@@ -1,6 +1,6 @@
 (() => {
 // The roofline of a machine: first one head in prefill and in decode, two dots, then all parts of a layer in either.
-function draw({ view, data, el, svg, set, clamp, number, grouped, plural, say, said, slider, choices, motion, expose }) {
+function draw({ view, data, el, svg, set, clamp, number, grouped, plural, say, said, slider, choices, more, motion, expose }) {
   const { machine, peak, bandwidth, heads, width, model, latent, window, bits, example } = data;
   let { n, kv } = data, b = 1, phase = 0;  // 0: two dots; 1: a layer in prefill; 2: in decode
 
@@ -28,15 +28,15 @@ function draw({ view, data, el, svg, set, clamp, number, grouped, plural, say, s
   const least = ({ operations, moved }) => Math.max(operations / peak, moved / bandwidth);
   const keys = (count) => (count === 1 ? "one head of keys" : `${count} heads of keys`);
   const ways = [
-    { letter: "P", name: () => "projections", cost: projections, colour: "var(--neutral)" },
-    { letter: "M", name: () => "naive attention", cost: () => attention({ causal: false, passes: 4 }), colour: "var(--soft)" },
-    { letter: "A", name: () => "attention, 32 heads of keys", cost: () => attention({}), colour: "#1a9ba3" },
-    { letter: "G", name: () => `attention, ${keys(kv)}`, cost: () => attention({ cached: 2 * kv * width }), colour: "var(--rose)" },
-    { letter: "W", name: () => `the same, window of ${grouped(window)}`, cost: () => attention({ cached: 2 * kv * width, near: window }), colour: "#94901f" },
-    { letter: "L", name: () => "latent attention", colour: "#a35f4a",
+    { letter: "P", word: () => "projections", name: () => "projections", cost: projections, colour: "var(--neutral)" },
+    { letter: "M", word: () => "naive", name: () => "naive attention", cost: () => attention({ causal: false, passes: 4 }), colour: "var(--soft)" },
+    { letter: "A", word: () => "32 key heads", name: () => `attention, ${keys(heads)}`, cost: () => attention({}), colour: "#1a9ba3" },
+    { letter: "G", word: () => plural(kv, "key head"), name: () => `attention, ${keys(kv)}`, cost: () => attention({ cached: 2 * kv * width }), colour: "var(--rose)" },
+    { letter: "W", word: () => "window", name: () => `${keys(kv)}, window of ${grouped(window)}`, cost: () => attention({ cached: 2 * kv * width, near: window }), colour: "#94901f" },
+    { letter: "L", word: () => "latent", name: () => "latent attention", colour: "#a35f4a",
       cost: () => (phase === 2 ? attention({ dk: latent[0] + latent[1], dv: latent[0], cached: latent[0] + latent[1] }) : null) },
-    { letter: "prefill", name: () => inNumbers(oneHead(example.n)), cost: () => oneHead(example.n), colour: "#1a9ba3", two: true },
-    { letter: "decode", name: () => inNumbers(oneHead(1)), cost: () => oneHead(1), colour: "var(--rose)", two: true },
+    { letter: "prefill", word: () => "prefill", name: () => `prefill: ${inNumbers(oneHead(example.n))}`, cost: () => oneHead(example.n), colour: "#1a9ba3", two: true },
+    { letter: "decode", word: () => "decode", name: () => `decode: ${inNumbers(oneHead(1))}`, cost: () => oneHead(1), colour: "var(--rose)", two: true },
   ];
   const inNumbers = ({ operations, moved }) => `${grouped(operations)} operations, ${grouped(moved)} bytes`;
   const listed = (way) => Boolean(way.two) === (phase === 0);
@@ -45,11 +45,11 @@ function draw({ view, data, el, svg, set, clamp, number, grouped, plural, say, s
     return cost && { ...cost, intensity: cost.operations / cost.moved, seconds: least(cost), rate: cost.operations / least(cost) };
   });
 
-  // ---- The roofline: both axes count doublings ----
-  const wide = Math.min(620, view.clientWidth || 350), high = 230, left = 42, low = -3, top = 15, ridge = peak / bandwidth;
+  // ---- The roofline: both axes count doublings. Above its flat part is room for the names of the dots there ----
+  const wide = Math.min(620, view.clientWidth || 350), high = 300, left = 42, low = -3, top = 15, ridge = peak / bandwidth, line = 18, sky = 5 * line + 14;
   const x = (intensity) => left + ((wide - left - 12) * (Math.log2(intensity) - low)) / (top - low);
-  const ceiling = Math.log2(peak) + 0.6, floor = Math.log2(2 ** low * bandwidth) - 2.6;
-  const y = (rate) => ((high - 6) * (ceiling - Math.log2(rate))) / (ceiling - floor);
+  const ceiling = Math.log2(peak), floor = Math.log2(2 ** low * bandwidth) - 3;
+  const y = (rate) => sky + ((high - sky) * (ceiling - Math.log2(rate))) / (ceiling - floor);
   const label = (at, up, text, anchor = "middle", style = "") => svg("text", { x: at, y: up, "text-anchor": anchor, style: `font-size: 13px; ${style}` }, text);
   const marks = [0.25, 1, 4, 16, 64, 256, 1024, 4096, 16384].filter((_, i) => wide > 420 || i % 2 === 0);
   const chart = svg("svg", { width: wide, height: high + 42, viewBox: `0 0 ${wide} ${high + 42}`, "aria-hidden": true },
@@ -61,32 +61,30 @@ function draw({ view, data, el, svg, set, clamp, number, grouped, plural, say, s
     label((left + wide - 12) / 2, high + 37, "operations per byte"),
     svg("text", { transform: `translate(14 ${high / 2}) rotate(-90)`, "text-anchor": "middle", style: "font-size: 13px" }, "operations per second"),
     label(x(ridge) + 8, high - 10, "compute-bound", "start"), label(x(ridge) - 8, high - 10, "memory-bound", "end"));
-  const dots = ways.map(({ letter, colour }) => {
-    const circle = svg("circle", { r: 6, fill: colour }), stem = svg("path", { stroke: colour, "stroke-width": 1.5, opacity: 0.7 });
-    const text = label(0, 0, letter, "middle", "font-weight: 700");
+  const dots = ways.map(({ colour }) => {
+    const circle = svg("circle", { r: 6, fill: colour }), stem = svg("path", { stroke: colour, "stroke-width": 1.5, opacity: 0.7, fill: "none" });
+    const text = label(0, 0, "", "start", "font-weight: 600");
     const node = svg("g", {}, stem, circle, text);
     chart.append(node);
     return { node, circle, stem, text, at: null };
   });
-  const line = high - 30, gap = 17;  // all letters are on one line, so far apart that they touch in no font
-  function place(dot, at) {
-    const [cx, cy, letter] = dot.at = at;
+  function place(dot, at, flat) {  // the dot, and the height of its name: above it on the flat part, at its right on the slope
+    const [cx, cy, up] = dot.at = at;
     set(dot.circle, { cx, cy });
-    set(dot.stem, { d: `M${cx} ${cy}L${letter} ${line - 13}` });
-    set(dot.text, { x: letter, y: line });
+    set(dot.stem, { d: flat ? `M${cx} ${cy}V${up + 4}` : `M${cx} ${cy}V${up}H${cx + 12}` });
+    set(dot.text, { x: flat ? cx + 2 : cx + 15, y: up + (flat ? 0 : 5), "text-anchor": flat ? "end" : "start" });
   }
-  function apart(wanted) {  // ascending positions, moved until each is a gap from the next: those that crowd move together
-    const crowds = [], mean = ({ sum, count }) => sum / count;
-    wanted.forEach((at, i) => {
-      let now = { sum: at - i * gap, count: 1 };
-      while (crowds.length && mean(crowds.at(-1)) > mean(now)) {
-        const { sum, count } = crowds.pop();
-        now = { sum: sum + now.sum, count: count + now.count };
-      }
-      crowds.push(now);
-    });
-    const least = left + 8, most = wide - 20 - (wanted.length - 1) * gap;
-    return crowds.flatMap((crowd) => Array(crowd.count).fill(mean(crowd))).map((at, i) => clamp(at, least, most) + i * gap);
+  function heights(found) {  // of the names: no two are on one line, and none crosses the line to another
+    const order = [...found.keys()].filter((i) => found[i]).sort((i, j) => found[i].intensity - found[j].intensity || i - j);
+    const flat = order.filter((i) => found[i].intensity > ridge), slope = order.filter((i) => found[i].intensity <= ridge).reverse();
+    const at = new Map(flat.map((i, k) => [i, sky - 14 - k * line]));
+    const lowest = (k) => high - 34 - (slope.length - 1 - k) * line;  // room for those that come below it
+    slope.reduce((above, i, k) => {
+      const own = Math.min(Math.max(y(found[i].rate), above + line), lowest(k));
+      at.set(i, own);
+      return own;
+    }, -Infinity);
+    return at;
   }
 
   // ---- The same in numbers ----
@@ -94,32 +92,33 @@ function draw({ view, data, el, svg, set, clamp, number, grouped, plural, say, s
   const clock = (s) => (s >= 1 ? [1, "s"] : s >= 1e-3 ? [1e3, "ms"] : [1e6, "µs"]);  // of the longest time: one unit for all
   const size = (i) => number(i, i < 10 ? 1 : 0);
   const cell = (style = "") => el("span", { style });
-  const list = ways.map(({ letter, colour }) => {
+  const list = ways.map(({ colour }) => {
     const item = { name: cell(), intensity: cell("text-align: right"), time: cell("text-align: right") };
-    const head = el("b", { style: `border-bottom: 3px solid ${colour}; text-align: center; white-space: nowrap` }, letter);
+    const dot = el("span", { style: `display: inline-block; width: 11px; height: 11px; border-radius: 50%; background: ${colour}` });
+    const head = el("b", { style: "align-self: start; white-space: nowrap" }, dot);
     item.all = [head, item.name, item.intensity, item.time];
     return item;
   });
   const right = "text-align: right";
-  const table = el("div", { style: "display: grid; grid-template-columns: minmax(1.4rem, max-content) auto auto auto; gap: 0.15rem 0.9rem; width: fit-content; align-items: end; font-variant-numeric: tabular-nums; font-size: 14px" },
+  const table = el("div", { style: "display: grid; grid-template-columns: max-content auto auto auto; gap: 0.15rem 0.7rem; width: fit-content; align-items: end; font-variant-numeric: tabular-nums; font-size: 14px" },
     cell(), cell(), el("span", { style: right }, "operations per byte"), el("span", { style: right }, "minimum time"), ...list.flatMap((item) => item.all));
 
   const glide = motion();
-  function move(now) {  // dots and letters, from where they are
-    const from = dots.map((dot) => dot.at), order = [...ways.keys()].filter((i) => now[i]).sort((i, j) => now[i].intensity - now[j].intensity);
-    const letters = apart(order.map((i) => x(now[i].intensity)));
+  function move(now) {  // dots and names, from where they are
+    const from = dots.map((dot) => dot.at), names = heights(now);
+    dots.forEach((dot, i) => { dot.text.textContent = now[i] ? ways[i].word() : ""; });
     glide(350, (f) => dots.forEach((dot, i) => {
       set(dot.node, { visibility: now[i] ? "visible" : "hidden" });
       if (!now[i]) { dot.at = null; return; }
-      const to = [x(now[i].intensity), y(now[i].rate), letters[order.indexOf(i)]], start = from[i] ?? to;
-      place(dot, to.map((end, k) => start[k] + (end - start[k]) * f));
+      const to = [x(now[i].intensity), y(now[i].rate), names.get(i)], start = from[i] ?? to;
+      place(dot, to.map((end, k) => start[k] + (end - start[k]) * f), now[i].intensity > ridge);
     }));
   }
   function show() {
     const now = found(), [per, unit] = clock(Math.max(...now.filter(Boolean).map((cost) => cost.seconds)));
     move(now);
     list.forEach((item, i) => {
-      item.all.forEach((cell) => { cell.hidden = !listed(ways[i]); });
+      item.all.forEach((cell) => { cell.style.display = listed(ways[i]) ? "" : "none"; });
       item.name.textContent = ways[i].name();
       item.intensity.textContent = now[i] ? size(now[i].intensity) : "–";
       item.time.textContent = now[i] ? `${grouped(now[i].seconds * per, three)} ${unit}` : "decode only";
@@ -140,9 +139,8 @@ function draw({ view, data, el, svg, set, clamp, number, grouped, plural, say, s
   const each = (name, queries) => el("div", {}, `${name}: ${grouped(queries)} · ${grouped(example.n)} pairs, ${4 * example.d} operations each; ` +
     `${grouped((oneHead(queries).moved * 8) / bits)} numbers of ${bits / 8} bytes`);
   const byHand = el("div", { style: "width: 100%; height: 0" }, each("prefill", example.n), each("decode", 1));  // where the sliders will be
-  const sliders = el("div", { style: "display: flex; flex-wrap: wrap; gap: 0 1.6rem" }, byHand,
-    control("Tokens", 17, n, (to) => { n = to; }), control("Heads of keys", 5, kv, (to) => { kv = to; }),
-    control("Batch size", 8, b, (to) => { b = to; }));
+  const sliders = el("div", { style: `min-height: ${wide > 420 ? 2.8 : 5.6}em` }, byHand, control("Tokens", 17, n, (to) => { n = to; }),
+    more(control("Heads of keys", 5, kv, (to) => { kv = to; }), control("Batch size", 8, b, (to) => { b = to; })));
   view.append(
     el("div", { class: "row", style: "margin-top: 0" }, choices("What is shown", ["two dots", "a layer in prefill", "a layer in decode"], 0, (i) => { phase = i; show(); })),
     sliders,

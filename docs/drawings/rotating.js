@@ -1,6 +1,6 @@
 (() => {
 // The same token at two positions: its pairs rotate with the position, and the score depends only on the distance.
-function draw({ view, data, el, svg, set, sum, clamp, dot, number, grouped, said, say, slider, choices, expose }) {
+function draw({ view, data, el, svg, set, sum, clamp, dot, number, grouped, said, say, slider, choices, more, expose }) {
   const { token, vector, trained, factor } = data, half = vector.length / 2, all = [...Array(half).keys()];
   const pairs = all.map((i) => [vector[i], vector[i + half]]), top = dot(vector, vector), longest = 64;
   let { position, distance, base } = data, scaling = 0;
@@ -73,16 +73,15 @@ function draw({ view, data, el, svg, set, sum, clamp, dot, number, grouped, said
       : `“${token}” at positions ${position} and ${position + distance}, distance ${distance}: the score is ${number(s)}.`);
   }
   const whole = (n) => number(n, 0), tens = (n) => grouped(Math.round(10 ** n));
+  const shift = slider("Shift both", { min: 0, max: 32, step: 1, value: position, text: whole, input: (to) => { position = to; show(true); } });
+  const apart = slider("Distance", { min: 0, max: longest, step: 1, value: distance, text: whole, input: (to) => { distance = to; show(); } });
+  const slower = slider("Base", { min: 1, max: 6, step: 0.5, value: Math.log10(base), text: tens, input: (to) => { base = 10 ** to; show(); } });
+  const scaled = () => el("div", { class: "row" }, el("span", {}, `For sequences ${factor} times as long`), choices("Scaling", names, scaling, (i) => { scaling = i; show(); }));
+  const [first, rest] = trained ? [[scaled(), apart], [shift, slower]] : [[shift, apart], [slower]];  // what the chapter is about comes first
   view.append(
     el("div", { class: "beside", style: "min-height: 2em; margin-top: 0; white-space: pre-wrap" }, result),
     el("div", { style: "display: flex; gap: 8px; justify-content: space-between; max-width: 620px" }, ...circles.map((circle) => circle.node)),
-    chart,
-    slider("Shift both", { min: 0, max: 32, step: 1, value: position, text: whole, input: (to) => { position = to; show(true); } }),
-    slider("Distance", { min: 0, max: longest, step: 1, value: distance, text: whole, input: (to) => { distance = to; show(); } }),
-    slider("Base", { min: 1, max: 6, step: 0.5, value: Math.log10(base), text: tens, input: (to) => { base = 10 ** to; show(); } }));
-  if (trained)
-    view.append(el("div", { class: "row" }, el("span", {}, `For sequences ${factor} times as long`), choices("Scaling", names, scaling, (i) => { scaling = i; show(); })));
-  view.append(el("div", { style: "min-height: 2.8em" }, said));
+    chart, ...first, el("div", { style: "min-height: 2.8em" }, said), more(...rest));
   show();
   expose(() => ({ position, distance, base, scaling: names[scaling], key: rotated(position), query: rotated(position + distance), score: score(distance) }));
 }

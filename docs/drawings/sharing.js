@@ -1,6 +1,6 @@
 (() => {
 // Heads of queries above, heads of keys below, a line from each query to the keys it reads; and the bytes of a cache.
-function draw({ view, data, svg, set, clamp, el, grouped, plural, said, say, slider, toggle, motion, onkeys, expose, keep }) {
+function draw({ view, data, svg, set, clamp, el, grouped, plural, said, say, choices, toggle, motion, onkeys, expose, keep }) {
   const { heads, options, bytes: perHead, full: most, what } = data, wide = view.clientWidth >= 600;
   const width = wide ? 640 : 346, side = wide ? 40 : 30, top = 24, bottom = 150, gap = width / heads;
   let n = data.n_kv_heads, wrong = false, chosen = 0;
@@ -69,10 +69,10 @@ function draw({ view, data, svg, set, clamp, el, grouped, plural, said, say, sli
     glide(400, (t) => { queries.forEach((q, i) => { q.at = from[i] + (to[i] - from[i]) * t; }); lines(); });
   }
 
+  const offered = [...options].reverse();  // from a key head for each query head to one for all
+  const pick = choices("heads of keys and values", offered.map(String), offered.indexOf(n), (i) => { n = offered[i]; move(); });
   set(said, { style: `min-height: ${wide ? 2.8 : 4.2}em` });
-  view.append(root, said,
-    slider("heads of keys and values", { min: 0, max: options.length - 1, step: 1, value: options.indexOf(n), text: (i) => String(options[i]),
-      input: (i) => { n = options[i]; move(); } }),
+  view.append(el("div", { class: "row", style: "margin-top: 0" }, el("span", { "data-sym": "k", style: "font-weight: 600" }, "key heads"), pick), root, said,
     el("div", { class: "row" }, toggle("wrong order: repeat", false, (on) => { wrong = on; move(); })));
   queries.forEach((q, i) => { q.at = keyAt(reads()[i]); });
   lines();

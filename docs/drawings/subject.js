@@ -1,6 +1,6 @@
 (() => {
 // The query of a token, the keys of all, and the weights: two small matrices that can be changed.
-function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, number, listed, said, say, choices, button, plane, expose, keep }) {
+function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, number, listed, said, say, choices, button, motion, plane, expose, keep }) {
   const { tokens, x, kinds } = data, eye = [[1, 0], [0, 1]];
   const W = { W_q: data.W_q.map((r) => [...r]), W_k: data.W_k.map((r) => [...r]) };
   let chosen = data.start, now = {};
@@ -12,7 +12,6 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
   note({ x: 145, y: 14, "text-anchor": "end", style: "font-size: 13px; fill: var(--soft)" }, kinds[1]);
   const query = arrow("var(--q)"), keys = tokens.map(() => arrow("var(--k)"));
   for (const { node } of [query, ...keys]) set(node, { "data-sym": node === query.node ? "q" : "k" });
-  set(query.node.firstChild, { "stroke-width": 9, opacity: 0.5 });
   const mark = note({ "data-sym": "q", style: "font-weight: 600" }, ""), names = tokens.map((token) => note({ "data-sym": "k" }, token));
 
   const plain = (n) => number(n, [0, 1].find((digits) => Math.abs(n - +n.toFixed(digits)) < 1e-9) ?? 2);  // no zeros at its end
@@ -26,12 +25,12 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
     el("tbody", {}, ...tokens.map((_, i) => el("tr", {}, heads[i], el("td", {}, short(x[i])),
       cells[i].key, cells[i].score,
       el("td", { style: "text-align: left" }, el("div", { style: "display: flex; align-items: center; gap: 0.3rem; width: 6.4rem" }, cells[i].bar, cells[i].weight))))));
-  const working = el("div", { style: "min-height: 4.4em; font-variant-numeric: tabular-nums" });
+  const working = el("div", { style: `min-height: ${wide ? 4.4 : 7.2}em; font-variant-numeric: tabular-nums` });
   const puts = [], named = (name) => hue(name[2], "W", el("sub", {}, name[2]));
   function matrix(name, verb) {
-    const thin = "padding: 2px 3px", inputs = [0, 1].map((i) => [0, 1].map((j) => el("input", { type: "number", min: low, max: high, step: 0.5,
+    const thin = "padding: 2px 3px", inputs = [0, 1].map((i) => [0, 1].map((j) => el("input", { type: "number", min: -high, max: high, step: 0.5,
       value: W[name][i][j], style: wide ? "width: 3.8rem" : "width: 2.6rem; padding-inline: 0.1rem", "aria-label": `${name}, from ${kinds[i]} to ${verb} ${kinds[j]}`, ...keep,
-      oninput: (e) => { const n = +e.target.value; W[name][i][j] = clamp(Number.isFinite(n) ? n : 0, low, high); show(); } })));
+      oninput: (e) => { const n = +e.target.value; W[name][i][j] = clamp(Number.isFinite(n) ? n : 0, -high, high); show(); } })));
     puts.push((rows) => (rows ?? data[name]).forEach((row, i) => row.forEach((n, j) => { W[name][i][j] = n; inputs[i][j].value = n; })));
     const head = (text) => el("th", { scope: "col", style: thin }, text);
     return el("div", {}, named(name), ` ${verb} …`,
@@ -39,6 +38,7 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
         el("tr", {}, el("th", { scope: "row", style: thin }, kind), ...inputs[i].map((input) => el("td", { style: thin }, input)))))));
   }
   const preset = (text, rows) => button(text, () => { puts.forEach((put) => put(rows)); show(); });
+  const quarter = [[0, 1], [-1, 0]], turn = () => { puts[0](matmul(W.W_q, quarter).map((row) => row.map((n) => clamp(n, -high, high) + 0))); show(); };  // + 0: no −0
   // ---- What is computed, and what changes: the arrows, the rows of the table, the sums in text ----
   function compute() {
     const q = matmul([x[chosen]], W.W_q)[0], k = matmul(x, W.W_k), scores = k.map((row) => dot(q, row)), weights = softmax(scores);
@@ -47,11 +47,18 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
   const inside = (v) => { const most = Math.max(1, ...v.map((n) => n / (n < 0 ? low : high))); return v.map((n) => n / most); };  // where it leaves the plane
   const zero = (v) => v.every((n) => n === 0), flat = (v) => Math.abs(v[0]) >= Math.abs(v[1]);
   const side = (v) => (flat(v) ? [0, -9, "middle"] : [9, 5, "start"]);  // beside the tip, off the arrow
-  function showQuery(q) {
-    const [qx, qy] = at(inside(q));
-    query.point(q);
+  const glide = motion();
+  let tip = [0, 0];
+  function showQuery(q) {  // beside the key that it may fit, and not under it
+    const from = tip;
     mark.textContent = zero(q) ? "" : "q";
-    set(mark, flat(q) ? { x: qx - 16, y: qy + 22 } : { x: qx - 20, y: qy + 16 });
+    glide(450, (t) => {
+      tip = from.map((n, i) => n + (q[i] - n) * t);
+      const [x, y] = at(inside(tip)), long = Math.hypot(...tip) || 1, [dx, dy] = [9 * -tip[1] / long, 9 * -tip[0] / long].map((n) => -n);
+      query.point(tip);
+      set(query.node, { transform: `translate(${dx} ${dy})` });
+      set(mark, { x: clamp(x + 2.4 * dx - 4, 102, 288), y: clamp(y + 2.4 * dy + 5, 14, 194) });
+    });
   }
   function showToken(i, k, score, weight) {
     const v = inside(k), [px, py] = at(v), [dx, dy, anchor] = side(v), cell = cells[i];
@@ -63,8 +70,13 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
     set(cell.bar, { style: `height: 14px; background: var(--w); width: ${(weight * 4).toFixed(3)}rem` });
     set(heads[i], { style: `text-align: left; font-weight: ${i === chosen ? 700 : 400}` });
   }
+  const told = ([a, b]) => {  // what becomes of (a, b): a · 1 + b · −2
+    const parts = [[a, "a"], [b, "b"]].filter(([n]) => n).map(([n, letter]) => `${n === 1 ? "" : n === -1 ? "−" : `${plain(n)} `}${letter}`);
+    return parts.join(" + ").replace("+ −", "− ") || "0";
+  };
   function showSums({ q, context }) {
     working.replaceChildren(
+      el("div", {}, named("W_q"), `: a vector (a, b) gives the query (${kinds.map((_, j) => told([W.W_q[0][j], W.W_q[1][j]])).join(", ")})`),
       el("div", {}, hue("q", "query"), ` = vector of “${tokens[chosen]}” × `, named("W_q"), " = ", hue("q", short(q))),
       el("div", {}, hue("v", "context"), " = weighted sum of the vectors = ", hue("v", `(${context.map((n) => number(n)).join(", ")})`)));
   }
@@ -82,12 +94,11 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
     tell(now);
   }
   const around = (gap, ...parts) => el("div", { class: "beside", style: `gap: ${gap}; align-items: flex-start` }, ...parts);
-  const matrices = [matrix("W_q", "looks for"), matrix("W_k", "is found as")], results = el("div", {}, table, working, said);
   view.append(
     choices("Query", tokens, chosen, (i) => { chosen = i; show(); }),
-    ...(wide ? [around("0.5rem 1.5rem", root, results), around("0 3rem", ...matrices)]
-      : [around("0.5rem", root, set(around("0 0.5rem", ...matrices), { style: "flex: 1 1 140px; margin: 0" })), results]),  // what is moved beside what it moves
-    el("div", { class: "row" }, preset("hand-made matrices"), preset("the identity for both", eye)));
+    around("0.5rem 1.5rem", root, el("div", {}, table, said, working)),
+    el("div", { class: "row" }, button("rotate queries by 90°", turn), preset("the identity for both", eye), preset("hand-made matrices")),
+    el("details", { class: "more" }, el("summary", {}, "The eight numbers"), around("0.5rem 3rem", matrix("W_q", "looks for"), matrix("W_k", "is found as"))));
   set(said, { style: "min-height: 2.8em; max-width: 22rem" });
   show();
   expose(() => ({ chosen, ...W, ...now }));

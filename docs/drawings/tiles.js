@@ -3,7 +3,7 @@
 function draw({ view, data, el, svg, set, sum, number, plural, said, say, choices, toggle, slider, player, expose }) {
   const { tokens, scores, values, sizes } = data, n = tokens.length, all = [...tokens.keys()];
   const plain = (x) => (x === -Infinity ? "×" : String(x).replace("-", "−"));
-  let size = sizes[data.chosen], causal = false, step = 0, query = data.query;
+  let size = sizes[data.chosen], causal = false, step = 1, query = data.query;
 
   // ---- What is computed ----
   const hidden = (i, j) => causal && j > i;
@@ -29,7 +29,7 @@ function draw({ view, data, el, svg, set, sum, number, plural, said, say, choice
 
   const grown = (past) => { const { rescale } = past.at(-1) ?? {}; return rescale > 0 && rescale < 1; };
   while (step < many() && !grown(history(query))) step++;  // begin where something happens
-  if (!grown(history(query))) step = 0;
+  if (!grown(history(query))) step = Math.ceil(many() / 2);
 
   // ---- The grid: a square for each pair, with scores in the current tile only; below it the values ----
   const unit = 32, left = 66, high = 58, wide = left + n * unit + 4, low = high + n * unit + 30;
@@ -55,11 +55,11 @@ function draw({ view, data, el, svg, set, sum, number, plural, said, say, choice
   const head = el("div", { style: "font-weight: 600" });
 
   // ---- Controls ----
-  const steps = slider("Tile", { min: 0, max: many(), step: 1, value: step, text: (x) => `${number(x, 0)} of ${many()}`,
+  const steps = slider("Tile", { min: 1, max: many(), step: 1, value: step, text: (x) => `${number(x, 0)} of ${many()}`,
     input: (to) => { play.stop(); step = to; show(); } });
   function go(to) { step = to; steps.move(to, many()); show(); }  // the slider is as long as there are tiles
-  function again(change) { play.stop(); change(); go(0); }
-  const play = player({ at: () => step, last: many, ms: () => (many() > 20 ? 250 : 700), go });
+  function again(change) { play.stop(); change(); go(1); }
+  const play = player({ at: () => step, last: many, ms: () => (many() > 20 ? 250 : 700), first: 1, go });
 
   // ---- What changes: the squares, the frame of the current tile, the table, the line that is read out ----
   const holds = ([a, b], i, j) => within(a, i) && within(b, j);
@@ -84,8 +84,7 @@ function draw({ view, data, el, svg, set, sum, number, plural, said, say, choice
   }
   function tell({ now, tiles, skipped, past }) {
     const last = past.at(-1), left = skipped.length ? `, ${skipped.length} skipped` : "";
-    say(!step ? `${tiles.length} tiles to compute${left}. No score has been computed yet.`
-      : !last ? `“${tokens[query]}” waits: no tile of its block of queries has been computed.`
+    say(!last ? `“${tokens[query]}” waits: no tile of its block of queries has been computed.`
       : step === tiles.length ? `Done. ${tiles.length} tiles were computed${left}; never more than ${plural(size * size, "score")} at once, of ${n * n}.`
       : !within(now[0], query) ? `“${tokens[query]}” is done. Its context is acc / ℓ: ${number(last.acc)} divided by ${number(last.l)} is ${number(last.context)}.`
       : grown(past) ? `A larger score, ${plain(last.m)}: sum and acc are multiplied by ${number(last.rescale)}; with the new tile they are ${number(last.l)} and ${number(last.acc)}.`

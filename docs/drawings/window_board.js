@@ -1,6 +1,6 @@
 (() => {
 // Masks combined with & and |: which pairs are allowed, how many scores that is, and which tokens reach a query through layers.
-function draw({ view, data, el, svg, set, plural, said, say, choices, toggle, slider, expose }) {
+function draw({ view, data, el, svg, set, plural, said, say, choices, toggle, more, slider, expose }) {
   const { tokens, documents, sinks, block } = data, n = tokens.length, all = [...tokens.keys()];
   const on = { window: true, sinks: false, documents: false, blocks: false, causal: false };
   let width = data.window, either = true, query = n - 1, layers = 2;
@@ -51,8 +51,8 @@ function draw({ view, data, el, svg, set, plural, said, say, choices, toggle, sl
     ...cells.flat().map((c) => c.node), ...breaks, ...sides, ...all.map((j) => slanted(left + side * j + 14, top - 6, tokens[j])), row);
 
   // ---- The layers: what reaches a query ----
-  const x = (j) => 34 + 27 * j, y = (l) => 226 - 50 * l;
-  const tower = svg("svg", { width: 346, height: 290, viewBox: "0 0 346 290", "aria-hidden": true, style: "flex: none" });
+  const x = (j) => 34 + 27 * j, y = (l) => 154 - (130 * l) / layers;
+  const tower = svg("svg", { width: 346, height: 218, viewBox: "0 0 346 218", "aria-hidden": true, style: "flex: none" });
   function drawPairs(mask, found) {  // a line to each token that is attended to, from each that matters one layer above
     const line = (i, j, l) => svg("path", { d: `M${x(i)} ${y(l)}L${x(j)} ${y(l - 1)}`, stroke: "var(--neutral)", "stroke-width": 2, opacity: 0.55 });
     return found.slice(0, -1).flatMap((level, down) => level.flatMap((i) => all.filter((j) => mask[i][j]).map((j) => line(i, j, layers - down))));
@@ -98,7 +98,7 @@ function draw({ view, data, el, svg, set, plural, said, say, choices, toggle, sl
     for (const i of all) showRow(mask, i);
     set(row, { y: top + side * query });
     code.textContent = formula();
-    joined.style.visibility = on.window && on.sinks ? "visible" : "hidden";  // of no use before
+    joined.style.visibility = on.window && on.sinks ? "" : "hidden";  // of no use before
     count.textContent = `${scores} of ${n * n} scores`;
     bar.style.width = `${(100 * scores) / (n * n)}%`;
     tell(mask, found.at(-1));
@@ -108,16 +108,15 @@ function draw({ view, data, el, svg, set, plural, said, say, choices, toggle, sl
   const turn = (name) => toggle(name, on[name], (value) => { on[name] = value; show(); });
   const whole = (i) => `${i}`;
   const joined = set(choices("A key in the window, in the sinks, or in both", ["either |", "both &"], 0, (i) => { either = !i; show(); }), { class: "row joined" });
-  view.append(
-    el("div", { class: "row", style: "margin-top: 0; gap: 0.4rem" }, ...Object.keys(on).map(turn), joined),
-    el("div", { style: "display: flex; flex-wrap: wrap; gap: 0 1.5rem" },
-      slider("Window", { min: 1, max: n, step: 1, value: width, input: (i) => { width = i; show(); }, text: whole }),
-      slider("Layers", { min: 1, max: 4, step: 1, value: layers, input: (i) => { layers = i; show(); }, text: whole }), chosen),
-    el("div", { style: "min-height: 1.5em" }, code),
-    el("div", { style: "display: grid; grid-template-columns: 1fr 9rem; gap: 0.8rem; align-items: center; max-width: 500px; margin-bottom: 0.3rem" },
-      el("div", { style: "box-shadow: 0 0 0 1px var(--soft); border-radius: 2px" }, bar), count),
-    el("div", { style: "display: flex; flex-wrap: wrap; gap: 0.3rem 1.5rem; align-items: flex-end" }, grid, tower),
-    el("div", { style: "min-height: 4.2em" }, said));
+  const panel = (...parts) => el("div", { style: "width: 346px; max-width: 100%" }, ...parts);  // a picture under the control that moves it
+  view.append(el("div", { class: "beside", style: "gap: 0.3rem 1.5rem; align-items: flex-start; margin: 0" },
+    panel(slider("Window", { min: 1, max: n, step: 1, value: width, input: (i) => { width = i; show(); }, text: whole }), grid,
+      el("div", { style: "min-height: 1.5em" }, code),
+      el("div", { style: "display: grid; grid-template-columns: 1fr 8.5rem; gap: 0.8rem; align-items: center; margin-bottom: 0.3rem" },
+        el("div", { style: "box-shadow: 0 0 0 1px var(--soft); border-radius: 2px" }, bar), count),
+      more(el("div", { class: "row", style: "gap: 0.4rem" }, ...Object.keys(on).map(turn)), joined, chosen)),
+    panel(slider("Layers", { min: 1, max: 4, step: 1, value: layers, input: (i) => { layers = i; show(); }, text: whole }), tower,
+      set(said, { style: "min-height: 4.2em" }))));
   show();
   expose(() => {
     const mask = board();

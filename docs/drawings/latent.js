@@ -1,0 +1,184 @@
+(() => {
+// What a layer caches for each token, at true scale: keys and values, or one latent vector. Below,
+// how it is read: keys and values are made of it, or both projections move behind it.
+function draw(stage) {
+  const { view, data, el, svg, set, number, grouped, plural, said, say } = stage;
+  const { slider, choices, motion, expose } = stage;
+  const { d_head, d_latent, d_rope, shared, choice, forms } = data, wide = view.clientWidth >= 600;
+  const columns = wide ? 64 : 28, move = motion();
+  let heads = data.heads, tokens = data.tokens, form = 0, state;
+
+  // ---- What is counted ----
+  const kinds = () => ({ MHA: heads, GQA: Math.min(shared, heads), MQA: 1 });
+  function count() {
+    const cached = Object.entries(kinds()).map(([kind, h]) => [kind, 2 * h * d_head]);
+    const make = 2 * d_latent * d_head;  // between a latent vector and a key, and a value
+    const wider = { expanded: 2 * d_head + d_rope, absorbed: 2 * d_latent + d_rope };
+    const made = { expanded: tokens * make, absorbed: make };
+    const read = (form) => tokens * wider[form];
+    const total = (form) => heads * (made[form] + read(form));
+    const work = Object.fromEntries(forms.map((form) => [form, total(form)]));
+    return { cached: Object.fromEntries([...cached, ["MLA", d_latent + d_rope]]), work };
+  }
+
+  // ---- The caches: a square stands for 128 numbers ----
+  const text = (x, y, says, more = {}) => svg("text", { x, y, "aria-hidden": true, ...more }, says);
+  const bold = { style: "font-weight: 600" };
+  const small = { style: "font-size: 13px; fill: var(--soft)" };
+  const middle = { "text-anchor": "middle" }, step = 10, left = 58;
+  const fig = (width, height) =>
+    svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
+  const lines = Math.ceil(Math.max(...choice) / columns), first = 2 * step * lines + 10;
+  const tops = [4, first + 8, first + 54, first + 100];
+  const board = fig(left + columns * step, tops[3] + 44), names = ["MHA", "GQA", "MQA", "MLA"];
+  const totals = names.map((name, i) => {
+    const node = text(0, tops[i] + 28, "", small);
+    board.append(text(0, tops[i] + 12, name, bold), node);
+    return node;
+  });
+  const square = (i, top, sym) => svg("rect", {
+    x: left + step * (i % columns), y: top + step * Math.floor(i / columns),
+    width: step - 1, height: step - 1, fill: `var(--${sym})`, "data-sym": sym });
+  const most = { MHA: Math.max(...choice), GQA: shared, MQA: 1 };
+  const squares = Object.entries(most).map(([kind, n], row) => {
+    const top = tops[row], below = top + step * Math.ceil(n / columns) + 3;
+    const both = [["k", top], ["v", below]].map(([sym, y]) =>
+      Array.from({ length: n }, (_, i) => square(i, y, sym)));
+    board.append(...both.flat());
+    return { kind, both };
+  });
+  const bar = (x, width, hue, more = {}) => svg("rect", { x, y: tops[3], width: width - 1,
+    height: step - 1, fill: `var(--${hue})`, ...more });
+  const perSquare = step / 128, wideLatent = d_latent * perSquare;
+  board.append(bar(left, wideLatent, "neutral"),
+    bar(left + wideLatent, d_rope * perSquare, "k", { "data-sym": "k" }),
+    text(left, tops[3] + 28, `latent vector, ${d_latent}, and rotated part, ${d_rope}`, small),
+    text(left + 22, tops[2] + 12, "one key and one value for all heads", small),
+    text(left, tops[1] + 38, `keys and values of ${shared} heads`, small));
+
+  // ---- The way from the cache to the context, drawn for one head ----
+  const way = fig(340, 344), at = { k: 44, v: 132, q: 270, mix: 200 }, scale = 72 / d_latent;
+  const [latent, head, rope] = [d_latent, d_head, d_rope].map((n) => n * scale);
+  const block = (x, y, width, rows, hue, more = {}) => Array.from({ length: rows }, (_, i) =>
+    svg("rect", { x: x - width / 2, y: y + 9 * i, width, height: 8,
+      fill: `var(--${hue})`, ...more }));
+  const sym = (name) => ({ "data-sym": name });
+  const line = (d, more = {}) => svg("path", { d, fill: "none", stroke: "var(--soft)", ...more });
+  const tip = (x, y) => svg("path", { d: `M${x} ${y}l-4 -7h8z`, fill: "var(--soft)" });
+  function box(says) {
+    const [width, high] = [latent, head + 4];
+    const frame = { x: -width / 2, y: 0, width, height: high, rx: 3, fill: "var(--paper)" };
+    return svg("g", {}, svg("rect", { ...frame, stroke: "var(--accent)", "stroke-width": 2 }),
+      text(0, high - 7, says, { ...middle, ...bold }));
+  }
+  const boxes = { k: box("W_k"), v: box("W_v") };
+  const ends = { k: [[at.k, 94], [at.q, 60]], v: [[at.v, 94], [at.mix, 292]] };
+  const group = (...parts) => svg("g", {}, ...parts.flat());
+  const beside = { ...sym("k"), "fill-opacity": 0.5 }, centred = { ...small, ...middle };
+  const made = group(
+    block(at.k, 142, head, 5, "k", sym("k")), block(at.v, 142, head, 5, "v", sym("v")),
+    block(at.k + head / 2 + rope / 2 + 2, 142, rope, 5, "k", beside),
+    text(at.k - 14, 168, "keys", { ...small, "text-anchor": "end" }),
+    text(at.v + 14, 168, "values", small));
+  const absorbed = group(
+    block(at.q, 108, latent, 1, "q", sym("q")),
+    text(at.q, 132, "absorbed query", { ...centred, class: "halo" }),
+    block(at.mix, 268, latent, 1, "neutral"), text(at.mix + 44, 277, "mixed latents", small));
+  const cells = Array.from({ length: 5 }, (_, i) => svg("rect", { x: at.mix - 30 + 12 * i, y: 204,
+    width: 11, height: 12, fill: "var(--w)", "fill-opacity": 0.3 + 0.12 * i, ...sym("w") }));
+  way.append(
+    line(`M88 66V80M${at.k} 80H${at.v}M${at.k} 80V210H164M${at.v} 80V254H${at.mix - 14}`),
+    line(`M${at.q} 40V210H236M${at.mix} 216V330`), tip(at.mix, 330), tip(at.mix, 246),
+    svg("circle", { cx: at.mix, cy: 254, r: 9, fill: "var(--paper)", stroke: "var(--soft)" }),
+    text(at.mix, 259, "Σ", middle), ...cells, text(at.mix + 68, 230, "scores, weights", centred),
+    ...block(88, 22, latent, 5, "neutral"),
+    ...block(88 + latent / 2 + rope / 2 + 1, 22, rope, 5, "k", sym("k")),
+    text(88, 14, "cache: a row for each token", centred),
+    ...block(at.q, 28, head, 1, "q", sym("q")), text(at.q, 14, "query of a head", centred),
+    ...block(at.mix, 333, head, 1, "v", sym("v")),
+    text(at.mix + 16, 341, "context of a head", small),
+    made, absorbed, boxes.k, boxes.v);
+  function place(share) {  // 0: expanded, 1: absorbed
+    for (const [name, [[x0, y0], [x1, y1]]] of Object.entries(ends)) {
+      const [x, y] = [x0 + (x1 - x0) * share, y0 + (y1 - y0) * share];
+      set(boxes[name], { transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` });
+    }
+    set(made, { opacity: (1 - share).toFixed(2) });
+    set(absorbed, { opacity: share.toFixed(2) });
+  }
+
+  // ---- How many multiplications each way takes ----
+  const room = 330, sums = fig(room, 122), reach = 190;
+  sums.append(text(0, 10, "multiplications for one new token, all heads", small));
+  const bars = forms.map((name, i) => {
+    const y = 34 + 44 * i, fill = { fill: "var(--neutral)", "fill-opacity": 0.6 };
+    const node = svg("rect", { x: 0, y, width: 1, height: 20, rx: 2, class: "moves", ...fill });
+    const value = text(0, y + 15, "");
+    sums.append(text(0, y - 4, name, bold), node, value);
+    return { node, value };
+  });
+  function amount(x) {
+    const [unit, name] = x >= 1e9 ? [1e9, "billion"] : [1e6, "million"];
+    return `${number(x / unit, 1)} ${name}`;
+  }
+
+  // ---- What is shown ----
+  function showCaches({ cached }) {
+    const now = kinds();
+    for (const { kind, both } of squares) {
+      both.flat().forEach((one, i) => set(one, { opacity: i % most[kind] < now[kind] ? 1 : 0.1 }));
+    }
+    names.forEach((name, i) => { totals[i].textContent = grouped(cached[name]); });
+    const parts = names.map((name) => `${name} ${grouped(cached[name])}`).join(", ");
+    set(board, { "aria-label": `Numbers that a layer caches for each token: ${parts}` });
+  }
+  function showWork({ work }) {
+    const top = Math.max(...Object.values(work));
+    bars.forEach(({ node, value }, i) => {
+      const long = Math.max(1.5, reach * work[forms[i]] / top), chosen = i === form;
+      set(node, { width: long, stroke: chosen ? "var(--rose)" : "none", "stroke-width": 2.5 });
+      set(value, { x: long + 8 });
+      value.textContent = amount(work[forms[i]]);
+    });
+    const both = forms.map((name) => `${name} ${amount(work[name])}`).join(", ");
+    set(sums, { "aria-label": `Multiplications: ${both}` });
+  }
+  function explain({ cached, work }) {
+    const [mine, other] = [form, 1 - form].map((i) => amount(work[forms[i]]));
+    const ratio = number(cached.MHA / cached.MLA, 1), each = `each of ${plural(tokens, "token")}`;
+    const how = form ? "Absorbed: W_k is applied to the query, and W_v to the mixture, once each."
+      : `Expanded: in every head W_k and W_v make a key and a value of ${each}.`;
+    say(`With ${plural(heads, "head")} MHA caches ${ratio} times as much as MLA. ${how} `
+      + `That takes ${mine} multiplications; the other way ${other}.`);
+    set(way, { "aria-label": `From the cache to the context of a head, ${forms[form]}` });
+  }
+  function show() {
+    const now = count();
+    showCaches(now);
+    showWork(now);
+    explain(now);
+    state = { heads, tokens, form: forms[form], ...now };
+  }
+  function change(to) {
+    const from = form;
+    form = to;
+    move(700, (share) => place(from + (to - from) * share));
+    show();
+  }
+  const ruled = (list, value, input) => ({ min: 0, max: list.length - 1, step: 1,
+    value: list.indexOf(value), text: (i) => grouped(list[i]), input: (i) => input(list[i]) });
+  const many = slider("Heads", ruled(choice, heads, (n) => { heads = n; show(); }));
+  const longer = ruled(data.lengths, tokens, (n) => { tokens = n; show(); });
+  const long = slider("Tokens in the cache", longer);
+  for (const one of [many, long]) one.querySelector("input").style.width = "8rem";
+  set(said, { style: "min-height: 8.4em" });
+  const ways = choices("How the cache is read", forms, form, change);
+  const lower = { class: "beside", style: "align-items: flex-start" };
+  const right = el("div", { style: "flex: 1 1 18rem" }, long, sums, said);
+  view.append(many, board, ways, el("div", lower, way, right));
+  place(form);
+  show();
+  expose(() => state);
+}
+for (const figure of document.querySelectorAll("figure[data-drawing=latent]")) draw(stage(figure));
+})();

@@ -1,0 +1,169 @@
+(() => {
+// Pairs of keys and values are written into one state, and every key is read back: how far off?
+function draw(stage) {
+  const { view, data, el, svg, set, matmul, sum, number, plural, said, say } = stage;
+  const { slider, choices, player, motion, expose } = stage;
+  const { names, k, v, rules } = data, n = names.length, [d, e] = [k[0].length, v[0].length];
+  const wide = view.clientWidth >= 600, all = [...names.keys()], move = motion();
+  let t = data.written, rule = 0, state;
+
+  // ---- What is computed ----
+  const product = (key, value) => key.map((a) => value.map((b) => a * b));
+  const plus = (a, b) => a.map((row, i) => row.map((x, j) => x + b[i][j]));
+  const read = (key, S) => matmul([key], S)[0];
+  const minus = (a, b) => a.map((x, i) => x - b[i]);
+  function write(S, i) {  // what step i adds
+    const known = rules[rule] === "delta rule" ? read(k[i], S) : v[i].map(() => 0);
+    return product(k[i], minus(v[i], known));
+  }
+  function compute() {
+    let S = k[0].map(() => v[0].map(() => 0)), before = S, added = S;
+    for (let i = 0; i < t; i++) {
+      [before, added] = [S, write(S, i)];
+      S = plus(S, added);
+    }
+    const found = k.slice(0, t).map((key) => read(key, S));
+    const errors = found.map((row, i) => Math.sqrt(sum(minus(row, v[i]).map((x) => x * x))));
+    return { S, before, added, found, errors, mean: sum(errors) / Math.max(1, t) };
+  }
+  const short = (x) => number(x, Math.abs(x - Math.round(x)) < 1e-9 ? 0 : 1);
+  const vector = (row) => `(${row.map(short).join(", ")})`;
+
+  // ---- The state, and beside it what the step adds ----
+  const text = (x, y, says, more = {}) =>
+    svg("text", { x, y, "aria-hidden": true, "text-anchor": "middle", ...more }, says);
+  const soft = "font-size: 13px; fill: var(--soft)", side = 40, high = 28, top = 42, left = 48;
+  const apart = e * side + 26, broad = left + apart + e * side + 2;
+  const tall = top + d * high + 2, fig = (width, height) =>
+    svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
+  const board = fig(broad, tall);
+  function grid(x, hue) {
+    const cell = (_, at) => {
+      const [i, j] = [Math.floor(at / e), at % e], [a, b] = [x + side * j, top + high * i];
+      const size = { x: a, y: b, width: side - 1, height: high - 1 };
+      const tint = svg("rect", { ...size, fill: `var(--${hue})`, stroke: "var(--soft)" });
+      return { tint, word: text(a + side / 2, b + 19, "", { style: "font-size: 13px" }) };
+    };
+    const cells = Array.from({ length: d * e }, cell);
+    const size = { width: e * side - 1, height: d * high - 1 };
+    const paper = svg("rect", { x, y: top, ...size, fill: "var(--paper)" });
+    const node = svg("g", {}, paper, ...cells.flatMap(({ tint, word }) => [tint, word]));
+    return { node, cells };
+  }
+  const held = grid(left, "neutral"), added = grid(left + apart, "rose");
+  function fill({ cells }, numbers) {
+    numbers.flat().forEach((x, i) => {
+      set(cells[i].tint, { "fill-opacity": Math.min(0.65, Math.abs(x) / 10) });
+      cells[i].word.textContent = short(x);
+    });
+  }
+  const heading = { style: "font-weight: 600", "text-anchor": "start" };
+  const titles = ["the state S", "added now"].map((says, i) =>
+    text(left + i * apart, 14, says, heading));
+  const middle = (j) => left + (j < e ? 0 : apart) + side * (j % e) + side / 2;
+  const columns = [...Array(2 * e).keys()].map((j) =>
+    text(middle(j), 34, `v${j % e}`, { style: soft }));
+  const lines = k[0].map((_, i) => text(20, top + high * i + 19, `key ${i}`, { style: soft }));
+  board.append(...titles, ...columns, ...lines, held.node, added.node);
+
+  // ---- The pairs: key, value, what reading gives, and how far off that is ----
+  const row = 34, room = 342, list = fig(room, 26 + row * n);
+  const [atKey, atValue, atRead, atBar] = [40, 92, 166, 272];
+  const head = [[atKey, "key"], [atValue, "value"], [atRead, "read back"], [atBar, "error"]];
+  const start = { "text-anchor": "start" };
+  list.append(...head.map(([x, says]) => text(x, 13, says, { style: soft, ...start })));
+  const bold = { style: "font-weight: 600", "text-anchor": "start" };
+  function numbersAt(x, y, step, more) {
+    return Array.from({ length: e }, (_, j) =>
+      text(x + step * j + step - 6, y + 22, "", { "text-anchor": "end", ...more }));
+  }
+  function keyBars(key, y) {
+    const middle = y + 17;
+    return key.map((x, j) => svg("rect", {
+      x: atKey + 11 * j, width: 9, y: x > 0 ? middle - 13 * x : middle,
+      height: Math.max(1, 13 * Math.abs(x)), fill: "var(--k)", "data-sym": "k" }));
+  }
+  const pairs = all.map((i) => {
+    const y = 22 + row * i, name = text(2, y + 22, names[i], bold);
+    const value = numbersAt(atValue, y, 24, { "data-sym": "v" });
+    const found = numbersAt(atRead, y, 33, {});
+    const bar = svg("rect", { x: atBar, y: y + 8, width: 0, height: 18, rx: 2,
+      fill: "var(--neutral)", "fill-opacity": 0.6, class: "moves" });
+    const off = text(atBar, y + 22, "", { ...start, style: "font-size: 13px" });
+    const mark = svg("rect", { x: -1, y: y + 2, width: room - 1, height: row - 3, rx: 5,
+      fill: "none", "stroke-width": 2 });
+    const node = svg("g", {}, mark, name, ...keyBars(k[i], y), ...value, ...found, bar, off);
+    value.forEach((one, j) => { one.textContent = short(v[i][j]); });
+    list.append(node);
+    return { node, found, bar, off, mark };
+  });
+  set(list, { "aria-label": "The pairs, and what reading each key gives" });
+  function showPair({ node, found, bar, off, mark }, i, now) {
+    const here = i < t, long = here ? Math.min(34, 4 * now.errors[i]) : 0;
+    set(node, { opacity: here ? 1 : 0.35 });
+    found.forEach((one, j) => { one.textContent = here ? short(now.found[i][j]) : ""; });
+    set(bar, { width: Math.max(here ? 1 : 0, long) });
+    off.textContent = here ? number(now.errors[i], 1) : "";
+    set(off, { x: atBar + long + 6 });
+    set(mark, { stroke: i === t - 1 ? "var(--rose)" : "none" });
+  }
+
+  // ---- What changes ----
+  function slide(now) {  // what is added moves onto the state
+    fill(held, now.before);
+    fill(added, now.added);
+    const put = (share) => set(added.node, {
+      transform: `translate(${(-apart * share).toFixed(1)} 0)`,
+      opacity: (1 - 0.75 * share).toFixed(2) });
+    put(0);
+    move(700, put).then((came) => { if (came) { put(0); fill(held, now.S); } });
+  }
+  function explain(now) {
+    const last = t - 1, most = Math.max(...now.errors);
+    const worst = now.errors.findIndex((x) => x > most - 1e-6);  // of several, the first
+    const exact = now.errors.filter((x) => x < 1e-6).length;
+    const rest = exact === t ? "" : ` ${names[worst]} is furthest off: `
+      + `${vector(now.found[worst])} in place of ${vector(v[worst])}.`;
+    const count = `${exact} of ${t} ${t === 1 ? "is" : "are"} read back exactly`;
+    say(`${plural(t, "pair")} in ${d * e} numbers, by the ${rules[rule]}. `
+      + `Newest: ${names[last]}. ${count}; the mean error is ${number(now.mean, 1)}.${rest}`);
+    const after = `The state after ${plural(t, "pair")}, and what the last one added`;
+    set(board, { "aria-label": after });
+  }
+  function show(moves = false) {
+    const now = compute();
+    pairs.forEach((pair, i) => showPair(pair, i, now));
+    move(0, () => { });
+    set(added.node, { transform: "translate(0 0)", opacity: 1 });
+    fill(held, now.S);
+    fill(added, now.added);
+    if (moves) slide(now);
+    explain(now);
+    state = { t, rule: rules[rule], ...now };
+  }
+  function go(to, moves) {
+    t = to;
+    range.move(t);
+    show(moves);
+  }
+  function moved(x) {
+    const on = x === t + 1;
+    play.stop();
+    t = x;
+    show(on);
+  }
+  const range = slider("Pairs written", { min: 1, max: n, step: 1, value: t,
+    text: (x) => `${x} of ${n}`, input: moved });
+  const steps = { at: () => t - 1, last: () => n - 1, go: (i) => go(i + 1, true) };
+  const play = player({ ...steps, ms: () => 1500 });
+  const ruled = choices("How a pair is written", rules, 0, (i) => { rule = i; show(); });
+  range.querySelector("input").style.width = "min(10rem, 30vw)";
+  set(said, { style: `min-height: ${wide ? 4.2 : 7}em` });
+  const beside = "display: flex; flex-wrap: wrap; gap: 1rem 1.8rem; margin: 0.6rem 0";
+  view.append(el("div", { class: "row", style: "margin-top: 0" }, play.node, range),
+    ...(rules.length > 1 ? [ruled] : []), el("div", { style: beside }, board, list), said);
+  show();
+  expose(() => state);
+}
+for (const figure of document.querySelectorAll("figure[data-drawing=memory]")) draw(stage(figure));
+})();

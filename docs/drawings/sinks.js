@@ -1,0 +1,148 @@
+(() => {
+// One query: scores to drag, the weights as parts of one bar, and the context. A window may leave
+// the first token behind, and a sink may take the weight that no token needs.
+function draw(stage) {
+  const { view, data, el, svg, set, clamp, mix, softmax, sum, number, listed, said, say } = stage;
+  const { slider, choices, player, handle, expose } = stage;
+  const { tokens, v, window, modes, reach } = data, n = tokens.length, all = [...tokens.keys()];
+  const scores = [...data.scores, data.sink], wide = view.clientWidth >= 600;
+  let newest = data.newest, mode = data.mode, state;
+
+  // ---- What is computed: the last score is that of the sink ----
+  function compute() {
+    const { first, sink } = modes[mode];
+    const inside = (i) => i <= newest && (!window || i > newest - window);
+    const open = [...all.map((i) => inside(i) || (first && i === 0)), sink];
+    const weights = softmax(scores.map((s, i) => (open[i] ? s : -Infinity)));
+    const context = mix(weights.slice(0, n), v);
+    return { open, weights, context, kept: sum(weights.slice(0, n)) };
+  }
+  const vector = (row, digits) => `(${row.map((x) => number(x, digits)).join(", ")})`;
+  const percent = (w) => `${number(100 * w, 0)} %`;
+
+  // ---- The scores: bars that go up and down, each with a handle ----
+  const width = wide ? 640 : 342, column = width / (n + 1);
+  const unit = 10, zero = 40 + reach * unit, low = zero + reach * unit, height = low + 176;
+  const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group",
+    "aria-label": "Scores to drag, their weights, and the context" });
+  const text = (x, y, says, more = {}) =>
+    svg("text", { x, y, "text-anchor": "middle", "aria-hidden": true, ...more }, says);
+  const small = { style: "font-size: 13px; fill: var(--soft)" }, left = { "text-anchor": "start" };
+  const line = (d, more = {}) => svg("path", { d, fill: "none", stroke: "var(--soft)", ...more });
+  const frame = svg("rect", { y: 3, height: low - 3, rx: 8, class: "moves",
+    fill: "var(--accent)", "fill-opacity": 0.07, stroke: "var(--accent)" });
+  if (window) root.append(frame);
+  root.append(line(`M0 ${zero}H${width}`, { stroke: "var(--faint)" }));
+  const keys = { ArrowUp: 0.5, ArrowRight: 0.5, ArrowDown: -0.5, ArrowLeft: -0.5 };
+  const names = [...tokens, "sink"], ofValue = { style: "font-size: 13px" };
+  const bars = names.map((name, i) => {
+    const x = column * (i + 0.5), label = text(x, 22, name, { style: "font-weight: 600" });
+    const edge = i < n ? {} : { stroke: "var(--rose)", "stroke-dasharray": "4 3" };
+    const bar = svg("rect", { x: x - 9, width: 18, rx: 2,
+      fill: "var(--neutral)", "fill-opacity": 0.6, ...edge });
+    const dot = svg("circle", { cx: x, r: 6, fill: "currentColor" }), value = text(x, 0, "");
+    const under = i < n ? text(x, low + 18, vector(v[i], 0), { ...ofValue, "data-sym": "v" })
+      : text(x, low + 18, "no value", small);
+    const node = svg("g", {}, label, bar, dot, value, under);
+    root.append(node);
+    const move = (to) => { scores[i] = Math.round(2 * clamp(to, -reach, reach)) / 2; show(); };
+    const at = (_, y) => move((zero - y) / unit);  // dragged
+    const knob = handle(root, `score of ${name}`, { cx: x }, [-reach, reach], at, keys,
+      (by) => move(scores[i] + by));
+    root.append(knob);
+    return { node, bar, dot, value, knob };
+  });
+  const below = low + 18;
+
+  // ---- The weights: parts of one bar, which is 1 in all ----
+  const share = below + 38, bottom = share + 66, most = Math.max(...v.flat().map(Math.abs));
+  root.append(text(0, share - 7, "weights: 1 in all", { ...small, ...left }));
+  const parts = names.map((_, i) => {
+    const token = i < n, colour = token ? "w" : "rose";
+    const rect = svg("rect", { y: share, height: 28, rx: 2, class: "moves",
+      fill: `var(--${colour})`, "fill-opacity": token ? 0.3 + 0.3 * (i % 2) : 0.15,
+      stroke: `var(--${colour})`,
+      ...(token ? { "data-sym": "w" } : { "stroke-dasharray": "4 3" }) });
+    const word = text(0, share + 19, "", { "pointer-events": "none" });
+    root.append(rect);
+    return { rect, word };
+  });
+  root.append(...parts.map(({ word }) => word));
+
+  // ---- The context ----
+  const middle = width / 2 + 40, half = width / 2 - 90;
+  root.append(text(0, bottom + 18, "context", { ...left, style: "font-weight: 600" }),
+    line(`M${middle} ${bottom - 6}V${bottom + 34}`));
+  const sums = v[0].map((_, j) => {
+    const y = bottom - 2 + 18 * j;
+    const bar = svg("rect", { y, height: 13, class: "moves",
+      fill: "var(--neutral)", "fill-opacity": 0.6 });
+    const value = text(0, y + 12, "", { style: "font-size: 13px" });
+    root.append(bar, value);
+    return { bar, value };
+  });
+
+  // ---- What changes ----
+  function showScore({ node, bar, dot, value, knob }, i, open) {
+    const s = scores[i], y = zero - unit * s, said = number(s, 1);
+    const shown = i < n ? (open ? 1 : 0.3) : open ? 1 : 0;
+    set(node, { opacity: shown });
+    set(bar, { y: Math.min(y, zero), height: Math.abs(y - zero) });
+    set(dot, { cy: y });
+    set(value, { y: s < 0 ? y + 20 : y - 11 });
+    value.textContent = said;
+    const visibility = shown ? "visible" : "hidden";
+    set(knob, { cy: y, "aria-valuenow": s, "aria-valuetext": said, visibility });
+  }
+  function showWeights({ weights }) {
+    let x = 0;
+    parts.forEach(({ rect, word }, i) => {
+      const long = weights[i] * width;
+      set(rect, { x, width: Math.max(0, long - 1), opacity: long > 1 ? 1 : 0 });
+      set(word, { x: x + long / 2 });
+      word.textContent = long > (wide ? 84 : 66) ? `${names[i]} ${percent(weights[i])}`
+        : long > 40 ? percent(weights[i]) : "";
+      x += long;
+    });
+  }
+  function showContext({ context }) {
+    sums.forEach(({ bar, value }, j) => {
+      const long = half * Math.abs(context[j]) / most, right = context[j] >= 0;
+      set(bar, { x: right ? middle : middle - long, width: Math.max(1, long) });
+      set(value, { x: right ? middle + long + 20 : middle - long - 20 });
+      value.textContent = number(context[j]);
+    });
+  }
+  function explain({ open, weights, context, kept }) {
+    const seen = tokens.filter((_, i) => open[i]), past = window && newest >= window;
+    const who = window ? `“${tokens[newest]}” attends to ${listed(seen)}` : "";
+    const gone = past && !open[0] ? `; “${tokens[0]}” has left the window` : "";
+    const to = (name, w) => `${name} takes ${percent(w)}`;
+    const rest = open[n] ? `${to("The sink", weights[n])}; ${percent(kept)} is left for tokens.`
+      : window && open[0] ? `${to(`“${tokens[0]}”`, weights[0])}.`
+        : "All the weight falls on tokens, needed or not.";
+    say(`${who}${gone}${who ? ". " : ""}${rest} The context is ${vector(context, 2)}.`);
+  }
+  function show() {
+    const now = compute(), from = Math.max(0, newest - (window ?? 1) + 1);
+    bars.forEach((bar, i) => showScore(bar, i, now.open[i]));
+    set(frame, { x: column * from + 2, width: column * (newest - from + 1) - 4 });
+    showWeights(now);
+    showContext(now);
+    explain(now);
+    state = { newest, mode: modes[mode].name, scores: [...scores], ...now };
+  }
+  const go = (to) => { newest = to; range.move(newest + 1); show(); };
+  const range = slider("Newest token", { min: 1, max: n, step: 1, value: newest + 1,
+    text: (x) => tokens[x - 1], input: (x) => { play.stop(); newest = x - 1; show(); } });
+  const play = player({ at: () => newest, last: () => n - 1, go, ms: () => 1200 });
+  range.querySelector("input").style.width = "min(10rem, 26vw)";
+  const pick = choices("Where spare weight may go", modes.map(({ name }) => name), mode,
+    (i) => { mode = i; show(); });
+  set(said, { style: `min-height: ${wide ? 4.2 : 7}em` });
+  view.append(pick, ...(window ? [el("div", { class: "row" }, play.node, range)] : []), root, said);
+  show();
+  expose(() => state);
+}
+for (const figure of document.querySelectorAll("figure[data-drawing=sinks]")) draw(stage(figure));
+})();
