@@ -1637,7 +1637,7 @@ def swipe(page: Page, start: list[float], by: tuple[float, float], steps: int = 
     cdp.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
 
 
-@pytest.mark.parametrize("script, scales", [("arrows", (1, 1)), ("scores", (1, 0))])
+@pytest.mark.parametrize("script, scales", [("arrows", (1, 1)), ("scores", (1, 0)), ("sinks", (0, 1))])
 def test_a_finger_moves_a_handle_and_not_the_page(visit, script, scales):
     "Up, down and aslant; beside the handle it moves the page, and nothing else."
     figure = drawing(visit, PAGE_OF[script], script, **FINGER)
@@ -1684,7 +1684,7 @@ def test_models_are_used_by_finger(visit):
 def test_what_is_dragged_is_tried_by_finger():
     "A new drawing with a handle belongs into the list above."
     texts = {script: (ROOT / f"attention_nb/figures/{script}.js").read_text(encoding="utf-8") for script in SCRIPTS}
-    assert {script for script, text in texts.items() if re.search(r"\b(handle|drag)\(", text)} == {"arrows", "scores"}
+    assert {script for script, text in texts.items() if re.search(r"\b(handle|drag)\(", text)} == {"arrows", "scores", "sinks"}
 
 
 # ---- Forced colours, and paper ----

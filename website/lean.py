@@ -10,6 +10,8 @@ from zlib import crc32
 
 from docutils import nodes
 from fontTools.subset import main as subset
+from ink import Day
+from pygments.token import STANDARD_TYPES, Text
 from sphinx.application import Sphinx
 
 NEEDED = {  # a file is left out of pages that do not contain this
@@ -23,6 +25,10 @@ ADDRESS = re.compile(r"(_static/([\w./-]+)\?v=)\w+")  # of a style or a script, 
 EMBEDDED = ("KaTeX_Main-Regular", "KaTeX_Math-Italic")  # no formula does without: if they came after the style, lines would break anew
 VARIABLE = {"mathnormal", "boldsymbol"}  # the classes of letters in the font KaTeX_Math
 
+LOOK = Day.style_for_token
+PLAIN = "|".join(short for token, short in STANDARD_TYPES.items() if short and LOOK(token) == LOOK(Text))
+UNSEEN = re.compile(rf'<span class="(?:{PLAIN})">([^<]*)</span>')  # in code, what looks as if it had no class
+
 
 def used(file: Any, body: str) -> bool:
     "Does a page with this body need this file?"
@@ -35,6 +41,11 @@ def choose(app: Sphinx, page: str, template: str, context: dict[str, Any], doctr
     "Take from the head of a page what it does not need."
     for kind in ("css_files", "script_files"):
         context[kind] = [file for file in context[kind] if used(file, context.get("body", ""))]
+
+
+def quiet(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
+    "Take the marks of names and signs out of code: most of a chapter's marks, and they change nothing that is seen."
+    context["body"] = re.sub(r"<pre>.*?</pre>", lambda code: UNSEEN.sub(r"\1", code[0]), context.get("body", ""), flags=re.S)
 
 
 def near(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
@@ -136,6 +147,7 @@ def finish(app: Sphinx, failed: Exception | None) -> None:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     "Called by Sphinx."
+    app.connect("html-page-context", quiet, priority=700)  # after links and symbols, which look for names
     app.connect("html-page-context", near, priority=400)  # before Furo asks for the sidebar
     app.connect("html-page-context", choose, priority=900)  # when all others have asked for their files
     app.connect("build-finished", finish, priority=900)
