@@ -23,7 +23,7 @@ QUICK = [path for path in PAGES if re.match(r"figures/|tools/", path)]
 VISITS = [*((path, 1280) for path in PAGES if path not in QUICK), *product(KINDS, [390])]
 DRAWN = [path for path in QUICK if re.search('data-drawing=|<figure class="chart', (DOCS / path).read_text(encoding="utf-8"))]
 LIBRARY, MODEL = "vega.min.js", "/drawings/weights-"
-MOST = {"of its own": 180_000, "with all": 450_000, "of trained models": 400_000}  # bytes, compressed
+MOST = {"of its own": 187_000, "with all": 450_000, "of trained models": 400_000}  # bytes, compressed
 MOST_SHIFT = 0.01  # of layout, as browsers measure it, from the first paint to the end of the page
 
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
