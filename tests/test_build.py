@@ -121,7 +121,7 @@ def test_with_a_host_every_page_has_one_address(hosted, hosted_soups):
         address = urljoin(HOST, "" if name == "index.html" else name)
         expected.add(address)
         assert said == [address] == [content(page, "og:url")], name
-        own = name[0].isdigit() and name != "404.html"
+        own = name[0].isdigit() and (ROOT / f"website/previews/{name[:2]}.png").is_file()  # a chapter just begun has none
         assert content(page, "og:image") == HOST + (f"_static/previews/{name[:2]}.png" if own else "_static/card.png")
     assert set(listed) == expected and len(listed) == len(expected)
     assert (hosted / "robots.txt").read_text().endswith(f"\nSitemap: {HOST}sitemap.xml\n")
