@@ -45,7 +45,7 @@ def picture(page: str) -> tuple[str, str]:
     own = PREVIEWS / f"{page[:2]}.png"
     if "_" in page and page[:2].isdigit() and own.exists():
         return f"{PREVIEWS.name}/{own.name}", "The title of the chapter, and its figure as it begins"
-    return CARD.name, "Which words look at which: a map of attention weights"
+    return CARD.name, "A map of attention weights: which token attends to which"
 
 
 def tags(page: str, context: dict[str, Any], about: str, host: str) -> str:
