@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 KINDS = ("roformer", "big_bird", "rembert", "megatron-bert", "doge")
 LEAKS = {"mask.leaks", "cache.chunk_future"}  # Doge leaks where a chunk follows a cache
@@ -30,11 +31,11 @@ def install(release: str, folder: Path) -> None:
     subprocess.run([*command, f"transformers=={release}"], check=True)
 
 
-def rows(folder: Path) -> list[dict[str, object]]:
+def rows(folder: Path) -> list[dict[str, Any]]:
     "Audit the five with the release of a folder, in a process of its own."
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}
     done = subprocess.run([sys.executable, "-c", AUDIT, *KINDS], env=env, stdout=subprocess.PIPE, text=True, check=True)
-    found: list[dict[str, object]] = json.loads(done.stdout.splitlines()[-1])
+    found: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
