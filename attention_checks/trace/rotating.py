@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import ATTENTION
-from attention_checks.catalogue.grouped_heads import GROUPS
+from attention_checks.catalogue.grouped_heads import AFTER_SPLIT, GROUPS
 from attention_checks.catalogue.layers import LAYER, rotating
 from attention_checks.catalogue.self_attention import SCALE
 from attention_checks.pipeline import Bug, Step
-from attention_checks.search import explain
+from attention_checks.search import Case, explain
 from attention_checks.trace import Trace
 from attention_checks.trace.comparing import with_fill
 from attention_checks.trace.readings import Start, starts_of
@@ -74,6 +74,14 @@ def _first_right(trace: Trace, h: int, mask: Tensor | None, few: int) -> Iterato
     return islice((start for start in starts_of(trace, h, mask) if not start.bugs), few)
 
 
+def _normed_last(case: Case) -> Iterator[Case]:
+    "The same with norms of each head after the rotation, in the place of before; none without."
+    norm, rotate = case.stages.get(AFTER_SPLIT), case.stages["rotate"]
+    if norm is not None:
+        both: Step = lambda work: norm(rotate(work))
+        yield case._replace(stages={**case.stages, AFTER_SPLIT: lambda work: work, "rotate": both})
+
+
 def agrees_with_rotation(
     trace: Trace,
     n_heads: int | None,  # if known
@@ -83,7 +91,8 @@ def agrees_with_rotation(
 ) -> bool:  # True if it does
     "Say whether a layer is attention with queries and keys rotated by positions (RoPE)."
     starts = _rotated_starts(trace, trace.heads(n_heads), trace.past(causal, window), 4, signs)
-    return any(explain([start.case], [], 0) is not None for _, start in starts)
+    cases = (case for _, start in starts for case in (start.case, *_normed_last(start.case)))
+    return any(explain([case], [], 0) is not None for case in cases)
 
 
 def name_rotation_bug(
