@@ -81,8 +81,8 @@ def _own_norms(norms: Mapping[str, nn.Module], contract: Contract) -> _Own:
     "The stages of norms: over all heads before key heads are repeated, or over each head."
     own: _Own = {}
     for stage, over in ((BEFORE_SHARE, _over_all_heads), (AFTER_SPLIT, _over_each_head)):
-        steps = [over(norms[role], contract) if role in norms else _as_it_is for role in "qk"]
-        own[stage] = norming(*steps, stage)
+        q, k = (over(norms[role], contract) if role in norms else _as_it_is for role in "qk")
+        own[stage] = norming(q, k, stage)
     return own
 
 

@@ -12,10 +12,11 @@ from attention_checks.catalogue import ATTENTION
 from attention_checks.catalogue.grouped_heads import AFTER_SPLIT, GROUPS
 from attention_checks.catalogue.layers import LAYER, rotating
 from attention_checks.catalogue.self_attention import SCALE
+from attention_checks.fitting import fitted_cap
 from attention_checks.pipeline import Bug, Step
 from attention_checks.search import Case, explain
 from attention_checks.trace import Trace
-from attention_checks.trace.comparing import with_fill
+from attention_checks.trace.comparing import fitted_scale, with_fill
 from attention_checks.trace.readings import Start, starts_of
 from attention_nb.positions import alibi_slopes
 
@@ -108,4 +109,11 @@ def name_rotation_bug(
         if bugs and len(bugs) == 1:
             return bugs
         found += [bugs] if bugs else []
-    return min(found, key=len, default=None)
+    return min(found, key=len, default=None) or _fitted(trace, [start for _, start in starts])
+
+
+def _fitted(trace: Trace, starts: list[Start]) -> tuple[Bug, ...] | None:
+    "The scale or the soft cap that was not declared, beside a rotation that was seen."
+    tried = (fit(start.case) for start in starts for fit in (fitted_scale, fitted_cap))
+    bug = next(filter(None, tried), None) if trace.rotations else None
+    return None if bug is None else (bug,)

@@ -51,8 +51,8 @@ def _mismatch(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> Broken | Not
     "What to raise where its own weights give other numbers."
     if layer.cap and not layer.contract.softcap and not bugs:
         return NotChecked(f"its scores are not plain ({layer.cap}): declare softcap=…")
-    if bugs and bugs[0].code == "mask.window" and layer.positions:
-        return NotChecked("it attends to a window")
+    if layer.positions and _sees_a_window(layer, trace, bugs):
+        return NotChecked("it attends to a window: declare window=…")
     shape = f"x {tuple(trace.x.shape)}, {layer.n_heads or '?'} heads"
     shown = f"{shape}: the context is not softmax(q kᵀ / √d_head) v of its own q, k and v"
     if bugs:
@@ -63,6 +63,14 @@ def _mismatch(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> Broken | Not
     if why := _more_than_projections(layer, trace):
         return NotChecked(f"no reference could be built: {why}")
     return Broken(shown, known("layer.unknown"))
+
+
+def _sees_a_window(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> bool:
+    "Whether a window that was not declared explains its numbers."
+    if bugs or not layer.causal or layer.window:
+        return bool(bugs) and bugs[0].code == "mask.window"
+    sizes = range(2, trace.x.shape[1]) if trace.rotations else ()
+    return any(agrees_with_rotation(trace, layer.n_heads, True, window=n) for n in sizes)
 
 
 def _must_divide(layer: Layer, trace: Trace) -> None:

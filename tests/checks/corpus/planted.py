@@ -555,7 +555,7 @@ bug(TU, "√d_model for √d_head", ("attn_mask=seen", "attn_mask=seen, scale=x.
 FLIPPED = ("k, v = (t.rep", "v = v.flip(1); k, v = (t.rep")
 bug("TurnsByOthers", "values in reverse order", FLIPPED, "heads.values_in_other_order")
 bug("TurnsByOthers", "the keys are not rotated", (", self.turned(k, cos, sin)", ", k"), "rotation.queries_only")
-bug("TurnsByOthers", "the second halves are added", ("a * cos - b * sin", "a * cos + b * sin"), "layer.unknown")
+bug("TurnsByOthers", "the second halves are added", ("a * cos - b * sin", "a * cos + b * sin"), "rotation.sign")
 bug("FarCosts", "values in reverse order", ("q, k, v, attn", "q, k, v.flip(1), attn"), "layer.unknown")
 misuse("LlamaLike, alone", "believed to know no places", "order.matters", args=with_args("LlamaLike, alone", positions=False, strict=False))
 bug("RotatesNeighbours", "no scale", (" * q.shape[-1] ** -0.5", ""), "scale.missing")
