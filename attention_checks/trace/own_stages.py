@@ -175,16 +175,18 @@ def _weights_of(norm: nn.Module) -> tuple[int, ...]:
 
 
 def _over_all_heads(norm: nn.Module, contract: Contract) -> Callable[[Tensor], Tensor]:
-    "Apply a norm that has weights for several heads, (h · d,) or (h, d); else change nothing."
+    "Apply a norm that has weights for all heads, (h · d,), (h, d) or (h, 1, d); else no norm."
     shape = _weights_of(norm)
 
     def normed(t: Tensor) -> Tensor:  # (b, h, n, d), not yet repeated
         h, d = t.shape[-3], t.shape[-1]
         if h == 1 or math.prod(shape) <= d:
             return t
-        if len(shape) > 1:
-            return _once_through(norm, contract, t.transpose(-3, -2)).transpose(-3, -2)
-        return split_heads(_once_through(norm, contract, merge_heads(t)), h)
+        if len(shape) == 1:
+            return split_heads(_once_through(norm, contract, merge_heads(t)), h)
+        if len(shape) > 2:
+            return _once_through(norm, contract, t)
+        return _once_through(norm, contract, t.transpose(-3, -2)).transpose(-3, -2)
 
     return normed
 
@@ -247,7 +249,8 @@ def rotations_in(seen: list[list[Tensor]]) -> list[Tensor]:
     found = [torch.complex(a.float(), b.float()) for a, b in pairs] + [
         t for some in seen for t in some if t.is_complex()
     ]
-    return [_once(z.flatten(0, -3)[0] if z.ndim > 2 else z) for z in found if _rotates(z)]
+    once = [_once(z.flatten(0, -3)[0] if z.ndim > 2 else z) for z in found if _rotates(z)]
+    return [z for i, z in enumerate(once) if not any(torch.equal(z, other) for other in once[:i])]
 
 
 def _rotates(z: Tensor) -> bool:

@@ -131,6 +131,33 @@ def test_a_part_that_learns_is_still_not_compared():
     assert report.verdict == "not compared" and "rel_pos" in report.missing, report
 
 
+def sees_back(size):
+    "The bias of a window."
+
+    def bias(self, n):
+        distance = torch.arange(n)[:, None] - torch.arange(n)
+        return torch.zeros(n, n).masked_fill(distance >= size, -torch.inf)
+
+    return bias
+
+
+@pytest.mark.parametrize("size", [3, 4])
+def test_a_window_that_was_not_declared_is_no_bug(size):
+    "It may be meant, and the report says what declares it; declared, it is compared."
+    report = reported(layer_with(bias=sees_back(size)))
+    assert report.verdict == "not compared" and "window=" in report.missing, report
+    assert reported(layer_with(bias=sees_back(size)), window=size).verdict == "sound"
+
+
+@pytest.mark.parametrize("code, cap", {
+    "scale.head_constant": lambda self, scores: 0.37 * scores,
+    "scores.capped": lambda self, scores: 2 * torch.tanh(scores / 2),
+}.items())
+def test_a_number_beside_a_rotation_is_named_with_what_declares_it(code, cap):
+    report = reported(layer_with(cap=cap))
+    assert report.codes == [code] and report.failed[0].declare, report
+
+
 class Capped(Grouped):
     "Its scores are capped, and a setting says so."
 
@@ -167,28 +194,38 @@ class Normed(Grouped):
         return (split_heads(t, t.shape[-1] // D_HEAD) for t in (q, k, self.v_proj(x)))
 
 
+class PerHead(nn.Module):
+    "A norm with weights for each head, (h, 1, d) for heads before positions, or (h, d)."
+
+    def __init__(self, *shape):
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(shape) + 0.5)
+
+    def forward(self, t):
+        return nn.functional.rms_norm(t, t.shape[-1:]) * self.weight
+
+
 class NormedHeads(Grouped):
-    "Each head has weights of its own in one norm, (h, d)."
+    "Each head has weights of its own in one norm."
 
     def __init__(self, rotary):
         super().__init__(rotary)
-        self.q_norm, self.k_norm = PerHead(H), PerHead(H_KV)
+        self.q_norm, self.k_norm = PerHead(H, 1, D_HEAD), PerHead(H_KV, 1, D_HEAD)
 
     def turn(self, q, k):
         return super().turn(self.q_norm(q), self.k_norm(k))
 
 
-class PerHead(nn.Module):
-    "A norm of each head's features, (h, d) weights; heads stand before features."
+class NormedHeadsLast(NormedHeads):
+    "The same, where heads stand beside features."
 
-    def __init__(self, h):
-        super().__init__()
-        self.weight = nn.Parameter(torch.rand(h, D_HEAD) + 0.5)
+    def __init__(self, rotary):
+        super().__init__(rotary)
+        self.q_norm, self.k_norm = PerHead(H, D_HEAD), PerHead(H_KV, D_HEAD)
 
-    def forward(self, t):
-        heads_last = t.shape[-2:] == self.weight.shape
-        weight = self.weight if heads_last else self.weight[:, None]
-        return nn.functional.rms_norm(t, t.shape[-1:]) * weight
+    def turn(self, q, k):
+        q, k = self.q_norm(q.transpose(1, 2)), self.k_norm(k.transpose(1, 2))
+        return Grouped.turn(self, q.transpose(1, 2), k.transpose(1, 2))
 
 
 @pytest.mark.parametrize("code, normed", {
@@ -206,8 +243,9 @@ def test_norms_over_all_heads_are_compared_beside_grouped_heads(code, normed, ro
     assert code or report.verdict == "sound"
 
 
-def test_norms_with_weights_for_each_head_are_compared_beside_grouped_heads():
-    assert reported(layer_with(base=NormedHeads), norms=NORMS).verdict == "sound"
+@pytest.mark.parametrize("base", [NormedHeads, NormedHeadsLast])
+def test_norms_with_weights_for_each_head_are_compared_beside_grouped_heads(base):
+    assert reported(layer_with(base=base), norms=NORMS).verdict == "sound"
 
 
 class NormedLast(Grouped):
