@@ -115,5 +115,6 @@ def name_rotation_bug(
 def _fitted(trace: Trace, starts: list[Start]) -> tuple[Bug, ...] | None:
     "The scale or the soft cap that was not declared, beside a rotation that was seen."
     tried = (fit(start.case) for start in starts for fit in (fitted_scale, fitted_cap))
-    bug = next(filter(None, tried), None) if trace.rotations else None
+    with torch.no_grad():
+        bug = next(filter(None, tried), None) if trace.rotations else None
     return None if bug is None else (bug,)
