@@ -112,7 +112,7 @@ def test_a_mismatch_beside_a_rotation_that_was_seen_is_a_bug(code):
 
 
 def test_the_verdict_is_a_bug():
-    "The report of such a layer is no \"not compared\" with exit status 2."
+    'The report of such a layer is no "not compared" with exit status 2.'
     layer = layer_with(values=lambda self, v: v.flip(1))
     report = report_of(check_self_attention, layer, D, n_heads=H, causal=True, positions=True)
     assert report.verdict == "bug" and report.codes == ["heads.values_in_other_order"], report
@@ -124,11 +124,14 @@ def far(self, n):
     return -distance.abs().sqrt()
 
 
-@pytest.mark.parametrize("values, verdict", [
-    (lambda self, v: v, "not compared"),
-    (lambda self, v: v.flip(1), "layer.unknown"),
-    (lambda self, v: v - v.mean(-1, keepdim=True), "layer.unknown"),
-])
+@pytest.mark.parametrize(
+    "values, verdict",
+    [
+        (lambda self, v: v, "not compared"),
+        (lambda self, v: v.flip(1), "layer.unknown"),
+        (lambda self, v: v - v.mean(-1, keepdim=True), "layer.unknown"),
+    ],
+)
 def test_one_token_gets_its_value_however_positions_are_told(values, verdict):
     "Scores of an unknown design have no reference, but a single token has."
     layer = layer_with(False, turn=lambda self, q, k: (q, k), bias=far, values=values)
@@ -168,10 +171,13 @@ def test_a_window_that_was_not_declared_is_no_bug(size):
     assert said(layer_with(bias=sees_back(size)), window=size) == "sound"
 
 
-@pytest.mark.parametrize("code, cap", {
-    "scale.head_constant": lambda self, scores: 0.37 * scores,
-    "scores.capped": lambda self, scores: 2 * torch.tanh(scores / 2),
-}.items())
+@pytest.mark.parametrize(
+    "code, cap",
+    {
+        "scale.head_constant": lambda self, scores: 0.37 * scores,
+        "scores.capped": lambda self, scores: 2 * torch.tanh(scores / 2),
+    }.items(),
+)
 def test_a_number_beside_a_rotation_is_named(code, cap):
     assert said(layer_with(cap=cap)) == code
 
@@ -185,10 +191,13 @@ class Capped(Grouped):
         return 3 * torch.tanh(scores / 3)
 
 
-@pytest.mark.parametrize("cap, verdict", [
-    (Capped.cap, "sound"),
-    (lambda self, scores: 3 * torch.tanh(scores / 3) ** 3, "layer.unknown"),
-])
+@pytest.mark.parametrize(
+    "cap, verdict",
+    [
+        (Capped.cap, "sound"),
+        (lambda self, scores: 3 * torch.tanh(scores / 3) ** 3, "layer.unknown"),
+    ],
+)
 def test_a_mismatch_beside_a_declared_cap_is_a_bug(cap, verdict):
     layer = layer_with(base=Capped, cap=cap)
     layer.logit_softcap = 3.0
@@ -246,11 +255,14 @@ class NormedHeadsLast(NormedHeads):
         return Grouped.turn(self, q.transpose(1, 2), k.transpose(1, 2))
 
 
-@pytest.mark.parametrize("code, normed", {
-    "sound": Normed.normed,
-    "norm.queries_only": lambda self, q, k: (self.q_norm(q), k),
-    "norm.keys_only": lambda self, q, k: (q, self.k_norm(k)),
-}.items())
+@pytest.mark.parametrize(
+    "code, normed",
+    {
+        "sound": Normed.normed,
+        "norm.queries_only": lambda self, q, k: (self.q_norm(q), k),
+        "norm.keys_only": lambda self, q, k: (q, self.k_norm(k)),
+    }.items(),
+)
 @pytest.mark.parametrize("rotary", [True, False])
 def test_norms_over_all_heads_are_compared_beside_grouped_heads(code, normed, rotary):
     "The norm of the keys has as many weights as the keys have features, before heads are repeated."
@@ -278,10 +290,13 @@ class NormedLast(Grouped):
         return self.q_norm(q), self.k_norm(k)
 
 
-@pytest.mark.parametrize("values, verdict", [
-    (lambda self, v: v, "sound"),
-    (lambda self, v: v.flip(1), "layer.unknown"),
-])
+@pytest.mark.parametrize(
+    "values, verdict",
+    [
+        (lambda self, v: v, "sound"),
+        (lambda self, v: v.flip(1), "layer.unknown"),
+    ],
+)
 def test_norms_may_follow_the_rotation(values, verdict):
     "Both orders are designs; a difference from both is a bug."
     assert said(layer_with(base=NormedLast, values=values), norms=NORMS) == verdict
