@@ -53,6 +53,7 @@ CAPPED = Bug(
     declare="softcap={cap}",
 )
 
+BEFORE_SHARE = "rows"  # before key and value heads are repeated for their groups
 AFTER_SPLIT = "split, its own"  # stages after those of every layer
 AFTER_SCORE = "cap"
 AFTER_MERGE = "merge, its own"
@@ -125,10 +126,11 @@ def _with_sum(work: Work, more: Tensor) -> Tensor:
 def norming(
     norm_q: Callable[[Tensor], Tensor],  # the norm of the queries
     norm_k: Callable[[Tensor], Tensor],  # the norm of the keys
-) -> tuple[Step, list[Bug]]:  # for the stage after `split`: the correct step, and the bugs
+    stage: str = AFTER_SPLIT,  # where they are applied
+) -> tuple[Step, list[Bug]]:  # for that stage: the correct step, and the bugs
     "Make the steps of norms of queries and keys."
     right = lambda work: work._replace(q=norm_q(work.q), k=norm_k(work.k))
-    return right, bugs_of(AFTER_SPLIT, lambda f: lambda work: f(work, norm_q, norm_k), _NORMS)
+    return right, bugs_of(stage, lambda f: lambda work: f(work, norm_q, norm_k), _NORMS)
 
 
 def capping(

@@ -52,6 +52,10 @@ HEADS: list[Bug] = [
                 "the heads of keys are in another order than those of queries and values",
                 lambda q, k, v: (q, k.flip(-3), v),
             ),
+            "heads.values_in_other_order": (
+                "the heads of values are in another order than those of queries and keys",
+                lambda q, k, v: (q, k, v.flip(-3)),
+            ),
             "heads.next": (
                 "keys and values are those of the head before the query's",
                 lambda q, k, v: (q, k.roll(1, -3), v.roll(1, -3)),

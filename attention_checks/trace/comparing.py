@@ -173,13 +173,15 @@ def name_other_scale(
     starts = [s for h in trace.heads(n_heads)[:8] for s in islice(starts_of(trace, h, mask), 2)]
     with torch.no_grad():
         for start in starts:
-            if bug := _fitted_scale(start.case):
+            if bug := fitted_scale(start.case):
                 return (bug,)
     return None
 
 
-def _fitted_scale(case: Case) -> Bug | None:
-    "The bug, if one wrong factor of the scores explains the output."
+def fitted_scale(
+    case: Case,  # what was seen
+) -> Bug | None:  # None: no factor gives it
+    "Find the one wrong factor of the scores that gives the numbers that were seen."
     right = float(case.work.scale)
     scale, _ = nearest_number(case, lambda s: (case.work._replace(scale=s), ()), 0.0, 4 * right)
     made = run(case.work._replace(scale=scale), stages=case.stages)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,6 +15,7 @@ from attention_checks.catalogue.grouped_heads import (
     AFTER_MERGE,
     AFTER_SCORE,
     AFTER_SPLIT,
+    BEFORE_SHARE,
     capping,
     gating,
     norming,
@@ -58,7 +60,7 @@ def own_stages(
     own: _Own = {}
     norms = _norms(layer, contract)
     if contract.norms or norms.keys() == {"q", "k"}:
-        own[AFTER_SPLIT] = norming(*(_norm_of(norms.get(role), contract) for role in "qk"))
+        own |= _own_norms(norms, contract)
     cap = contract.softcap or _cap(layer)
     if cap:
         own[AFTER_SCORE] = capping(cap)
@@ -75,9 +77,18 @@ def _norms(layer: nn.Module, contract: Contract) -> dict[str, nn.Module]:
     return {role: part_of(layer, name, f"norms[{role!r}]") for role, name in contract.norms.items()}
 
 
-def _norm_of(norm: nn.Module | None, contract: Contract) -> Callable[[Tensor], Tensor]:
-    "The norm of one role; without one, its vectors stay as they are."
-    return (lambda t: t) if norm is None else _over_rows(norm, contract)
+def _own_norms(norms: Mapping[str, nn.Module], contract: Contract) -> _Own:
+    "The stages of norms: over all heads before key heads are repeated, or over each head."
+    own: _Own = {}
+    for stage, over in ((BEFORE_SHARE, _over_all_heads), (AFTER_SPLIT, _over_each_head)):
+        q, k = (over(norms[role], contract) if role in norms else _as_it_is for role in "qk")
+        own[stage] = norming(q, k, stage)
+    return own
+
+
+def _as_it_is(t: Tensor) -> Tensor:
+    "Vectors without a norm."
+    return t
 
 
 def _cap(layer: nn.Module) -> float | None:
@@ -158,25 +169,43 @@ def _given_once(modules: Mapping[str, Any], call: Callable[[], Tensor]) -> Any:
     return given[0] if len(given) == 1 else None
 
 
-def _over_rows(norm: nn.Module, contract: Contract) -> Callable[[Tensor], Tensor]:
-    "Apply a norm to each head, or to all heads together, as the shape of its weight tells."
-    shape = next((tuple(p.shape) for p in norm.parameters()), ())
+def _weights_of(norm: nn.Module) -> tuple[int, ...]:
+    "The shape of a norm's weights; none without weights."
+    return next((tuple(p.shape) for p in norm.parameters()), ())
 
-    def at_once(t: Tensor) -> Tensor:
-        out: Tensor = contract.here(norm(contract.there(t)))
-        return out
 
-    def normed(t: Tensor) -> Tensor:
+def _over_all_heads(norm: nn.Module, contract: Contract) -> Callable[[Tensor], Tensor]:
+    "Apply a norm that has weights for all heads, (h · d,), (h, d) or (h, 1, d); else no norm."
+    shape = _weights_of(norm)
+
+    def normed(t: Tensor) -> Tensor:  # (b, h, n, d), not yet repeated
         h, d = t.shape[-3], t.shape[-1]
-        if h > 1 and shape == (h * d,):
-            return split_heads(at_once(merge_heads(t)), h)
-        return (
-            at_once(t.transpose(-3, -2)).transpose(-3, -2)
-            if h > 1 and shape == (h, d)
-            else at_once(t)
-        )
+        if h == 1 or math.prod(shape) <= d:
+            return t
+        if len(shape) == 1:
+            return split_heads(_once_through(norm, contract, merge_heads(t)), h)
+        if len(shape) > 2:
+            return _once_through(norm, contract, t)
+        return _once_through(norm, contract, t.transpose(-3, -2)).transpose(-3, -2)
 
     return normed
+
+
+def _over_each_head(norm: nn.Module, contract: Contract) -> Callable[[Tensor], Tensor]:
+    "Apply a norm to each head, unless it has weights for several."
+    shape = _weights_of(norm)
+
+    def normed(t: Tensor) -> Tensor:
+        several = math.prod(shape) > t.shape[-1]
+        return t if several else _once_through(norm, contract, t)
+
+    return normed
+
+
+def _once_through(norm: nn.Module, contract: Contract, t: Tensor) -> Tensor:
+    "What a norm makes of a tensor, where the layer runs."
+    out: Tensor = contract.here(norm(contract.there(t)))
+    return out
 
 
 def with_own(
@@ -220,7 +249,8 @@ def rotations_in(seen: list[list[Tensor]]) -> list[Tensor]:
     found = [torch.complex(a.float(), b.float()) for a, b in pairs] + [
         t for some in seen for t in some if t.is_complex()
     ]
-    return [_once(z.flatten(0, -3)[0] if z.ndim > 2 else z) for z in found if _rotates(z)]
+    once = [_once(z.flatten(0, -3)[0] if z.ndim > 2 else z) for z in found if _rotates(z)]
+    return [z for i, z in enumerate(once) if not any(torch.equal(z, other) for other in once[:i])]
 
 
 def _rotates(z: Tensor) -> bool:

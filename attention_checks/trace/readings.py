@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.catalogue.grouped_heads import AFTER_MERGE, gating
+from attention_checks.catalogue.grouped_heads import AFTER_MERGE, BEFORE_SHARE, gating
 from attention_checks.catalogue.layers import (
     FUSED,
     NEVER,
@@ -174,7 +174,7 @@ def _starts_read(
     for seen, project, ends in _ends(trace):
         for reading in _readings(trace, h):
             last = {"merge": ORDERS[reading.order][1], "project": project}
-            stages = with_own({**split, **STAGES, **last}, trace.own)
+            stages = with_own({BEFORE_SHARE: lambda w: w, **split, **STAGES, **last}, trace.own)
             scale = trace.contract.scale_of(reading.q.shape[-1])
             work = work_of(reading.q, reading.k, reading.v, mask, scale, trace.x.shape[-1])
             case = Case(work, seen, stages=stages)

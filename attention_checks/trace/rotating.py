@@ -9,13 +9,14 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import ATTENTION
-from attention_checks.catalogue.grouped_heads import GROUPS
+from attention_checks.catalogue.grouped_heads import AFTER_SPLIT, GROUPS
 from attention_checks.catalogue.layers import LAYER, rotating
 from attention_checks.catalogue.self_attention import SCALE
+from attention_checks.fitting import fitted_cap
 from attention_checks.pipeline import Bug, Step
-from attention_checks.search import explain
+from attention_checks.search import Case, explain
 from attention_checks.trace import Trace
-from attention_checks.trace.comparing import with_fill
+from attention_checks.trace.comparing import fitted_scale, with_fill
 from attention_checks.trace.readings import Start, starts_of
 from attention_nb.positions import alibi_slopes
 
@@ -74,6 +75,14 @@ def _first_right(trace: Trace, h: int, mask: Tensor | None, few: int) -> Iterato
     return islice((start for start in starts_of(trace, h, mask) if not start.bugs), few)
 
 
+def _normed_last(case: Case) -> Iterator[Case]:
+    "The same with norms of each head after the rotation, in the place of before; none without."
+    norm, rotate = case.stages.get(AFTER_SPLIT), case.stages["rotate"]
+    if norm is not None:
+        both: Step = lambda work: norm(rotate(work))
+        yield case._replace(stages={**case.stages, AFTER_SPLIT: lambda work: work, "rotate": both})
+
+
 def agrees_with_rotation(
     trace: Trace,
     n_heads: int | None,  # if known
@@ -83,7 +92,8 @@ def agrees_with_rotation(
 ) -> bool:  # True if it does
     "Say whether a layer is attention with queries and keys rotated by positions (RoPE)."
     starts = _rotated_starts(trace, trace.heads(n_heads), trace.past(causal, window), 4, signs)
-    return any(explain([start.case], [], 0) is not None for _, start in starts)
+    cases = (case for _, start in starts for case in (start.case, *_normed_last(start.case)))
+    return any(explain([case], [], 0) is not None for case in cases)
 
 
 def name_rotation_bug(
@@ -99,4 +109,12 @@ def name_rotation_bug(
         if bugs and len(bugs) == 1:
             return bugs
         found += [bugs] if bugs else []
-    return min(found, key=len, default=None)
+    return min(found, key=len, default=None) or _fitted(trace, [start for _, start in starts])
+
+
+def _fitted(trace: Trace, starts: list[Start]) -> tuple[Bug, ...] | None:
+    "The scale or the soft cap that was not declared, beside a rotation that was seen."
+    tried = (fit(start.case) for start in starts for fit in (fitted_scale, fitted_cap))
+    with torch.no_grad():
+        bug = next(filter(None, tried), None) if trace.rotations else None
+    return None if bug is None else (bug,)

@@ -10,15 +10,16 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.grouped_heads import AFTER_SCORE
-from attention_checks.conventions import settings_of
-from attention_checks.examine import Broken, Misused, NotChecked
+from attention_checks.conventions import POSITIONS, settings_of
+from attention_checks.examine import Broken, Misused, NotChecked, attempt
 from attention_checks.numbers import first_difference, nearly
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation
-from attention_checks.subjects.layer import Layer, no_module
+from attention_checks.subjects.layer import SEQUENCES, Layer, no_module
 from attention_checks.trace import Trace
 from attention_checks.trace.comparing import compare_with_own_weights, name_other_scale
 from attention_checks.trace.diagnosis import ignores_order, trace_of
+from attention_checks.trace.rotating import agrees_with_rotation
 
 
 def _trace_of_usual(layer: Layer) -> Trace:
@@ -48,10 +49,10 @@ def _own_weights(layer: Layer) -> str | None:
 
 def _mismatch(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> Broken | NotChecked:
     "What to raise where its own weights give other numbers."
-    if layer.cap and not bugs:
+    if layer.cap and not layer.contract.softcap and not bugs:
         return NotChecked(f"its scores are not plain ({layer.cap}): declare softcap=…")
-    if bugs and bugs[0].code == "mask.window" and layer.positions:
-        return NotChecked("it attends to a window")
+    if layer.positions and _sees_a_window(layer, trace, bugs):
+        return NotChecked("it attends to a window: declare window=…")
     shape = f"x {tuple(trace.x.shape)}, {layer.n_heads or '?'} heads"
     shown = f"{shape}: the context is not softmax(q kᵀ / √d_head) v of its own q, k and v"
     if bugs:
@@ -62,6 +63,14 @@ def _mismatch(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> Broken | Not
     if why := _more_than_projections(layer, trace):
         return NotChecked(f"no reference could be built: {why}")
     return Broken(shown, known("layer.unknown"))
+
+
+def _sees_a_window(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> bool:
+    "Whether a window that was not declared explains its numbers."
+    if bugs or not layer.causal or layer.window:
+        return bool(bugs) and bugs[0].code == "mask.window"
+    sizes = range(2, trace.x.shape[1]) if trace.rotations else ()
+    return any(agrees_with_rotation(trace, layer.n_heads, True, window=n) for n in sizes)
 
 
 def _must_divide(layer: Layer, trace: Trace) -> None:
@@ -131,8 +140,8 @@ def _must_not_be_linear(layer: Layer) -> None:
 
 def _more_than_projections(layer: Layer, trace: Trace) -> str:
     "Why its numbers need not be those of plain attention; empty if they must be."
-    if trace.unrecognised:
-        return f"it also has {'; '.join(_undeclared(layer, trace)[:3])}"
+    if not all(_tells_positions(layer, name) for name in trace.unrecognised):
+        return _also_has(layer, trace)
     q, v = trace.width("q"), trace.width("v")
     one_wider = (q > trace.inner) != (v > trace.inner)
     if trace.context is not None and one_wider and 2 * trace.inner in (q, v):
@@ -142,12 +151,39 @@ def _more_than_projections(layer: Layer, trace: Trace) -> str:
         return f"{name} holds queries, keys and values in a way not known here"
     known_roles = ({"q", "k", "v"}, {"q", "kv"}, {"qkv"})
     complete = any(roles <= trace.projections.keys() for roles in known_roles)
-    if complete and layer.positions is not True and ignores_order(layer):
+    if complete and (layer.observed.free or trace.rotations or not _gives_its_value(layer)):
         return ""
+    if trace.unrecognised:
+        return _also_has(layer, trace)
     declare = "scale=…, softcap=…, bias=… or norms=…"
     return (
         f"its numbers depend on order, or on more than q, k and v: declare {declare} if it has it"
     )
+
+
+def _also_has(layer: Layer, trace: Trace) -> str:
+    "Name the first parts that a reference may lack."
+    return f"it also has {'; '.join(_undeclared(layer, trace)[:3])}"
+
+
+def _tells_positions(layer: Layer, name: str) -> bool:
+    "Whether a part is a table of positions, or makes one, and learns nothing."
+    modules, buffers = dict(layer.module.named_modules()), dict(layer.module.named_buffers())
+    learned = any(f"{p}.".startswith(f"{name}.") for p, _ in layer.module.named_parameters())
+    return name in {**modules, **buffers} and bool(POSITIONS.search(name)) and not learned
+
+
+def _gives_its_value(layer: Layer) -> bool:
+    "Whether one token alone gets its own value, however positions are told; True if untried."
+    if not layer.lengths(1) or not layer.fits(SEQUENCES, 1):
+        return True
+
+    def agrees() -> bool:
+        trace = trace_of(layer, layer.draw(layer.contract.batch(SEQUENCES), 1), 1)
+        found = compare_with_own_weights(trace, layer.n_heads, layer.causal, most=0)
+        return found == () or trace.context is None and _agrees_without_x(layer, trace)
+
+    return attempt(agrees) is not False
 
 
 _KEYWORDS: tuple[
@@ -202,7 +238,11 @@ def _agrees_without_x(layer: Layer, trace: Trace) -> bool:
         return False
     trace = trace._replace(out=trace.out - trace.x)
     heads, window = layer.n_heads, layer.short_window
-    return compare_with_own_weights(trace, heads, layer.causal, window, 0) == ()
+    if compare_with_own_weights(trace, heads, layer.causal, window, 0) == ():
+        return True
+    return not ignores_order(layer) and agrees_with_rotation(
+        trace, heads, layer.causal, window=window
+    )
 
 
 def _with_residual(layer: Layer, got: Tensor, want: Tensor) -> str:

@@ -1164,6 +1164,23 @@ class NormedGroups(nn.Module):
         return self.o_proj(out.transpose(1, 2).reshape(b, n, -1))
 
 
+@right("multi_head", build=lambda c: c(24, 4, 2), d_model=24, n_heads=4, causal=True, n_kv_heads=2, norms={"q": "q_norm", "k": "k_norm"},
+       strict=True)
+@right("multi_head", "NormedRows, found by their names", build=lambda c: c(24, 4, 2), d_model=24, n_heads=4, causal=True, strict=True)
+class NormedRows(NormedGroups):
+    "As OLMo 2 has it, without places: one norm for all heads of queries together, and one for all heads of keys."
+    def __init__(self, dim, n_heads, n_kv_heads):
+        super().__init__(dim, n_heads, n_kv_heads)
+        self.q_norm, self.k_norm = self.Norm(dim), self.Norm(n_kv_heads * self.d_head)
+
+    def forward(self, x):
+        rows = self.q_norm(self.q_proj(x)), self.k_norm(self.k_proj(x)), self.v_proj(x)
+        q, k, v = (t.unflatten(-1, (-1, self.d_head)).transpose(1, 2) for t in rows)
+        k, v = (t.repeat_interleave(self.n_heads // self.n_kv_heads, dim=1) for t in (k, v))
+        out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.o_proj(out.transpose(1, 2).flatten(2))
+
+
 @right("multi_head", build=lambda c: c(24, 4, 2), d_model=24, n_heads=4, causal=True, n_kv_heads=2)
 class CappedGroups(nn.Module):
     "As Gemma 2 has it, without places: scores are bent so that none reaches the cap."
@@ -1364,6 +1381,41 @@ class Turns(GroupedQueries):
         back = torch.arange(x.shape[1])[:, None] - torch.arange(x.shape[1])
         seen = (back >= 0) & (back < self.far)
         return self.wo(F.scaled_dot_product_attention(q, k, v, attn_mask=seen).transpose(1, 2).flatten(2))
+
+
+@right("self_attention", build=lambda c: c(24, 6, 2), d_model=24, n_heads=6, causal=True, positions=True, strict=True)
+class TurnsByOthers(nn.Module):
+    "Cosines and sines are made outside of the attention and handed to it; half of each head is rotated, as in Nemotron."
+    class Attention(GroupedQueries):
+        def forward(self, x, cos, sin):
+            q, k, v = (w(x).unflatten(-1, (-1, self.head_dim)).transpose(1, 2) for w in (self.wq, self.wk, self.wv))
+            q, k = self.turned(q, cos, sin), self.turned(k, cos, sin)
+            k, v = (t.repeat_interleave(self.n_heads // self.n_kv_heads, dim=1) for t in (k, v))
+            return self.wo(F.scaled_dot_product_attention(q, k, v, is_causal=self.causal).transpose(1, 2).flatten(2))
+
+        def turned(self, x, cos, sin):
+            size = cos.shape[-1]
+            a, b, rest = x[..., :size], x[..., size:2 * size], x[..., 2 * size:]
+            return torch.cat([a * cos - b * sin, a * sin + b * cos, rest], dim=-1)
+
+    def __init__(self, dim, n_heads, n_kv_heads):
+        super().__init__()
+        self.attention, self.d_turned = self.Attention(dim, n_heads, n_kv_heads, True), dim // n_heads // 2
+
+    def forward(self, x):
+        angles = torch.arange(x.shape[1])[:, None] * 500.0 ** -(torch.arange(0, self.d_turned, 2) / self.d_turned)
+        return self.attention(x, angles.cos().to(x), angles.sin().to(x))
+
+
+@right("self_attention", build=lambda c: c(24, 3), d_model=24, n_heads=3, causal=True, positions=True)
+class FarCosts(NoOutputProjection):
+    "A penalty that grows with the root of the distance: nothing that a layer holds tells it, so the scores have no reference."
+    def forward(self, x):
+        n = x.shape[1]
+        q, k, v = (p(x).unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for p in (self.q_proj, self.k_proj, self.v_proj))
+        distance = torch.arange(n)[:, None] - torch.arange(n)
+        bias = (-distance.abs().sqrt()).masked_fill(distance < 0, float("-inf")).to(x.dtype)
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=bias).transpose(1, 2).flatten(2)
 
 
 @right("self_attention", build=lambda c: c(24, 4), d_model=24, causal=True, positions=True)
@@ -2246,6 +2298,12 @@ for _name, _settings in {
 }.items():
     right("self_attention", f"transformers: {_name}", build=_published(_name, **_settings),
           d_model=24, n_heads=6, causal=True, positions=True, n_kv_heads=2)(Published)
+
+
+right("self_attention", "transformers: Nemotron", build=_published("Nemotron", 4), d_model=24, n_heads=6, causal=True, positions=True,
+      n_kv_heads=2, strict=True)(Published)
+right("self_attention", "transformers: Olmo3", build=_published("Olmo3"), d_model=24, n_heads=6, causal=True, positions=True,
+      n_kv_heads=2, norms={"q": "self_attn.q_norm", "k": "self_attn.k_norm"}, strict=True)(Published)
 
 
 class Slides(nn.Module):
