@@ -98,8 +98,8 @@ function draw({ view, data, el, svg, set, clamp, number, grouped, plural, say, s
     item.all = [head, item.name, item.intensity, item.time];
     return item;
   });
-  const right = "text-align: right";
-  const table = el("div", { style: "display: grid; grid-template-columns: max-content auto auto auto; gap: 0.15rem 0.7rem; width: fit-content; align-items: end; font-variant-numeric: tabular-nums; font-size: 14px" },
+  const right = "text-align: right; align-self: end";
+  const table = el("div", { style: "display: grid; grid-template-columns: max-content auto auto auto; gap: 0.15rem 0.7rem; width: fit-content; align-items: start; font-variant-numeric: tabular-nums; font-size: 14px" },
     cell(), cell(), el("span", { style: right }, "operations per byte"), el("span", { style: right }, "minimum time"), ...list.flatMap((item) => item.all));
 
   const glide = motion();
