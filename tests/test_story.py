@@ -506,7 +506,7 @@ def test_a_chapter_on_paper_is_drawn_and_short(visit):
     "Nobody has scrolled: all charts are drawn all the same. Of a story, code and solutions stay folded: 20 pages at most."
     page = visit("03_self_attention.html").page
     papers = [page.pdf(prefer_css_page_size=True, format=paper) for paper in ("A4", "Letter")]
-    assert page.locator("figure.chart").count() == page.locator("figure.chart.drawn").count() > 3
+    assert page.locator("figure.chart").count() == page.locator("figure.chart.drawn").count() > 1
     assert all(10 < len(re.findall(rb"/Type\s*/Page\b", paper)) <= 20 for paper in papers)
 
 

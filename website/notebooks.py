@@ -477,7 +477,7 @@ def in_words(spec: dict, site: str) -> str:
 def pictures(nbs_path: str) -> str:
     "Two figures of chapters as pictures, made by website/previews.py, with a link to each chapter."
     shown = {"03_self_attention": ("Self-attention", "what one token takes from the others, step by step"),
-             "07_transformer": ("The transformer", "attention fetches, the feed-forward layer computes")}
+             "07_transformer": ("The transformer", "attention fetches, the other half thinks")}
     return "\n\n".join(f"![{title}: {about}](website/previews/{name[:2]}.png)\n*[{title}]({nbs_path}/{name}.ipynb): {about}.*"
                        for name, (title, about) in shown.items())
 

@@ -55,7 +55,7 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, cla
   const marks = digits.flatMap((i) => [text(edge + side * i + side / 2, 14, i, { style: "font-size: 13px" }), text(10, edge + side * i + side / 2 + 5, i, { style: "font-size: 13px" })]);
   grid.append(...marks, ...squares.flat());
   const count = el("div", { style: "font-weight: 600; font-size: 16px" }), sums = el("div", {}, count, grid);
-  const sentence = ["Attention fetches.", "The feed-forward layer computes."].map((text) => el("span", {}, text));
+  const sentence = ["Attention fetches.", "The other half thinks."].map((text) => el("span", {}, text));
 
   // ---- What is shown ----
   const short = (n) => (Math.abs(n) < 0.005 ? "" : number(n, Math.abs(n - Math.round(n)) < 0.005 ? 0 : 1));

@@ -218,7 +218,7 @@ class HeadView(Drawing):
         )
         super().__init__(
             "head_view",
-            "All heads of the model",
+            "The attention weights of all heads",
             notice,
             {},
             table,

@@ -82,7 +82,7 @@ def induction(
     ids, others = letters_twice(1, period)[0], letters_twice(8, period, seed=1)
     data = {"model": sizes, "names": names, "ids": ids.tolist(), "others": others.tolist(),
             "previous": list(previous), "inducing": list(inducing)}
-    return Drawing("induction", "Two heads that copy",
+    return Drawing("induction", "Induction: two heads that copy",
                    "Point at a letter: arcs show what two heads attend to there. Click a head to switch it off, or move through the training.",
                    data, _shares(model, trained, others), (540, 740), "The probabilities at each step as a table",
                    library="engine", weights=trained.text())

@@ -37,8 +37,8 @@ def lookup(
     rows = {f"{i} {token}": row for i, (token, row) in enumerate(zip(known, table))}
     columns = [f"number {j}" for j in range(table.shape[1])]
     numbers = number_table("The table, a row for each id", rows, columns, digits=1)
-    notice = ("Choose a word and watch which row is copied. "
-              "Then multiply: every row but one turns to zero, the colour of the page.")
+    notice = ("Choose a word: which row is copied? "
+              "Then multiply: every row but one becomes zeros.")
     ids = [known.index(token) for token in tokens]
     data = {"tokens": list(tokens), "ids": ids, "known": list(known), "table": table}
-    return Drawing("lookup", "Each word finds its row", notice, data, numbers, (320, 490))
+    return Drawing("lookup", "An embedding table: the id of a word picks its row", notice, data, numbers, (320, 490))

@@ -84,6 +84,12 @@ def memory(
                  f"{rule}: error of the newest": torch.stack([one[-1] for one in errors]),
                  f"{rule}: error of {names[0]}": torch.stack([one[0] for one in errors])}
     table = number_table("How far off the pairs are, by the number of pairs written", rows, [str(i + 1) for i in range(n)], 1)
-    notice = "Press Play, or move the slider: each pair is added to the same numbers. Watch the bars, which say how far off each is when it is read back."
+    notice = _WITH_DELTA if delta else _NOTICE
     data = {"names": list(names), "k": k, "v": v, "rules": rules, "written": first}
-    return Drawing("memory", "A memory that fills up", notice, data, table, (456 if delta else 420, 732 if delta else 696))
+    return Drawing("memory", "The state of linear attention fills up", notice, data, table, (456 if delta else 420, 732 if delta else 696))
+
+
+_NOTICE = ("Press Play, or move the slider: each pair is added to the same numbers. The bars show the "
+           "error of each pair when it is read back.")
+_WITH_DELTA = ("Choose “delta rule”, and move the slider: before a pair is added, the value that its key "
+               "reads back is subtracted. The bars show the error of each pair when it is read back.")

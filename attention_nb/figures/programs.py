@@ -36,7 +36,7 @@ def programs(
     blocks = range(-(-n // size))
     rows = {f"program {p}": torch.tensor([float(len(blocks)), float(p + 1)]) for p in blocks}
     table = number_table("Tiles of each program", rows, ["all keys", "causal mask"])
-    notice = ("Press Play, or move the slider with the arrow keys. The lit tiles are computed in the same time step. "
-              "Then press “causal mask”, and watch which program is done last.")
+    notice = ("Press Play, or move the slider with the arrow keys. The framed tiles are computed at the same time. "
+              "Then press “causal mask”, and watch which program ends last.")
     data = {"tokens": list(tokens), "sizes": list(sizes), "size": 1, "slots": list(slots), "slot": 2}
-    return Drawing("programs", "One program for each block of queries", notice, data, table, (345, 620))
+    return Drawing("programs", "A GPU kernel: one program for each block of queries", notice, data, table, (345, 620))

@@ -33,12 +33,12 @@ def ring(
     if not 2 <= world <= len(tokens) // 2:
         raise ValueError(f"world: expected 2 to half of {len(tokens)} tokens; got {world}")
     data = {"tokens": list(tokens), "world": world, "bytes": token_bytes}
-    return Drawing("ring", "Keys and values travel round a ring", _NOTICE, data,
+    return Drawing("ring", "Ring attention: keys and values travel from rank to rank", _NOTICE, data,
                    _steps(world), (560, 940), "The steps as a table")
 
 
-_NOTICE = ("Press Play, or move the slider with the arrow keys. Then press “causal mask”, and watch "
-           "which ranks wait; then “zig-zag”.")
+_NOTICE = ("Press Play, or move the slider. At each step every rank passes its keys and values on. Then press “causal mask”: "
+           "which ranks have nothing to compute? “Zig-zag” gives all of them the same work.")
 
 
 def _steps(world: int) -> str:

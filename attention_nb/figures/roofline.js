@@ -90,7 +90,7 @@ function draw({ view, data, el, svg, set, clamp, number, grouped, plural, say, s
   const three = { minimumSignificantDigits: 3, maximumSignificantDigits: 3 };
   const clock = (s) => (s >= 1 ? [1, "s"] : s >= 1e-3 ? [1e3, "ms"] : [1e6, "µs"]);  // of the longest time: one unit for all
   const size = (i) => number(i, i < 10 ? 1 : 0);
-  const cell = (style = "") => el("span", { style });
+  const cell = (style) => el("span", style ? { style } : {});
   const list = ways.map(({ colour }) => {
     const item = { name: cell(), intensity: cell("text-align: right"), time: cell("text-align: right") };
     const dot = el("span", { style: `display: inline-block; width: 11px; height: 11px; border-radius: 50%; background: ${colour}` });

@@ -33,7 +33,7 @@ def rotating_pairs(
     """
     if vector.ndim != 1 or len(vector) % 2 or not vector.any():
         raise ValueError(f"vector: expected an even number of numbers, not all 0; got shape {tuple(vector.shape)}")
-    title = f"“{token}” at two positions"
+    title = f"Rotary embeddings: “{token}” at two positions"
     follow = ("Shift both tokens: all pairs rotate, and the score stays. "
               "Then change the distance, and follow the curve. Which pair makes its ripples?")
     scale = "Choose a scaling: the pairs rotate more slowly. What becomes of the curve in the grey part?"

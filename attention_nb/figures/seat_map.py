@@ -39,8 +39,8 @@ def seat_map(
     sequences = [{"table": table, "n": cache.lengths[seq]} for seq, table in cache.block_tables.items()]
     data = {"n_blocks": n_blocks, "size": block_size, "n_max": n_max, "prompt": prompt,
             "sequences": sequences, "free": cache.free_blocks}
-    return Drawing("seat_map", "Who sits where in the memory", _NOTICE, data,
-                   _tables(sequences, block_size, n_max), (400, 740), "The block tables as a table")
+    return Drawing("seat_map", "Paged KV cache: blocks and block tables", _NOTICE, data,
+                   _tables(sequences, block_size, n_max), (400, 690), "The block tables as a table")
 
 
 _NOTICE = ("Press “Next token”: each sequence gets one. Then fork a sequence, end one, and let a new one "

@@ -40,7 +40,7 @@ def sharing(
     data = {"heads": n_heads, "n_kv_heads": n_kv_heads, "options": options,
             "bytes": per_head, "full": n_heads * per_head,
             "what": f"The keys and values of {n_tokens:,} tokens, in {n_layers} layers,"}
-    return Drawing("sharing", "Which key head each query head reads", _NOTICE, data,
+    return Drawing("sharing", "MHA, GQA, MQA: which key head each query head reads", _NOTICE, data,
                    _key_heads(n_heads, options), (376, 424))
 
 

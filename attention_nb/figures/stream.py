@@ -40,9 +40,9 @@ def stream(
     columns = [f"block {i}" for i in range(1, n + 1)]
     table = number_table("Lengths of hidden states after each block", {name: pair[0] for name, pair in runs.items()}, columns, 1)
     table += number_table("Lengths of the first gradient in each block", {name: pair[1] for name, pair in runs.items()}, columns, 3)
-    return Drawing("stream", "One pass through all blocks, and back", _NOTICE, {"runs": listed, "moment": range(2 * n)[moment]},
-                   table, (376, 665))
+    return Drawing("stream", "Pre-norm and post-norm: hidden states forward, gradients back", _NOTICE, {"runs": listed, "moment": range(2 * n)[moment]},
+                   table, (386, 672))
 
 
-_NOTICE = ("Press Play, or move the slider: first forward through the blocks, then backward. Compare the last "
-           "blocks of the two models, up and down.")
+_NOTICE = ("Press Play, or move the slider: first forward through the blocks, then backward. In the last blocks of "
+           "the two models, how long is the hidden state, and how long its gradient?")

@@ -40,7 +40,7 @@ def window_board(
     mask = torch.ones(n, n).tril().triu(1 - window)
     table = number_table(f"Allowed pairs with a window of {window}: 1 is allowed; a row for each query",
                          {f"{i} {token}": row for i, (token, row) in enumerate(zip(tokens, mask))}, list(tokens), digits=0)
-    notice = ("Widen the window, or add layers; a click on a row chooses its query. Grey-blue is allowed, a cross is not; a ring is not "
-              "allowed, and reaches the query all the same, through layers. “More switches” has other masks; rose then lies in the future.")
+    notice = ("Widen the window, or add layers. Click a row to choose its query. The query attends to the filled cells and not "
+              "to the crosses. A ring is a key outside the window whose information reaches the query through several layers.")
     data = {"tokens": list(tokens), "documents": list(documents), "window": window, "sinks": sinks, "block": block}
-    return Drawing("window_board", "What a token attends to, and what reaches it", notice, data, table, (466, 830))
+    return Drawing("window_board", "Sliding window: what a token attends to, and what reaches it", notice, data, table, (466, 830))

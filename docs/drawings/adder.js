@@ -115,7 +115,7 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, cla
   const one = slider("first digit", { min: 0, max: 9, step: 1, value: a, text: String, input: (n) => { a = n; show(); } });
   const other = slider("second digit", { min: 0, max: 9, step: 1, value: b, text: String, input: (n) => { b = n; show(); } });
   set(said, { style: `min-height: ${wide ? 2.8 : 5.6}em` });
-  view.append(el("div", { class: "beside", style: "margin: 0; gap: 0 0.6ch; font-size: 22px; font-weight: 600" }, ...sentence),
+  view.append(el("div", { class: "beside", style: "margin: 0; gap: 0 0.6ch; font-size: 20px; font-weight: 600" }, ...sentence),
     el("div", { class: "beside", style: "margin: 0" }, one, other), el("div", { class: "row" }, toggle("Attention", true, (on) => { attends = on; show(); }),
     toggle("Feed-forward layer", true, (on) => { feeds = on; show(); })), el("div", { class: "beside", style: "align-items: flex-start; gap: 0.6rem 1.5rem; justify-content: space-between" }, root, sums), said);
   show();

@@ -83,7 +83,7 @@ function draw({ view, data, el, set, dot, softmax, mix, number, plural, said, sa
   const range = slider("Tokens so far", { min: 1, max: n, step: 1, value: t + 1, text: (x) => number(x, 0),
     input: (x) => { play.stop(); t = x - 1; show(); } });
   const play = player({ at: () => t, last: () => n - 1, go: (i) => { t = i; range.move(t + 1); show(); } });
-  set(said, { style: "min-height: 2.8em" });
+  set(said, { style: "min-height: 2.8em; margin-top: 0.4rem" });
   view.append(
     el("div", { class: "row", style: "margin-top: 0" }, play.node, range, choices("Cache", ["with a cache", "without"], 0, (i) => { cached = i === 0; show(); })),
     board, total, said);

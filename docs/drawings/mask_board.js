@@ -100,7 +100,7 @@ function draw({ view, data, el, svg, set, sum, clamp, softmax, number, said, say
   view.append(
     el("div", { class: "row", style: "margin-top: 0" }, toggle("causal mask", true, change("causal")), toggle("padding mask, last token", false, change("padding"))),
     el("div", { style: "display: flex; flex-wrap: wrap; gap: 0.3rem 1.5rem; align-items: center" }, board, arcs),
-    el("div", { style: "min-height: 2.8em" }, said),
+    el("div", { style: "min-height: 2.8em; margin-top: 0.4rem" }, said),
     more(
       pick("The mask comes", ["before the softmax", "after the softmax"], "after"),
       pick("True means", ["may attend", "blocked"], "blocked"),

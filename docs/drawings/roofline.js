@@ -91,7 +91,7 @@ function draw({ view, data, el, svg, set, clamp, number, grouped, plural, say, s
   const three = { minimumSignificantDigits: 3, maximumSignificantDigits: 3 };
   const clock = (s) => (s >= 1 ? [1, "s"] : s >= 1e-3 ? [1e3, "ms"] : [1e6, "µs"]);  // of the longest time: one unit for all
   const size = (i) => number(i, i < 10 ? 1 : 0);
-  const cell = (style = "") => el("span", { style });
+  const cell = (style) => el("span", style ? { style } : {});
   const list = ways.map(({ colour }) => {
     const item = { name: cell(), intensity: cell("text-align: right"), time: cell("text-align: right") };
     const dot = el("span", { style: `display: inline-block; width: 11px; height: 11px; border-radius: 50%; background: ${colour}` });
@@ -99,8 +99,8 @@ function draw({ view, data, el, svg, set, clamp, number, grouped, plural, say, s
     item.all = [head, item.name, item.intensity, item.time];
     return item;
   });
-  const right = "text-align: right";
-  const table = el("div", { style: "display: grid; grid-template-columns: max-content auto auto auto; gap: 0.15rem 0.7rem; width: fit-content; align-items: end; font-variant-numeric: tabular-nums; font-size: 14px" },
+  const right = "text-align: right; align-self: end";
+  const table = el("div", { style: "display: grid; grid-template-columns: max-content auto auto auto; gap: 0.15rem 0.7rem; width: fit-content; align-items: start; font-variant-numeric: tabular-nums; font-size: 14px" },
     cell(), cell(), el("span", { style: right }, "operations per byte"), el("span", { style: right }, "minimum time"), ...list.flatMap((item) => item.all));
 
   const glide = motion();

@@ -43,11 +43,12 @@ function draw({ view, data, el, svg, set, sum, clamp, dot, number, grouped, said
   const x = (d) => 8 + ((wide - 16) * d) / longest, y = (s) => 10 + ((high - 20) * (top - s)) / (2 * top);
   const curve = svg("path", { stroke: "var(--neutral)", "stroke-width": 2, fill: "none", "stroke-linejoin": "round" });
   const drop = svg("path", { stroke: "var(--soft)", "stroke-dasharray": "4 4" }), mark = svg("circle", { r: 7, fill: "var(--neutral)" });
-  const write = (at, text, anchor) => svg("text", { x: at, y: high + 14, "text-anchor": anchor, style: "font-size: 13px" }, text);
+  const write = (at, text, anchor) => svg("text", { x: at, y: y(0) + 18, "text-anchor": anchor, style: "font-size: 13px" }, text);
+  const legend = svg("text", { x: x(longest), y: high - 6, "text-anchor": "end", style: "font-size: 13px; fill: var(--soft)" }, "curve: the score at each distance");
   const chart = svg("svg", { width: wide, height: high + 20, viewBox: `0 0 ${wide} ${high + 20}`, "aria-hidden": true },
     svg("rect", { x: x(trained ?? longest), y: 0, width: x(longest) - x(trained ?? longest), height: high, fill: "var(--faint)", opacity: 0.6 }),
     svg("path", { d: `M${x(0)} ${y(0)}H${x(longest)}`, stroke: "var(--soft)" }), drop, curve, mark,
-    write(x(0), "distance 0", "start"), write(x(longest), trained ? `beyond the trained length, to ${longest}` : `distance ${longest}`, "end"));
+    write(x(0), "distance 0", "start"), write(x(longest), trained ? `beyond the trained length, to ${longest}` : `distance ${longest}`, "end"), legend);
   const result = el("span", { style: "font-variant-numeric: tabular-nums" });
 
   function showCircle(circle, i, frequency, key, query) {

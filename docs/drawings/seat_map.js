@@ -62,7 +62,7 @@ function draw({ view, data, el, svg, set, sum, grouped, plural, said, say, butto
     const cells = [...Array(n_max).keys()].map((i) => svg("rect", { x: i * strip + 0.5, y: 3.5, width: strip, height: 18 }));
     const none = svg("text", { x: (n_max * strip) / 2, y: 17, "text-anchor": "middle", style: "font-size: 13px" }, "no room");
     const buffer = svg("svg", { width: n_max * strip + 2, height: 25, viewBox: `0 0 ${n_max * strip + 2} 25`, "aria-hidden": true }, ...cells, none);
-    const count = el("td", { style: `${small}; text-align: right` }), table = el("td", { style: `${small}; white-space: nowrap; font-variant-numeric: tabular-nums; min-width: 6.2rem` });
+    const count = el("td", { style: `${small}; text-align: right; padding-right: 14px` }), table = el("td", { style: `${small}; white-space: nowrap; font-variant-numeric: tabular-nums; min-width: 6.2rem` });
     return { pick, cells, none, count, table, row: el("tr", {}, el("th", { scope: "row", style: small }, el("label", { class: "choice" }, pick, letters[r])), count, table, el("td", { style: small }, buffer)) };
   }
   const parts = rows.map(rowOf);

@@ -51,7 +51,7 @@ function draw({ view, data, el, svg, set, number, say, said, slider, player, exp
   set(range.lastChild, { style: "min-width: 9.5rem" });
   const play = player({ at: () => moment, last: () => last, ms: () => 160, go: (to) => { moment = to; range.move(to, last); show(); } });
   const key = (colour, words) => el("span", { style: "display: inline-flex; gap: 6px; align-items: center" }, el("span", { style: `width: 12px; height: 12px; background: ${colour}` }), words);
-  set(said, { style: `min-height: ${wide ? 2.8 : 4.2}em` });
+  set(said, { style: `min-height: ${wide ? 2.8 : 4.2}em; margin-top: 0.4rem` });
   view.append(el("div", { class: "row", style: "margin-top: 0" }, play.node, range),
     el("div", { class: "beside", style: "gap: 0.4rem 1.5rem; align-items: flex-start; margin: 0" }, ...panels.map((panel) => panel.node)),
     el("div", { style: "display: flex; flex-wrap: wrap; gap: 2px 1.2rem; font-size: 13px" }, key("var(--neutral)", "up: length of a hidden state after the block"), key("var(--rose)", "down: length of the first gradient in the block")), said);
