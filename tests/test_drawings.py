@@ -344,9 +344,9 @@ def test_a_verb_finds_its_subject(visit):
         return now
 
     assert check()["chosen"] == 2 and "finds “dogs”: 0.85" in figure.locator("output").inner_text()
-    figure.get_by_text("the identity for both").click()
+    figure.get_by_role("button", name="the identity for both").click()
     assert check()["W_q"] == [[1, 0], [0, 1]] and "finds itself: 0.85" in figure.locator("output").inner_text()
-    figure.get_by_text("hand-made matrices").click()
+    figure.get_by_role("button", name="hand-made matrices").click()
     figure.get_by_role("radio", name="dogs").focus()
     figure.get_by_role("radio", name="dogs").press("Space")
     assert check()["weights"] == [0.25] * 4 and "looks for nothing" in figure.locator("output").inner_text()

@@ -63,7 +63,7 @@ function written(node) {
   if (["input", "details"].includes(node.tag) || classes.includes("row") || classes.includes("handle")) return "";
   const drawn = node.space === SVG, tag = drawn ? node.tag : PLAIN[node.tag] ?? node.tag;
   const sym = node.getAttribute("data-sym"), hue = sym && `${tag === "text" ? "fill" : "color"}: var(--ink-${sym})`;
-  const style = [hue, node.getAttribute("style"), ...Object.entries(node.own).map(([key, value]) => `${key}: ${value}`)].filter(Boolean).join("; ");
+  const style = [hue, node.getAttribute("style"), ...Object.entries(node.own).filter(([, value]) => value !== "").map(([key, value]) => `${key}: ${value}`)].filter(Boolean).join("; ");
   const kept = [...node.attributes].filter(([key]) => key !== "style" && (drawn ? !FOR_EARS.test(key) : KEPT.test(key)));
   const all = [...(drawn && node.tag === "svg" ? [["xmlns", SVG], ...(ink === "page" ? [["aria-hidden", "true"]] : [])] : []), ...kept, ...(style ? [["style", style]] : [])];
   const inside = node.childNodes.map(written).join("");
