@@ -4,7 +4,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import torch
 from benchmarks import decoding, flash, grouped, layers, local_attention, machine, prefill
@@ -55,14 +54,14 @@ def main(argv: list[str] | None = None) -> list[Path]:
     "The command line; where the results were written, a file for each topic."
     asked = arguments(argv)
     torch.set_num_threads(asked.threads)
-    about: dict[str, Any] = machine.described()
-    print(f"{about['processor']}, {about['threads']} threads", file=sys.stderr)
     paths = []
     for name in asked.topics or TOPICS:
         before = machine.ceiling()
         found = list(rows(TOPICS[name], asked.shape or list(TOPICS[name].SHAPES), asked.rounds))
-        about["ceiling"] = max(about.get("ceiling", 0.0), before, machine.ceiling())  # both ends: a machine is not always as fast
-        print(f"matrices at {about['ceiling'] / 1e9:.0f} GFLOP/s", file=sys.stderr)
+        ceiling = max(before, machine.ceiling())  # at both ends: a machine is not always as fast
+        about = machine.described() | {"ceiling": ceiling}
+        print(f"{about['processor']}, {about['threads']} threads, "
+              f"matrices at {ceiling / 1e9:.0f} GFLOP/s", file=sys.stderr)
         kept = {"machine": about, "sizes": list(TOPICS[name].SIZES), "rows": found}
         paths.append(machine.keep(kept, asked.to / name, asked.name or str(about["processor"])))
         print(f"{paths[-1]}: {len(found)} rows", file=sys.stderr)
