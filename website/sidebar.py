@@ -1,4 +1,8 @@
-"""A Sphinx extension: the groups of the sidebar fold; the one of the page is open, and on a page of none, all chapters are."""
+"""A Sphinx extension: the groups of the sidebar fold.
+
+The one of the page is open, and on a page of none, all chapters are.
+"""
+
 import re
 from typing import Any
 
@@ -7,7 +11,11 @@ from sphinx.application import Sphinx
 
 from notebooks import PARTS
 
-GROUP = re.compile(r'<p class="caption"[^>]*>(.*?)</p>\s*<ul( class="current")?>(.*?)\n</ul>(?=\s*(?:<p class="caption"|</div>|$))', re.S)
+GROUP = re.compile(
+    r'<p class="caption"[^>]*>(.*?)</p>\s*<ul( class="current")?>(.*?)\n</ul>'
+    r'(?=\s*(?:<p class="caption"|</div>|$))',
+    re.S,
+)
 CHAPTERS = [name for name, pages in PARTS.items() if any(page[0] in "[01" for page in pages)]
 
 
@@ -18,13 +26,18 @@ def folded(tree: str) -> str:
     def fold(found: re.Match) -> str:
         name = re.sub("<[^>]*>", "", found[1])
         is_open = found[2] or not current and name in CHAPTERS
-        return (f'<details class="group"{" open" * bool(is_open)}><summary class="caption">{found[1]}</summary>'
-                f'<ul{found[2] or ""}>{found[3]}\n</ul></details>')
+        return (
+            f'<details class="group"{" open" * bool(is_open)}>'
+            f'<summary class="caption">{found[1]}</summary>'
+            f"<ul{found[2] or ''}>{found[3]}\n</ul></details>"
+        )
 
     return GROUP.sub(fold, tree)
 
 
-def add_groups(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
+def add_groups(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
     "Fold the groups of a page's sidebar, which Furo has made."
     context["furo_navigation_tree"] = folded(context.get("furo_navigation_tree", ""))
 

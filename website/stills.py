@@ -1,4 +1,8 @@
-"""The first state of a drawing, drawn without a browser: for the book as one file, and for a page on which no script runs."""
+"""The first state of a drawing, drawn without a browser.
+
+It is for the book as one file, and for a page on which no script runs.
+"""
+
 import os
 import subprocess
 from hashlib import sha256
@@ -19,25 +23,38 @@ class NotDrawn(Exception):
     "What the script of a drawing says when it fails."
 
 
-def run(folder: Path, name: str, data: str, library: str, weights: tuple[str, str], ink: str) -> str:
+def run(
+    folder: Path, name: str, data: str, library: str, weights: tuple[str, str], ink: str
+) -> str:
     "Draw, by the script of the drawing, in a process of its own."
     with NamedTemporaryFile("w", suffix=".js", encoding="utf-8") as file:
         file.write(weights[1])
         file.flush()
         more = [str(folder / f"{library}.js")] * bool(library) + [file.name] * bool(weights[0])
-        ran = subprocess.run([NODE, str(SITE / "still.js"), str(folder), name, ink, weights[0], *more], input=data, capture_output=True, encoding="utf-8")
+        command = [NODE, str(SITE / "still.js"), str(folder), name, ink, weights[0], *more]
+        ran = subprocess.run(command, input=data, capture_output=True, encoding="utf-8")
     if ran.returncode:
         raise NotDrawn(f"{name} could not be drawn: {ran.stderr}")
     return ran.stdout
 
 
-def still(folder: Path, name: str, data: str, library: str = "", weights: tuple[str, str] = ("", ""), ink: str = "full") -> str:
+def still(
+    folder: Path,
+    name: str,
+    data: str,
+    library: str = "",
+    weights: tuple[str, str] = ("", ""),
+    ink: str = "full",
+) -> str:
     """The drawing `name`, whose scripts lie in `folder`, as HTML; drawn once while nothing changes.
 
-    The weights of a model are a name, and a script that sets them. With `ink="page"` colours are those of the page around it.
+    The weights of a model are a name, and a script that sets them. With `ink="page"` colours are
+    those of the page around it.
     """
-    files = [folder / f"{one}.js" for one in ("drawing", name, library) if one] + [folder / "drawing.css", SITE / "still.js"]
-    key = sha256(repr([data, weights, ink, [path.read_bytes() for path in files]]).encode()).hexdigest()
+    files = [folder / f"{one}.js" for one in ("drawing", name, library) if one]
+    files += [folder / "drawing.css", SITE / "still.js"]
+    made_of = repr([data, weights, ink, [path.read_bytes() for path in files]])
+    key = sha256(made_of.encode()).hexdigest()
     kept = KEPT / key
     if not kept.exists():
         html = run(folder, name, data, library, weights, ink)

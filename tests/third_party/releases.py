@@ -1,9 +1,12 @@
-"""Audit five decoders in releases of transformers that let them see the future, and in releases that do not.
+"""Audit five decoders in releases of transformers that let them see the future, and in others.
 
-    .venv/bin/python -m tests.third_party.releases     # installs each into a temporary folder; seven minutes
+    .venv/bin/python -m tests.third_party.releases
 
-The five: RoFormer, BigBird, RemBert, MegatronBert (huggingface/transformers#48745) and Doge (#48748), since 5.9.0, mended in 5.18.0.
+It installs each into a temporary folder, and takes seven minutes. The five: RoFormer, BigBird,
+RemBert, MegatronBert (huggingface/transformers#48745) and Doge (#48748), since 5.9.0, mended in
+5.18.0.
 """
+
 import json
 import os
 import subprocess
@@ -26,15 +29,20 @@ print(json.dumps([row(kind) for kind in sys.argv[1:]]))
 
 
 def install(release: str, folder: Path) -> None:
-    "Put a release of transformers into a folder, with the packages that it needs; torch is not one of them."
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-warn-conflicts", "--target", str(folder)]
-    subprocess.run([*command, f"transformers=={release}"], check=True)
+    """Put a release of transformers into a folder, with the packages that it needs.
+
+    Torch is not one of them.
+    """
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-warn-conflicts"]
+    command = [*pip, "--target", str(folder), f"transformers=={release}"]
+    subprocess.run(command, check=True)
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
     "Audit the five with the release of a folder, in a process of its own."
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}
-    done = subprocess.run([sys.executable, "-c", AUDIT, *KINDS], env=env, stdout=subprocess.PIPE, text=True, check=True)
+    command = [sys.executable, "-c", AUDIT, *KINDS]
+    done = subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True, check=True)
     found: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
     return found
 
@@ -49,7 +57,8 @@ def main() -> int:
                 codes = found.get("codes", [])
                 as_expected = found["verdict"] == "sound" if mended else bool(LEAKS & set(codes))
                 wrong += not as_expected
-                print(release, found["kind"], found["verdict"], codes, "" if as_expected else "not as expected", flush=True)
+                remark = "" if as_expected else "not as expected"
+                print(release, found["kind"], found["verdict"], codes, remark, flush=True)
     return int(wrong > 0)
 
 

@@ -1,8 +1,9 @@
 """Train the small model in the first figure of chapter 7: `python -m tools.training.sums`.
 
-It says the last digit of a sum of two digits. `attention_nb/trained/sums.safetensors` gets its weights, if all hundred sums are
-right with weights of 8 bits.
+It says the last digit of a sum of two digits. `attention_nb/trained/sums.safetensors` gets its
+weights, if all hundred sums are right with weights of 8 bits.
 """
+
 import sys
 from typing import Any
 
@@ -15,7 +16,11 @@ from attention_nb.multi_head_attention import MultiHeadAttention
 from attention_nb.positions import LearnedPositions
 from attention_nb.tools.quantised import Checkpoints, quantise_checkpoints, save_checkpoints
 from attention_nb.transformer import (
-    FeedForward, LanguageModel, TokenEmbedding, TransformerBlock, TransformerStack
+    FeedForward,
+    LanguageModel,
+    TokenEmbedding,
+    TransformerBlock,
+    TransformerStack,
 )
 from attention_nb.translation import TRAINED
 
@@ -23,10 +28,14 @@ CONFIG = dict(n_blocks=2, vocabulary=12, d_model=8, n_heads=2, d_ff=32, n_max=4)
 STEPS = 400
 
 
-def new_model(n_blocks: int, vocabulary: int, d_model: int, n_heads: int, d_ff: int, n_max: int) -> LanguageModel:
+def new_model(
+    n_blocks: int, vocabulary: int, d_model: int, n_heads: int, d_ff: int, n_max: int
+) -> LanguageModel:
     "Make a small model of GPT-2's kind, with ReLU."
-    blocks = [TransformerBlock(d_model, MultiHeadAttention(d_model, n_heads), FeedForward(d_model, d_ff, F.relu))
-              for _ in range(n_blocks)]
+    blocks = []
+    for _ in range(n_blocks):
+        attention = MultiHeadAttention(d_model, n_heads)
+        blocks.append(TransformerBlock(d_model, attention, FeedForward(d_model, d_ff, F.relu)))
     embed = TokenEmbedding(vocabulary, d_model, LearnedPositions(n_max, d_model))
     return LanguageModel(embed, TransformerStack(blocks, norm=nn.LayerNorm(d_model)), tied=True)
 
