@@ -1,7 +1,10 @@
 (() => {
-// Beam search as a tree: at each step all continuations of the kept hypotheses compete, and the best stay.
-function draw({ view, data, el, svg, set, number, grouped, said, say, choices, slider, player, motion, expose }) {
-  const { tokens, end, next } = data, size = tokens.length, spare = 2, wide = view.clientWidth >= 600;
+// Beam search as a tree: at each step all continuations of the kept hypotheses compete, and the
+// best stay.
+function draw(stage) {
+  const { view, data, el, svg, set, number, grouped, listed, said, say } = stage;
+  const { choices, slider, player, motion, expose } = stage;
+  const { tokens, end, next } = data, spare = 2, wide = view.clientWidth >= 600;
   let width = data.width, step = data.step;
 
   // ---- The search: a hypothesis is its ids, its parent, the total of its log-probabilities ----
@@ -9,25 +12,36 @@ function draw({ view, data, el, svg, set, number, grouped, said, say, choices, s
   function continuations(one, from) {
     if (ended(one)) return [{ ...one, from, p: 1 }];
     const log_p = next[one.ids.join(" ")];
-    return log_p.map((x, token) => ({ ids: [...one.ids, token], from, p: Math.exp(x), total: one.total + x }));
+    return log_p.map((x, token) =>
+      ({ ids: [...one.ids, token], from, p: Math.exp(x), total: one.total + x }));
   }
   function search(width) {  // the steps: kept, best first, and the best of those that are dropped
     const steps = [{ kept: [{ ids: [], total: 0, p: 1 }], dropped: [], of: 1 }];
     while (!steps.at(-1).kept.every(ended)) {
-      const found = steps.at(-1).kept.flatMap(continuations).sort((a, b) => b.total - a.total);
-      steps.push({ kept: found.slice(0, width), dropped: found.slice(width, width + spare), of: found.length });
+      const found = steps.at(-1).kept.flatMap(continuations);
+      found.sort((a, b) => b.total - a.total);
+      const kept = found.slice(0, width), dropped = found.slice(width, width + spare);
+      steps.push({ kept, dropped, of: found.length });
     }
     return steps;
   }
-  const searched = new Map([1, 2, 3].map((w) => [w, search(w)])), steps = () => searched.get(width), last = () => steps().length - 1;
+  const searched = new Map([1, 2, 3].map((w) => [w, search(w)]));
+  const steps = () => searched.get(width), last = () => steps().length - 1;
   const columns = Math.max(...[...searched.values()].map((of) => of.length));
 
   // ---- The tree: a column for each step, the best on top ----
-  const full = wide ? 690 : 350, gap = (full - 34) / (columns - 1), line = 54, r = wide ? 15 : 12, deep = 3 + spare;
+  const full = wide ? 690 : 350, gap = (full - 34) / (columns - 1);
+  const line = 54, r = wide ? 15 : 12, deep = 3 + spare;
   const at = (t, rank) => [17 + t * gap, 22 + rank * line];
-  const root = svg("svg", { width: full, height: deep * line, viewBox: `0 0 ${full} ${deep * line}`, role: "img", style: "height: auto",
-    "aria-label": "A tree of hypotheses: each column is a step, and the best hypothesis stands on top" });
-  const label = (x, y, text, more) => svg("text", { x, y, "text-anchor": "middle", ...more }, text);
+  const root = svg("svg", {
+    width: full,
+    height: deep * line,
+    viewBox: `0 0 ${full} ${deep * line}`,
+    role: "img",
+    style: "height: auto",
+    "aria-label":
+      "A tree of hypotheses: each column is a step, and the best hypothesis stands on top",
+  });
   function alive(t, rank) {  // does a hypothesis that is kept now come from here?
     let ranks = steps()[step].kept.map((_, i) => i);
     for (let i = step; i > t; i--) ranks = ranks.map((j) => steps()[i].kept[j].from);
@@ -38,38 +52,97 @@ function draw({ view, data, el, svg, set, number, grouped, said, say, choices, s
     for (let i = step; i > t; i--) j = steps()[i].kept[j].from;
     return j === rank;
   }
-  function nodeOf(t, one, rank, moved) {  // one hypothesis, and the line from its parent
-    const kept = rank < steps()[t].kept.length, lives = kept && alive(t, rank), top = lives && best(t, rank);
-    const [u, v] = at(t - 1, one.from ?? 0), [x, y] = at(t, rank).map((z, i) => [u, v][i] + (z - [u, v][i]) * moved);
-    const ink = top ? "var(--rose)" : lives ? "var(--neutral)" : "var(--soft)", faint = lives ? 1 : 0.75;
-    const path = t ? [svg("path", { d: `M${u + r} ${v}C${(u + x) / 2} ${v} ${(u + x) / 2} ${y} ${x - r} ${y}`, fill: "none", stroke: ink,
-      "stroke-width": kept ? 1 + 5 * one.p : 1, "stroke-dasharray": kept ? null : "3 3", opacity: faint })] : [];
-    const shape = svg("circle", { cx: x, cy: y, r, fill: lives ? ink : "var(--paper)", "fill-opacity": lives ? 0.35 : 1, stroke: ink, "stroke-width": top ? 2.5 : 1.3, "stroke-dasharray": kept ? null : "3 3" });
+  function standing(t, rank) {  // is it kept, does it live on, and is it the best?
+    const kept = rank < steps()[t].kept.length;
+    const lives = kept && alive(t, rank), top = lives && best(t, rank);
+    const ink = top ? "var(--rose)" : lives ? "var(--neutral)" : "var(--soft)";
+    return { kept, lives, top, ink, dashes: kept ? null : "3 3" };
+  }
+  function pathOf(one, [u, v], [x, y], { kept, lives, ink, dashes }) {
+    const middle = (u + x) / 2;
+    return svg("path", {
+      d: `M${u + r} ${v}C${middle} ${v} ${middle} ${y} ${x - r} ${y}`,
+      fill: "none",
+      stroke: ink,
+      "stroke-width": kept ? 1 + 5 * one.p : 1,
+      "stroke-dasharray": dashes,
+      opacity: lives ? 1 : 0.75,
+    });
+  }
+  const circleAt = ([x, y], { lives, top, ink, dashes }) => svg("circle", {
+    cx: x,
+    cy: y,
+    r,
+    fill: lives ? ink : "var(--paper)",
+    "fill-opacity": lives ? 0.35 : 1,
+    stroke: ink,
+    "stroke-width": top ? 2.5 : 1.3,
+    "stroke-dasharray": dashes,
+  });
+  const label = (x, y, text, style) =>
+    svg("text", { x, y, "text-anchor": "middle", style }, text);
+  function nameAt([x, y], one, kept) {
     const name = one.ids.length ? (ended(one) ? "end" : tokens[one.ids.at(-1)]) : "▸";
-    return [...path, shape, label(x, y + 4.5, name, { style: `font-size: ${name === "end" ? 11 : 14}px; ${kept ? "font-weight: 600" : "fill: var(--soft)"}` }),
-      ...(t ? [label(x, y + r + 13, number(one.total), { style: `font-size: 12px; ${kept ? "" : "fill: var(--soft)"}` })] : [])];
+    const size = name === "end" ? 11 : 14, look = kept ? "font-weight: 600" : "fill: var(--soft)";
+    return label(x, y + 4.5, name, `font-size: ${size}px; ${look}`);
+  }
+  function totalAt([x, y], one, kept) {
+    const style = `font-size: 12px; ${kept ? "" : "fill: var(--soft)"}`;
+    return label(x, y + r + 13, number(one.total), style);
+  }
+  function nodeOf(t, one, rank, moved) {  // one hypothesis, and the line from its parent
+    const from = at(t - 1, one.from ?? 0), how = standing(t, rank);
+    const to = at(t, rank).map((z, i) => from[i] + (z - from[i]) * moved);
+    const node = [circleAt(to, how), nameAt(to, one, how.kept)];
+    return t ? [pathOf(one, from, to, how), ...node, totalAt(to, one, how.kept)] : node;
   }
   function picture(moved) {
-    root.replaceChildren(...steps().slice(0, step + 1).flatMap(({ kept, dropped }, t) =>
-      [...kept, ...dropped].flatMap((one, rank) => nodeOf(t, one, rank, t === step ? moved : 1))));
+    const column = ({ kept, dropped }, t) => [...kept, ...dropped].flatMap((one, rank) =>
+      nodeOf(t, one, rank, t === step ? moved : 1));
+    root.replaceChildren(...steps().slice(0, step + 1).flatMap(column));
   }
 
   // ---- What is said ----
-  const written = ({ ids }) => `“${ids.filter((id) => id !== end).map((id) => tokens[id]).join(" ")}”`;
-  const scored = (one) => `${written(one)} (${number(one.total)})`;
-  const listed = (list) => list.map(scored).join(", ").replace(/, (?=“[^“]*$)/, " and ");
-  function tell() {
-    const { kept, dropped, of } = steps()[step], stay = kept.length === 1 ? "the best stays" : `the best ${kept.length} stay`;
-    if (step < last()) { say(`Step ${step}: of ${grouped(of)} continuations ${stay}: ${listed(kept)}. Dropped: ${listed(dropped)} and all below.`); return; }
-    const [greedy] = searched.get(1).at(-1).kept, same = written(greedy) === written(kept[0]);
-    const compared = width === 1 ? "This is greedy decoding." : same ? "Greedy decoding finds it, too." : `Greedy decoding ends at ${scored(greedy)}.`;
-    say(`Done: ${scored(kept[0])} is the best, with probability ${number(Math.exp(kept[0].total))}. ${compared}`);
+  function written({ ids }) {
+    const words = ids.filter((id) => id !== end).map((id) => tokens[id]);
+    return `“${words.join(" ")}”`;
   }
-  const grow = motion();
-  function show(moved) { tell(); if (moved) grow(450, picture); else { grow(0, () => { }); picture(1); } }
+  const scored = (one) => `${written(one)} (${number(one.total)})`;
+  function tellStep({ kept, dropped, of }) {
+    const stay = kept.length === 1 ? "the best stays" : `the best ${kept.length} stay`;
+    const found = `of ${grouped(of)} continuations ${stay}: ${listed(kept, scored)}`;
+    say(`Step ${step}: ${found}. Dropped: ${listed(dropped, scored)} and all below.`);
+  }
+  function compared(one) {
+    const [greedy] = searched.get(1).at(-1).kept;
+    if (width === 1) return "This is greedy decoding.";
+    if (written(greedy) === written(one)) return "Greedy decoding finds it, too.";
+    return `Greedy decoding ends at ${scored(greedy)}.`;
+  }
+  function tell() {
+    if (step < last()) { tellStep(steps()[step]); return; }
+    const [one] = steps()[step].kept, p = number(Math.exp(one.total));
+    say(`Done: ${scored(one)} is the best, with probability ${p}. ${compared(one)}`);
+  }
 
-  const range = slider("Step", { min: 1, max: last(), step: 1, value: step, text: (x) => number(x, 0), input: (x) => { play.stop(); step = x; show(true); } });
-  const play = player({ at: () => step, last, ms: () => 1300, go: (i) => { step = Math.max(1, i); range.move(step, last()); show(true); } });
+  // ---- What changes ----
+  const grow = motion();
+  function show(moved) {
+    tell();
+    if (moved) { grow(450, picture); return; }
+    grow(0, () => { });
+    picture(1);
+  }
+  function slide(x) {
+    play.stop();
+    step = x;
+    show(true);
+  }
+  function go(i) {
+    step = Math.max(1, i);
+    range.move(step, last());
+    show(true);
+  }
   function choose(i) {
     play.stop();
     width = i + 1;
@@ -77,13 +150,29 @@ function draw({ view, data, el, svg, set, number, grouped, said, say, choices, s
     range.move(step, last());
     show(false);
   }
+  const range = slider("Step", {
+    min: 1, max: last(), step: 1, value: step,
+    text: (x) => number(x, 0),
+    input: slide,
+  });
+  const play = player({ at: () => step, last, ms: () => 1300, go });
+  const widths = el("div", { class: "row", style: "margin: 0; gap: 0.5rem" },
+    el("span", {}, "width"),
+    choices("Width", ["1", "2", "3"], width - 1, choose));
   set(said, { style: `min-height: ${wide ? 2.8 : 7}em` });
   view.append(
-    el("div", { class: "row", style: "margin-top: 0" }, play.node, range,
-      el("div", { class: "row", style: "margin: 0; gap: 0.5rem" }, el("span", {}, "width"), choices("Width", ["1", "2", "3"], width - 1, choose))),
-    root, said);
+    el("div", { class: "row", style: "margin-top: 0" }, play.node, range, widths),
+    root,
+    said,
+  );
   show(false);
-  expose(() => ({ width, step, kept: steps()[step].kept.map(({ ids, total }) => ({ ids, total })), dropped: steps()[step].dropped.map(({ ids }) => ids), done: step === last() }));
+  expose(() => ({
+    width,
+    step,
+    kept: steps()[step].kept.map(({ ids, total }) => ({ ids, total })),
+    dropped: steps()[step].dropped.map(({ ids }) => ids),
+    done: step === last(),
+  }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=beams]")) draw(stage(figure));
 })();

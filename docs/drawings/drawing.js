@@ -35,7 +35,11 @@ function stage(figure) {
   const mix = (weights, values) => values[0].map((_, j) => dot(weights, values.map((v) => v[j])));
   const grouped = (x, form) => x.toLocaleString("en", form).replace("-", "−");  // 1,234.5, and no other way in any drawing
   const number = (x, digits = 2) => grouped(Math.abs(x) < 0.5 * 10 ** -digits ? 0 : x, { minimumFractionDigits: digits, maximumFractionDigits: digits });
-  const listed = (words) => words.map((word) => `“${word}”`).join(", ").replace(/, (?=[^,]*$)/, " and ");
+  const quoted = (word) => `“${word}”`;
+  const listed = (items, write = quoted) =>
+    items.map((item) => write(item)).join(", ").replace(/, (?=[^,]*$)/, " and ");
+  const vector = (row, write) => `(${row.map((x) => write(x)).join(", ")})`;
+  const percent = (part) => `${number(100 * part, 0)} %`;
   const plural = (n, one, more = `${one}s`) => `${grouped(n)} ${n === 1 ? one : more}`;
 
   // ---- What is heard: a line under the figure, which screen readers read out after each change ----
@@ -201,6 +205,6 @@ function stage(figure) {
 
   // `state` is what the figure has computed, for the tests that hold it against the package.
   const expose = (state) => { figure.state = state; };
-  return { figure, view, data, el, svg, set, sum, clamp, dot, matmul, softmax, mix, number, grouped, plural, listed, said, say, slider, choices,
+  return { figure, view, data, el, svg, set, sum, clamp, dot, matmul, softmax, mix, number, grouped, plural, listed, vector, percent, said, say, slider, choices,
     button, toggle, more, player, byItself, tween, motion, onkeys, handle, plane, expose, keep };
 }

@@ -1,7 +1,7 @@
 (() => {
 // A language model of two layers that have attention alone gets letters that come twice. Arcs show what the two heads attend to that
 // copy together; each head can be switched off, at each of many steps of training.
-function draw({ figure, view, data, el, svg, set, number, grouped, plural, said, say, softmax, sum, slider, button, toggle, player, expose }) {
+function draw({ figure, view, data, el, svg, set, number, grouped, plural, percent, said, say, softmax, sum, slider, button, toggle, player, expose }) {
   const { names, others, previous, inducing } = data, { steps, heads } = data.model, period = data.ids.length / 2;
   const { start, read } = engine(figure, { data, sum, softmax });
   const nameOf = ([layer, head]) => `stack.blocks.${layer}.attention ${head}`, layers = [0, 1], wide = view.clientWidth >= 600;
@@ -78,7 +78,7 @@ function draw({ figure, view, data, el, svg, set, number, grouped, plural, said,
   }
 
   // ---- What is said ----
-  const percent = (w) => `${number(100 * w, 0)} %`, quoted = (i) => `“${names[ids[i]]}”`;
+  const quoted = (i) => `“${names[ids[i]]}”`;
   function explain() {
     const found = top(now.reads[chosen]), told = top(now.before[found]), best = now.best[chosen], last = chosen === n - 1, first = chosen < period;
     const off = switched();

@@ -1,8 +1,8 @@
 (() => {
 // Pairs of keys and values are written into one state, and every key is read back: how far off?
 function draw(stage) {
-  const { view, data, el, svg, set, matmul, sum, number, plural, said, say } = stage;
-  const { slider, choices, player, motion, expose } = stage;
+  const { view, data, el, svg, set, matmul, sum, number, plural, vector } = stage;
+  const { said, say, slider, choices, player, motion, expose } = stage;
   const { names, k, v, rules } = data, n = names.length, [d, e] = [k[0].length, v[0].length];
   const wide = view.clientWidth >= 600, all = [...names.keys()], move = motion();
   let t = data.written, rule = 0, state;
@@ -27,7 +27,6 @@ function draw(stage) {
     return { S, before, added, found, errors, mean: sum(errors) / Math.max(1, t) };
   }
   const short = (x) => number(x, Math.abs(x - Math.round(x)) < 1e-9 ? 0 : 1);
-  const vector = (row) => `(${row.map(short).join(", ")})`;
 
   // ---- The state, and beside it what the step adds ----
   const text = (x, y, says, more = {}) =>
@@ -123,7 +122,7 @@ function draw(stage) {
     const worst = now.errors.findIndex((x) => x > most - 1e-6);  // of several, the first
     const exact = now.errors.filter((x) => x < 1e-6).length;
     const rest = exact === t ? "" : ` ${names[worst]} is furthest off: `
-      + `${vector(now.found[worst])} in place of ${vector(v[worst])}.`;
+      + `${vector(now.found[worst], short)} in place of ${vector(v[worst], short)}.`;
     const count = `${exact} of ${t} ${t === 1 ? "is" : "are"} read back exactly`;
     say(`${plural(t, "pair")} in ${d * e} numbers, by the ${rules[rule]}. `
       + `Newest: ${names[last]}. ${count}; the mean error is ${number(now.mean, 1)}.${rest}`);

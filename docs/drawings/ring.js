@@ -88,7 +88,7 @@ function draw({ view, data, el, svg, set, sum, grouped, plural, listed, said, sa
     const now = ranks.map((r) => pairs(r, step)), most = Math.max(...now), idle = ranks.filter((r) => !now[r]);
     const whole = sum(ranks.map(upTo)), worst = Math.max(...ranks.map(upTo)), equal = now.every((x) => x === most);
     const work = equal ? `each rank computes ${plural(most, "pair")}` : `the ranks compute ${now.join(", ")} pairs`;
-    const waits = idle.length ? ` ${idle.length === 1 ? "Rank" : "Ranks"} ${listed(idle.map(String)).replace(/[“”]/g, "")} ${idle.length === 1 ? "waits" : "wait"}.` : "";
+    const waits = idle.length ? ` ${idle.length === 1 ? "Rank" : "Ranks"} ${listed(idle, String)} ${idle.length === 1 ? "waits" : "wait"}.` : "";
     const end = step === world - 1 ? ` Done: ${plural(whole, "pair")}, at most ${grouped(worst)} on one rank.` : ` Meanwhile each sends keys and values to the next.`;
     say(`Step ${step + 1}: ${work}.${waits}${end}`);
   }

@@ -2,8 +2,8 @@
 // One query: scores to drag, the weights as parts of one bar, and the context. A window may leave
 // the first token behind, and a sink may take the weight that no token needs.
 function draw(stage) {
-  const { view, data, el, svg, set, clamp, mix, softmax, sum, number, listed, said, say } = stage;
-  const { slider, choices, player, handle, expose } = stage;
+  const { view, data, el, svg, set, clamp, mix, softmax, sum, number, listed, vector, percent } = stage;
+  const { said, say, slider, choices, player, handle, expose } = stage;
   const { tokens, v, window, modes, reach } = data, n = tokens.length, all = [...tokens.keys()];
   const scores = [...data.scores, data.sink], wide = view.clientWidth >= 600;
   let newest = data.newest, mode = data.mode, state;
@@ -17,8 +17,8 @@ function draw(stage) {
     const context = mix(weights.slice(0, n), v);
     return { open, weights, context, kept: sum(weights.slice(0, n)) };
   }
-  const vector = (row, digits) => `(${row.map((x) => number(x, digits)).join(", ")})`;
-  const percent = (w) => `${number(100 * w, 0)} %`;
+
+  const whole = (x) => number(x, 0);
 
   // ---- The scores: bars that go up and down, each with a handle ----
   const width = wide ? 640 : 342, column = width / (n + 1);
@@ -41,7 +41,7 @@ function draw(stage) {
     const bar = svg("rect", { x: x - 9, width: 18, rx: 2,
       fill: "var(--neutral)", "fill-opacity": 0.6, ...edge });
     const dot = svg("circle", { cx: x, r: 6, fill: "currentColor" }), value = text(x, 0, "");
-    const under = i < n ? text(x, low + 18, vector(v[i], 0), { ...ofValue, "data-sym": "v" })
+    const under = i < n ? text(x, low + 18, vector(v[i], whole), { ...ofValue, "data-sym": "v" })
       : text(x, low + 18, "no value", small);
     const node = svg("g", {}, label, bar, dot, value, under);
     root.append(node);
@@ -121,7 +121,7 @@ function draw(stage) {
     const rest = open[n] ? `${to("The sink", weights[n])}; ${percent(kept)} is left for tokens.`
       : window && open[0] ? `${to(`“${tokens[0]}”`, weights[0])}.`
         : "All the weight falls on tokens, needed or not.";
-    say(`${who}${gone}${who ? ". " : ""}${rest} The context is ${vector(context, 2)}.`);
+    say(`${who}${gone}${who ? ". " : ""}${rest} The context is ${vector(context, number)}.`);
   }
   function show() {
     const now = compute(), from = Math.max(0, newest - (window ?? 1) + 1);

@@ -1,6 +1,6 @@
 (() => {
 // Attention without a softmax, token by token: scores first from a growing cache, or values first from a state of fixed size.
-function draw({ view, data, el, set, dot, mix, matmul, number, plural, said, say, slider, player, expose }) {
+function draw({ view, data, el, set, dot, mix, matmul, number, plural, vector, said, say, slider, player, expose }) {
   const { tokens, q, k, v } = data, n = tokens.length, all = [...tokens.keys()];
   const width = k[0].length, columns = [...v[0].keys(), v[0].length];
   const ones = v.map((row) => [...row, 1]);  // each value, and a 1 that adds up the weights
@@ -21,7 +21,6 @@ function draw({ view, data, el, set, dot, mix, matmul, number, plural, said, say
   }
   const whole = (x) => number(x, 0);
   const short = (x) => number(x, Math.abs(x - Math.round(x)) < 1e-9 ? 0 : 2);  // 5 and 4.38, as the prose writes them
-  const vector = (row) => `(${row.map(short).join(", ")})`;
 
   // ---- The parts: tables whose cells change ----
   const plain = "padding: 2px 4px; font-size: 13px; text-align: center; height: 22px; line-height: 18px";
@@ -50,7 +49,7 @@ function draw({ view, data, el, set, dot, mix, matmul, number, plural, said, say
 
   // ---- What changes ----
   function showToken(i, scores) {
-    const here = i <= t, texts = here ? [vector(k[i]), vector(v[i]), whole(scores[i])] : ["", "", ""];
+    const here = i <= t, texts = here ? [vector(k[i], short), vector(v[i], short), whole(scores[i])] : ["", "", ""];
     set(names[i], { style: `${plain}; font-weight: ${i === t ? 700 : 400}; opacity: ${here ? 1 : 0.55}` });
     kept[i].forEach((node, c) => { node.textContent = texts[c]; });
   }
@@ -68,12 +67,12 @@ function draw({ view, data, el, set, dot, mix, matmul, number, plural, said, say
     showGrid(added, more, "rose");
     showGrid(held, S, "neutral");
     for (const [name, first] of [["cache", "Σ (q · k) [v, 1]"], ["state", "q S"]]) {
-      result[name].textContent = `${first} = ${vector(sums[name])}`;
+      result[name].textContent = `${first} = ${vector(sums[name], short)}`;
       count[name].textContent = `${plural(numbers[name], "number")} in the ${name}`;
     }
-    const values = vector(sums.state.slice(0, -1)), total = whole(sums.state.at(-1));
-    say(`“${tokens[t]}” has the query ${vector(q[t])}. Both ways give ${values}. `
-      + `Divided by the sum of the weights, ${total}, this is the context ${vector(context)}.`);
+    const values = vector(sums.state.slice(0, -1), short), total = whole(sums.state.at(-1));
+    say(`“${tokens[t]}” has the query ${vector(q[t], short)}. Both ways give ${values}. `
+      + `Divided by the sum of the weights, ${total}, this is the context ${vector(context, short)}.`);
   }
   const move = (x) => { play.stop(); t = x - 1; show(); };
   const range = slider("Tokens so far", { min: 1, max: n, step: 1, value: t + 1, text: whole, input: move });

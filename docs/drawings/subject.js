@@ -1,6 +1,6 @@
 (() => {
 // The query of a token, the keys of all, and the weights: two small matrices that can be changed.
-function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, number, listed, said, say, choices, button, motion, plane, expose, keep }) {
+function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, number, listed, vector, said, say, choices, button, motion, plane, expose, keep }) {
   const { tokens, x, kinds } = data, eye = [[1, 0], [0, 1]];
   const W = { W_q: data.W_q.map((r) => [...r]), W_k: data.W_k.map((r) => [...r]) };
   let chosen = data.start, now = {};
@@ -15,7 +15,7 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
   const mark = note({ "data-sym": "q", style: "font-weight: 600" }, ""), names = tokens.map((token) => note({ "data-sym": "k" }, token));
 
   const plain = (n) => number(n, [0, 1].find((digits) => Math.abs(n - +n.toFixed(digits)) < 1e-9) ?? 2);  // no zeros at its end
-  const short = (row) => `(${row.map(plain).join(", ")})`;
+  const short = (row) => vector(row, plain);
   const hue = (which, ...text) => el("b", { "data-sym": which }, ...text);
   const cells = tokens.map(() => ({ key: el("td", { "data-sym": "k" }), score: el("td"), bar: el("div", { "data-sym": "w", style: "height: 14px; background: var(--w)" }), weight: el("span", { "data-sym": "w" }) }));
   const heads = tokens.map((token) => el("th", { scope: "row", style: "text-align: left" }, token));
@@ -78,7 +78,7 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
     working.replaceChildren(
       el("div", {}, named("W_q"), `: a vector (a, b) gives the query (${kinds.map((_, j) => told([W.W_q[0][j], W.W_q[1][j]])).join(", ")})`),
       el("div", {}, hue("q", "query"), ` = vector of “${tokens[chosen]}” × `, named("W_q"), " = ", hue("q", short(q))),
-      el("div", {}, hue("v", "context"), " = weighted sum of the vectors = ", hue("v", `(${context.map((n) => number(n)).join(", ")})`)));
+      el("div", {}, hue("v", "context"), " = weighted sum of the vectors = ", hue("v", vector(context, number))));
   }
   function tell({ q, weights }) {
     const best = Math.max(...weights), found = tokens.filter((_, i) => weights[i] > best - 1e-9);
