@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import os
 import signal
@@ -27,15 +28,20 @@ from .naive_attention import at_least_float32
 from attention_nb.tools.guards import (
     expect_flags, expect_floats, expect_groups, expect_probability, expect_scale, expect_sizes,
     expect_tensors, typed_as)
-from .tools.testing import Watch
 from .positions import RotaryEmbedding
+from .tools.quantised import write_atomically
+from .tools.testing import Watch
 from .transformer import (
     FeedForward, LanguageModel, TokenEmbedding, TransformerBlock, TransformerStack)
+from attention_nb.translation import (
+    PAD, Engine, Evaluation, Pairs, Settings, Training, restore, training_tensors, training_text,
+    translation_loss)
 
 # %% auto #0
-__all__ = ['split_sequence', 'join_sequence', 'count_work', 'dropout_factors', 'ring_attention', 'ulysses_attention',
+__all__ = ['ENGINE', 'split_sequence', 'join_sequence', 'count_work', 'dropout_factors', 'ring_attention', 'ulysses_attention',
            'merge_tree', 'tree_attention', 'ShardedCache', 'ShardedAttention', 'split_layer', 'new_mesh', 'Sent',
-           'sent_bytes', 'Machine', 'ring_seconds', 'least_tokens', 'Trainer', 'save_sharded', 'load_sharded', 'main']
+           'sent_bytes', 'Machine', 'ring_seconds', 'least_tokens', 'Trainer', 'save_sharded', 'load_sharded',
+           'shared_step', 'main']
 
 # %% ../nbs/19_many_machines.ipynb #segments-fn
 _Order = Literal["contiguous", "zigzag"]
@@ -1272,13 +1278,19 @@ class Trainer:
         batch: int = 4,  # sequences of a step, in all groups together
         seed: int = 0,  # of the weights and of the tokens
     ) -> None:
-        self.mesh, self.order, self.n, self.batch, self.seed = mesh, order, n, batch, seed
+        self.mesh, self.order, self.n = mesh, order, n
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
-        self.model = _small_model(mesh, order, seed).to(self.device)
-        for block in self.model.stack.blocks:
+        model = _small_model(mesh, order, seed).to(self.device)
+        for block in model.stack.blocks:
             split_layer(block, mesh["heads"])
-        self.optimiser = torch.optim.AdamW(self.model.parameters(), 0.01, foreach=False)
-        self.losses: list[float] = []
+        settings = Settings(batch=batch, lr=0.01, seed=seed)
+        optimiser = torch.optim.AdamW(model.parameters(), settings.lr, foreach=False)
+        self.training = Training(model, optimiser, settings)
+
+    @property
+    def losses(self) -> list[float]:
+        "Return the loss of each step so far."
+        return [row.loss for row in self.training.history]
 
     def part(
         self,
@@ -1298,19 +1310,20 @@ class Trainer:
 
     def step(self) -> float:
         "Take one step on the next batch; return the mean loss of all its tokens."
-        ids = _drawn(self.seed, len(self.losses), self.batch, self.n).to(self.device)
+        training, batch = self.training, self.training.settings.batch
+        ids = _drawn(training.settings.seed, training.step, batch, self.n).to(self.device)
         inputs, labels = self.part(ids[:, :-1]), self.part(ids[:, 1:])  # shifted, then split
-        positions = self.part(torch.arange(self.n, device=self.device).expand(self.batch, -1))[0]
-        logits = self.model(inputs, positions=positions)
+        positions = self.part(torch.arange(self.n, device=self.device).expand(batch, -1))[0]
+        logits = training.model(inputs, positions=positions)
         loss = nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="sum")
-        self.optimiser.zero_grad()
-        (loss / (self.batch * self.n)).backward()
-        self._sum([_local(p.grad) for p in self.model.parameters()])
-        self.optimiser.step()
+        loss = loss / (batch * self.n)
+        training.optimiser.zero_grad()
+        loss.backward()
         total = loss.detach().clone()
-        self._sum([total])
-        self.losses.append(total.item() / (self.batch * self.n))
-        return self.losses[-1]
+        self._sum([total, *(_local(p.grad) for p in training.model.parameters())])
+        training.optimiser.step()
+        training.history.append(Evaluation(training.step + 1, total.item(), math.nan))
+        return total.item()
 
     def _sum(self, tensors: list[Tensor]) -> None:
         "Sum over the ranks that see other tokens; ranks that share heads see the same ones."
@@ -1341,56 +1354,88 @@ def _small_model(mesh: Any, order: _Order, seed: int) -> LanguageModel:
 
 # %% ../nbs/19_many_machines.ipynb #checkpoint-fns
 def save_sharded(
-    trainer: Trainer,  # what to save
+    training: Training,  # what to save: `Trainer.training`, or of chapter 8's `fit`
     folder: str | Path,  # of all checkpoints; every rank must see it
 ) -> Path:  # of this checkpoint
-    """Save weights, optimiser and losses by torch.distributed.checkpoint: each rank writes its part.
+    """Save a training by torch.distributed.checkpoint: each rank writes its part.
 
     Args:
-        trainer: what to save
+        training: what to save: `Trainer.training`, or of chapter 8's `fit`
         folder: of all checkpoints; every rank must see it
 
     Returns:
         of this checkpoint
     """
     import torch.distributed.checkpoint as dcp
-    path = Path(folder) / f"step-{len(trainer.losses)}"
-    dcp.save(_state(trainer), checkpoint_id=path)
+    path = Path(folder) / f"step-{training.step:06}"
+    if dist.get_rank() == 0:
+        path.mkdir(parents=True, exist_ok=True)
+        write_atomically(path / _TEXT, json.dumps(training_text(training)).encode())
+    dcp.save(training_tensors(training), checkpoint_id=path)
     return path
 
 
+_TEXT = "training.json"  # in the folder of a checkpoint: settings and history
+
+
 def load_sharded(
-    trainer: Trainer,  # it is changed in place; its mesh may differ from the one that saved
+    training: Training,  # not begun; its mesh may differ from the one that saved
     folder: str | Path,  # of all checkpoints
-) -> int:  # steps that were taken before
-    """Load the last whole checkpoint, if there is one; each rank reads what its part needs.
+) -> None:
+    """Continue from the last whole checkpoint, if there is one; each rank reads what its part needs.
 
     Args:
-        trainer: it is changed in place; its mesh may differ from the one that saved
+        training: not begun; its mesh may differ from the one that saved
         folder: of all checkpoints
-
-    Returns:
-        steps that were taken before
     """
     import torch.distributed.checkpoint as dcp
-    from torch.distributed.checkpoint.state_dict import set_state_dict
-    steps = [int(path.parent.name[5:]) for path in Path(folder).glob("step-*/.metadata")]
-    if not steps:
-        return 0
-    state = _state(trainer) | {"losses": torch.zeros(max(steps), dtype=torch.float64)}
-    dcp.load(state, checkpoint_id=Path(folder) / f"step-{max(steps)}")
-    set_state_dict(trainer.model, trainer.optimiser, model_state_dict=state["model"],
-                   optim_state_dict=state["optimiser"])
-    trainer.losses = state["losses"].tolist()
-    return max(steps)
+    paths = sorted(found.parent for found in Path(folder).glob("step-*/.metadata"))
+    if not paths:
+        return
+    tensors = {name: t.clone() for name, t in training_tensors(training).items()}
+    dcp.load(tensors, checkpoint_id=paths[-1])
+    restore(training, paths[-1], tensors, json.loads((paths[-1] / _TEXT).read_text()))
 
 
-def _state(trainer: Trainer) -> dict[str, Any]:
-    "Return what a checkpoint holds."
-    from torch.distributed.checkpoint.state_dict import get_state_dict
-    model, optimiser = get_state_dict(trainer.model, trainer.optimiser)
-    losses = torch.tensor(trainer.losses, dtype=torch.float64)
-    return {"model": model, "optimiser": optimiser, "losses": losses}
+def shared_step(
+    model: nn.Module,  # the same on every rank; it is changed
+    optimiser: torch.optim.Optimizer,  # of its parameters
+    pairs: Pairs,  # the whole batch; rank r takes the rows r, r + R, r + 2R …
+    lr: float,  # learning rate of this step
+    clip: float,  # length to which a longer gradient is cut
+) -> float:  # the loss of the whole batch, before the step
+    """Take the step of chapter 8's `train_step` on all ranks together: the gradients are summed.
+
+    Args:
+        model: the same on every rank; it is changed
+        optimiser: of its parameters
+        pairs: the whole batch; rank r takes the rows r, r + R, r + 2R …
+        lr: learning rate of this step
+        clip: length to which a longer gradient is cut
+
+    Returns:
+        the loss of the whole batch, before the step
+    """
+    rank, world = dist.get_rank(), dist.get_world_size()
+    if len(pairs.source) < world:
+        raise ValueError(f"batch: expected {world} pairs or more, one for each rank; "
+                         f"got {len(pairs.source)}")
+    mine = Pairs(*(ids[rank::world] for ids in pairs))
+    n_mine, n_all = (int((part.target[:, 1:] != PAD).sum()) for part in (mine, pairs))
+    loss = translation_loss(model, mine) * (n_mine / n_all)
+    optimiser.zero_grad()
+    loss.backward()
+    total = loss.detach().clone()
+    for t in (total, *(p.grad for p in model.parameters())):
+        dist.all_reduce(t)
+    nn.utils.clip_grad_norm_(model.parameters(), clip)
+    for group in optimiser.param_groups:
+        group["lr"] = lr
+    optimiser.step()
+    return total.item()
+
+
+ENGINE = Engine(shared_step, save_sharded, load_sharded)  # hand it to chapter 8's `fit`
 
 # %% ../nbs/19_many_machines.ipynb #command-fns
 def _parser() -> argparse.ArgumentParser:
@@ -1448,14 +1493,15 @@ def _train(args: argparse.Namespace) -> None:
     sequence = args.sequence or dist.get_world_size() // (args.data * args.heads)
     trainer = Trainer(new_mesh(args.data, args.heads, sequence))
     if args.folder:
-        _say(f"continue after step {load_sharded(trainer, args.folder)}")
+        load_sharded(trainer.training, args.folder)
+        _say(f"continue after step {trainer.training.step}")
     while len(trainer.losses) < args.steps:
         first = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") == "0"
         if first and dist.get_rank() == 1 and len(trainer.losses) == args.kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
         _say(f"step {len(trainer.losses) + 1}: loss {trainer.step():.12f}")
         if args.folder:
-            save_sharded(trainer, args.folder)
+            save_sharded(trainer.training, args.folder)
 
 
 def _say(text: str) -> None:

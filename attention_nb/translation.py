@@ -39,9 +39,9 @@ from attention_nb.transformer import (
 __all__ = ['number_words', 'number_sentences', 'NumberSplit', 'held_out', 'split_numbers', 'Pairs', 'encode_pairs',
            'teacher_forcing', 'TranslatorConfig', 'new_translator', 'translation_loss', 'real_tokens', 'train_step',
            'Settings', 'learning_rate', 'draw_batch', 'Evaluation', 'Training', 'begin', 'greedy', 'exact_match',
-           'save_checkpoint', 'resume', 'fit', 'translator_checkpoints', 'trained_steps', 'load_translator',
-           'translate', 'read_text', 'beam_search', 'attention_layers', 'head_weights', 'cross_weights', 'alignment',
-           'largest_score']
+           'save_checkpoint', 'training_text', 'training_tensors', 'resume', 'restore', 'Engine', 'fit',
+           'translator_checkpoints', 'trained_steps', 'load_translator', 'translate', 'read_text', 'beam_search',
+           'attention_layers', 'head_weights', 'cross_weights', 'alignment', 'largest_score']
 
 # %% ../nbs/08_translation.ipynb #words-fn
 _ONES = (
@@ -523,9 +523,13 @@ class Evaluation(NamedTuple):
 
 @dataclass
 class Training:
-    "Hold all that training changes: what a checkpoint has to store."
+    """Hold all that training changes: what a checkpoint has to store.
 
-    model: EncoderDecoder
+    Args:
+        model: an EncoderDecoder, or what another loop trains
+    """
+
+    model: Any  # an EncoderDecoder, or what another loop trains
     optimiser: torch.optim.AdamW
     settings: Settings
     history: list[Evaluation] = field(default_factory=list)
@@ -664,15 +668,37 @@ def save_checkpoint(
     save = _safetensors().save
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    said = {"settings": asdict(training.settings), "history": training.history}
-    metadata = {name: json.dumps(value) for name, value in said.items()}
     path = folder / f"step-{training.step:06}.safetensors"
-    write_atomically(path, save(_tensors(training), metadata))
+    write_atomically(path, save(training_tensors(training), training_text(training)))
     return path
 
 
-def _tensors(training: Training) -> dict[str, Tensor]:
-    "Return the tensors of a checkpoint: each parameter, and two averages of its gradients."
+def training_text(
+    training: Training,  # what to store
+) -> dict[str, str]:  # JSON
+    """Return what a checkpoint stores as text: settings and history.
+
+    Args:
+        training: what to store
+
+    Returns:
+        JSON
+    """
+    said = {"settings": asdict(training.settings), "history": training.history}
+    return {name: json.dumps(value) for name, value in said.items()}
+
+
+def training_tensors(
+    training: Training,  # what to store
+) -> dict[str, Tensor]:  # names begin with model/, exp_avg/ and exp_avg_sq/
+    """Return the tensors of a checkpoint: each parameter, and two averages of its gradients.
+
+    Args:
+        training: what to store
+
+    Returns:
+        names begin with model/, exp_avg/ and exp_avg_sq/
+    """
     found = {}
     for name, p in training.model.named_parameters():
         found[f"model/{name}"] = p.detach().contiguous()
@@ -707,8 +733,25 @@ def resume(
     if not paths:
         return
     stored, said = read_safetensors(paths[-1])
-    _expect_settings(paths[-1], training.settings, json.loads(said.get("settings", "null")))
-    _expect_shapes(paths[-1], _tensors(training), stored)
+    restore(training, paths[-1], stored, said)
+
+
+def restore(
+    training: Training,  # not begun; it is changed
+    path: Path,  # of the checkpoint, for messages
+    stored: dict[str, Tensor],  # as of `training_tensors`
+    said: dict[str, str],  # as of `training_text`
+) -> None:
+    """Take over what a checkpoint holds; raise ValueError if it is of another training.
+
+    Args:
+        training: not begun; it is changed
+        path: of the checkpoint, for messages
+        stored: as of `training_tensors`
+        said: as of `training_text`
+    """
+    _expect_settings(path, training.settings, json.loads(said.get("settings", "null")))
+    _expect_shapes(path, training_tensors(training), stored)
     history = [Evaluation(*row) for row in json.loads(said["history"])]
     for name, p in training.model.named_parameters():
         p.data.copy_(stored[f"model/{name}"])
@@ -743,6 +786,18 @@ def _expect_shapes(path: Path, wanted: dict[str, Tensor], stored: dict[str, Tens
         )
 
 # %% ../nbs/08_translation.ipynb #fit-fn
+class Engine(NamedTuple):
+    """Hold how `fit` takes a step, stores a checkpoint and continues from one; here on one machine.
+
+    Args:
+        step: called as train_step is
+    """
+
+    step: Callable[..., float] = train_step  # called as train_step is
+    save: Callable[[Training, str | Path], Any] = save_checkpoint
+    resume: Callable[[Training, str | Path], None] = resume
+
+
 def fit(
     model: EncoderDecoder,  # it is trained, in place
     corpora: Sequence[Pairs],  # what to train on, in turn
@@ -750,6 +805,7 @@ def fit(
     settings: Settings = Settings(),  # steps, learning rate, seed …
     folder: str | Path | None = None,  # of checkpoints; if it has some, the last one is continued
     progress: bool = True,  # show a bar? it needs the package tqdm
+    engine: Engine = Engine(),  # `many_machines.ENGINE` trains on many ranks
 ) -> list[Evaluation]:  # before the first step, and at every stop
     """Train a translator, and store a checkpoint at each evaluation.
 
@@ -760,30 +816,36 @@ def fit(
         settings: steps, learning rate, seed …
         folder: of checkpoints; if it has some, the last one is continued
         progress: show a bar? it needs the package tqdm
+        engine: `many_machines.ENGINE` trains on many ranks
 
     Returns:
         before the first step, and at every stop
     """
     training = begin(model, settings)
+    store = partial(engine.save, training, folder) if folder is not None else lambda: None
     if folder is not None:
-        resume(training, folder)
+        engine.resume(training, folder)
     with _progress_bar(training, progress) as bar:
         if not training.history:
-            _evaluate(training, [math.nan], valid, folder)
+            _evaluate(training, [math.nan], valid)
+            store()
         while not training.finished:
-            losses = _train_until_next(training, corpora, bar)
-            _evaluate(training, losses, valid, folder)
+            losses = _train_until_next(training, corpora, engine.step, bar)
+            _evaluate(training, losses, valid)
+            store()
     return training.history
 
 
-def _train_until_next(training: Training, corpora: Sequence[Pairs], bar: Any) -> list[float]:
+def _train_until_next(
+    training: Training, corpora: Sequence[Pairs], take: Callable[..., float], bar: Any
+) -> list[float]:
     "Take the steps up to the next evaluation; return their losses."
     settings, losses = training.settings, []
     last = next(stop for stop in settings.stops if stop > training.step)
     training.model.train()
     for step in range(training.step, last):
         pairs, lr = draw_batch(corpora, step, settings), learning_rate(step, settings)
-        losses.append(train_step(training.model, training.optimiser, pairs, lr, settings.clip))
+        losses.append(take(training.model, training.optimiser, pairs, lr, settings.clip))
         _expect_finite(losses[-1], step)
         if bar is not None:
             bar.update()
@@ -791,16 +853,12 @@ def _train_until_next(training: Training, corpora: Sequence[Pairs], bar: Any) ->
     return losses
 
 
-def _evaluate(
-    training: Training, losses: list[float], valid: Sequence[Pairs], folder: str | Path | None
-) -> None:
-    "Measure exact match, add it to the history, and store a checkpoint."
+def _evaluate(training: Training, losses: list[float], valid: Sequence[Pairs]) -> None:
+    "Measure exact match, and add it to the history."
     taken = 0 if math.isnan(losses[0]) else len(losses)
     exact = [exact_match(training.model, pairs) for pairs in valid]
     mean = math.fsum(losses) / len(losses)
     training.history.append(Evaluation(training.step + taken, mean, math.fsum(exact) / len(exact)))
-    if folder is not None:
-        save_checkpoint(training, folder)
 
 # %% ../nbs/08_translation.ipynb #fit-guards
 def _progress_bar(training: Training, progress: bool) -> Any:

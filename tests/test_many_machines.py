@@ -1,5 +1,6 @@
 """Chapter 19 on 1 to 5 processes against one, and what happens when a process dies, hangs or has another shape."""
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import torch.distributed as dist
 from attention_nb.flash_attention import flash_attention
 from attention_nb.grouped_heads import sink_attention
 from attention_nb.many_machines import (
+    ENGINE,
     Sent,
     ShardedAttention,
     Trainer,
@@ -32,6 +34,7 @@ from attention_nb.many_machines import (
 from attention_nb.multi_head_attention import MultiHeadAttention, share_heads
 from attention_nb.tools.ranks import RankError, Ranks, run_ranks
 from attention_nb.transformer import FeedForward, TransformerBlock
+from attention_nb.translation import Engine, Settings, encode_pairs, fit, new_translator, number_sentences
 from torch.testing import assert_close
 
 HEADS = {"ring": (6, 3), "ulysses": (12, 12)}  # 12 key heads are shared evenly by 1, 2, 3 and 4 ranks
@@ -237,11 +240,11 @@ def test_heads_that_cannot_be_shared_are_refused(ranks):
 def trained(rank, shape, steps, start=None, save=None):
     trainer = Trainer(new_mesh(*shape))
     if start is not None:
-        load_sharded(trainer, start)
+        load_sharded(trainer.training, start)
     while len(trainer.losses) < steps:
         trainer.step()
     if save is not None:
-        save_sharded(trainer, save)
+        save_sharded(trainer.training, save)
     return trainer.losses
 
 
@@ -252,6 +255,36 @@ def test_saved_on_four_resumed_on_two(ranks, tmp_path):
     for shape in ((2, 1, 1), (1, 2, 1), (1, 1, 2)):
         for losses in ranks.run(trained, 2, shape, 5, str(tmp_path), timeout=60):
             assert_close(torch.tensor(losses), alone, rtol=0, atol=1e-12)
+
+
+def fitted(rank, engine, folder=None, **settings):
+    "Train the translator of chapter 8 on sentences of several lengths, so that ranks have different numbers of tokens."
+    pairs = encode_pairs(number_sentences([2, 9, 402, 19, 73_519], short=False))
+    model, settings = new_translator().double(), Settings(**{"stops": (2, 4), "batch": 7, "warm_up": 3, **settings})
+    history = fit(model, [pairs], [pairs], settings, folder, progress=False, engine=engine)
+    return torch.tensor([row.loss for row in history[1:]]), [p.detach() for p in model.parameters()]
+
+
+def test_fit_saved_on_four_resumed_on_two(ranks, tmp_path):
+    "Losses and parameters are those of chapter 8's own steps on one process."
+    alone = ranks.run(fitted, 1, Engine(), timeout=60)[0]
+    on_four = ranks.run(fitted, 4, ENGINE, str(tmp_path), timeout=60)
+    shutil.rmtree(tmp_path / "step-000004")
+    for found in (*on_four, *ranks.run(fitted, 2, ENGINE, str(tmp_path), timeout=60)):
+        assert_close(found, alone, rtol=0, atol=1e-11)
+
+
+def other_settings(rank, folder):
+    with pytest.raises(ValueError, match=r"settings: expected those of .*step-000004, lr=0.004; got lr=0.1"):
+        fitted(rank, ENGINE, folder, lr=0.1)
+    with pytest.raises(ValueError, match="batch: expected 2 pairs or more, one for each rank; got 1"):
+        fitted(rank, ENGINE, batch=1)
+
+
+def test_fit_refuses_on_every_rank(ranks, tmp_path):
+    "A checkpoint of other settings, and a batch with fewer pairs than ranks."
+    ranks.run(fitted, 1, ENGINE, str(tmp_path), timeout=60)
+    ranks.run(other_settings, 2, str(tmp_path), timeout=60)
 
 
 # ---- Faults ----
