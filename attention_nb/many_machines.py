@@ -1435,7 +1435,8 @@ def shared_step(
     return total.item()
 
 
-ENGINE = Engine(shared_step, save_sharded, load_sharded)  # hand it to chapter 8's `fit`
+ENGINE = Engine(shared_step, save_sharded, load_sharded)
+"Train on all ranks together: an engine for chapter 8's `fit`."
 
 # %% ../nbs/19_many_machines.ipynb #command-fns
 def _parser() -> argparse.ArgumentParser:
