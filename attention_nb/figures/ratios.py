@@ -48,19 +48,20 @@ def ratios(
     base = alt.Chart(alt.NamedData("measured")).encode(
         y=alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labelLimit=200)),
         tooltip=["name:N", *(alt.Tooltip(f"{field}:Q") for field in _FIELDS)])
-    return _shown(_dots(base, legend), title, f"{len(rows)} medians with their quartiles.", notice,
+    least = min(0.9, *(row["lower quartile"] for row in rows))
+    return _shown(_dots(base, legend, least), title, f"{len(rows)} medians with their quartiles.", notice,
                   [dict(data=["measured"], columns=["name", *_FIELDS])], datasets=dict(measured=rows))
 
 
 _FIELDS = ("median", "lower quartile", "upper quartile")
 
 
-def _dots(base: Any, legend: str) -> alt.LayerChart:
-    "Return a dot for each median, a line between its quartiles, and a vertical line at 1."
+def _dots(base: Any, legend: str, least: float) -> alt.LayerChart:
+    "Return a dot for each median, a line between its quartiles, and a vertical line at 1; the axis begins at `least`."
     alt = _altair()
     axis = alt.Axis(labelSeparation=8, titleAnchor="end")  # a long title has space on the left alone
     middle = base.mark_rule(color=NEUTRAL, strokeWidth=2).encode(
-        x=alt.X("lower quartile:Q", title=legend, scale=alt.Scale(zero=True), axis=axis), x2="upper quartile:Q")
+        x=alt.X("lower quartile:Q", title=legend, scale=alt.Scale(zero=False, domainMin=least), axis=axis), x2="upper quartile:Q")
     fill = alt.condition(alt.datum.ours, alt.value(NEUTRAL), alt.value("transparent"))
     dot = base.mark_point(size=70, color=NEUTRAL).encode(x="median:Q", fill=fill)
     text = base.mark_text(align="left", dx=8, dy=-8, **PRINT).encode(

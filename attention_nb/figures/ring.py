@@ -34,7 +34,7 @@ def ring(
         raise ValueError(f"world: expected 2 to half of {len(tokens)} tokens; got {world}")
     data = {"tokens": list(tokens), "world": world, "bytes": token_bytes}
     return Drawing("ring", "Ring attention: keys and values travel from rank to rank", _NOTICE, data,
-                   _steps(world), (560, 940), "The steps as a table")
+                   _steps(world), (456, 826), "The steps as a table")
 
 
 _NOTICE = ("Press Play, or move the slider. At each step every rank passes its keys and values on. Then press “causal mask”: "

@@ -82,7 +82,7 @@ function stage(figure) {
   // reader chooses meanwhile calls `stop()`.
   function player({ at, last, go, ms = () => 750, first = 0 }) {
     let timer = null;
-    const node = set(button("", () => (timer === null ? next() : stop())), { style: "min-width: 5.5rem" });
+    const node = set(button("", () => (timer === null ? next() : stop())), { class: "play", style: "min-width: 5.5rem" });
     function wait(more) {
       timer = more ? setTimeout(next, ms()) : null;
       node.textContent = more ? "■ Stop" : "▶ Play";

@@ -3,7 +3,7 @@
 function draw({ view, data, el, svg, set, sum, clamp, dot, number, grouped, said, say, slider, choices, more, expose }) {
   const { token, vector, trained, factor } = data, half = vector.length / 2, all = [...Array(half).keys()];
   const pairs = all.map((i) => [vector[i], vector[i + half]]), top = dot(vector, vector), longest = 64;
-  let { position, distance, base } = data, scaling = 0;
+  let { position, distance, base } = data, scaling = trained ? 1 : 0;
 
   // ---- What is computed: the frequency of each pair, and what a scaling makes of it ----
   const frequencies = (b) => all.map((i) => b ** (-i / half));
@@ -19,8 +19,9 @@ function draw({ view, data, el, svg, set, sum, clamp, dot, number, grouped, said
   };
   const names = Object.keys(scalings);
   const rotate = ([x, y], angle) => [x * Math.cos(angle) - y * Math.sin(angle), x * Math.sin(angle) + y * Math.cos(angle)];
-  const rotated = (at) => scalings[names[scaling]]().map((f, i) => rotate(pairs[i], at * f));
-  const score = (d) => sum(rotated(d).map((pair, i) => dot(pair, pairs[i])));
+  const rotated = (at, how = scaling) =>
+    scalings[names[how]]().map((f, i) => rotate(pairs[i], at * f));
+  const score = (d, how) => sum(rotated(d, how).map((pair, i) => dot(pair, pairs[i])));
 
   // ---- A circle for each pair: an orange line for the key, a blue one for the query ----
   const reach = Math.max(...pairs.map(([x, y]) => Math.hypot(x, y)));
@@ -40,15 +41,25 @@ function draw({ view, data, el, svg, set, sum, clamp, dot, number, grouped, said
 
   // ---- The score at each distance; grey: beyond the trained length ----
   const wide = Math.min(620, view.clientWidth || 350), high = 130;
-  const x = (d) => 8 + ((wide - 16) * d) / longest, y = (s) => 10 + ((high - 20) * (top - s)) / (2 * top);
-  const curve = svg("path", { stroke: "var(--neutral)", "stroke-width": 2, fill: "none", "stroke-linejoin": "round" });
+  const x = (d) => 8 + ((wide - 16) * d) / longest, lowest = -0.42 * top;  // with base 1,000
+  const y = (s) => 10 + ((high - 20) * (top - s)) / (top - lowest);
+  const along = { fill: "none", "stroke-linejoin": "round" };
+  const full = { stroke: "var(--neutral)", "stroke-width": 2.5, ...along };
+  const dashed = { stroke: "var(--soft)", "stroke-width": 1.5, "stroke-dasharray": "4 3", ...along };
+  const curve = svg("path", full), before = svg("path", dashed);
   const drop = svg("path", { stroke: "var(--soft)", "stroke-dasharray": "4 4" }), mark = svg("circle", { r: 7, fill: "var(--neutral)" });
   const write = (at, text, anchor) => svg("text", { x: at, y: y(0) + 18, "text-anchor": anchor, style: "font-size: 13px" }, text);
-  const legend = svg("text", { x: x(longest), y: high - 6, "text-anchor": "end", style: "font-size: 13px; fill: var(--soft)" }, "curve: the score at each distance");
+  function entry(at, like, says) {  // of the legend: a piece of the line, and its name
+    const line = svg("path", { ...like, d: `M${at} ${high + 12}h22` });
+    const text = svg("text", { x: at + 28, y: high + 17 }, says);
+    return [line, set(text, { style: "font-size: 13px" })];
+  }
+  const drawn = [entry(x(0), full, "score at each distance"),
+    ...(trained ? [entry(x(0) + 190, dashed, "as trained")] : [])].flat();
   const chart = svg("svg", { width: wide, height: high + 20, viewBox: `0 0 ${wide} ${high + 20}`, "aria-hidden": true },
     svg("rect", { x: x(trained ?? longest), y: 0, width: x(longest) - x(trained ?? longest), height: high, fill: "var(--faint)", opacity: 0.6 }),
-    svg("path", { d: `M${x(0)} ${y(0)}H${x(longest)}`, stroke: "var(--soft)" }), drop, curve, mark,
-    write(x(0), "distance 0", "start"), write(x(longest), trained ? `beyond the trained length, to ${longest}` : `distance ${longest}`, "end"), legend);
+    svg("path", { d: `M${x(0)} ${y(0)}H${x(longest)}`, stroke: "var(--soft)" }), drop, before, curve, mark,
+    write(x(0), "distance 0", "start"), write(x(longest), trained ? `beyond the trained length, to ${longest}` : `distance ${longest}`, "end"), ...drawn);
   const result = el("span", { style: "font-variant-numeric: tabular-nums" });
 
   function showCircle(circle, i, frequency, key, query) {
@@ -58,9 +69,12 @@ function draw({ view, data, el, svg, set, sum, clamp, dot, number, grouped, said
     set(circle.arc, { d: arc(start + position * frequency, start + (position + distance) * frequency) });
     circle.text.textContent = `pair ${i}: ${number(degrees, degrees < 1 ? 2 : degrees < 10 ? 1 : 0)}°`;
   }
+  const halves = [...Array(longest * 2 + 1).keys()].map((i) => i / 2);
+  const path = (how) =>
+    `M${halves.map((d) => `${x(d).toFixed(1)} ${y(score(d, how)).toFixed(1)}`).join("L")}`;
   function showCurve(s) {
-    const dots = [...Array(longest * 2 + 1).keys()].map((i) => `${x(i / 2).toFixed(1)} ${y(score(i / 2)).toFixed(1)}`);
-    set(curve, { d: `M${dots.join("L")}` });
+    set(curve, { d: path(scaling) });
+    if (trained) set(before, { d: path(0) });
     set(drop, { d: `M${x(distance)} ${y(0)}V${y(s)}` });
     set(mark, { cx: x(distance), cy: y(s) });
   }
@@ -76,7 +90,7 @@ function draw({ view, data, el, svg, set, sum, clamp, dot, number, grouped, said
   const whole = (n) => number(n, 0), tens = (n) => grouped(Math.round(10 ** n));
   const shift = slider("Shift both", { min: 0, max: 32, step: 1, value: position, text: whole, input: (to) => { position = to; show(true); } });
   const apart = slider("Distance", { min: 0, max: longest, step: 1, value: distance, text: whole, input: (to) => { distance = to; show(); } });
-  const slower = slider("Base", { min: 1, max: 6, step: 0.5, value: Math.log10(base), text: tens, input: (to) => { base = 10 ** to; show(); } });
+  const slower = slider("Base", { min: 3, max: 6, step: 0.5, value: Math.log10(base), text: tens, input: (to) => { base = 10 ** to; show(); } });
   const scaled = () => el("div", { class: "row" }, el("span", {}, `For sequences ${factor} times as long`), choices("Scaling", names, scaling, (i) => { scaling = i; show(); }));
   const [first, rest] = trained ? [[scaled(), apart], [shift, slower]] : [[shift, apart], [slower]];  // what the chapter is about comes first
   view.append(
