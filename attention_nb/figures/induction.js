@@ -125,14 +125,10 @@ function draw({ figure, view, data, el, svg, set, number, grouped, plural, perce
     return set(node, { "aria-label": `Layer ${layer + 1}, head ${head + 1}${roles.get(key) ?? ""}` });
   }
   const rowOf = (layer) => el("div", { class: "row", style: "gap: 0.4rem" }, el("span", { style: "min-width: 3.6rem" }, `Layer ${layer + 1}`), ...Array.from({ length: heads }, (_, head) => switchOf(layer, head)));
-  for (const one of [at, position]) {  // they take the room that there is
-    set(one.children[1], { style: "flex: 1 1 4rem; width: auto; min-width: 4rem" });
-    set(one, { style: `flex: 1; flex-wrap: nowrap; min-width: 0; max-width: ${wide ? "24rem" : "none"}` });
-  }
-  const inLine = (...nodes) => el("div", { class: "row", style: "flex-wrap: nowrap" }, ...nodes);
+  const inLine = (...nodes) => el("div", { class: "row steered" }, ...nodes);
   set(said, { style: `min-height: ${wide ? 4.2 : 8.4}em; margin-block: 0.4rem` });
   const below = { class: "beside", style: "gap: 0.6rem 1.5rem; align-items: flex-start; margin: 0" };
-  view.append(inLine(at, play.node), root, inLine(position, button("Other letters", shuffle)), said,
+  view.append(inLine(play.node, at), root, inLine(position, button("Other letters", shuffle)), said,
     el("div", below, list, el("div", {}, ...layers.map(rowOf))));
   show();
   expose(() => ({ ids, step: steps[step], chosen, off: [...off], ...now }));
