@@ -65,10 +65,11 @@ function draw({ figure, view, el, svg, set, number, plural, said, say, slider, c
   const nameOf = (l, h) => `layer ${l}, head ${h}`;
   const scoresOf = (l, h) => Object.entries(layers[l].scores).filter(([, s]) => s[h] !== null).map(([name, s]) => `${name} ${number(s[h])}`).join(", ");
   function cell(l, h) {
-    const canvas = el("canvas", { "aria-hidden": true, style: "display: block; width: 100%; aspect-ratio: 1; image-rendering: pixelated" });
+    const canvas = el("canvas", { "aria-hidden": true, style: "display: block; width: 100%; aspect-ratio: 1; "
+      + "image-rendering: pixelated; background: var(--paper)" });
     const node = el("button", { type: "button", ...keep, "aria-label": `${nameOf(l, h)}${scoresOf(l, h) && `: ${scoresOf(l, h)}`}`, title: nameOf(l, h),
       onclick: () => choose({ l, h }), onkeydown: onkeys(steps, (by) => go(l, h, by)),
-      style: "min-height: 0; min-width: 0; padding: 0; border-radius: 0; border: 1px solid var(--faint); box-shadow: none; background: none; display: block; width: 100%" }, canvas);
+      style: "min-height: 0; min-width: 0; padding: 0; border-radius: 0; border: 1px solid var(--faint); box-shadow: none; display: block; width: 100%" }, canvas);
     const show = () => paint(canvas, small(l, h));
     show();
     return { l, h, node, show };
@@ -144,7 +145,7 @@ function draw({ figure, view, el, svg, set, number, plural, said, say, slider, c
     const place = way === "rows" ? "text-align: right; padding-right: 6px" : "justify-self: center";
     node.style.cssText = `display: grid; grid-template-${way}: repeat(${words.length || 1}, `
       + `minmax(0, 1fr)); align-items: center; font-size: 12px; line-height: 1.25; `
-      + `height: ${way === "rows" ? "100%" : "auto"}; color: var(--ink-${hue})`;
+      + `height: ${way === "rows" ? "100%" : "auto"}; color: color-mix(in srgb, var(--ink-${hue}) 60%, currentColor)`;
     node.replaceChildren(...words.map((word, i) => el("span", { "aria-hidden": true,
       style: `white-space: nowrap; ${turned}${bold(i)}${place}` }, brief(word))));
   }
