@@ -142,9 +142,10 @@ function draw({ figure, view, el, svg, set, number, plural, said, say, slider, c
     const upright = way === "columns" && words.some((word) => word.length > 2);
     const turned = upright ? "writing-mode: vertical-rl; transform: rotate(180deg);" : "";
     const bold = (i) => (i === chosen ? "font-weight: 700;" : "");
-    const place = way === "rows" ? "text-align: right; padding-right: 6px" : "justify-self: center";
+    const [place, line] = way === "rows" ? ["text-align: right; padding-right: 6px", "center"]
+      : ["justify-self: center; padding-block: 2px", "end"];
     node.style.cssText = `display: grid; grid-template-${way}: repeat(${words.length || 1}, `
-      + `minmax(0, 1fr)); align-items: center; font-size: 12px; line-height: 1.25; `
+      + `minmax(0, 1fr)); align-items: ${line}; font-size: 12px; line-height: 1.25; `
       + `height: ${way === "rows" ? "100%" : "auto"}; color: color-mix(in srgb, var(--ink-${hue}) 60%, currentColor)`;
     node.replaceChildren(...words.map((word, i) => el("span", { "aria-hidden": true,
       style: `white-space: nowrap; ${turned}${bold(i)}${place}` }, brief(word))));
