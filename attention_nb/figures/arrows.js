@@ -31,17 +31,17 @@ function draw({ view, data, el, svg, set, clamp, dot, number, said, say, plane, 
   // Its sum: each number in the colour of its arrow, the total, and how far it is from zero.
   const sum = el("div", { style: "font-size: 17px; font-variant-numeric: tabular-nums" });
   const total = el("div", { style: "margin: 0.2rem 0 0.4rem; font-size: 32px; font-weight: 600" });
-  const most = 18, bar = el("div"), zero = el("div");  // two arrows into the same corner
+  const most = 18, bar = el("div");  // two arrows into the same corner
   const half = (hue) => `color-mix(in srgb, var(--${hue}) 18%, transparent)`;
   const track = "position: relative; height: 14px; margin-bottom: 0.8rem; "
     + `background: linear-gradient(90deg, ${half("rose")} 50%, ${half("neutral")} 50%)`;
-  zero.style.cssText = "position: absolute; left: 50%; top: -4px; bottom: -4px; "
-    + "border-left: 1.5px solid var(--soft)";
+  const zero = el("div", { style: "position: absolute; left: 50%; top: -4px; bottom: -4px; "
+    + "border-left: 1.5px solid var(--soft)" });
   const coloured = (sym, text) => el("span", { "data-sym": sym, style: "font-weight: 600" }, text);
   function measure(product) {
     const hue = product < 0 ? "rose" : "neutral", side = product < 0 ? "right" : "left";
-    bar.style.cssText = `position: absolute; ${side}: 50%; top: 0; bottom: 0; `
-      + `width: ${(50 * Math.abs(product) / most).toFixed(2)}%; background: var(--${hue})`;
+    set(bar, { style: `position: absolute; ${side}: 50%; top: 0; bottom: 0; `
+      + `width: ${(50 * Math.abs(product) / most).toFixed(2)}%; background: var(--${hue})` });
   }
 
   function show() {
