@@ -20,7 +20,8 @@ function draw(stage) {
   const whole = (x) => number(x, 0);
 
   // ---- The scores: bars that go up and down, each with a handle ----
-  const width = wide ? 640 : 342, column = width / (n + 1);
+  const width = wide ? Math.min(view.clientWidth, 720) : 342, column = width / (n + 1);
+  const thick = Math.min(72, Math.round(column * 0.56));
   const unit = 10, zero = 40 + reach * unit, low = zero + reach * unit, height = low + 176;
   const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group",
     "aria-label": "Scores to drag, their weights, and the context" });
@@ -34,15 +35,18 @@ function draw(stage) {
   root.append(line(`M0 ${zero}H${width}`, { stroke: "var(--faint)" }));
   const keys = { ArrowUp: 0.5, ArrowRight: 0.5, ArrowDown: -0.5, ArrowLeft: -0.5 };
   const names = [...tokens, "sink"], ofValue = { style: "font-size: 13px" };
+  const upright = (x, more) => svg("rect", { x: x - thick / 2, width: thick, rx: 3, ...more });
   const bars = names.map((name, i) => {
     const x = column * (i + 0.5), label = text(x, 22, name, { style: "font-weight: 600" });
     const edge = i < n ? {} : { stroke: "var(--rose)", "stroke-dasharray": "4 3" };
-    const bar = svg("rect", { x: x - 9, width: 18, rx: 2,
-      fill: "var(--neutral)", "fill-opacity": 0.6, ...edge });
-    const dot = svg("circle", { cx: x, r: 6, fill: "currentColor" }), value = text(x, 0, "");
+    const track = upright(x, { y: 40, height: low - 40, fill: "var(--faint)", opacity: 0.45 });
+    const bar = upright(x, { fill: "var(--neutral)", "fill-opacity": 0.6, ...edge });
+    const dot = svg("rect", { x: x - thick / 2 - 3, width: thick + 6, height: 7, rx: 3.5,
+      fill: "currentColor" });
+    const value = text(x, 0, "", { class: "halo" });
     const under = i < n ? text(x, low + 18, vector(v[i], whole), { ...ofValue, "data-sym": "v" })
       : text(x, low + 18, "no value", small);
-    const node = svg("g", {}, label, bar, dot, value, under);
+    const node = svg("g", {}, label, track, bar, dot, value, under);
     root.append(node);
     const move = (to) => { scores[i] = Math.round(2 * clamp(to, -reach, reach)) / 2; show(); };
     const at = (_, y) => move((zero - y) / unit);  // dragged
@@ -69,14 +73,14 @@ function draw(stage) {
   root.append(...parts.map(({ word }) => word));
 
   // ---- The context ----
-  const middle = width / 2 + 40, half = width / 2 - 90;
+  const signed = v.flat().some((x) => x < 0), name = 76;
+  const middle = signed ? (width + name) / 2 : name, half = width - middle - 46;
   root.append(text(0, bottom + 18, "context", { ...left, style: "font-weight: 600" }),
-    line(`M${middle} ${bottom - 6}V${bottom + 34}`));
+    line(`M${middle} ${bottom - 8}V${bottom + 36}`));
   const sums = v[0].map((_, j) => {
-    const y = bottom - 2 + 18 * j;
-    const bar = svg("rect", { y, height: 13, class: "moves",
-      fill: "var(--neutral)", "fill-opacity": 0.6 });
-    const value = text(0, y + 12, "", { style: "font-size: 13px" });
+    const y = bottom - 4 + 20 * j;
+    const bar = svg("rect", { y, height: 16, class: "moves", fill: "var(--v)", "fill-opacity": 0.7 });
+    const value = text(0, y + 13, "", { style: "font-size: 13px" });
     root.append(bar, value);
     return { bar, value };
   });
@@ -87,8 +91,8 @@ function draw(stage) {
     const shown = i < n ? (open ? 1 : 0.3) : open ? 1 : 0;
     set(node, { opacity: shown });
     set(bar, { y: Math.min(y, zero), height: Math.abs(y - zero) });
-    set(dot, { cy: y });
-    set(value, { y: s < 0 ? y + 20 : y - 11 });
+    set(dot, { y: y - 3.5 });
+    set(value, { y: s < 0 ? y + 20 : y - 10 });
     value.textContent = said;
     const visibility = shown ? "visible" : "hidden";
     set(knob, { cy: y, "aria-valuenow": s, "aria-valuetext": said, visibility });
@@ -100,7 +104,7 @@ function draw(stage) {
       set(rect, { x, width: Math.max(0, long - 1), opacity: long > 1 ? 1 : 0 });
       set(word, { x: x + long / 2 });
       word.textContent = long > (wide ? 84 : 66) ? `${names[i]} ${percent(weights[i])}`
-        : long > 40 ? percent(weights[i]) : "";
+        : long > 34 ? percent(weights[i]) : "";
       x += long;
     });
   }
@@ -138,7 +142,8 @@ function draw(stage) {
   range.querySelector("input").style.width = "min(10rem, 26vw)";
   const pick = choices("Where spare weight may go", modes.map(({ name }) => name), mode,
     (i) => { mode = i; show(); });
-  set(said, { style: `min-height: ${wide ? 4.2 : 7}em` });
+  const lines = window ? (wide ? 2 : 5) : (wide ? 1 : 3);
+  set(said, { style: `min-height: ${1.4 * lines}em` });
   view.append(pick, ...(window ? [el("div", { class: "row" }, play.node, range)] : []), root, said);
   show();
   expose(() => state);
