@@ -2,7 +2,7 @@
 function draw({ view, data, el, svg, set, sum, clamp, dot, number, grouped, said, say, slider, choices, more, expose }) {
   const { token, vector, trained, factor } = data, half = vector.length / 2, all = [...Array(half).keys()];
   const pairs = all.map((i) => [vector[i], vector[i + half]]), top = dot(vector, vector), longest = 64;
-  let { position, distance, base } = data, scaling = 0;
+  let { position, distance, base } = data, scaling = trained ? 1 : 0;
 
   // ---- What is computed: the frequency of each pair, and what a scaling makes of it ----
   const frequencies = (b) => all.map((i) => b ** (-i / half));
@@ -18,8 +18,9 @@ function draw({ view, data, el, svg, set, sum, clamp, dot, number, grouped, said
   };
   const names = Object.keys(scalings);
   const rotate = ([x, y], angle) => [x * Math.cos(angle) - y * Math.sin(angle), x * Math.sin(angle) + y * Math.cos(angle)];
-  const rotated = (at) => scalings[names[scaling]]().map((f, i) => rotate(pairs[i], at * f));
-  const score = (d) => sum(rotated(d).map((pair, i) => dot(pair, pairs[i])));
+  const rotated = (at, how = scaling) =>
+    scalings[names[how]]().map((f, i) => rotate(pairs[i], at * f));
+  const score = (d, how) => sum(rotated(d, how).map((pair, i) => dot(pair, pairs[i])));
 
   // ---- A circle for each pair: an orange line for the key, a blue one for the query ----
   const reach = Math.max(...pairs.map(([x, y]) => Math.hypot(x, y)));
@@ -40,14 +41,22 @@ function draw({ view, data, el, svg, set, sum, clamp, dot, number, grouped, said
   // ---- The score at each distance; grey: beyond the trained length ----
   const wide = Math.min(620, view.clientWidth || 350), high = 130;
   const x = (d) => 8 + ((wide - 16) * d) / longest, y = (s) => 10 + ((high - 20) * (top - s)) / (2 * top);
-  const curve = svg("path", { stroke: "var(--neutral)", "stroke-width": 2, fill: "none", "stroke-linejoin": "round" });
+  const along = { fill: "none", "stroke-linejoin": "round" };
+  const curve = svg("path", { stroke: "var(--neutral)", "stroke-width": 2.5, ...along });
+  const before = svg("path", { stroke: "var(--soft)", "stroke-dasharray": "2 4", ...along });
   const drop = svg("path", { stroke: "var(--soft)", "stroke-dasharray": "4 4" }), mark = svg("circle", { r: 7, fill: "var(--neutral)" });
   const write = (at, text, anchor) => svg("text", { x: at, y: y(0) + 18, "text-anchor": anchor, style: "font-size: 13px" }, text);
-  const legend = svg("text", { x: x(longest), y: high - 6, "text-anchor": "end", style: "font-size: 13px; fill: var(--soft)" }, "curve: the score at each distance");
+  function entry(at, like, says) {  // of the legend: a piece of the line, and its name
+    const line = set(like.cloneNode(), { d: `M${at} ${high - 12}h22` });
+    const text = svg("text", { x: at + 28, y: high - 7, class: "halo" }, says);
+    return [line, set(text, { style: "font-size: 13px" })];
+  }
+  const drawn = [entry(x(0), curve, "score at each distance"),
+    ...(trained ? [entry(x(0) + 190, before, "as trained")] : [])].flat();
   const chart = svg("svg", { width: wide, height: high + 20, viewBox: `0 0 ${wide} ${high + 20}`, "aria-hidden": true },
     svg("rect", { x: x(trained ?? longest), y: 0, width: x(longest) - x(trained ?? longest), height: high, fill: "var(--faint)", opacity: 0.6 }),
-    svg("path", { d: `M${x(0)} ${y(0)}H${x(longest)}`, stroke: "var(--soft)" }), drop, curve, mark,
-    write(x(0), "distance 0", "start"), write(x(longest), trained ? `beyond the trained length, to ${longest}` : `distance ${longest}`, "end"), legend);
+    svg("path", { d: `M${x(0)} ${y(0)}H${x(longest)}`, stroke: "var(--soft)" }), drop, before, curve, mark,
+    write(x(0), "distance 0", "start"), write(x(longest), trained ? `beyond the trained length, to ${longest}` : `distance ${longest}`, "end"), ...drawn);
   const result = el("span", { style: "font-variant-numeric: tabular-nums" });
 
   function showCircle(circle, i, frequency, key, query) {
@@ -57,9 +66,12 @@ function draw({ view, data, el, svg, set, sum, clamp, dot, number, grouped, said
     set(circle.arc, { d: arc(start + position * frequency, start + (position + distance) * frequency) });
     circle.text.textContent = `pair ${i}: ${number(degrees, degrees < 1 ? 2 : degrees < 10 ? 1 : 0)}°`;
   }
+  const halves = [...Array(longest * 2 + 1).keys()].map((i) => i / 2);
+  const path = (how) =>
+    `M${halves.map((d) => `${x(d).toFixed(1)} ${y(score(d, how)).toFixed(1)}`).join("L")}`;
   function showCurve(s) {
-    const dots = [...Array(longest * 2 + 1).keys()].map((i) => `${x(i / 2).toFixed(1)} ${y(score(i / 2)).toFixed(1)}`);
-    set(curve, { d: `M${dots.join("L")}` });
+    set(curve, { d: path(scaling) });
+    if (trained) set(before, { d: path(0) });
     set(drop, { d: `M${x(distance)} ${y(0)}V${y(s)}` });
     set(mark, { cx: x(distance), cy: y(s) });
   }

@@ -37,7 +37,7 @@ function draw({ view, data, el, svg, set, plural, said, say, choices, toggle, mo
   const cells = all.map((i) => all.map((j) => {
     const [x, y] = [left + side * j, top + side * i];
     const box = svg("rect", { x, y, width: side, height: side, stroke: "var(--faint)" });
-    const cross = svg("path", { d: `M${x + 8} ${y + 8}l8 8m0 -8l-8 8`, stroke: "var(--soft)", "stroke-width": 1, opacity: 0.55 });
+    const cross = svg("path", { d: `M${x + 8} ${y + 8}l8 8m0 -8l-8 8`, stroke: "var(--soft)", "stroke-width": 1, opacity: 0.4 });
     const ring = svg("circle", { cx: x + 12, cy: y + 12, r: 5 });
     const node = svg("g", { style: "cursor: pointer", onclick: () => choose(i) }, box, cross, ring);
     return { node, box, cross, ring };
@@ -48,6 +48,21 @@ function draw({ view, data, el, svg, set, plural, said, say, choices, toggle, mo
     svg("path", { d: `M${left} ${top + side * i}h${side * n}M${left + side * i} ${top}v${side * n}`, stroke: "var(--soft)", "stroke-dasharray": "2 3" }));
   const grid = svg("svg", { width: 346, height: top + side * n + 4, viewBox: `0 0 346 ${top + side * n + 4}`, "aria-hidden": true, style: "flex: none" },
     ...cells.flat().map((c) => c.node), ...breaks, ...sides, ...all.map((j) => slanted(left + side * j + 14, top - 6, tokens[j])), row);
+
+  // ---- The key to its marks, drawn as in the board ----
+  const icon = (mark) => svg("svg", { width: 18, height: 18, viewBox: "0 0 18 18" }, mark);
+  const square = svg("rect", { x: 1, y: 1, width: 16, height: 16, "fill-opacity": 0.65 });
+  const circled = { cx: 9, cy: 9, r: 5, fill: "none", stroke: "var(--neutral)", "stroke-width": 2 };
+  const crossed = { d: "M5 5l8 8m0 -8l-8 8", stroke: "var(--soft)", "stroke-width": 1.2 };
+  const marks = [
+    ["attends to it", set(square, { fill: "var(--neutral)" })],
+    ["through layers", svg("circle", circled)],
+    ["not at all", svg("path", crossed)],
+  ];
+  const entry = ([says, mark]) =>
+    el("span", { style: "display: inline-flex; align-items: center; gap: 5px" }, icon(mark), says);
+  const legend = el("div", { class: "row", style: "font-size: 13px; margin-block: 0.3rem" },
+    ...marks.map(entry));
 
   // ---- The layers: what reaches a query ----
   const x = (j) => 34 + 27 * j, y = (l) => 154 - (130 * l) / layers;
@@ -109,7 +124,7 @@ function draw({ view, data, el, svg, set, plural, said, say, choices, toggle, mo
   const joined = set(choices("A key in the window, in the sinks, or in both", ["either |", "both &"], 0, (i) => { either = !i; show(); }), { class: "row joined" });
   const panel = (...parts) => el("div", { style: "width: 346px; max-width: 100%" }, ...parts);  // a picture under the control that moves it
   view.append(el("div", { class: "beside", style: "gap: 0.3rem 1.5rem; align-items: flex-start; margin: 0" },
-    panel(slider("Window", { min: 1, max: n, step: 1, value: width, input: (i) => { width = i; show(); }, text: whole }), grid,
+    panel(slider("Window", { min: 1, max: n, step: 1, value: width, input: (i) => { width = i; show(); }, text: whole }), grid, legend,
       el("div", { style: "min-height: 1.5em" }, code),
       el("div", { style: "display: grid; grid-template-columns: 1fr 8.5rem; gap: 0.8rem; align-items: center; margin-bottom: 0.3rem" },
         el("div", { style: "box-shadow: 0 0 0 1px var(--soft); border-radius: 2px" }, bar), count),
