@@ -1,4 +1,5 @@
-// A ring of ranks: queries stay, keys travel; the matrix shows which block each rank works on, the table what it has done and sent.
+// A ring of ranks: queries stay, keys travel; the matrix shows which block each
+// rank works on, bars how many pairs it has computed.
 function draw({ view, data, el, svg, set, sum, grouped, plural, listed, said, say, choices, toggle, slider, player, motion, expose }) {
   const { tokens, world, bytes } = data, n = tokens.length, all = [...tokens.keys()], ranks = [...Array(world).keys()];
   const orders = ["contiguous", "zig-zag"];
@@ -19,13 +20,14 @@ function draw({ view, data, el, svg, set, sum, grouped, plural, listed, said, sa
   const sent = (rank) => sum(ranks.slice(0, step).map((at) => owned(held(rank, at)).length));  // tokens whose keys and values it sent on
 
   // ---- The matrix: a square for each pair ----
-  const unit = 15, left = 72, high = 62, wide = left + n * unit + 22, low = high + n * unit + 4, small = "font-size: 12px";
+  const unit = view.clientWidth < 600 ? 15 : 19, small = "font-size: 12px";
+  const left = 72, high = 62, wide = left + n * unit + 22, low = high + n * unit + 4;
   const root = svg("svg", { width: wide, height: low, viewBox: `0 0 ${wide} ${low}`, role: "img",
     "aria-label": "Query–key pairs: a row for each query, a column for each key. Each rank’s block is framed." });
-  const names = all.map((i) => svg("text", { x: left - 6, y: high + i * unit + 12, "text-anchor": "end", "data-sym": "q", style: small }, tokens[i]));
-  const tops = all.map((j) => svg("text", { transform: `translate(${left + j * unit + 12} ${high - 6}) rotate(-90)`, "data-sym": "k", style: small }, tokens[j]));
+  const names = all.map((i) => svg("text", { x: left - 6, y: high + i * unit + unit / 2 + 4, "text-anchor": "end", "data-sym": "q", style: small }, tokens[i]));
+  const tops = all.map((j) => svg("text", { transform: `translate(${left + j * unit + unit / 2 + 4} ${high - 6}) rotate(-90)`, "data-sym": "k", style: small }, tokens[j]));
   const cells = all.map((i) => all.map((j) => svg("rect", { x: left + j * unit, y: high + i * unit, width: unit, height: unit, stroke: "var(--faint)" })));
-  const rows = all.map((i) => svg("text", { x: left + n * unit + 6, y: high + i * unit + 12, style: `${small}; fill: var(--soft)` }));
+  const rows = all.map((i) => svg("text", { x: left + n * unit + 6, y: high + i * unit + unit / 2 + 4, style: `${small}; fill: var(--soft)` }));
   const frames = svg("g", {});
   root.append(...names, ...tops, ...cells.flat(), ...rows, frames);
 
@@ -57,12 +59,43 @@ function draw({ view, data, el, svg, set, sum, grouped, plural, listed, said, sa
     }));
   }
 
-  // ---- The table: what each rank does and has sent ----
-  const td = (text, style = "") => el("td", { style: `padding: 0.1rem 0.4rem; font-size: 13px; ${style}` }, text);
-  const body = el("tbody", {});
-  const table = el("table", { class: "tight", style: "margin: 0" }, el("thead", {}, el("tr", {},
-    ...["rank", "keys of", "pairs now", "so far", "sent"].map((text) => el("th", { scope: "col", style: "padding: 0.1rem 0.4rem; font-size: 13px" }, text)))), body);
-  const size_ = (count) => `${grouped((count * bytes) / 1024)} KiB`;
+  // ---- The work: a bar for each rank, grey for the steps before, framed for this step ----
+  const tall = 24, from = 56, full = size - from - 44;
+  const work = svg("svg", { width: size, height: tall * world + 22,
+    viewBox: `0 0 ${size} ${tall * world + 22}`, "aria-hidden": true });
+  const write = (x, y, text, style = "") => svg("text", { x, y, style: `${small}; ${style}` }, text);
+  const bars = ranks.map((r) => {
+    const y = 22 + tall * r, bar = { y: y + 3, height: tall - 8, rx: 2, class: "moves" };
+    const done = svg("rect", { ...bar, x: from, fill: "var(--faint)" });
+    const now = svg("rect", { ...bar, fill: "var(--neutral)", "fill-opacity": 0.55,
+      stroke: "var(--rose)", "stroke-width": 2 });
+    const count = write(0, y + 15, "");
+    work.append(write(0, y + 15, `rank ${r}`, "font-weight: 600"), done, now, count);
+    return { done, now, count };
+  });
+  work.append(write(0, 12, "pairs that each rank has computed", "fill: var(--soft)"));
+  function showWork() {
+    const most = Math.max((n * n) / world, ...ranks.map(upTo));
+    ranks.forEach((r) => {
+      const { done, now, count } = bars[r], fresh = pairs(r, step), all = upTo(r);
+      const long = (x) => (full * x) / most, end = from + long(all);
+      set(done, { width: long(all - fresh) });
+      set(now, { x: end - long(fresh), width: long(fresh), opacity: fresh ? 1 : 0 });
+      set(count, { x: end + 7, "font-weight": fresh ? 400 : 700 });
+      count.textContent = fresh ? grouped(all) : "waits";
+    });
+  }
+
+  // ---- In the middle of the ring: what each rank has sent ----
+  const kib = (count) => grouped((count * bytes) / 1024);
+  const inside = [-2, 14].map((by) => svg("text", { x: middle, y: middle + by,
+    "text-anchor": "middle", style: small }));
+  circle.append(...inside);
+  function showSent() {
+    const each = ranks.map(sent), [least, most] = [Math.min(...each), Math.max(...each)];
+    inside[0].textContent = `${least < most ? `${kib(least)}–` : ""}${kib(most)} KiB`;
+    inside[1].textContent = "sent by each";
+  }
 
   // ---- Controls ----
   const steps = slider("Step", { min: 1, max: world, step: 1, value: step + 1, text: (x) => `${x} of ${world}`, input: (to) => { play.stop(); go(to - 1); } });
@@ -96,16 +129,22 @@ function draw({ view, data, el, svg, set, sum, grouped, plural, listed, said, sa
     rows.forEach((row, i) => { row.textContent = owner(i); });
     frames.replaceChildren(...ranks.flatMap(frame));
     arrows.forEach((arrow) => set(arrow, { visibility: step < world - 1 ? "visible" : "hidden" }));
-    body.replaceChildren(...ranks.map((r) => el("tr", {}, td(String(r), "font-weight: 600"), td(`rank ${held(r)}`, "color: var(--ink-k)"),
-      td(pairs(r, step) ? grouped(pairs(r, step)) : "waits", pairs(r, step) ? "" : "font-weight: 600"), td(grouped(upTo(r))), td(size_(sent(r))))));
+    showWork();
+    showSent();
     tell();
   }
 
-  const panel = el("div", { style: "flex: 1 1 280px; min-width: 0" },
-    el("div", { class: "row", style: "margin-top: 0" }, play.node, steps),
-    el("div", { class: "row" }, choices("Order", orders, order, (i) => again(() => { order = i; })), toggle("causal mask", false, (on) => again(() => { causal = on; }))),
-    set(said, { style: "min-height: 4.2em" }), circle, table);
-  view.append(el("div", { class: "beside", style: "gap: 0.5rem 1.5rem; align-items: flex-start; margin: 0" }, root, panel));
+  steps.querySelector("input").style.width = "min(12rem, 30vw)";
+  const group = choices("Order", orders, order, (i) => again(() => { order = i; }));
+  const mask = toggle("causal mask", false, (on) => again(() => { causal = on; }));
+  const pair = (...parts) => el("div", { class: "row", style: "margin: 0" }, ...parts);
+  const column = el("div", { style: `flex: none; width: ${size}px` }, circle, work);
+  view.append(
+    el("div", { class: "row", style: "margin-top: 0; gap: 0.5rem 2rem" },
+      pair(play.node, steps), pair(group, mask)),
+    set(said, { style: `min-height: ${view.clientWidth < 600 ? 4.2 : 1.4}em` }),
+    el("div", { class: "beside", style: "gap: 0.75rem 3.5rem; align-items: flex-start" },
+      column, root));
   show();
   carry(step, step);
   expose(() => ({ step, order: orders[order], causal, owned: ranks.map(owned), held: ranks.map((r) => held(r)), pairs: ranks.map((r) => ranks.map((at) => pairs(r, at))), sent: ranks.map((r) => sent(r) * bytes) }));

@@ -29,9 +29,9 @@ function draw({ view, data, el, svg, set, clamp, number, grouped, plural, say, s
   const ways = [
     { letter: "P", word: () => "projections", name: () => "projections", cost: projections, colour: "var(--neutral)" },
     { letter: "M", word: () => "naive", name: () => "naive attention", cost: () => attention({ causal: false, passes: 4 }), colour: "var(--soft)" },
-    { letter: "A", word: () => "32 key heads", name: () => `attention, ${keys(heads)}`, cost: () => attention({}), colour: "#1a9ba3" },
-    { letter: "G", word: () => plural(kv, "key head"), name: () => `attention, ${keys(kv)}`, cost: () => attention({ cached: 2 * kv * width }), colour: "var(--rose)" },
-    { letter: "W", word: () => "window", name: () => `${keys(kv)}, window of ${grouped(window)}`, cost: () => attention({ cached: 2 * kv * width, near: window }), colour: "#94901f" },
+    { letter: "A", word: () => "32 key heads", name: () => plural(heads, "key head"), cost: () => attention({}), colour: "#1a9ba3" },
+    { letter: "G", word: () => plural(kv, "key head"), name: () => plural(kv, "key head"), cost: () => attention({ cached: 2 * kv * width }), colour: "var(--rose)" },
+    { letter: "W", word: () => "window", name: () => `window of ${grouped(window)}`, cost: () => attention({ cached: 2 * kv * width, near: window }), colour: "#94901f" },
     { letter: "L", word: () => "latent", name: () => "latent attention", colour: "#a35f4a",
       cost: () => (phase === 2 ? attention({ dk: latent[0] + latent[1], dv: latent[0], cached: latent[0] + latent[1] }) : null) },
     { letter: "prefill", word: () => "prefill", name: () => `prefill: ${inNumbers(oneHead(example.n))}`, cost: () => oneHead(example.n), colour: "#1a9ba3", two: true },
@@ -67,16 +67,29 @@ function draw({ view, data, el, svg, set, clamp, number, grouped, plural, say, s
     chart.append(node);
     return { node, circle, stem, text, at: null };
   });
+  // ---- Of the two dots: what is counted, on a flag beside each ----
+  function counted(queries) {
+    const cost = oneHead(queries), cx = x(cost.operations / cost.moved), flat = queries > 1;
+    const top = flat ? sky - 14 - 3 * line : y(cost.operations / least(cost)) + 5;
+    const says = [`${grouped(queries)} · ${grouped(example.n)} pairs`,
+      `${4 * example.d} operations each`,
+      `${grouped((cost.moved * 8) / bits)} numbers of ${bits / 8} bytes`];
+    const [at, anchor] = flat ? [cx - 8, "end"] : [cx + 15, "start"];
+    return says.map((text, i) => label(at, top + (i + 1) * line, text, anchor, "fill: var(--soft)"));
+  }
+  const notes = [...counted(example.n), ...counted(1)];
+  chart.append(...notes);
   function place(dot, at, flat) {  // the dot, and the height of its name: above it on the flat part, at its right on the slope
     const [cx, cy, up] = dot.at = at;
     set(dot.circle, { cx, cy });
     set(dot.stem, { d: flat ? `M${cx} ${cy}V${up + 4}` : `M${cx} ${cy}V${up}H${cx + 12}` });
-    set(dot.text, { x: flat ? cx + 2 : cx + 15, y: up + (flat ? 0 : 5), "text-anchor": flat ? "end" : "start" });
+    set(dot.text, { x: flat ? cx - (phase ? -2 : 8) : cx + 15, y: up + (flat ? 0 : 5), "text-anchor": flat ? "end" : "start" });
   }
   function heights(found) {  // of the names: no two are on one line, and none crosses the line to another
     const order = [...found.keys()].filter((i) => found[i]).sort((i, j) => found[i].intensity - found[j].intensity || i - j);
     const flat = order.filter((i) => found[i].intensity > ridge), slope = order.filter((i) => found[i].intensity <= ridge).reverse();
-    const at = new Map(flat.map((i, k) => [i, sky - 14 - k * line]));
+    const flag = phase ? 0 : 3;  // lines below its name
+    const at = new Map(flat.map((i, k) => [i, sky - 14 - (k + flag) * line]));
     const lowest = (k) => high - 34 - (slope.length - 1 - k) * line;  // room for those that come below it
     slope.reduce((above, i, k) => {
       const own = Math.min(Math.max(y(found[i].rate), above + line), lowest(k));
@@ -122,8 +135,8 @@ function draw({ view, data, el, svg, set, clamp, number, grouped, plural, say, s
       item.intensity.textContent = now[i] ? size(now[i].intensity) : "–";
       item.time.textContent = now[i] ? `${grouped(now[i].seconds * per, three)} ${unit}` : "decode only";
     });
-    sliders.style.visibility = phase ? "" : "hidden";
-    byHand.style.visibility = phase ? "hidden" : "visible";
+    sliders.style.display = phase ? "" : "none";
+    for (const note of notes) set(note, { visibility: phase ? "hidden" : "visible" });
     say(phase ? inALayer(now[3]) : ofTwo(now[6], now[7]));
   }
   const limit = (cost) => (cost.operations / peak < cost.moved / bandwidth ? "memory-bound" : "compute-bound");
@@ -135,15 +148,14 @@ function draw({ view, data, el, svg, set, clamp, number, grouped, plural, say, s
     `decode does ${size(second.intensity)} and is ${limit(second)}.`;
   const power = (log) => grouped(2 ** log);
   const control = (name, max, value, input) => slider(name, { min: 0, max, step: 1, value: Math.log2(value), text: power, input: (log) => { input(2 ** log); show(); } });
-  const each = (name, queries) => el("div", {}, `${name}: ${grouped(queries)} · ${grouped(example.n)} pairs, ${4 * example.d} operations each; ` +
-    `${grouped((oneHead(queries).moved * 8) / bits)} numbers of ${bits / 8} bytes`);
-  const byHand = el("div", { style: "width: 100%; height: 0" }, each("prefill", example.n), each("decode", 1));  // where the sliders will be
-  const sliders = el("div", { style: `min-height: ${wide > 420 ? 2.8 : 5.6}em` }, byHand, control("Tokens", 17, n, (to) => { n = to; }),
-    more(control("Heads of keys", 5, kv, (to) => { kv = to; }), control("Batch size", 8, b, (to) => { b = to; })));
+  const sliders = el("div", {}, control("Tokens", 17, n, (to) => { n = to; }),
+    more(control("Heads of keys", 5, kv, (to) => { kv = to; }),
+      control("Batch size", 8, b, (to) => { b = to; })));
+  const modes = ["two dots", "a layer in prefill", "a layer in decode"];
   view.append(
-    el("div", { class: "row", style: "margin-top: 0" }, choices("What is shown", ["two dots", "a layer in prefill", "a layer in decode"], 0, (i) => { phase = i; show(); })),
-    sliders,
-    chart, el("div", { style: `min-height: ${wide > 420 ? 2.8 : 5.6}em` }, said), table);
+    el("div", { class: "row", style: "margin-top: 0" },
+      choices("What is shown", modes, 0, (i) => { phase = i; show(); })),
+    chart, sliders, el("div", { style: `min-height: ${wide > 420 ? 2.8 : 4.2}em` }, said), table);
   show();
   expose(() => ({ n, kv, b, phase, peak, bandwidth, ridge, ways: Object.fromEntries(ways.map((way, i) => [way.letter, found()[i]])) }));
 }

@@ -43,12 +43,12 @@ function draw({ view, data, el, svg, set, sum, clamp, dot, number, grouped, said
   const x = (d) => 8 + ((wide - 16) * d) / longest, y = (s) => 10 + ((high - 20) * (top - s)) / (2 * top);
   const along = { fill: "none", "stroke-linejoin": "round" };
   const curve = svg("path", { stroke: "var(--neutral)", "stroke-width": 2.5, ...along });
-  const before = svg("path", { stroke: "var(--soft)", "stroke-dasharray": "2 4", ...along });
+  const before = svg("path", { stroke: "var(--soft)", "stroke-width": 1.5, "stroke-dasharray": "4 3", ...along });
   const drop = svg("path", { stroke: "var(--soft)", "stroke-dasharray": "4 4" }), mark = svg("circle", { r: 7, fill: "var(--neutral)" });
   const write = (at, text, anchor) => svg("text", { x: at, y: y(0) + 18, "text-anchor": anchor, style: "font-size: 13px" }, text);
   function entry(at, like, says) {  // of the legend: a piece of the line, and its name
-    const line = set(like.cloneNode(), { d: `M${at} ${high - 12}h22` });
-    const text = svg("text", { x: at + 28, y: high - 7, class: "halo" }, says);
+    const line = set(like.cloneNode(), { d: `M${at} ${high + 12}h22` });
+    const text = svg("text", { x: at + 28, y: high + 17 }, says);
     return [line, set(text, { style: "font-size: 13px" })];
   }
   const drawn = [entry(x(0), curve, "score at each distance"),

@@ -114,7 +114,7 @@ function draw({ figure, view, data, el, svg, set, number, grouped, listed, plura
     area: svg("rect", { x: right, width: width - right, fill: "transparent", style: "cursor: pointer", onclick: () => choose(chosen === i + 1 ? 0 : i + 1) }),
   }));
   root.append(lines, ...rows.flatMap((row) => [row.key, row.share, row.area, row.query]));
-  const gapOf = (n) => Math.min(60, height / n), heights = (n) => Array.from({ length: n }, (_, i) => height / 2 + (i - (n - 1) / 2) * gapOf(n));
+  const gapOf = (n) => Math.min(78, height / n), heights = (n) => Array.from({ length: n }, (_, i) => height / 2 + (i - (n - 1) / 2) * gapOf(n));
   const curve = (y, z) => `M${left} ${y}C${(left + right) / 2} ${y},${(left + right) / 2} ${z},${right} ${z}`;
   function drawLines({ keys, queries, weights }) {
     const [from, to] = [heights(keys.length), heights(queries.length)];
@@ -158,7 +158,7 @@ function draw({ figure, view, data, el, svg, set, number, grouped, listed, plura
     token.move(chosen, now.queries.length);
     drawLines(now);
     tiles.replaceChildren(...found.out.slice(0, shown).map(tile));
-    share.textContent = `At this step the model translates ${number(100 * exact[step], 1)} % of the numbers that it was not trained on without a mistake.`;
+    share.textContent = `At this step ${number(100 * exact[step], 1)} % of unseen numbers are translated without a mistake.`;
     set(root, { "aria-label": `${layers[layer].title}, ${head ? `head ${head}` : "mean of all heads"}: ${now.queries.join(" ")} on the right attend to ${now.keys.join(" ")} on the left` });
     explain(now);
   }
@@ -184,10 +184,11 @@ function draw({ figure, view, data, el, svg, set, number, grouped, listed, plura
 
   // ---- Where all stands: on a phone the picture comes below the answer ----
   const wide = view.clientWidth >= 600, grid = "display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 47%); column-gap: 1.5rem; align-items: start";
-  set(root, { style: `max-width: 100%; ${wide ? "grid-area: 1 / 2 / 3 / 3; align-self: center" : "margin: 0.5rem auto"}` });
-  set(said, { style: `min-height: ${wide ? 4.2 : 8.4}em; grid-column: 1 / 3` });
+  const beside = "grid-area: 1 / 2 / 3 / 3; width: 100%; height: auto";
+  set(root, { style: `max-width: 100%; ${wide ? beside : "margin: 0 auto"}` });
+  set(said, { style: `min-height: ${wide ? 2.8 : 7}em; grid-column: 1 / 3` });
   set(chooses, wide ? { style: "grid-area: 2 / 1 / 3 / 2" } : {});
-  view.append(el("div", wide ? { style: grid } : {}, typed, root, said, chooses));
+  view.append(el("div", wide ? { style: grid } : {}, typed, root, chooses, said));
   translate(false);
   expose(() => ({ words, step: steps[step], ...found, chosen, attended: attended() }));
 }
