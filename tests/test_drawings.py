@@ -955,6 +955,7 @@ def test_programs_share_the_tiles(visit):
         for now, said in found:
             check(now, said)
         assert len(found) == 48 and sum(now["step"] == now["last"] for now, _ in found) >= 12
+    figure.locator("details.more > summary").click()
     sizes, at_once = (figure.get_by_role("radiogroup", name=name).get_by_role("radio") for name in ("Queries of a program", "Programs at once"))
     sizes.nth(1).check()
     at_once.nth(1).check()

@@ -1,5 +1,5 @@
 // The programs of a grid: each takes a block of queries through its tiles; the chip has slots for so many at once.
-function draw({ view, data, el, svg, set, sum, number, plural, said, say, choices, toggle, slider, player, expose }) {
+function draw({ view, data, el, svg, set, sum, number, plural, said, say, choices, toggle, more, slider, player, expose }) {
   const { tokens, sizes, slots: offered } = data, n = tokens.length, all = [...tokens.keys()];
   let size = sizes[data.size], slots = offered[data.slot], causal = false, longest = false, step = 2;
 
@@ -76,12 +76,18 @@ function draw({ view, data, el, svg, set, sum, number, plural, said, say, choice
     tell(now);
   }
 
+  const row = (...parts) => el("div", { class: "row" }, ...parts);
+  const ofSize = choices("Queries of a program", sizes.map(String), data.size,
+    (i) => again(() => { size = sizes[i]; }));
+  const ofSlots = choices("Programs at once", offered.map(String), data.slot,
+    (i) => again(() => { slots = offered[i]; }));
   const panel = el("div", { style: "flex: 1 1 300px; min-width: 0" },
-    el("div", { class: "row", style: "margin-top: 0" }, play.node, time),
-    el("div", { class: "row" }, el("span", {}, "Queries of a program"), choices("Queries of a program", sizes.map(String), data.size, (i) => again(() => { size = sizes[i]; }))),
-    el("div", { class: "row" }, el("span", {}, "Programs at once"), choices("Programs at once", offered.map(String), data.slot, (i) => again(() => { slots = offered[i]; }))),
-    el("div", { class: "row" }, toggle("causal mask", false, (on) => again(() => { causal = on; })), toggle("last block first", false, (on) => again(() => { longest = on; }))),
-    set(said, { style: "min-height: 4.2em" }));
+    set(row(play.node, time), { style: "margin-top: 0" }),
+    row(toggle("causal mask", false, (on) => again(() => { causal = on; })),
+      toggle("last block first", false, (on) => again(() => { longest = on; }))),
+    set(said, { style: "min-height: 4.2em" }),
+    more(row(el("span", {}, "Queries of a program"), ofSize),
+      row(el("span", {}, "Programs at once"), ofSlots)));
   view.append(el("div", { class: "beside", style: "gap: 0.5rem 1.5rem; align-items: flex-start; margin: 0" }, root, panel));
   show();
   expose(() => ({ ...plan(), size, slots, causal, longest, step, busy: busy(plan()) }));

@@ -1,5 +1,7 @@
 // Attention without a softmax, token by token: scores first from a growing cache, or values first from a state of fixed size.
-function draw({ view, data, el, set, dot, mix, matmul, number, plural, vector, said, say, slider, player, expose }) {
+function draw(stage) {
+  const { view, data, el, svg, set, dot, mix, matmul, number, plural, vector } = stage;
+  const { said, say, slider, player, expose } = stage;
   const { tokens, q, k, v } = data, n = tokens.length, all = [...tokens.keys()];
   const width = k[0].length, columns = [...v[0].keys(), v[0].length];
   const ones = v.map((row) => [...row, 1]);  // each value, and a 1 that adds up the weights
@@ -41,7 +43,17 @@ function draw({ view, data, el, set, dot, mix, matmul, number, plural, vector, s
   const digits = "min-height: 1.5em; font-variant-numeric: tabular-nums";
   const line = (above) => el("div", { style: `margin-top: ${above}; ${digits}` });
   const result = { cache: line("0.6rem"), state: line("0.6rem") };
-  const count = { cache: line("0"), state: line("0") };
+  const count = { cache: line("0.2rem"), state: line("0.2rem") };
+  const box = { y: 1, width: 9, height: 9, rx: 1.5 }, own = k[0].length + v[0].length;
+  const inCache = (i) => [11 * i + 4 * Math.floor(i / own), i % own < k[0].length ? "k" : "v"];
+  const inState = (i) => [11 * i, "neutral"];
+  const inline = "display: inline-block; vertical-align: -1px; margin-right: 8px";
+  function squares(many, place) {  // one for each number that is held
+    const parts = Array.from({ length: many }, (_, i) => place(i)).map(([x, hue]) =>
+      svg("rect", { ...box, x, fill: `var(--${hue})` }));
+    const size = { width: place(many - 1)[0] + 9, height: 11 };
+    return svg("svg", { ...size, "aria-hidden": true, style: inline }, ...parts);
+  }
   const title = (text) => el("div", { style: "font-weight: 600; margin-bottom: 0.4rem" }, text);
   const small = (text, above = "0.8rem") => el("div", { style: `font-size: 13px; margin: ${above} 0 0.2rem` }, text);
   const panel = (...parts) => el("div", { style: "flex: 1 1 290px; max-width: 340px" }, ...parts);
@@ -67,7 +79,8 @@ function draw({ view, data, el, set, dot, mix, matmul, number, plural, vector, s
     showGrid(held, S, "neutral");
     for (const [name, first] of [["cache", "Σ (q · k) [v, 1]"], ["state", "q S"]]) {
       result[name].textContent = `${first} = ${vector(sums[name], short)}`;
-      count[name].textContent = `${plural(numbers[name], "number")} in the ${name}`;
+      const told = `${plural(numbers[name], "number")} in the ${name}`;
+      set(count[name], {}, squares(numbers[name], name === "cache" ? inCache : inState), told);
     }
     const values = vector(sums.state.slice(0, -1), short), total = whole(sums.state.at(-1));
     say(`“${tokens[t]}” has the query ${vector(q[t], short)}. Both ways give ${values}. `

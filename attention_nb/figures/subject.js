@@ -4,7 +4,8 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
   const W = { W_q: data.W_q.map((r) => [...r]), W_k: data.W_k.map((r) => [...r]) };
   let chosen = data.start, now = {};
   const low = -1, high = 3, { root, at, arrow } = plane(300, 3);
-  set(root, { width: 200, height: 200, viewBox: "100 0 200 200", "aria-label": "The query and the keys as arrows" });  // from low to high
+  const across = view.clientWidth >= 600 ? 240 : 200;
+  set(root, { width: across, height: across, viewBox: "100 0 200 200", "aria-label": "The query and the keys as arrows" });  // from low to high
   root.style.overflow = "hidden";
   const note = (more, says) => { const node = svg("text", { "aria-hidden": true, ...more }, says); root.append(node); return node; };
   note({ x: 298, y: 166, "text-anchor": "end", style: "font-size: 13px; fill: var(--soft)" }, kinds[0]);

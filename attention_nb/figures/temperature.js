@@ -63,23 +63,25 @@ function draw(stage) {
     "minmax(2.4rem, max-content)",
   ].join(" ");
   const grid = `display: grid; grid-template-columns: ${widths}; gap: 2px 8px; max-width: 620px`;
+  const plainly = el("span", { style: `${soft}; overflow: clip` }, "dashed: temperature 1");
   const board = el("div", {
     role: "group",
     "aria-label": "The probability of each next token",
     style: grid,
   },
     head("token"),
-    el("span", { style: `${soft}; overflow: clip` }, "dashed: temperature 1"),
+    plainly,
     head("probability"),
     head("drawn"),
     ...rows.flatMap(cellsOf));
   const reaching = (x) => `width: ${(100 * x).toFixed(2)}%; box-sizing: border-box`;
   const rounded = "border-radius: 0 3px 3px 0";
   const dashed = `border: 1px dashed var(--soft); border-left: 0; ${rounded}`;
+  const differs = (now, was) => Math.abs(now - was) > 1e-9;  // else one bar hides the other
   function showBars({ bar, ghost }, now, was) {
     const [inner, outer] = ["1px auto 1px 0", "0 auto 0 0"].map((inset) =>
       `position: absolute; inset: ${inset}`);
-    const seen = was > 0.004 ? "visible" : "hidden";
+    const seen = was > 0.004 && differs(now, was) ? "visible" : "hidden";
     set(bar, { style: `${inner}; ${reaching(now)}; background: var(--neutral); ${rounded}` });
     set(ghost, { style: `${outer}; ${reaching(was)}; ${dashed}; visibility: ${seen}` });
   }
@@ -112,6 +114,8 @@ function draw(stage) {
   function show() {
     const row = probabilities(), was = plain();
     for (const i of all) showToken(i, row[i], was[i]);
+    const changed = all.some((i) => differs(row[i], was[i]));
+    set(plainly, { style: `${soft}; overflow: clip; visibility: ${changed ? "visible" : "hidden"}` });
     tell(row, was);
   }
 

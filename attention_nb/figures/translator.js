@@ -183,10 +183,11 @@ function draw({ figure, view, data, el, svg, set, number, grouped, listed, plura
   const chooses = el("div", {}, pick("Attention", layers.map(({ title }) => title), (i) => { layer = i; chosen = 0; }), headOf, token);
 
   // ---- Where all stands: on a phone the picture comes below the answer ----
-  const wide = view.clientWidth >= 600, grid = "display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 47%); column-gap: 1.5rem; align-items: start";
-  const beside = "grid-area: 1 / 2 / 3 / 3; width: 100%; height: auto";
+  const wide = view.clientWidth >= 600, columns = "minmax(0, 1fr) minmax(0, 47%)";
+  const grid = `display: grid; grid-template: auto auto 1fr / ${columns}; column-gap: 1.5rem; align-items: start`;
+  const beside = "grid-area: 1 / 2 / 4 / 3; width: 100%; height: auto";
   set(root, { style: `max-width: 100%; ${wide ? beside : "margin: 0 auto"}` });
-  set(said, { style: `min-height: ${wide ? 2.8 : 7}em; grid-column: 1 / 3` });
+  set(said, { style: `min-height: ${wide ? 5.6 : 7}em; grid-column: 1` });
   set(chooses, wide ? { style: "grid-area: 2 / 1 / 3 / 2" } : {});
   view.append(el("div", wide ? { style: grid } : {}, typed, root, chooses, said));
   translate(false);
