@@ -42,17 +42,18 @@ function draw({ view, data, el, svg, set, sum, clamp, dot, number, grouped, said
   const wide = Math.min(620, view.clientWidth || 350), high = 130;
   const x = (d) => 8 + ((wide - 16) * d) / longest, y = (s) => 10 + ((high - 20) * (top - s)) / (2 * top);
   const along = { fill: "none", "stroke-linejoin": "round" };
-  const curve = svg("path", { stroke: "var(--neutral)", "stroke-width": 2.5, ...along });
-  const before = svg("path", { stroke: "var(--soft)", "stroke-width": 1.5, "stroke-dasharray": "4 3", ...along });
+  const full = { stroke: "var(--neutral)", "stroke-width": 2.5, ...along };
+  const dashed = { stroke: "var(--soft)", "stroke-width": 1.5, "stroke-dasharray": "4 3", ...along };
+  const curve = svg("path", full), before = svg("path", dashed);
   const drop = svg("path", { stroke: "var(--soft)", "stroke-dasharray": "4 4" }), mark = svg("circle", { r: 7, fill: "var(--neutral)" });
   const write = (at, text, anchor) => svg("text", { x: at, y: y(0) + 18, "text-anchor": anchor, style: "font-size: 13px" }, text);
   function entry(at, like, says) {  // of the legend: a piece of the line, and its name
-    const line = set(like.cloneNode(), { d: `M${at} ${high + 12}h22` });
+    const line = svg("path", { ...like, d: `M${at} ${high + 12}h22` });
     const text = svg("text", { x: at + 28, y: high + 17 }, says);
     return [line, set(text, { style: "font-size: 13px" })];
   }
-  const drawn = [entry(x(0), curve, "score at each distance"),
-    ...(trained ? [entry(x(0) + 190, before, "as trained")] : [])].flat();
+  const drawn = [entry(x(0), full, "score at each distance"),
+    ...(trained ? [entry(x(0) + 190, dashed, "as trained")] : [])].flat();
   const chart = svg("svg", { width: wide, height: high + 20, viewBox: `0 0 ${wide} ${high + 20}`, "aria-hidden": true },
     svg("rect", { x: x(trained ?? longest), y: 0, width: x(longest) - x(trained ?? longest), height: high, fill: "var(--faint)", opacity: 0.6 }),
     svg("path", { d: `M${x(0)} ${y(0)}H${x(longest)}`, stroke: "var(--soft)" }), drop, before, curve, mark,
