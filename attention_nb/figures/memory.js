@@ -65,7 +65,7 @@ function draw(stage) {
   board.append(...titles, ...columns, ...lines, held.node, added.node);
 
   // ---- The pairs: key, value, what reading gives, and how far off that is ----
-  const row = 34, room = 342, list = fig(room, 26 + row * n);
+  const row = 34, room = wide ? 374 : 342, list = fig(room, 26 + row * n);
   const [atKey, atValue, atRead, atBar] = [40, 92, 166, 272];
   const head = [[atKey, "key"], [atValue, "value"], [atRead, "read back"], [atBar, "error"]];
   const start = { "text-anchor": "start" };
@@ -97,7 +97,7 @@ function draw(stage) {
   });
   set(list, { "aria-label": "The pairs, and what reading each key gives" });
   function showPair({ node, found, bar, off, mark }, i, now) {
-    const here = i < t, long = here ? Math.min(34, 4 * now.errors[i]) : 0;
+    const here = i < t, long = here ? Math.min(wide ? 66 : 34, (wide ? 7 : 4) * now.errors[i]) : 0;
     set(node, { opacity: here ? 1 : 0.35 });
     found.forEach((one, j) => { one.textContent = here ? short(now.found[i][j]) : ""; });
     set(bar, { width: Math.max(here ? 1 : 0, long) });
@@ -155,7 +155,7 @@ function draw(stage) {
   const steps = { at: () => t - 1, last: () => n - 1, go: (i) => go(i + 1, true) };
   const play = player({ ...steps, ms: () => 1500 });
   const ruled = choices("How a pair is written", rules, 0, (i) => { rule = i; show(); });
-  range.querySelector("input").style.width = "min(10rem, 30vw)";
+  range.querySelector("input").style.width = "min(10rem, 22vw)";
   set(said, { style: `min-height: ${wide ? 4.2 : 7}em` });
   const beside = "display: flex; flex-wrap: wrap; gap: 1rem 1.8rem; margin: 0.6rem 0";
   view.append(el("div", { class: "row", style: "margin-top: 0" }, play.node, range),

@@ -76,13 +76,17 @@ function draw({ view, data, el, svg, set, sum, number, plural, said, say, choice
     tell(now);
   }
 
+  function beside(range) {  // on a phone, too, it stands in the row of the button
+    range.querySelector("input").style.width = "min(14rem, 24vw)";
+    return range;
+  }
   const row = (...parts) => el("div", { class: "row" }, ...parts);
   const ofSize = choices("Queries of a program", sizes.map(String), data.size,
     (i) => again(() => { size = sizes[i]; }));
   const ofSlots = choices("Programs at once", offered.map(String), data.slot,
     (i) => again(() => { slots = offered[i]; }));
   const panel = el("div", { style: "flex: 1 1 300px; min-width: 0" },
-    set(row(play.node, time), { style: "margin-top: 0" }),
+    set(row(play.node, beside(time)), { style: "margin-top: 0" }),
     row(toggle("causal mask", false, (on) => again(() => { causal = on; })),
       toggle("last block first", false, (on) => again(() => { longest = on; }))),
     set(said, { style: "min-height: 4.2em" }),

@@ -40,7 +40,8 @@ function draw({ view, data, el, svg, set, sum, clamp, dot, number, grouped, said
 
   // ---- The score at each distance; grey: beyond the trained length ----
   const wide = Math.min(620, view.clientWidth || 350), high = 130;
-  const x = (d) => 8 + ((wide - 16) * d) / longest, y = (s) => 10 + ((high - 20) * (top - s)) / (2 * top);
+  const x = (d) => 8 + ((wide - 16) * d) / longest, lowest = -0.42 * top;  // with base 1,000
+  const y = (s) => 10 + ((high - 20) * (top - s)) / (top - lowest);
   const along = { fill: "none", "stroke-linejoin": "round" };
   const full = { stroke: "var(--neutral)", "stroke-width": 2.5, ...along };
   const dashed = { stroke: "var(--soft)", "stroke-width": 1.5, "stroke-dasharray": "4 3", ...along };
@@ -88,7 +89,7 @@ function draw({ view, data, el, svg, set, sum, clamp, dot, number, grouped, said
   const whole = (n) => number(n, 0), tens = (n) => grouped(Math.round(10 ** n));
   const shift = slider("Shift both", { min: 0, max: 32, step: 1, value: position, text: whole, input: (to) => { position = to; show(true); } });
   const apart = slider("Distance", { min: 0, max: longest, step: 1, value: distance, text: whole, input: (to) => { distance = to; show(); } });
-  const slower = slider("Base", { min: 1, max: 6, step: 0.5, value: Math.log10(base), text: tens, input: (to) => { base = 10 ** to; show(); } });
+  const slower = slider("Base", { min: 3, max: 6, step: 0.5, value: Math.log10(base), text: tens, input: (to) => { base = 10 ** to; show(); } });
   const scaled = () => el("div", { class: "row" }, el("span", {}, `For sequences ${factor} times as long`), choices("Scaling", names, scaling, (i) => { scaling = i; show(); }));
   const [first, rest] = trained ? [[scaled(), apart], [shift, slower]] : [[shift, apart], [slower]];  // what the chapter is about comes first
   view.append(

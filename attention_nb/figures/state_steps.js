@@ -90,8 +90,12 @@ function draw(stage) {
   const range = slider("Tokens so far", { min: 1, max: n, step: 1, value: t + 1, text: whole, input: move });
   const play = player({ at: () => t, last: () => n - 1, go: (i) => { t = i; range.move(t + 1); show(); } });
   set(said, { style: "min-height: 4.2em; margin-top: 0.8rem" });
+  function beside(range) {  // on a phone, too, it stands in the row of the button
+    range.querySelector("input").style.width = "min(14rem, 26vw)";
+    return range;
+  }
   view.append(
-    el("div", { class: "row", style: "margin-top: 0" }, play.node, range),
+    el("div", { class: "row", style: "margin-top: 0" }, play.node, beside(range)),
     el("div", { style: "display: flex; flex-wrap: wrap; gap: 1.2rem 1.5rem; margin-top: 0.8rem" },
       panel(title("Scores first: (q kᵀ) v"), cache, result.cache, count.cache),
       panel(title("Values first: q (kᵀ v)"),

@@ -98,8 +98,12 @@ function draw({ view, data, el, svg, set, sum, number, plural, said, say, choice
     tell(state);
   }
 
+  function beside(range) {  // on a phone, too, it stands in the row of the button
+    range.querySelector("input").style.width = "min(14rem, 26vw)";
+    return range;
+  }
   const panel = el("div", { style: "flex: 1 1 300px; min-width: 0" },
-    el("div", { class: "row", style: "margin-top: 0" }, play.node, steps),
+    el("div", { class: "row", style: "margin-top: 0" }, play.node, beside(steps)),
     slider("Query", { min: 0, max: n - 1, step: 1, value: query, input: (i) => { query = i; show(); }, text: (i) => tokens[i] }),
     el("div", { class: "row" }, el("span", {}, "Tile size"), choices("Tile size", sizes.map(String), data.chosen, (i) => again(() => { size = sizes[i]; })),
       toggle("causal mask", false, (on) => again(() => { causal = on; }))),

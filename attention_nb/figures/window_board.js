@@ -65,8 +65,8 @@ function draw({ view, data, el, svg, set, plural, said, say, choices, toggle, mo
     ...marks.map(entry));
 
   // ---- The layers: what reaches a query ----
-  const x = (j) => 34 + 27 * j, y = (l) => 154 - (130 * l) / layers;
-  const tower = svg("svg", { width: 346, height: 218, viewBox: "0 0 346 218", "aria-hidden": true, style: "flex: none" });
+  const x = (j) => 34 + 27 * j, y = (l) => 128 - (104 * l) / layers;
+  const tower = svg("svg", { width: 346, height: 191, viewBox: "0 0 346 191", "aria-hidden": true, style: "flex: none" });
   function drawPairs(mask, found) {  // a line to each token that is attended to, from each that matters one layer above
     const line = (i, j, l) => svg("path", { d: `M${x(i)} ${y(l)}L${x(j)} ${y(l - 1)}`, stroke: "var(--neutral)", "stroke-width": 2, opacity: 0.55 });
     return found.slice(0, -1).flatMap((level, down) => level.flatMap((i) => all.filter((j) => mask[i][j]).map((j) => line(i, j, layers - down))));
