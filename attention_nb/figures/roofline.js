@@ -75,7 +75,8 @@ function draw({ view, data, el, svg, set, clamp, number, grouped, plural, say, s
       `${4 * example.d} operations each`,
       `${grouped((cost.moved * 8) / bits)} numbers of ${bits / 8} bytes`];
     const [at, anchor] = flat ? [cx - 8, "end"] : [cx + 15, "start"];
-    return says.map((text, i) => label(at, top + (i + 1) * line, text, anchor, "fill: var(--soft)"));
+    const soft = "fill: var(--soft)";
+    return says.map((text, i) => label(at, top + (i + 1) * line, text, anchor, soft));
   }
   const notes = [...counted(example.n), ...counted(1)];
   chart.append(...notes);
