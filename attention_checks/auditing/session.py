@@ -46,6 +46,19 @@ class Session:
         return self.call.sequence.shape[1]
 
     @property
+    def all(self) -> Tensor:
+        "Mark all tokens, (b, n)."
+        return torch.ones(self.size, dtype=torch.bool)
+
+    def kin(
+        self,
+        path: str,  # of a layer with a call
+    ) -> list[str]:
+        "List the layers of the same class, itself among them."
+        kinds = {p: type(self.call.model.get_submodule(p)) for p in self.calls}
+        return [p for p, kind in kinds.items() if kind is kinds[path]]
+
+    @property
     def tolerance(self) -> float:
         "Return how far apart two numbers may be, as a part of the largest."
         return TOLERANCES.get(dtype_of(self.call.model), 5e-2)

@@ -66,10 +66,11 @@ def test_a_lambda_is_tried_in_processes_of_its_own():
     assert not dist.is_initialized()
 
 
-def test_a_wrong_scale_is_named_on_one_rank():
-    report = report_of(check_distributed, lambda q, k, v: (q @ k.mT).softmax(-1) @ v, worlds=[1])
-    assert report.codes == ["scale.missing"]
-    assert check_distributed(lambda q, k, v: (q @ k.mT).softmax(-1) @ v, worlds=[1], scale=1.0, strict=False)
+def test_a_wrong_scale_is_named_on_one_rank(ranks):
+    "And accepted if it is declared."
+    unscaled = lambda q, k, v: (q @ k.mT).softmax(-1) @ v
+    assert report_of(check_sharding, unscaled, sharding(worlds=(1,)), ranks).codes == ["scale.missing"]
+    assert check_sharding(unscaled, sharding(worlds=(1,), scale=1.0), ranks, strict=False)
 
 
 @pytest.mark.parametrize(("wrong", "message"), [
