@@ -94,23 +94,41 @@ def _try_all(rank: int, job: Job, folder: Path) -> None:
     "Try all trials; write down each result, and before it what is tried."
     group, number = _own_group(rank, job.groups)
     fn = partial(job.fn, group=group) if takes_group(job.fn) else job.fn
-    at = folder / f"at-{rank}"
     for i, trial in enumerate(job.trials):
-        at.write_text(f"{i} forward")
-        leaves = trial.inputs(number)
-        if job.strided:
-            leaves = tuple(x.transpose(1, 2).contiguous().transpose(1, 2) for x in leaves)
-        before = [x.clone() for x in leaves]
-        context = first_of(fn(*(x.requires_grad_(job.gradients).view_as(x) for x in leaves)))
+        inputs = [_strided(x) if job.strided else x for x in trial.inputs(number)]
         up = trial.part(trial.up, number) if job.gradients else None
-        at.write_text(f"{i} backward")
-        gradients = _gradients(context, up, leaves)
-        at.write_text(f"{i} forward")
-        with torch.no_grad():
-            again = first_of(fn(*(x.detach() for x in leaves)))
-        changed = [name for name, x, y in zip("qkv", leaves, before) if not torch.equal(x, y)]
-        given = Given(_plain(context), gradients, _plain(again), "".join(changed[:1]))
+        given = _called(fn, inputs, up, partial(_note, folder / f"at-{rank}", i))
         torch.save(tuple(given), folder / f"{i}-{rank}.pt")
+
+
+def _note(file: Path, trial: int, stage: str) -> None:
+    "Write down what is tried."
+    file.write_text(f"{trial} {stage}")
+
+
+def _strided(x: Tensor) -> Tensor:
+    "Give a tensor whose heads and tokens lie in memory the other way round."
+    return x.transpose(1, 2).contiguous().transpose(1, 2)
+
+
+def _called(
+    fn: Fn,
+    inputs: Sequence[Tensor],
+    up: Tensor | None,  # the gradient of the context; None: no backward pass
+    note: Callable[[str], Any],  # writes down what is tried
+) -> Given:
+    "Call a function forward and backward, and once more."
+    note("forward")
+    before = [x.clone() for x in inputs]
+    leaves = [x.requires_grad_(up is not None) for x in inputs]
+    context = first_of(fn(*(x.view_as(x) for x in leaves)))
+    note("backward")
+    gradients = _gradients(context, up, leaves)
+    note("forward")
+    with torch.no_grad():
+        again = first_of(fn(*(x.detach() for x in leaves)))
+    changed = [name for name, x, y in zip("qkv", leaves, before) if not torch.equal(x, y)]
+    return Given(_plain(context), gradients, _plain(again), "".join(changed[:1]))
 
 
 def _gradients(context: Any, up: Tensor | None, leaves: Sequence[Tensor]) -> Any:
@@ -186,7 +204,8 @@ _STUCK = re.compile("it (did not|waits|returned)|.*([Tt]imed out|closed by peer)
 
 def _fault(e: RankError, job: Job, folder: Path) -> Fault:
     "Describe what ended the run."
-    number, stage = (folder / f"at-{e.rank}").read_text().split() or ["0", "forward"]
+    at = folder / f"at-{e.rank}"  # none if the function did not arrive
+    number, stage = (at.read_text() if at.exists() else "").split() or ["0", "forward"]
     kind = "died" if e.reason.startswith("it died") else "raised"
     kind = "stuck" if _STUCK.match(e.reason) else kind
     lines = [line for line in str(e).splitlines() if re.match(r"\(?rank \d+", line)]
