@@ -8,7 +8,6 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from attention_checks.auditing.calling import Call
 from attention_checks.auditing.report import Reach
 from attention_checks.auditing.session import Session
 from attention_checks.auditing.tracing import Change, Passed
@@ -58,7 +57,7 @@ def _changes(
     s: Session, changed: Tensor, kept: Tensor, first: Passed | None = None
 ) -> list[tuple[Tensor, Change]]:
     "Run with other tokens at some places; pair these with what changes elsewhere."
-    found = s.compared(_with_others(s, changed), s.axes(kept), first)
+    found = s.compared(s.with_others(changed), s.axes(kept), first)
     return [(changed, change) for change in found]
 
 
@@ -71,14 +70,6 @@ def _from(s: Session, starts: tuple[int, ...]) -> Tensor:
 def _may_change(s: Session, changed: Tensor) -> Tensor:
     "Mark tokens that may depend on one that is changed, (b, n)."
     return changed.double() @ s.expected.allowed(s.n).double().T > 0
-
-
-def _with_others(s: Session, changed: Tensor) -> Call:
-    "Return the call with other tokens at some places; placeholders of images stay."
-    old = s.call.sequence
-    drawn = s.call.drawn(s.size, 2 + int(changed.sum()), old)
-    where = changed.to(old.device).view(*changed.shape, *[1] * (old.ndim - 2))
-    return s.call.of(torch.where(where & ~s.call.placeholders, drawn, old))
 
 
 def _leaks(s: Session, pairs: list[tuple[Tensor, Change]]) -> dict[str, Leak]:
@@ -152,7 +143,7 @@ def batch(s: Session) -> None:
         return
     kept = torch.zeros(s.size, dtype=torch.bool)
     kept[0] = True
-    changes = s.compared(_with_others(s, ~kept), s.axes(kept))
+    changes = s.compared(s.with_others(~kept), s.axes(kept))
     for change in changes:
         size = f"{change.size:.2g} of the largest number"
         s.fault("batch.mixes", change.path, f"other sequences beside it: it changes, by {size}")

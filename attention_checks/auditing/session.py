@@ -76,6 +76,16 @@ class Session:
         run = lambda: call.run(**changed)
         return compare(call.model, run, first or self.first, axes, self.tolerance)
 
+    def with_others(
+        self,
+        changed: Tensor,  # boolean, (b, n)
+    ) -> Call:
+        "Return the call with other tokens at some places; placeholders of images stay."
+        old = self.call.sequence
+        drawn = self.call.drawn(self.size, 2 + int(changed.sum()), old)
+        where = changed.to(old.device).view(*changed.shape, *[1] * (old.ndim - 2))
+        return self.call.of(torch.where(where & ~self.call.placeholders, drawn, old))
+
     def axes(
         self,
         kept: Tensor,  # boolean, (b, n)
