@@ -1,4 +1,4 @@
-"""Wrong steps of attention over ranks: each a row with the code of its bug, whose sentence says it."""
+"""Wrong steps of attention over ranks, a row for each bug; its sentence is in the catalogue."""
 
 from __future__ import annotations
 
