@@ -1,7 +1,9 @@
-"""`attention-nb`: explain a bug at once, check attention with `attention_checks.cli`, audit a model, translate with chapter 8's model, continue a text with a published one.
+"""`attention-nb`: explain a bug, check attention, audit a model, translate, continue a text.
 
-It stands outside of the package, as the plugin for pytest does: help and explanations need no PyTorch, and no seconds.
+It stands outside of the package, as the plugin for pytest does: help and explanations need no
+PyTorch, and no seconds.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -15,54 +17,94 @@ from pathlib import Path
 from typing import Any
 
 _ABOUT = "Say what is wrong with an attention layer or function, and what the bug probably is."
-_COMMANDS = {"check": "check a layer or a function; check --help lists the options",
-             "audit": "audit a whole model, layer by layer; audit --help lists the options",
-             "explain": "say what a code such as scale.missing means, and what to do about it",
-             "translate": "write numbers in English words as digits, with the small trained model of chapter 8",
-             "generate": "continue a text with a published model, token by token: a folder with config.json, safetensors and tokenizer.json"}
+_COMMANDS = {
+    "check": "check a layer or a function; check --help lists the options",
+    "audit": "audit a whole model, layer by layer; audit --help lists the options",
+    "explain": "say what a code such as scale.missing means, and what to do about it",
+    "translate": "write numbers in English words as digits, with the small trained model of"
+    " chapter 8",
+    "generate": "continue a text with a published model, token by token: a folder with config.json,"
+    " safetensors and tokenizer.json",
+}
+_ARGUMENTS: dict[str, dict[str, dict[str, Any]]] = {  # command → its arguments
+    "explain": {"code": {"help": "as a report names it, such as scale.missing"}},
+    "translate": {
+        "text": {
+            "nargs": "+",
+            "help": "a number in words, up to 999 999, in quotes: 'four hundred and two'",
+        },
+    },
+    "generate": {
+        "directory": {
+            "help": "a folder with a checkpoint, or a name on the hub, such as"
+            " openai-community/gpt2",
+        },
+        "text": {"help": "what to continue, in quotes"},
+        "--tokens": {
+            "type": int,
+            "default": 60,
+            "metavar": "N",
+            "help": "tokens to generate at most; default 60",
+        },
+        "--temperature": {
+            "type": float,
+            "default": 0.0,
+            "help": "0, the default, takes the most probable token; 1 draws from the model's own",
+        },
+        "--seed": {"type": int, "help": "of the random numbers"},
+    },
+}
 
 
 def _parser(prog: str) -> argparse.ArgumentParser:
-    "The grammar of the command; that of `check` stands with the checks."
+    "Return the parser of the command; that of `check` stands with the checks."
     parser = argparse.ArgumentParser(prog=prog, description=_ABOUT)
-    parser.add_argument("--version", action="version", version=f"attention-nb {version('attention_nb')}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="{check,audit,explain,translate,generate}")
-    made = {name: commands.add_parser(name, help=said, description=said) for name, said in _COMMANDS.items()}
-    made["explain"].add_argument("code", help="as a report names it, such as scale.missing")
-    made["translate"].add_argument("text", nargs="+", help="a number in words, up to 999 999, in quotes: 'four hundred and two'")
-    generate = made["generate"]
-    generate.add_argument("directory", help="a folder with a checkpoint, or a name on the hub, such as openai-community/gpt2")
-    generate.add_argument("text", help="what to continue, in quotes")
-    generate.add_argument("--tokens", type=int, default=60, metavar="N", help="tokens to generate at most; default 60")
-    generate.add_argument("--temperature", type=float, default=0.0, help="0, the default, takes the most probable token; 1 draws from the model's own")
-    generate.add_argument("--seed", type=int, help="of the random numbers")
+    said = f"attention-nb {version('attention_nb')}"
+    parser.add_argument("--version", action="version", version=said)
+    names = f"{{{','.join(_COMMANDS)}}}"
+    commands = parser.add_subparsers(dest="command", required=True, metavar=names)
+    for name, about in _COMMANDS.items():
+        command = commands.add_parser(name, help=about, description=about)
+        for argument, options in _ARGUMENTS.get(name, {}).items():
+            command.add_argument(argument, **options)
     return parser
 
 
 def _catalogue() -> dict[str, Any]:
-    "Every bug by its code, as `make export` writes it from the catalogue."
+    "Return every bug by its code, as `make export` writes it from the catalogue."
     package = find_spec("attention_nb")
     assert package and package.origin
-    catalogue: dict[str, Any] = json.loads((Path(package.origin).parent / "catalogue.json").read_text(encoding="utf-8"))
+    file = Path(package.origin).parent / "catalogue.json"
+    catalogue: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return catalogue
 
 
-def _explanation(code: str, catalogue: dict[str, Any]) -> str:
-    "What the catalogue says of a bug, in a few lines."
-    bug = catalogue["bugs"][code]
-    kind = catalogue["kinds"][code.partition(".")[0]]
-    lines = [f"{code}: {bug['says']}", ""]
-    lines += ["In braces stands what a check finds out."] * ("{" in bug["says"])
-    lines += [f"If it is meant, declare it: {bug['declare']}"] * bool(bug["declare"])
-    lines += [f"Codes {kind['codes']} are about: {kind['about']}"]
-    lines += [f"How it should be: {catalogue['site']}{kind['chapter']}"] * bool(kind["chapter"])
-    lines += [f"All such bugs: {catalogue['site']}lookup/codes.html#{code}"]
-    return "\n".join(lines)
+def _explained(code: str, prog: str) -> int:
+    "Print what the catalogue says of a bug, in a few lines; 2 if it knows none."
+    catalogue = _catalogue()
+    bugs, site = catalogue["bugs"], catalogue["site"]
+    if code not in bugs:
+        near = difflib.get_close_matches(code, bugs, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"see {site}lookup/codes.html"
+        print(f"{prog}: no bug has the code {code}; {hint}", file=sys.stderr)
+        return 2
+    bug, kind = bugs[code], catalogue["kinds"][code.partition(".")[0]]
+    print(f"{code}: {bug['says']}\n")
+    if "{" in bug["says"]:
+        print("In braces stands what a check finds out.")
+    if bug["declare"]:
+        print(f"If it is meant, declare it: {bug['declare']}")
+    print(f"Codes {kind['codes']} are about: {kind['about']}")
+    if kind["chapter"]:
+        print(f"How it should be: {site}{kind['chapter']}")
+    print(f"All such bugs: {site}lookup/codes.html#{code}")
+    return 0
 
 
 def _translate(texts: Sequence[str], prog: str) -> int:
     "Print the digits of each text; 2 if one of them could not be translated."
     from attention_nb.translation import translate  # PyTorch takes a second
+
     status = 0
     for text in texts:
         try:
@@ -76,6 +118,7 @@ def _translate(texts: Sequence[str], prog: str) -> int:
 def _generate(args: argparse.Namespace, prog: str) -> int:
     "Print a text and what follows, as it is generated; 2 if the model cannot be run."
     from attention_nb.real_models import stream_text  # PyTorch takes a second
+
     try:
         pieces = stream_text(args.directory, args.text, args.tokens, args.temperature, args.seed)
         print(args.text + next(pieces, ""), end="", flush=True)
@@ -89,30 +132,25 @@ def _generate(args: argparse.Namespace, prog: str) -> int:
 
 
 def main(
-    argv: Sequence[str] | None = None,  # the words of the command line; default: those it was called with
+    argv: Sequence[str] | None = None,  # arguments; default: those of this process
     prog: str = "attention-nb",  # how it was called, for its help and its errors
-) -> int:  # exit status: 0 all is well, 1 a property does not hold, 2 it cannot be checked, translated, run or is not known
+) -> int:  # exit status: 0 all is well, 1 there is a bug or a fault, 2 it cannot be done
     "Run `attention-nb`."
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] == ["check"]:
         from attention_checks.cli import main as check
+
         return check(words, prog)
     if words[:1] == ["audit"]:
         from attention_checks.auditing.cli import main as audit
+
         return audit(words[1:], prog)
     args = _parser(prog).parse_args(words)
     if args.command == "translate":
         return _translate(args.text, prog)
     if args.command == "generate":
         return _generate(args, prog)
-    code, catalogue = args.code, _catalogue()
-    if code in catalogue["bugs"]:
-        print(_explanation(code, catalogue))
-        return 0
-    near = difflib.get_close_matches(code, catalogue["bugs"], n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"see {catalogue['site']}lookup/codes.html"
-    print(f"{prog}: no bug has the code {code}; {hint}", file=sys.stderr)
-    return 2
+    return _explained(args.code, prog)
 
 
 if __name__ == "__main__":

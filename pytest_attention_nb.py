@@ -1,4 +1,4 @@
-"""A plugin for pytest: one test for each property that a check of attention_nb tries. It does nothing until asked for.
+"""A plugin for pytest: one test for each property that a check of attention_nb tries.
 
     from attention_nb import check_multi_head
 
@@ -6,22 +6,23 @@
     def test_my_layer(attention_property):
         attention_property()
 
-Each test is named after its subject and the property, whatever comes out; `-k gradients` chooses by the name, and
-`-k scale.missing` by the code of the bug that was found. What was not tried is skipped, with the reason. Several marks
-try several layers.
+It does nothing until asked for. Each test is named after its subject and the property, whatever
+comes out; `-k gradients` chooses by the name, and `-k scale.missing` by the code of the bug that was
+found. What was not tried is skipped, with the reason. Several marks try several layers.
 
-The plugin stands outside of the package, since pytest loads every plugin at its start: PyTorch is loaded only where a
-test asks for it.
+The plugin stands outside of the package, since pytest loads every plugin at its start: PyTorch is
+loaded only where a test asks for it.
 """
+
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import pytest
 
-MARK = "attention(check, *args, **kwargs): one test for each property that a check of attention_nb tries"
+MARK = "attention(check, *args, **kwargs): one test for each property that a check tries"
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -35,7 +36,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     marks = list(metafunc.definition.iter_markers("attention"))
     if not marks or not all(mark.args and callable(mark.args[0]) for mark in marks):
-        raise pytest.UsageError(f"{metafunc.definition.name}: attention_property needs a mark, @pytest.mark.attention(check, layer, …)")
+        needs = "attention_property needs a mark, @pytest.mark.attention(check, layer, …)"
+        raise pytest.UsageError(f"{metafunc.definition.name}: {needs}")
     cases = [case for mark in reversed(marks) for case in _cases(*mark.args, **mark.kwargs)]
     metafunc.parametrize("attention_property", cases)
 
@@ -47,23 +49,30 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def _cases(check: Callable[..., Any], *args: Any, **kwargs: Any) -> Iterator[Any]:
-    "What a check found, as parameters of a test."
+    "List what a check found, as parameters of a test."
     from attention_nb import CheckFailed
+
     try:
         report = check(*args, **kwargs)
     except CheckFailed as failed:
         report = failed.report
     named = partial("{}-{}".format, report.subject)
     for f in report.failed:
-        text = "\n".join(filter(None, [f"{report.subject}: {f.property}", f.example, f.bug and f"likely bug: {f.bug}"]))
-        fail = partial(pytest.fail, text, pytrace=False)
-        fail.codes = f.codes  # type: ignore[attr-defined]
-        yield pytest.param(fail, id=named(f.property))
+        bug = f.bug and f"likely bug: {f.bug}"
+        lines = [f"{report.subject}: {f.property}", f.example, bug]
+        yield pytest.param(_failing(lines, f.codes), id=named(f.property))
     for name, why, code in report.notes:
         if code == "not_compared" and report.verdict == "not compared" and not report.ok:
             text = f"{report.subject}: not compared: {why}; strict=False accepts it"
-            yield pytest.param(partial(pytest.fail, text, pytrace=False), id=named(name))
+            yield pytest.param(_failing([text]), id=named(name))
         else:
             yield pytest.param(None, id=named(name), marks=pytest.mark.skip(reason=why))
     for name in report.passed:
         yield pytest.param(lambda: None, id=named(name))
+
+
+def _failing(lines: Sequence[str], codes: Sequence[str] = ()) -> Callable[[], Any]:
+    "Return a function that fails with what a report says; it has the codes of the likely bugs."
+    fail = partial(pytest.fail, "\n".join(filter(None, lines)), pytrace=False)
+    fail.codes = codes  # type: ignore[attr-defined]
+    return fail

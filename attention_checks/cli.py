@@ -44,6 +44,13 @@ _CHECKS: dict[str, Callable[..., Report]] = {  # what a function or a layer is �
     "distributed": check_distributed,
 }
 _OF_RANKS = ("order", "worlds", "even", "empty_ranks")  # options for attention over ranks alone
+_TAKES = {  # kind → options that its check takes, besides what a contract holds
+    "attention": ("causal", "strict"),
+    "flash": ("causal",),
+    "cache": ("d_model",),
+    "distributed": ("causal", "strict", "n_heads", "n_kv_heads", *_OF_RANKS),
+}
+_FOR = {"call": "layers", "d_memory": "layers", **dict.fromkeys(_OF_RANKS, "ranks")}
 _ABOUT = "Say what is wrong with an attention layer or function, and what the bug probably is."
 _STATUS = (
     "Exit status: 0 all is sound, 1 there is a bug, 2 something was not compared or could not be"
@@ -56,9 +63,6 @@ _TARGET = (
 )
 
 
-_FOR = {"call": "layers", "d_memory": "layers"}
-
-
 class Finding(NamedTuple):
     "Hold a report, and where its subject is written."
 
@@ -67,50 +71,28 @@ class Finding(NamedTuple):
     line: int = 1  # where it begins
 
 
-def _rank_options() -> dict[str, dict[str, Any]]:
-    "Return the options of attention over ranks."
-    world = {"type": int, "metavar": "NUMBER", "action": "append"}
-    return {
-        "order": {"choices": list(ORDERS), "help": "over ranks: which rank holds which tokens"},
-        "worlds": {**world, "help": "over ranks: how many there are; may be repeated"},
-        "even": {"action": Switch, "help": "over ranks: it takes equal shards alone"},
-        "empty_ranks": {"action": Switch, "help": "a rank may hold no token (default: it may)"},
-    }
-
-
-def _report_options() -> dict[str, dict[str, Any]]:
-    "Return the options of what is accepted, and of how it is written."
-    why = "what could be compared with nothing is not accepted"
-    return {
-        "strict": {"action": Switch, "default": True, "help": why},
-        "format": {"choices": list(FORMATS), "default": "text", "help": "how to write it"},
-    }
-
-
-def _grammar() -> dict[str, dict[str, Any]]:
-    "Return the options of `check` as argparse takes them, in the order of the help."
-    number = {"type": int, "metavar": "NUMBER"}
-    width = {"type": int, "metavar": "WIDTH"}
-    options: dict[str, dict[str, Any]] = {
-        "d_model": {**width, "help": "width of a layer's input"},
-        "d_memory": {**width, "help": "width of a memory: it is called as layer(x, memory)"},
-        "n_heads": {**number, "help": "number of heads (default: what the layer says)"},
-        "n_kv_heads": {**number, "help": "number of key heads (default: what widths tell)"},
-        "causal": {"action": Switch, "help": "it hides the future"},
-        "positions": {"action": Switch, "help": "it knows positions (RoPE, ALiBi, …)"},
-        "call": {"metavar": "TARGET", "help": "function of layer and x (and memory) to call it"},
-        **contract_options(),
-        **_rank_options(),
-        "as": {"dest": "kind", "choices": list(_CHECKS), "help": "what it is (default: find out)"},
-        "set": {
-            "action": "append",
-            "default": [],
-            "metavar": "NAME=VALUE",
-            "help": "an argument of the class; may be repeated",
-        },
-        **_report_options(),
-    }
-    return {f"--{name.replace('_', '-')}": option for name, option in options.items()}
+_NUMBER: dict[str, Any] = {"type": int, "metavar": "NUMBER"}
+_WIDTH: dict[str, Any] = {"type": int, "metavar": "WIDTH"}
+_SETTING = {"action": "append", "default": [], "metavar": "NAME=VALUE"}
+_STRICT = {"default": True, "help": "what could be compared with nothing is not accepted"}
+_OPTIONS: dict[str, dict[str, Any]] = {  # of `check`, as argparse takes them
+    "d_model": {**_WIDTH, "help": "width of a layer's input"},
+    "d_memory": {**_WIDTH, "help": "width of a memory: it is called as layer(x, memory)"},
+    "n_heads": {**_NUMBER, "help": "number of heads (default: what the layer says)"},
+    "n_kv_heads": {**_NUMBER, "help": "number of key heads (default: what widths tell)"},
+    "causal": {"action": Switch, "help": "it hides the future"},
+    "positions": {"action": Switch, "help": "it knows positions (RoPE, ALiBi, …)"},
+    "call": {"metavar": "TARGET", "help": "function of layer and x (and memory) to call it"},
+    **contract_options(),
+    "order": {"choices": list(ORDERS), "help": "over ranks: which rank holds which tokens"},
+    "worlds": {**_NUMBER, "action": "append", "help": "over ranks: how many; may be repeated"},
+    "even": {"action": Switch, "help": "over ranks: it takes equal shards alone"},
+    "empty_ranks": {"action": Switch, "help": "a rank may hold no token (default: it may)"},
+    "as": {"dest": "kind", "choices": list(_CHECKS), "help": "what it is (default: find out)"},
+    "set": {**_SETTING, "help": "an argument of the class; may be repeated"},
+    "strict": {"action": Switch, **_STRICT},
+    "format": {"choices": ["text", "json"], "default": "text", "help": "how to write it"},
+}
 
 
 def _parser(prog: str) -> argparse.ArgumentParser:
@@ -123,8 +105,8 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         "check", help="check a layer or a function", description=_ABOUT, epilog=_STATUS
     )
     check.add_argument("target", nargs="?", help=_TARGET)
-    for name, option in _grammar().items():
-        check.add_argument(name, **option)
+    for name, option in _OPTIONS.items():
+        check.add_argument(f"--{name.replace('_', '-')}", **option)
     return parser
 
 
@@ -150,27 +132,19 @@ def _kind(thing: Any, args: argparse.Namespace) -> str:
 def _check(args: argparse.Namespace) -> Report:
     "Load, make and check what the command line names."
     thing = made(load(args.target), args)
-    kind, choices = _kind(thing, args), choices_of(args)
+    kind = _kind(thing, args)
     if kind == "layer":
         return _check_layer(thing, args)
-    foreign = () if kind == "distributed" else _OF_RANKS
-    for option in ("call", "d_memory", *foreign):
-        if getattr(args, option) is not None:
-            raise Unusable(
-                f"--{option.replace('_', '-')} is for {_FOR.get(option, 'ranks')};"
-                f" {name_of(thing)} is a {kind}"
-            )
-    if kind in ("attention", "flash", "distributed"):
-        choices["causal"] = bool(args.causal)
-    if kind == "distributed":
-        options = ("n_heads", "n_kv_heads", *_OF_RANKS)
-        said = {name: getattr(args, name) for name in options}
-        choices |= {name: value for name, value in said.items() if value is not None}
-    if kind in ("attention", "distributed"):
-        choices["strict"] = args.strict
-    if kind == "cache":
-        choices["d_model"] = _width(args)
-    return _CHECKS[kind](thing, **choices)
+    takes = _TAKES.get(kind, ())
+    for option, what in _FOR.items():
+        if option not in takes and getattr(args, option) is not None:
+            says = f"--{option.replace('_', '-')} is for {what}"
+            raise Unusable(f"{says}; {name_of(thing)} is a {kind}")
+    if "d_model" in takes:
+        _width(args)
+    given = {name: getattr(args, name) for name in takes}
+    given = {name: value for name, value in given.items() if value is not None}
+    return _CHECKS[kind](thing, **given, **choices_of(args))
 
 
 def _width(args: argparse.Namespace) -> int:
@@ -218,45 +192,14 @@ def _find(args: argparse.Namespace) -> Finding:
         return Finding(e.report, *place)
 
 
-def _as_text(findings: Sequence[Finding]) -> str:
-    "Write reports as they are printed."
-    return "\n\n".join(str(finding.report) for finding in findings)
-
-
-def _as_json(findings: Sequence[Finding]) -> str:
-    "Write reports as JSON: an object with one entry for each."
-    checks = [_plain(*finding) for finding in findings]
-    return json.dumps({"checks": checks}, indent=2, ensure_ascii=False)
-
-
-def _plain(report: Report, file: str, line: int) -> dict[str, Any]:
-    "Return a finding in lists, dictionaries and strings."
-    failed = [
-        {
-            "property": failure.property,
-            "example": failure.example,
-            "codes": list(failure.codes),
-            "declare": failure.declare,
-        }
-        for failure in report.failed
+def _written(findings: Sequence[Finding], form: str) -> str:
+    "Write findings as text, or as JSON: an object with one entry for each."
+    if form == "text":
+        return "\n\n".join(str(finding.report) for finding in findings)
+    checks = [
+        {**found.report.to_dict(), "file": found.file, "line": found.line} for found in findings
     ]
-    return {
-        "subject": report.subject,
-        "verdict": report.verdict,
-        "ok": report.ok,
-        "compared": report.compared,
-        "file": file,
-        "line": line,
-        "codes": report.codes,
-        "bugs": [{"code": code, "sentence": bug} for code, bug in report.named],
-        "failed": failed,
-        "not_tried": [note._asdict() for note in report.notes],
-        "passed": list(report.passed),
-        "notes": list(report.remarks),
-    }
-
-
-FORMATS: dict[str, Callable[[Sequence[Finding]], str]] = {"text": _as_text, "json": _as_json}
+    return json.dumps({"checks": checks}, indent=2, ensure_ascii=False)
 
 
 def _toml(file: Path) -> dict[str, Any]:
@@ -312,7 +255,7 @@ def _asked(args: argparse.Namespace, parser: argparse.ArgumentParser) -> list[ar
     return [parser.parse_args(["check", *_arguments(row)]) for row in rows]
 
 
-def _write(text: str) -> None:
+def write(text: str) -> None:
     "Print a text; a pipe that was closed, as by `| head`, is no error."
     try:
         print(text, flush=True)
@@ -327,21 +270,21 @@ def main(
     "Run `attention-nb`."
     parser = _parser(prog)
     args = parser.parse_args(argv)
-    findings, status = [], 0
+    findings, errors = [], []
     try:
         asked = _asked(args, parser)
     except Unusable as e:
-        asked, status = [], _unusable(prog, str(e))
+        return unusable(prog, str(e))
     for one in asked:
         try:
             findings.append(_find(one))
         except (Unusable, TypeError, ValueError) as e:
-            status = _unusable(prog, str(e))
+            errors.append(unusable(prog, str(e)))
         except Exception as e:
-            status = _unusable(prog, f"{one.target}: {first_line(e)}")
+            errors.append(unusable(prog, f"{one.target}: {first_line(e)}"))
     if findings:
-        _write(FORMATS[args.format](findings))
-    return max([status, *(_status(finding.report) for finding in findings)])
+        write(_written(findings, args.format))
+    return max([*errors, *(_status(finding.report) for finding in findings)])
 
 
 def _status(report: Report) -> int:
@@ -351,7 +294,7 @@ def _status(report: Report) -> int:
     return 1 if report.verdict == "bug" else 2
 
 
-def _unusable(prog: str, why: str) -> int:
+def unusable(prog: str, why: str) -> int:
     "Say why something could not be checked; return the exit status for that."
     print(f"{prog}: {why}", file=sys.stderr)
     return 2

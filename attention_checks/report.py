@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,21 @@ class Report:
     def named(self) -> list[tuple[str, str]]:
         "Return the likely bugs as pairs of codes, joined by +, and sentence."
         return list(dict.fromkeys(("+".join(f.codes), f.bug) for f in self.failed if f.bug))
+
+    def to_dict(self) -> dict[str, Any]:
+        "Return it in lists, dictionaries and strings."
+        return {
+            "subject": self.subject,
+            "verdict": self.verdict,
+            "ok": self.ok,
+            "compared": self.compared,
+            "codes": self.codes,
+            "bugs": [{"code": code, "sentence": bug} for code, bug in self.named],
+            "failed": [asdict(failure) for failure in self.failed],
+            "not_tried": [note._asdict() for note in self.notes],
+            "passed": list(self.passed),
+            "notes": list(self.remarks),
+        }
 
     def __str__(self) -> str:
         lines = [self._headline(), *self._reasons()]

@@ -11,8 +11,9 @@ import pytest
 import torch
 import torch.nn as nn
 from attention_nb.figures.head_view import HeadView, head_view
+from attention_nb.tools.calls import Call
 from attention_nb.tools.testing import assert_close
-from attention_nb.tools.watching import Call, watch
+from attention_nb.tools.watching import watch
 from axe_playwright_python.sync_playwright import Axe
 from conftest import ROOT
 from playwright.sync_api import Locator, Page, expect

@@ -1,6 +1,6 @@
 """`watch` on models that know nothing of it: the same bits, the same kernels, the weights that the model itself would give.
 
-If it fails: nbs/tools/watching.ipynb says what each part is for.
+If it fails: nbs/tools/watching.ipynb says what each part is for, and which notebook has it.
 """
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ import pytest
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from attention_nb.tools import watching
+from attention_nb.tools import calls, reading, watching
+from attention_nb.tools.calls import Call
+from attention_nb.tools.steps import Step, keys_of
 from attention_nb.tools.testing import assert_close
-from attention_nb.tools.watching import Call, watch
+from attention_nb.tools.watching import watch
 from conftest import fail_if
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -353,33 +355,32 @@ class Largest(TorchDispatchMode):
 def test_long_sequences_stay_within_a_block():
     "32,768 tokens: a whole matrix would take 4 GB. No tensor that is made is larger than a block of 8 MB."
     q, k, v = torch.randn(3, 1, 2, 32_768, 8)
-    steps = watching._sdpa(2, v, q, k, v, is_causal=True).steps
+    steps = reading._sdpa(2, v, q, k, v, is_causal=True).steps
     call = Call("", "scaled_dot_product_attention", (1, 2, 32_768, 32_768), 8, q, k, steps)
     with Largest() as largest:
         part, weights = next(call.blocks(heads=1))
         last = call.weights(1, slice(-5, None))
     assert (part, weights.shape, last.shape) == (slice(0, 64), (1, 1, 64, 32_768), (1, 1, 5, 32_768))
-    assert largest.most <= 4 * watching.BLOCK
+    assert largest.most <= 4 * calls.BLOCK
     assert_close(last[0, 0], torch.softmax((q[0, 1, -5:] @ k[0, 1].T / 8**0.5).masked_fill(~torch.ones(5, 32_768).tril(32_763).bool(), -torch.inf), -1))
 
 
 # ---- Each check fails on the bug that it is for ----
 
-BUGS: dict[str, tuple[str, Any]] = {
-    "the scale is that of another width": ("_scaled", lambda scale: watching._Step("mul", lambda s, at: s * scale * 2, (scale * 2,))),
-    "is_causal ends at the last key": ("_causal", lambda: watching._Step("causal", lambda s, at: s.masked_fill(
-        watching._keys(s) > at.rows[:, None] + 1, -torch.inf))),
-    "a mask is read the wrong way round": ("_barred", lambda operand: watching._Step("mask", lambda s, at: s.masked_fill(
+BUGS: dict[str, tuple[Any, str, Any]] = {  # → module, function, and a wrong one in its place
+    "the scale is that of another width": (reading, "scaled", lambda scale: Step("mul", lambda s, at: s * scale * 2, (scale * 2,))),
+    "is_causal ends at the last key": (reading, "up_to_own_key", lambda: Step("causal", lambda s, at: s.masked_fill(
+        keys_of(s) > at.rows[:, None] + 1, -torch.inf))),
+    "a mask is read the wrong way round": (reading, "barred", lambda operand: Step("mask", lambda s, at: s.masked_fill(
         operand.block(at), -torch.inf), (operand,))),
-    "groups of heads are dealt out in turn": ("_scores", lambda call, at: (call.q[:, at.head, at.rows] @ call.k[:, at.head % call.k.shape[1]].mT)[:, None]),
+    "groups of heads are dealt out in turn": (calls, "_scores", lambda call, at: (call.q[:, at.head, at.rows] @ call.k[:, at.head % call.k.shape[1]].mT)[:, None]),
 }
 
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_wrong_reading_is_noticed(bug, monkeypatch):
     "weights @ v is compared with the output, so the layer is named in `unseen`."
-    name, wrong = BUGS[bug]
-    monkeypatch.setattr(watching, name, wrong)
+    monkeypatch.setattr(*BUGS[bug])
     found = []
     for model, inputs in ((made("Llama", "sdpa"), LEFT), (made("Llama", "sdpa"), dict(input_ids=IDS)), (Home("fused"), dict(x=torch.randn(2, 7, 12)))):
         with watch(model) as seen:

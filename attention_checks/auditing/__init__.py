@@ -50,30 +50,26 @@ def audit(
         raise Misused(f"model: expected a torch.nn.Module; got {type(model).__name__}")
     if not isinstance(expected, Expected):
         raise Misused(f"expected: expected an Expected; got {expected!r:.40}")
-    errors, own = [], min([p.dtype.itemsize for p in model.parameters()], default=4)
+    itemsize = min([p.dtype.itemsize for p in model.parameters()], default=4)
     for dtype in (torch.float64, torch.float32, None):
-        with borrowed(model, dtype):
+        with borrowed(model, dtype), torch.no_grad():
             model.eval()
             try:
-                with torch.no_grad():
-                    call = prepared(model, inputs, n)
-                    call.run()
+                s = Session(prepared(model, inputs, n), expected, itemsize=itemsize)
+                s.first = s.recorded(s.call)
             except Misused:
                 raise
             except Exception as e:
-                errors.append(e)
+                error = e
                 continue
-            s = Session(call, expected, itemsize=own)
             report = _audited(s, inputs, cached, skip)
             if dtype != torch.float64 or "padding.nan" not in report.codes:
                 return report  # a NaN may come from numbers that only float64 has
-    raise Misused(f"the model cannot be called with these inputs: {first_line(errors[-1])}")
+    raise Misused(f"the model cannot be called with these inputs: {first_line(error)}")
 
 
 def _audited(s: Session, inputs: Any, cached: Cached | None, skip: Collection[str]) -> AuditReport:
     "Try everything."
-    with torch.no_grad():
-        s.first = s.recorded(s.call)
     parts: dict[str, Part] = {
         "what layers compute": watched,
         "the future": future,
@@ -88,15 +84,12 @@ def _audited(s: Session, inputs: Any, cached: Cached | None, skip: Collection[st
             s.note(what, "two passes with the same inputs differ")
             continue
         try:
-            with torch.no_grad():
-                part(s)
+            part(s)
         except Exception as e:
             s.note(what, f"it raised {type(e).__name__}: {first_line(e)}")
-    found = described(s)
+    subject, found = f"audit({name_of(s.call.model)})", described(s)
     faults = tuple(fault for fault in _innermost(s.faults) if fault.code not in skip)
-    return AuditReport(
-        f"audit({name_of(s.call.model)})", faults, found, tuple(s.passed), tuple(s.notes)
-    )
+    return AuditReport(subject, faults, found, tuple(s.passed), tuple(s.notes))
 
 
 def _innermost(faults: list[Fault]) -> list[Fault]:

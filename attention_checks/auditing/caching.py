@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from typing import Any
+from itertools import accumulate
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn as nn
@@ -19,81 +20,76 @@ from attention_nb.tools.watching import watch
 Cached = Callable[[nn.Module, Tensor, Any], Any]  # model, the next tokens, cache → cache
 
 
+class Step(NamedTuple):
+    "Hold one step with a cache: what changed, and what was seen."
+
+    start: int  # of its tokens
+    end: int
+    changes: list[Change]
+    cache: Any  # after it
+    calls: dict[str, Any]  # the first attention of each layer, if it was watched
+
+    def __str__(self) -> str:
+        several = self.end - self.start > 1
+        chunk = f"tokens {self.start} to {self.end - 1} in one chunk"
+        return f"{chunk if several else f'token {self.start} alone'}, after a cache of {self.start}"
+
+
 def decode(s: Session, cached: Cached | None) -> None:
     "Go through the sequence in steps with a cache: each token must be as it is in one pass."
-    step = cached or _step_of(s.call)
-    if step is None:
+    take = cached or _step_of(s.call)
+    if take is None:
         s.note("a cache", "the model takes none that is known; say how, as cached=…")
-        return
-    if not s.expected.causal or s.expected.spans or s.expected.prefix:
+    elif not s.expected.causal or s.expected.spans or s.expected.prefix:
         s.note("a cache", "the first tokens see later ones")
-        return
-    if any(fault.code.startswith("mask.") for fault in s.faults):
+    elif any(fault.code.startswith("mask.") for fault in s.faults):
         s.note("a cache", "the pass to compare with sees the future")
-        return
-    if not _gone(s, step, watching=False):
+    elif not any(step.changes for step in _steps(s, take, watching=False)):
         s.passed.append("with a cache, token by token and in chunks, all is as in one pass")
-        return
-    for change, start, end, cache, calls in _gone(s, step, watching=True):
-        _name(s, change, start, end, cache, calls)
+    else:
+        for step in _steps(s, take, watching=True):
+            for change in step.changes:
+                _name(s, step, change)
 
 
-def _gone(s: Session, step: Cached, watching: bool) -> list[tuple[Any, ...]]:
-    "Go through all steps; list changes, each with its step, the cache and what was watched."
+def _steps(s: Session, take: Cached, watching: bool) -> list[Step]:
+    "Go through the sequence: a prompt, single tokens, chunks, single tokens."
     found, cache = [], None
-    for start, end in steps(s.n):
+    ends = [end for end in accumulate([3, 1, 1, 1, 5, max(s.n - 14, 1), 1, 1, 1]) if end < s.n]
+    for start, end in zip([0, *ends], [*ends, s.n]):
         with watch(s.call.model, keep="copies") if watching else nullcontext() as seen:
-            changes, cache = _taken(s, step, start, end, cache)
+            changes, cache = _taken(s, take, start, end, cache)
         calls: dict[str, Any] = {}
         for call in seen.calls if seen else ():
             calls.setdefault(call.layer, call)
-        found += [(change, start, end, cache, calls) for change in changes]
+        found.append(Step(start, end, changes, cache, calls))
     return found
 
 
-def steps(
-    n: int,  # tokens
-) -> list[tuple[int, int]]:  # (start, end) of each step
-    "Cut a sequence: a prompt, single tokens, chunks, single tokens."
-    sizes = [3, 1, 1, 1, 5, max(n - 14, 1), 1, 1, 1]
-    ends = [min(sum(sizes[: i + 1]), n) for i in range(len(sizes))]
-    return [(start, end) for start, end in zip([0, *ends], ends) if start < end]
-
-
-def _taken(s: Session, step: Cached, start: int, end: int, cache: Any) -> tuple[list[Change], Any]:
+def _taken(s: Session, take: Cached, start: int, end: int, cache: Any) -> tuple[list[Change], Any]:
     "Take one step; return the changes, and the cache."
-    kept = torch.ones(s.call.sequence.shape[0], end - start, dtype=torch.bool)
+    kept = s.all[:, start:end]
     columns = torch.arange(start, end).expand(kept.shape)
     axes = [Axis(kept, columns, s.n), *s.axes(kept)[1:]]
     held: list[Any] = []
-    run = lambda: held.append(step(s.call.model, s.call.sequence[:, start:end], cache))
+    run = lambda: held.append(take(s.call.model, s.call.sequence[:, start:end], cache))
     changes = compare(s.call.model, run, s.first, axes, s.tolerance)
     return changes, held[0]
 
 
-def _name(
-    s: Session, change: Change, start: int, end: int, cache: Any, calls: Mapping[str, Any]
-) -> None:
-    "Say what is wrong with a step."
+def _name(s: Session, step: Step, change: Change) -> None:
+    "Say what is wrong with a step, once for each module."
     if any(f.layer == change.path and f.code.startswith("cache.") for f in s.faults):
         return
-    chunk = end - start > 1
-    which = f"tokens {start} to {end - 1} in one chunk" if chunk else f"token {start} alone"
-    example = f"{which}, after a cache of {start}: off by {change.size:.2g} of the largest number"
-    whole, part = s.calls.get(change.path), calls.get(change.path)
-    code = ""
-    if _rounded(s, cache):
+    whole, part, code = s.calls.get(change.path), step.calls.get(change.path), ""
+    if _rounded(s, step.cache):
         code = "cache.rounded"
     elif whole is not None and part is not None and whole.q is not None and part.q is not None:
-        code = diagnosed(whole, part, start, end)
-    s.fault(
-        code or "cache.unknown",
-        change.path,
-        example,
-        off=f"{change.size:.2g}",
-        words="some of them",
-        tolerance="1e-2",
-    )
+        code = diagnosed(whole, part, step.start, step.end)
+    off = f"{change.size:.2g}"
+    facts = {"off": off, "words": "some of them", "tolerance": "1e-2"}
+    example = f"{step}: off by {off} of the largest number"
+    s.fault(code or "cache.unknown", change.path, example, **facts)
 
 
 def _rounded(s: Session, cache: Any) -> bool:

@@ -14,19 +14,9 @@ from torch import Tensor
 from attention_checks.examine import Misused
 
 # Sequences that a model takes, the last ones first of all: a decoder's stands before its encoder's.
-SEQUENCES = (
-    "decoder_input_ids",
-    "decoder_inputs_embeds",
-    "target_ids",
-    "tgt",
-    "input_ids",
-    "inputs_embeds",
-    "ids",
-    "tokens",
-    "idx",
-    "x",
-    "hidden_states",
-    "src",
+SEQUENCES = tuple(
+    "decoder_input_ids decoder_inputs_embeds target_ids tgt input_ids inputs_embeds ids tokens idx"
+    " x hidden_states src".split()
 )
 SOURCES = ("input_ids", "inputs_embeds", "source_ids", "src")  # of an encoder
 MASKS = {  # a sequence → the names of the mask that hides its padding
@@ -123,8 +113,7 @@ class Call:
         "Return the first token id after the special ones, which the config names."
         config = _settings_of(self.model)
         special = [v for k, v in config.items() if k.endswith("token_id") and isinstance(v, int)]
-        low = max([v for v in special if v < self.vocabulary // 2], default=-1) + 1
-        return low
+        return max([v for v in special if v < self.vocabulary // 2], default=-1) + 1
 
     def of(
         self,

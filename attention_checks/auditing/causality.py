@@ -2,38 +2,63 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 import torch.nn as nn
 from torch import Tensor
 
-from attention_checks.auditing.calling import Call
 from attention_checks.auditing.report import Reach
 from attention_checks.auditing.session import Session
-from attention_checks.auditing.tracing import Change
+from attention_checks.auditing.tracing import Change, Passed
 from attention_checks.examine import first_line
 from attention_checks.subjects.copies import in_training
 
 _EARLY = 5  # a token near the beginning: a window behind it ends within the sequence
 
 
+class Leak(NamedTuple):
+    "Hold what reaches tokens of a module that may not depend on it."
+
+    changed: list[int]  # tokens that were changed
+    reached: list[int]  # tokens that changed though they may not
+    size: float  # of the change
+    kind: type  # of the module
+
+    @property
+    def nearest(self) -> bool:
+        "Return whether it is the next token alone that is seen."
+        return self.changed == [self.reached[0] + 1] and len(self.reached) == 1
+
+    def __str__(self) -> str:
+        rest = " and all after it" if len(self.changed) > 1 else ""
+        tokens = ", ".join(map(str, self.reached[-4:]))
+        size = f"{self.size:.2g} of the largest number"
+        return f"another token {self.changed[0]}{rest}: tokens {tokens} change, by {size}"
+
+
 def future(s: Session) -> None:
     "Change tokens, one or all from one on: earlier ones must not notice, in any layer."
-    evaluation: dict[str, list[tuple[int, Change]]] = {}
-    found: list[tuple[Tensor, Change]] = []
+    pairs: list[tuple[Tensor, Change]] = []
     for token in dict.fromkeys((min(_EARLY, s.n // 2), 0, s.n - 1)):
         changed = (torch.arange(s.n) == token).expand(s.size)
-        for change in s.compared(_with_others(s, changed), s.axes(~changed)):
-            evaluation.setdefault(change.path, []).append((token, change))
-            found.append((changed, change))
-    _note_reaches(s, evaluation)
+        pairs += _changes(s, changed, ~changed)
+    _note_reaches(s, pairs)
     changed = _from(s, (2, s.n // 3, 2 * s.n // 3))
-    late = s.compared(_with_others(s, changed), s.axes(~_may_change(s, changed)))
-    leaks = _leaks(s, [*found, *((changed, change) for change in late)])
+    leaks = _leaks(s, [*pairs, *_changes(s, changed, ~_may_change(s, changed))])
     training = _in_training(s) if s.expected.causal else {}
     for path in dict.fromkeys((*leaks, *training)):
         _name(s, path, leaks.get(path), training.get(path))
     if not leaks and not training:
         s.passed.append("no token reaches one that may not depend on it, in any layer")
+
+
+def _changes(
+    s: Session, changed: Tensor, kept: Tensor, first: Passed | None = None
+) -> list[tuple[Tensor, Change]]:
+    "Run with other tokens at some places; pair these with what changes elsewhere."
+    found = s.compared(s.with_others(changed), s.axes(kept), first)
+    return [(changed, change) for change in found]
 
 
 def _from(s: Session, starts: tuple[int, ...]) -> Tensor:
@@ -47,41 +72,28 @@ def _may_change(s: Session, changed: Tensor) -> Tensor:
     return changed.double() @ s.expected.allowed(s.n).double().T > 0
 
 
-def _with_others(s: Session, changed: Tensor) -> Call:
-    "Return the call with other tokens at some places; placeholders of images stay."
-    old = s.call.sequence
-    drawn = s.call.drawn(s.size, 2 + int(changed.sum()), old)
-    where = changed.to(old.device).view(*changed.shape, *[1] * (old.ndim - 2))
-    return s.call.of(torch.where(where & ~s.call.placeholders, drawn, old))
-
-
-_Leak = tuple[str, list[int], float]  # which tokens were changed, those that they reached, how much
-
-
-def _leaks(s: Session, pairs: list[tuple[Tensor, Change]]) -> dict[str, _Leak]:
-    "Return the leak of each module that has one."
-    found: dict[str, _Leak] = {}
+def _leaks(s: Session, pairs: list[tuple[Tensor, Change]]) -> dict[str, Leak]:
+    "Return the leak of each module that has one: that which reaches most tokens."
+    found: dict[str, Leak] = {}
     for changed, change in pairs:
         wrong = change.where.cpu() & ~_may_change(s, changed)
         row = int(wrong.sum(1).argmax())
-        reached = wrong[row].nonzero().flatten().tolist()
-        if len(reached) > len(found.get(change.path, ("", [], 0.0))[1]):
-            tokens = changed[row].nonzero().flatten().tolist()
-            which = f"token {tokens[0]}" + " and all after it" * (len(tokens) > 1)
-            found[change.path] = (which, reached, change.size)
+        tokens, reached = (mask[row].nonzero().flatten().tolist() for mask in (changed, wrong))
+        before = found.get(change.path)
+        if len(reached) > (len(before.reached) if before else 0):
+            found[change.path] = Leak(tokens, reached, change.size, change.kind)
     return found
 
 
-def _in_training(s: Session) -> dict[str, tuple[_Leak, bool]]:
-    "The same in training mode, with gradients; also whether the module is a batch norm."
+def _in_training(s: Session) -> dict[str, Leak]:
+    "Return the leaks in training mode, with gradients."
     buffers = [(buffer, buffer.clone()) for buffer in s.call.model.buffers()]
     changed = _from(s, (s.n // 2, 3, s.n - 2))
     try:
         with torch.enable_grad(), in_training(s.call.model):
             first = s.recorded(s.call)
-            kept = ~_may_change(s, changed)
-            changes = s.compared(_with_others(s, changed), s.axes(kept), first)
-            if changes and s.compared(s.call, s.axes(torch.ones_like(kept)), first):
+            pairs = _changes(s, changed, ~_may_change(s, changed), first)
+            if pairs and s.compared(s.call, s.axes(s.all), first):
                 raise RuntimeError("two passes with the same seed differ")
     except Exception as e:
         s.untrained = True
@@ -90,33 +102,30 @@ def _in_training(s: Session) -> dict[str, tuple[_Leak, bool]]:
     finally:
         for buffer, before in buffers:  # running means
             buffer.copy_(before)
-    norm = {c.path: issubclass(c.kind, nn.modules.batchnorm._BatchNorm) for c in changes}
-    leaks = _leaks(s, [(changed, change) for change in changes])
-    return {path: (leak, norm[path]) for path, leak in leaks.items()}
+    return _leaks(s, pairs)
 
 
-def _name(s: Session, path: str, leak: _Leak | None, trained: tuple[_Leak, bool] | None) -> None:
+def _name(s: Session, path: str, leak: Leak | None, trained: Leak | None) -> None:
     "Note a leak, by the mode that it appears in and by how far it reaches."
-    which, reached, size = leak or (trained or (("", [], 0.0), False))[0]
-    tokens = ", ".join(map(str, reached[-4:]))
-    example = f"another {which}: tokens {tokens} change, by {size:.2g} of the largest number"
-    always = leak and (trained or not s.expected.causal or s.untrained)
-    if always:
-        nearest = which == f"token {reached[-1] + 1}" and len(reached) == 1
-        code = "mask.sees_next" if nearest else "mask.leaks"
-    elif leak:
-        code = "mode.mask_in_training"
+    if leak is None:
+        assert trained is not None
+        norm = issubclass(trained.kind, nn.modules.batchnorm._BatchNorm)
+        s.fault("mode.batch_norm" if norm else "mode.mask_in_evaluation", path, str(trained))
+    elif trained is None and s.expected.causal and not s.untrained:
+        s.fault("mode.mask_in_training", path, str(leak))
     else:
-        code = "mode.batch_norm" if trained and trained[1] else "mode.mask_in_evaluation"
-    s.fault(code, path, example)
+        s.fault("mask.sees_next" if leak.nearest else "mask.leaks", path, str(leak))
 
 
-def _note_reaches(s: Session, found: dict[str, list[tuple[int, Change]]]) -> None:
-    "Note how far the tokens of each module see that mixes tokens."
-    for path, pairs in found.items():
-        columns = {token: change.where.any(0) for token, change in pairs}
+def _note_reaches(s: Session, pairs: list[tuple[Tensor, Change]]) -> None:
+    "Note how far the tokens of each module see that mixes tokens, by one token that changed."
+    found: dict[str, dict[int, Tensor]] = {}
+    for changed, change in pairs:
+        token = int(changed[0].nonzero())
+        found.setdefault(change.path, {})[token] = change.where.any(0)
+    early = min(_EARLY, s.n // 2)
+    for path, columns in found.items():
         ahead = any(bool(where[:token].any()) for token, where in columns.items())
-        early = min(_EARLY, s.n // 2)
         last = {t: int(w.nonzero().max()) for t, w in columns.items() if t < s.n - 1}
         if early not in last:
             s.reaches[path] = Reach(None, ahead)
@@ -129,20 +138,14 @@ def _note_reaches(s: Session, found: dict[str, list[tuple[int, Change]]]) -> Non
 def batch(s: Session) -> None:
     "Change all sequences but the first, which must not notice."
     if len(s.call.sequence) < 2:
-        s.note(
-            "sequences of a batch apart", "the inputs hold one sequence, which was kept as it is"
-        )
+        why = "the inputs hold one sequence, which was kept as it is"
+        s.note("sequences of a batch apart", why)
         return
-    kept = torch.zeros(s.call.sequence.shape[:2], dtype=torch.bool)
+    kept = torch.zeros(s.size, dtype=torch.bool)
     kept[0] = True
-    others = s.call.drawn(s.size, 7, s.call.sequence)
-    others[0] = s.call.sequence[0]
-    call = s.call.of(torch.where(s.call.placeholders, s.call.sequence, others))
-    axes = s.axes(kept)
-    for change in s.compared(call, axes):
-        example = (
-            f"other sequences beside it: it changes, by {change.size:.2g} of the largest number"
-        )
-        s.fault("batch.mixes", change.path, example)
-    if "batch.mixes" not in [fault.code for fault in s.faults]:
+    changes = s.compared(s.with_others(~kept), s.axes(kept))
+    for change in changes:
+        size = f"{change.size:.2g} of the largest number"
+        s.fault("batch.mixes", change.path, f"other sequences beside it: it changes, by {size}")
+    if not changes:
         s.passed.append("sequences of a batch do not mix")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch.nn as nn
 
 from attention_checks.auditing import Expected, audit
+from attention_checks.cli import unusable, write
 from attention_checks.examine import Misused, first_line
 from attention_checks.loading import Unusable, load
 
@@ -62,13 +63,11 @@ def main(
     try:
         model, inputs, expected = _made(args.target)
         if args.causal is not None:
-            expected = Expected(**{**vars(expected), "causal": args.causal})
+            expected = replace(expected, causal=args.causal)
         report = audit(model, inputs, expected, args.n, skip=args.skip)
     except (Unusable, Misused) as e:
-        print(f"{prog}: {e}", file=sys.stderr)
-        return 2
+        return unusable(prog, str(e))
     except Exception as e:
-        print(f"{prog}: {args.target}: {first_line(e)}", file=sys.stderr)
-        return 2
-    print(report.to_json() if args.format == "json" else report)
+        return unusable(prog, f"{args.target}: {first_line(e)}")
+    write(report.to_json() if args.format == "json" else str(report))
     return 0 if report.ok else 1

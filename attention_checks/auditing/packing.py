@@ -24,9 +24,7 @@ def pack(s: Session, inputs: Any) -> None:
     first = s.recorded(s.call, **{name: positions})
     kept = torch.zeros(positions.shape, dtype=torch.bool)
     kept[:, cut:] = True
-    new = s.call.sequence.clone()
-    new[:, :cut] = s.call.drawn(s.size, 21, s.call.sequence)[:, :cut]
-    changes = s.compared(s.call.of(new), s.axes(kept), first, **{name: positions})
+    changes = s.compared(s.with_others(~kept), s.axes(kept), first, **{name: positions})
     leaking = {change.path: change for change in changes if change.path in s.reaches}
     kinds = {path: type(s.call.model.get_submodule(path)) for path in s.reaches}
     apart = {kind for path, kind in kinds.items() if path not in leaking}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -22,14 +23,8 @@ from attention_checks.auditing.tracing import record
 B = 3  # sequences
 LEAST = 24  # tokens
 LONGEST_WINDOW = 512  # one that is longer is not exceeded, and that is said
-_DROPPED = (
-    "labels",
-    "cache_position",
-    "past_key_values",
-    "use_cache",
-    "return_dict",
-    "position_ids",
-)
+_DROPPED = set("labels cache_position past_key_values use_cache return_dict position_ids".split())
+_LONGEST = "max_position_embeddings n_positions max_seq_len block_size n_ctx".split()  # in a config
 _PIXELS = ("pixel", "image", "video", "patch")
 
 
@@ -48,22 +43,18 @@ def prepared(
 
 def _plain(given: dict[str, Any]) -> dict[str, Any]:
     "Drop labels, caches, positions and masks of padding: the audit makes its own."
-    masks = [name for name, v in given.items() if name.endswith("mask") and _is_flat(v)]
-    return {k: v for k, v in given.items() if k not in _DROPPED and k not in masks}
-
-
-def _is_flat(value: Any) -> bool:
-    "Return whether this is a mask of (b, n)."
-    return isinstance(value, Tensor) and value.ndim == 2
+    flat = {name for name, v in given.items() if isinstance(v, Tensor) and v.ndim == 2}
+    masks = {name for name in flat if name.endswith("mask")}
+    return {name: v for name, v in given.items() if name not in _DROPPED | masks}
 
 
 def _cast(model: nn.Module, given: dict[str, Any]) -> dict[str, Any]:
     "Give vectors the type of the model's weights, without gradients."
-    dtype = dtype_of(model)
     made = dict(given)
     for name, value in given.items():
         if isinstance(value, Tensor):
-            made[name] = value.detach().to(dtype) if value.is_floating_point() else value
+            dtype = dtype_of(model) if value.is_floating_point() else value.dtype
+            made[name] = value.detach().to(dtype)
     if "use_cache" in parameters_of_call(model):
         made["use_cache"] = False
     return made
@@ -74,34 +65,31 @@ def _with_vocabulary(call: Call) -> Call:
     ids = call.sequence
     if ids.is_floating_point():
         return call
-    with torch.no_grad():
-        passed = record(call.model, call.run)
-    sizes = []
-    for path, m in call.model.named_modules():
-        if isinstance(m, nn.Embedding) and any(_same(t, ids) for t in passed.taken(path)):
-            sizes.append(m.num_embeddings)
+    passed = record(call.model, call.run)
+    sizes = [
+        m.num_embeddings
+        for path, m in call.model.named_modules()
+        if isinstance(m, nn.Embedding) and any(_same(t, ids) for t in passed.taken(path))
+    ]
     config = getattr(call.model, "config", None)
     size = min(sizes, default=getattr(config, "vocab_size", None) or int(ids.max()) + 1)
-    return Call(call.model, call.given, call.key, size)
+    return replace(call, vocabulary=size)
 
 
 def _same(t: Tensor, ids: Tensor) -> bool:
-    "Return whether two tensors hold the same ids."
+    "Return whether two tensors hold the same ids, of any type."
     return t.shape == ids.shape and bool((t == ids).all())
 
 
 def _stretched(call: Call, n: int | None) -> Call:
     "Make the sequences several and long, if the model takes that."
-    b, given_n = call.sequence.shape[:2]
-    for length in dict.fromkeys((n or _length(call), given_n)):
+    for length in dict.fromkeys((n or _length(call), call.sequence.shape[1])):
         made = _extended(call, length)
         try:
-            with torch.no_grad():
-                made.run()
+            made.run()
             return made
         except (RuntimeError, ValueError, IndexError, TypeError, AssertionError):
-            if length == given_n:
-                return call
+            continue
     return call
 
 
@@ -109,11 +97,8 @@ def _length(call: Call) -> int:
     "Choose a length over the windows that is no width, within the positions that there are."
     windows = [w for w in windows_in(call.model) if w <= LONGEST_WINDOW]
     n = max([LEAST, call.sequence.shape[1], *(w + 9 for w in windows)])
-    config = getattr(call.model, "config", None)
-    names = ("max_position_embeddings", "n_positions", "max_seq_len", "block_size", "n_ctx")
-    most = min(
-        [v for k in names if isinstance(v := getattr(config, k, None), int) and v > 3] or [n]
-    )
+    said = (getattr(getattr(call.model, "config", None), name, None) for name in _LONGEST)
+    most = min([size for size in said if isinstance(size, int) and size > 3], default=n)
     taken = {size for p in call.model.parameters() for size in p.shape}
     taken |= {v.shape[1] for k, v in call.given.items() if _is_source(call, k)}
     step = 1 if n < most else -1
@@ -136,7 +121,7 @@ def _extended(call: Call, n: int) -> Call:
     shared = min(n, sequence.shape[1])
     drawn[:1, :shared] = sequence[:1, :shared]
     given = {k: _widened(call, k, v, n) for k, v in call.given.items()}
-    return Call(call.model, {**given, call.key: drawn}, call.key, call.vocabulary)
+    return replace(call, given={**given, call.key: drawn})
 
 
 def _widened(call: Call, name: str, value: Any, n: int) -> Any:

@@ -88,6 +88,13 @@ def rope_of(
     return said
 
 
+def is_plain(
+    rope: Mapping[str, Any],  # parameters of a rotation
+) -> bool:
+    "Return whether a rotation has no scaling for longer sequences."
+    return rope.get("rope_type", rope.get("type", "default")) == "default"
+
+
 def is_local(
     model: nn.Module,
     path: str,  # of a layer

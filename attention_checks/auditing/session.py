@@ -46,6 +46,19 @@ class Session:
         return self.call.sequence.shape[1]
 
     @property
+    def all(self) -> Tensor:
+        "Mark all tokens, (b, n)."
+        return torch.ones(self.size, dtype=torch.bool)
+
+    def kin(
+        self,
+        path: str,  # of a layer with a call
+    ) -> list[str]:
+        "List the layers of the same class, itself among them."
+        kinds = {p: type(self.call.model.get_submodule(p)) for p in self.calls}
+        return [p for p, kind in kinds.items() if kind is kinds[path]]
+
+    @property
     def tolerance(self) -> float:
         "Return how far apart two numbers may be, as a part of the largest."
         return TOLERANCES.get(dtype_of(self.call.model), 5e-2)
@@ -62,6 +75,16 @@ class Session:
         seed()
         run = lambda: call.run(**changed)
         return compare(call.model, run, first or self.first, axes, self.tolerance)
+
+    def with_others(
+        self,
+        changed: Tensor,  # boolean, (b, n)
+    ) -> Call:
+        "Return the call with other tokens at some places; placeholders of images stay."
+        old = self.call.sequence
+        drawn = self.call.drawn(self.size, 2 + int(changed.sum()), old)
+        where = changed.to(old.device).view(*changed.shape, *[1] * (old.ndim - 2))
+        return self.call.of(torch.where(where & ~self.call.placeholders, drawn, old))
 
     def axes(
         self,

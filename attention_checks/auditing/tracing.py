@@ -205,24 +205,33 @@ def _differs(
     if torch.equal(new, want):
         return torch.zeros_like(kept), 0.0, False
     if not new.is_floating_point():
-        apart = new != want
-        return apart.flatten(2).any(-1) & kept if apart.ndim > 2 else apart & kept, 1.0, False
+        return _by_token(new != want) & kept, 1.0, False
     new, want = new.detach().double(), want.double()
-    largest = want.nan_to_num(0, 0, 0).abs().max().item() if want.numel() else 0.0
-    atol = tolerance * max(largest, 1e-30)
-    apart = ~torch.isclose(new, want, 0.0, atol, equal_nan=True)
-    where = (apart.flatten(2).any(-1) if apart.ndim > 2 else apart) & kept
+    largest = max(_largest(want.abs()), 1e-30)
+    close = torch.isclose(new, want, 0.0, tolerance * largest, equal_nan=True)
+    where = _by_token(~close) & kept
     distance = (new - want).abs()[where]
-    nan = bool((distance != distance).any())
-    size = distance.nan_to_num(0, 0, 0).max().item() if distance.numel() else 0.0
-    return where, size / max(largest, 1e-30), nan
+    return where, _largest(distance) / largest, bool(distance.isnan().any())
+
+
+def _by_token(apart: Tensor) -> Tensor:
+    "Return whether any number of a token is apart, (b, n)."
+    return apart.flatten(2).any(-1) if apart.ndim > 2 else apart
+
+
+def _largest(x: Tensor) -> float:
+    "Return the largest finite number; 0 if there is none."
+    return float(x.nan_to_num(0, 0, 0).max()) if x.numel() else 0.0
 
 
 def _undo(new: Tensor, want: Tensor, kept: Tensor) -> None:
     "Put back what should be as it was, in place."
     kept = kept.to(new.device)
+    right = want[kept].to(new.dtype)
+    if torch.equal(new[kept], right):
+        return
     try:
-        new.detach()[kept] = want[kept].to(new.dtype)
+        new.detach()[kept] = right
     except RuntimeError:  # one number for all sequences, or a view that may not be written to
         return
 

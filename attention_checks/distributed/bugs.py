@@ -1,9 +1,9 @@
-"""Wrong steps of attention over ranks, each under the code of its bug."""
+"""Wrong steps of attention over ranks, a row for each bug; its sentence is in the catalogue."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -17,7 +17,6 @@ from attention_checks.distributed.simulated import (
     Partial,
     Steps,
     Visit,
-    Visits,
     all_in_turn,
     by_reach,
     by_share,
@@ -32,60 +31,7 @@ class Wrong(NamedTuple):
     facts: dict[str, str] = {}  # what stands in the braces of its sentence
 
 
-# Visits: whose keys does a rank attend to, and whose does it take them for? ----------------------
-
-
-def _own_keys(trial: Trial, rank: int) -> Visits:
-    "Keys never leave their rank."
-    return [(rank, rank)]
-
-
-def _own_again(trial: Trial, rank: int) -> Visits:
-    "At each step it has its own keys."
-    return [(rank, of) for _, of in all_in_turn(trial, rank)]
-
-
-def _first_shard(trial: Trial, rank: int) -> Visits:
-    "Every rank got the first rank's keys."
-    return [(0, of) for _, of in all_in_turn(trial, rank)]
-
-
-def _one_short(trial: Trial, rank: int) -> Visits:
-    "The loop ends one step too early."
-    return all_in_turn(trial, rank)[:-1]
-
-
-def _one_long(trial: Trial, rank: int) -> Visits:
-    "The loop goes on until the rank's own keys are back."
-    return [*all_in_turn(trial, rank), (rank, rank)]
-
-
-def _against(trial: Trial, rank: int) -> Visits:
-    "Keys come from the other side than the rank believes."
-    return [((rank + s) % trial.world, (rank - s) % trial.world) for s in range(trial.world)]
-
-
-def _label_late(trial: Trial, rank: int) -> Visits:
-    "The number of the step is one behind the keys."
-    return [(of, (of + (of != rank)) % trial.world) for of, _ in all_in_turn(trial, rank)]
-
-
-def _without_own(trial: Trial, rank: int) -> Visits:
-    "The rank's own keys are passed on before it attends to them."
-    return all_in_turn(trial, rank)[1:]
-
-
-def _earlier_ranks(trial: Trial, rank: int) -> Visits:
-    "Ranks after this one are skipped, as if they held the future."
-    return [(of, of) for of, _ in all_in_turn(trial, rank) if of <= rank]
-
-
 # Positions, and which keys of a shard count -------------------------------------------------------
-
-
-def _from_zero(trial: Trial, rank: int) -> Tensor:
-    "Each rank counts its tokens from 0."
-    return torch.arange(len(trial.held[rank]))
 
 
 def _in_order(trial: Trial, rank: int) -> Tensor:
@@ -98,10 +44,14 @@ def _as_order(name: str) -> Callable[[Trial, int], Tensor]:
 
     def positions(trial: Trial, rank: int) -> Tensor:
         "Give them in that order."
-        at = ORDERS[name](torch.arange(trial.n), trial.world, rank)
-        return at if len(at) == len(trial.held[rank]) else trial.held[rank]
+        return _if_as_many(trial, rank, ORDERS[name](torch.arange(trial.n), trial.world, rank))
 
     return positions
+
+
+def _if_as_many(trial: Trial, rank: int, at: Tensor) -> Tensor:
+    "Give positions if there are as many as the rank has tokens, else the right ones."
+    return at if len(at) == len(trial.held[rank]) else trial.held[rank]
 
 
 def _as_equal(trial: Trial, rank: int) -> Tensor:
@@ -113,8 +63,7 @@ def _as_equal(trial: Trial, rank: int) -> Tensor:
 def _second_piece(trial: Trial, rank: int) -> Tensor:
     "The second piece of a rank is taken for number world + rank."
     pieces = [contiguous(torch.arange(trial.n), 2 * trial.world, i) for i in range(2 * trial.world)]
-    at = torch.cat([pieces[rank], pieces[trial.world + rank]])
-    return at if len(at) == len(trial.held[rank]) else trial.held[rank]
+    return _if_as_many(trial, rank, torch.cat([pieces[rank], pieces[trial.world + rank]]))
 
 
 def _padded(trial: Trial, keys: Keys) -> Keys:
@@ -125,40 +74,27 @@ def _padded(trial: Trial, keys: Keys) -> Keys:
     return Keys(k, v, torch.cat([keys.at, torch.arange(start, start + more)]))
 
 
-def _cut(n: Callable[[Trial, int], int]) -> Callable[[Trial, Keys], Keys]:
+def _first_keys_of(keys: Keys, n: int) -> Keys:
     "Keep only the first keys of a shard."
-
-    def keys(trial: Trial, all_of_them: Keys) -> Keys:
-        "Cut the shard."
-        kept = n(trial, len(all_of_them.at))
-        k, v, at = all_of_them
-        return Keys(k[..., :kept, :], v[..., :kept, :], at[:kept])
-
-    return keys
+    return Keys(keys.k[..., :n, :], keys.v[..., :n, :], keys.at[:n])
 
 
 # Masks --------------------------------------------------------------------------------------------
 
 
-def _local(visit: Visit) -> Visit:
-    "Count queries and keys from 0."
-    i, j = visit.i.argsort(0), visit.j.argsort(1)
-    return visit._replace(i=i, j=j)
-
-
-def _reach_each(visit: Visit) -> Tensor:
-    "The mask begins anew for each pair of shards."
-    return by_reach(_local(visit))
-
-
-def _queries_first(visit: Visit) -> Tensor:
+def _queries_from_zero(visit: Visit) -> Visit:
     "The first query of a rank is taken for the first token of all."
-    return by_reach(visit._replace(i=visit.i.argsort(0)))
+    return visit._replace(i=visit.i.argsort(0))
 
 
-def _queries_last(visit: Visit) -> Tensor:
+def _both_from_zero(visit: Visit) -> Visit:
+    "Queries and keys are counted from 0 in each pair of shards."
+    return visit._replace(i=visit.i.argsort(0), j=visit.j.argsort(1))
+
+
+def _queries_last(visit: Visit) -> Visit:
     "The last query of a rank is taken for the last token of all."
-    return by_reach(visit._replace(i=visit.i.argsort(0) + visit.trial.n - len(visit.i)))
+    return visit._replace(i=visit.i.argsort(0) + visit.trial.n - len(visit.i))
 
 
 def _open(visit: Visit) -> Tensor:
@@ -176,22 +112,16 @@ def _own_open(visit: Visit) -> Tensor:
     return _open(visit) if visit.rank == visit.taken_for else by_reach(visit)
 
 
-def _without(**fields: Any) -> Callable[[Visit], Tensor]:
-    "Forget a part of what was declared."
-
-    def allowed(visit: Visit) -> Tensor:
-        "Mark what the rest allows."
-        reach, i, j = visit.trial.sharding.reach._replace(**fields), visit.i, visit.j
-        return (reach.near(i, j) | reach.kept(i, j)) & reach.own(i, j)
-
-    return allowed
-
-
 def _own_window(visit: Visit) -> Tensor:
     "The window ends at the border of the shard."
     if not visit.trial.sharding.reach.window:
         raise ValueError("no window was declared")
     return by_reach(visit) & (visit.rank == visit.taken_for)
+
+
+def _without(**fields: Any) -> Callable[[Visit], Tensor]:
+    "Forget a part of what was declared."
+    return lambda visit: by_reach(visit, visit.trial.sharding.reach._replace(**fields))
 
 
 def _sinks_of_shard(visit: Visit) -> Tensor:
@@ -203,15 +133,13 @@ def _sinks_of_shard(visit: Visit) -> Tensor:
 
 # Merging ------------------------------------------------------------------------------------------
 
-
-def _mean(partials: list[Partial]) -> Tensor:
-    "Average the partial contexts."
-    return torch.stack([partial.context for partial in partials]).mean(0)
+Merge = Callable[[list[Partial]], Tensor]
+OfBoth = Callable[[Tensor, Tensor], Tensor]  # a number of two log-sum-exps, the old and the new
 
 
-def _sum(partials: list[Partial]) -> Tensor:
-    "Add the partial contexts."
-    return torch.stack([partial.context for partial in partials]).sum(0)
+def _contexts(partials: list[Partial]) -> Tensor:
+    "Stack the partial contexts."
+    return torch.stack([partial.context for partial in partials])
 
 
 def _last(partials: list[Partial]) -> Tensor:
@@ -223,107 +151,95 @@ def _last(partials: list[Partial]) -> Tensor:
     return context
 
 
-def _with_lse(change: Callable[[Tensor], Tensor]) -> Callable[[list[Partial]], Tensor]:
-    "Merge by changed log-sum-exps."
-    return lambda partials: by_share([p._replace(lse=change(p.lse)) for p in partials])
+def _with_lse_times(factor: float) -> Merge:
+    "Merge by log-sum-exps to another base."
+    return lambda partials: by_share([p._replace(lse=p.lse * factor) for p in partials])
 
 
 def _running(
-    step: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]],
-) -> Callable[[list[Partial]], Tensor]:
-    "Merge one after the other: two log-sum-exps → the new one's share, and their sum."
+    total: OfBoth,  # the log-sum-exp that goes on
+    share: OfBoth = lambda old, new: torch.sigmoid(new - old),  # of the new context
+) -> Merge:
+    "Merge one after the other."
 
     def merge(partials: list[Partial]) -> Tensor:
         "Fold the partials."
         context, lse = partials[0]
         for new in partials[1:]:
-            share, total = step(lse, new.lse)
-            share = share[..., None].nan_to_num(0)
-            context, lse = context + share * (new.context - context), total
+            part = share(lse, new.lse)[..., None].nan_to_num(0)
+            context, lse = context + part * (new.context - context), total(lse, new.lse)
         return context
 
     return merge
 
 
-def _larger(old: Tensor, new: Tensor) -> tuple[Tensor, Tensor]:
-    "The larger log-sum-exp stands for the sum of both."
-    return torch.sigmoid(new - old), torch.maximum(old, new)
-
-
-def _added(old: Tensor, new: Tensor) -> tuple[Tensor, Tensor]:
-    "Log-sum-exps are added like sums."
-    return torch.sigmoid(new - old), old + new
-
-
-def _exchanged(old: Tensor, new: Tensor) -> tuple[Tensor, Tensor]:
-    "Each partial gets the other's share."
-    return torch.sigmoid(old - new), torch.logaddexp(old, new)
-
-
-def _stale(old: Tensor, new: Tensor) -> tuple[Tensor, Tensor]:
-    "The running log-sum-exp stays that of the first visit."
-    return torch.sigmoid(new - old), old
-
-
-def _remainder(head: int, n_heads: int, n_kv_heads: int) -> int:
-    "Heads share keys as 0 1 0 1."
-    return head % n_kv_heads
-
-
-def _next_rank(contexts: list[Tensor]) -> list[Tensor]:
-    "Each rank gets the context of the rank after it."
-    return [*contexts[1:], contexts[0]]
-
-
-def _previous_rank(contexts: list[Tensor]) -> list[Tensor]:
-    "Each rank gets the context of the rank before it."
-    return [contexts[-1], *contexts[:-1]]
-
-
-_TABLE: list[Wrong] = [
+FORWARD: list[Wrong] = [  # likely ones first
     Wrong("shards.window_cut", Steps(allowed=_own_window)),
-    Wrong("passing.own_keys", Steps(visits=_own_keys)),
-    Wrong("passing.own_again", Steps(visits=_own_again)),
-    Wrong("passing.first_shard", Steps(visits=_first_shard)),
-    Wrong("passing.one_short", Steps(visits=_one_short)),
-    Wrong("passing.one_long", Steps(visits=_one_long)),
-    Wrong("passing.without_own", Steps(visits=_without_own)),
-    Wrong("passing.direction", Steps(visits=_against)),
-    Wrong("passing.step_late", Steps(visits=_label_late)),
-    Wrong("passing.results_moved", Steps(returned=_next_rank)),
-    Wrong("passing.results_moved", Steps(returned=_previous_rank)),
-    Wrong("shards.mask_anew", Steps(allowed=_reach_each)),
-    Wrong("shards.queries_first", Steps(allowed=_queries_first)),
-    Wrong("shards.queries_last", Steps(allowed=_queries_last)),
-    Wrong("shards.from_zero", Steps(positions=_from_zero)),
+    Wrong("passing.own_keys", Steps(visits=lambda trial, rank: [(rank, rank)])),
+    Wrong("passing.own_again", Steps(visits=lambda t, rank: [(rank, of) for of in t.turn(rank)])),
+    Wrong("passing.first_shard", Steps(visits=lambda t, rank: [(0, of) for of in t.turn(rank)])),
+    Wrong("passing.one_short", Steps(visits=lambda trial, rank: all_in_turn(trial, rank)[:-1])),
+    Wrong(
+        "passing.one_long",
+        Steps(visits=lambda trial, rank: [*all_in_turn(trial, rank), (rank, rank)]),
+    ),
+    Wrong("passing.without_own", Steps(visits=lambda trial, rank: all_in_turn(trial, rank)[1:])),
+    Wrong(
+        "passing.direction",
+        Steps(visits=lambda t, rank: [((2 * rank - of) % t.world, of) for of in t.turn(rank)]),
+    ),
+    Wrong(
+        "passing.step_late",
+        Steps(visits=lambda t, rank: [(of, (of + (of != rank)) % t.world) for of in t.turn(rank)]),
+    ),
+    Wrong("passing.results_moved", Steps(returned=lambda contexts: [*contexts[1:], contexts[0]])),
+    Wrong("passing.results_moved", Steps(returned=lambda contexts: [contexts[-1], *contexts[:-1]])),
+    Wrong("shards.mask_anew", Steps(allowed=lambda visit: by_reach(_both_from_zero(visit)))),
+    Wrong("shards.queries_first", Steps(allowed=lambda visit: by_reach(_queries_from_zero(visit)))),
+    Wrong("shards.queries_last", Steps(allowed=lambda visit: by_reach(_queries_last(visit)))),
+    Wrong(
+        "shards.from_zero",
+        Steps(positions=lambda trial, rank: torch.arange(len(trial.held[rank]))),
+    ),
     Wrong("shards.order", Steps(positions=_in_order), {"found": "contiguous"}),
     Wrong("shards.order", Steps(positions=_as_order("zigzag")), {"found": "zigzag"}),
     Wrong("shards.order", Steps(positions=_as_order("striped")), {"found": "striped"}),
     Wrong("shards.second_piece", Steps(positions=_second_piece)),
     Wrong("shards.as_equal", Steps(positions=_as_equal)),
     Wrong("shards.padding", Steps(keys=_padded)),
-    Wrong("shards.last_key", Steps(keys=_cut(lambda trial, n: n - 1))),
-    Wrong("shards.remainder", Steps(keys=_cut(lambda trial, n: trial.n // trial.world))),
+    Wrong(
+        "shards.last_key", Steps(keys=lambda trial, keys: _first_keys_of(keys, len(keys.at) - 1))
+    ),
+    Wrong(
+        "shards.remainder",
+        Steps(keys=lambda trial, keys: _first_keys_of(keys, trial.n // trial.world)),
+    ),
     Wrong("shards.mask_lost", Steps(allowed=_open)),
     Wrong("shards.own_mask_alone", Steps(allowed=_own_alone)),
     Wrong("shards.own_mask_lost", Steps(allowed=_own_open)),
-    Wrong("shards.later_skipped", Steps(visits=_earlier_ranks)),
+    Wrong(
+        "shards.later_skipped",
+        Steps(visits=lambda trial, rank: [(of, of) for of in trial.turn(rank) if of <= rank]),
+    ),
     Wrong("window.ignored", Steps(allowed=_without(window=0, ahead=0))),
     Wrong("sinks.forgotten", Steps(allowed=_without(sinks=0))),
     Wrong("shards.sinks_each", Steps(allowed=_sinks_of_shard)),
     Wrong("documents.leak", Steps(allowed=_without(documents=0))),
-    Wrong("shares.mean", Steps(merge=_mean)),
-    Wrong("shares.sum", Steps(merge=_sum)),
+    Wrong("shares.mean", Steps(merge=lambda partials: _contexts(partials).mean(0))),
+    Wrong("shares.sum", Steps(merge=lambda partials: _contexts(partials).sum(0))),
     Wrong("shares.last", Steps(merge=_last)),
-    Wrong("shares.base_two", Steps(merge=_with_lse(lambda lse: lse / math.log(2)))),
-    Wrong("shares.base_e", Steps(merge=_with_lse(lambda lse: lse * math.log(2)))),
-    Wrong("shares.larger", Steps(merge=_running(_larger))),
-    Wrong("shares.added", Steps(merge=_running(_added))),
-    Wrong("shares.exchanged", Steps(merge=_running(_exchanged))),
-    Wrong("shares.first", Steps(merge=_running(_stale))),
-    Wrong("shares.sinks_lost", Steps(sinks=lambda trial, rank: 0)),
-    Wrong("shares.sinks_each", Steps(sinks=lambda trial, rank: trial.world)),
-    Wrong("groups.remainder", Steps(group=_remainder)),
+    Wrong("shares.base_two", Steps(merge=_with_lse_times(1 / math.log(2)))),
+    Wrong("shares.base_e", Steps(merge=_with_lse_times(math.log(2)))),
+    Wrong("shares.larger", Steps(merge=_running(torch.maximum))),
+    Wrong("shares.added", Steps(merge=_running(torch.add))),
+    Wrong(
+        "shares.exchanged",
+        Steps(merge=_running(torch.logaddexp, share=lambda old, new: torch.sigmoid(old - new))),
+    ),
+    Wrong("shares.first", Steps(merge=_running(lambda old, new: old))),
+    Wrong("shares.sinks_lost", Steps(sinks=lambda trial: 0)),
+    Wrong("shares.sinks_each", Steps(sinks=lambda trial: trial.world)),
+    Wrong("groups.remainder", Steps(group=lambda head, n_heads, n_kv_heads: head % n_kv_heads)),
 ]
 
 
@@ -333,21 +249,6 @@ _TABLE: list[Wrong] = [
 def _own(trial: Trial, rank: int, of: int) -> bool:
     "Only a rank's own keys count."
     return rank == of
-
-
-def _others(trial: Trial, rank: int, of: int) -> bool:
-    "Only the other ranks' keys count."
-    return rank != of
-
-
-def _last_visit(trial: Trial, rank: int, of: int) -> bool:
-    "Only the last visit of a rank counts."
-    return all_in_turn(trial, rank)[-1][0] == of
-
-
-def _last_guest(trial: Trial, rank: int, of: int) -> bool:
-    "Only the last rank that the keys visit counts."
-    return (of + trial.world - 1) % trial.world == rank
 
 
 def _first_keys(block: Block) -> Keys:
@@ -369,8 +270,7 @@ def _unmasked(block: Block, scores: Tensor) -> Tensor:
 
 def _visit_delta(block: Block, weights: Tensor, values: Tensor) -> Tensor:
     "The context of the visit stands for the whole context."
-    context = weights / weights.sum(-1, keepdim=True).clamp(min=1e-300) @ values
-    return (block.up * context).sum(-1, keepdim=True)
+    return _partial_delta(block, weights / weights.sum(-1, keepdim=True).clamp(min=1e-300), values)
 
 
 def _partial_delta(block: Block, weights: Tensor, values: Tensor) -> Tensor:
@@ -383,17 +283,12 @@ def _no_delta(block: Block, weights: Tensor, values: Tensor) -> Tensor:
     return torch.zeros_like(weights[..., :1])
 
 
-def _away(by: int) -> Callable[[Trial, int], int]:
-    "Gradients of keys end on another rank."
-    return lambda trial, of: (of + by) % trial.world
-
-
 def _factors(*, queries: int, keys: int) -> Callable[[Trial], tuple[float, float]]:
     "Multiply gradients by a power of the number of ranks."
     return lambda trial: (float(trial.world) ** queries, float(trial.world) ** keys)
 
 
-_BACK: list[Wrong] = [
+BACKWARD: list[Wrong] = [  # likely ones first
     Wrong("backward.times_ranks", Back(times=_factors(queries=1, keys=1)), {"of": "all"}),
     Wrong("backward.times_ranks", Back(times=_factors(queries=0, keys=1)), {"of": "k and v"}),
     Wrong("backward.times_ranks", Back(times=_factors(queries=1, keys=0)), {"of": "q"}),
@@ -403,9 +298,9 @@ _BACK: list[Wrong] = [
     Wrong("backward.own_queries", Back(to_kv=_own)),
     Wrong("backward.own_keys", Back(to_q=_own)),
     Wrong("backward.own_alone", Back(to_q=_own, to_kv=_own)),
-    Wrong("backward.others_alone", Back(to_kv=_others)),
-    Wrong("backward.last_keys", Back(to_q=_last_visit)),
-    Wrong("backward.last_queries", Back(to_kv=_last_guest)),
+    Wrong("backward.others_alone", Back(to_kv=lambda trial, rank, of: rank != of)),
+    Wrong("backward.last_keys", Back(to_q=lambda trial, rank, of: of == trial.turn(rank)[-1])),
+    Wrong("backward.last_queries", Back(to_kv=lambda t, rank, of: (of - 1) % t.world == rank)),
     Wrong("backward.first_keys", Back(keys=_first_keys)),
     Wrong("backward.own_lse", Back(weights=_of_visit)),
     Wrong("backward.own_lse", Back(weights=_of_visit, delta=_visit_delta)),
@@ -413,15 +308,6 @@ _BACK: list[Wrong] = [
     Wrong("backward.own_context", Back(delta=_partial_delta)),
     Wrong("backward.no_delta", Back(delta=_no_delta)),
     Wrong("backward.unmasked", Back(weights=_unmasked)),
-    *(Wrong("backward.away", Back(home=_away(by))) for by in (1, -1)),
+    Wrong("backward.away", Back(home=lambda trial, of: (of + 1) % trial.world)),
+    Wrong("backward.away", Back(home=lambda trial, of: (of - 1) % trial.world)),
 ]
-
-
-def forward_bugs() -> Sequence[Wrong]:
-    "List what makes contexts wrong, likely ones first."
-    return _TABLE
-
-
-def backward_bugs() -> Sequence[Wrong]:
-    "List what makes gradients wrong, likely ones first."
-    return _BACK

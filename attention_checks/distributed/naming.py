@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import islice
 from typing import Any, NamedTuple
 
 import torch
@@ -10,7 +12,7 @@ from torch import Tensor
 
 from attention_checks.catalogue import ATTENTION, known
 from attention_checks.catalogue.local_attention import reach_bugs
-from attention_checks.distributed.bugs import Wrong, backward_bugs, forward_bugs
+from attention_checks.distributed.bugs import BACKWARD, FORWARD, Wrong
 from attention_checks.distributed.running import Given
 from attention_checks.distributed.shards import Trial
 from attention_checks.distributed.simulated import gradients, simulated
@@ -42,6 +44,11 @@ class Compared(NamedTuple):
         most = max(((g - r).abs().max().item() for g, r in pairs), default=0.0)
         return float("inf") if most != most else most / max(self.size, 1e-12)
 
+    def shards(self) -> Iterator[tuple[int, Tensor, Tensor]]:
+        "List the ranks that hold tokens, what each gave and should have given."
+        pairs = enumerate(zip(self.got, self.right))
+        return ((rank, got, right) for rank, (got, right) in pairs if got.numel())
+
     def agrees(self, with_these: Sequence[Tensor], tolerance: float) -> bool:
         "Tell whether the numbers are these."
         return self._replace(right=tuple(with_these)).off <= tolerance
@@ -67,21 +74,24 @@ def _explained(
     predict: Callable[[Trial, Any], Sequence[Tensor]],
 ) -> tuple[Bug, ...]:
     "Find the first bug that gives the numbers of every trial, and is seen in one."
-    tolerance = max(1e-6, 10 * compared[0].trial.sharding.tolerance)
-    for wrong in bugs:
-        shows = False
-        for each in compared:
-            try:
-                numbers = predict(each.trial, wrong.steps)
-            except (RuntimeError, IndexError, ValueError):
-                break
-            if not each.agrees(numbers, tolerance):
-                break
-            shows = shows or not Compared(each.trial, tuple(numbers), each.right).off <= tolerance
-        else:
-            if shows:
-                return (_of(wrong, compared[0].trial),)
-    return ()
+    found = (wrong for wrong in bugs if _gives(predict, wrong, compared))
+    return tuple(_of(wrong, compared[0].trial) for wrong in islice(found, 1))
+
+
+def _gives(
+    predict: Callable[[Trial, Any], Sequence[Tensor]], wrong: Wrong, compared: Sequence[Compared]
+) -> bool:
+    "Tell whether a bug gives the numbers of every trial, and is seen in one."
+    tolerance, shows = max(1e-6, 10 * compared[0].trial.sharding.tolerance), False
+    for each in compared:
+        try:
+            numbers = predict(each.trial, wrong.steps)
+        except (RuntimeError, IndexError, ValueError):
+            return False
+        if not each.agrees(numbers, tolerance):
+            return False
+        shows = shows or not each._replace(got=tuple(numbers)).off <= tolerance
+    return shows
 
 
 def _of(wrong: Wrong, trial: Trial) -> Bug:
@@ -96,7 +106,7 @@ def name_context(compared: Sequence[Compared]) -> tuple[Bug, ...]:
     "Name what makes contexts wrong on several ranks."
     if any(not g.isfinite().all() for each in compared for g in each.got):
         return _of_nan(compared)
-    found = _explained(compared, forward_bugs(), simulated) or _of_heads(compared)
+    found = _explained(compared, FORWARD, simulated) or _of_heads(compared)
     return found or rounded(compared) or _only_where(compared) or (known("passing.wrong"),)
 
 
@@ -107,7 +117,7 @@ def name_gradients(compared: Sequence[Compared]) -> tuple[Bug, ...]:
         "Put the three gradients of every rank after each other."
         return [t for of_rank in gradients(trial, back) for t in of_rank]
 
-    found = _explained(compared, backward_bugs(), predict) or rounded(compared)
+    found = _explained(compared, BACKWARD, predict) or rounded(compared)
     return found or _only_where(compared) or (known("backward.wrong"),)
 
 
@@ -146,28 +156,21 @@ def _only_where(compared: Sequence[Compared]) -> tuple[Bug, ...]:
 def _of_heads(compared: Sequence[Compared]) -> tuple[Bug, ...]:
     "Name heads that are missing, or exchanged."
     wrong = [each for each in compared if each.off > NEAR]
-    for each in wrong:
-        for rank, (got, right) in enumerate(zip(each.got, each.right)):
-            if got.shape != right.shape or not got.numel():
-                continue
-            heads = [h for h in range(got.shape[1]) if not got[:, h].any() and right[:, h].any()]
-            if heads:
-                listed = ", ".join(map(str, heads))
-                return (known("ranks.heads_missing", heads=listed, where=f"rank {rank}"),)
-    if wrong and all(_reordered(each) for each in wrong):
+    shards = [shard for each in wrong for shard in each.shards()]
+    for rank, got, right in shards:
+        if heads := [h for h in range(got.shape[1]) if not got[:, h].any() and right[:, h].any()]:
+            listed = ", ".join(map(str, heads))
+            return (known("ranks.heads_missing", heads=listed, where=f"rank {rank}"),)
+    if shards and all(_reordered(got, right) for _, got, right in shards):
         return (known("ranks.heads_order"),)
     return ()
 
 
-def _reordered(each: Compared) -> bool:
+def _reordered(got: Tensor, right: Tensor) -> bool:
     "Tell whether every head of a context is some right head."
-    for got, right in zip(each.got, each.right):
-        if got.shape != right.shape:
-            return False
-        for head in got.unbind(1):
-            if not any(torch.allclose(head, other, 1e-6, 1e-6) for other in right.unbind(1)):
-                return False
-    return True
+    heads = right.unbind(1)
+    same = partial(torch.allclose, rtol=1e-6, atol=1e-6)
+    return all(any(same(head, other) for other in heads) for head in got.unbind(1))
 
 
 def name_alone(compared: Sequence[Compared]) -> tuple[Bug, ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -19,7 +20,7 @@ from attention_checks.distributed.naming import (
     name_context,
     name_gradients,
 )
-from attention_checks.distributed.running import Fault, Given, Seen, run_trials, takes_group
+from attention_checks.distributed.running import Fault, Given, Job, Seen, run_trials, takes_group
 from attention_checks.distributed.shards import Sharding, Trial, trial_of, trials_of
 from attention_checks.examine import Broken, NotChecked
 from attention_checks.numbers import must_be_tensor
@@ -33,6 +34,10 @@ _GROUPS = ((1, 3), (0, 2))  # two groups in one world: their ranks are not those
 _ORACLE = "attention on one rank, in float64"
 
 
+ANY = range(1, sys.maxsize)  # numbers of ranks
+ONE, SEVERAL = range(1, 2), range(2, sys.maxsize)
+
+
 @dataclass(frozen=True)
 class Study:
     "The code under test with what was declared of it, and what its ranks gave."
@@ -40,6 +45,11 @@ class Study:
     fn: Callable[..., Any]
     sharding: Sharding
     ranks: Ranks
+
+    def run(self, trials: Sequence[Trial], **how: Any) -> Seen:
+        "Run some trials, each as in `Job`."
+        how = {"gradients": self.sharding.contract.gradients, **how}
+        return run_trials(self.ranks, Job(self.fn, tuple(trials), **how))
 
     @cached_property
     def seen(self) -> list[Seen]:
@@ -51,48 +61,40 @@ class Study:
                 break
         return found
 
-    def run(self, trials: Sequence[Trial], **how: Any) -> Seen:
-        "Run some trials."
-        how.setdefault("gradients", self.sharding.contract.gradients)
-        return run_trials(self.ranks, self.fn, trials, **how)
-
-    @cached_property
+    @property
     def finished(self) -> list[tuple[Trial, tuple[Given, ...]]]:
         "List the trials that all ranks finished."
         return [pair for seen in self.seen for pair in seen.pairs()]
 
-    @cached_property
+    @property
     def fault(self) -> Fault | None:
         "Give what ended the runs early."
-        return next((seen.fault for seen in self.seen if seen.fault), None)
+        return self.seen[-1].fault
 
     @cached_property
-    def right(self) -> list[tuple[Tensor, tuple[Tensor, ...]]]:
-        "Give what should have come of the finished trials."
-        return [trial.right() for trial, _ in self.finished]
+    def compared(self) -> list[tuple[Compared, Compared]]:
+        "Set contexts and gradients of the finished trials beside the right ones."
+        return [_beside(trial, given) for trial, given in self.finished]
 
-    @cached_property
-    def contexts(self) -> list[Compared]:
-        "Compare all contexts."
-        pairs = zip(self.finished, self.right)
-        return [contexts_of(*pair, context) for pair, (context, _) in pairs]
+    def contexts(self, worlds: range = ANY) -> list[Compared]:
+        "Give the contexts, of some numbers of ranks."
+        return [context for context, _ in self.compared if context.trial.world in worlds]
 
-    @cached_property
-    def gradients(self) -> list[Compared]:
-        "Compare all gradients."
-        pairs = zip(self.finished, self.right)
-        return [gradients_of(*pair, gradients) for pair, (_, gradients) in pairs]
-
-    @property
-    def widest(self) -> int:
-        "Give the largest number of ranks."
-        return max(self.sharding.worlds)
+    def gradients(self, worlds: range = ANY) -> list[Compared]:
+        "Give the gradients, of some numbers of ranks."
+        return [slopes for _, slopes in self.compared if slopes.trial.world in worlds]
 
     @cached_property
     def sound(self) -> bool:
         "Tell whether everything finished, and all numbers are right."
-        slopes = self.gradients if self.sharding.contract.gradients else []
-        return not self.fault and not _wrong([*self.contexts, *slopes])
+        slopes = self.gradients() if self.sharding.contract.gradients else []
+        return not self.fault and not _wrong([*self.contexts(), *slopes])
+
+
+def _beside(trial: Trial, given: Sequence[Given]) -> tuple[Compared, Compared]:
+    "Set the context and the gradients of a trial beside the right ones."
+    context, gradients = trial.right()
+    return contexts_of(trial, given, context), gradients_of(trial, given, gradients)
 
 
 def _wrong(compared: Sequence[Compared]) -> list[Compared]:
@@ -161,7 +163,7 @@ def _takes_lengths(study: Study) -> None:
     fault = study.fault
     if fault is None:
         return
-    if _wrong(study.contexts):
+    if _wrong(study.contexts()):
         raise NotChecked("contexts of equal shards are wrong already")
     first = fault.message.splitlines()[0].partition(": ")[2]
     how = "ranks wait for each other in vain" if fault.kind == "stuck" else first
@@ -189,7 +191,7 @@ def _bug_of(fault: Fault) -> Bug:
         return known("ranks.died", how=first)
     if fault.kind == "stuck":
         return known("ranks.both_send" if set(fault.waits) == {"send"} else "ranks.stuck")
-    if fault.trial.world == 1 < max(fault.trial.sharding.worlds):
+    if fault.trial.world == 1 < max(fault.trial.sharding.worlds) and any(fault.waits):
         return known("ranks.alone", error=first.partition(":")[0])
     if fault.raised < fault.trial.world:
         return known("ranks.one_raises", some=f"rank {fault.rank}", error=first)
@@ -201,13 +203,11 @@ def _bug_of(fault: Fault) -> Bug:
 
 def _alone(study: Study) -> None:
     "On one rank it is attention."
-    one = [each for each in study.contexts if each.trial.world == 1]
-    if not one:
+    if not study.contexts(ONE):
         raise NotChecked("one rank alone was not tried")
-    if wrong := _wrong(one):
-        raise Broken(_shown(wrong[0]), name_alone(one))
-    slopes = [each for each in study.gradients if each.trial.world == 1]
-    if study.sharding.contract.gradients and (wrong := _wrong(slopes)):
+    if wrong := _wrong(study.contexts(ONE)):
+        raise Broken(_shown(wrong[0]), name_alone(study.contexts(ONE)))
+    if study.sharding.contract.gradients and (wrong := _wrong(study.gradients(ONE))):
         missing = _without_gradient(study, 1)
         bug = known("grad.unreached", name=missing) if missing else known("grad.wrong")
         raise Broken(_shown(wrong[0]), known("grad.none") if missing == "q, k, v" else bug)
@@ -220,17 +220,11 @@ def _without_gradient(study: Study, least: int) -> str:
     return ", ".join(x for i, x in enumerate("qkv") if all(of[i] is None for of in found))
 
 
-def _must_be_right_alone(study: Study) -> None:
-    "Raise NotChecked if it is wrong on one rank already."
-    one = [each for each in study.contexts if each.trial.world == 1]
-    if _wrong(one):
-        raise NotChecked("it is wrong on one rank already")
-
-
 def _contexts(study: Study) -> None:
     "On several ranks each gets the context of its own tokens."
-    _must_be_right_alone(study)
-    several = [each for each in study.contexts if each.trial.world > 1]
+    if _wrong(study.contexts(ONE)):
+        raise NotChecked("it is wrong on one rank already")
+    several = study.contexts(SEVERAL)
     if not several:
         raise NotChecked("no trial on several ranks finished")
     if wrong := _wrong(several):
@@ -239,14 +233,14 @@ def _contexts(study: Study) -> None:
 
 def _gradients(study: Study) -> None:
     "On several ranks the gradients are right."
-    several = [each for each in study.gradients if each.trial.world > 1]
-    if not several or _wrong(study.contexts):
+    several = study.gradients(SEVERAL)
+    if not several or _wrong(study.contexts()):
         raise NotChecked("gradients are compared when all contexts are right")
     if not (wrong := _wrong(several)):
         return
-    if missing := _without_gradient(study, 2):
-        raise Broken(_shown(wrong[0]), known("backward.none", names=missing))
-    raise Broken(_shown(wrong[0]), name_gradients(several))
+    missing = _without_gradient(study, 2)
+    named = known("backward.none", names=missing) if missing else name_gradients(several)
+    raise Broken(_shown(wrong[0]), named)
 
 
 # Other trials -------------------------------------------------------------------------------------
@@ -265,19 +259,19 @@ def _several(study: Study, **choices: Any) -> Trial:
     return trial_of(study.sharding, world, n, **choices)
 
 
-def _only(seen: Seen) -> Compared:
-    "Compare the contexts of a single trial."
-    trial, given = next(iter(seen.pairs()))
-    return contexts_of(trial, given, trial.right()[0])
+def _given(study: Study, trial: Trial, blamed: Bug | None = None, **how: Any) -> tuple[Given, ...]:
+    "Try one more trial; raise Broken, with the bug that is to blame, if it does not finish."
+    seen = study.run([trial], **how)
+    if seen.fault:
+        raise Broken(_said(seen.fault), blamed or _bug_of(seen.fault))
+    return seen.given[0]
 
 
 def _large(study: Study) -> None:
     "Large scores do not overflow in merging."
     _must_be_sound(study)
-    seen = study.run([_several(study, times=_LARGE)], gradients=False)
-    if seen.fault:
-        raise Broken(_said(seen.fault), _bug_of(seen.fault))
-    compared = _only(seen)
+    trial = _several(study, times=_LARGE)
+    compared, _ = _beside(trial, _given(study, trial, gradients=False))
     if compared.off > max(1e-6, study.sharding.tolerance):
         raise Broken(_shown(compared), known("shares.overflow"))
 
@@ -285,10 +279,9 @@ def _large(study: Study) -> None:
 def _strided(study: Study) -> None:
     "Inputs may lie in memory in any order."
     _must_be_sound(study)
-    seen = study.run([_several(study)], strided=True)
-    if seen.fault:
-        raise Broken(_said(seen.fault), known("memory.contiguous"))
-    if _only(seen).off > study.sharding.tolerance:
+    trial = _several(study)
+    compared, _ = _beside(trial, _given(study, trial, known("memory.contiguous"), strided=True))
+    if compared.off > study.sharding.tolerance:
         raise Broken("contexts of transposed inputs are wrong", known("memory.strides"))
 
 
@@ -318,20 +311,21 @@ def _same(one: Tensor, other: Any) -> bool:
 def _sixteen_bits(study: Study) -> None:
     "In bfloat16, several ranks lose no more than one."
     _must_be_sound(study)
-    contract = replace(study.sharding.contract, dtype="bfloat16")
-    sharding = replace(study.sharding, contract=contract)
-    lost = [_lost(study, sharding, world) for world in (1, study.widest)]
-    if lost[1] > _MORE * lost[0]:
-        times = f"{lost[1] / lost[0]:.1f}"
-        raise Broken(f"{study.widest} ranks, 96 tokens", known("shares.sixteen_bits", times=times))
+    widest = max(study.sharding.worlds)
+    one, several = (_lost(study, world) for world in (1, widest))
+    if several > _MORE * one:
+        bug = known("shares.sixteen_bits", times=f"{several / one:.1f}")
+        raise Broken(f"{widest} ranks, 96 tokens", bug)
 
 
-def _lost(study: Study, sharding: Sharding, world: int) -> float:
+def _lost(study: Study, world: int) -> float:
     "Give the mean error in bfloat16."
-    seen = study.run([trial_of(sharding, world, 96)], gradients=False)
+    contract = replace(study.sharding.contract, dtype="bfloat16")
+    trial = trial_of(replace(study.sharding, contract=contract), world, 96)
+    seen = study.run([trial], gradients=False)
     if seen.fault:
         raise NotChecked(f"in bfloat16: {seen.fault.message.splitlines()[0]}")
-    compared = _only(seen)
+    compared, _ = _beside(trial, seen.given[0])
     errors = [(g - r).flatten() for g, r in zip(compared.got, compared.right)]
     return float(torch.cat(errors).square().mean().sqrt())
 
@@ -341,15 +335,11 @@ def _in_groups(study: Study) -> None:
     if not takes_group(study.fn):
         raise NotChecked("it takes no group=")
     _must_be_sound(study)
-    sharding = study.sharding
-    trial = trial_of(sharding, 2, sharding.lengths(2)[0])
-    seen = study.run([trial], groups=_GROUPS)
-    if seen.fault:
-        raise Broken(_said(seen.fault), known("ranks.group"))
-    given = seen.given[0]
+    trial = trial_of(study.sharding, 2, study.sharding.lengths(2)[0])
+    given = _given(study, trial, known("ranks.group"), groups=_GROUPS)
     for group in _GROUPS:
-        compared = contexts_of(trial, [given[rank] for rank in group], trial.right()[0])
-        if compared.off > sharding.tolerance:
+        compared, _ = _beside(trial, [given[rank] for rank in group])
+        if compared.off > study.sharding.tolerance:
             raise Broken(f"group {group} of 4 ranks: {_shown(compared)}", known("ranks.group"))
 
 
@@ -358,23 +348,23 @@ def _declared_dtype(study: Study) -> str:
     return "another type is declared" if study.sharding.contract.dtype else ""
 
 
-def _relations() -> Iterator[Relation]:
-    "List what must hold."
-    yield Relation("every rank finishes, with a context for its own queries", _finishes)
-    yield Relation("on one rank it is attention", _alone)
-    yield Relation(
+_RELATIONS = [
+    Relation("every rank finishes, with a context for its own queries", _finishes),
+    Relation("on one rank it is attention", _alone),
+    Relation(
         "on several ranks each gets the context of its own tokens", _contexts, compares=_ORACLE
-    )
-    yield Relation(
+    ),
+    Relation(
         "on several ranks the gradients of q, k and v are right", _gradients, differentiates=True
-    )
-    yield Relation("ranks may hold different numbers of tokens, or none", _takes_lengths)
-    yield Relation("large scores do not overflow", _large)
-    yield Relation("inputs may be transposed views", _strided)
-    yield Relation("inputs are not modified", _unchanged)
-    yield Relation("a second call gives the same", _again)
-    yield Relation("in bfloat16 ranks lose no more than one does", _sixteen_bits, _declared_dtype)
-    yield Relation("in groups that are parts of the world it gives the same", _in_groups)
+    ),
+    Relation("ranks may hold different numbers of tokens, or none", _takes_lengths),
+    Relation("large scores do not overflow", _large),
+    Relation("inputs may be transposed views", _strided),
+    Relation("inputs are not modified", _unchanged),
+    Relation("a second call gives the same", _again),
+    Relation("in bfloat16 ranks lose no more than one does", _sixteen_bits, _declared_dtype),
+    Relation("in groups that are parts of the world it gives the same", _in_groups),
+]
 
 
 def distributed_properties(
@@ -384,4 +374,4 @@ def distributed_properties(
 ) -> Properties:  # what raises Broken or NotChecked, by name
     "List what attention over ranks must do."
     study = Study(fn, sharding, ranks)
-    return listed(list(_relations()), lambda: study)
+    return listed(_RELATIONS, lambda: study)

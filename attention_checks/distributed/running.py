@@ -7,6 +7,7 @@ import re
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -55,22 +56,26 @@ class Seen(NamedTuple):
 
 
 class Job(NamedTuple):
-    "How the ranks are tried."
+    "What is tried on ranks that stay, and how."
 
-    fn: Fn
-    trials: tuple[Trial, ...]
-    folder: str
+    fn: Fn  # the code under test
+    trials: tuple[Trial, ...]  # of one number of ranks, one after the other
     gradients: bool = True  # also the backward pass
     strided: bool = False  # inputs that are not contiguous in memory
     groups: tuple[tuple[int, ...], ...] = ()  # of ranks; each tries the trials alone
 
+    @property
+    def world(self) -> int:
+        "Give the number of ranks."
+        return sum(map(len, self.groups)) or self.trials[0].world
 
-def _on_rank(rank: int, job: Job) -> None:
+
+def _on_rank(rank: int, job: Job, folder: str) -> None:
     "Try all trials on this rank; write down in which operation it gave up."
     try:
-        _try_all(rank, job)
+        _try_all(rank, job, Path(folder))
     except BaseException as e:
-        (Path(job.folder) / f"waits-{rank}").write_text(_operation(e))
+        (Path(folder) / f"waits-{rank}").write_text(_operation(e))
         raise
 
 
@@ -85,17 +90,54 @@ def _operation(e: BaseException) -> str:
     return found[0] if found else "send" if "send operation" in str(e) else ""
 
 
-def _try_all(rank: int, job: Job) -> None:
+def _try_all(rank: int, job: Job, folder: Path) -> None:
     "Try all trials; write down each result, and before it what is tried."
-    place = Path(job.folder)
     group, number = _own_group(rank, job.groups)
-    keyword = {"group": group} if takes_group(job.fn) else {}
+    fn = partial(job.fn, group=group) if takes_group(job.fn) else job.fn
     for i, trial in enumerate(job.trials):
-        at = place / f"at-{rank}"
-        at.write_text(f"{i} forward")
-        q, k, v = _laid_out(trial.inputs(number), job.strided)
-        given = _called(lambda *qkv: job.fn(*qkv, **keyword), (q, k, v), trial, number, job, at)
-        torch.save(tuple(given), place / f"{i}-{rank}.pt")
+        inputs = [_strided(x) if job.strided else x for x in trial.inputs(number)]
+        up = trial.part(trial.up, number) if job.gradients else None
+        given = _called(fn, inputs, up, partial(_note, folder / f"at-{rank}", i))
+        torch.save(tuple(given), folder / f"{i}-{rank}.pt")
+
+
+def _note(file: Path, trial: int, stage: str) -> None:
+    "Write down what is tried."
+    file.write_text(f"{trial} {stage}")
+
+
+def _strided(x: Tensor) -> Tensor:
+    "Give a tensor whose heads and tokens lie in memory the other way round."
+    return x.transpose(1, 2).contiguous().transpose(1, 2)
+
+
+def _called(
+    fn: Fn,
+    inputs: Sequence[Tensor],
+    up: Tensor | None,  # the gradient of the context; None: no backward pass
+    note: Callable[[str], Any],  # writes down what is tried
+) -> Given:
+    "Call a function forward and backward, and once more."
+    note("forward")
+    before = [x.clone() for x in inputs]
+    leaves = [x.requires_grad_(up is not None) for x in inputs]
+    context = first_of(fn(*(x.view_as(x) for x in leaves)))
+    note("backward")
+    gradients = _gradients(context, up, leaves)
+    note("forward")
+    with torch.no_grad():
+        again = first_of(fn(*(x.detach() for x in leaves)))
+    changed = [name for name, x, y in zip("qkv", leaves, before) if not torch.equal(x, y)]
+    return Given(_plain(context), gradients, _plain(again), "".join(changed[:1]))
+
+
+def _gradients(context: Any, up: Tensor | None, leaves: Sequence[Tensor]) -> Any:
+    "Give the gradients of q, k and v; None without a way back."
+    if up is None or not isinstance(context, Tensor) or not context.requires_grad:
+        return None
+    if context.shape != up.shape:
+        return None
+    return torch.autograd.grad((context * up.to(context)).sum(), leaves, allow_unused=True)
 
 
 def _own_group(rank: int, groups: Sequence[Sequence[int]]) -> tuple[Any, int]:
@@ -105,36 +147,6 @@ def _own_group(rank: int, groups: Sequence[Sequence[int]]) -> tuple[Any, int]:
         group = dist.new_group(list(ranks))  # every rank makes every group
         own = (group, ranks.index(rank)) if rank in ranks else own
     return own
-
-
-def _laid_out(inputs: tuple[Tensor, ...], strided: bool) -> tuple[Tensor, ...]:
-    "Give inputs in the memory layout that is tried."
-    if not strided:
-        return inputs
-    return tuple(x.transpose(1, 2).contiguous().transpose(1, 2) for x in inputs)
-
-
-def _called(
-    fn: Fn, inputs: tuple[Tensor, ...], trial: Trial, rank: int, job: Job, at: Path
-) -> Given:
-    "Call it forward and backward, and once more."
-    before = [x.clone() for x in inputs]
-    leaves = [x.requires_grad_(job.gradients) for x in inputs]
-    context = first_of(fn(*(x.view_as(x) for x in leaves)))
-    gradients = None
-    up = trial.part(trial.up, rank)
-    if job.gradients and _has_history(context) and context.shape == up.shape:
-        at.write_text(at.read_text().replace("forward", "backward"))
-        gradients = torch.autograd.grad((context * up.to(context)).sum(), leaves, allow_unused=True)
-    with torch.no_grad():
-        again = first_of(fn(*(x.detach() for x in leaves)))
-    changed = [name for name, x, y in zip("qkv", leaves, before) if not torch.equal(x, y)]
-    return Given(_plain(context), gradients, _plain(again), "".join(changed[:1]))
-
-
-def _has_history(context: Any) -> bool:
-    "Tell whether there is a way back."
-    return isinstance(context, Tensor) and context.requires_grad
 
 
 def first_of(out: Any) -> Any:
@@ -164,46 +176,41 @@ def nursery() -> Iterator[Ranks]:
 
 def run_trials(
     ranks: Ranks,  # where the ranks start from
-    fn: Fn,  # the code under test
-    trials: Sequence[Trial],  # of one number of ranks
-    gradients: bool = True,  # also the backward pass
-    strided: bool = False,  # inputs that are not contiguous in memory
-    groups: tuple[tuple[int, ...], ...] = (),  # of ranks; each tries the trials alone
+    job: Job,  # what is tried
 ) -> Seen:
-    "Try the trials one after the other on ranks that stay; stop where one does not finish."
-    world = sum(map(len, groups)) or trials[0].world
+    "Try the trials one after the other; stop where one does not finish."
     with TemporaryDirectory(prefix="check-distributed-") as folder:
-        job = Job(fn, tuple(trials), folder, gradients, strided, groups)
         fault = None
         try:
-            ranks.run(_on_rank, world, job, timeout=trials[0].sharding.timeout)
+            timeout = job.trials[0].sharding.timeout
+            ranks.run(_on_rank, job.world, job, folder, timeout=timeout)
         except RankError as e:
-            fault = _fault(e, job, world)
-        return Seen(job.trials, tuple(_results(job, world)), fault)
+            fault = _fault(e, job, Path(folder))
+        return Seen(job.trials, tuple(_results(job, Path(folder))), fault)
 
 
-def _results(job: Job, world: int) -> Iterator[tuple[Given, ...]]:
+def _results(job: Job, folder: Path) -> Iterator[tuple[Given, ...]]:
     "Read the trials that every rank has finished."
     for i in range(len(job.trials)):
-        files = [Path(job.folder) / f"{i}-{rank}.pt" for rank in range(world)]
+        files = [folder / f"{i}-{rank}.pt" for rank in range(job.world)]
         if not all(file.exists() for file in files):
             return
         yield tuple(Given(*torch.load(file, weights_only=False)) for file in files)
 
 
 _RAISED = re.compile(r"^\(?rank \d+(?: of \d+)?: (?!it (?:died|did not|waits|returned))", re.M)
+_STUCK = re.compile("it (did not|waits|returned)|.*([Tt]imed out|closed by peer)", re.S)
 
 
-def _fault(e: RankError, job: Job, world: int) -> Fault:
+def _fault(e: RankError, job: Job, folder: Path) -> Fault:
     "Describe what ended the run."
-    at = (Path(job.folder) / f"at-{e.rank}").read_text().split() or ["0", "forward"]
-    kinds = {"it died": "died", "it did not": "stuck", "it waits": "stuck", "it returned": "stuck"}
-    kind = next((kind for says, kind in kinds.items() if e.reason.startswith(says)), "raised")
-    kind = "stuck" if re.search("[Tt]imed out|closed by peer", e.reason) else kind
+    at = folder / f"at-{e.rank}"  # none if the function did not arrive
+    number, stage = (at.read_text() if at.exists() else "").split() or ["0", "forward"]
+    kind = "died" if e.reason.startswith("it died") else "raised"
+    kind = "stuck" if _STUCK.match(e.reason) else kind
     lines = [line for line in str(e).splitlines() if re.match(r"\(?rank \d+", line)]
-    inner = (line[1:-1] if line.startswith("(") else line for line in lines)
-    message = "\n".join(inner)
+    message = "\n".join(line[1:-1] if line.startswith("(") else line for line in lines)
     raised = len(_RAISED.findall(str(e)))
-    files = [Path(job.folder) / f"waits-{rank}" for rank in range(world)]
+    files = [folder / f"waits-{rank}" for rank in range(job.world)]
     waits = tuple(file.read_text() if file.exists() else "" for file in files)
-    return Fault(job.trials[int(at[0])], at[1], kind, e.rank, message, raised, waits)
+    return Fault(job.trials[int(number)], stage, kind, e.rank, message, raised, waits)

@@ -165,6 +165,10 @@ class Trial(NamedTuple):
         sizes = ", ".join(str(len(part)) for part in self.held)
         return f"{self.world} ranks, {self.n} tokens ({sizes})"
 
+    def turn(self, rank: int) -> list[int]:
+        "List the ranks whose keys a rank attends to: its own, that before it, and so on."
+        return [(rank - step) % self.world for step in range(self.world)]
+
     def part(self, x: Tensor, rank: int) -> Tensor:
         "Give the part of a tensor that a rank holds."
         return x[..., self.held[rank], :].contiguous()

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from attention_checks.catalogue.local_attention import Reach
 from attention_checks.distributed.shards import Trial
 from attention_nb.grouped_heads import soft_cap
 
@@ -28,24 +29,6 @@ class Partial(NamedTuple):
     lse: Tensor  # log of the sum of exponentials, (b, h, n_q); -inf where nothing is visible
 
 
-Visits = list[tuple[int, int]]  # whose keys are there, and whose they are taken for
-
-
-def all_in_turn(trial: Trial, rank: int) -> Visits:
-    "Visit the rank's own keys, then those of the rank before it, and so on."
-    return [((rank - s) % trial.world,) * 2 for s in range(trial.world)]
-
-
-def held(trial: Trial, rank: int) -> Tensor:
-    "Give the positions that a rank holds."
-    return trial.held[rank]
-
-
-def whole(trial: Trial, keys: Keys) -> Keys:
-    "Attend to all keys of a shard."
-    return keys
-
-
 class Visit(NamedTuple):
     "Which queries meet which keys."
 
@@ -56,9 +39,17 @@ class Visit(NamedTuple):
     j: Tensor  # positions of the keys as believed, (1, n_k)
 
 
-def by_reach(visit: Visit) -> Tensor:
-    "Mark what was declared: past, window, sinks, documents."
-    reach, i, j = visit.trial.sharding.reach, visit.i, visit.j
+Visits = list[tuple[int, int]]  # whose keys are there, and whose they are taken for
+
+
+def all_in_turn(trial: Trial, rank: int) -> Visits:
+    "Visit every rank's keys, the rank's own first."
+    return [(of, of) for of in trial.turn(rank)]
+
+
+def by_reach(visit: Visit, reach: Reach | None = None) -> Tensor:
+    "Mark what was declared, or another reach: past, window, sinks, documents."
+    reach, i, j = reach or visit.trial.sharding.reach, visit.i, visit.j
     return (reach.near(i, j) | reach.kept(i, j)) & reach.own(i, j)
 
 
@@ -67,40 +58,20 @@ def by_share(partials: list[Partial]) -> Tensor:
     lse = torch.stack([partial.lse for partial in partials])
     total = lse.logsumexp(0)
     shares = (lse - total.masked_fill(total == -math.inf, 0)).exp()
-    return sum_of(shares[..., None] * torch.stack([p.context for p in partials]))
-
-
-def sum_of(stack: Tensor) -> Tensor:
-    "Add along the first axis."
-    return stack.sum(0)
-
-
-def own_group(head: int, n_heads: int, n_kv_heads: int) -> int:
-    "Give the key head of a query head: neighbours share one."
-    return head // (n_heads // n_kv_heads)
-
-
-def once(trial: Trial, rank: int) -> int:
-    "Count the sink logits once."
-    return 1
-
-
-def to_their_rank(contexts: list[Tensor]) -> list[Tensor]:
-    "Return each context on the rank of its queries."
-    return contexts
+    return (shares[..., None] * torch.stack([p.context for p in partials])).sum(0)
 
 
 class Steps(NamedTuple):
     "The steps of attention over ranks, each as it should be."
 
-    visits: Callable[[Trial, int], Visits] = all_in_turn
-    positions: Callable[[Trial, int], Tensor] = held
-    keys: Callable[[Trial, Keys], Keys] = whole
+    visits: Callable[[Trial, int], Visits] = all_in_turn  # of a rank
+    positions: Callable[[Trial, int], Tensor] = lambda trial, rank: trial.held[rank]
+    keys: Callable[[Trial, Keys], Keys] = lambda trial, keys: keys  # of a shard: which count?
     allowed: Callable[[Visit], Tensor] = by_reach
     merge: Callable[[list[Partial]], Tensor] = by_share
-    group: Callable[[int, int, int], int] = own_group
-    sinks: Callable[[Trial, int], int] = once
-    returned: Callable[[list[Tensor]], list[Tensor]] = to_their_rank
+    group: Callable[[int, int, int], int] = lambda head, n_heads, n_kv: head // (n_heads // n_kv)
+    sinks: Callable[[Trial], int] = lambda trial: 1  # how often their logits count
+    returned: Callable[[list[Tensor]], list[Tensor]] = lambda contexts: contexts
 
 
 def simulated(trial: Trial, steps: Steps) -> list[Tensor]:  # the context of each rank
@@ -112,7 +83,7 @@ def _on_rank(trial: Trial, steps: Steps, rank: int) -> Tensor:
     "Compute the context of one rank: one partial for each visit, merged."
     q, at = trial.part(trial.q, rank), steps.positions(trial, rank)
     q = _rotated(trial, q, at)
-    partials = [_sinks(trial, q, steps.sinks(trial, rank))] if trial.sharding.sink_logits else []
+    partials = [_sinks(trial, q, steps.sinks(trial))] if trial.sharding.sink_logits else []
     for keys_of, taken_for in steps.visits(trial, rank):
         keys = _fetched(trial, steps, keys_of, taken_for)
         visit = Visit(trial, rank, taken_for, at[:, None], keys.at[None])
@@ -197,30 +168,15 @@ def _delta(block: Block, weights: Tensor, values: Tensor) -> Tensor:
     return (block.up * block.context).sum(-1, keepdim=True)
 
 
-def _its_keys(block: Block) -> Keys:
-    "Take the keys that the visit is about."
-    return block.keys
-
-
-def _every(trial: Trial, rank: int, of: int) -> bool:
-    "Count every visit."
-    return True
-
-
-def _home(trial: Trial, of: int) -> int:
-    "Send the gradients of keys to the rank that holds the keys."
-    return of
-
-
 class Back(NamedTuple):
     "The steps of the backward pass, each as it should be."
 
-    keys: Callable[[Block], Keys] = _its_keys
+    keys: Callable[[Block], Keys] = lambda block: block.keys
     weights: Callable[[Block, Tensor], Tensor] = _weights
     delta: Callable[[Block, Tensor, Tensor], Tensor] = _delta
-    to_q: Callable[[Trial, int, int], bool] = _every  # which visits count for the queries
-    to_kv: Callable[[Trial, int, int], bool] = _every  # and which for keys and values
-    home: Callable[[Trial, int], int] = _home
+    to_q: Callable[[Trial, int, int], bool] = lambda trial, rank, of: True  # which visits count
+    to_kv: Callable[[Trial, int, int], bool] = lambda trial, rank, of: True  # and for keys, values
+    home: Callable[[Trial, int], int] = lambda trial, of: of  # where gradients of keys end
     times: Callable[[Trial], tuple[float, float]] = lambda trial: (1, 1)  # of q; of k and v
 
 
@@ -233,7 +189,7 @@ def blocks_of(trial: Trial) -> Iterator[Block]:
         q, at = trial.part(trial.q, rank), trial.held[rank]
         context = _on_rank(trial, _RIGHT, rank)
         lse, up = _total(trial, q, at), trial.part(trial.up, rank)
-        for of, _ in all_in_turn(trial, rank):
+        for of in trial.turn(rank):
             keys = Keys(trial.part(trial.k, of), trial.part(trial.v, of), trial.held[of])
             visit = Visit(trial, rank, of, at[:, None], keys.at[None])
             yield Block(trial, rank, of, q, keys, by_reach(visit), context, lse, up)

@@ -48,10 +48,10 @@ def turned(x: Tensor, positions: Tensor) -> Tensor:
 RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "a ring": (Ring(), {}),
     "a causal ring, grouped heads": (Ring(causal=True), {"causal": True, "n_kv_heads": 4, "worlds": (1, 3)}),
-    "a zigzag ring": (Ring(order="zigzag", causal=True), {"order": "zigzag", "causal": True}),
+    "a zigzag ring": (Ring(order="zigzag", causal=True), {"order": "zigzag", "causal": True, "worlds": (1, 3)}),
     "a zigzag ring by a function": (Ring(order="zigzag", causal=True), {
         "order": lambda at, world, rank: torch.cat([cut(at, 2 * world)[i] for i in (rank, 2 * world - 1 - rank)]),
-        "causal": True, "worlds": (1, 3)}),
+        "causal": True, "worlds": (1, 2)}),
     "a window and a sink": (Ring(causal=True, window=4, sinks=1), {"window": 4, "sinks": 1, "worlds": (1, 3)}),
     "packed documents": (Ring(causal=True, documents=5), {"causal": True, "documents": 5, "worlds": (1, 3)}),
     "sink logits": (Ring(logits=LOGITS), {"sink_logits": LOGITS, "worlds": (1, 3)}),
@@ -59,7 +59,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "all gathered": (gathered, {"worlds": (1, 2, 3)}),
     "all gathered, zigzag": (partial(gathered, order="zigzag", causal=True), {
         "order": "zigzag", "causal": True, "n_kv_heads": 3, "worlds": (1, 3)}),
-    "heads for tokens": (ulysses, {}),
+    "heads for tokens": (ulysses, {"worlds": (1, 4)}),
     "heads for tokens, causal, uneven heads": (partial(ulysses, causal=True), {
         "causal": True, "n_heads": 10, "n_kv_heads": 5, "worlds": (1, 3)}),
 }
@@ -198,10 +198,6 @@ def own_open(ring: Ring, i: Tensor, j: Tensor, mine: int, of: int) -> Tensor:
     return (j <= i[:, None]) | (mine == of)
 
 
-def by_rank(ring: Ring, i: Tensor, j: Tensor, mine: int, of: int) -> Tensor:
-    return (j <= i[:, None]) if mine == of else torch.full((len(i), len(j)), of < mine)
-
-
 def in_own_shard(ring: Ring, i: Tensor, j: Tensor, mine: int, of: int) -> Tensor:
     return (j <= i[:, None]) & (i[:, None] - j < ring.window) & (mine == of)
 
@@ -284,8 +280,6 @@ SHARDS = [
             "zhuzilin/ring-flash-attention#15", "the notebook of that report", CAUSAL),
     Planted("own keys unmasked", replace(CAUSAL_RING, allowed=own_open), "shards.own_mask_lost", None, "",
             {**CAUSAL, "worlds": (2, 3)}),
-    Planted("zigzag, masked by rank", Ring(causal=True, order="zigzag", allowed=by_rank), "shards.order", None,
-            "the same as positions in contiguous order", ZIGZAG),
     Planted("zigzag, later ranks skipped", Ring(causal=True, order="zigzag", allowed=not_later), "shards.later_skipped", None,
             "", ZIGZAG),
     Planted("window layers made full", CAUSAL_RING, "window.ignored", "huggingface/accelerate#4177",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from pathlib import Path
 
@@ -53,7 +54,7 @@ def test_planted_is_named(bug: Planted, ranks):
 
 
 def test_many_are_planted_after_public_reports():
-    assert len(PLANTED) >= 60
+    assert len(PLANTED) >= 80
     assert sum(bug.report is not None for bug in PLANTED) >= 30
 
 
@@ -66,10 +67,11 @@ def test_a_lambda_is_tried_in_processes_of_its_own():
     assert not dist.is_initialized()
 
 
-def test_a_wrong_scale_is_named_on_one_rank():
-    report = report_of(check_distributed, lambda q, k, v: (q @ k.mT).softmax(-1) @ v, worlds=[1])
-    assert report.codes == ["scale.missing"]
-    assert check_distributed(lambda q, k, v: (q @ k.mT).softmax(-1) @ v, worlds=[1], scale=1.0, strict=False)
+def test_a_wrong_scale_is_named_on_one_rank(ranks):
+    "And accepted if it is declared."
+    unscaled = lambda q, k, v: (q @ k.mT).softmax(-1) @ v
+    assert report_of(check_sharding, unscaled, sharding(worlds=(1,)), ranks).codes == ["scale.missing"]
+    assert check_sharding(unscaled, sharding(worlds=(1,), scale=1.0), ranks, strict=False)
 
 
 @pytest.mark.parametrize(("wrong", "message"), [
@@ -83,6 +85,15 @@ def test_a_wrong_scale_is_named_on_one_rank():
 def test_what_cannot_be_declared_is_refused(wrong, message):
     with pytest.raises((TypeError, ValueError), match=message.replace("(", ".").replace("[", ".")):
         check_distributed(lambda q, k, v: v, **wrong)
+
+
+def test_a_function_that_does_not_arrive_is_told(tmp_path: Path, monkeypatch, ranks):
+    "The ranks were started before its module could be imported: that is said."
+    (tmp_path / "came_later.py").write_text("def attend(q, k, v):\n    return v\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    came_later = importlib.import_module("came_later")
+    report = report_of(check_sharding, came_later.attend, sharding(worlds=(1,)), ranks)
+    assert report.codes == ["code.raises"] and "No module named 'came_later'" in str(report)
 
 
 def test_the_command_tries_ranks(tmp_path: Path, capsys):

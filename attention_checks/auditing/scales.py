@@ -1,0 +1,80 @@
+"""What does a layer multiply its scores by, and is that what was promised?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from torch import Tensor
+
+from attention_checks.auditing.promises import attention_scale, config_of, scale_said_by
+from attention_checks.auditing.session import Session
+
+
+def compare_scales(s: Session) -> None:
+    "Compare scales with what is promised, and those of layers of one class with each other."
+    found = {path: scale_of(s, path) for path, call in s.calls.items() if call.d_k is not None}
+    for path, scale in found.items():
+        said, firm = promised_scale(s, path)
+        if scale is None or said is None or _near(scale, said):
+            continue
+        kin = Counter(round(v, 9) for p in s.kin(path) if (v := found.get(p)))
+        odd = len(kin) > 1 and any(_near(v, said) for v in kin)
+        code = _code(s, path, scale)
+        if firm or odd or code == "scale.d_model_root":
+            example = f"scores are multiplied by {scale:.4g}; promised is {said:.4g}"
+            facts = {"found": f"{scale:.4g}", "said": f"{said:.4g}", "scale": f"{said:.4g}"}
+            s.fault(code, path, example, **facts)
+
+
+def scale_of(
+    s: Session,
+    path: str,  # of a layer with a call
+) -> float | None:  # None: not one number
+    "Return what q · k is multiplied by; what the layer says of itself where it scaled q before."
+    scale = s.calls[path].scale
+    if isinstance(scale, Tensor):
+        same = bool((scale == scale.flatten()[0]).all())
+        scale = scale.flatten()[0].item() if same else None
+    if scale is not None and all(_is_one(s.calls[p].scale) for p in s.kin(path)):
+        return scale_said_by(s.call.model.get_submodule(path), s.calls[path].d_k)
+    return scale
+
+
+def promised_scale(
+    s: Session,
+    path: str,  # of a layer with a call
+) -> tuple[float | None, bool]:  # and whether caller or config say it; else it is only usual
+    "Return the scale that is promised."
+    declared = (s.expected.scales or {}).get(path)
+    if declared is not None:
+        return declared, True
+    return attention_scale(s.call.model, path, s.calls[path].d_k)
+
+
+def _is_one(scale: Any) -> bool:
+    "Return whether a scale is 1: perhaps the layer scaled its queries before."
+    return isinstance(scale, float) and abs(scale - 1) < 1e-6
+
+
+def _near(a: float, b: float) -> bool:
+    "Return whether two numbers are the same but for rounding."
+    return abs(a - b) <= 1e-4 * max(abs(a), abs(b))
+
+
+def _code(s: Session, path: str, scale: float) -> str:
+    "Return the code of a wrong scale."
+    call = s.calls[path]
+    width = getattr(config_of(s.call.model), "hidden_size", None) or call.heads * call.d_k
+    usual = call.d_k**-0.5
+    known = {
+        "scale.missing": 1.0,
+        "scale.by_width": 1 / call.d_k,
+        "scale.d_model_root": width**-0.5,
+        "scale.multiplied": call.d_k**0.5,
+        "scale.value_width": call.d_v**-0.5,
+        "scale.heads_root": call.heads**-0.5,
+        "scale.halved": usual / 2,
+    }
+    fits = (code for code, v in known.items() if _near(v, scale) and v != usual)
+    return next(fits, "promise.scale")
