@@ -1444,6 +1444,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="torchrun --nproc-per-node 4 -m attention_nb.many_machines",
         description="Attention over many processes, compared with one, or used to train.")
+    parser.add_argument("--timeout", type=float, default=15,
+                        help="seconds that a rank waits for another; default 15")
     commands = parser.add_subparsers(dest="command", required=True)
     compare = commands.add_parser("compare", help="ring, zig-zag and Ulysses against one process")
     compare.add_argument("--tokens", type=int, default=29, help="of the sequence; default 29")
@@ -1514,7 +1516,7 @@ def _say(text: str) -> None:
 def main() -> None:
     "Run the command; torchrun starts it on every rank."
     args = _parser().parse_args()
-    dist.init_process_group(timeout=timedelta(seconds=15))
+    dist.init_process_group(timeout=timedelta(seconds=args.timeout))
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     try:

@@ -51,4 +51,4 @@ def cache_steps(
     notice = ("Press Play, or move the slider: each step appends one token. "
               "Then choose “without”, and compare what is computed.")
     data = {"tokens": list(tokens), "q": q, "k": k, "v": v}
-    return Drawing("cache_steps", "One step with and without the KV cache", notice, data, table, (414, 514))
+    return Drawing("cache_steps", "One step with and without the KV cache", notice, data, table, (408, 462))

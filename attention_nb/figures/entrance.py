@@ -32,4 +32,4 @@ def entrance(
     notice = "Choose a bug: on the left is what the bug gives, on the right what it should give."
     table = _table("The bugs", ["what happens"], rows)
     return Drawing("entrance", "All bugs, one at a time", notice, {"bugs": list(bugs.items())},
-                   table, (330, 520), fold="The bugs as a list")
+                   table, (302, 506), fold="The bugs as a list")

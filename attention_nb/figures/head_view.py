@@ -17,8 +17,9 @@ import torch
 from torch import Tensor
 
 from .drawing import Drawing
+from ..tools.calls import Call
 from ..tools.quantised import write_atomically
-from ..tools.watching import Call, Seen
+from ..tools.watching import Seen
 
 # %% auto #0
 __all__ = ['token_targets', 'HeadView', 'head_view']
@@ -300,7 +301,8 @@ def head_view(
         "layers": rows,
         "scores": names,
     }
-    return HeadView(_fitting(layers, about, sequence, limit), _table(rows, names), _room(rows))
+    letters = all(len(token) <= 2 for token in (*tokens, *memory))
+    return HeadView(_fitting(layers, about, sequence, limit), _table(rows, names), _room(rows, letters))
 
 
 def _about(
@@ -334,19 +336,20 @@ def _about(
     }
 
 
-def _room(rows: Sequence[dict[str, Any]]) -> tuple[int, int]:
-    "Return the pixels that the figure takes, on a wide page and on a phone."
+def _room(rows: Sequence[dict[str, Any]], letters: bool) -> tuple[int, int]:
+    "Return the pixels that the figure takes, wide and on a phone; `letters`: tokens are short."
     longest, heads = (
         max(max(row["n_q"], row["n_k"]) for row in rows),
         max(row["heads"] for row in rows),
     )
-    detail = 150 + max(
-        min(448, max(160, 16 * longest)), 22 * min(20, longest), min(432, 24 * len(rows)) + 40
+    names = 20 if letters else 90
+    detail = 95 + max(
+        min(448, max(160, 22 * longest)) + names, 22 * min(20, longest) + 30,
+        min(432, 24 * len(rows)) + 40,
     )
-    wide, narrow = (
-        min(544, (min(34, width // (heads + 1)) + 2) * len(rows)) + 25 for width in (600, 350)
-    )
-    return 120 + max(wide, detail), 190 + narrow + detail
+    side = min(max(34, min(56, 240 // heads)), 350 // (heads + 1))
+    grid = 25 + min(544, (side + 2) * len(rows))
+    return 55 + max(grid + 160, detail), 60 + grid + detail + 100
 
 
 def _table(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> str:

@@ -75,4 +75,4 @@ def latent(
                           [f"{n:,}" for n in lengths], 1)
     notice = ("A square stands for 128 numbers: compare the blocks. Below, switch to “absorbed”, and watch "
               "where the two projections go, and what becomes of the multiplications.")
-    return Drawing("latent", "Multi-head latent attention (MLA): the cache, and how it is read", notice, data, table, (635, 1020))
+    return Drawing("latent", "Multi-head latent attention (MLA): the cache, and how it is read", notice, data, table, (625, 955))

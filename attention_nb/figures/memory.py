@@ -86,7 +86,7 @@ def memory(
     table = number_table("How far off the pairs are, by the number of pairs written", rows, [str(i + 1) for i in range(n)], 1)
     notice = _WITH_DELTA if delta else _NOTICE
     data = {"names": list(names), "k": k, "v": v, "rules": rules, "written": first}
-    return Drawing("memory", "The state of linear attention fills up", notice, data, table, (456 if delta else 420, 732 if delta else 696))
+    return Drawing("memory", "The state of linear attention fills up", notice, data, table, (456 if delta else 420, 688 if delta else 652))
 
 
 _NOTICE = ("Press Play, or move the slider: each pair is added to the same numbers. The bars show the "

@@ -48,7 +48,7 @@ def ratios(
     base = alt.Chart(alt.NamedData("measured")).encode(
         y=alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labelLimit=200)),
         tooltip=["name:N", *(alt.Tooltip(f"{field}:Q") for field in _FIELDS)])
-    least = min(0.9, *(row["lower quartile"] for row in rows))
+    least = min(0.9, *(float(f"{low:.3g}") for _, low, _ in measured.values()))
     return _shown(_dots(base, legend, least), title, f"{len(rows)} medians with their quartiles.", notice,
                   [dict(data=["measured"], columns=["name", *_FIELDS])], datasets=dict(measured=rows))
 

@@ -53,7 +53,7 @@ def roofline(
     data = {"machine": machine, "peak": peak, "bandwidth": bandwidth, "n": n, "kv": n_kv_heads,
             "heads": 32, "width": 128, "model": 4096, "latent": [512, 64], "window": 1024, "bits": 32,
             "example": {"n": 1000, "d": 100}}
-    return Drawing("roofline", "The roofline of attention: prefill and decode", notice, data, table, (636, 750))
+    return Drawing("roofline", "The roofline of attention: prefill and decode", notice, data, table, (596, 758))
 
 
 def _shown_number(x: float) -> float:

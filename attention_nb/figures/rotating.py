@@ -36,7 +36,7 @@ def rotating_pairs(
     title = f"Rotary embeddings: “{token}” at two positions"
     follow = ("Shift both tokens: all pairs rotate, and the score stays. "
               "Then change the distance, and follow the curve. Which pair makes its ripples?")
-    scale = "Choose a scaling: the pairs rotate more slowly. Where has the dashed curve, as trained, been at the scores of the grey part?"
+    scale = "Choose a scaling: the pairs rotate more slowly. The dashed curve has none. What becomes of the curve in the grey part?"
     notice = f"{follow if trained is None else scale} Below each circle: its degrees per position."
     data = {"token": token, "vector": vector, "trained": trained, "factor": factor, "position": 3, "distance": 5, "base": 10000}
     height = (465, 428) if trained is None else (465, 455)

@@ -45,7 +45,7 @@ def tiles(
     data = {"tokens": list(tokens), "scores": scores, "values": values, "sizes": list(sizes),
             "chosen": 1, "query": query}
     return Drawing("tiles", "Online softmax, tile by tile", _NOTICE, data,
-                   _after_all_tiles(tokens, scores, values), (420, 790))
+                   _after_all_tiles(tokens, scores, values), (420, 712))
 
 
 _NOTICE = ("Press Play, or move the slider with the arrow keys. Only the highlighted tile is in "

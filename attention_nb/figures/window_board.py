@@ -43,4 +43,4 @@ def window_board(
     notice = ("Widen the window, or add layers. Click a row to choose its query: which keys does it attend to, "
               "and which others reach it through the layers below?")
     data = {"tokens": list(tokens), "documents": list(documents), "window": window, "sinks": sinks, "block": block}
-    return Drawing("window_board", "Sliding window: what a token attends to, and what reaches it", notice, data, table, (490, 812))
+    return Drawing("window_board", "Sliding window: what a token attends to, and what reaches it", notice, data, table, (490, 786))

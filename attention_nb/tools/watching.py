@@ -5,11 +5,10 @@
 # %% ../../nbs/tools/watching.ipynb #imports
 from __future__ import annotations
 
-import math
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, partial
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -18,1280 +17,49 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakIdKeyDictionary
 
+from attention_nb.tools.calls import (
+    Call,
+    Quiet,
+    busy,
+    difference,
+    projected_difference,
+    tolerance_of,
+)
 from .guards import values_known
+from attention_nb.tools.reading import (
+    FUSED,
+    NAMES,
+    PRODUCTS,
+    Chain,
+    Fused,
+    Product,
+    Use,
+    begin,
+    factors,
+    follow,
+    product_of,
+    read_flex,
+    weights_in,
+    with_input,
+)
+from .steps import Facts
 
 # %% auto #0
-__all__ = ['Call', 'Unseen', 'Seen', 'watch']
-
-# %% ../../nbs/tools/watching.ipynb #steps-class
-class _Rows(NamedTuple):
-    "A block of weights: one head, some queries."
-
-    head: int
-    rows: Tensor  # numbers of the queries, (r,)
-
-
-class _Step(NamedTuple):
-    "A function on the scores (b, 1, r, n_k) of a block."
-
-    name: str
-    run: Callable[[Tensor, _Rows], Tensor]
-    operands: tuple[Any, ...] = ()  # what else the function takes: numbers, or _Operand
-
-
-class _Layout(NamedTuple):
-    "How scores are laid out: the views that were made of (b, heads, n_q, n_k)."
-
-    shape: tuple[int, ...]
-    q_axis: int
-    k_axis: int
-    views: tuple[tuple[Any, ...], ...] = ()
-
-    def canonical(self, x: Tensor, rows: Tensor) -> Tensor:
-        "Return some rows of what broadcasts to this layout, as (b, heads, r, n_k) or 1 each."
-        x = x.reshape((1,) * (len(self.shape) - x.ndim) + tuple(x.shape))
-        if x.shape[self.q_axis] > 1:
-            x = x.index_select(self.q_axis, rows)
-        if x.numel() == 1:
-            return x.reshape(1, 1, 1, 1)
-        if not self.views:
-            return x
-        x = x.expand(
-            _sized(self.shape, (self.q_axis, len(rows)), (self.k_axis, x.shape[self.k_axis]))
-        )
-        n_k = x.shape[self.k_axis]
-        for shape, q_axis, k_axis, dims in reversed(self.views):
-            if dims:
-                x = x.permute([dims.index(i) for i in range(len(dims))])
-            else:
-                x = x.reshape(_sized(shape, (q_axis, len(rows)), (k_axis, n_k)))
-        return x
-
-    def reshaped(self, shape: Sequence[int]) -> _Layout | None:
-        "Return the layout after a reshape; None where it cuts the axis of queries or of keys."
-        axes = [_axis_after(self.shape, shape, axis) for axis in (self.q_axis, self.k_axis)]
-        if None in axes or axes[0] == axes[1]:
-            return None
-        view = (self.shape, self.q_axis, self.k_axis, ())
-        q_axis, k_axis = axes
-        assert q_axis is not None and k_axis is not None
-        return _Layout(tuple(shape), q_axis, k_axis, (*self.views, view))
-
-    def permuted(self, dims: Sequence[int]) -> _Layout:
-        "Return the layout after a permutation of the axes."
-        dims = tuple(d % len(self.shape) for d in dims)
-        view = (self.shape, self.q_axis, self.k_axis, dims)
-        shape = tuple(self.shape[d] for d in dims)
-        return _Layout(shape, dims.index(self.q_axis), dims.index(self.k_axis), (*self.views, view))
-
-
-def _sized(shape: Sequence[int], *sizes: tuple[int, int]) -> list[int]:
-    "Return a shape in which some axes have another size."
-    new = list(shape)
-    for axis, size in sizes:
-        new[axis] = size
-    return new
-
-
-def _axis_after(old: Sequence[int], new: Sequence[int], axis: int) -> int | None:
-    "Return where an axis is after a reshape: same size, as much behind it. None: it is gone."
-    behind = math.prod(old[axis + 1 :])
-    found = [
-        i for i, size in enumerate(new) if size == old[axis] and math.prod(new[i + 1 :]) == behind
-    ]
-    return found[-1] if found else None
-
-
-class _Operand:
-    "A tensor that a step uses: it broadcasts to scores of this layout."
-
-    def __init__(self, tensor: Tensor, layout: _Layout):
-        self.tensor, self.layout = tensor, layout
-
-    def block(self, at: _Rows) -> Tensor:
-        "Return what belongs to a block, (b or 1, 1, r or 1, n_k or 1)."
-        x = self.layout.canonical(self.tensor, at.rows)
-        return x[:, at.head, None] if x.shape[1] > 1 else x
-
-
-def _plain(b: int, heads: int, n_q: int, n_k: int) -> _Layout:
-    "Return the layout that a fused function uses."
-    return _Layout((b, heads, n_q, n_k), 2, 3)
-
-# %% ../../nbs/tools/watching.ipynb #fused-steps
-def _scaled(scale: float) -> _Step:
-    return _Step("mul", lambda s, at: s * scale, (scale,))
-
-
-def _barred(operand: _Operand) -> _Step:
-    "A boolean mask, True = may attend."
-    return _Step("mask", lambda s, at: s.masked_fill(~operand.block(at), -math.inf), (operand,))
-
-
-def _added(operand: _Operand) -> _Step:
-    return _Step("add", lambda s, at: s + operand.block(at), (operand,))
-
-
-def _causal() -> _Step:
-    "PyTorch's is_causal: query i attends up to key i."
-    return _Step("causal", lambda s, at: s.masked_fill(_keys(s) > at.rows[:, None], -math.inf))
-
-
-def _keys(scores: Tensor) -> Tensor:
-    return torch.arange(scores.shape[-1], device=scores.device)
-
-
-def _safe_softmax() -> _Step:
-    "Softmax; where every key is forbidden, all weights are 0, as in PyTorch's fused function."
-
-    def run(s: Tensor, at: _Rows) -> Tensor:
-        return torch.softmax(s, -1).masked_fill((s == -math.inf).all(-1, keepdim=True), 0)
-
-    return _Step("softmax", run)
-
-# %% ../../nbs/tools/watching.ipynb #facts-fns
-BLOCK = 2**21  # scores in a block: 8 MB in float32
-_busy: list[int] = []  # not empty while weights are worked out: those are not watched
-LOWEST = -10_000.0  # a lower score counts as forbidden
-
-
-class _Spans(NamedTuple):
-    "First and last allowed key of each query of each group, and how many; (g, n_q) each."
-
-    first: Tensor
-    last: Tensor
-    many: Tensor
-    biased: bool  # allowed keys have different numbers
-
-    @classmethod
-    def of(cls, shift: Tensor) -> _Spans:
-        "Read what is added to scores, (g, r, n_k)."
-        allowed, n_k = shift > LOWEST, shift.shape[-1]
-        top = shift.amax(-1, keepdim=True)
-        first = allowed.to(torch.uint8).argmax(-1)
-        last = n_k - 1 - allowed.flip(-1).to(torch.uint8).argmax(-1)
-        return cls(first, last, allowed.sum(-1), bool((allowed & (shift != top)).any()))
-
-
-class _Pattern(NamedTuple):
-    "How the mask of a group moves with the queries; None where it does not."
-
-    offset: int | None  # query i attends up to key i + offset
-    reach: int | None  # query i attends from key i + reach
-    most: int  # keys that one query attends to, at most
-    padding: bool
-
-
-def _pattern(first: Tensor, last: Tensor, count: Tensor, n_k: int) -> _Pattern | None:
-    "Find the pattern of one group, each (n_q,); None where there is none."
-    rows = torch.arange(len(first), device=first.device)[count > 0]
-    first, last, count = (x[count > 0] for x in (first, last, count))
-    if not len(rows):
-        return _Pattern(None, None, 0, n_k > 0)
-    if (count != last - first + 1).any():
-        return None
-    low, high = int(first.min()), int(last.max())
-    offset, reach = (
-        _moving(last - rows, last < high),
-        _moving((first - rows).flip(0), (first > low).flip(0)),
-    )
-    if offset is not None and (last != (rows + offset).clamp(max=high)).any():
-        return None
-    if reach is not None and (first != (rows + reach).clamp(min=low)).any():
-        return None
-    early = low > 0 and (reach is None or first[0] != rows[0] + reach)
-    late = high < n_k - 1 and (offset is None or last[-1] != rows[-1] + offset)
-    return _Pattern(offset, reach, int(count.max()), bool(early or late))
-
-
-def _moving(ahead: Tensor, moves: Tensor) -> int | None:
-    "Return how far ahead of its query the first limit is that moves; None where none does."
-    return int(ahead[moves][0]) if moves.any() else None
-
-# %% ../../nbs/tools/watching.ipynb #facts-class
-class _Facts(NamedTuple):
-    "What a mask does."
-
-    mask: str
-    causal: bool | None
-    offset: int | None = None
-    window: int | None = None
-    padding: bool = False
-
-    @classmethod
-    def of(cls, spans: _Spans, n_k: int) -> _Facts:
-        "Tell the kind of a mask from its spans."
-        n_q = spans.first.shape[-1]
-        groups = [_of_group(*rows, n_k) for rows in zip(spans.first, spans.last, spans.many)]
-        known = [group for group in groups if group]
-        if len(known) < len(groups):
-            return cls(
-                "bias" if spans.biased else "other", None if n_q == 1 else _never_ahead(spans)
-            )
-        padding = any(group.padding for group in known)
-        if n_q == 1:
-            return cls(
-                "bias" if spans.biased else "padding" if padding else "none", None, padding=padding
-            )
-        offsets = {group.offset for group in known} - {None}
-        windows = {group.most for group in known if group.reach is not None}
-        ahead = n_q == n_k and any(offset is not None and offset > 0 for offset in offsets)
-        causal = bool(offsets) and not ahead
-        odd = len(windows) > 1 or bool(offsets) and not causal and not windows
-        kinds = {
-            "bias": spans.biased,
-            "other": odd,
-            "window": windows,
-            "causal": causal,
-            "padding": padding,
-        }
-        kind = next((name for name, is_so in kinds.items() if is_so), "none")
-        offset = offsets.pop() if len(offsets) == 1 else None
-        return cls(kind, causal, offset, windows.pop() if len(windows) == 1 else None, padding)
-
-
-def _of_group(first: Tensor, last: Tensor, count: Tensor, n_k: int) -> _Pattern | None:
-    "Find the pattern of a group; queries of padding that may attend to everything do not count."
-    found = _pattern(first, last, count, n_k)
-    return found or _pattern(first, last, count.masked_fill(count == n_k, 0), n_k)
-
-
-def _never_ahead(spans: _Spans) -> bool:
-    "Tell whether no query attends to a key after it, where both begin together."
-    rows = torch.arange(spans.last.shape[-1], device=spans.last.device)
-    return bool((spans.last <= rows)[spans.many > 0].all())
-
-# %% ../../nbs/tools/watching.ipynb #call-class
-class Call:
-    """One attention that a model computed: its facts, and its weights when they are asked for.
-
-    Args:
-        layer: path of the module that called; "" is the model itself
-        via: the function that was called
-        shape: of the weights, (b, heads, n_q, n_k)
-        d_v: width of the values of a head
-        q: queries, (b, heads, n_q, d_k); None where they are not known
-        k: keys, (b, heads or kv_heads, n_k, d_k)
-        steps: from scores to weights
-        given: the weights, where the steps are not known
-        dropout: of the weights in this call
-    """
-
-    turn: int = 0  # how many calls of this layer came before
-    error: float | None = (
-        None  # weights @ v against the output, as a fraction of the largest output
-    )
-    tolerance: float = 1e-3  # of that: more where the output has 16 bits
-    module: nn.Module | None = None  # that called
-
-    def __init__(
-        self,
-        layer: str,  # path of the module that called; "" is the model itself
-        via: str,  # the function that was called
-        shape: tuple[int, int, int, int],  # of the weights, (b, heads, n_q, n_k)
-        d_v: int,  # width of the values of a head
-        q: Tensor | None = None,  # queries, (b, heads, n_q, d_k); None where they are not known
-        k: Tensor | None = None,  # keys, (b, heads or kv_heads, n_k, d_k)
-        steps: Sequence[Any] = (),  # from scores to weights
-        given: Tensor | None = None,  # the weights, where the steps are not known
-        dropout: float = 0.0,  # of the weights in this call
-    ):
-        self.layer, self.via, self.steps, self.dropout, self.d_v = (
-            layer,
-            via,
-            tuple(steps),
-            dropout,
-            d_v,
-        )
-        self.b, self.heads, self.n_q, self.n_k = shape
-        self.q, self.k, self.given = q, k, given
-        known: Tensor = q if q is not None else given  # type: ignore[assignment]
-        self.dtype, self.device = known.dtype, known.device
-        self.d_k = q.shape[-1] if q is not None else None
-        self._versions = [_version(t) for t in self._tensors()]
-        self.known: dict[Any, _Facts] = {}  # what masks do, shared by all calls
-
-    @cached_property
-    def _facts(self) -> _Facts:
-        return _facts_of(self)
-
-    @cached_property
-    def kv_heads(self) -> int:
-        "Return how many different heads of keys there are: copies are counted once."
-        return _different_heads(self.k) if self.k is not None else self.heads
-
-    @cached_property
-    def scale(self) -> float | Tensor | None:
-        "Return what q · k is multiplied by: a number, or one for each head, (heads,)."
-        return _factor(_before_softmax(self), self.heads) if self.q is not None else None
-
-    @cached_property
-    def cap(self) -> float | Tensor | None:
-        "Return the soft cap of the scores, if they have one."
-        steps = _before_softmax(self)
-        ends = [i for i, step in enumerate(steps) if step.name == "tanh"]
-        return _factor(steps[ends[0] :], self.heads) if ends else None
-
-    @cached_property
-    def sinks(self) -> Tensor | None:
-        "Return the scores of sinks, which softmax counts and which are dropped then, (heads,)."
-        found = [
-            x
-            for step in _before_softmax(self)
-            if step.name == "cat"
-            for x in step.operands
-            if isinstance(x, _Operand)
-        ]
-        at = _Rows(0, torch.zeros(1, dtype=torch.long, device=self.device))
-        return found[0].layout.canonical(found[0].tensor, at.rows)[0, :, 0, 0] if found else None
-
-    def _forget(self) -> None:
-        "Work out the facts, and keep no tensor."
-        _ = self._facts, self.kv_heads, self.scale, self.cap, self.sinks  # they stay
-        self.q = self.k = self.given = self.module = None
-        self.steps, self._versions = (), []
-
-    def _copy(self, copies: dict[Any, tuple[Tensor, Tensor]]) -> None:
-        "Keep copies; operands that layers share are copied once."
-        self.q, self.k, self.given = (
-            t if t is None else t.clone() for t in (self.q, self.k, self.given)
-        )
-        for operand in (x for step in self.steps for x in step.operands if isinstance(x, _Operand)):
-            operand.tensor = copies.setdefault(
-                _trace(operand), (operand.tensor, operand.tensor.clone())
-            )[1]
-        self._versions = [_version(t) for t in self._tensors()]
-
-    def _tensors(self) -> list[Tensor]:
-        "Return the tensors that weights are worked out from."
-        operands = [
-            x.tensor for step in self.steps for x in step.operands if isinstance(x, _Operand)
-        ]
-        return [t for t in (self.q, self.k, self.given, *operands) if t is not None]
-
-    def __repr__(self) -> str:
-        groups = f"{self.heads} heads" + f", {self.kv_heads} of keys" * (
-            self.kv_heads != self.heads
-        )
-        mask = (
-            self.mask
-            + f" {self.window}" * bool(self.window)
-            + " with padding" * (self.padding and self.mask != "padding")
-        )
-        size = f"{self.n_q} × {self.n_k}"
-        return f"Call({self.layer or 'the model'}: {self.via}, {groups}, {size}, mask: {mask})"
-
-    @property
-    def q_shape(self) -> tuple[int | None, ...]:
-        "Return (b, heads, n_q, d_k)."
-        return self.b, self.heads, self.n_q, self.d_k
-
-    @property
-    def k_shape(self) -> tuple[int | None, ...]:
-        "Return (b, kv_heads, n_k, d_k)."
-        return self.b, self.kv_heads, self.n_k, self.d_k
-
-    @property
-    def v_shape(self) -> tuple[int, ...]:
-        "Return (b, kv_heads, n_k, d_v)."
-        return self.b, self.kv_heads, self.n_k, self.d_v
-
-    @property
-    def mask(self) -> str:
-        "Return the kind of the mask: none, causal, window, padding, bias or other."
-        return self._facts.mask
-
-    @property
-    def causal(self) -> bool | None:
-        "Return whether no query attends to a later key; None where one query alone cannot tell."
-        return self._facts.causal
-
-    @property
-    def offset(self) -> int | None:
-        "Return how far a causal mask reaches: query i attends up to key i + offset."
-        return self._facts.offset
-
-    @property
-    def window(self) -> int | None:
-        "Return how many keys a query attends to at most, where the mask is a window."
-        return self._facts.window
-
-    @property
-    def padding(self) -> bool:
-        "Return whether some keys of a sequence are attended to by no query."
-        return self._facts.padding
-
-    @property
-    def agrees(self) -> bool | None:
-        "Return whether weights @ v is the output, up to rounding; None: it cannot be compared."
-        return None if self.error is None else self.error <= self.tolerance
-
-    def weights(
-        self,
-        heads: int | Sequence[int] | slice | None = None,  # which heads; None: all
-        queries: int | Sequence[int] | slice | None = None,  # which queries; None: all
-    ) -> Tensor:  # (b, heads, n_q, n_k) of what was asked for, float32 or float64
-        """Work out weights, in blocks.
-
-        Args:
-            heads: which heads; None: all
-            queries: which queries; None: all
-
-        Returns:
-            (b, heads, n_q, n_k) of what was asked for, float32 or float64
-        """
-        chosen = _chosen(heads, self.heads, "heads"), _chosen(queries, self.n_q, "queries")
-        return _blockwise(self, *chosen, work=partial(_weigh, self))
-
-    def allowed(
-        self,
-        heads: int | Sequence[int] | slice | None = None,  # which heads; None: all
-        queries: int | Sequence[int] | slice | None = None,  # which queries; None: all
-    ) -> Tensor:  # boolean, (b, heads, n_q, n_k) of what was asked for
-        """Tell which keys a query may attend to.
-
-        Args:
-            heads: which heads; None: all
-            queries: which queries; None: all
-
-        Returns:
-            boolean, (b, heads, n_q, n_k) of what was asked for
-        """
-        chosen = _chosen(heads, self.heads, "heads"), _chosen(queries, self.n_q, "queries")
-        return _blockwise(
-            self, *chosen, work=lambda at: _shift(self, at) > LOWEST, dtype=torch.bool
-        )
-
-    def blocks(
-        self,
-        heads: int | Sequence[int] | slice | None = None,  # which heads; None: all
-        size: int | None = None,  # queries in a block; None: so that a block is small
-    ) -> Iterator[tuple[slice, Tensor]]:  # queries, and their weights (b, heads, size, n_k)
-        """Go through all weights in bounded memory.
-
-        Args:
-            heads: which heads; None: all
-            size: queries in a block; None: so that a block is small
-
-        Returns:
-            queries, and their weights (b, heads, size, n_k)
-        """
-        chosen = _chosen(heads, self.heads, "heads")
-        size = size or _block_size(self, len(chosen))
-        for start in range(0, self.n_q, size):
-            part = slice(start, min(start + size, self.n_q))
-            yield part, self.weights(chosen, part)
-
-# %% ../../nbs/tools/watching.ipynb #call-work
-def _block_size(call: Call, heads: int = 1) -> int:
-    "Return how many queries make a block."
-    return max(1, BLOCK // max(1, call.b * heads * call.n_k))
-
-
-@torch.no_grad()
-def _blockwise(
-    call: Call,
-    heads: list[int],
-    rows: list[int],
-    work: Callable[[_Rows], Tensor],
-    dtype: torch.dtype | None = None,
-) -> Tensor:
-    "Put blocks of weights, or of something else of their shape, together."
-    _expect_kept(call, masks_alone=dtype is torch.bool)
-    wide = torch.float64 if call.dtype == torch.float64 else torch.float32
-    out = torch.empty(
-        call.b, len(heads), len(rows), call.n_k, dtype=dtype or wide, device=call.device
-    )
-    size = _block_size(call)
-    with _Quiet(call.device):
-        for i, head in enumerate(heads):
-            for start in range(0, len(rows), size):
-                part = torch.tensor(rows[start : start + size], device=call.device)
-                out[:, i, start : start + size] = work(_Rows(head, part))
-    return out
-
-
-def _weigh(call: Call, at: _Rows) -> Tensor:
-    "Work out the weights of a block, (b, r, n_k)."
-    if call.given is not None:
-        return call.given[:, at.head, at.rows].to(
-            torch.promote_types(call.given.dtype, torch.float32)
-        )
-    return _run(call.steps, _scores(call, at), at)[:, 0]
-
-
-def _scores(call: Call, at: _Rows) -> Tensor:
-    "Return q · k of a block, (b, 1, r, n_k)."
-    assert call.q is not None and call.k is not None
-    q, k = call.q[:, at.head, at.rows], call.k[:, at.head * call.k.shape[1] // call.heads]
-    wide = torch.promote_types(q.dtype, torch.float32)
-    return (q.to(wide) @ k.to(wide).mT)[:, None]
-
-
-def _run(steps: Sequence[_Step], scores: Tensor, at: _Rows) -> Tensor:
-    for step in steps:
-        scores = step.run(scores, at)
-    return scores
-
-
-def _before_softmax(call: Call) -> tuple[_Step, ...]:
-    "Return the steps that work on scores."
-    ends = [i for i, step in enumerate(call.steps) if step.name in ("softmax", "exp")]
-    return call.steps[: ends[0]] if ends else call.steps
-
-
-def _shift(call: Call, at: _Rows) -> Tensor:
-    "Return what is added to the scores of a block, up to a constant of each row, (b or 1, r, n_k)."
-    if call.given is not None:
-        weights = _weigh(call, at)
-        return torch.where(weights > 0, 0.0, -math.inf)
-    before = _before_softmax(call)
-    cuts = [
-        step for step in call.steps[len(before) :] if step.name == "slice"
-    ]  # sinks, dropped again
-    b = call.b if any(step.name == "flex" for step in before) else 1
-    assert call.k is not None
-    zero = torch.zeros(b, 1, len(at.rows), call.k.shape[-2], device=at.rows.device)
-    return _run([*before, *cuts], zero, at)[:, 0]
-
-
-class _Quiet:
-    "While it lasts, nothing is watched, and autocast is off."
-
-    def __init__(self, device: torch.device):
-        self.autocast = torch.autocast(
-            "cpu" if device.type == "meta" else device.type, enabled=False
-        )
-
-    def __enter__(self) -> None:
-        _busy.append(1)
-        self.autocast.__enter__()
-
-    def __exit__(self, *error: Any) -> None:
-        _busy.pop()
-        self.autocast.__exit__(*error)
-
-
-def _version(t: Tensor) -> int | None:
-    "Return how often a tensor was written; None where PyTorch does not count."
-    return None if t.is_inference() else t._version
-
-
-def _expect_kept(call: Call, masks_alone: bool = False) -> None:
-    "Raise ValueError unless the tensors of a call are there, and as they were."
-    if call.q is None and call.given is None:
-        raise ValueError(
-            f'keep: expected "references" or "copies"; got "facts", so {call.layer} has no weights'
-        )
-    written = [t for t, before in zip(call._tensors(), call._versions) if _version(t) != before]
-    if any(not masks_alone or t is not call.q and t is not call.k for t in written):
-        raise ValueError(
-            'keep: expected "copies"; got "references", and the model has written over queries, '
-            f"keys or a mask of layer {call.layer} since that call"
-        )
-
-
-def _chosen(index: Any, n: int, name: str) -> list[int]:
-    "Return the numbers of what was chosen among n."
-    if index is None:
-        return list(range(n))
-    if isinstance(index, slice):
-        return list(range(n))[index]
-    chosen = [int(i) for i in ([index] if isinstance(index, int) else index)]
-    if any(not -n <= i < n for i in chosen):
-        raise ValueError(f"{name}: expected numbers from 0 to {n - 1}; got {index}")
-    return [i % n for i in chosen]
-
-# %% ../../nbs/tools/watching.ipynb #call-facts
-def _facts_of(call: Call) -> _Facts:
-    "Tell what the mask of a call does; layers that share a mask are told once."
-    steps = _before_softmax(call)
-    if any(
-        not values_known(x.tensor)
-        for step in steps
-        for x in step.operands
-        if isinstance(x, _Operand)
-    ):
-        return _Facts("other", None)  # on the meta device a mask has no numbers
-    key = (call.n_q, call.n_k, *(_trace(x) for step in steps for x in (step.name, *step.operands)))
-    if call.given is not None or key not in call.known:
-        call.known[key] = _at_once(call) or _Facts.of(_spans(call), call.n_k)
-    return call.known[key]
-
-
-def _at_once(call: Call) -> _Facts | None:
-    "Tell what a call without a mask does; None where there is one to read."
-    names = {step.name for step in _before_softmax(call)} - {"mul", "div", "tanh"}
-    if call.given is not None or names - {"causal"} or names and call.n_q == 1:
-        return None
-    plain = _Facts("none", False if call.n_q > 1 else None)
-    return _Facts("causal", True, 0) if names else plain
-
-
-def _heads_apart(call: Call) -> list[int]:
-    "Return the heads whose masks may differ: three at most."
-    operands = [
-        x
-        for step in _before_softmax(call)
-        for x in step.operands
-        if not isinstance(x, (int, float))
-    ]
-    shared = call.given is None and all(
-        isinstance(x, _Operand) and _same_for_heads(x) for x in operands
-    )
-    return [0] if shared else sorted({0, call.heads // 2, call.heads - 1})
-
-
-def _same_for_heads(x: _Operand) -> bool:
-    "Tell whether an operand is the same for all heads."
-    return (
-        x.tensor.numel() == 1
-        or not x.layout.views
-        and (x.tensor.ndim < 3 or x.tensor.shape[-3] == 1 or x.tensor.stride(-3) == 0)
-    )
-
-
-def _trace(x: Any) -> Any:
-    "Return what tells one operand from another."
-    if not isinstance(x, _Operand):
-        return x if isinstance(x, (str, int, float)) else id(x)
-    t = x.tensor
-    return t.data_ptr(), t.dtype, tuple(t.shape), t.stride(), _version(t), x.layout.shape
-
-
-@torch.no_grad()
-def _spans(call: Call) -> _Spans:
-    "Read the mask, block by block."
-    _expect_kept(call, masks_alone=True)
-    found, size, device = (
-        [],
-        _block_size(call),
-        torch.device("cpu") if call.device.type == "meta" else call.device,
-    )
-    with _Quiet(device):
-        for head in _heads_apart(call):
-            rows = [
-                torch.arange(call.n_q, device=device)[i : i + size]
-                for i in range(0, call.n_q, size)
-            ]
-            parts = [_Spans.of(_shift(call, _Rows(head, part))) for part in rows]
-            found.append(_joined_spans(parts, -1))
-    return _joined_spans(found, 0)
-
-
-def _joined_spans(parts: Sequence[_Spans], dim: int) -> _Spans:
-    "Put spans together, of more queries or of more groups."
-    first, last, many = (torch.cat(list(side), dim) for side in zip(*(part[:3] for part in parts)))
-    return _Spans(first, last, many, any(part.biased for part in parts))
-
-
-def _factor(steps: Sequence[_Step], heads: int) -> float | Tensor:
-    "Multiply the factors of some steps; (heads,) where each head has its own."
-    factor: float | Tensor = 1.0
-    for step in steps:
-        for x in step.operands if step.name in ("mul", "div") else ():
-            number = x.tensor.detach().reshape(-1) if isinstance(x, _Operand) else x
-            if isinstance(number, Tensor) and len(number) not in (1, heads):
-                continue  # it differs from pair to pair
-            if isinstance(number, Tensor) and len(number) == 1:
-                number = number.item()
-            factor = factor * number if step.name == "mul" else factor / number
-    return factor
-
-
-@torch.no_grad()
-def _different_heads(k: Tensor) -> int:
-    "Count the heads of keys, those that follow their own copy once; three tokens tell."
-    heads, some = k.shape[1], k[:, :, sorted({0, k.shape[2] // 2, k.shape[2] - 1})]
-    if heads == 1 or k.device.type == "meta" or not bool(some.count_nonzero()):
-        return heads
-    new = 1 + int((some[:, 1:] != some[:, :-1]).flatten(2).any(-1).any(0).sum())
-    copied = (
-        some.reshape(len(k), new, -1, *some.shape[2:]) if heads % new == 0 else some[:, :, None]
-    )
-    return new if bool((copied == copied[:, :, :1]).all()) else heads
-
-# %% ../../nbs/tools/watching.ipynb #sdpa-fns
-class _Seen(NamedTuple):
-    "A call as a fused function got it, and what came out."
-
-    q: Tensor  # (b, heads, n_q, d_k)
-    k: Tensor
-    v: Tensor
-    steps: tuple[_Step, ...]
-    out: Tensor | None  # (b, heads, n_q, d_v); None where it cannot be compared
-    dropout: float = 0.0
-    projection: tuple[Tensor, Tensor] | None = (
-        None  # weight and bias of what follows weights @ v, before `out`
-    )
-
-
-def _sdpa(
-    heads: int,
-    out: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> _Seen:
-    "Read the arguments of scaled_dot_product_attention."
-    lead = _lead(query, key)
-    q, k, v, y = (_four(t, lead, heads) for t in (query, key, value, out))
-    steps = [_scaled(1 / math.sqrt(q.shape[-1]) if scale is None else scale)]
-    if attn_mask is not None:
-        mask = attn_mask.expand(*lead[:-1], -1, -1, -1) if attn_mask.ndim > 4 else attn_mask
-        operand = _Operand(mask.detach(), _of_lead(lead, heads, q.shape[2], k.shape[2]))
-        steps.append(_barred(operand) if attn_mask.dtype == torch.bool else _added(operand))
-    if is_causal:
-        steps.append(_causal())
-    return _Seen(q, k, v, (*steps, _safe_softmax()), y, dropout_p)
-
-
-def _lead(q: Tensor, k: Tensor) -> tuple[int, ...]:
-    "Return the dimensions before tokens and width; heads of keys may be fewer."
-    if q.ndim > 3 and q.ndim == k.ndim:
-        return (*torch.broadcast_shapes(q.shape[:-3], k.shape[:-3]), q.shape[-3])
-    return tuple(torch.broadcast_shapes(q.shape[:-2], k.shape[:-2]))
-
-
-def _split(lead: Sequence[int], heads: int) -> tuple[int, int]:
-    "Return how many sequences and heads lead; `heads` is what the module says, or 0."
-    if len(lead) == 1:
-        return (lead[0] // heads, heads) if heads and lead[0] % heads == 0 else (lead[0], 1)
-    fits = [i for i in range(len(lead)) if math.prod(lead[i:]) == heads]
-    at = fits[-1] if fits else 1
-    return math.prod(lead[:at]), math.prod(lead[at:])
-
-
-def _four(t: Tensor, lead: Sequence[int], heads: int) -> Tensor:
-    "Return a tensor (..., n, d) as (b, heads, n, d); fewer heads of keys stay fewer."
-    t = t.detach()
-    if len(lead) > 1 and t.shape[-3] != lead[-1]:
-        lead = (*lead[:-1], t.shape[-3])
-        return t.expand(*lead, -1, -1).reshape(math.prod(lead[:-1]), lead[-1], *t.shape[-2:])
-    return t.expand(*lead, -1, -1).reshape(*_split(lead, heads), *t.shape[-2:])
-
-
-def _of_lead(lead: Sequence[int], heads: int, n_q: int, n_k: int) -> _Layout:
-    "Return the layout with these leading dimensions."
-    plain = _plain(*_split(lead, heads), n_q, n_k)
-    shape = (*lead, n_q, n_k)
-    return (
-        plain
-        if shape == plain.shape
-        else _Layout(shape, len(lead), len(lead) + 1, ((plain.shape, 2, 3, ()),))
-    )
-
-# %% ../../nbs/tools/watching.ipynb #flex-fns
-def _flex(
-    heads: int,
-    out: Any,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    score_mod: Any = None,
-    block_mask: Any = None,
-    scale: float | None = None,
-    *rest: Any,
-    **more: Any,
-) -> _Seen:
-    "Read the arguments of flex_attention, or of the operator below it."
-    mask_mod = (
-        block_mask[-1] if isinstance(block_mask, tuple) else getattr(block_mask, "mask_mod", None)
-    )
-    steps = [_scaled(1 / math.sqrt(query.shape[-1]) if scale is None else scale)]
-    if score_mod is not None:
-        steps.append(_Step("flex", partial(_score_mod, score_mod), (score_mod,)))
-    if mask_mod is not None:
-        steps.append(_Step("flex", partial(_mask_mod, mask_mod), (mask_mod,)))
-    y = out[0] if isinstance(out, tuple) else out
-    q, k, v = (t.detach().expand(len(query), -1, -1, -1) for t in (query, key, value))
-    return _Seen(q, k, v, (*steps, _safe_softmax()), y.detach() if y is not None else None)
-
-
-def _pairs(s: Tensor, at: _Rows) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    "Return the numbers of sequences, head, queries and keys."
-    return (
-        torch.arange(len(s), device=s.device),
-        torch.tensor(at.head, device=s.device),
-        at.rows,
-        _keys(s),
-    )
-
-
-def _each_pair(f: Any, scores: tuple[Any, ...] = ()) -> Any:
-    "Call a function of one pair for all pairs, (b, r, n_k)."
-    for axes in [(None, None, None, 0), (None, None, 0, None), (0, None, None, None)]:
-        f = torch.vmap(f, in_dims=(*scores, *axes))
-    return f
-
-
-def _score_mod(f: Any, s: Tensor, at: _Rows) -> Tensor:
-    with _indexing():
-        b, head, rows, keys = _pairs(s, at)
-        return _each_pair(f, (0,))(s[:, 0], b, head, rows, keys)[:, None]
-
-
-def _mask_mod(f: Any, s: Tensor, at: _Rows) -> Tensor:
-    with _indexing():
-        return s.masked_fill(~_each_pair(f)(*_pairs(s, at))[:, None], -math.inf)
-
-
-def _indexing() -> Any:
-    "Let such functions index tensors by numbers that are tensors, as FlexAttention does."
-    from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
-
-    return TransformGetItemToIndex()
-
-# %% ../../nbs/tools/watching.ipynb #native-fns
-def _native(
-    heads: int,
-    out: Any,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    embed_dim: int,
-    num_heads: int,
-    qkv_weight: Tensor,
-    qkv_bias: Tensor,
-    proj_weight: Tensor,
-    proj_bias: Tensor,
-    mask: Tensor | None = None,
-    need_weights: bool = True,
-    average_attn_weights: bool = True,
-    mask_type: int | None = None,
-) -> _Seen:
-    "Read the arguments of the fast path of nn.MultiheadAttention."
-    inputs, lengths = _unnested(query, key, value)
-    weights, biases = qkv_weight.detach().chunk(3), qkv_bias.detach().chunk(3)
-    q, k, v = (
-        nn.functional.linear(x, w, c).unflatten(-1, (num_heads, -1)).transpose(1, 2)
-        for x, w, c in zip(inputs, weights, biases)
-    )
-    steps = [
-        _scaled(1 / math.sqrt(q.shape[-1])),
-        *_native_mask(mask, mask_type, q, k),
-        *lengths,
-        _safe_softmax(),
-    ]
-    y = out[0] if isinstance(out, tuple) and not lengths else None
-    return _Seen(q, k, v, tuple(steps), y, projection=(proj_weight, proj_bias))
-
-
-_LAYER = (
-    "src", "embed_dim", "num_heads", "qkv_weight", "qkv_bias", "proj_weight", "proj_bias",
-    "use_gelu", "norm_first", "eps", "norm_weight_1", "norm_bias_1", "norm_weight_2", "norm_bias_2",
-    "ffn_weight_1", "ffn_bias_1", "ffn_weight_2", "ffn_bias_2", "mask", "mask_type",
-)
-
-
-def _layer(heads: int, out: Any, *args: Any, **more: Any) -> _Seen:
-    "Read the arguments of the fast path of nn.TransformerEncoderLayer."
-    given = {**dict(zip(_LAYER, args)), **more}
-    x = given["src"]
-    if given["norm_first"]:
-        norm = given["norm_weight_1"], given["norm_bias_1"], given["eps"]
-        x = nn.functional.layer_norm(x, (given["embed_dim"],), *norm)
-    rest: dict[str, Any] = {name: given.get(name) for name in (*_LAYER[1:7], "mask", "mask_type")}
-    return _native(heads, out, x, x, x, **rest)
-
-
-def _unnested(*inputs: Tensor) -> tuple[list[Tensor], list[_Step]]:
-    "Return nested tensors padded, and the step that forbids the padding."
-    if not inputs[1].is_nested:
-        return [x.detach() for x in inputs], []
-    n = torch.tensor([len(x) for x in inputs[1].unbind()], device=inputs[1].device)
-    padded = [torch.nested.to_padded_tensor(x.detach(), 0.0) for x in inputs]
-    mask = torch.arange(padded[1].shape[1], device=n.device) < n[:, None]
-    shape = _plain(len(n), 1, padded[0].shape[1], padded[1].shape[1])
-    return padded, [_barred(_Operand(mask[:, None, None], shape))]
-
-
-def _native_mask(mask: Tensor | None, kind: int | None, q: Tensor, k: Tensor) -> list[_Step]:
-    "Return the step of a mask, True = forbidden: (n_q, n_k), of kind 1 (b, n_k), or of all four."
-    if mask is None:
-        return []
-    mask = mask[:, None, None] if mask.ndim == 2 and kind == 1 else mask
-    operand = _Operand(mask.detach(), _plain(q.shape[0], q.shape[1], q.shape[2], k.shape[2]))
-    if mask.dtype != torch.bool:
-        return [_added(operand)]
-    return [_Step("mask", lambda s, at: s.masked_fill(operand.block(at), -math.inf), (operand,))]
-
-
-READERS: dict[str, Callable[..., _Seen]] = {
-    "scaled_dot_product_attention": _sdpa,
-    "native_multi_head_attention": _native,
-    "transformer_encoder_layer_fwd": _layer,
-}
-
-# %% ../../nbs/tools/watching.ipynb #contract-fns
-class _Product(NamedTuple):
-    "A product of two tensors; each axis has a label, as in einsum."
-
-    a: Tensor
-    b: Tensor
-    labels: tuple[str, str, str]  # of a, b and the result
-
-
-def _product(name: str, args: tuple[Any, ...], out: Tensor) -> _Product | None:
-    "Read a product of two tensors from the arguments of a function; None where it is none."
-    if name == "einsum":
-        return _einsum(args, out)
-    a, b = args[1:3] if name == "baddbmm" else args[:2] if name != "rmatmul" else args[1::-1]
-    if not (
-        isinstance(a, Tensor)
-        and isinstance(b, Tensor)
-        and a.ndim > 1
-        and b.ndim > 1
-        and out.ndim <= 20
-    ):
-        return None
-    lead = "abcdefghijklmnopqrst"[: out.ndim - 2]
-    a, b = (t.expand(*out.shape[:-2], -1, -1) for t in (a, b))
-    return _Product(a, b, (lead + "xz", lead + "zy", lead + "xy"))
-
-
-def _einsum(args: tuple[Any, ...], out: Tensor) -> _Product | None:
-    "Read the equation of an einsum of two tensors."
-    if not isinstance(args[0], str):
-        return None
-    a, b = (
-        args[1]
-        if isinstance(args[1], (list, tuple)) and len(args) == 2 and len(args[1]) == 2
-        else (args[1:] + (None, None))[:2]
-    )
-    if not isinstance(a, Tensor) or not isinstance(b, Tensor) or len(args) > 3:
-        return None
-    left, _, right = args[0].replace(" ", "").partition("->")
-    parts = [*left.split(","), right]
-    spare = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[: out.ndim]
-    labels = [
-        part.replace(
-            "...",
-            spare[len(spare) - (t.ndim - len(part.replace("...", ""))) :] if "..." in part else "",
-        )
-        for part, t in zip(parts, (a, b, out))
-    ]
-    fits = all(len(set(ls)) == len(ls) == t.ndim for ls, t in zip(labels, (a, b, out)))
-    return _Product(a, b, (labels[0], labels[1], labels[2])) if fits and right else None
-
-
-def _to_labels(t: Tensor, labels: str, wanted: str, sizes: dict[str, int]) -> Tensor:
-    "Permute a tensor to the wanted labels, and repeat it along those that it has not."
-    own = [label for label in wanted if label in labels]
-    t = t.permute([labels.index(label) for label in own])
-    return t[tuple(slice(None) if label in labels else None for label in wanted)].expand(
-        [sizes[label] for label in wanted]
-    )
-
-# %% ../../nbs/tools/watching.ipynb #chain-class
-class _Chain(NamedTuple):
-    "What a tagged tensor is: scores of queries and keys, after some steps."
-
-    q: Tensor | None  # (b, heads, n_q, d_k)
-    k: Tensor | None
-    layout: _Layout | None  # None: a step is not known
-    steps: tuple[_Step, ...] = ()
-    state: str = "scores"  # then exp or weights
-    dropout: float = 0.0
-
-    def then(self, step: _Step, layout: _Layout | None = None) -> _Chain:
-        "Return the chain with one step more."
-        state = (
-            "exp"
-            if step.name == "exp"
-            else "weights"
-            if (self.state, step.name) == ("exp", "div")
-            else self.state
-        )
-        return self._replace(steps=(*self.steps, step), layout=layout or self.layout, state=state)
-
-    def lost(self) -> _Chain:
-        "Return the chain after a step that is not known."
-        return self._replace(q=None, k=None, layout=None, steps=())
-
-
-def _begin(product: _Product, heads: int) -> _Chain | None:
-    "Begin a chain at a product, whose last axis is that of keys; None where it cannot be scores."
-    a, b, labels = product.a, product.b, product.labels
-    of_a, of_b, out = labels
-    if out[-1] in of_a and out[-1] not in of_b:
-        a, b, of_a, of_b = b, a, of_b, of_a
-    inner = [x for x in of_a if x in of_b and x not in out]
-    rows, keys = (
-        [x for x in out if x in mine and x not in other]
-        for mine, other in ((of_a, of_b), (of_b, of_a))
-    )
-    if not inner or not rows or len(keys) != 1:
-        return None
-    sizes = {**dict(zip(of_a, a.shape)), **dict(zip(of_b, b.shape))}
-    lead = [x for x in out if x not in (rows[-1], keys[0])]
-    wanted = "".join(lead)
-    q = _to_labels(a.detach(), of_a, wanted + rows[-1] + "".join(inner), sizes).flatten(
-        len(lead) + 1
-    )
-    k = _to_labels(b.detach(), of_b, wanted + keys[0] + "".join(inner), sizes).flatten(
-        len(lead) + 1
-    )
-    size = tuple(sizes[x] for x in lead)
-    layout = _of_lead(size, heads, q.shape[-2], k.shape[-2])
-    now = wanted + rows[-1] + keys[0]
-    if now != out:
-        layout = layout.permuted([now.index(x) for x in out])
-    q, k = (t.reshape(*_split(size, heads), *t.shape[-2:]) for t in (q, k))
-    return _Chain(q, k, layout)
-
-# %% ../../nbs/tools/watching.ipynb #follow-fns
-_HERE = object()  # where the tagged tensor stands among the arguments of a step
-_SAME = {
-    "to",
-    "float",
-    "double",
-    "half",
-    "bfloat16",
-    "type",
-    "type_as",
-    "contiguous",
-    "clone",
-    "detach",
-    "alias",
-    "dropout",
-    "to_copy",
-    "native_dropout",
-    "feature_dropout",
-    "detach_copy",
-}
-_VIEWS = {
-    "view",
-    "reshape",
-    "flatten",
-    "unflatten",
-    "unsqueeze",
-    "squeeze",
-    "view_as",
-    "reshape_as",
-    "unsafe_view",
-    "rearrange",
-}
-_TURNS = {"transpose", "swapaxes", "swapdims", "permute"}
-_EACH = {
-    "add",
-    "sub",
-    "subtract",
-    "rsub",
-    "mul",
-    "multiply",
-    "div",
-    "divide",
-    "true_divide",
-    "masked_fill",
-    "where",
-    "tanh",
-    "exp",
-    "clamp",
-    "clip",
-    "clamp_min",
-    "clamp_max",
-    "maximum",
-    "minimum",
-    "nan_to_num",
-    "neg",
-    "pow",
-    "sigmoid",
-    "relu",
-}
-_NAMES = {
-    "multiply": "mul",
-    "divide": "div",
-    "true_divide": "div",
-    "special_softmax": "softmax",
-    "linalg_matmul": "matmul",
-}
-
-
-def _follow(
-    chain: _Chain,
-    here: Tensor,
-    name: str,
-    func: Any,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    out: Tensor,
-) -> _Chain | None:
-    "Return the chain of what a function made of a tagged tensor; None: no longer scores."
-    if name in _SAME:
-        return chain._replace(dropout=_dropout(args, kwargs)) if name == "dropout" else chain
-    if name in ("softmax", "safe_softmax"):
-        return _softmaxed(chain, args, kwargs)
-    if name == "getitem" or name == "cat" or name == "narrow":
-        return (
-            _cut(chain, here, args[1], out)
-            if name == "getitem"
-            else _joined(chain, here, args, kwargs, out)
-            if name == "cat"
-            else chain.lost()
-        )
-    if chain.layout is None:
-        return chain if out.numel() == here.numel() else None
-    if name in _VIEWS and out.numel() == here.numel():
-        layout = chain.layout.reshaped(out.shape)
-        return chain._replace(layout=layout) if layout else chain.lost()
-    if name in _TURNS:
-        return chain._replace(layout=chain.layout.permuted(_turn(name, args, kwargs, here.ndim)))
-    if name in _EACH and out.shape == here.shape and "out" not in kwargs:
-        return chain.then(_step(chain.layout, here, name, func, args, kwargs))
-    return chain.lost() if out.numel() == here.numel() else None
-
-
-def _dropout(args: tuple[Any, ...], kwargs: dict[str, Any]) -> float:
-    "Return the dropout that has an effect."
-    p, on = (*args[1:], *[0.5, True][len(args) - 1 :])[:2]
-    return float(kwargs.get("p", p)) * bool(kwargs.get("training", kwargs.get("train", on)))
-
-
-def _softmaxed(chain: _Chain, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Chain:
-    "Return the chain after a softmax along its keys, or along something else."
-    dim, layout = kwargs.get("dim", args[1] if len(args) > 1 else None), chain.layout
-    done = chain._replace(state="weights")
-    if layout is None or dim is None or dim % len(layout.shape) != layout.k_axis:
-        return done.lost()
-    return done._replace(steps=(*chain.steps, _Step("softmax", lambda s, at: torch.softmax(s, -1))))
-
-
-def _step(
-    layout: _Layout,
-    here: Tensor,
-    name: str,
-    func: Any,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-) -> _Step:
-    "Return a function of each score as a step; one that writes in place becomes one that does not."
-    own = getattr(func, "__name__", "").split(".")[0]
-    again = (
-        getattr(torch.Tensor, own.rstrip("_"))
-        if own.endswith("_") and not own.endswith("__")
-        else func
-    )
-    kept = {key: _operand(x, here, layout) for key, x in enumerate(args)} | {
-        key: _operand(x, here, layout) for key, x in kwargs.items()
-    }
-
-    def run(s: Tensor, at: _Rows) -> Tensor:
-        found = {
-            key: s if x is _HERE else x.block(at) if isinstance(x, _Operand) else x
-            for key, x in kept.items()
-        }
-        return again(
-            *(x for key, x in found.items() if isinstance(key, int)),
-            **{key: x for key, x in found.items() if isinstance(key, str)},
-        )
-
-    name = _NAMES.get(name, name)
-    swapped = name == "div" and args[0] is not here  # a number divided by scores
-    return _Step(
-        "over" if swapped else name, run, tuple(x for x in kept.values() if x is not _HERE)
-    )
-
-
-def _operand(x: Any, here: Tensor, layout: _Layout) -> Any:
-    "Return an argument as a step keeps it."
-    return _HERE if x is here else _Operand(x.detach(), layout) if isinstance(x, Tensor) else x
-
-
-def _turn(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], n: int) -> list[int]:
-    "Return the axes after a transposition or a permutation."
-    if name == "permute":
-        dims = kwargs.get(
-            "dims", args[1] if len(args) == 2 and not isinstance(args[1], int) else args[1:]
-        )
-        return [d % n for d in dims]
-    given = [*args[1:], *kwargs.values()]
-    axes, (i, j) = list(range(n)), (d % n for d in given)
-    axes[i], axes[j] = j, i
-    return axes
-
-
-def _cut(chain: _Chain, here: Tensor, index: Any, out: Tensor) -> _Chain | None:
-    "Return the chain after `scores[index]`: new axes, or some of the keys."
-    layout = chain.layout
-    if layout is None or out.numel() == here.numel():
-        new = layout.reshaped(out.shape) if layout else None
-        return chain._replace(layout=new) if new else chain.lost()
-    index = index if isinstance(index, tuple) else (index,)
-    if (
-        not all(x is Ellipsis or isinstance(x, slice) for x in index)
-        or layout.k_axis != here.ndim - 1
-    ):
-        return chain.lost() if chain.state == "weights" else None
-    last = (
-        index[-1]
-        if index[-1] is not Ellipsis and (Ellipsis in index or len(index) == here.ndim)
-        else slice(None)
-    )
-    if tuple(out.shape) != tuple(_sized(here.shape, (layout.k_axis, out.shape[-1]))):
-        return chain.lost() if chain.state == "weights" else None
-    step = _Step("slice", lambda s, at: s[..., last])
-    return chain.then(step, layout._replace(shape=tuple(out.shape)))
-
-
-def _joined(
-    chain: _Chain, here: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any], out: Tensor
-) -> _Chain | None:
-    "Return the chain after more scores were put beside those of the keys, such as sinks."
-    layout, dim = chain.layout, kwargs.get("dim", args[1] if len(args) > 1 else 0)
-    if layout is None or dim % out.ndim != layout.k_axis:
-        return chain.lost() if chain.state == "weights" else None
-    parts = [_operand(t, here, layout) for t in args[0]]
-
-    def run(s: Tensor, at: _Rows) -> Tensor:
-        blocks = [s if x is _HERE else x.block(at).to(s.dtype) for x in parts]
-        shape = torch.broadcast_shapes(*(x.shape[:-1] for x in blocks))
-        return torch.cat([x.expand(*shape, -1) for x in blocks], -1)
-
-    return chain.then(
-        _Step("cat", run, tuple(x for x in parts if x is not _HERE)),
-        layout._replace(shape=tuple(out.shape)),
-    )
+__all__ = ['Unseen', 'Seen', 'watch']
 
 # %% ../../nbs/tools/watching.ipynb #modules-fns
 _LOOKS = re.compile(r"attention|attn|attend", re.IGNORECASE)
 _NOT = re.compile(
     r"norm|rotary|embed|mask|bias|output|dropout|proj|cache|config|posit", re.IGNORECASE
 )
-_PROJECTIONS = [
-    {"q_proj", "k_proj"},
-    {"query", "key"},
-    {"to_q", "to_k"},
-    {"to_q", "to_kv"},
-    {"q_lin", "k_lin"},
-    {"qkv"},
-    {"qkv_proj"},
-    {"c_attn"},
-    {"Wqkv"},
-    {"query_key_value"},
-    {"to_qkv"},
-    {"W_q", "W_k"},
-    {"in_proj_weight"},
-    {"q", "k", "v"},
-    {"w_q", "w_k"},
-    {"q_linear", "k_linear"},
-    {"W_query", "W_key"},
-    {"wq", "wk"},
+_PROJECTIONS = [  # names of parts that only attention has together
+    {"q_proj", "k_proj"}, {"query", "key"}, {"to_q", "to_k"}, {"to_q", "to_kv"}, {"q_lin", "k_lin"},
+    {"qkv"}, {"qkv_proj"}, {"c_attn"}, {"Wqkv"}, {"query_key_value"}, {"to_qkv"}, {"W_q", "W_k"},
+    {"in_proj_weight"}, {"q", "k", "v"}, {"w_q", "w_k"}, {"q_linear", "k_linear"},
+    {"W_query", "W_key"}, {"wq", "wk"},
 ]
 _HEADS = (
-    "n_heads",
-    "num_heads",
-    "num_attention_heads",
-    "n_head",
-    "nhead",
-    "heads",
-    "h",
-    "n_local_heads",
+    "n_heads", "num_heads", "num_attention_heads", "n_head", "nhead", "heads", "h", "n_local_heads",
     "num_attn_heads",
 )
 
@@ -1301,16 +69,14 @@ def _looks_like_attention(module: nn.Module) -> bool:
     name = getattr(module, "original_name", type(module).__name__)
     if _LOOKS.search(name) and not _NOT.search(name):
         return True
-    parts = {
-        name for name, _ in [*module.named_children(), *module.named_parameters(recurse=False)]
-    }
-    return any(projections <= parts for projections in _PROJECTIONS)
+    parts = [*module.named_children(), *module.named_parameters(recurse=False)]
+    names = {name for name, _ in parts}
+    return any(projections <= names for projections in _PROJECTIONS)
 
 
 def _heads_of(module: nn.Module | None) -> int:
     "Return the number of heads that a module says it has, or 0."
-    config = getattr(module, "config", None)
-    for x in (module, config):
+    for x in (module, getattr(module, "config", None)):
         for name in _HEADS:
             n = getattr(x, name, None)
             if isinstance(n, int) and n > 0:
@@ -1372,14 +138,14 @@ class Seen:
     ):
         self.model, self.keep = model, keep
         self.calls: list[Call] = []
-        self._paths = {id(m): _cleaned(path) for path, m in reversed(list(model.named_modules()))}
-        self._owners = {
-            id(p): path for path, m in model.named_modules() for p in m.parameters(recurse=False)
-        }
+        named = list(model.named_modules())
+        owned = ((path, p) for path, m in named for p in m.parameters(recurse=False))
+        self._paths = {id(m): _cleaned(path) for path, m in reversed(named)}
+        self._owners = {id(p): path for path, p in owned}
         self._ran: set[str] = set()
         self._compiled: list[tuple[str, str]] = []  # the path of a module, and what was compiled
         self._doubts: list[Unseen] = []
-        self._known: dict[Any, _Facts] = {}
+        self._known: dict[Any, Facts] = {}
         self._turns: dict[str, int] = {}
         self._copies: dict[Any, tuple[Tensor, Tensor]] = {}
 
@@ -1409,28 +175,40 @@ class Seen:
     @property
     def unseen(self) -> list[Unseen]:
         "Return the modules that look like attention, and what was not seen in them."
-        looks = {
-            _cleaned(path): m for path, m in self.model.named_modules() if _looks_like_attention(m)
-        }
-        inner = [
-            path
-            for path in looks
-            if not any(other != path and _below(other, path) for other in looks)
-        ]
+        modules = ((_cleaned(path), m) for path, m in self.model.named_modules())
+        looks = {path: m for path, m in modules if _looks_like_attention(m)}
         told = {doubt.layer for doubt in self._doubts}
-        seen = [
-            path
-            for path in inner
-            if any(self._covers(call.layer, path, looks) for call in self.calls)
-        ]
         missing = [
-            _why(self, path, looks[path]) for path in inner if path not in seen and path not in told
+            _why(self, path, looks[path])
+            for path in looks
+            if path not in told
+            and not any(other != path and _below(other, path) for other in looks)
+            and not any(_covers(called, path, looks) for called in self.layers)
         ]
         return [*dict.fromkeys(self._doubts), *missing]
 
-    def _covers(self, called: str, path: str, looks: dict[str, nn.Module]) -> bool:
-        "Tell whether a call is of a module, of a part of it, or of the attention around it."
-        return _below(called, path) or called in looks and _below(path, called)
+    def _doubt(self, layer: str, why: str) -> None:
+        "Note what was not understood."
+        self._doubts.append(Unseen(layer, why, True))
+
+    def _take(self, call: Call, module: nn.Module) -> None:
+        "Take a call in: count it, keep what is to be kept, doubt it where the output differs."
+        call.turn, call.module = self._turns.get(call.layer, 0), module
+        self._turns[call.layer] = call.turn + 1
+        self.calls.append(call)
+        if call.agrees is False:
+            self._doubt(call.layer, f"weights @ v differs from the output by {call.error:.1%}")
+        if self.keep == "copies":
+            call.copy_tensors(self._copies)
+        if self.keep == "facts":
+            call.forget()
+        else:
+            call.known = self._known
+
+# %% ../../nbs/tools/watching.ipynb #seen-fns
+def _covers(called: str, path: str, looks: dict[str, nn.Module]) -> bool:
+    "Tell whether a call is of a module, of a part of it, or of the attention around it."
+    return _below(called, path) or called in looks and _below(path, called)
 
 
 def _below(path: str, other: str) -> bool:
@@ -1471,49 +249,47 @@ class _Watcher(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
-        if not torch.compiler.is_compiling() and not _busy:
+        if not torch.compiler.is_compiling() and not busy:
             self._note(func, args, kwargs or {}, out)
         return out
 
     def _note(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
+        "Read what a function did; a model never fails for being watched."
         name = getattr(func, "__name__", "").split(".")[0].strip("_")
-        if len(self.undo) < 2 and (
-            _DYNAMO in sys.modules or sys._getframe(2).f_globals.get("__name__") == _FLEX
-        ):
-            self.undo.append(
-                _off_in_compiled_code(self)
-            )  # the compiler takes seconds to import, and may not be needed
+        at_flex = sys._getframe(2).f_globals.get("__name__") == _FLEX
+        if len(self.undo) < 2 and (_DYNAMO in sys.modules or at_flex):
+            # the compiler takes seconds to import, and may not be needed
+            self.undo.append(_off_in_compiled_code(self))
         if name == "get" or torch._C._current_graph_task_id() != -1:
             return
         for x in args:
             if type(x) is nn.Parameter and id(x) in self.seen._owners:
                 self.seen._ran.add(_cleaned(self.seen._owners[id(x)]))
-        _busy.append(1)
+        busy.append(1)
         try:
-            self._read(_NAMES.get(name, name), func, args, kwargs, out)
-        except Exception as error:  # a model never fails for being watched
+            self._read(NAMES.get(name, name), func, args, kwargs, out)
+        except Exception as error:
             who = _caller(self.seen._paths)
-            self.seen._doubts.append(
-                Unseen(who.layer if who else "", f"{name} was not understood: {error}"[:300], True)
-            )
+            self.seen._doubt(who.layer if who else "", f"{name} was not understood: {error}"[:300])
         finally:
-            _busy.pop()
+            busy.pop()
 
     def _read(self, name: str, func: Any, args: Any, kwargs: Any, out: Any) -> None:
-        if name in READERS:
+        "Read a fused attention, a product, or a step that a tagged tensor takes."
+        if name in FUSED:
             return self.fused(name, args, kwargs, out)
         if not isinstance(out, Tensor):
             return None
-        if name in _PRODUCTS:
+        if name in PRODUCTS:
             return self._multiply(name, args, kwargs, out)
         flat = args[0] if name == "cat" else args
         here = next((x for x in flat if isinstance(x, Tensor) and x in self.tags), None)
         if here is not None:
-            chain = _follow(self.tags[here], here, name, func, args, kwargs, out)
+            chain = follow(self.tags[here], Use(here, name, func, args, kwargs, out))
             if chain is not None:
                 self.tags[out] = chain
         elif name in ("softmax", "safe_softmax") and out.ndim > 1:
-            self.tags[out] = _Chain(None, None, None, state="weights")
+            self.tags[out] = Chain(None, None, None, state="weights")
         return None
 
     def fused(self, name: str, args: Any, kwargs: Any, out: Any) -> None:
@@ -1521,25 +297,20 @@ class _Watcher(TorchFunctionMode):
         who = _caller(self.seen._paths)
         if who is None:
             return
-        reader: Callable[..., _Seen] = READERS.get(name, _flex)
+        reader: Callable[..., Fused] = FUSED.get(name, read_flex)
         read = reader(who.heads, out, *args, **kwargs)
-        layer = (
-            f"{who.layer}.self_attn".lstrip(".")
-            if name == "transformer_encoder_layer_fwd"
-            else who.layer
-        )
+        whole = name == "transformer_encoder_layer_fwd"
+        layer = f"{who.layer}.self_attn".lstrip(".") if whole else who.layer
         shape = (read.q.shape[0], read.q.shape[1], read.q.shape[2], read.k.shape[2])
-        call = Call(
-            layer, name, shape, read.v.shape[-1], read.q, read.k, read.steps, dropout=read.dropout
-        )
+        of = partial(Call, layer, name, shape, read.v.shape[-1], dropout=read.dropout)
+        call = of(read.q, read.k, read.steps)
         if read.out is not None and not read.dropout and values_known(read.out):
-            compare = (
-                partial(_after_projection, projection=read.projection)
-                if read.projection
-                else _difference
-            )
-            call.error = compare(call, read.v, read.out)
-        _take(self.seen, call, who.module)
+            call.tolerance = tolerance_of(read.out)
+            if read.projection:
+                call.error = projected_difference(call, read.out, read.v, read.projection)
+            else:
+                call.error = difference(call, read.out, read.v)
+        self.seen._take(call, who.module)
 
     def go_in(self, frame: Any) -> None:
         "Step aside while a compiled function runs, and note it, unless it is FlexAttention alone."
@@ -1550,10 +321,9 @@ class _Watcher(TorchFunctionMode):
         if not _is_flex(fn):
             who, owner = _caller(self.seen._paths), _owner(fn)
             where = self.seen._paths.get(id(owner), who.layer if who else None)
+            name = getattr(fn if owner is None else type(owner), "__name__", "")
             if where is not None:
-                self.seen._compiled.append(
-                    (where, getattr(fn if owner is None else type(owner), "__name__", ""))
-                )
+                self.seen._compiled.append((where, name))
         self._lifted = torch.overrides._get_current_function_mode() is self
         if self._lifted:
             torch.overrides._pop_mode()
@@ -1565,175 +335,55 @@ class _Watcher(TorchFunctionMode):
             return
         if self._lifted:
             torch.overrides._push_mode(self)
-        if _is_flex(names["fn"]) and "result" in names and not _busy:
-            with _Quiet(torch.device("cpu")):
+        if _is_flex(names["fn"]) and "result" in names and not busy:
+            with Quiet(torch.device("cpu")):
                 self.fused("flex_attention", names["args"], names["kwargs"], names["result"])
 
     def _multiply(self, name: str, args: Any, kwargs: Any, out: Tensor) -> None:
+        "Read a product: of weights and values, or of queries and keys."
         args = (*args, *(kwargs[key] for key in _NAMED if key in kwargs))
-        product = _product(name, args, out)
-        if (
-            product is None
-            or isinstance(product.b, nn.Parameter)
-            or isinstance(product.a, nn.Parameter)
-        ):
+        product = product_of(name, args, out)
+        if product is None or any(isinstance(x, nn.Parameter) for x in product[:2]):
             return
-        operands = args[1:] if name == "einsum" else args
-        operands = operands[0] if len(operands) == 1 else operands
-        for i, t in enumerate(operands[1:3] if name == "baddbmm" else operands[:2]):
+        both = factors(name, args)
+        for i, t in enumerate(both):
             chain = self.tags.get(t)
             if chain is not None and chain.state != "scores":
-                return _weighted(self.seen, chain, product, i)
-        if not _may_be_scores(operands):
+                return self._weighted(chain, product, i)
+        if any(_is_weight_of_model(x) for x in both):
             return
-        heads = 0
-        if out.ndim != 4:
-            who = _caller(self.seen._paths)
-            heads = who.heads if who else 0
-        chain = _begin(product, heads)
+        who = _caller(self.seen._paths) if out.ndim != 4 else None
+        chain = begin(product, who.heads if who else 0)
         if chain is not None:
-            self.tags[out] = _with_input(chain, args, kwargs) if name == "baddbmm" else chain
+            self.tags[out] = with_input(chain, args, kwargs) if name == "baddbmm" else chain
 
-# %% ../../nbs/tools/watching.ipynb #watcher-fns
-_NAMED = (
-    "input",
-    "tensor",
-    "self",
-    "other",
-    "mat2",
-    "batch1",
-    "batch2",
-)  # arguments of products that may be given by name
+    def _weighted(self, chain: Chain, product: Product, i: int) -> None:
+        "Note a plain attention: a tagged tensor, factor i of a product, meets values."
+        who = _caller(self.seen._paths)
+        if who is None:
+            return
+        if chain.state == "exp":
+            why = "exp(scores) @ v before it is divided by its sum: a softmax in blocks, not seen"
+            return self.seen._doubt(who.layer, why)
+        given, d_v = weights_in(product, i, who.heads)
+        q = chain.q if chain.layout is not None else None
+        if q is not None and given.shape[:2] != q.shape[:2]:
+            given = given.reshape(*q.shape[:2], *given.shape[-2:])
+        b, heads, n_q, n_k = given.shape
+        of = partial(Call, who.layer, "softmax", (b, heads, n_q, n_k), d_v, dropout=chain.dropout)
+        call = of(given=given) if q is None else of(q, chain.k, chain.steps)
+        if q is not None and not chain.dropout and values_known(given):
+            call.tolerance, call.error = tolerance_of(given), difference(call, given)
+        self.seen._take(call, who.module)
+
+
+_NAMED = ("input", "tensor", "self", "other", "mat2", "batch1", "batch2")  # factors given by name
 _DYNAMO, _FLEX = "torch._dynamo.eval_frame", "torch.nn.attention.flex_attention"  # modules
-_PRODUCTS = {"matmul", "bmm", "baddbmm", "einsum", "mm", "rmatmul"}
 
 
-def _may_be_scores(operands: Sequence[Tensor]) -> bool:
-    "Tell whether a product may be that of queries and keys: none of both is a weight of the model."
-    return not any(
-        isinstance(x, nn.Parameter) or isinstance(x._base, nn.Parameter)
-        for x in operands
-        if isinstance(x, Tensor)
-    )
-
-
-def _with_input(chain: _Chain, args: Any, kwargs: Any) -> _Chain:
-    "Return the chain of torch.baddbmm: beta * input + alpha * product."
-    alpha, beta = kwargs.get("alpha", 1), kwargs.get("beta", 1)
-    layout = chain.layout
-    assert layout is not None
-    chain = chain.then(_scaled(alpha)) if alpha != 1 else chain
-    operand = _Operand(args[0].detach(), layout)
-    step = _Step("add", lambda s, at: s + beta * operand.block(at), (operand,))
-    return chain.then(step) if beta else chain
-
-
-def _weighted(seen: Seen, chain: _Chain, product: _Product, i: int) -> None:
-    "Note a plain attention: a tagged tensor, operand i of a product, meets values."
-    who = _caller(seen._paths)
-    if who is None:
-        return
-    if chain.state == "exp":
-        seen._doubts.append(
-            Unseen(
-                who.layer,
-                "exp(scores) @ v before it is divided by its sum: a softmax in blocks, not seen",
-                True,
-            )
-        )
-        return
-    given, d_v = _given(product, i, who.heads)
-    known = chain.layout is not None and chain.q is not None
-    if known and given.shape[:2] != chain.q.shape[:2]:  # type: ignore[union-attr]
-        given = given.reshape(*chain.q.shape[:2], *given.shape[-2:])  # type: ignore[union-attr]
-    of = partial(
-        Call,
-        who.layer,
-        "softmax",
-        (given.shape[0], given.shape[1], given.shape[2], given.shape[3]),
-        d_v,
-        dropout=chain.dropout,
-    )
-    call = of(chain.q, chain.k, chain.steps) if known else of(given=given)
-    if known and not chain.dropout and values_known(given):
-        call.error = _difference(call, given=given)
-    _take(seen, call, who.module)
-
-
-def _given(product: _Product, i: int, heads: int) -> tuple[Tensor, int]:
-    "Return the weights of a product as (b, heads, n_q, n_k), and the width of its values."
-    w, v = (product.a, product.b) if i == 0 else (product.b, product.a)
-    of_w, of_v = product.labels[i], product.labels[1 - i]
-    sizes = dict(zip(of_w, w.shape))
-    keys = [x for x in of_w if x in of_v and x not in product.labels[2]]
-    rows = [x for x in of_w if x not in of_v]
-    if len(keys) != 1:
-        raise ValueError("weights and values share more than the keys")
-    d_v = math.prod(size for x, size in zip(of_v, v.shape) if x not in of_w)
-    row = rows[-1] if rows else None
-    lead = "".join(x for x in of_w if x not in (row, keys[0]))
-    w = _to_labels(w.detach(), of_w, lead + (row or "") + keys[0], sizes)
-    w = w if row else w.unsqueeze(-2)
-    return w.reshape(*_split(w.shape[:-2], heads), *w.shape[-2:]) if lead else w[None, None], d_v
-
-
-@torch.no_grad()
-def _difference(
-    call: Call, v: Tensor | None = None, out: Tensor | None = None, given: Tensor | None = None
-) -> float:
-    "Return how far weights @ v is from the output, or weights from those given."
-    rows = torch.tensor(sorted({0, call.n_q // 2, call.n_q - 1}), device=call.device)
-    worst, largest, wanted = 0.0, 1e-30, out if given is None else given
-    assert wanted is not None
-    with _Quiet(call.device):
-        for head in {0, call.heads // 2, call.heads - 1}:
-            mine = _weigh(call, _Rows(head, rows))
-            if v is not None:
-                mine = mine @ v[:, head * v.shape[1] // call.heads].to(mine.dtype)
-            theirs = wanted[:, head, rows].to(mine.dtype)
-            worst = max(worst, float((mine - theirs).abs().max()))
-            largest = max(largest, float(theirs.abs().max()))
-    call.tolerance = 0.03 if wanted.dtype in (torch.float16, torch.bfloat16) else 1e-3
-    return worst / largest
-
-
-@torch.no_grad()
-def _after_projection(
-    call: Call, v: Tensor, out: Tensor, projection: tuple[Tensor, Tensor]
-) -> float:
-    "Return how far the projected weights @ v are from an output (b, n_q, d_model)."
-    rows = torch.tensor(sorted({0, call.n_q // 2, call.n_q - 1}), device=call.device)
-    with _Quiet(call.device):
-        context = torch.cat(
-            [
-                _weigh(call, _Rows(head, rows)).float() @ v[:, head].float()
-                for head in range(call.heads)
-            ],
-            -1,
-        )
-        mine, theirs = (
-            nn.functional.linear(context, *(t.float() for t in projection)),
-            out[:, rows].float(),
-        )
-    call.tolerance = 0.03 if out.dtype in (torch.float16, torch.bfloat16) else 1e-3
-    return float((mine - theirs).abs().max() / theirs.abs().max().clamp(min=1e-30))
-
-
-def _take(seen: Seen, call: Call, module: nn.Module) -> None:
-    "Take a call in: count it, keep what is to be kept, doubt it where the output differs."
-    call.turn, call.module = seen._turns.get(call.layer, 0), module
-    seen._turns[call.layer] = call.turn + 1
-    seen.calls.append(call)
-    if call.agrees is False:
-        seen._doubts.append(
-            Unseen(call.layer, f"weights @ v differs from the output by {call.error:.1%}", True)
-        )
-    if seen.keep == "copies":
-        call._copy(seen._copies)
-    call.known = seen._known
-    if seen.keep == "facts":
-        call.known = {}
-        call._forget()
+def _is_weight_of_model(x: Tensor) -> bool:
+    "Tell whether a factor is a parameter, or a view of one: the other is projected with it."
+    return isinstance(x, nn.Parameter) or isinstance(x._base, nn.Parameter)
 
 # %% ../../nbs/tools/watching.ipynb #watch-fn
 class watch:
@@ -1779,10 +429,8 @@ def _owner(fn: Any) -> nn.Module | None:
 
 def _is_flex(fn: Any) -> bool:
     "Tell whether a compiled function is flex_attention, or what that compiles by itself."
-    return (
-        getattr(fn, "__name__", "") in ("flex_attention", "_flex_attention_hop_wrapper")
-        and "flex_attention" in fn.__module__
-    )
+    named = getattr(fn, "__name__", "") in ("flex_attention", "_flex_attention_hop_wrapper")
+    return named and "flex_attention" in fn.__module__
 
 
 _COMPILING = "saved_dynamic_layer_stack_depth"  # a variable of the function that runs compiled code
@@ -1796,17 +444,17 @@ def _ignored_by_fast_paths(mode: _Watcher) -> Callable[[], None]:
     asked, inner = overrides.has_torch_function, functional.has_torch_function
 
     def has_torch_function(args: Any) -> bool:
-        if (
-            torch.compiler.is_compiling()
-            or sys._getframe(1).f_globals.get("__name__") not in _ASK_FIRST
-        ):
-            return asked(args)
-        return _others(args)
+        "Answer the modules with fast paths; ask PyTorch for all others."
+        asker = sys._getframe(1).f_globals.get("__name__")
+        own = asker in _ASK_FIRST and not torch.compiler.is_compiling()
+        return _others(args) if own else asked(args)
 
     def of_functional(args: Any) -> bool:
+        "Answer the functions of torch.nn.functional."
         return inner(args) if torch.compiler.is_compiling() else _others(args)
 
     def undo() -> None:
+        "Put back what was there."
         overrides.has_torch_function, functional.has_torch_function = asked, inner
 
     overrides.has_torch_function, functional.has_torch_function = has_torch_function, of_functional
@@ -1815,10 +463,8 @@ def _ignored_by_fast_paths(mode: _Watcher) -> Callable[[], None]:
 
 def _others(args: Any) -> bool:
     "Tell whether something else than a watcher overrides functions."
-    if any(
-        not isinstance(mode, _Watcher)
-        for mode in torch.overrides._get_current_function_mode_stack()
-    ):
+    modes = torch.overrides._get_current_function_mode_stack()
+    if any(not isinstance(mode, _Watcher) for mode in modes):
         return True
     with torch._C.DisableTorchFunctionSubclass():
         kinds = {type(x) for x in args} - {Tensor, nn.Parameter, type(None)}
@@ -1836,6 +482,7 @@ def _off_in_compiled_code(mode: _Watcher) -> Callable[[], None]:
         return lambda: None
 
     def set_eval_frame(callback: Any) -> Any:
+        "Set it as PyTorch does, and tell the mode where compiled code begins and ends."
         frame = sys._getframe(1)
         if mode.regions and mode.regions[-1] is frame:
             result = begin(callback)
@@ -1846,6 +493,7 @@ def _off_in_compiled_code(mode: _Watcher) -> Callable[[], None]:
         return begin(callback)
 
     def undo() -> None:
+        "Put back what was there."
         eval_frame._maybe_set_eval_frame = begin
 
     eval_frame._maybe_set_eval_frame = set_eval_frame
