@@ -55,7 +55,9 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, cla
     onclick: () => { a = i; b = j; one.move(a); other.move(b); show(); } })));
   const marks = digits.flatMap((i) => [text(edge + side * i + side / 2, 14, i, { style: "font-size: 13px" }), text(10, edge + side * i + side / 2 + 5, i, { style: "font-size: 13px" })]);
   grid.append(...marks, ...squares.flat());
-  const count = el("div", { style: "font-weight: 600; font-size: 16px" }), sums = el("div", {}, count, grid);
+  const count = el("div", { style: "font-weight: 600; font-size: 16px" }), axes = el("div", {
+    style: "color: var(--soft); font-size: 13px" }, "first digit ↓, second digit →");
+  const sums = el("div", {}, count, axes, grid);
   const sentence = ["Attention fetches.", "The other half thinks."].map((text) => el("span", {}, text));
 
   // ---- What is shown ----
@@ -114,10 +116,18 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, cla
   }
   const one = slider("first digit", { min: 0, max: 9, step: 1, value: a, text: String, input: (n) => { a = n; show(); } });
   const other = slider("second digit", { min: 0, max: 9, step: 1, value: b, text: String, input: (n) => { b = n; show(); } });
-  set(said, { style: `min-height: ${wide ? 2.8 : 5.6}em` });
-  view.append(el("div", { class: "beside", style: "margin: 0; gap: 0 0.6ch; font-size: 20px; font-weight: 600" }, ...sentence),
-    el("div", { class: "beside", style: "margin: 0" }, one, other), el("div", { class: "row" }, toggle("Attention", true, (on) => { attends = on; show(); }),
-    toggle("Feed-forward layer", true, (on) => { feeds = on; show(); })), el("div", { class: "beside", style: "align-items: flex-start; gap: 0.6rem 1.5rem; justify-content: space-between" }, root, sums), said);
+  const attention = toggle("Attention", true, (on) => { attends = on; show(); });
+  const feedForward = toggle("Feed-forward layer", true, (on) => { feeds = on; show(); });
+  set(said, { style: `min-height: ${wide ? 7 : 5.6}em; margin-top: 0.6rem` });
+  const big = "margin: 0; gap: 0 0.6ch; font-size: 20px; font-weight: 600";
+  if (wide) for (const { children } of [one, other]) set(children[1], { style: "width: 7rem" });
+  const left = el("div", { style: `flex: 0 1 ${width}px` },
+    el("div", { class: "beside", style: big }, ...sentence),
+    el("div", { class: "row" }, attention, feedForward), el("div", { class: "row" }, one, other),
+    root);
+  const aside = el("div", { style: `flex: 1 1 302px; max-width: ${wide ? 302 : 600}px` }, sums, said);
+  const apart = "align-items: flex-start; gap: 0.6rem 1.5rem; justify-content: space-between";
+  view.append(el("div", { class: "beside", style: apart }, left, aside));
   show();
   expose(() => state);
 }

@@ -29,7 +29,21 @@ function draw({ view, data, el, svg, set, clamp, dot, number, said, say, plane, 
   root.append(shadow, drop);
   const arrows = [arrow("var(--q)", "a"), arrow("var(--k)", "b")];
   for (const i of [0, 1]) set(arrows[i].node, { "data-sym": "qk"[i] });
-  const sum = el("div", { style: "font-size: 17px; line-height: 1.9; font-variant-numeric: tabular-nums" });
+  // Its sum: each number in the colour of its arrow, the total, and how far it is from zero.
+  const sum = el("div", { style: "font-size: 17px; font-variant-numeric: tabular-nums" });
+  const total = el("div", { style: "margin: 0.2rem 0 0.4rem; font-size: 32px; font-weight: 600" });
+  const most = 18, bar = el("div");  // two arrows into the same corner
+  const half = (hue) => `color-mix(in srgb, var(--${hue}) 18%, transparent)`;
+  const track = "position: relative; height: 14px; margin-bottom: 0.8rem; "
+    + `background: linear-gradient(90deg, ${half("rose")} 50%, ${half("neutral")} 50%)`;
+  const zero = el("div", { style: "position: absolute; left: 50%; top: -4px; bottom: -4px; "
+    + "border-left: 1.5px solid var(--soft)" });
+  const coloured = (sym, text) => el("span", { "data-sym": sym, style: "font-weight: 600" }, text);
+  function measure(product) {
+    const hue = product < 0 ? "rose" : "neutral", side = product < 0 ? "right" : "left";
+    set(bar, { style: `position: absolute; ${side}: 50%; top: 0; bottom: 0; `
+      + `width: ${(50 * Math.abs(product) / most).toFixed(2)}%; background: var(--${hue})` });
+  }
 
   function show() {
     divide();
@@ -38,13 +52,18 @@ function draw({ view, data, el, svg, set, clamp, dot, number, said, say, plane, 
     const foot = b.map((x) => x * share);
     set(shadow, { d: `M${at([0, 0])}L${at(foot)}` });
     set(drop, { d: `M${at(a)}L${at(foot)}` });
-    const parts = a.map((x, i) => `${number(x, 1)} · ${number(b[i], 1)}`).join(" + ");
-    sum.replaceChildren(el("div", {}, "a · b = ", parts), el("div", {}, "= ", el("b", { style: "font-size: 24px" }, number(product))));
+    const parts = a.flatMap((x, i) => [i ? " + " : " = ", coloured("q", number(x, 1)), " · ",
+      coloured("k", number(b[i], 1))]);
+    sum.replaceChildren(coloured("q", "a"), " · ", coloured("k", "b"), ...parts);
+    total.textContent = `= ${number(product)}`;
+    measure(product);
     const long = [a, b].every((arrow) => arrow.some(Boolean));
     say(!long ? "An arrow of length 0 has no direction: the product is 0." : Math.abs(product) < 0.005 ? "A right angle: the product is 0." :
       product > 0 ? "They are alike: the product is positive." : "They are opposed: the product is negative.");
   }
-  view.append(el("div", { class: "beside", style: "gap: 1.5rem; align-items: center" }, root, el("div", { style: "min-width: 15rem" }, sum, said)));
+  const right = el("div", { style: "flex: 1 1 15rem; max-width: 22rem" }, sum, total,
+    el("div", { "aria-hidden": true, style: track }, bar, zero), said);
+  view.append(el("div", { class: "beside", style: "gap: 0.75rem 2rem; margin: 0" }, root, right));
   set(drag("arrow a", a, (to) => { [a[0], a[1]] = to; show(); }).node, { "data-sym": "q" });
   set(drag("arrow b", b, (to) => { [b[0], b[1]] = to; show(); }).node, { "data-sym": "k" });
   expose(() => ({ arrows: [a, b], product: dot(a, b) }));

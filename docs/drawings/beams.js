@@ -31,12 +31,12 @@ function draw(stage) {
 
   // ---- The tree: a column for each step, the best on top ----
   const full = wide ? 690 : 350, gap = (full - 34) / (columns - 1);
-  const line = 54, r = wide ? 15 : 12, deep = 3 + spare;
-  const at = (t, rank) => [17 + t * gap, 22 + rank * line];
+  const line = 50, r = wide ? 15 : 12, deep = 3 + spare, top = 42, high = top + deep * line - 18;
+  const at = (t, rank) => [17 + t * gap, top + rank * line];
   const root = svg("svg", {
     width: full,
-    height: deep * line,
-    viewBox: `0 0 ${full} ${deep * line}`,
+    height: high,
+    viewBox: `0 0 ${full} ${high}`,
     role: "img",
     style: "height: auto",
     "aria-label":
@@ -73,8 +73,7 @@ function draw(stage) {
     cx: x,
     cy: y,
     r,
-    fill: lives ? ink : "var(--paper)",
-    "fill-opacity": lives ? 0.35 : 1,
+    fill: lives ? `color-mix(in srgb, ${ink} 35%, var(--paper))` : "var(--paper)",
     stroke: ink,
     "stroke-width": top ? 2.5 : 1.3,
     "stroke-dasharray": dashes,
@@ -88,7 +87,7 @@ function draw(stage) {
   }
   function totalAt([x, y], one, kept) {
     const style = `font-size: 12px; ${kept ? "" : "fill: var(--soft)"}`;
-    return label(x, y + r + 13, number(one.total), style);
+    return set(label(x, y + r + 13, number(one.total), style), { class: "halo" });
   }
   function nodeOf(t, one, rank, moved) {  // one hypothesis, and the line from its parent
     const from = at(t - 1, one.from ?? 0), how = standing(t, rank);
@@ -96,10 +95,20 @@ function draw(stage) {
     const node = [circleAt(to, how), nameAt(to, one, how.kept)];
     return t ? [pathOf(one, from, to, how), ...node, totalAt(to, one, how.kept)] : node;
   }
+  function heads() {  // the steps, those to come, too, and what stands below each hypothesis
+    const named = Array.from({ length: columns }, (_, t) => {
+      const look = t === step ? "font-weight: 600" : "fill: var(--soft)";
+      return label(at(t, 0)[0], 12, t ? `${t}` : "step", `font-size: 13px; ${look}`);
+    });
+    const lines = named.slice(1).map((_, i) => svg("path", { stroke: "var(--faint)",
+      d: `M${at(i + 1, 0)[0]} 18V${high - 18}` }));
+    const unit = label(at(0, 0)[0], top + r + 13, "log p", "font-size: 12px; fill: var(--soft)");
+    return [...lines, ...named, unit];
+  }
   function picture(moved) {
     const column = ({ kept, dropped }, t) => [...kept, ...dropped].flatMap((one, rank) =>
       nodeOf(t, one, rank, t === step ? moved : 1));
-    root.replaceChildren(...steps().slice(0, step + 1).flatMap(column));
+    root.replaceChildren(...heads(), ...steps().slice(0, step + 1).flatMap(column));
   }
 
   // ---- What is said ----
@@ -159,9 +168,10 @@ function draw(stage) {
   const widths = el("div", { class: "row", style: "margin: 0; gap: 0.5rem" },
     el("span", {}, "width"),
     choices("Width", ["1", "2", "3"], width - 1, choose));
-  set(said, { style: `min-height: ${wide ? 2.8 : 7}em` });
+  set(said, { style: `min-height: ${wide ? 2.8 : 5.6}em` });
+  const steered = el("div", { class: "row steered" }, play.node, range);
   view.append(
-    el("div", { class: "row", style: "margin-top: 0" }, play.node, range, widths),
+    el("div", { class: "row", style: "margin-top: 0" }, steered, widths),
     root,
     said,
   );

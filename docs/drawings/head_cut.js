@@ -28,8 +28,11 @@ function draw({ view, data, el, set, number, said, say, choices, onkeys, expose,
       return [margin + j * wide, h * tall + token * high];
     }
     const j = m % width, moved = step ? Math.floor(j / part) * between : 0;
-    return [margin + j * wide + moved, tokenOf(m) * high];
+    return [margin + j * wide + moved, rowOf(tokenOf(m))];
   }
+  const all = heads * tall - between;  // vectors that are not yet stacked share the height
+  const pitch = Math.min(all / n, 2 * high);
+  const rowOf = (i) => Math.round(all / 2 + (i - (n - 1) / 2) * pitch - high / 2);
 
   // ---- What is drawn once ----
   const arrows = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -width, ArrowDown: width };
@@ -40,10 +43,11 @@ function draw({ view, data, el, set, number, said, say, choices, onkeys, expose,
   }
   const label = () => el("span", { "aria-hidden": true, style: "position: absolute; left: 0; font-size: 13px; line-height: 28px; white-space: nowrap" });
   const pictures = Object.entries(kinds).map(([kind, title]) => {
-    const cells = numbers(), names = Array.from({ length: n * heads }, label), signs = Array.from({ length: heads }, label), shape = el("span", { style: "font-size: 13px" });
-    const box = el("div", { style: `position: relative; width: ${margin + width * wide + between * (heads - 1)}px; height: ${heads * tall}px` },
+    const cells = numbers(), names = Array.from({ length: n * heads }, label), signs = Array.from({ length: heads }, label), shape = el("span", { style: "font-size: 13px; color: var(--soft)" });
+    const box = el("div", { style: `position: relative; width: ${margin + width * wide + between * (heads - 1)}px; height: ${all}px` },
       el("div", { role: "listbox", "aria-label": `${title}; arrow keys go from number to number` }, ...cells), ...names, ...signs);
-    return { kind, cells, names, signs, shape, node: el("div", {}, el("div", {}, el("b", { style: "font-weight: 600" }, title), " ", shape), box) };
+    return { kind, cells, names, signs, shape, node: el("div", {},
+      el("div", { style: "margin-bottom: 0.4rem" }, el("b", { style: "font-weight: 600" }, title), " ", shape), box) };
   });
 
   // ---- What changes ----
@@ -59,12 +63,13 @@ function draw({ view, data, el, set, number, said, say, choices, onkeys, expose,
     names.forEach((name, k) => {
       const [h, i] = [Math.floor(k / n), k % n];
       name.textContent = apart || h === 0 ? `token ${i}` : "";
-      name.style.top = `${(apart ? h * tall : 0) + i * high}px`;
+      name.style.top = `${apart ? h * tall + i * high : rowOf(i)}px`;
     });
     signs.forEach((sign, h) => {
-      sign.textContent = apart ? `head ${h}` : "";
-      sign.style.left = `${margin + part * wide + 12}px`;
-      sign.style.top = `${h * tall + ((n - 1) * high) / 2}px`;
+      sign.textContent = step ? `head ${h}` : "";
+      const [left, top] = apart ? [part * wide + 12, h * tall + ((n - 1) * high) / 2]
+        : [h * (part * wide + between), rowOf(0) - high];
+      Object.assign(sign.style, { left: `${margin + left}px`, top: `${top}px` });
     });
     shape.textContent = `shape (${(step === 0 ? [n, width] : apart ? [heads, n, part] : [n, heads, part]).join(", ")})`;
   }
@@ -80,8 +85,8 @@ function draw({ view, data, el, set, number, said, say, choices, onkeys, expose,
   }
   view.append(
     choices("step", ["the vectors", "view", "transpose"], step, (i) => { step = i; show(); }),
-    el("div", { style: "min-height: 2.8em" }, said),  // above the pictures, which are higher in other steps
-    el("div", { style: "display: flex; flex-wrap: wrap; gap: 0.6rem 1.6rem" }, ...pictures.map((p) => p.node)));
+    el("div", { style: `min-height: ${view.clientWidth < 600 ? 4.2 : 2.8}em` }, said),  // above the pictures, which are higher in other steps
+    el("div", { style: "display: flex; flex-wrap: wrap; gap: 0.9rem 2.4rem" }, ...pictures.map((p) => p.node)));
   show();
   expose(() => ({ step, lit: flat[lit], right: step === 0 ? x : step === 1 ? cut : right, wrong: step === 0 ? x : wrong,
     lands: { right: where(found.right, lit), wrong: where(found.wrong, lit) } }));

@@ -4,6 +4,7 @@ function draw({ figure, view, el, svg, set, number, plural, said, say, slider, c
   const holder = figure.querySelector("script.weights");
   const packed = holder.textContent || globalThis.weights[holder.getAttribute("data-name")];
   const SMALL = 64, SHOWN = 20;  // squares of a small picture; tokens beside lines
+  const LEAST = 12, SIDE = 22;  // pixels of a square with a name beside it; of any, at most
 
   // ---- What was packed: a line of JSON, then bytes ----
   async function unpack() {
@@ -65,7 +66,8 @@ function draw({ figure, view, el, svg, set, number, plural, said, say, slider, c
   const nameOf = (l, h) => `layer ${l}, head ${h}`;
   const scoresOf = (l, h) => Object.entries(layers[l].scores).filter(([, s]) => s[h] !== null).map(([name, s]) => `${name} ${number(s[h])}`).join(", ");
   function cell(l, h) {
-    const canvas = el("canvas", { "aria-hidden": true, style: "display: block; width: 100%; aspect-ratio: 1; image-rendering: pixelated" });
+    const canvas = el("canvas", { "aria-hidden": true, style: "display: block; width: 100%; aspect-ratio: 1; "
+      + "image-rendering: pixelated; background: var(--paper)" });
     const node = el("button", { type: "button", ...keep, "aria-label": `${nameOf(l, h)}${scoresOf(l, h) && `: ${scoresOf(l, h)}`}`, title: nameOf(l, h),
       onclick: () => choose({ l, h }), onkeydown: onkeys(steps, (by) => go(l, h, by)),
       style: "min-height: 0; min-width: 0; padding: 0; border-radius: 0; border: 1px solid var(--faint); box-shadow: none; background: none; display: block; width: 100%" }, canvas);
@@ -87,7 +89,7 @@ function draw({ figure, view, el, svg, set, number, plural, said, say, slider, c
   function arrange() {
     const most = Math.max(...layers.map((layer) => layer.heads)), list = ordered(), sorted = now.order > 0;
     const label = (text) => el("span", { style: "font-size: 12px; align-self: center; white-space: nowrap; color: var(--soft); padding-right: 4px; text-align: right" }, text);
-    set(grid, { style: `${grid.getAttribute("style").split("; display")[0]}; display: grid; gap: 2px; align-content: start; grid-template-columns: ${sorted ? "" : "auto "}repeat(${most}, minmax(14px, 34px))` });
+    set(grid, { style: `${grid.getAttribute("style").split("; display")[0]}; display: grid; gap: 2px; align-content: start; grid-template-columns: ${sorted ? "" : "auto "}repeat(${most}, minmax(14px, ${clamp(Math.floor(240 / most), 34, 56)}px))` });
     const nodes = sorted ? list.map((one) => one.node) : layers.flatMap((layer, l) => [label(`${l}`), ...cells.filter((one) => one.l === l).map((one) => one.node),
       ...Array.from({ length: most - layer.heads }, () => el("span"))]);
     grid.replaceChildren(...nodes);
@@ -101,6 +103,9 @@ function draw({ figure, view, el, svg, set, number, plural, said, say, slider, c
   const matrix = el("canvas", { role: "img", style: "display: block; width: 100%; height: 100%; image-rendering: pixelated" });
   const marker = el("div", { style: "position: absolute; left: 0; right: 0; pointer-events: none; outline: 2px solid var(--rose)" });
   const board = el("div", { style: "position: relative; border: 1px solid var(--soft); touch-action: pan-y; cursor: crosshair" }, matrix, marker);
+  const names = { left: el("div"), top: el("div") };
+  const framed = el("div", { style: "display: grid; justify-content: start" }, el("span"),
+    names.top, names.left, board);
   function pointed(e) {
     const { n_q, rows, columns, square } = layers[now.l], box = board.getBoundingClientRect();
     const i = clamp(Math.floor((e.clientY - box.top) / box.height * rows), 0, rows - 1), j = clamp(Math.floor((e.clientX - box.left) / box.width * columns), 0, columns - 1);
@@ -118,11 +123,35 @@ function draw({ figure, view, el, svg, set, number, plural, said, say, slider, c
     const { rows, columns, n_q, square } = layers[now.l];
     paint(matrix, { data: picture(now.l, now.h), high: rows, wide: columns });
     set(matrix, { "aria-label": `Weights of ${nameOf(now.l, now.h)}: a row for each query, a column for each key` });
-    board.style.width = `min(100%, ${clamp(columns * 16, 160, 448)}px)`;
-    board.style.aspectRatio = `${Math.max(columns, rows / 4)} / ${Math.max(rows, columns / 8)}`;
+    const aspect = Math.max(columns, rows / 4) / Math.max(rows, columns / 8);
+    const width = clamp(Math.max(rows, columns) * SIDE, 160, 448) * Math.min(1, aspect);
+    framed.style.gridTemplateColumns = `auto minmax(0, ${width}px)`;
+    board.style.aspectRatio = aspect;
     const at = about.kept ? Math.floor(now.i / square[0]) : now.i;
     Object.assign(marker.style, { top: `${100 * at / rows}%`, height: `${100 / rows}%` });
+    showNames(Math.min(width, view.clientWidth - 90));
   }
+  // The tokens beside the squares, where each has room for its name.
+  function showNames(width) {
+    const { rows, columns, queries, keys } = layers[now.l];
+    const fits = !about.kept && width / Math.max(columns, rows) >= LEAST;
+    const best = row(now.l, now.h, now.i)[0]?.[0];
+    axis(names.left, fits ? queries : [], "rows", "q", now.i);
+    axis(names.top, fits ? keys : [], "columns", "k", best);
+  }
+  function axis(node, words, way, hue, chosen) {
+    const upright = way === "columns" && words.some((word) => word.length > 2);
+    const turned = upright ? "writing-mode: vertical-rl; transform: rotate(180deg);" : "";
+    const bold = (i) => (i === chosen ? "font-weight: 700;" : "");
+    const [place, line] = way === "rows" ? ["text-align: right; padding-right: 6px", "center"]
+      : ["justify-self: center; padding-block: 2px", "end"];
+    node.style.cssText = `display: grid; grid-template-${way}: repeat(${words.length || 1}, `
+      + `minmax(0, 1fr)); align-items: ${line}; font-size: 12px; line-height: 1.25; `
+      + `height: ${way === "rows" ? "100%" : "auto"}; color: color-mix(in srgb, var(--ink-${hue}) 60%, currentColor)`;
+    node.replaceChildren(...words.map((word, i) => el("span", { "aria-hidden": true,
+      style: `white-space: nowrap; ${turned}${bold(i)}${place}` }, brief(word))));
+  }
+  const brief = (token) => (token.length > 9 ? `${token.slice(0, 8)}…` : token);
 
   // ---- One head as lines: queries around the chosen one, and the keys that they attend to most ----
   function around(n) {
@@ -177,7 +206,8 @@ function draw({ figure, view, el, svg, set, number, plural, said, say, slider, c
   // ---- What is shown ----
   const detail = el("div", { style: "min-width: 0; flex: 1 1 20rem; max-width: 36rem" }), heading = el("p", { style: "margin: 0 0 0.3rem; font-weight: 600" });
   const lined = el("div"), modes = ["Matrix", "Lines", "All layers"], shows = [showMatrix, showLines, showThrough];
-  const panels = [el("div", {}, el("p", { style: "margin: 0 0 0.3rem; font-size: 13px" }, "keys →, queries ↓"), board), lined, el("div", {}, which, stack)];
+  const panels = [
+    el("div", {}, framed), lined, el("div", {}, which, stack)];
   const query = slider("query", { min: 0, max: 1, step: 1, value: 0, input: (i) => choose({ i }), text: (i) => (layers ? `${short(layers[now.l].queries[i])} (${i})` : "") });
   function choose(change, before = "") {
     const moved = "l" in change || "h" in change;
@@ -189,7 +219,7 @@ function draw({ figure, view, el, svg, set, number, plural, said, say, slider, c
     heading.textContent = `Layer ${now.l}, head ${now.h}${shared()} · ${name}`;
     panels.forEach((panel, mode) => { panel.hidden = mode !== now.mode; });
     shows[now.mode]();
-    say(`${before}${moved ? `${nameOf(now.l, now.h)}: ${scoresOf(now.l, now.h)}. `.replace(": .", ".") : ""}${told()}`);
+    say(`${before}${moved ? `Layer ${now.l}, head ${now.h}: ${scoresOf(now.l, now.h)}. `.replace(": .", ".") : ""}${told()}`);
   }
   const mark = (node, on) => { set(node, { tabindex: on ? 0 : -1, "aria-pressed": String(on) }); node.style.outline = on ? "3px solid var(--rose)" : ""; };
   function shared() {
@@ -220,8 +250,15 @@ function draw({ figure, view, el, svg, set, number, plural, said, say, slider, c
     detail.replaceChildren(heading, choices("show", modes, 0, (mode) => choose({ mode })), query, ...panels);
     strips.push(...layers.map((_, l) => strip(l)));
     stack.replaceChildren(...strips.flatMap(({ all }) => all));
-    view.replaceChildren(el("label", { class: "row" }, "order of heads", sort), el("div", { style: "display: flex; flex-wrap: wrap; gap: 1rem 1.5rem; align-items: flex-start" },
-      el("div", { style: "flex: 0 1 auto; min-width: 0; max-width: 100%" }, el("p", { style: "margin: 0; font-size: 13px" }, "layers ↓, heads →"), grid), detail), said, ...(about.kept ? [el("p", { style: "font-size: 13px; margin: 0.3rem 0" }, thinned())] : []));
+    const beside = view.clientWidth >= 600;  // what is said stands below the grid, or below all
+    const caption = el("p", { style: "margin: 0; font-size: 13px" }, "layers ↓, heads →");
+    const left = el("div", { style: "flex: 0 1 auto; min-width: 0; max-width: 100%" },
+      caption, grid, ...(beside ? [said] : []));
+    set(said, { style: beside ? "width: 0; min-width: 100%; margin-top: 0.6rem; min-height: 8.4em"
+      : "margin-top: 0.6rem" });
+    const across = "display: flex; flex-wrap: wrap; gap: 1rem 1.5rem; align-items: flex-start";
+    view.replaceChildren(el("label", { class: "row" }, "order of heads", sort),
+      el("div", { style: across }, left, detail), ...(beside ? [] : [said]), ...(about.kept ? [el("p", { style: "font-size: 13px; margin: 0.3rem 0" }, thinned())] : []));
     arrange();
     choose({ l: 0, h: 0, i: Math.min(layers[0].n_q - 1, 5) });
     expose(() => ({ ...now, said: said.textContent, row: row(now.l, now.h, now.i), order: ordered().map(({ l, h }) => [l, h]), through: Array.from(through(now.l)), picture: Array.from(picture(now.l, now.h), share) }));

@@ -29,8 +29,8 @@ function draw(stage) {
   const fig = (width, height) =>
     svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
   const lines = Math.ceil(Math.max(...choice) / columns), first = 2 * step * lines + 10;
-  const tops = [4, first + 8, first + 54, first + 100];
-  const board = fig(left + columns * step, tops[3] + 44), names = ["MHA", "GQA", "MQA", "MLA"];
+  const tops = [24, first + 30, first + 74, first + 118];
+  const board = fig(left + columns * step, tops[3] + 36), names = ["MHA", "GQA", "MQA", "MLA"];
   const totals = names.map((name, i) => {
     const node = text(0, tops[i] + 28, "", small);
     board.append(text(0, tops[i] + 12, name, bold), node);
@@ -47,14 +47,16 @@ function draw(stage) {
     board.append(...both.flat());
     return { kind, both };
   });
-  const bar = (x, width, hue, more = {}) => svg("rect", { x, y: tops[3], width: width - 1,
-    height: step - 1, fill: `var(--${hue})`, ...more });
+  const beside = (i, x, says) => text(left + x + 10, tops[i] + 15, says, small);
+  const bar = (x, width, hue, more = {}) => svg("rect", { x, y: tops[3] + 5, width: width - 1,
+    height: step, fill: `var(--${hue})`, ...more });
   const perSquare = step / 128, wideLatent = d_latent * perSquare;
   board.append(bar(left, wideLatent, "neutral"),
     bar(left + wideLatent, d_rope * perSquare, "k", { "data-sym": "k" }),
-    text(left, tops[3] + 28, `latent vector, ${d_latent}, and rotated part, ${d_rope}`, small),
-    text(left + 22, tops[2] + 12, "one key and one value for all heads", small),
-    text(left, tops[1] + 38, `keys and values of ${shared} heads`, small));
+    text(0, 10, "numbers cached for each token, by one layer", small),
+    beside(1, step * shared, `keys and values of ${shared} heads`),
+    beside(2, step, "one key and one value for all heads"),
+    beside(3, wideLatent + d_rope * perSquare, `latent ${d_latent} + rotated part ${d_rope}`));
 
   // ---- The way from the cache to the context, drawn for one head ----
   const way = fig(340, 344), at = { k: 44, v: 132, q: 270, mix: 200 }, scale = 72 / d_latent;
@@ -68,16 +70,18 @@ function draw(stage) {
   function box(says) {
     const [width, high] = [latent, head + 4];
     const frame = { x: -width / 2, y: 0, width, height: high, rx: 3, fill: "var(--paper)" };
-    return svg("g", {}, svg("rect", { ...frame, stroke: "var(--accent)", "stroke-width": 2 }),
+    const shade = { ...frame, fill: "var(--neutral)", "fill-opacity": 0.14 };
+    return svg("g", {}, svg("rect", frame),
+      svg("rect", { ...shade, stroke: "var(--neutral)", "stroke-width": 2 }),
       text(0, high - 7, says, { ...middle, ...bold }));
   }
   const boxes = { k: box("W_k"), v: box("W_v") };
   const ends = { k: [[at.k, 94], [at.q, 60]], v: [[at.v, 94], [at.mix, 292]] };
   const group = (...parts) => svg("g", {}, ...parts.flat());
-  const beside = { ...sym("k"), "fill-opacity": 0.5 }, centred = { ...small, ...middle };
+  const rotated = { ...sym("k"), "fill-opacity": 0.5 }, centred = { ...small, ...middle };
   const made = group(
     block(at.k, 142, head, 5, "k", sym("k")), block(at.v, 142, head, 5, "v", sym("v")),
-    block(at.k + head / 2 + rope / 2 + 2, 142, rope, 5, "k", beside),
+    block(at.k + head / 2 + rope / 2 + 2, 142, rope, 5, "k", rotated),
     text(at.k - 14, 168, "keys", { ...small, "text-anchor": "end" }),
     text(at.v + 14, 168, "values", small));
   const absorbed = group(
@@ -143,13 +147,11 @@ function draw(stage) {
     const both = forms.map((name) => `${name} ${amount(work[name])}`).join(", ");
     set(sums, { "aria-label": `Multiplications: ${both}` });
   }
-  function explain({ cached, work }) {
-    const [mine, other] = [form, 1 - form].map((i) => amount(work[forms[i]]));
+  function explain({ cached }) {
     const ratio = number(cached.MHA / cached.MLA, 1), each = `each of ${plural(tokens, "token")}`;
     const how = form ? "Absorbed: W_k is applied to the query, and W_v to the mixture, once each."
       : `Expanded: in every head W_k and W_v make a key and a value of ${each}.`;
-    say(`With ${plural(heads, "head")} MHA caches ${ratio} times as much as MLA. ${how} `
-      + `That takes ${mine} multiplications; the other way ${other}.`);
+    say(`With ${plural(heads, "head")} MHA caches ${ratio} times as much as MLA. ${how}`);
     set(way, { "aria-label": `From the cache to the context of a head, ${forms[form]}` });
   }
   function show() {
@@ -171,7 +173,7 @@ function draw(stage) {
   const longer = ruled(data.lengths, tokens, (n) => { tokens = n; show(); });
   const long = slider("Tokens in the cache", longer);
   for (const one of [many, long]) one.querySelector("input").style.width = "8rem";
-  set(said, { style: "min-height: 8.4em" });
+  set(said, { style: `min-height: ${wide ? 4.2 : 7}em` });
   const ways = choices("How the cache is read", forms, form, change);
   const lower = { class: "beside", style: "align-items: flex-start" };
   const right = el("div", { style: "flex: 1 1 18rem" }, long, sums, said);

@@ -263,13 +263,17 @@ function draw(stage) {
     node.querySelector("input").style.width = `${room}rem`;
   }
   const play = player({ at: () => at, last: () => steps.length - 1, go: show, ms: () => 1400 });
-  set(said, { style: "min-height: 8.4em" });
+  set(said, { style: "min-height: 8.4em; margin-top: 0.4rem" });
   const [flow, side] = wide ? ["", "flex: 1 1 14rem; min-width: 0"]
     : ["; flex-direction: column", "width: 100%"];
-  const beside = `align-items: flex-start; flex-wrap: nowrap; gap: 1.5rem${flow}`;
-  const top = el("div", { class: "row", style: "margin-top: 0" }, play.node, rail);
-  view.append(el("div", { class: "beside", style: beside },
-    el("div", { style: side }, top, board, said, one, other), root));
+  const beside = `align-items: flex-start; flex-wrap: nowrap; gap: ${wide ? 1.5 : 0.4}rem${flow}`;
+  // On a phone the steps stay in sight, with the numbers and with the picture below them.
+  const stay = "position: sticky; top: 2.9rem; z-index: 2; width: 100%; padding-block: 0.4rem; "
+    + "background: var(--paper)";
+  const top = el("div", { class: "row", style: `margin: 0; ${wide ? "" : stay}` }, play.node, rail);
+  const panel = [one, other, said, board];
+  view.append(el("div", { class: "beside", style: beside }, ...(wide ? [] : [top]),
+    el("div", { style: side }, ...(wide ? [top] : []), ...panel), root));
   stand(stands);
   show();
   expose(() => state);

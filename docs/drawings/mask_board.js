@@ -26,7 +26,9 @@ function draw({ view, data, el, svg, set, sum, clamp, softmax, number, said, say
   });
 
   // ---- The board ----
-  const line = (to) => `linear-gradient(to ${to}, transparent calc(50% - 0.8px), var(--soft) calc(50% - 0.8px), var(--soft) calc(50% + 0.8px), transparent calc(50% + 0.8px))`;
+  const cross = "color-mix(in srgb, currentColor 50%, transparent)";
+  const line = (to) => `linear-gradient(to ${to}, transparent calc(50% - 0.8px), `
+    + `${cross} calc(50% - 0.8px), ${cross} calc(50% + 0.8px), transparent calc(50% + 0.8px))`;
   const crossed = `${line("top right")}, ${line("bottom right")}`;
   const plain = "padding: 0.1rem 0.35rem; font-size: 13px; height: 30px";
   const tops = all.map(() => el("th", { scope: "col", "data-sym": "k", style: "padding: 0.1rem; text-align: center; font-size: 13px" }));

@@ -64,7 +64,8 @@ function draw({ view, data, el, svg, set, sum, grouped, plural, listed, said, sa
   const tall = 24, from = 56, full = size - from - 44;
   const work = svg("svg", { width: size, height: tall * world + 22,
     viewBox: `0 0 ${size} ${tall * world + 22}`, "aria-hidden": true });
-  const write = (x, y, text, style = "") => svg("text", { x, y, style: `${small}; ${style}` }, text);
+  const write = (x, y, text, style = "") =>
+    svg("text", { x, y, style: `${small}; ${style}` }, text);
   const bars = ranks.map((r) => {
     const y = 22 + tall * r, bar = { y: y + 3, height: tall - 8, rx: 2, class: "moves" };
     const done = svg("rect", { ...bar, x: from, fill: "var(--faint)" });

@@ -76,7 +76,8 @@ function draw({ view, data, el, svg, set, clamp, number, grouped, plural, say, s
       `${4 * example.d} operations each`,
       `${grouped((cost.moved * 8) / bits)} numbers of ${bits / 8} bytes`];
     const [at, anchor] = flat ? [cx - 8, "end"] : [cx + 15, "start"];
-    return says.map((text, i) => label(at, top + (i + 1) * line, text, anchor, "fill: var(--soft)"));
+    const soft = "fill: var(--soft)";
+    return says.map((text, i) => label(at, top + (i + 1) * line, text, anchor, soft));
   }
   const notes = [...counted(example.n), ...counted(1)];
   chart.append(...notes);
@@ -145,18 +146,19 @@ function draw({ view, data, el, svg, set, clamp, number, grouped, plural, say, s
     const what = `${phase === 2 ? "One step of decode after" : "Prefill of"} ${plural(n, "token")}${b > 1 ? `, a batch of ${b} sequences` : ""}`;
     return `${what}: attention with ${keys(kv)} does ${size(shared.intensity)} operations per byte; it is ${limit(shared)}.`;
   }
-  const ofTwo = (first, second) => `One head, ${plural(example.n, "token")}: prefill does ${size(first.intensity)} operations per byte and is ${limit(first)}; ` +
+  const ofTwo = (first, second) => `One head: prefill does ${size(first.intensity)} operations per byte and is ${limit(first)}; ` +
     `decode does ${size(second.intensity)} and is ${limit(second)}.`;
   const power = (log) => grouped(2 ** log);
   const control = (name, max, value, input) => slider(name, { min: 0, max, step: 1, value: Math.log2(value), text: power, input: (log) => { input(2 ** log); show(); } });
-  const sliders = el("div", {}, control("Tokens", 17, n, (to) => { n = to; }),
+  const side = { class: "beside", style: "align-items: start; gap: 0 2rem; margin: 0" };
+  const sliders = el("div", side, control("Tokens", 17, n, (to) => { n = to; }),
     more(control("Heads of keys", 5, kv, (to) => { kv = to; }),
       control("Batch size", 8, b, (to) => { b = to; })));
   const modes = ["two dots", "a layer in prefill", "a layer in decode"];
   view.append(
     el("div", { class: "row", style: "margin-top: 0" },
       choices("What is shown", modes, 0, (i) => { phase = i; show(); })),
-    chart, sliders, el("div", { style: `min-height: ${wide > 420 ? 2.8 : 4.2}em` }, said), table);
+    chart, sliders, el("div", { style: `min-height: ${wide > 420 ? 1.4 : 4.2}em; margin: 0.2rem 0 0.5rem` }, said), table);
   show();
   expose(() => ({ n, kv, b, phase, peak, bandwidth, ridge, ways: Object.fromEntries(ways.map((way, i) => [way.letter, found()[i]])) }));
 }

@@ -45,7 +45,8 @@ function draw({ view, data, el, svg, set, sum, clamp, dot, number, grouped, said
   const y = (s) => 10 + ((high - 20) * (top - s)) / (top - lowest);
   const along = { fill: "none", "stroke-linejoin": "round" };
   const full = { stroke: "var(--neutral)", "stroke-width": 2.5, ...along };
-  const dashed = { stroke: "var(--soft)", "stroke-width": 1.5, "stroke-dasharray": "4 3", ...along };
+  const thin = { stroke: "var(--soft)", "stroke-width": 1.5 };
+  const dashed = { ...thin, "stroke-dasharray": "4 3", ...along };
   const curve = svg("path", full), before = svg("path", dashed);
   const drop = svg("path", { stroke: "var(--soft)", "stroke-dasharray": "4 4" }), mark = svg("circle", { r: 7, fill: "var(--neutral)" });
   const write = (at, text, anchor) => svg("text", { x: at, y: y(0) + 18, "text-anchor": anchor, style: "font-size: 13px" }, text);

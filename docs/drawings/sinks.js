@@ -2,8 +2,8 @@
 // One query: scores to drag, the weights as parts of one bar, and the context. A window may leave
 // the first token behind, and a sink may take the weight that no token needs.
 function draw(stage) {
-  const { view, data, el, svg, set, clamp, mix, softmax, sum, number, listed, vector, percent } = stage;
-  const { said, say, slider, choices, player, handle, expose } = stage;
+  const { view, data, el, svg, set, clamp, mix, softmax, sum, number, listed } = stage;
+  const { vector, percent, said, say, slider, choices, player, handle, expose } = stage;
   const { tokens, v, window, modes, reach } = data, n = tokens.length, all = [...tokens.keys()];
   const scores = [...data.scores, data.sink], wide = view.clientWidth >= 600;
   let newest = data.newest, mode = data.mode, state;
@@ -80,7 +80,8 @@ function draw(stage) {
     line(`M${middle} ${bottom - 8}V${bottom + 36}`));
   const sums = v[0].map((_, j) => {
     const y = bottom - 4 + 20 * j;
-    const bar = svg("rect", { y, height: 16, class: "moves", fill: "var(--v)", "fill-opacity": 0.7 });
+    const look = { class: "moves", fill: "var(--v)", "fill-opacity": 0.7 };
+    const bar = svg("rect", { y, height: 16, ...look });
     const value = text(0, y + 13, "", { style: "font-size: 13px" });
     root.append(bar, value);
     return { bar, value };

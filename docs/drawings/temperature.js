@@ -116,7 +116,8 @@ function draw(stage) {
     const row = probabilities(), was = plain();
     for (const i of all) showToken(i, row[i], was[i]);
     const changed = all.some((i) => differs(row[i], was[i]));
-    set(plainly, { style: `${soft}; overflow: clip; visibility: ${changed ? "visible" : "hidden"}` });
+    const visibility = changed ? "visible" : "hidden";
+    set(plainly, { style: `${soft}; overflow: clip; visibility: ${visibility}` });
     tell(row, was);
   }
 

@@ -159,7 +159,8 @@ function draw({ figure, view, data, el, svg, set, number, grouped, listed, plura
     token.move(chosen, now.queries.length);
     drawLines(now);
     tiles.replaceChildren(...found.out.slice(0, shown).map(tile));
-    share.textContent = `At this step ${number(100 * exact[step], 1)} % of unseen numbers are translated without a mistake.`;
+    const right = `${number(100 * exact[step], 1)} % of unseen numbers`;
+    share.textContent = `At this step ${right} are translated without a mistake.`;
     set(root, { "aria-label": `${layers[layer].title}, ${head ? `head ${head}` : "mean of all heads"}: ${now.queries.join(" ")} on the right attend to ${now.keys.join(" ")} on the left` });
     explain(now);
   }
