@@ -116,6 +116,7 @@ def check_self_attention(
     strict: bool = True,
     window: int | None = None,
     n_kv_heads: int | None = None,
+    only_attention: bool = False,
     **design: Any,
 ) -> Report:
     """Check any self-attention layer, with its own weights.
@@ -130,12 +131,14 @@ def check_self_attention(
         strict: raise NotCompared if its numbers could be compared with nothing?
         window: a token sees itself and the `window` - 1 tokens before it, and none after
         n_kv_heads: number of heads of keys and values; default: what their widths tell
+        only_attention: may it do nothing else, as a residual? So `check_multi_head` asks
         design: what else it chooses, as in `attention_checks.spec.Contract`
 
     Raises:
         CheckFailed: if a property does not hold, or nothing was compared
         Misused: for what the check cannot try
     """
+    check = "check_multi_head" if only_attention else "check_self_attention"
     layer = Declared(
         d_model=d_model,
         causal=causal,
@@ -143,10 +146,10 @@ def check_self_attention(
         declared_kv_heads=n_kv_heads,
         declared_call=call,
         positions=positions,
-        only_attention=False,
-        contract=declared("check_self_attention", window=window, **design),
+        only_attention=only_attention,
+        contract=declared(check, window=window, **design),
     )
-    return _run_layer("check_self_attention", module, layer, layer_properties, strict)
+    return _run_layer(check, module, layer, layer_properties, strict)
 
 
 def check_multi_head(
@@ -154,11 +157,6 @@ def check_multi_head(
     d_model: int,
     n_heads: int,
     causal: bool = False,
-    call: Callable[[Any, Tensor], Any] | None = None,
-    strict: bool = True,
-    window: int | None = None,
-    n_kv_heads: int | None = None,
-    positions: bool | None = None,
     **design: Any,
 ) -> Report:
     """Check a multi-head layer: as `check_self_attention`, and it may do nothing else.
@@ -168,29 +166,14 @@ def check_multi_head(
         d_model: width of x
         n_heads: number of heads
         causal: does it hide the future?
-        call: call(module, x); default: module(x), or module(x, x, x)
-        strict: raise NotCompared if its numbers could be compared with nothing?
-        window: a token sees itself and the `window` - 1 tokens before it, and none after
-        n_kv_heads: number of heads of keys and values; default: what their widths tell
-        positions: does it know positions (RoPE, …)? None: find out
-        design: what else it chooses, as in `attention_checks.spec.Contract`
+        design: what else `check_self_attention` takes, by name
 
     Raises:
         CheckFailed: if a property does not hold, or nothing was compared
         Misused: for what the check cannot try
     """
     expect_sizes(n_heads=n_heads)
-    layer = Declared(
-        d_model=d_model,
-        causal=causal,
-        declared_heads=n_heads,
-        declared_kv_heads=n_kv_heads,
-        declared_call=call,
-        positions=positions,
-        only_attention=True,
-        contract=declared("check_multi_head", window=window, **design),
-    )
-    return _run_layer("check_multi_head", module, layer, layer_properties, strict)
+    return check_self_attention(module, d_model, causal, n_heads, only_attention=True, **design)
 
 
 def check_cross_attention(
