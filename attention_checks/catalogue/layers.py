@@ -443,35 +443,22 @@ mode.mask_in_training: the future leaks in evaluation: the mask is applied in tr
     (is_causal=self.training?)
 mode.mask_without_gradients: the future leaks when gradients are on: the mask is applied under
     no_grad only
-mode.differs: training and evaluation differ though dropout is 0: a mask, a scale or a path is
+mode.differs: training and evaluation differ without dropout: a mask, a scale or a path is
     on in one of them only
 dropout.in_evaluation: the output is random in evaluation: give F.dropout
     training=self.training, or keep nn.Dropout as an attribute{anew}
-dropout.unreached: {name} is a plain list or dict, so eval() does not reach its dropout: use
-    nn.ModuleList
-dropout.nan: dropout gives NaN: it is applied to masked scores, and 0 times minus infinity is
-    NaN; apply it to the weights
-dropout.never: dropout is set but never applied in training
-dropout.relu: a ReLU is applied to the output: with dropout, the mean of the output changes
-dropout.unscaled: dropout is biased: divide the kept weights by 1 - p
-dropout.before_softmax: dropout is biased: it is applied before the softmax (to scores, queries
-    or keys); apply it to the weights
+dropout.biased: dropout changes the mean: divide the kept weights by 1 - p, and drop weights, not
+    scores before the softmax, and nothing before a ReLU
 state.first_length: a mask is kept from the first call: longer sequences are not masked to their
     end
 state.grows: forward adds to the state dict, which no new layer can load: use register_buffer(…,
     persistent=False) in __init__
-state.lost: its state dict is incomplete: a tensor or parameter is not registered
 parameter.unregistered: {name} is a plain list, dict or tensor, so no optimizer trains its
-    parameters and no state dict holds them: register them with nn.ModuleList or nn.Parameter
-parameter.plain: {name} is a plain tensor, so no optimizer trains it and no state dict holds it:
-    use nn.Parameter or nn.Linear
-parameter.buffer: it has no parameters: {name} is a buffer, which no optimizer trains (use
-    nn.Parameter or nn.Linear)
-parameter.none: no parameter is registered: projections are created in forward, or held in a
-    plain list or tensor (register them with nn.ModuleList or nn.Parameter)
-parameter.mask: {name} is a mask kept as a parameter, which an optimizer would change: use
-    register_buffer
-parameter.unused: {name} is not used in forward, or its output is detached: it gets no gradient
+    weights and no state dict holds them: register them with nn.ModuleList or nn.Parameter
+parameter.none: no parameter is registered: weights are buffers, plain tensors, or made in
+    forward (register them with nn.Parameter)
+parameter.unused: {name} is not used in forward, or its output is detached: it gets no gradient (a
+    mask belongs into a buffer)
 parameter.silent: {name} has no influence on the output: it is never trained
 parameter.part: a part of {name} has no influence on the output, or its output is detached:
     these queries, keys or values are never trained

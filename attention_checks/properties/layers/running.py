@@ -20,7 +20,7 @@ from attention_checks.properties.state import untouched_anyhow
 from attention_checks.signatures import parameters_of
 from attention_checks.subjects.calling import for_memory, is_torch_mha, needed_by, packing_names
 from attention_checks.subjects.copies import deep_copy, softened_copy
-from attention_checks.subjects.layer import SEQUENCES, Layer, no_module, unregistered
+from attention_checks.subjects.layer import SEQUENCES, Layer, no_module
 from attention_checks.trace.roles import what_is_read
 
 _FIXED_LENGTHS = (  # likely ones
@@ -211,9 +211,7 @@ def _repeats(layer: Layer) -> None:
 
 
 def _chance_or_state(layer: Layer, x: Tensor) -> Bug:
-    "Why two calls differ: modules that eval() does not reach, something kept, or chance."
-    if hidden := unregistered(layer):
-        return known("dropout.unreached", name=hidden)
+    "Why two calls differ: something kept, or chance."
     outs = [attempt(lambda: (torch.manual_seed(0), layer(x).detach())[1]) for _ in range(2)]
     if outs[1] is None or not nearly(outs[0], outs[1], 1e-5):
         return known("state.kept")

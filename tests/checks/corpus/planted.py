@@ -298,9 +298,9 @@ bug(H, "v uses k's projection", ("self.v_proj(x)", "self.k_proj(x)"), "project.u
 bug(H, "k and q are tied", ("self.k_proj = nn.Linear(d_model, d_k)", "self.k_proj = self.q_proj"), "parameter.tied")
 bug(H, "weights transposed", ("@ v", ".mT @ v"), "softmax.transposed")
 bug(H, "values without projection", ("self.v_proj(x)", "(self.v_proj(x) * 0 + x[..., :self.v_proj.out_features])"), "parameter.silent")
-bug(H, "plain tensors for weights", [("self.q_proj = nn.Linear(d_model, d_k)", "self.q_proj = torch.randn(d_model, d_k)"), ("self.q_proj(x)", "x @ self.q_proj")], "parameter.plain")
+bug(H, "plain tensors for weights", [("self.q_proj = nn.Linear(d_model, d_k)", "self.q_proj = torch.randn(d_model, d_k)"), ("self.q_proj(x)", "x @ self.q_proj")], "parameter.unregistered")
 bug("BareParameters", "tensors that are not parameters", [("nn.Parameter(torch.rand(d_in, d_out))\n        self.W_key", "torch.rand(d_in, d_out)\n        self.W_key"),
-    ("nn.Parameter(torch.rand(d_in, d_out))\n        self.W_value", "torch.rand(d_in, d_out)\n        self.W_value")], "parameter.plain")
+    ("nn.Parameter(torch.rand(d_in, d_out))\n        self.W_value", "torch.rand(d_in, d_out)\n        self.W_value")], "parameter.unregistered")
 bug("BareParameters", "queries and keys from one matrix", ("x @ self.W_query, x", "x @ self.W_key, x"), "project.unused")
 bug("BareParameters", "no scale", (" / keys.shape[-1] ** 0.5", ""), "scale.missing")
 bug("BareParameters", "scaled by the number of words", ("keys.shape[-1] ** 0.5", "keys.shape[-2] ** 0.5"), "scale.keys_root")
@@ -333,9 +333,9 @@ bug(HC, "-1e4 as minus infinity", ('float("-inf")', "-1e4"), "mask.leaks_if_larg
 bug(HC, "a batch of one is not masked", ("if self.causal:", "if self.causal and len(x) > 1:"), "batch.mixes")
 bug(HD, "dropout on in eval", ("self.dropout(weights)", "F.dropout(weights, 0.5)"), "dropout.in_evaluation")
 bug(HD, "dropped weights are not rescaled", ("return self.dropout(weights) @ v", "keep = torch.rand_like(weights) > 0.5 if self.training else torch.ones_like(weights)\n        return (weights * keep) @ v"),
-    "dropout.unscaled")
-bug(HD, "dropout on the scores", [("torch.softmax(scores, dim=-1)", "torch.softmax(self.dropout(scores), dim=-1)"), ("self.dropout(weights) @ v", "weights @ v")], "dropout.before_softmax")
-bug(HD, "dropout scales the wrong way in eval", ("return self.dropout(weights) @ v", "return self.dropout(weights) @ v * (1.0 if self.training else 0.5)"), "mode.differs")
+    "dropout.biased")
+bug(HD, "dropout on the scores", [("torch.softmax(scores, dim=-1)", "torch.softmax(self.dropout(scores), dim=-1)"), ("self.dropout(weights) @ v", "weights @ v")], "dropout.biased")
+bug(HD, "dropout scales the wrong way in eval", ("return self.dropout(weights) @ v", "return self.dropout(weights) @ v * (1.0 if self.training else 0.5)"), "dropout.biased")
 bug("CausalWithABuffer", "the mask is transposed", ("torch.triu(torch.ones(context_length, context_length), diagonal=1)", "torch.tril(torch.ones(context_length, context_length), diagonal=-1)"), "mask.transposed")
 bug("CausalWithABuffer", "the scores are masked after softmax", [("        scores.masked_fill_(self.mask.bool()[:n, :n], -torch.inf)\n", ""),
     ("self.dropout(torch.softmax(scores / keys.shape[-1] ** 0.5, dim=-1))", "self.dropout(torch.softmax(scores / keys.shape[-1] ** 0.5, dim=-1).masked_fill(self.mask.bool()[:n, :n], 0))")],
@@ -571,7 +571,7 @@ bug("GroupedQueries", "heads are averaged, and the output projection is three ti
 bug("BareParameters", "the values are not projected", ("@ values", "@ x[..., :values.shape[-1]]"), "project.unused")
 bug(H, "the values are not projected, and not read", ("@ v", "@ x[..., :v.shape[-1]]"), "parameter.unused")
 bug("BareParameters", "all weights are buffers", [(f"self.W_{name} = nn.Parameter(torch.rand(d_in, d_out))", f"self.register_buffer('W_{name}', torch.rand(d_in, d_out))")
-                                                for name in ("query", "key", "value")], "parameter.buffer")
+                                                for name in ("query", "key", "value")], "parameter.none")
 bug(HD, "kept from call to call", ("return self.dropout(weights) @ v", "self.last = 0.5 * getattr(self, 'last', 0) + v.detach().mean()\n        return self.dropout(weights) @ v + self.last"), "state.kept")
 bug(HC, "the first word sees nothing", (".triu(1)", ".triu(0)"), "mask.not_itself_first")
 bug(HC, "called, then read the wrong way", ("scores = q @", "q = x @ self.q_proj.weight + self.q_proj.bias\n        scores = q @"), "project.untransposed")
@@ -584,7 +584,7 @@ bug("one head with faint weights", "softmax over the queries", ("dim=-1)", "dim=
 bug(H, "a small number in the denominator", ("weights = torch.softmax(scores, dim=-1)", "weights = (scores - scores.amax(-1, keepdim=True)).exp()\n        weights = weights / (weights.sum(-1, keepdim=True) + 1e-3)"), "softmax.epsilon_small")
 bug(H, "32 bits come back", ("self.dropout(weights) @ v", "self.dropout(weights).float() @ v.float()"), "dtype.other")
 bug("CausalWithABuffer", "the mask is a parameter", ('self.register_buffer("mask", torch.triu(torch.ones(context_length, context_length), diagonal=1))',
-    "self.mask = nn.Parameter(torch.triu(torch.ones(context_length, context_length), diagonal=1))"), "parameter.mask")
+    "self.mask = nn.Parameter(torch.triu(torch.ones(context_length, context_length), diagonal=1))"), "parameter.unused")
 
 # Positions in the scores: rotations, penalties that grow with the distance, a bias of its own --------------------
 
@@ -734,7 +734,7 @@ bug("RawScoresToo", "1 is added where forbidden", ('masked_fill(_causal_blocked(
     "mask.added_forbidden")
 bug("GptBlock", "divides by √n, with five heads", ("k.shape[-1] **", "k.shape[-2] **"), "scale.keys_root",
     build=lambda c: c(30, 5), args=with_args("GptBlock", d_model=30))
-bug("MultiHead, dropout", "a ReLU behind the output", ("return self.out_proj(context)", "return F.relu(self.out_proj(self.dropout(context)))"), "dropout.relu")
+bug("MultiHead, dropout", "a ReLU behind the output", ("return self.out_proj(context)", "return F.relu(self.out_proj(self.dropout(context)))"), "dropout.biased")
 bug("LlamaLike", "keys are split by view", ("out = F.scaled", "xk = rotate(self.wk(x).view(b, -1, n, self.head_dim))\n        out = F.scaled"), "split.viewed_k")
 
 
@@ -968,7 +968,7 @@ bug(GROUPED, "the first sentence's mask for all", ("memory_key_padding_mask[:, N
 bug("Conditioned", "values shifted by one word", ("sim.softmax(dim=-1), v)", "sim.softmax(dim=-1), v.roll(1, 2))"), "route.values_shifted")
 bug("Conditioned", "the memory is averaged", ("q, k, v = (t", "context = context.mean(1, keepdim=True)\n        q, k, v = (t"), "parameter.silent")
 bug("Conditioned", "keys detached", ("self.to_k(context)", "self.to_k(context.detach())"), "grad.wrong", missed=True)
-bug(LISTED, "dropout before the softmax", ("self.dropout(scores.softmax(dim=-1))", "self.dropout(scores).softmax(dim=-1)"), "dropout.before_softmax")
+bug(LISTED, "dropout before the softmax", ("self.dropout(scores.softmax(dim=-1))", "self.dropout(scores).softmax(dim=-1)"), "dropout.biased")
 bug(X, "a residual is added inside", ("return self.out(", "return x + self.out("), "project.residual")
 bug(X, "the memory is filled up with zeros that no mask hides", ("q, k, v = self", "memory = F.pad(memory, (0, 0, 0, -memory.shape[1] % 8))\n        q, k, v = self"), "length.padded", missed=True)
 bug("Conditioned", "keys and values are filled up with zeros", ("sim = torch", "k, v = (F.pad(t, (0, 0, 0, -t.shape[2] % 16)) for t in (k, v))\n        sim = torch"), "length.padded", missed=True, unnamed=True)
@@ -1011,7 +1011,7 @@ misuse("ByTheWidth", "believed to be scaled as usual", "scale.by_width", args={"
 misuse(A, "believed to be unscaled", "scale.usual", args=with_args(A, scale=1.0))
 misuse("SharesInTurns", "believed to share in blocks", "split.groups", args={"d_model": 24, "n_heads": 4, "n_kv_heads": 2})
 misuse("OneLength", "believed to take any length", "shape.only_length", args={"d_model": 24, "n_heads": 4})
-misuse("DropsScores", "believed to drop weights", "dropout.before_softmax", args={"d_model": 24, "n_heads": 4})
+misuse("DropsScores", "believed to drop weights", "dropout.biased", args={"d_model": 24, "n_heads": 4})
 misuse("LengthFirst", "believed to take sentences first", "batch.axes", args={"d_model": 24, "n_heads": 4})
 bug("MultiplesOfFour, nothing said", "a block forgets the last key", ("attention(block, k, v)", "attention(block, k[..., :-1, :], v[..., :-1, :])"),
     "mask.drops_last_key")
