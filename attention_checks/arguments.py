@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from contextlib import suppress
 from typing import Any
 
-import torch
 import torch.nn as nn
 
 from attention_checks.catalogue.local_attention import Reach
@@ -172,7 +170,7 @@ def expect_positions(
     known = parameters_of(fn) or {}
     needed = [p.name for p in known.values() if p.default is p.empty and p.kind in _BY_POSITION]
     tables = [name for name in needed if re.search("cos|sin|freq", name)]
-    if tables or len(needed) == 3 and _rotates_by_tables(fn):
+    if tables:
         call = f"{name_of(fn)}({', '.join(needed)})"
         raise TypeError(
             f"fn: expected a function of x and positions, or of three numbers; got {call}, which"
@@ -180,12 +178,3 @@ def expect_positions(
         )
     expect_callable("fn", fn, "a function of x and positions, or of three numbers", 2)
     return 3 if len(needed) == 3 else 2
-
-
-def _rotates_by_tables(fn: Any) -> bool:
-    "Return whether it takes x and two tensors of its width, and no numbers."
-    x, tables = torch.ones(1, 1, 3, 4), torch.ones(3, 4)
-    for width in (4, 2):
-        with suppress(Exception):
-            return bool(fn(x, tables[:, :width], tables[:, :width]).shape == x.shape)
-    return False
