@@ -153,11 +153,7 @@ def check_self_attention(
 
 
 def check_multi_head(
-    module: Any,
-    d_model: int,
-    n_heads: int,
-    causal: bool = False,
-    **design: Any,
+    module: Any, d_model: int, n_heads: int, causal: bool = False, **design: Any
 ) -> Report:
     """Check a multi-head layer: as `check_self_attention`, and it may do nothing else.
 
@@ -214,10 +210,7 @@ def check_cross_attention(
     return _run_layer("check_cross_attention", module, layer, properties, strict, memory=True)
 
 
-def check_softmax(
-    fn: Callable[..., Any],
-    **design: Any,
-) -> Report:
+def check_softmax(fn: Callable[..., Any], **design: Any) -> Report:
     """Check any softmax: weights, dimensions, stability, gradients.
 
     Args:
@@ -233,10 +226,7 @@ def check_softmax(
     return _run("check_softmax", fn, lambda: softmax_properties(fn), contract=contract)
 
 
-def check_masked_softmax(
-    fn: Callable[..., Any],
-    **design: Any,
-) -> Report:
+def check_masked_softmax(fn: Callable[..., Any], **design: Any) -> Report:
     """Check any masked softmax: what is masked gets exactly 0, for scores up to ±10⁴.
 
     Args:
@@ -391,10 +381,7 @@ def check_distributed(
 
 
 def check_sharding(
-    fn: Callable[..., Any],
-    sharding: Sharding,
-    ranks: Ranks,
-    strict: bool = True,
+    fn: Callable[..., Any], sharding: Sharding, ranks: Ranks, strict: bool = True
 ) -> Report:
     """Check attention over ranks, as `check_distributed`, with ranks from a place that is kept.
 
@@ -446,10 +433,7 @@ def check_agrees(
 
 
 def _function(
-    fn: Callable[..., Any],
-    causal: bool | str,
-    mask: str | bool | None,
-    contract: Contract,
+    fn: Callable[..., Any], causal: bool | str, mask: str | bool | None, contract: Contract
 ) -> Subject:
     "Return a function as a subject: one with a window is causal, unless it sees ahead."
     causal = causal or contract.window is not None and contract.ahead is None

@@ -88,15 +88,8 @@ def expect_attention(
     fourth = isinstance(mask, str) and not named  # the mask, whatever it is called
     what = "a function of q, k, v and mask" if fourth else "a function of q, k and v"
     expect_callable("fn", fn, what, 4 if fourth else 3, more=0)
-    if (
-        not isinstance(causal, (bool, str))
-        or isinstance(causal, str)
-        and causal
-        not in (
-            "lower-right",
-            "upper-left",
-        )
-    ):
+    corners = (True, False, "lower-right", "upper-left")
+    if not isinstance(causal, (bool, str)) or causal not in corners:
         raise ValueError(
             f'causal: expected True, False, "lower-right" or "upper-left"; got {causal!r}'
         )
@@ -113,10 +106,7 @@ def expect_layer(
 ) -> None:
     "Raise TypeError or ValueError for what no check of a layer can be called with."
     expect_sizes(d_model=layer.d_model)
-    sizes = {
-        "n_heads": layer.declared_heads,
-        "n_kv_heads": layer.declared_kv_heads,
-    }
+    sizes = {"n_heads": layer.declared_heads, "n_kv_heads": layer.declared_kv_heads}
     for name, size in sizes.items():
         if size is not None:
             expect_sizes(**{name: size})

@@ -167,11 +167,7 @@ SPLITS: list[Bug] = bugs_of(
         _GROUPED.format("key") + "; value heads are repeated correctly",
         {"split": splitting(share_k=_tiled)},
     ),
-    Bug(
-        "split.groups_of_values",
-        _GROUPED.format("value"),
-        {"split": splitting(share_v=_tiled)},
-    ),
+    Bug("split.groups_of_values", _GROUPED.format("value"), {"split": splitting(share_v=_tiled)}),
 ]
 
 
@@ -283,11 +279,7 @@ ON_THE_WAY: list[Bug] = [
     Bug(
         "scores.tanh",
         "tanh is applied to the scores before the softmax",
-        {
-            "score": scoring(
-                lambda scores, bias, scale: torch.tanh(scores * scale) + bias,
-            )
-        },
+        {"score": scoring(lambda scores, bias, scale: torch.tanh(scores * scale) + bias)},
     ),
     Bug("mask.added_forbidden", _ADDED_MASK, {"weigh": _added}, "mask"),
     Bug(

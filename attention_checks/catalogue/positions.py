@@ -178,10 +178,7 @@ _BASES = (100.0, 500.0, 1000.0, 10_000.0, 50_000.0, 100_000.0, 500_000.0, 1_000_
 
 
 def rotary_bugs(
-    d_head: int,
-    base: float = 10000.0,
-    scaling: Mapping[str, Any] | None = None,
-    way: str = HALVES,
+    d_head: int, base: float = 10000.0, scaling: Mapping[str, Any] | None = None, way: str = HALVES
 ) -> list[Bug]:
     "List wrong rotations."
 
@@ -253,7 +250,7 @@ _DISTANCES: dict[str, tuple[str, Callable[[Tensor], Tensor]]] = {
     "alibi.no_difference": ("the bias is zero", lambda distance: 0 * distance),
 }
 _PRODUCTS: dict[str, tuple[str, Callable[[Tensor], Tensor]]] = {
-    "alibi.sign": ("the sign is wrong: scores of far tokens must become lower", lambda t: t),
+    "alibi.sign": ("the sign is wrong: scores of far tokens must become lower", lambda t: t)
 }
 ALIBI: list[Bug] = [
     *bugs_of("slopes", lambda f: lambda work: work._replace(scores=f(work.d_model)), _SLOPES),

@@ -120,13 +120,6 @@ def mixing(
     return lambda work: work._replace(out=f(work.weights @ work.v, work))
 
 
-CONTEXT: list[Bug] = bugs_of(
-    "mix",
-    mixing,
-    {},
-)
-
-
 ATTENTION_SIGNS: list[Bug] = signs(
     """
 scale.constant: the scores are multiplied by {found}, not by {right}

@@ -135,9 +135,7 @@ _CROSS = (
         no_module,
     ),
     Relation(
-        "gradients reach the memory",
-        _gradients_reach,
-        asked=lambda layer: layer.contract.gradients,
+        "gradients reach the memory", _gradients_reach, asked=lambda layer: layer.contract.gradients
     ),
     Relation(
         "the memory is not modified, and need not be contiguous", _of_memory(untouched_anyhow)
