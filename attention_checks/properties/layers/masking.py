@@ -68,15 +68,15 @@ def _must_hide_future(layer: Layer, x: Tensor, training: bool, grad: bool) -> No
         j, other = leak.token, leak.inputs[0]
         shown = f"{mode}: changing token {j} moves output {leak.output}"
         leaks = "mask.leaks" if leak.factor == 1 and usual else "mask.leaks_if_large"
-        raise Broken(shown, known(_why_leaks(layer, x, other, j, training) or leaks))
+        raise Broken(shown, known(_why_leaks(layer, x, other, j, training, atol) or leaks))
 
 
-def _why_leaks(layer: Layer, x: Tensor, other: Tensor, j: int, training: bool) -> str:
+def _why_leaks(layer: Layer, x: Tensor, other: Tensor, j: int, training: bool, atol: float) -> str:
     "The code if it leaks in one mode and not in the other; evaluation was tried first."
     if training:
         return "mode.batch_norm" if normalises_batch(layer) else "mode.mask_in_evaluation"
     difference = layer.in_mode(x, True, False) - layer.in_mode(other, True, False)
-    hides = bool((difference[:, :j].abs() <= _rounding(x)).all())
+    hides = bool((difference[:, :j].abs() <= atol).all())
     return "mode.mask_in_training" if layer.parts and hides else ""
 
 

@@ -449,7 +449,7 @@ bug("WidthsOfItsOwn", "merged without transpose", ("(weights @ values).transpose
 bug("WidthsOfItsOwn", "the fused call without its mask", ("        scores.masked_fill_(self.mask.bool()[:n, :n], -torch.inf)\n", ""), "mask.ignored")
 bug("HeadsInTheBatch", "unfolded as heads first", ("output.reshape(-1, self.num_heads, *output.shape[1:]).permute(0, 2, 1, 3)",
     "output.reshape(self.num_heads, -1, *output.shape[1:]).permute(1, 2, 0, 3)"), "batch.mixes")
-bug("HeadsInTheBatch", "folded without transpose", ("self.num_heads, -1).permute(0, 2, 1, 3)", "self.num_heads, -1)"), "shape.rows")
+bug("HeadsInTheBatch", "folded without transpose", ("self.num_heads, -1).permute(0, 2, 1, 3)", "self.num_heads, -1)"), "shape.rows", unnamed=True)
 bug("FourLinears", "the last projection is the first", ("self.linears[-1]", "self.linears[0]"), "parameter.unused")
 bug("FourLinears", "key and value from one layer", ("zip(self.linears, (query, key, value))", "zip([self.linears[0], self.linears[1], self.linears[1]], (query, key, value))"), "project.unused")
 bug("FourLinears, causal", "the mask is turned round", ("mask.unsqueeze(1) == 0", "mask.unsqueeze(1)"), "mask.inverted")
