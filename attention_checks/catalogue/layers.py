@@ -431,6 +431,7 @@ mode.differs: training and evaluation differ without dropout: a mask, a scale or
     on in one of them only
 dropout.in_evaluation: the output is random in evaluation: give F.dropout
     training=self.training, or keep nn.Dropout as an attribute{anew}
+dropout.never: dropout is set but never applied in training
 dropout.biased: dropout changes the mean: divide the kept weights by 1 - p, and drop weights, not
     scores before the softmax, and nothing before a ReLU
 state.first_length: a mask is kept from the first call: longer sequences are not masked to their

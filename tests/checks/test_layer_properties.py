@@ -376,7 +376,7 @@ def drops(way, **more):
 @pytest.mark.parametrize(
     "make, code, declared",
     table(
-        ("set, not applied", lambda: Head(dropout=0.25), "holds"),
+        ("set, not applied", lambda: Head(dropout=0.25), "dropout.never"),
         ("another path", lambda: drops(lambda m, x: 2 * m.attend(x)), "mode.differs"),
         (
             "before the softmax",

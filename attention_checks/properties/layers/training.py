@@ -8,7 +8,7 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.conventions import INDEXER, role_of
+from attention_checks.conventions import INDEXER, is_dropout, role_of
 from attention_checks.examine import Broken, NotChecked
 from attention_checks.numbers import first_difference, nearly
 from attention_checks.properties import Relation
@@ -33,20 +33,36 @@ def _modes_agree(layer: Layer) -> None:
         return
     must_be_vectors(layer, x, first, ", in training")
     if nearly(first, want):
+        _must_not_set_dropout(layer)
         return
     if normalises_batch(layer):
         raise NotChecked("it has batch normalisation, which differs in training")
     raise Broken(f"in training: {first_difference(first, want)}", known("mode.differs"))
 
 
-def _must_keep_mean(layer: Layer) -> None:
-    "Raise Broken if chance in training changes the mean."
-    if layer.contract.dropout in ("none", "scores"):
-        raise NotChecked(f"dropout={layer.contract.dropout!r} was declared: no mean is kept")
+def _must_not_set_dropout(layer: Layer) -> None:
+    "Raise Broken if a layer without chance in training has a dropout probability above 0."
+    for m in layer.parts if layer.contract.dropout != "none" else ():
+        drops = isinstance(m, nn.modules.dropout._DropoutNd)
+        for name, p in vars(m).items():
+            if isinstance(p, float) and p > 0 and (drops or is_dropout(name)):
+                _must_be_linear(layer)
+                raise Broken(f"{name} = {p}: training runs are equal", known("dropout.never"))
+
+
+def _must_be_linear(layer: Layer) -> None:
+    "Raise NotChecked if a part of it need not keep the mean of its input."
     for m in layer.parts:
         if not list(m.children()) and m is not layer.module and not isinstance(m, _LINEAR):
             name = type(m).__name__
             raise NotChecked(f"{name} is not linear, so the mean need not be kept")
+
+
+def _must_keep_mean(layer: Layer) -> None:
+    "Raise Broken if chance in training changes the mean."
+    if layer.contract.dropout in ("none", "scores"):
+        raise NotChecked(f"dropout={layer.contract.dropout!r} was declared: no mean is kept")
+    _must_be_linear(layer)
     want, got = _runs_of_training(layer)
     if not got.isfinite().all():
         raise Broken("NaN or infinity in training", known("dropout.biased"))
