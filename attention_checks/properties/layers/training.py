@@ -1,7 +1,6 @@
-"""Dropout keeps the mean; parameters are registered, saved, and get the right gradient."""
+"""Training gives what evaluation gives; parameters are registered and get a gradient."""
 
 from __future__ import annotations
-
 
 import torch
 import torch.nn as nn
@@ -16,7 +15,6 @@ from attention_checks.properties.gradients import gradients_of_mixture, reenters
 from attention_checks.properties.layers.running import must_be_vectors
 from attention_checks.subjects.copies import in_training, plain_attributes, tensors_in
 from attention_checks.subjects.layer import Layer, no_module, normalises_batch, unregistered
-
 
 _LINEAR = (  # what keeps the mean
     *(nn.Linear, nn.Dropout, nn.Identity, nn.ModuleList, nn.ModuleDict, nn.Sequential),
