@@ -116,6 +116,7 @@ def check_self_attention(
     strict: bool = True,
     window: int | None = None,
     n_kv_heads: int | None = None,
+    only_attention: bool = False,
     **design: Any,
 ) -> Report:
     """Check any self-attention layer, with its own weights.
@@ -130,12 +131,14 @@ def check_self_attention(
         strict: raise NotCompared if its numbers could be compared with nothing?
         window: a token sees itself and the `window` - 1 tokens before it, and none after
         n_kv_heads: number of heads of keys and values; default: what their widths tell
+        only_attention: may it do nothing else, as a residual? So `check_multi_head` asks
         design: what else it chooses, as in `attention_checks.spec.Contract`
 
     Raises:
         CheckFailed: if a property does not hold, or nothing was compared
         Misused: for what the check cannot try
     """
+    check = "check_multi_head" if only_attention else "check_self_attention"
     layer = Declared(
         d_model=d_model,
         causal=causal,
@@ -143,23 +146,14 @@ def check_self_attention(
         declared_kv_heads=n_kv_heads,
         declared_call=call,
         positions=positions,
-        only_attention=False,
-        contract=declared("check_self_attention", window=window, **design),
+        only_attention=only_attention,
+        contract=declared(check, window=window, **design),
     )
-    return _run_layer("check_self_attention", module, layer, layer_properties, strict)
+    return _run_layer(check, module, layer, layer_properties, strict)
 
 
 def check_multi_head(
-    module: Any,
-    d_model: int,
-    n_heads: int,
-    causal: bool = False,
-    call: Callable[[Any, Tensor], Any] | None = None,
-    strict: bool = True,
-    window: int | None = None,
-    n_kv_heads: int | None = None,
-    positions: bool | None = None,
-    **design: Any,
+    module: Any, d_model: int, n_heads: int, causal: bool = False, **design: Any
 ) -> Report:
     """Check a multi-head layer: as `check_self_attention`, and it may do nothing else.
 
@@ -168,29 +162,14 @@ def check_multi_head(
         d_model: width of x
         n_heads: number of heads
         causal: does it hide the future?
-        call: call(module, x); default: module(x), or module(x, x, x)
-        strict: raise NotCompared if its numbers could be compared with nothing?
-        window: a token sees itself and the `window` - 1 tokens before it, and none after
-        n_kv_heads: number of heads of keys and values; default: what their widths tell
-        positions: does it know positions (RoPE, …)? None: find out
-        design: what else it chooses, as in `attention_checks.spec.Contract`
+        design: what else `check_self_attention` takes, by name
 
     Raises:
         CheckFailed: if a property does not hold, or nothing was compared
         Misused: for what the check cannot try
     """
     expect_sizes(n_heads=n_heads)
-    layer = Declared(
-        d_model=d_model,
-        causal=causal,
-        declared_heads=n_heads,
-        declared_kv_heads=n_kv_heads,
-        declared_call=call,
-        positions=positions,
-        only_attention=True,
-        contract=declared("check_multi_head", window=window, **design),
-    )
-    return _run_layer("check_multi_head", module, layer, layer_properties, strict)
+    return check_self_attention(module, d_model, causal, n_heads, only_attention=True, **design)
 
 
 def check_cross_attention(
@@ -231,10 +210,7 @@ def check_cross_attention(
     return _run_layer("check_cross_attention", module, layer, properties, strict, memory=True)
 
 
-def check_softmax(
-    fn: Callable[..., Any],
-    **design: Any,
-) -> Report:
+def check_softmax(fn: Callable[..., Any], **design: Any) -> Report:
     """Check any softmax: weights, dimensions, stability, gradients.
 
     Args:
@@ -250,10 +226,7 @@ def check_softmax(
     return _run("check_softmax", fn, lambda: softmax_properties(fn), contract=contract)
 
 
-def check_masked_softmax(
-    fn: Callable[..., Any],
-    **design: Any,
-) -> Report:
+def check_masked_softmax(fn: Callable[..., Any], **design: Any) -> Report:
     """Check any masked softmax: what is masked gets exactly 0, for scores up to ±10⁴.
 
     Args:
@@ -408,10 +381,7 @@ def check_distributed(
 
 
 def check_sharding(
-    fn: Callable[..., Any],
-    sharding: Sharding,
-    ranks: Ranks,
-    strict: bool = True,
+    fn: Callable[..., Any], sharding: Sharding, ranks: Ranks, strict: bool = True
 ) -> Report:
     """Check attention over ranks, as `check_distributed`, with ranks from a place that is kept.
 
@@ -463,10 +433,7 @@ def check_agrees(
 
 
 def _function(
-    fn: Callable[..., Any],
-    causal: bool | str,
-    mask: str | bool | None,
-    contract: Contract,
+    fn: Callable[..., Any], causal: bool | str, mask: str | bool | None, contract: Contract
 ) -> Subject:
     "Return a function as a subject: one with a window is causal, unless it sees ahead."
     causal = causal or contract.window is not None and contract.ahead is None

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from contextlib import suppress
 from typing import Any
 
-import torch
 import torch.nn as nn
 
 from attention_checks.catalogue.local_attention import Reach
@@ -90,15 +88,8 @@ def expect_attention(
     fourth = isinstance(mask, str) and not named  # the mask, whatever it is called
     what = "a function of q, k, v and mask" if fourth else "a function of q, k and v"
     expect_callable("fn", fn, what, 4 if fourth else 3, more=0)
-    if (
-        not isinstance(causal, (bool, str))
-        or isinstance(causal, str)
-        and causal
-        not in (
-            "lower-right",
-            "upper-left",
-        )
-    ):
+    corners = (True, False, "lower-right", "upper-left")
+    if not isinstance(causal, (bool, str)) or causal not in corners:
         raise ValueError(
             f'causal: expected True, False, "lower-right" or "upper-left"; got {causal!r}'
         )
@@ -115,10 +106,7 @@ def expect_layer(
 ) -> None:
     "Raise TypeError or ValueError for what no check of a layer can be called with."
     expect_sizes(d_model=layer.d_model)
-    sizes = {
-        "n_heads": layer.declared_heads,
-        "n_kv_heads": layer.declared_kv_heads,
-    }
+    sizes = {"n_heads": layer.declared_heads, "n_kv_heads": layer.declared_kv_heads}
     for name, size in sizes.items():
         if size is not None:
             expect_sizes(**{name: size})
@@ -172,7 +160,7 @@ def expect_positions(
     known = parameters_of(fn) or {}
     needed = [p.name for p in known.values() if p.default is p.empty and p.kind in _BY_POSITION]
     tables = [name for name in needed if re.search("cos|sin|freq", name)]
-    if tables or len(needed) == 3 and _rotates_by_tables(fn):
+    if tables:
         call = f"{name_of(fn)}({', '.join(needed)})"
         raise TypeError(
             f"fn: expected a function of x and positions, or of three numbers; got {call}, which"
@@ -180,12 +168,3 @@ def expect_positions(
         )
     expect_callable("fn", fn, "a function of x and positions, or of three numbers", 2)
     return 3 if len(needed) == 3 else 2
-
-
-def _rotates_by_tables(fn: Any) -> bool:
-    "Return whether it takes x and two tensors of its width, and no numbers."
-    x, tables = torch.ones(1, 1, 3, 4), torch.ones(3, 4)
-    for width in (4, 2):
-        with suppress(Exception):
-            return bool(fn(x, tables[:, :width], tables[:, :width]).shape == x.shape)
-    return False

@@ -165,33 +165,26 @@ def _choice(default: Any, expect: Expect, help: str, **option: Any) -> Any:
     return field(default=default, metadata={"expect": expect, "help": help, "option": option})
 
 
+_NUMBER: dict[str, Any] = {"type": float, "metavar": "NUMBER"}  # options of the command line
+_WHOLE: dict[str, Any] = {"type": int, "metavar": "NUMBER"}
+_PAIRS: dict[str, Any] = {"action": "append", "metavar": "ROLE=NAME"}
+
+
 @dataclass(frozen=True)
 class Contract:
     "Hold what a design may choose, as its author declares it; each field is a keyword of a check."
 
     scale: float | Callable[[int], float] | None = _choice(
-        None, _scale, "factor of the scores (default: 1/√d_k)", type=float, metavar="NUMBER"
+        None, _scale, "factor of the scores (default: 1/√d_k)", **_NUMBER
     )
     softcap: float | None = _choice(
-        None,
-        _positive,
-        "scores become softcap · tanh(scores / softcap)",
-        type=float,
-        metavar="NUMBER",
+        None, _positive, "scores become softcap · tanh(scores / softcap)", **_NUMBER
     )
     roles: Mapping[str, str] | None = _choice(
-        None,
-        _named(*ROLES),
-        "the layer's part in each role: q=W_query",
-        action="append",
-        metavar="ROLE=NAME",
+        None, _named(*ROLES), "the layer's part in each role: q=W_query", **_PAIRS
     )
     norms: Mapping[str, str] | None = _choice(
-        None,
-        _named("q", "k"),
-        "the norms of queries and keys: q=q_norm",
-        action="append",
-        metavar="ROLE=NAME",
+        None, _named("q", "k"), "the norms of queries and keys: q=q_norm", **_PAIRS
     )
     sinks: int | str = _choice(
         0,
@@ -215,25 +208,11 @@ class Contract:
         metavar="MEANING",
     )
     window: int | None = _choice(
-        None,
-        _size,
-        "keys that a query sees, itself included: it and those before it",
-        type=int,
-        metavar="NUMBER",
+        None, _size, "keys that a query sees, itself included: it and those before it", **_WHOLE
     )
-    ahead: int | None = _choice(
-        None,
-        _size,
-        "keys after the query that it sees besides",
-        type=int,
-        metavar="NUMBER",
-    )
+    ahead: int | None = _choice(None, _size, "keys after the query that it sees besides", **_WHOLE)
     documents: int | None = _choice(
-        None,
-        _size,
-        "of a function: tokens of each packed document",
-        type=int,
-        metavar="NUMBER",
+        None, _size, "of a function: tokens of each packed document", **_WHOLE
     )
     lengths: int | Collection[int] | None = _choice(
         None,
@@ -244,7 +223,7 @@ class Contract:
         metavar="NUMBER",
     )
     max_batch: int | None = _choice(
-        None, _size, "the largest batch that it takes (default: any)", type=int, metavar="NUMBER"
+        None, _size, "the largest batch that it takes (default: any)", **_WHOLE
     )
     group_order: str | None = _choice(
         None,
@@ -290,11 +269,7 @@ class Contract:
         None, _dtype, "the type it runs in (default: float32)", metavar="NAME"
     )
     tolerance: float | None = _choice(
-        None,
-        _positive,
-        "how far apart equal numbers may be (default: 0.0002)",
-        type=float,
-        metavar="NUMBER",
+        None, _positive, "how far apart equal numbers may be (default: 0.0002)", **_NUMBER
     )
     skip: Collection[str] = _choice(
         (),

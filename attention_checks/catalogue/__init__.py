@@ -14,7 +14,7 @@ from attention_checks.catalogue.masks import APPLIED, BIAS, MASK_SIGNS, UNASKED,
 from attention_checks.catalogue.multi_head_attention import HEADS
 from attention_checks.catalogue.positions import ALIBI, BIAS_SIGNS, ROTARY_SIGNS, rotary_bugs
 from attention_checks.catalogue.results import RESULT_SIGNS
-from attention_checks.catalogue.self_attention import ATTENTION_SIGNS, CONTEXT, NORMS, ROUTES, SCALE
+from attention_checks.catalogue.self_attention import ATTENTION_SIGNS, NORMS, ROUTES, SCALE
 from attention_checks.catalogue.softmax import (
     EPSILON,
     OTHER_DIM,
@@ -26,23 +26,14 @@ from attention_checks.catalogue.softmax import (
 from attention_checks.pipeline import Bug
 
 # The bugs that any attention may have, in the order of trying.
-ATTENTION: list[Bug] = [
-    *SCALE,
-    *WEIGHTS,
-    *UNASKED,
-    *WRONG,
-    *APPLIED,
-    *ROUTES,
-    *HEADS,
-    *CONTEXT,
-]
+ATTENTION: list[Bug] = [*SCALE, *WEIGHTS, *UNASKED, *WRONG, *APPLIED, *ROUTES, *HEADS]
 _DECLARED_BY = {  # what a design may choose, and the argument that declares it
     "scale.constant": "scale={found}",
     "scale.head_constant": "scale={found}",
     "mask.empty_nan": 'empty="nan"',
     "mask.empty_mean": 'empty="any"',
     "mask.empty_something": 'empty="any"',
-    "dropout.before_softmax": 'dropout="scores"',
+    "dropout.biased": 'dropout="scores"',
     "shape.only_length": "lengths={n}",
     "order.matters": "positions=True",
     "mask.causal_unsaid": "causal=True",

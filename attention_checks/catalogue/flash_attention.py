@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import torch
@@ -117,49 +116,16 @@ blocks.cut_tail: the last of many keys are dropped: a block that is not full, or
     code
 blocks.length: with {wrong} keys its numbers are wrong, with {right} they are not: blocks do not
     fit together, or a length is written into the code
-blocks.empty_nan: a block of keys that are all masked gives NaN: its largest score is -inf, and
-    -inf - (-inf) is NaN
 blocks.mask: with many keys the mask is wrong: blocks of keys do not get their own columns of
-    it, or it has a fixed length
-blocks.mask_columns: with many keys the mask is wrong: each block of {size} takes the mask's
-    first columns, not its own
+    it, one that is all masked gives NaN (-inf - (-inf)), or it has a fixed length
 """
 )
 
 
-LSE: dict[str, tuple[str, Callable[[Tensor, float], Tensor]]] = {  # scores, their scale → wrong lse
-    "lse.no_maximum": (
-        "the log-sum-exp is only the logarithm of the running sum: add the running maximum",
-        lambda scores, scale: scores.logsumexp(-1) - scores.amax(-1),
-    ),
-    "lse.maximum": (
-        "it returns the largest score, not the log-sum-exp",
-        lambda scores, scale: scores.amax(-1),
-    ),
-    "lse.no_log": (
-        "it returns the sum of exponentials, not the log-sum-exp: take the logarithm",
-        lambda scores, scale: scores.exp().sum(-1),
-    ),
-    "lse.base_two": (
-        "the log-sum-exp is a logarithm to base 2, as exp2 leaves it: multiply it by ln 2",
-        lambda scores, scale: scores.logsumexp(-1) / math.log(2),
-    ),
-    "lse.unscaled": (
-        "the log-sum-exp is that of scores which are not scaled",
-        lambda scores, scale: (scores / scale).logsumexp(-1),
-    ),
-    "lse.sign": (
-        "the log-sum-exp has the wrong sign",
-        lambda scores, scale: -scores.logsumexp(-1),
-    ),
-    "lse.mean": (
-        "it is the logarithm of the mean of exponentials, not of their sum",
-        lambda scores, scale: scores.logsumexp(-1) - scores.isfinite().sum(-1).log(),
-    ),
-}
-FLASH_SIGNS: list[Bug] = [Bug(code, says) for code, (says, _) in LSE.items()] + signs(
+FLASH_SIGNS: list[Bug] = signs(
     """
-lse.unknown: the log-sum-exp is wrong, and no known bug gives it
+lse.wrong: the log-sum-exp is wrong: it must be the largest score plus the logarithm of the sum of
+    exponentials, of scaled and masked scores, to base e
 lse.gradient: the gradient of the log-sum-exp is lost or wrong: the backward pass must take it
     off the sum, gradient · context - gradient of the log-sum-exp
 flash.matrix: it holds something as large as the matrix of scores: a full softmax, or an n × n

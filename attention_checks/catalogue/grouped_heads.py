@@ -47,11 +47,7 @@ GROUPS: list[Bug] = bugs_of(
 )
 
 
-CAPPED = Bug(
-    "scores.capped",
-    "scores are squashed to ±{cap} by tanh",
-    declare="softcap={cap}",
-)
+CAPPED = Bug("scores.capped", "scores are squashed to ±{cap} by tanh", declare="softcap={cap}")
 
 BEFORE_SHARE = "rows"  # before key and value heads are repeated for their groups
 AFTER_SPLIT = "split, its own"  # stages after those of every layer

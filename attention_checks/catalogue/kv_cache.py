@@ -13,10 +13,8 @@ cache.corner: the causal mask starts in the upper left corner, and the newest to
     the oldest only: the last query must stand at the last key
 cache.drops: old tokens get lost: {words} make no difference to the newest one
 cache.late: the first token is wrong: it is cached after the read, or not at all
-cache.positions: positions start again: each new token is rotated as if it were the first; count
-    on from the length of the cache
-cache.rotated_late: keys are cached before they are rotated, and are not rotated later
-cache.rotated_again: cached keys, rotated already, are rotated again when they are read
+cache.positions: positions with a cache are wrong: count on from its length, and rotate each key
+    once, before it is cached
 cache.mixes_sequences: with a cache, the sequences of a batch are mixed up
 cache.query_positions: queries and keys count from different positions: read the length of the
     cache once, before the new keys are appended
@@ -35,11 +33,8 @@ cache.padding: unused positions are seen: where a sequence is shorter, hide what
     end
 cache.sequence_ends: shorter sequences do not continue at their own ends: each must write, count
     and attend from its own length
-cache.reorder_nothing: reorder(indices) moves nothing
-cache.reorder_inverse: reorder(indices) sends sequence i to indices[i]: it must continue from
-    sequence indices[i]
-cache.reorder: after reorder(indices) sequences do not hold their new tokens: keys, values and
-    lengths must all move
+cache.reorder: after reorder(indices) sequence i does not continue from sequence indices[i]: keys,
+    values and lengths must all move
 cache.full_silent: a full cache takes more tokens, and says nothing
 cache.full_changed: a full cache refuses more tokens, but something has changed by then
 cache.copies: each step copies all that is cached: allocate once, and write into it

@@ -10,6 +10,14 @@ from torch import Tensor
 
 from attention_checks.catalogue.masks import scoring
 from attention_checks.catalogue.multi_head_attention import HEADS
+from attention_checks.catalogue.positions import (
+    HALVES,
+    NEIGHBOURS,
+    WAYS,
+    Turn,
+    turned,
+    without_minus,
+)
 from attention_checks.catalogue.self_attention import routing
 from attention_checks.pipeline import Bug, Step, Work, bugs_of, signs
 from attention_nb.multi_head_attention import merge_heads, split_heads
@@ -159,11 +167,7 @@ SPLITS: list[Bug] = bugs_of(
         _GROUPED.format("key") + "; value heads are repeated correctly",
         {"split": splitting(share_k=_tiled)},
     ),
-    Bug(
-        "split.groups_of_values",
-        _GROUPED.format("value"),
-        {"split": splitting(share_v=_tiled)},
-    ),
+    Bug("split.groups_of_values", _GROUPED.format("value"), {"split": splitting(share_v=_tiled)}),
 ]
 
 
@@ -275,11 +279,7 @@ ON_THE_WAY: list[Bug] = [
     Bug(
         "scores.tanh",
         "tanh is applied to the scores before the softmax",
-        {
-            "score": scoring(
-                lambda scores, bias, scale: torch.tanh(scores * scale) + bias,
-            )
-        },
+        {"score": scoring(lambda scores, bias, scale: torch.tanh(scores * scale) + bias)},
     ),
     Bug("mask.added_forbidden", _ADDED_MASK, {"weigh": _added}, "mask"),
     Bug(
@@ -294,22 +294,12 @@ def rotate_pairs(
     x: Tensor,  # (..., n, d)
     angles: Tensor,  # of each pair at each position, (n, pairs)
     halves: bool,  # True: feature i pairs with feature i + pairs; False: neighbours
+    turn: Turn = turned,  # how one pair is rotated
 ) -> Tensor:  # as x; features beyond the pairs stay
     "Rotate pairs of features."
     size = 2 * angles.shape[-1]
-    a, b = x[..., :size].chunk(2, -1) if halves else (x[..., :size:2], x[..., 1:size:2])
-    first, second = a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()
-    pairs = [first, second] if halves else [torch.stack([first, second], -1).flatten(-2)]
-    return torch.cat([*pairs, x[..., size:]], -1)
-
-
-def without_minus(x: Tensor, angles: Tensor, halves: bool) -> Tensor:
-    "Rotate without the minus sign: (a, b) becomes (a cos + b sin, b cos + a sin)."
-    size = 2 * angles.shape[-1]
-    first = torch.arange(size) < size // 2 if halves else torch.arange(size) % 2 == 0
-    partner = rotate_pairs(x, torch.full_like(angles, torch.pi / 2), halves)[..., :size]
-    table = torch.cat([angles, angles], -1) if halves else angles.repeat_interleave(2, -1)
-    rotated = x[..., :size] * table.cos() + torch.where(first, -partner, partner) * table.sin()
+    split, join = WAYS[HALVES if halves else NEIGHBOURS]
+    rotated = join(*turn(*split(x[..., :size]), angles.cos(), angles.sin()))
     return torch.cat([rotated, x[..., size:]], -1)
 
 
@@ -326,7 +316,11 @@ _ROTATIONS: dict[str, tuple[str, _Rotation]] = {
     "rotation.sign": (
         "the rotation lacks its minus sign (RoPE): (a, b) must become"
         " (a cos - b sin, a sin + b cos)",
-        lambda q, k, v, a, halves: (without_minus(q, a, halves), without_minus(k, a, halves), v),
+        lambda q, k, v, a, halves: (
+            rotate_pairs(q, a, halves, without_minus),
+            rotate_pairs(k, a, halves, without_minus),
+            v,
+        ),
     ),
     "rotation.opposite": (
         "queries and keys are rotated in opposite directions (RoPE): use the same angles for both",
@@ -387,11 +381,9 @@ rotation.backwards: queries and keys are rotated backwards (RoPE): negate the si
     cosines and sines
 shape.rows: the axes of the output are in the wrong order: return (b, n, d_model)
 shape.call: it cannot be called as module(x): declare how, call=lambda module, x: …
-shape.maximum: it fails for more than {longest} tokens: allow sequences of at least {least}, or
-    remove a hard-coded length
 shape.arguments: forward needs {needed}, and was called with x for each: declare how,
     call=lambda module, x: …
-shape.only_length: it works only for {n} tokens: a length is hard-coded
+shape.only_length: it takes no sequence of {given} tokens, but of {n}: a length is hard-coded
 route.reads_x: {names} reads x: compute keys and values from the memory
 route.reads_memory: {names} reads the memory: compute queries from x
 route.exchanged: x and the memory are exchanged: compute queries from x, keys and values from
@@ -407,8 +399,6 @@ softmax.over_heads_or_batch: the softmax normalises over heads or the batch (dim
     masked rows are 0 / 0: normalise over keys (dim=-1)
 scale.head_constant: wrong scale: the scores are multiplied by {found}; multiply them by
     {right}, which is 1/√d_head
-softmax.epsilon_small: about {number} is added to the sum of the softmax (an epsilon?): remove
-    it, since probabilities must sum to 1
 heads.number: the vectors are split into {found}, not into {said}
 heads.shared: it has {found} for keys and values, not {said}: check n_kv_heads
 split.fused_viewed: the fused projection is split with view(b, h, n, 3 · d_head), which mixes
@@ -417,8 +407,6 @@ split.keys_values: keys and values are exchanged when the fused projection is sp
 project.unused: {name} is not used{detached}{instead}
 project.twice: {name} is applied more than once
 project.residual: the input is added to the output: leave the residual connection to the block
-project.constant: a constant is added after the output projection: give the projection a trained
-    bias
 project.more: the output is not what the output projection gave: something is added, scaled or
     clamped after it
 window.narrow: no token attends to another more than {widest} positions away: the mask hides too
@@ -431,8 +419,6 @@ length.long: it is right for {few} tokens and wrong for {many}: a length is hard
     factor depends on the length
 length.future: the future leaks in longer sequences, from output {first} on: build the mask for
     the length of the input
-length.only: it works for one length only: a mask, a cache or a size is hard-coded, or kept from
-    the first call
 length.breaks: it fails for {what}: look for squeeze() without a dim, a division by n - 1, or a
     hard-coded size
 mode.no_grad: its output differs under no_grad: another path, or no mask there
@@ -441,44 +427,28 @@ mode.batch_norm: the future leaks in training through batch normalisation, whose
 mode.mask_in_evaluation: the future leaks in training: the mask is applied in evaluation only
 mode.mask_in_training: the future leaks in evaluation: the mask is applied in training only
     (is_causal=self.training?)
-mode.mask_without_gradients: the future leaks when gradients are on: the mask is applied under
-    no_grad only
-mode.differs: training and evaluation differ though dropout is 0: a mask, a scale or a path is
+mode.differs: training and evaluation differ without dropout: a mask, a scale or a path is
     on in one of them only
 dropout.in_evaluation: the output is random in evaluation: give F.dropout
     training=self.training, or keep nn.Dropout as an attribute{anew}
-dropout.unreached: {name} is a plain list or dict, so eval() does not reach its dropout: use
-    nn.ModuleList
-dropout.nan: dropout gives NaN: it is applied to masked scores, and 0 times minus infinity is
-    NaN; apply it to the weights
 dropout.never: dropout is set but never applied in training
-dropout.relu: a ReLU is applied to the output: with dropout, the mean of the output changes
-dropout.unscaled: dropout is biased: divide the kept weights by 1 - p
-dropout.before_softmax: dropout is biased: it is applied before the softmax (to scores, queries
-    or keys); apply it to the weights
+dropout.biased: dropout changes the mean: divide the kept weights by 1 - p, and drop weights, not
+    scores before the softmax, and nothing before a ReLU
 state.first_length: a mask is kept from the first call: longer sequences are not masked to their
     end
 state.grows: forward adds to the state dict, which no new layer can load: use register_buffer(…,
     persistent=False) in __init__
-state.lost: its state dict is incomplete: a tensor or parameter is not registered
 parameter.unregistered: {name} is a plain list, dict or tensor, so no optimizer trains its
-    parameters and no state dict holds them: register them with nn.ModuleList or nn.Parameter
-parameter.plain: {name} is a plain tensor, so no optimizer trains it and no state dict holds it:
-    use nn.Parameter or nn.Linear
-parameter.buffer: it has no parameters: {name} is a buffer, which no optimizer trains (use
-    nn.Parameter or nn.Linear)
-parameter.none: no parameter is registered: projections are created in forward, or held in a
-    plain list or tensor (register them with nn.ModuleList or nn.Parameter)
-parameter.mask: {name} is a mask kept as a parameter, which an optimizer would change: use
-    register_buffer
-parameter.unused: {name} is not used in forward, or its output is detached: it gets no gradient
+    weights and no state dict holds them: register them with nn.ModuleList or nn.Parameter
+parameter.none: no parameter is registered: weights are buffers, plain tensors, or made in
+    forward (register them with nn.Parameter)
+parameter.unused: {name} is not used in forward, or its output is detached: it gets no gradient (a
+    mask belongs into a buffer)
 parameter.silent: {name} has no influence on the output: it is never trained
 parameter.part: a part of {name} has no influence on the output, or its output is detached:
     these queries, keys or values are never trained
 parameter.tied: {one} and {other} share their memory, so they can never differ: create two
     ([layer] * n repeats one object)
-weights.after_dropout: it returns scores before the softmax, or weights after dropout: return
-    the weights
 """
 ) + signs(
     """
@@ -493,11 +463,8 @@ batch.axes: it attends over the batch, not over the sequence: it expects (n, b, 
     (batch_first=False?), or axes are swapped
 batch.mixes: sequences of a batch influence each other: a softmax, a mean or a reshape runs over
     the batch axis
-length.counted: an output depends on the length of the sequence: the mask is for another length,
-    or a factor depends on the length
 mask.not_itself: a token does not attend to itself: the causal mask is off by one (use
     diagonal=0)
-route.memory_unused: the memory has no influence: compute keys and values from it
 mask.causal_unsaid: a causal mask is on, though causal=False is declared: later tokens do not
     reach earlier outputs
 mask.narrow: some tokens are never attended to: the mask hides too much (if a window is
@@ -510,12 +477,8 @@ order.matters: the output depends on the order of tokens: a mask, positions (dec
     positions=True), or a reshape that mixes tokens and heads
 order.never: positions=True is declared, but the order of tokens has no influence: {told} is
     never used, or is indexed by heads or the batch
-weights.returned_transposed: the returned weights are transposed, (n_k, n_q), or normalised over
-    queries
-weights.returned_sums: it returns scores, or weights whose rows do not sum to 1: return the
-    weights that it used
-weights.returned_future: it returns weights that are not those that it used, or the mask is
-    missing
+weights.returned_sums: it returns scores, or weights whose rows do not sum to 1 (transposed, or
+    after dropout): return the weights that it used
 """,
     guess=True,
 )

@@ -221,21 +221,15 @@ MASK_SIGNS: list[Bug] = signs(
     """
 mask.meaning: the mask is {how}, where {expected} is expected (if it is meant, pass
     mask="{found}")
-mask.numbers: it cannot take a boolean mask, only one of 1 and 0: call mask.to(q.dtype)
-mask.finite: minus infinity is a finite number such as -1e4: masked keys with larger scores get
-    through, and where all are masked, all do
 mask.leaks_if_low: minus infinity is a number such as -1e4: where scores are lower, the mask
     leaks
 mask.after_normalised: the mask comes after the softmax, and weights are normalised again:
     beside a large masked score allowed weights underflow to 0; set masked scores to -inf first
-mask.forbidden_overflows: a large masked score overflows, and infinity times 0 is NaN: set
-    masked scores to -inf before the exponential
 mask.equal_weights: where all keys are masked they get equal weights: minus infinity is finite,
     as -1e9
 mask.cut: large scores are cut off: subtract the largest allowed score of each query
-mask.transposed_if_square: the mask is transposed where it is square
-mask.first_sentence: every sequence of the batch gets the mask of the first one
-mask.axis: the mask is broadcast along the wrong axis: batch, heads or queries
+mask.axis: the mask is broadcast along the wrong axis (batch, heads or queries), or is transposed
+    where it is square
 mask.broadcast: the mask does not broadcast to the scores: its axes are mixed up
 mask.padding: padding changes the contexts although it is masked
 mask.empty_nan: a query that may attend to nothing gets NaN: the softmax of -inf alone is 0 / 0
@@ -253,7 +247,8 @@ mask.length: from query {query} on the future leaks: the causal mask has a lengt
 mask.wrong: the mask is not applied as it should be
 mask.nan: with a mask, queries that may attend to something get NaN: 0 · inf is NaN; masked_fill
 mask.replaces_causal: the mask replaces the causal one, and the future is seen: join them with &
-mask.influence: a masked key with a large score has influence: set it to -inf before the softmax
+mask.influence: a masked key with a large score has influence: set it to -inf before the
+    softmax; no finite number, such as -1e4, will do
 mask.leaks: a context depends on the future: the causal mask is missing, wrong or too late
 mask.some_weight: masked keys keep some weight: set their scores to -inf before the softmax
 mask.empty_something: a query that may attend to nothing gets something, not zero

@@ -69,7 +69,7 @@ HEADS: list[Bug] = [
             "heads.and_batch": (
                 "batch and heads are mixed up: merged as (b, h), split as (h, b), or the reverse",
                 lambda context, work: context.transpose(-4, -3).reshape(context.shape),
-            ),
+            )
         },
     ),
     _TRANSPOSED,

@@ -68,10 +68,23 @@ _ANGLES: dict[str, tuple[str, _Angles]] = {
 
 
 _Pair = tuple[Tensor, Tensor]
-_ROTATIONS: dict[str, tuple[str, Callable[[Tensor, Tensor, Tensor, Tensor], _Pair]]] = {
+Turn = Callable[[Tensor, Tensor, Tensor, Tensor], _Pair]  # pair, cos, sin → rotated pair
+
+
+def turned(a: Tensor, b: Tensor, cos: Tensor, sin: Tensor) -> _Pair:
+    "Rotate pairs, as it should be."
+    return a * cos - b * sin, a * sin + b * cos
+
+
+def without_minus(a: Tensor, b: Tensor, cos: Tensor, sin: Tensor) -> _Pair:
+    "Rotate without the minus sign."
+    return a * cos + b * sin, a * sin + b * cos
+
+
+_ROTATIONS: dict[str, tuple[str, Turn]] = {
     "rotary.no_minus": (
         "a minus is missing: (a cos + b sin, a sin + b cos) is no rotation",
-        lambda a, b, cos, sin: (a * cos + b * sin, a * sin + b * cos),
+        without_minus,
     ),
     "rotary.swapped": (
         "sine and cosine are exchanged",
@@ -123,21 +136,17 @@ def _joined(a: Tensor, b: Tensor) -> Tensor:
     return torch.cat([a, b], -1)
 
 
+HALVES, NEIGHBOURS = "number i of either half, as in Llama", "neighbours, as in the paper"
 WAYS: dict[str, tuple[Callable[[Tensor], _Pair], Callable[[Tensor, Tensor], Tensor]]] = {
-    "number i of either half, as in Llama": (_halves, _joined),
-    "neighbours, as in the paper": (_neighbours, _interleaved),
+    HALVES: (_halves, _joined),
+    NEIGHBOURS: (_neighbours, _interleaved),
     "neighbours, laid out as halves": (_neighbours, _joined),
 }
 
 
-def _rotated(a: Tensor, b: Tensor, cos: Tensor, sin: Tensor) -> _Pair:
-    "Rotate pairs, as it should be."
-    return a * cos - b * sin, a * sin + b * cos
-
-
 def turn_pairs(
     way: str,  # one of WAYS
-    f: Callable[[Tensor, Tensor, Tensor, Tensor], Any] = _rotated,  # pair, cos, sin → rotated pair
+    f: Turn = turned,  # how one pair is rotated
 ) -> Step:  # for the stage `pair`
     "Make a step that rotates pairs."
     split, join = WAYS[way]
@@ -169,10 +178,7 @@ _BASES = (100.0, 500.0, 1000.0, 10_000.0, 50_000.0, 100_000.0, 500_000.0, 1_000_
 
 
 def rotary_bugs(
-    d_head: int,
-    base: float = 10000.0,
-    scaling: Mapping[str, Any] | None = None,
-    way: str = "number i of either half, as in Llama",
+    d_head: int, base: float = 10000.0, scaling: Mapping[str, Any] | None = None, way: str = HALVES
 ) -> list[Bug]:
     "List wrong rotations."
 
@@ -201,8 +207,8 @@ ROTARY_SIGNS: list[Bug] = signs(
 rotary.unscaled: the scaling is ignored: angles are those of the training length
 rotary.pairing: its pairs are {found}, and you said otherwise: permute projections or change
     pairing
-rotary.far: from position {place} on, at the latest, angles are wrong: positions start again,
-    stop, or a table is too short
+rotary.far: angles of far positions are wrong: positions start again or stop, or a table is too
+    short
 rotary.shape: it gives another shape than it was given
 rotary.half: angles are computed in 16 bits, where far positions are equal: use float32
 """
@@ -244,7 +250,7 @@ _DISTANCES: dict[str, tuple[str, Callable[[Tensor], Tensor]]] = {
     "alibi.no_difference": ("the bias is zero", lambda distance: 0 * distance),
 }
 _PRODUCTS: dict[str, tuple[str, Callable[[Tensor], Tensor]]] = {
-    "alibi.sign": ("the sign is wrong: scores of far tokens must become lower", lambda t: t),
+    "alibi.sign": ("the sign is wrong: scores of far tokens must become lower", lambda t: t)
 }
 ALIBI: list[Bug] = [
     *bugs_of("slopes", lambda f: lambda work: work._replace(scores=f(work.d_model)), _SLOPES),
@@ -257,7 +263,6 @@ ALIBI: list[Bug] = [
 ]
 BIAS_SIGNS: list[Bug] = signs(
     """
-alibi.far: the bias is wrong from distance {distance} on, at the latest
 alibi.shape: it gives another shape than (h, n_q, n_k)
 """
 ) + signs(

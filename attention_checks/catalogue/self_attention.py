@@ -120,13 +120,6 @@ def mixing(
     return lambda work: work._replace(out=f(work.weights @ work.v, work))
 
 
-CONTEXT: list[Bug] = bugs_of(
-    "mix",
-    mixing,
-    {},
-)
-
-
 ATTENTION_SIGNS: list[Bug] = signs(
     """
 scale.constant: the scores are multiplied by {found}, not by {right}
@@ -141,11 +134,10 @@ shape.fails: it raises {error} for inputs of shape (b, h, n, d)
 length.one: it works at one length only: a mask is kept from the first call, or a length is
     written into the code
 length.size: it breaks for {what}: squeeze() without a dim, or a division by n - 1?
-state.first_call: it keeps {kept} of its first call: later calls must not use it
+state.first_call: it keeps something of its first call: later calls must not use it
 """
 ) + signs(
     """
-shape.only_equal_widths: it works only when d_k = d_v: it takes one width for the other
 shape.only_equal: it works only when sizes are equal that may differ: axes are mixed up, as by
     .T, which reverses all four
 values.nan: ordinary scores give NaN or infinity

@@ -276,7 +276,6 @@ softmax.loses: it overflows or loses precision in {dtype}: subtract the maximum,
 """
 ) + signs(
     """
-softmax.infinity: a score of -inf does not get the weight 0 (NaN: inf - inf or 0 · inf)
 weights.negative: weights are negative: the softmax is missing, or something is added
 weights.columns: the weights of each key sum to 1, not of each query: use dim=-1, the keys
 weights.sums: the weights of a query do not sum to 1: normalised along another axis, before the

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.examine import Broken, NotChecked, first_line
+from attention_checks.examine import Broken, NotChecked
 from attention_checks.numbers import first_difference, nearly
-from attention_checks.properties import Properties, Relation, outcome
+from attention_checks.properties import Properties, Relation
 from attention_checks.properties.gradients import gradients_of_mixture
 from attention_checks.properties.layers import Recognise, in_phases
 from attention_checks.properties.layers.masking import LONG, moved_by, must_hide_padding, reach_of
@@ -25,7 +25,6 @@ from attention_checks.properties.layers.running import (
     must_forget,
     must_not_mix,
     must_stay_finite,
-    must_take_one,
     reads_of,
 )
 from attention_checks.properties.layers.training import TRAINING
@@ -64,9 +63,35 @@ def _queries_apart(layer: Layer) -> None:
         raise Broken(shown, known("order.queries"), symptom=True)
 
 
-def _all_reach(layer: Layer) -> None:
-    "Every token of the memory moves every output."
-    _must_reach(reach_of(layer.over_memory))
+def _any_order(layer: Layer) -> None:
+    "The order of the memory's tokens does not matter."
+    over = layer.over_memory
+    x, order = over.draw(), over.reordering()
+    got, want = over(x[:, order]), over(x)
+    if nearly(got, want):
+        return
+    if layer.position_setting:
+        raise NotChecked(f"it seems to know positions ({layer.position_setting})")
+    if not reach_of(over).all():
+        raise NotChecked("some of them do not move every output")
+    shown = f"tokens of the memory reordered: {first_difference(got, want)}"
+    raise Broken(shown, known("order.keys"))
+
+
+def _any_memory(layer: Layer) -> None:
+    "The memory may be shorter and longer, and each token of it reaches every output."
+    over = layer.over_memory
+    right = layer.parts and layer.diagnosis.unrotated == ()
+    for n in layer.lengths(layer.n - 2, layer.n, LONG[0]):
+        x = over.draw(2, n)
+        must_be_vectors(over, x, over(x))
+        if n > layer.n_k:
+            _must_reach(reach_of(replace(over, n=over.contract.usual(n))))
+        if right:
+            trace = trace_of(layer, layer.draw(2), n)
+            if compare_with_own_weights(trace, layer.n_heads, False, most=0) != ():
+                shown = f"{n} tokens of memory: the context is not that of its own weights"
+                raise Broken(shown, known("length.long", few=layer.n_k, many=n))
 
 
 def _must_reach(reach: Tensor) -> None:
@@ -78,51 +103,11 @@ def _must_reach(reach: Tensor) -> None:
     shown = f"changing token {j} of the memory does not move output {i}"
     cut = int(reach.any(0).sum())
     if reach[:, :cut].all():
-        bug = known("length.cut", first=cut)
-        if not cut:
-            bug = known("route.memory_unused")
-        if cut == n - 1:
-            bug = known("mask.drops_last_key")
-        raise Broken(shown, bug, symptom=False)
+        last = known("mask.drops_last_key")
+        raise Broken(shown, last if cut == n - 1 else known("length.cut", first=cut))
     if any(reach.equal(torch.ones_like(reach).tril(corner)) for corner in (0, n - n_q)):
-        raise Broken(shown, known("mask.causal_unasked"), symptom=False)
-    raise Broken(shown, known("mask.narrow"), symptom=True)
-
-
-def _any_order(layer: Layer) -> None:
-    "The order of the memory's tokens does not matter."
-    over = layer.over_memory
-    x, order = over.draw(), over.reordering()
-    got, want = over(x[:, order]), over(x)
-    if nearly(got, want):
-        return
-    if layer.position_setting:
-        raise NotChecked(f"it seems to know positions ({layer.position_setting})")
-    if outcome(lambda: _all_reach(layer)):
-        raise NotChecked("some of them do not move the output at all")
-    shown = f"tokens of the memory reordered: {first_difference(got, want)}"
-    raise Broken(shown, known("order.keys"))
-
-
-def _any_memory(layer: Layer) -> None:
-    "The memory may be shorter and longer."
-    over = layer.over_memory
-    right = layer.parts and layer.diagnosis.unrotated == ()
-    for n in layer.lengths(layer.n - 2, layer.n, LONG[0]):
-        x = over.draw(2, n)
-        try:
-            y = over(x)
-        except Exception as e:
-            shown = f"memory {tuple(x.shape)}: it raised {first_line(e)}"
-            raise Broken(shown, known("length.only")) from None
-        must_be_vectors(over, x, y)
-        if n > layer.n_k:
-            _must_reach(reach_of(replace(over, n=over.contract.usual(n))))
-        if right:
-            trace = trace_of(layer, layer.draw(2), n)
-            if compare_with_own_weights(trace, layer.n_heads, False, most=0) != ():
-                shown = f"{n} tokens of memory: the context is not that of its own weights"
-                raise Broken(shown, known("length.long", few=layer.n_k, many=n))
+        raise Broken(shown, known("mask.causal_unasked"))
+    raise Broken(shown, known("mask.narrow"))
 
 
 def _gradients_reach(layer: Layer) -> None:
@@ -142,7 +127,6 @@ _CROSS = (
     Relation("queries are made from x, keys and values from the memory", _reads_rightly, no_module),
     Relation("another memory gives its own answer", _other_memory, no_module),
     Relation("a token of x moves its own output alone", _queries_apart),
-    Relation("every token of the memory reaches every output", _all_reach),
     Relation("the order of the memory's tokens does not matter", _any_order),
     Relation("the memory may be shorter and longer", _any_memory),
     Relation("nothing is kept from memory to memory", _of_memory(must_forget)),
@@ -153,11 +137,8 @@ _CROSS = (
         no_module,
     ),
     Relation(
-        "gradients reach the memory",
-        _gradients_reach,
-        asked=lambda layer: layer.contract.gradients,
+        "gradients reach the memory", _gradients_reach, asked=lambda layer: layer.contract.gradients
     ),
-    Relation("one token of memory", _of_memory(must_take_one)),
     Relation(
         "the memory is not modified, and need not be contiguous", _of_memory(untouched_anyhow)
     ),

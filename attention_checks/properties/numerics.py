@@ -71,7 +71,6 @@ def must_hold_in_half(
 def run_in_half(
     call: Callable[[], Tensor],  # runs the code under test in `dtype`
     dtype: torch.dtype,  # of sixteen bits
-    hint: Callable[[Exception], str] = lambda e: "",  # more to say of another error
 ) -> Tensor:  # the output
     "Run in sixteen bits; raise Broken for errors that are the code's, NotChecked for others."
     try:
@@ -82,7 +81,7 @@ def run_in_half(
             raise Broken(shown, known("dtype.no_infinity")) from None
         if _widens(call):
             raise Broken(shown, known("dtype.widens")) from None
-        raise NotChecked(f"{dtype} raises {first_line(e, 90)}{hint(e)}") from None
+        raise NotChecked(f"{dtype} raises {first_line(e, 90)}") from None
 
 
 def _widens(call: Callable[[], Tensor]) -> bool:

@@ -250,17 +250,6 @@ def _rows(s: _Softmax) -> None:
         )
 
 
-def _infinity(s: _Softmax) -> None:
-    "Raise Broken unless -inf gets the weight 0."
-    scores = torch.tensor([[0.5, -math.inf, 1.0]])
-    weights = s(scores)
-    if s(torch.tensor([[-math.inf, 1.0]])).isnan().any() and weights.isfinite().all():
-        raise NotChecked("a row that begins with -inf gives NaN")
-    if not weights.isfinite().all() or (weights[scores.isinf()] != 0).any():
-        shown = f"{numbers_of(x=scores)}: it gives {weights.tolist()}"
-        raise Broken(shown, known("softmax.infinity"))
-
-
 def _half(s: _Softmax) -> None:
     "Raise Broken if 16 bits overflow, are inexact, or come back in another type."
     codes = ("softmax.loses", "softmax.loses")
@@ -276,16 +265,10 @@ def _forbidden(s: _Softmax) -> None:
     scores, mask, _ = s.usual
     before = s(scores, mask)
     for number in (100.0, 1e4, -1e4):
-        got, code = s(scores.masked_fill(~mask, number), mask), "mask.influence"
-        if nearly(got, before, 1e-5):
-            continue
-        if s.sound and number == 100:
-            if not got.isfinite().all():
-                code = "mask.forbidden_overflows"
-            elif got[mask].max() < 1e-6:
-                code = "mask.after_normalised"
-        shown = f"masked scores of {number:g}: {first_difference(got, before, 1e-5)}"
-        raise Broken(shown, known(code), symptom=not s.sound)
+        got = s(scores.masked_fill(~mask, number), mask)
+        if not nearly(got, before, 1e-5):
+            shown = f"masked scores of {number:g}: {first_difference(got, before, 1e-5)}"
+            raise Broken(shown, known("mask.influence"), symptom=not s.sound)
 
 
 def _broadcast(s: _Softmax) -> None:
@@ -297,15 +280,13 @@ def _broadcast(s: _Softmax) -> None:
         mask[..., 0] = True
         shown = f"a mask of shape {shape} for scores {tuple(scores.shape)}"
         try:
-            got = s(scores, mask)
+            s(scores, mask)
         except Broken:
             raise
         except Exception as e:
             shown = f"{shown}: it raised {first_line(e, 100)}"
             raise Broken(shown, known("mask.broadcast")) from None
-        first = nearly(got, masked_softmax(scores, mask[:1]), 1e-5)
-        code = "mask.first_sentence" if first else "mask.axis"
-        s.must_be_right(_Inputs(scores, mask), shown, code, 1e-5)
+        s.must_be_right(_Inputs(scores, mask), shown, "mask.axis", 1e-5)
 
 
 def _empty(s: _Softmax) -> None:
@@ -347,7 +328,6 @@ _PLAIN = (
     Relation("weights are not negative, and sum to 1", _sums),
     Relation("gradients are those of softmax", right_gradients(1e-4), differentiates=True),
     *_NUMERICS,
-    Relation("-inf gets the weight 0", _infinity),
     *_LAST,
 )
 _MASKED = (

@@ -52,14 +52,8 @@ def _height_and_width(n: int) -> tuple[int, int]:
 _Layout = Callable[[Tensor], Tensor]
 _LAYOUTS: dict[str, tuple[_Layout, _Layout]] = {  # from (b, n, d), and back
     "nbd": (lambda x: x.transpose(0, 1), lambda y: y.transpose(0, 1)),
-    "bhwd": (
-        lambda x: x.unflatten(1, _height_and_width(x.shape[1])),
-        lambda y: y.flatten(1, 2),
-    ),
-    "bdhw": (
-        lambda x: x.mT.unflatten(2, _height_and_width(x.shape[1])),
-        lambda y: y.flatten(2).mT,
-    ),
+    "bhwd": (lambda x: x.unflatten(1, _height_and_width(x.shape[1])), lambda y: y.flatten(1, 2)),
+    "bdhw": (lambda x: x.mT.unflatten(2, _height_and_width(x.shape[1])), lambda y: y.flatten(2).mT),
 }
 
 

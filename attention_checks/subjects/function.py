@@ -80,7 +80,6 @@ class CallStyle(NamedTuple):
     needs_mask: bool = False
     meaning: str = "allowed"  # of its mask, one of MEANINGS
     form: str = ""  # the shape of its mask, one of FORMS
-    numbers: bool = False  # give it 1 and 0 for True and False
     flat: bool = False  # it takes (b, n, d) only
     refuses: str = ""  # what it raises at any mask
 
@@ -100,8 +99,7 @@ class CallStyle(NamedTuple):
             mask = FORMS[self.form](mask.flatten(0, 1)[:, None] if self.flat else mask)
         if self.meaning == "bias" and not mask.is_floating_point():
             return torch.zeros(mask.shape, dtype=q.dtype).masked_fill(~mask, -math.inf)
-        mask = ~mask if self.meaning == "blocked" else mask.clone()
-        return mask.to(q.dtype) if self.numbers else mask
+        return ~mask if self.meaning == "blocked" else mask.clone()
 
 
 _Subject = TypeVar("_Subject", bound="Attention")
@@ -323,14 +321,8 @@ def _with_mask(subject: _Subject) -> _Subject:
     if runs is not None:
         return subject.called(form=runs)
     optional = subject.mask is None and not subject.style.needs_mask
-    if optional and not _takes_square_masks(subject):
+    square = (*SQUARE.draw(), some_mask(SQUARE.n_q, SQUARE.n_k))
+    if optional and attempt(lambda: subject(*square)) is None:
         how = "say mask=False, or wrap it in a function that takes none"
         return subject.called(refuses=f"given one it raises {error}; {how}")
     return subject
-
-
-def _takes_square_masks(subject: Attention) -> bool:
-    "Tell whether it runs with a mask if n_q = n_k, or with one of numbers."
-    inputs = (*SQUARE.draw(), some_mask(SQUARE.n_q, SQUARE.n_k))
-    styles = (subject, subject.called(numbers=True))
-    return any(attempt(lambda: style(*inputs)) is not None for style in styles)

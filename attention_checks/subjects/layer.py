@@ -285,8 +285,7 @@ def adapt(
     if any(map(nn.parameter.is_lazy, copied.parameters() if is_module else ())):
         with torch.no_grad(), suppress(Exception):  # the first property tells what it raises
             layer.call(copied, layer.draw())
-    layer = replace(layer, fresh=copy_of(copied, contract))
-    return _stepping(layer)
+    return replace(layer, fresh=copy_of(copied, contract))
 
 
 def _how(given: Any, declared: Declared, both: bool) -> Call:
@@ -315,24 +314,6 @@ def _memory(layer: Layer, width: int) -> Tensor:
     h = layer.n_heads or 1
     n = next(n for n in (7, 8, 9) if n not in (h, layer.d_model // h))
     return replace(layer, d_model=width).draw(1, layer.contract.usual(n), seed=9)
-
-
-def _stepping(layer: Layer) -> Layer:
-    "The layer; one that takes the multiples of a number only, with these lengths as declared."
-    if layer.contract.lengths is not None or layer.fits(SEQUENCES, TOKENS):
-        return layer
-    if not any(layer.fits(SEQUENCES, n) for n in (4, 6, 8, 12, 14, 16)):
-        return layer
-    taken = [n for n in range(2, 33) if layer.fits(SEQUENCES, n)]
-    step = taken[0] if taken else 0
-    if len(taken) < 2 or taken != list(range(step, 33, step)):
-        return layer
-    remark = (
-        f"it takes multiples of {step} tokens only, "
-        f"so lengths=range({step}, 65, {step}) was taken as declared"
-    )
-    stepping = layer.declaring(lengths=range(step, 65, step))
-    return replace(stepping, remarks=(*layer.remarks, remark))
 
 
 def no_module(layer: Layer) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain, islice
+from itertools import islice
 
 import torch
 from torch import Tensor
@@ -13,7 +13,6 @@ from attention_checks.catalogue import ATTENTION, known
 from attention_checks.catalogue.grouped_heads import GROUPS
 from attention_checks.catalogue.layers import LAYER, REPEATED, merging
 from attention_checks.catalogue.self_attention import SCALE
-from attention_checks.catalogue.softmax import weighing
 from attention_checks.fitting import fitted_cap, nearest_number
 from attention_checks.numbers import nearly
 from attention_checks.pipeline import Bug, Step, run
@@ -47,7 +46,7 @@ def compare_with_own_weights(
     with torch.no_grad():
         for start in starts:
             if (most or not start.bugs) and explain([start.case], [], 0) is not None:
-                return start.bugs or _added(start.case)
+                return start.bugs
         return _named(starts, heads, most) if most else None
 
 
@@ -63,11 +62,10 @@ def _starts(trace: Trace, heads: list[int], mask: Tensor | None) -> list[Start]:
 
 
 def _named(starts: list[Start], heads: list[int], most: int) -> tuple[Bug, ...] | None:
-    "The fewest bugs that explain the layer's output: a scale or another number comes first."
+    "The fewest bugs that explain the layer's output: a scale comes first."
     right, wrong = _first_of(starts, heads), [start for start in starts if start.bugs]
     scales = (explain([start.case], SCALE, 0) for start in starts if not start.bugs)
-    added = (_added(start.case) for start in right)
-    if bugs := next(filter(None, chain(scales, added)), ()):
+    if bugs := next(filter(None, scales), ()):
         return bugs
     filled = (with_fill(start) for start in right if start.case.work.masked)
     found = _fewest(right + wrong[:4]) or _fewest(filled)
@@ -135,31 +133,6 @@ def _other_numbers(trace: Trace, heads: list[int], mask: Tensor | None) -> Itera
     repeat = merging(lambda c: merge_heads(c).repeat(*[1] * (c.ndim - 2), h))
     for start in starts_of(trace, 1, mask, (REPEATED.about(times=h),)) if h > 1 else ():
         yield _with_stages(start, {**start.case.stages, "merge": repeat})
-
-
-def _added(case: Case) -> tuple[Bug, ...]:
-    "The bug, if a number is added to the softmax's sum: one number explains all contexts."
-    plain = run(case.work, stages=case.stages)
-    if plain is None or plain.out.shape != case.seen.shape:
-        return ()
-    off_plain = float((plain.out - case.seen).norm())
-    if off_plain < 3e-6 * float(case.seen.norm()):
-        return ()  # that is rounding
-    for shifted in (True, False):
-
-        def weigh(s: Tensor, a: Tensor, more: Tensor) -> Tensor:
-            s = s.masked_fill(~a, -torch.inf)
-            e = (s - s.amax(-1, keepdim=True) * shifted).exp()
-            return e / (e.sum(-1, keepdim=True) + more)
-
-        make = lambda more: (
-            case.work,
-            (Bug("", "", {"weigh": weighing(lambda s, a: weigh(s, a, more))}),),
-        )
-        more, off = nearest_number(case, make, 0.25, 0.25)
-        if 5e-5 < more < 0.5 and off < 0.05 * off_plain:
-            return (known("softmax.epsilon_small", number=f"{more:.1g}"),)
-    return ()
 
 
 def name_other_scale(

@@ -12,8 +12,6 @@ from tests.checks.finding import codes_of, report_of
 from attention_checks import check_agrees
 
 X = torch.randn(3, 5, generator=torch.Generator().manual_seed(0))
-SQUARE, LINE = X[:, :3], X[0]
-CUBE = torch.randn(3, 4, 5, generator=torch.Generator().manual_seed(1))
 MASK, IDS = torch.ones(4, 4).tril().bool(), torch.tensor([1000, 1001, 5, 7])
 
 
@@ -41,8 +39,6 @@ WRONG = [
     ("transposed", lambda x: (2 * x).mT, "result.transposed"),
     ("another shape", lambda x: 2 * x[:2], "result.shape"),
     ("another type", lambda x: 2 * x.double(), "result.dtype"),
-    ("another sign", lambda x: -2 * x, "result.sign"),
-    ("a factor", lambda x: 3 * x, "result.factor"),
     ("NaN", lambda x: 2 * x / 0 * 0, "result.nan"),
     ("in place", in_place, "input.modified_argument"),
     ("detached", lambda x: 2 * x.detach(), "grad.detached"),
@@ -58,39 +54,20 @@ def test_a_wrong_function_is_named(fn, code):
         assert codes_of(check_agrees, fn, twice, (X,)) == [code]
 
 
-RESULTS = [
-    ("transposed square", SQUARE, SQUARE.mT, "result.transposed"),
-    ("transposed mask", MASK, MASK.mT, "result.transposed"),
-    ("inverted", MASK, ~MASK, "result.inverted"),
-    ("another function", X, X.exp(), ""),
-    ("two of three rows", X, with_other(X, slice(2)), ""),
-    ("a repeated column", CUBE, CUBE[:, :, [0, 0, 1, 2, 3]], ""),
-    ("one of three numbers", LINE[:3], with_other(LINE[:3], 0), ""),
-    ("one number in all", IDS[:1], IDS[1:2], ""),
-]
-
-
-@pytest.mark.parametrize("want, got, code", [pytest.param(*row[1:], id=row[0]) for row in RESULTS])
-def test_a_wrong_result_is_named(want, got, code):
-    report = report_of(check_agrees, lambda x: got.clone(), lambda x: want.clone(), (want,))
-    assert report.failed and report.codes == [code] * bool(code)
-
-
-@pytest.mark.parametrize("size", [1e-3, 3e-5])
-def test_small_numbers_are_named_as_large_ones(size):
-    named = partial(codes_of, check_agrees)
-    assert named(lambda x: -2.0004 * x, twice, (size * SQUARE,)) == ["result.sign"]
-    assert named(lambda x: -3 * x, twice, (size * SQUARE,)) == ["result.factor"]
-    assert named(lambda x: 2 * x.relu(), twice, (size * SQUARE,)) == []
-
-
-def test_single_numbers_are_judged_by_all_examples():
-    square = lambda n: n**2
-    named = partial(codes_of, check_agrees)
-    assert named(lambda n: n**2 / 2, square, (1,), (2,), (5,)) == ["result.factor"]
-    assert named(lambda n: -(n**2), square, (1,), (2,), (5,)) == ["result.sign"]
-    assert named(lambda n: n**3 + 1, square, (1,), (2,), (5,)) == []
-    assert named(lambda n: 2 * n, lambda n: n, (3,)) == []  # one example tells nothing
+@pytest.mark.parametrize(
+    "want, got",
+    [
+        (X, -X),
+        (X, X.exp()),
+        (MASK, ~MASK),
+        (X, with_other(X, slice(2))),
+        (IDS[:1], IDS[1:2]),
+        (3, 4),
+    ],
+)
+def test_wrong_numbers_are_refused_without_a_name(want, got):
+    report = report_of(check_agrees, lambda x: got, lambda x: want, (X,))
+    assert report.failed and not report.codes
 
 
 def test_a_declared_wrong_answer_is_named_if_it_explains_every_example():

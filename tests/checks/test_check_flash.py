@@ -9,13 +9,13 @@ from attention_nb.flash_attention import flash_attention
 
 
 def larger(q, k, v):
-    "A log-sum-exp that is wrong in no known way."
+    "A log-sum-exp that is wrong."
     context, lse = flash_attention(q, k, v, return_lse=True, block_size=64)
     return context, lse + 0.3
 
 
 def test_another_log_sum_exp_is_named():
-    assert codes_of(check_flash, larger) == ["lse.unknown"]
+    assert codes_of(check_flash, larger) == ["lse.wrong"]
 
 
 def test_right_ones_hold():

@@ -56,7 +56,6 @@ PLAIN = [
         "weights.sums",
     ),
     ("NaN", lambda x: x.log().softmax(-1), "values.nan"),
-    ("0 · -inf", lambda x: x.softmax(-1) + 0 * x, "softmax.infinity"),
     (
         "coarse in 16 bits",
         lambda x: x.softmax(-1) * (1.2 if x.dtype == torch.bfloat16 else 1),
@@ -124,12 +123,12 @@ MASKED = [
     (
         "no maximum",
         lambda s, m: s.exp() * m / total(s.exp() * m).clamp(min=1e-30),
-        "mask.forbidden_overflows",
+        "mask.influence",
     ),
     (
         "a maximum of all",
         lambda s, m: chosen(s, m) / total(chosen(s, m)).clamp(min=1e-30),
-        "mask.after_normalised",
+        "mask.influence",
     ),
     (
         "the first two keys in an empty row",

@@ -16,7 +16,7 @@ from attention_checks.properties import Relation
 from attention_checks.properties.equivariance import must_give
 from attention_checks.properties.functions.naming import measured_band
 from attention_checks.search import Case, alike, explain
-from attention_checks.subjects.facts import MANY, Subject, draw_many, right_for
+from attention_checks.subjects.facts import MANY, Subject, draw_many
 from attention_checks.subjects.function import ONES, Sizes
 
 
@@ -29,14 +29,14 @@ def _single(subject: Subject) -> None:
             continue
         q, k, v = sizes.draw()
         shown, shape = sizes_of(q=q, k=k, v=v), (*q.shape[:-1], v.shape[-1])
-        got = must_give(subject, (q, k, v), shape, shown, lambda: _size_bug(subject, sizes))
+        got = must_give(subject, (q, k, v), shape, shown, lambda: _size_bug(sizes))
         for t in _weights_at(subject, sizes):
             if t.ndim < min(ranks, default=0):
                 shown = f"{shown}: the returned weights have shape {tuple(t.shape)}"
-                raise Broken(shown, _size_bug(subject, sizes))
+                raise Broken(shown, _size_bug(sizes))
         if subject.sound and not nearly(got, want := subject.oracle(q, k, v)):
             shown = f"{shown}: {first_difference(got, want)}"
-            raise Broken(shown, _size_bug(subject, sizes), symptom=True)
+            raise Broken(shown, _size_bug(sizes), symptom=True)
 
 
 def _weights_at(subject: Subject, sizes: Sizes) -> list[Tensor]:
@@ -44,19 +44,11 @@ def _weights_at(subject: Subject, sizes: Sizes) -> list[Tensor]:
     return [t for t in subject.raw(*sizes.draw())[1] if isinstance(t, Tensor)]
 
 
-def _size_bug(subject: Subject, sizes: Sizes) -> Bug:
-    "Say which of its sizes are 1, if other lengths work."
-    if not _takes_other_lengths(subject):
-        return known("length.one")
+def _size_bug(sizes: Sizes) -> Bug:
+    "Say which of its sizes are 1."
     names = ("sequence", "head", "query", "key")
     ones = [f"one {name}" for name, n in zip(names, sizes) if n == 1]
     return known("length.size", what=" and ".join(ones) or "width 1")
-
-
-def _takes_other_lengths(subject: Subject) -> bool:
-    "Tell whether one query and one key more than usual give a context of that length."
-    q, k, v = subject.usual.longer(1).draw()
-    return bool(attempt(lambda: subject(q, k, v).shape[:-1] == q.shape[:-1]))
 
 
 def _lengths(subject: Subject) -> None:
@@ -87,7 +79,7 @@ def _long(subject: Subject) -> None:
 
 
 def _must_take(subject: Subject, right: int, n: int) -> None:
-    "Raise Broken if `n` keys give wrong numbers, with a length at which they begin to."
+    "Raise Broken if `n` keys give wrong numbers."
     q, k, v = draw_many(subject, n)
     shown = sizes_of(q=q, k=k, v=v)
     try:
@@ -99,16 +91,8 @@ def _must_take(subject: Subject, right: int, n: int) -> None:
         raise Broken(f"{shown}: it gives shape {tuple(got.shape)}", known("length.one"))
     if nearly(got, want, 1e-3):
         return
-    wrong = n
-    while wrong - right > 1:
-        middle = (right + wrong) // 2
-        if right_for(subject, middle):
-            right = middle
-        else:
-            wrong = middle
-    bugs = _long_bug(subject, got, q, k, v)
-    shown = f"{shown}, and with {wrong} keys too: {first_difference(got, want, 1e-3)}"
-    raise Broken(shown, bugs or known("blocks.length", wrong=wrong, right=right))
+    bugs = _long_bug(subject, got, q, k, v) or known("blocks.length", wrong=n, right=right)
+    raise Broken(f"{shown}: {first_difference(got, want, 1e-3)}", bugs)
 
 
 def _long_bug(subject: Subject, got: Tensor, q: Tensor, k: Tensor, v: Tensor) -> tuple[Bug, ...]:

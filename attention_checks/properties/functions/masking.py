@@ -12,7 +12,6 @@ from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation
 from attention_checks.properties.gradients import gradients_of
 from attention_checks.properties.functions.lengths import any_length, name_empty
-from attention_checks.search import alike
 from attention_checks.subjects.facts import MANY, Subject, draw_many
 from attention_checks.subjects.function import OF_KEYS, Sizes
 from attention_nb.masks import causal_mask
@@ -38,12 +37,6 @@ def _must_hide_many(subject: Subject) -> None:
     if got.shape != want.shape or nearly(got, want, 1e-3):
         return
     shown = f"{sizes_of(q=q, k=k, v=v, mask=mask)}: {first_difference(got, want, 1e-3)}"
-    if got[..., -1, :].isnan().any() and not got[..., :-1, :].isnan().any():
-        raise Broken(shown, known("blocks.empty_nan"))
-    for size in range(1, MANY):
-        first_columns = mask[:, torch.arange(MANY) % size]
-        if alike(subject.oracle(q, k, v, first_columns), got, 1e-3):
-            raise Broken(shown, known("blocks.mask_columns", size=size))
     raise Broken(shown, known("blocks.mask"))
 
 
@@ -69,8 +62,8 @@ def _mask_shapes(subject: Subject) -> None:
         if shape == (n_q, n_k):
             sound = nearly(got, want)
         elif sound and not nearly(got, want):
-            bug = _misread(subject, (q, k, v), mask, got)
-            raise Broken(f"a mask of shape {shape}: {first_difference(got, want)}", bug)
+            shown = f"a mask of shape {shape}: {first_difference(got, want)}"
+            raise Broken(shown, known("mask.axis"))
 
 
 def _fits(subject: Subject, shape: tuple[int, ...], sizes: Sizes) -> bool:
@@ -81,15 +74,6 @@ def _fits(subject: Subject, shape: tuple[int, ...], sizes: Sizes) -> bool:
     if style.form and shape[:2] == (sizes.b, sizes.h):
         return False
     return style.form != OF_KEYS or shape[-2] == 1
-
-
-def _misread(subject: Subject, qkv: tuple[Tensor, ...], mask: Tensor, got: Tensor) -> Bug:
-    "Name how a mask was taken by mistake."
-    q, k, v = qkv
-    square = mask.ndim == 2
-    code = "mask.transposed_if_square" if square else "mask.first_sentence"
-    wrong = mask.mT if square else mask[:1]
-    return known(code if nearly(got, subject.oracle(q, k, v, wrong)) else "mask.axis")
 
 
 def _empty(subject: Subject) -> None:
@@ -119,16 +103,9 @@ def _empty(subject: Subject) -> None:
 def _empty_bugs(subject: Subject, context: Tensor) -> tuple[Bug, ...]:
     "Say what a query that may attend to nothing gets, and whether another bug tells why."
     hiding = subject.hiding.bugs if subject.hiding else ()
-    q, k, v = subject.usual.draw()
-    empty = name_empty(context, v)
-    if empty.code == "mask.empty_nan":
-        return hiding if any(bug.code == "mask.nan" for bug in hiding) else (empty,)
-    mean = empty.code == "mask.empty_mean"
-    # one number added to all scores changes nothing
-    added = subject.mask_sound and nearly(context, subject(q, k, v)[..., 1, :].detach(), 0.01)
-    if (mean or added) and known("mask.finite") in hiding:
-        return hiding
-    return (known("mask.finite"),) if added and not mean else (empty,)
+    empty = name_empty(context, subject.usual.draw()[2])
+    nan = empty.code == "mask.empty_nan" and any(bug.code == "mask.nan" for bug in hiding)
+    return hiding if nan else (empty,)
 
 
 def _unclear(subject: Subject) -> str:
@@ -136,8 +113,6 @@ def _unclear(subject: Subject) -> str:
     mismatch = subject.mask_mismatch
     if subject.no_mask or not mismatch:
         return subject.no_mask
-    if mismatch.bugs[0].code == "mask.numbers":
-        return "it takes no boolean mask"
     return mismatch.bug if mismatch.bugs[0].code.startswith("bias") else ""
 
 

@@ -42,17 +42,10 @@ from attention_checks.trace.diagnosis import ignores_order, trace_of
 
 
 def _no_future(layer: Layer) -> None:
-    "A causal layer hides the future in every mode, and is not told how long the sequence is."
+    "A causal layer hides the future in every mode."
     # large scores find a number that stands for minus infinity, and is too small
     for training, grad, size in product((False, True), (False, True), (1.0, 300.0)):
         _must_hide_future(layer, layer.draw() * size, training, grad)
-    whole = layer(x := layer.draw())
-    for n in layer.lengths(layer.n - 2, layer.n - 1):
-        shorter = layer(x[:, :n])
-        if not nearly(shorter, whole[:, :n]):
-            shown = first_difference(shorter, whole[:, :n])
-            shown = f"the first {n} of {layer.n} tokens alone: {shown}"
-            raise Broken(shown, known("length.counted"))
 
 
 def _rounding(y: Tensor) -> float:
@@ -73,26 +66,18 @@ def _must_hide_future(layer: Layer, x: Tensor, training: bool, grad: bool) -> No
     run = lambda x: layer.in_mode(x, training, grad)
     if leak := first_leak(run, [x], (1.0, 100.0), before, atol):
         j, other = leak.token, leak.inputs[0]
-        code = _why_leaks(layer, x, other, j, atol, training=training, grad=grad)
-        if not code:
-            code = "mask.leaks" if leak.factor == 1 and usual else "mask.leaks_if_large"
-        raise Broken(f"{mode}: changing token {j} moves output {leak.output}", known(code))
+        shown = f"{mode}: changing token {j} moves output {leak.output}"
+        leaks = "mask.leaks" if leak.factor == 1 and usual else "mask.leaks_if_large"
+        raise Broken(shown, known(_why_leaks(layer, x, other, j, training, atol) or leaks))
 
 
-def _why_leaks(
-    layer: Layer, x: Tensor, other: Tensor, j: int, atol: float, *, training: bool, grad: bool
-) -> str:
-    "The code if it leaks in one mode and not in others; evaluation without gradients comes first."
+def _why_leaks(layer: Layer, x: Tensor, other: Tensor, j: int, training: bool, atol: float) -> str:
+    "The code if it leaks in one mode and not in the other; evaluation was tried first."
     if training:
-        mixes = normalises_batch(layer)
-        return "mode.batch_norm" if mixes else "mode.mask_in_evaluation"
-    if grad:
-        return "mode.mask_without_gradients"
-    if layer.parts:
-        difference = layer.in_mode(x, True, False) - layer.in_mode(other, True, False)
-        if (difference[:, :j].abs() <= atol).all():
-            return "mode.mask_in_training"
-    return ""
+        return "mode.batch_norm" if normalises_batch(layer) else "mode.mask_in_evaluation"
+    difference = layer.in_mode(x, True, False) - layer.in_mode(other, True, False)
+    hides = bool((difference[:, :j].abs() <= atol).all())
+    return "mode.mask_in_training" if layer.parts and hides else ""
 
 
 def _reaches(layer: Layer) -> str | None:
@@ -183,7 +168,6 @@ def _is_window(layer: Layer, reach: Tensor, size: int) -> bool:
 
 
 LONG = (37, 23, 16, 11, 8)  # tokens of the long trial: the first length that it takes
-FAR = 131  # tokens of a longer one, where the future alone is watched
 
 
 def _longer(layer: Layer) -> str | None:
@@ -202,16 +186,12 @@ def _longer(layer: Layer) -> str | None:
         i, j = (int(at) for at in leaks.nonzero()[0])
         shown = f"{n} tokens: changing token {j} moves output {i}"
         raise Broken(shown, known("length.future", first=i))
-    far = layer.causal and n == LONG[0] and layer.fits(1, FAR)
-    if far:
-        _must_hide_far_future(layer)
     if name := _part_only(layer, n):
         raise NotChecked(f"it may attend to a part of them ({name})")
     _must_reach_all(layer, n, allowed, reach)
-    declared = layer.contract.lengths is not None
-    if far or declared or n == LONG[0] and not layer.causal:
+    if layer.contract.lengths is not None or n == LONG[0]:
         return None
-    return f"the longest sequence had {n} tokens: it takes no {FAR if n == LONG[0] else LONG[0]}"
+    return f"the longest sequence had {n} tokens: it takes no {LONG[0]}"
 
 
 def _must_give_vectors(layer: Layer) -> None:
@@ -232,21 +212,6 @@ def _long_length(layer: Layer) -> int:
     if not n:
         raise NotChecked(why)
     return n
-
-
-def _must_hide_far_future(layer: Layer) -> None:
-    "Raise Broken if a token far away moves an earlier output."
-    x = layer.draw(1, FAR)
-    for j in (FAR - 1, FAR // 2):
-        other = x.clone()
-        other[:, j] = 1 - other[:, j]
-        with torch.no_grad():
-            before, after = layer.many(layer.module, torch.cat([x, other]))
-        difference = (after - before).abs().amax(-1)[:j]
-        moved = (difference > _rounding(before)).nonzero().flatten().tolist()
-        if moved:
-            shown = f"{FAR} tokens: changing token {j} moves output {moved[0]}"
-            raise Broken(shown, known("length.future", first=moved[0]))
 
 
 def _must_reach_all(layer: Layer, n: int, allowed: Tensor, reach: Tensor) -> None:
@@ -474,9 +439,6 @@ def _not_hiding(layer: Layer, name: str, tried: _Tried) -> Broken | NotChecked:
     if all(nearly(got, plain) for got in tried.outputs):
         if not must_matter(name):
             return NotChecked(f"{name}: it makes no difference; is it for another input?")
-        if _of_first_alone(layer, name):
-            shown = f"{name}: only that of the first sequence makes a difference"
-            return Broken(shown, known("mask.padding"))
         shown = f"{name}: whatever it hides, the output is the same"
         return Broken(shown, known("mask.ignored"))
     if declared:
@@ -484,14 +446,6 @@ def _not_hiding(layer: Layer, name: str, tried: _Tried) -> Broken | NotChecked:
         return Broken(shown, known("mask.padding"))
     why = f"{name}: not tried, for no meaning fits"
     return NotChecked(f"{why}: {_declare(name)}")
-
-
-def _of_first_alone(layer: Layer, name: str) -> bool:
-    "Whether a mask makes a difference once the first sequence has padding."
-    x = layer.draw()
-    plain, masks = layer(x), [mask.mask for mask in _masks(layer, name, _SHAPES)]
-    turned = (attempt(lambda: _under(layer, name, x, mask.flip(0))) for mask in masks)
-    return any(got is not None and not nearly(got, plain) for got in turned)
 
 
 def _under(layer: Layer, name: str, x: Tensor, mask: Tensor, copied: bool = True) -> Tensor:

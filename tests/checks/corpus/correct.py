@@ -1935,7 +1935,7 @@ class OneLength(Attends):
 
 
 @right("multi_head", build=lambda c: c(24, 4), d_model=24, n_heads=4, lengths=range(4, 33, 4))
-@right("multi_head", "MultiplesOfFour, nothing said", build=lambda c: c(24, 4), d_model=24, n_heads=4)
+@right("multi_head", "MultiplesOfFour, up to 64", build=lambda c: c(24, 4), d_model=24, n_heads=4, lengths=range(4, 65, 4))
 class MultiplesOfFour(Attends):
     "Queries in blocks of four; 24, its width, happens to be a multiple, too."
     def forward(self, x):

@@ -85,9 +85,9 @@ bug(TILES, "old sums are not rescaled, in long tiles", [("tile=3", "tile=64"), R
 bug(TILES, "the last long tile is forgotten", [("tile=3", "tile=32"), ("range(0, k.shape[-2], tile)",
     "range(0, max(tile, k.shape[-2] - tile + 1), tile)")], "blocks.cut_tail")
 TM, SB = "tiles with a mask", "scores and a bias"
-bug(TM, "the mask's first columns for every tile", ("allowed[..., start:stop]", "allowed[..., :stop - start]"), "blocks.mask_columns")
+bug(TM, "the mask's first columns for every tile", ("allowed[..., start:stop]", "allowed[..., :stop - start]"), "blocks.mask")
 bug(TM, "the mask's last columns for every tile", ("allowed[..., start:stop]", "allowed[..., start - stop:]"), "blocks.mask")
-bug(TM, "-inf minus -inf in a tile that is all forbidden", ("torch.finfo(q.dtype).min", "-math.inf"), "blocks.empty_nan")
+bug(TM, "-inf minus -inf in a tile that is all forbidden", ("torch.finfo(q.dtype).min", "-math.inf"), "blocks.mask")
 bug(SB, "the bias is scaled, too", [(" * query.shape[-1] ** -0.5", ""), ("dead = scores", "scores = scores * query.shape[-1] ** -0.5\n    dead = scores")],
     "bias.scaled")
 bug(SB, "the bias is subtracted", ("scores + attention_mask", "scores - attention_mask"), "bias.subtracted")
@@ -180,13 +180,13 @@ bug(TILED, "no scale in the backward", ("- pull[..., a, :]) * scale", "- pull[..
 bug(TILED, "weights of the backward are not divided by their sum", ("s - norm[..., a, :]", "s - s.amax(-1, keepdim=True)"), "grad.wrong")
 bug(TILED, "the log-sum-exp's gradient is forgotten", (PULL, "(grad * out).sum(-1, keepdim=True)"), "lse.gradient")
 bug(TILED, "the log-sum-exp's gradient is added", (PULL, PULL.replace(" - ", " + ")), "lse.gradient")
-bug(TILED, "the log-sum-exp to base 2", (LSE, "return out.to(kind), lse / math.log(2)"), "lse.base_two")
-bug(TILED, "the sum in place of its logarithm", (LSE, "return out.to(kind), lse.exp()"), "lse.no_log")
-bug(TILED, "minus the log-sum-exp", (LSE, "return out.to(kind), -lse"), "lse.sign")
-bug(TILED, "the log-mean-exp", (LSE, "return out.to(kind), lse - math.log(n_k)"), "lse.mean")
-bug(TILED, "the log-sum-exp without scale", (LSE, "return out.to(kind), (q @ k.mT).logsumexp(-1)"), "lse.unscaled")
-bug(TILED, "the log-sum-exp without its maximum", (LSE, "return out.to(kind), lse - (q @ k.mT * q.shape[-1] ** -0.5).amax(-1)"), "lse.no_maximum")
-bug(TILED, "the largest score for the log-sum-exp", (LSE, "return out.to(kind), (q @ k.mT * q.shape[-1] ** -0.5).amax(-1)"), "lse.maximum")
+bug(TILED, "the log-sum-exp to base 2", (LSE, "return out.to(kind), lse / math.log(2)"), "lse.wrong")
+bug(TILED, "the sum in place of its logarithm", (LSE, "return out.to(kind), lse.exp()"), "lse.wrong")
+bug(TILED, "minus the log-sum-exp", (LSE, "return out.to(kind), -lse"), "lse.wrong")
+bug(TILED, "the log-mean-exp", (LSE, "return out.to(kind), lse - math.log(n_k)"), "lse.wrong")
+bug(TILED, "the log-sum-exp without scale", (LSE, "return out.to(kind), (q @ k.mT).logsumexp(-1)"), "lse.wrong")
+bug(TILED, "the log-sum-exp without its maximum", (LSE, "return out.to(kind), lse - (q @ k.mT * q.shape[-1] ** -0.5).amax(-1)"), "lse.wrong")
+bug(TILED, "the largest score for the log-sum-exp", (LSE, "return out.to(kind), (q @ k.mT * q.shape[-1] ** -0.5).amax(-1)"), "lse.wrong")
 misuse(TILED, "everything in one tile", "flash.matrix", build=correct.tile_by_tile(tile=10**6))
 misuse(TILED, "autograd keeps the tiles", "flash.matrix_backward",
        build=lambda c: lambda q, k, v: c.forward(SimpleNamespace(save_for_backward=lambda *kept: None), q, k, v, False, 16))
@@ -263,16 +263,16 @@ bug(T, "only the first head has a mask", [("scores.masked_fill(~mask,", "scores.
     "mask.axis")
 bug(T, "masked after softmax", [('scores = scores.masked_fill(~mask, float("-inf"))', "pass")], "mask.after_softmax")
 bug(T, "-1e4 as minus infinity in the mask", [('float("-inf")', "-1e4"), ("weights.masked_fill(~mask, 0.0)", "weights")], "mask.empty_mean")
-bug(T, "-1e4 is added", [('scores.masked_fill(~mask, float("-inf"))', "scores + ~mask * -1e4"), ("weights.masked_fill(~mask, 0.0)", "weights")], "mask.finite")
+bug(T, "-1e4 is added", [('scores.masked_fill(~mask, float("-inf"))', "scores + ~mask * -1e4"), ("weights.masked_fill(~mask, 0.0)", "weights")], "mask.influence")
 bug(T, "infinity times the mask", [('scores.masked_fill(~mask, float("-inf"))', 'scores + ~mask * float("-inf")'), ("weights.masked_fill(~mask, 0.0)", "weights")], "mask.nan")
 bug(T, "a square mask is transposed", ("    if mask is not None:\n        scores", "    mask = mask.mT if mask is not None and mask.shape[-1] == mask.shape[-2] else mask\n    if mask is not None:\n        scores"),
-    "mask.transposed_if_square")
+    "mask.axis")
 bug(T, "scores times mask", [('scores.masked_fill(~mask, float("-inf"))', "scores * mask"), ("weights.masked_fill(~mask, 0.0)", "weights")], "mask.multiplied")
 bug(T, "the mask is added as 0 and 1", [('scores.masked_fill(~mask, float("-inf"))', "scores + mask"), ("weights.masked_fill(~mask, 0.0)", "weights")], "mask.meaning")
 bug(T, "every query gets the mask of the last", ("    if mask is not None:\n        scores", "    mask = mask if mask is None else mask[..., -1:, :]\n    if mask is not None:\n        scores"),
     "mask.last_row")
 bug(T, "every sentence gets the mask of the first", ("    if mask is not None:\n        scores", "    mask = mask[:1] if mask is not None and mask.ndim > 2 else mask\n    if mask is not None:\n        scores"),
-    "mask.first_sentence")
+    "mask.axis")
 bug(T, "masked after softmax, then renormalised with an epsilon", [('scores = scores.masked_fill(~mask, float("-inf"))', "pass"),
     ("weights = weights.masked_fill(~mask, 0.0)", "weights = weights * mask; weights = weights / (weights.sum(-1, keepdim=True) + 1e-4)")],
     "mask.after_normalised+softmax.epsilon")
@@ -298,9 +298,9 @@ bug(H, "v uses k's projection", ("self.v_proj(x)", "self.k_proj(x)"), "project.u
 bug(H, "k and q are tied", ("self.k_proj = nn.Linear(d_model, d_k)", "self.k_proj = self.q_proj"), "parameter.tied")
 bug(H, "weights transposed", ("@ v", ".mT @ v"), "softmax.transposed")
 bug(H, "values without projection", ("self.v_proj(x)", "(self.v_proj(x) * 0 + x[..., :self.v_proj.out_features])"), "parameter.silent")
-bug(H, "plain tensors for weights", [("self.q_proj = nn.Linear(d_model, d_k)", "self.q_proj = torch.randn(d_model, d_k)"), ("self.q_proj(x)", "x @ self.q_proj")], "parameter.plain")
+bug(H, "plain tensors for weights", [("self.q_proj = nn.Linear(d_model, d_k)", "self.q_proj = torch.randn(d_model, d_k)"), ("self.q_proj(x)", "x @ self.q_proj")], "parameter.unregistered")
 bug("BareParameters", "tensors that are not parameters", [("nn.Parameter(torch.rand(d_in, d_out))\n        self.W_key", "torch.rand(d_in, d_out)\n        self.W_key"),
-    ("nn.Parameter(torch.rand(d_in, d_out))\n        self.W_value", "torch.rand(d_in, d_out)\n        self.W_value")], "parameter.plain")
+    ("nn.Parameter(torch.rand(d_in, d_out))\n        self.W_value", "torch.rand(d_in, d_out)\n        self.W_value")], "parameter.unregistered")
 bug("BareParameters", "queries and keys from one matrix", ("x @ self.W_query, x", "x @ self.W_key, x"), "project.unused")
 bug("BareParameters", "no scale", (" / keys.shape[-1] ** 0.5", ""), "scale.missing")
 bug("BareParameters", "scaled by the number of words", ("keys.shape[-1] ** 0.5", "keys.shape[-2] ** 0.5"), "scale.keys_root")
@@ -333,9 +333,9 @@ bug(HC, "-1e4 as minus infinity", ('float("-inf")', "-1e4"), "mask.leaks_if_larg
 bug(HC, "a batch of one is not masked", ("if self.causal:", "if self.causal and len(x) > 1:"), "batch.mixes")
 bug(HD, "dropout on in eval", ("self.dropout(weights)", "F.dropout(weights, 0.5)"), "dropout.in_evaluation")
 bug(HD, "dropped weights are not rescaled", ("return self.dropout(weights) @ v", "keep = torch.rand_like(weights) > 0.5 if self.training else torch.ones_like(weights)\n        return (weights * keep) @ v"),
-    "dropout.unscaled")
-bug(HD, "dropout on the scores", [("torch.softmax(scores, dim=-1)", "torch.softmax(self.dropout(scores), dim=-1)"), ("self.dropout(weights) @ v", "weights @ v")], "dropout.before_softmax")
-bug(HD, "dropout scales the wrong way in eval", ("return self.dropout(weights) @ v", "return self.dropout(weights) @ v * (1.0 if self.training else 0.5)"), "mode.differs")
+    "dropout.biased")
+bug(HD, "dropout on the scores", [("torch.softmax(scores, dim=-1)", "torch.softmax(self.dropout(scores), dim=-1)"), ("self.dropout(weights) @ v", "weights @ v")], "dropout.biased")
+bug(HD, "dropout scales the wrong way in eval", ("return self.dropout(weights) @ v", "return self.dropout(weights) @ v * (1.0 if self.training else 0.5)"), "dropout.biased")
 bug("CausalWithABuffer", "the mask is transposed", ("torch.triu(torch.ones(context_length, context_length), diagonal=1)", "torch.tril(torch.ones(context_length, context_length), diagonal=-1)"), "mask.transposed")
 bug("CausalWithABuffer", "the scores are masked after softmax", [("        scores.masked_fill_(self.mask.bool()[:n, :n], -torch.inf)\n", ""),
     ("self.dropout(torch.softmax(scores / keys.shape[-1] ** 0.5, dim=-1))", "self.dropout(torch.softmax(scores / keys.shape[-1] ** 0.5, dim=-1).masked_fill(self.mask.bool()[:n, :n], 0))")],
@@ -449,7 +449,7 @@ bug("WidthsOfItsOwn", "merged without transpose", ("(weights @ values).transpose
 bug("WidthsOfItsOwn", "the fused call without its mask", ("        scores.masked_fill_(self.mask.bool()[:n, :n], -torch.inf)\n", ""), "mask.ignored")
 bug("HeadsInTheBatch", "unfolded as heads first", ("output.reshape(-1, self.num_heads, *output.shape[1:]).permute(0, 2, 1, 3)",
     "output.reshape(self.num_heads, -1, *output.shape[1:]).permute(1, 2, 0, 3)"), "batch.mixes")
-bug("HeadsInTheBatch", "folded without transpose", ("self.num_heads, -1).permute(0, 2, 1, 3)", "self.num_heads, -1)"), "shape.rows")
+bug("HeadsInTheBatch", "folded without transpose", ("self.num_heads, -1).permute(0, 2, 1, 3)", "self.num_heads, -1)"), "shape.rows", unnamed=True)
 bug("FourLinears", "the last projection is the first", ("self.linears[-1]", "self.linears[0]"), "parameter.unused")
 bug("FourLinears", "key and value from one layer", ("zip(self.linears, (query, key, value))", "zip([self.linears[0], self.linears[1], self.linears[1]], (query, key, value))"), "project.unused")
 bug("FourLinears, causal", "the mask is turned round", ("mask.unsqueeze(1) == 0", "mask.unsqueeze(1)"), "mask.inverted")
@@ -571,7 +571,7 @@ bug("GroupedQueries", "heads are averaged, and the output projection is three ti
 bug("BareParameters", "the values are not projected", ("@ values", "@ x[..., :values.shape[-1]]"), "project.unused")
 bug(H, "the values are not projected, and not read", ("@ v", "@ x[..., :v.shape[-1]]"), "parameter.unused")
 bug("BareParameters", "all weights are buffers", [(f"self.W_{name} = nn.Parameter(torch.rand(d_in, d_out))", f"self.register_buffer('W_{name}', torch.rand(d_in, d_out))")
-                                                for name in ("query", "key", "value")], "parameter.buffer")
+                                                for name in ("query", "key", "value")], "parameter.none")
 bug(HD, "kept from call to call", ("return self.dropout(weights) @ v", "self.last = 0.5 * getattr(self, 'last', 0) + v.detach().mean()\n        return self.dropout(weights) @ v + self.last"), "state.kept")
 bug(HC, "the first word sees nothing", (".triu(1)", ".triu(0)"), "mask.not_itself_first")
 bug(HC, "called, then read the wrong way", ("scores = q @", "q = x @ self.q_proj.weight + self.q_proj.bias\n        scores = q @"), "project.untransposed")
@@ -581,10 +581,10 @@ bug(H, "the first twelve keys only", ("q, k, v = self.q_proj(x), self.k_proj(x),
 bug("AttentionWithResidual", "the first twelve keys only", ("scaled_dot_product_attention(q, k, v)", "scaled_dot_product_attention(q, k[:, :, :12], v[:, :, :12])"), "length.cut")
 bug("one head with faint weights", "no scale", (HSCALE, ""), "scale.missing")
 bug("one head with faint weights", "softmax over the queries", ("dim=-1)", "dim=-2)"), "softmax.over_queries")
-bug(H, "a small number in the denominator", ("weights = torch.softmax(scores, dim=-1)", "weights = (scores - scores.amax(-1, keepdim=True)).exp()\n        weights = weights / (weights.sum(-1, keepdim=True) + 1e-3)"), "softmax.epsilon_small")
+bug(H, "a small number in the denominator", ("weights = torch.softmax(scores, dim=-1)", "weights = (scores - scores.amax(-1, keepdim=True)).exp()\n        weights = weights / (weights.sum(-1, keepdim=True) + 1e-3)"), "softmax.epsilon", missed=True)
 bug(H, "32 bits come back", ("self.dropout(weights) @ v", "self.dropout(weights).float() @ v.float()"), "dtype.other")
 bug("CausalWithABuffer", "the mask is a parameter", ('self.register_buffer("mask", torch.triu(torch.ones(context_length, context_length), diagonal=1))',
-    "self.mask = nn.Parameter(torch.triu(torch.ones(context_length, context_length), diagonal=1))"), "parameter.mask")
+    "self.mask = nn.Parameter(torch.triu(torch.ones(context_length, context_length), diagonal=1))"), "parameter.unused")
 
 # Positions in the scores: rotations, penalties that grow with the distance, a bias of its own --------------------
 
@@ -694,7 +694,7 @@ bug(X, "softmax over the queries", ("softmax(dim=-1)", "softmax(dim=-2)"), "soft
 bug(X, "the mask is transposed where it is square", [("    weights = scores", "    mask = mask.mT if mask.ndim > 1 and mask.shape[-1] == mask.shape[-2] else mask\n    weights = scores")],
     "mask.axis")
 bug(X, "only masks of the scores' own shape", [("    weights = scores", "    assert mask.shape == scores.shape\n    weights = scores")], "mask.broadcast")
-bug(X, "the mask of the first of the batch", [("    weights = scores", "    mask = mask[:1] if mask.ndim == scores.ndim else mask\n    weights = scores")], "mask.first_sentence")
+bug(X, "the mask of the first of the batch", [("    weights = scores", "    mask = mask[:1] if mask.ndim == scores.ndim else mask\n    weights = scores")], "mask.axis")
 bug("lowest number then mask", "added, not filled", ("torch.where(mask, scores, torch.finfo(scores.dtype).min)", "scores + torch.where(mask, 0.0, -1e4).to(scores.dtype)"),
     "mask.influence")
 bug("lowest number then mask", "not masked again", (" * mask", ""), "mask.equal_weights")
@@ -727,14 +727,14 @@ bug("GptBlock", "softmax over the queries", ("softmax(-1)", "softmax(-2)"), "sof
 bug("GptBlock", "softmax over the heads", ("softmax(-1)", "softmax(1)"), "softmax.over_heads_or_batch")
 bug("StackedMatrices", "no scale", (" / k.shape[-1] ** 0.5", ""), "scale.missing")
 bug("StackedMatrices", "the root of the input's width", ("k.shape[-1] ** 0.5", "x.shape[-1] ** 0.5"), "scale.d_model_root")
-bug("WeightsToo", "weights are returned transposed", (".flatten(2)), weights", ".flatten(2)), weights.mT"), "weights.returned_transposed")
+bug("WeightsToo", "weights are returned transposed", (".flatten(2)), weights", ".flatten(2)), weights.mT"), "weights.returned_sums")
 bug("WeightsToo", "a temperature", ("q.shape[-1] ** 0.5)", "q.shape[-1] ** 0.5 / 0.7)"), "scale.head_constant")
 bug("WeightsToo", "a name that is not defined", ("weights = (q", "weights = (qs"), "code.error")
 bug("RawScoresToo", "1 is added where forbidden", ('masked_fill(_causal_blocked(x.shape[1]), float("-inf"))', "add(_causal_blocked(x.shape[1]) / q.shape[-1] ** 0.5)"),
     "mask.added_forbidden")
 bug("GptBlock", "divides by √n, with five heads", ("k.shape[-1] **", "k.shape[-2] **"), "scale.keys_root",
     build=lambda c: c(30, 5), args=with_args("GptBlock", d_model=30))
-bug("MultiHead, dropout", "a ReLU behind the output", ("return self.out_proj(context)", "return F.relu(self.out_proj(self.dropout(context)))"), "dropout.relu")
+bug("MultiHead, dropout", "a ReLU behind the output", ("return self.out_proj(context)", "return F.relu(self.out_proj(self.dropout(context)))"), "dropout.biased")
 bug("LlamaLike", "keys are split by view", ("out = F.scaled", "xk = rotate(self.wk(x).view(b, -1, n, self.head_dim))\n        out = F.scaled"), "split.viewed_k")
 
 
@@ -867,9 +867,9 @@ bug(W, "places begin anew", ("q, k = _turned(q, places), _turned(k, places)",
 bug(W, "every word at place 0 when it is alone", ("q, k = _turned(q, places), _turned(k, places)",
     "q, k = (_turned(t, places * float(n > 1)) for t in (q, k))"), "cache.positions")
 bug(W, "keys are kept unturned", [("q, k = _turned(q, places), _turned(k, places)", "q, k, raw = _turned(q, places), _turned(k, places), k"),
-    ("k, v = cache.append(k, v)", "new, (k, v) = k, cache.append(raw, v)\n            k = torch.cat([k[:, :, :-n], new], dim=2)")], "cache.rotated_late")
+    ("k, v = cache.append(k, v)", "new, (k, v) = k, cache.append(raw, v)\n            k = torch.cat([k[:, :, :-n], new], dim=2)")], "cache.positions")
 bug(GR, "turned keys are kept, and turned again", ("        q, k = _turned", "        if cache is not None:\n            cache.update(k=_turned(k, places))\n        q, k = _turned"),
-    "cache.rotated_again")
+    "cache.positions")
 bug(W, "all rows read the first one's keys", (READ, "return self.k[:1, :, :longest].expand_as(self.k[:, :, :longest]), self.v[:, :, :longest]"), "cache.mixes_sequences")
 bug(W, "rows read their neighbour's words", (READ, "return self.k[:, :, :longest].roll(1, 0), self.v[:, :, :longest].roll(1, 0)"), "cache.mixes_sequences")
 bug(W, "no mask", (ALLOWED, "allowed = torch.ones(b, n, k.shape[2], dtype=torch.bool)"), "cache.full_future")
@@ -892,9 +892,9 @@ bug(W, "padding is seen", (ALLOWED, "allowed = (torch.arange(k.shape[2]) <= plac
 bug(W, "all rows end where the longest does", ("torch.minimum(self.lengths, n)", "torch.minimum(self.lengths, n) * 0 + n.max()"), "cache.padding")
 bug(W, "words are turned by the places of the longest row", ("q, k = _turned(q, places), _turned(k, places)",
     "q, k = (_turned(t, places.amax(0, keepdim=True)) for t in (q, k))"), "cache.sequence_ends")
-bug(W, "reorder moves nothing", ("self.k, self.v = self.k[rows], self.v[rows]\n            self.lengths = self.lengths[rows]", "pass"), "cache.reorder_nothing")
+bug(W, "reorder moves nothing", ("self.k, self.v = self.k[rows], self.v[rows]\n            self.lengths = self.lengths[rows]", "pass"), "cache.reorder")
 bug(W, "reorder the other way round", ("self.k, self.v = self.k[rows], self.v[rows]", "rows = rows.argsort()\n            self.k, self.v = self.k[rows], self.v[rows]"),
-    "cache.reorder_inverse")
+    "cache.reorder")
 bug(W, "reorder moves keys only", ("self.k, self.v = self.k[rows], self.v[rows]", "self.k = self.k[rows]"), "cache.reorder")
 bug(W, "reorder leaves the lengths", ("self.v[rows]\n            self.lengths = self.lengths[rows]", "self.v[rows]"), "cache.reorder")
 bug(W, "reorder row by row, in place", ("self.k, self.v = self.k[rows], self.v[rows]",
@@ -919,7 +919,7 @@ bug(X, "values from x", ("self.value(memory)", "self.value(x)"), "route.reads_x"
 bug(X, "keys and values from x", [("self.key(memory)", "self.key(x)"), ("self.value(memory)", "self.value(x)")], "route.reads_x")
 bug(X, "queries from the memory", ("self.query(x)", "self.query(memory)"), "route.reads_memory")
 bug(X, "x and memory exchanged", ("def forward(self, x, memory):", "def forward(self, memory, x):"), "route.exchanged")
-bug(LISTED, "the memory is forgotten", ("(query, key, value)))", "(query, query, query)))"), "route.memory_unused")
+bug(LISTED, "the memory is forgotten", ("(query, key, value)))", "(query, query, query)))"), "route.reads_x")
 misuse("MemoryFirst", "called with x first", "route.exchanged", args={"d_model": 24})
 bug(X, "no scale", (" / math.sqrt(self.d_k)", ""), "scale.missing")
 bug(X, "the root of d_model", ("math.sqrt(self.d_k)", "math.sqrt(x.shape[-1])"), "scale.d_model_root")
@@ -963,12 +963,12 @@ bug(GROUPED, "the mask is lost", ("if memory_key_padding_mask is not None:", "if
 bug(GROUPED, "the mask on queries", ("[:, None, None], -math.inf)", "[:, None, :, None], -math.inf)"), "mask.axis")
 bug(GROUPED, "the mask after the softmax", [("            scores = scores.masked_fill(memory_key_padding_mask[:, None, None], -math.inf)\n", "            v = v.masked_fill(memory_key_padding_mask[:, None, :, None], 0)\n")], "mask.padding",
     args=with_args(GROUPED, mask=("memory_key_padding_mask", "blocked")))
-bug(GROUPED, "the first sentence's mask for all", ("memory_key_padding_mask[:, None, None], -math", "memory_key_padding_mask[:1, None, None], -math"), "mask.padding",
+bug(GROUPED, "the first sentence's mask for all", ("memory_key_padding_mask[:, None, None], -math", "memory_key_padding_mask[:1, None, None], -math"), "mask.padding", unnamed=True,
     args=with_args(GROUPED, mask=("memory_key_padding_mask", "blocked")))
 bug("Conditioned", "values shifted by one word", ("sim.softmax(dim=-1), v)", "sim.softmax(dim=-1), v.roll(1, 2))"), "route.values_shifted")
 bug("Conditioned", "the memory is averaged", ("q, k, v = (t", "context = context.mean(1, keepdim=True)\n        q, k, v = (t"), "parameter.silent")
 bug("Conditioned", "keys detached", ("self.to_k(context)", "self.to_k(context.detach())"), "grad.wrong", missed=True)
-bug(LISTED, "dropout before the softmax", ("self.dropout(scores.softmax(dim=-1))", "self.dropout(scores).softmax(dim=-1)"), "dropout.before_softmax")
+bug(LISTED, "dropout before the softmax", ("self.dropout(scores.softmax(dim=-1))", "self.dropout(scores).softmax(dim=-1)"), "dropout.biased")
 bug(X, "a residual is added inside", ("return self.out(", "return x + self.out("), "project.residual")
 bug(X, "the memory is filled up with zeros that no mask hides", ("q, k, v = self", "memory = F.pad(memory, (0, 0, 0, -memory.shape[1] % 8))\n        q, k, v = self"), "length.padded", missed=True)
 bug("Conditioned", "keys and values are filled up with zeros", ("sim = torch", "k, v = (F.pad(t, (0, 0, 0, -t.shape[2] % 16)) for t in (k, v))\n        sim = torch"), "length.padded", missed=True, unnamed=True)
@@ -1011,9 +1011,9 @@ misuse("ByTheWidth", "believed to be scaled as usual", "scale.by_width", args={"
 misuse(A, "believed to be unscaled", "scale.usual", args=with_args(A, scale=1.0))
 misuse("SharesInTurns", "believed to share in blocks", "split.groups", args={"d_model": 24, "n_heads": 4, "n_kv_heads": 2})
 misuse("OneLength", "believed to take any length", "shape.only_length", args={"d_model": 24, "n_heads": 4})
-misuse("DropsScores", "believed to drop weights", "dropout.before_softmax", args={"d_model": 24, "n_heads": 4})
+misuse("DropsScores", "believed to drop weights", "dropout.biased", args={"d_model": 24, "n_heads": 4})
 misuse("LengthFirst", "believed to take sentences first", "batch.axes", args={"d_model": 24, "n_heads": 4})
-bug("MultiplesOfFour, nothing said", "a block forgets the last key", ("attention(block, k, v)", "attention(block, k[..., :-1, :], v[..., :-1, :])"),
+bug("MultiplesOfFour, up to 64", "a block forgets the last key", ("attention(block, k, v)", "attention(block, k[..., :-1, :], v[..., :-1, :])"),
     "mask.drops_last_key")
 bug("Yarn", "no scale", (), "scale.missing", build=lambda c: unscaled(c(24, 4, 1.0)))
 
