@@ -70,7 +70,7 @@ function draw({ figure, view, el, svg, set, number, plural, said, say, slider, c
       + "image-rendering: pixelated; background: var(--paper)" });
     const node = el("button", { type: "button", ...keep, "aria-label": `${nameOf(l, h)}${scoresOf(l, h) && `: ${scoresOf(l, h)}`}`, title: nameOf(l, h),
       onclick: () => choose({ l, h }), onkeydown: onkeys(steps, (by) => go(l, h, by)),
-      style: "min-height: 0; min-width: 0; padding: 0; border-radius: 0; border: 1px solid var(--faint); box-shadow: none; background: none; display: block; width: 100%" }, canvas);
+      style: "min-height: 0; min-width: 0; padding: 0; border-radius: 0; border: 1px solid var(--faint); box-shadow: none; display: block; width: 100%" }, canvas);
     const show = () => paint(canvas, small(l, h));
     show();
     return { l, h, node, show };

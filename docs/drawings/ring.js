@@ -145,7 +145,7 @@ function draw({ view, data, el, svg, set, sum, grouped, plural, listed, said, sa
     el("div", { class: "row", style: "margin-top: 0; gap: 0.5rem 2rem" },
       pair(play.node, steps), pair(group, mask)),
     set(said, { style: `min-height: ${view.clientWidth < 600 ? 4.2 : 1.4}em` }),
-    el("div", { class: "beside", style: "gap: 0.75rem 3.5rem; align-items: flex-start" },
+    el("div", { class: "beside", style: "gap: 0.75rem clamp(1rem, 3%, 3.5rem); align-items: flex-start" },
       column, root));
   show();
   carry(step, step);
