@@ -302,7 +302,7 @@ def test_on_a_phone_rows_of_a_legend_are_cards(visit):
 
 @pytest.mark.parametrize("path, figure, controls", [
     ("03_self_attention.html", "figure.chart:has(.chart-controls)", ".chart-controls"),
-    ("17_cost.html", "[data-drawing=roofline]", ".view > div:has(> label.row)")])
+    ("07_transformer.html", "[data-drawing=stream]", ".view > div:has(> label.row)")])
 def test_on_a_phone_controls_stay_in_sight(visit, path, figure, controls):
     "While one looks at the lower end of a figure that is higher than the screen."
     page = visit(path, width=390, height=700).see_all().page

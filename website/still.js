@@ -50,7 +50,7 @@ const mixed = (colour, share) => {
   return `rgba(${parts.join(", ")}, ${+(share / 100).toFixed(3)})`;
 };
 const full = (value) => ink === "page" ? value : value.replace(/var\(--([\w-]+)\)/g, (found, key) => hues[key] ?? found)
-  .replace(/color-mix\(in srgb, (#\w{6}|currentColor) ([\d.]+)%, transparent\)/g, (_, colour, share) => mixed(colour, +share));
+  .replace(/color-mix\(in srgb, (#\w{6}|currentColor) ([\d.]+)%, (?:transparent|none)\)/g, (_, colour, share) => mixed(colour, +share));
 const short = (value) => value.replace(/\d+\.\d{3,}/g, (n) => +(+n).toFixed(2));
 const safe = (value) => value.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/"/g, "&quot;");
 const KEPT = /^(style|class|colspan|rowspan|scope)$/, FOR_EARS = /^(role|tabindex|title|aria-.*|data-.*)$/;
