@@ -950,6 +950,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                    'attention_nb/many_machines.py'),
                                             'attention_nb.many_machines._grouped': ( 'many_machines.html#_grouped',
                                                                                      'attention_nb/many_machines.py'),
+                                            'attention_nb.many_machines._join': ( 'many_machines.html#_join',
+                                                                                  'attention_nb/many_machines.py'),
                                             'attention_nb.many_machines._local': ( 'many_machines.html#_local',
                                                                                    'attention_nb/many_machines.py'),
                                             'attention_nb.many_machines._merge_into': ( 'many_machines.html#_merge_into',

@@ -1513,10 +1513,18 @@ def _say(text: str) -> None:
         print(text, flush=True)
 
 
+def _join(timeout: timedelta) -> None:
+    "Make the group. After a restart torchrun's store still has addresses of ranks that are gone."
+    store, rank, world = next(dist.rendezvous("env://", timeout=timeout))
+    restarts = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    own = dist.PrefixStore(f"restart {restarts}", store)  # so each attempt has keys of its own
+    dist.init_process_group(timeout=timeout, store=own, rank=rank, world_size=world)
+
+
 def main() -> None:
     "Run the command; torchrun starts it on every rank."
     args = _parser().parse_args()
-    dist.init_process_group(timeout=timedelta(seconds=args.timeout))
+    _join(timedelta(seconds=args.timeout))
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     try:
