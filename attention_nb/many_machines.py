@@ -116,14 +116,14 @@ def _expect_part(x: Any, world: int, rank: int, dim: int) -> None:
     "Raise TypeError or ValueError unless a rank of this number can have a part of `x`."
     _expect_axis("x", x, dim)
     expect_sizes(world=world)
-    if not isinstance(rank, int) or not 0 <= rank < world:
+    if type(rank) is not int or not 0 <= rank < world:
         raise ValueError(f"rank: expected a number from 0 to world - 1 = {world - 1}; got {rank}")
 
 
 def _expect_axis(name: str, x: Any, dim: Any) -> None:
     "Raise TypeError or ValueError unless `x` is a tensor with the axis `dim`."
     expect_tensors(**{name: x})
-    if not isinstance(dim, int) or not -x.ndim <= dim < x.ndim:
+    if type(dim) is not int or not -x.ndim <= dim < x.ndim:
         raise ValueError(f"dim: expected an axis of {name}, which has {x.ndim}; got {dim}")
 
 
@@ -570,6 +570,7 @@ def _plan(
     scale = how["scale"] if how["scale"] is not None else q.shape[-1] ** -0.5
     expect_scale(scale)
     how["scale"], how["seed"] = float(scale), how["seed"] or 0
+    expect_scale(how["scale"])  # the number that a tensor holds, too
     if lengths is None:
         lengths = _agree(q.shape[-2], _described(q, k, v, order, how), group, q.device)
     labels = how.pop("documents")
@@ -584,6 +585,9 @@ def _expect_call(
 ) -> None:
     "Raise TypeError or ValueError unless the arguments fit together on this rank."
     expect_floats(q=q, k=k, v=v)
+    for name, t in (("k", k), ("v", v)):
+        if t.dtype != q.dtype:
+            raise TypeError(f"{name}: expected the dtype of q, {q.dtype}; got {t.dtype}")
     _expect_order(order)
     expect_flags(causal=causal)
     expect_probability(dropout_p=dropout_p)
