@@ -125,7 +125,8 @@ function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, cla
     el("div", { class: "beside", style: big }, ...sentence),
     el("div", { class: "row" }, attention, feedForward), el("div", { class: "row" }, one, other),
     root);
-  const aside = el("div", { style: `flex: 1 1 302px; max-width: ${wide ? 302 : 600}px` }, sums, said);
+  const aside = el("div",
+    { style: `flex: 1 1 302px; max-width: ${wide ? 302 : 600}px` }, sums, said);
   const apart = "align-items: flex-start; gap: 0.6rem 1.5rem; justify-content: space-between";
   view.append(el("div", { class: "beside", style: apart }, left, aside));
   show();

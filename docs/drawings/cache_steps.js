@@ -26,7 +26,9 @@ function draw({ view, data, el, set, dot, softmax, mix, number, plural, said, sa
   const high = 120, bars = all.map(() => ({ at: 0, text: el("div", { style: "font-size: 13px; text-align: center; line-height: 1.2" }), bar: el("div", { "data-sym": "w" }) }));
   const columns = bars.map(({ text, bar }) => el("td", { style: `padding: 2px; vertical-align: bottom; height: ${high + 22}px` }, text, bar));
   const side = (text, sym) => el("th", { scope: "row", "data-sym": sym, style: "padding: 0 4px 0 0; font-size: 13px; text-align: left" }, text);
-  const board = el("table", { "aria-label": "Each column is a token; computed in this step, or read from the cache", style: "margin: 0; width: 100%; table-layout: fixed" },
+  const board = el("table", {
+    "aria-label": "Each column is a token; computed in this step, or read from the cache",
+    style: "margin: 0; width: 100%; table-layout: fixed" },
     el("thead", {}, el("tr", {}, el("td", { style: "width: 50px; padding: 0" }), ...tops)),
     el("tbody", {}, ...kinds.map(([name], r) => el("tr", {}, side(name, name[0]), ...cells[r])), el("tr", {}, side("weight", "w"), ...columns)));
   const box = (state, colour) => `height: 26px; line-height: 24px; box-sizing: border-box; border-radius: 4px; text-align: center; font-size: 13px; color: inherit; `
@@ -36,7 +38,8 @@ function draw({ view, data, el, set, dot, softmax, mix, number, plural, said, sa
   // ---- How many keys were computed so far ----
   const most = n * (n + 1) / 2;
   const tally = ["with", "without"].map((name) => ({ name, bar: el("span", { "data-sym": "k", class: "moves" }), text: el("span", { style: "min-width: 1.6rem; font-weight: 600" }) }));
-  const total = el("div", { style: "display: grid; grid-template-columns: 6.6rem 1fr; gap: 3px 8px; align-items: center; margin-top: 0.6rem; font-size: 13px" },
+  const total = el("div", { style: "display: grid; grid-template-columns: 6.6rem 1fr; "
+    + "gap: 3px 8px; align-items: center; margin-top: 0.6rem; font-size: 13px" },
     el("span", { style: "grid-column: 1 / -1" }, el("span", { "data-sym": "k" }, "keys"), " computed so far"),
     ...tally.flatMap(({ name, bar, text }) => [el("span", {}, `${name} a cache`), el("span", { style: "display: flex; align-items: center; gap: 6px" }, bar, text)]));
 

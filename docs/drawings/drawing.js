@@ -82,7 +82,8 @@ function stage(figure) {
   // reader chooses meanwhile calls `stop()`.
   function player({ at, last, go, ms = () => 750, first = 0 }) {
     let timer = null;
-    const node = set(button("", () => (timer === null ? next() : stop())), { class: "play", style: "min-width: 5.5rem" });
+    const node = set(button("", () => (timer === null ? next() : stop())),
+      { class: "play", style: "min-width: 5.5rem" });
     function wait(more) {
       timer = more ? setTimeout(next, ms()) : null;
       node.textContent = more ? "■ Stop" : "▶ Play";
@@ -205,6 +206,7 @@ function stage(figure) {
 
   // `state` is what the figure has computed, for the tests that hold it against the package.
   const expose = (state) => { figure.state = state; };
-  return { figure, view, data, el, svg, set, sum, clamp, dot, matmul, softmax, mix, number, grouped, plural, listed, vector, percent, said, say, slider, choices,
+  return { figure, view, data, el, svg, set, sum, clamp, dot, matmul, softmax, mix, number, grouped,
+    plural, listed, vector, percent, said, say, slider, choices,
     button, toggle, more, player, byItself, tween, motion, onkeys, handle, plane, expose, keep };
 }

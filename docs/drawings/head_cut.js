@@ -43,11 +43,15 @@ function draw({ view, data, el, set, number, said, say, choices, onkeys, expose,
   }
   const label = () => el("span", { "aria-hidden": true, style: "position: absolute; left: 0; font-size: 13px; line-height: 28px; white-space: nowrap" });
   const pictures = Object.entries(kinds).map(([kind, title]) => {
-    const cells = numbers(), names = Array.from({ length: n * heads }, label), signs = Array.from({ length: heads }, label), shape = el("span", { style: "font-size: 13px; color: var(--soft)" });
-    const box = el("div", { style: `position: relative; width: ${margin + width * wide + between * (heads - 1)}px; height: ${all}px` },
+    const cells = numbers(), names = Array.from({ length: n * heads }, label),
+      signs = Array.from({ length: heads }, label),
+      shape = el("span", { style: "font-size: 13px; color: var(--soft)" });
+    const across = margin + width * wide + between * (heads - 1);
+    const box = el("div", { style: `position: relative; width: ${across}px; height: ${all}px` },
       el("div", { role: "listbox", "aria-label": `${title}; arrow keys go from number to number` }, ...cells), ...names, ...signs);
     return { kind, cells, names, signs, shape, node: el("div", {},
-      el("div", { style: "margin-bottom: 0.4rem" }, el("b", { style: "font-weight: 600" }, title), " ", shape), box) };
+      el("div", { style: "margin-bottom: 0.4rem" }, el("b", { style: "font-weight: 600" }, title),
+        " ", shape), box) };
   });
 
   // ---- What changes ----
@@ -85,8 +89,10 @@ function draw({ view, data, el, set, number, said, say, choices, onkeys, expose,
   }
   view.append(
     choices("step", ["the vectors", "view", "transpose"], step, (i) => { step = i; show(); }),
-    el("div", { style: `min-height: ${view.clientWidth < 600 ? 4.2 : 2.8}em` }, said),  // above the pictures, which are higher in other steps
-    el("div", { style: "display: flex; flex-wrap: wrap; gap: 0.9rem 2.4rem" }, ...pictures.map((p) => p.node)));
+    // above the pictures, which are higher in other steps
+    el("div", { style: `min-height: ${view.clientWidth < 600 ? 4.2 : 2.8}em` }, said),
+    el("div", { style: "display: flex; flex-wrap: wrap; gap: 0.9rem 2.4rem" },
+      ...pictures.map((p) => p.node)));
   show();
   expose(() => ({ step, lit: flat[lit], right: step === 0 ? x : step === 1 ? cut : right, wrong: step === 0 ? x : wrong,
     lands: { right: where(found.right, lit), wrong: where(found.wrong, lit) } }));

@@ -6,7 +6,8 @@ function draw({ view, data, el, set, sum, number, said, say, slider, player, byI
   const mean = (list) => sum(list) / list.length;
   const shown = (w) => [mean(w.slice(2).map((row) => row[0])), mean(w.slice(2).map((row, i) => row[i + 1]))];
 
-  const wide = view.clientWidth >= 600, side = wide ? 38 : 24;  // on a phone both heads stand beside each other, too
+  // on a phone both heads stand beside each other, too
+  const wide = view.clientWidth >= 600, side = wide ? 38 : 24;
   const across = `min-width: ${side}px; max-width: ${side}px; padding: 0; text-align: center; `
     + `font-size: ${wide ? 13 : 12}px; overflow: hidden`;
   const box = `${across}; height: ${side}px`;
@@ -14,7 +15,9 @@ function draw({ view, data, el, set, sum, number, said, say, slider, player, byI
   const heads = weights[0].map((_, k) => {
     const cells = weights[0][k].map((row) => row.map(() => el("td", { "data-sym": "w" }, el("span"))));
     const note = el("div", { style: "font-variant-numeric: tabular-nums; min-height: 2.8em" });
-    const table = el("table", { "aria-label": `head ${k}: a row for each query, a column for each key`, tabindex: 0, style: "margin: 0 0 0.3rem" },
+    const table = el("table", {
+      "aria-label": `head ${k}: a row for each query, a column for each key`,
+      tabindex: 0, style: "margin: 0 0 0.3rem" },
       el("thead", {}, el("tr", {}, el("td", {}), ...cells.map((_, j) => head(`${j}`)))),
       el("tbody", {}, ...cells.map((row, i) => el("tr", {}, el("th", { scope: "row", "data-sym": "q", style: "padding: 0 6px 0 0; font-size: 13px; min-width: 0" }, wide ? `token ${i}` : `${i}`), ...row))));
     return { cells, note, node: el("div", {}, el("b", { style: "font-weight: 600" }, `head ${k}`), table, note) };
@@ -52,7 +55,8 @@ function draw({ view, data, el, set, sum, number, said, say, slider, player, byI
   view.append(
     el("div", { class: "row", style: "margin-top: 0" },
       el("div", { class: "row steered" }, play.node, time), loss),
-    el("div", { style: `display: flex; flex-wrap: wrap; gap: 0.4rem ${wide ? 3 : 1}rem` }, ...heads.map((k) => k.node)),
+    el("div", { style: `display: flex; flex-wrap: wrap; gap: 0.4rem ${wide ? 3 : 1}rem` },
+      ...heads.map((k) => k.node)),
     el("div", { style: "min-height: 2.8em; margin-top: 0.5rem" }, said));
   show();
   byItself(play, () => go(0));

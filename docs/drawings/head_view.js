@@ -66,7 +66,8 @@ function draw({ figure, view, el, svg, set, number, plural, said, say, slider, c
   const nameOf = (l, h) => `layer ${l}, head ${h}`;
   const scoresOf = (l, h) => Object.entries(layers[l].scores).filter(([, s]) => s[h] !== null).map(([name, s]) => `${name} ${number(s[h])}`).join(", ");
   function cell(l, h) {
-    const canvas = el("canvas", { "aria-hidden": true, style: "display: block; width: 100%; aspect-ratio: 1; "
+    const canvas = el("canvas", { "aria-hidden": true,
+      style: "display: block; width: 100%; aspect-ratio: 1; "
       + "image-rendering: pixelated; background: var(--paper)" });
     const node = el("button", { type: "button", ...keep, "aria-label": `${nameOf(l, h)}${scoresOf(l, h) && `: ${scoresOf(l, h)}`}`, title: nameOf(l, h),
       onclick: () => choose({ l, h }), onkeydown: onkeys(steps, (by) => go(l, h, by)),
@@ -89,7 +90,10 @@ function draw({ figure, view, el, svg, set, number, plural, said, say, slider, c
   function arrange() {
     const most = Math.max(...layers.map((layer) => layer.heads)), list = ordered(), sorted = now.order > 0;
     const label = (text) => el("span", { style: "font-size: 12px; align-self: center; white-space: nowrap; color: var(--soft); padding-right: 4px; text-align: right" }, text);
-    set(grid, { style: `${grid.getAttribute("style").split("; display")[0]}; display: grid; gap: 2px; align-content: start; grid-template-columns: ${sorted ? "" : "auto "}repeat(${most}, minmax(14px, ${clamp(Math.floor(240 / most), 34, 56)}px))` });
+    const own = grid.getAttribute("style").split("; display")[0];
+    const widest = clamp(Math.floor(240 / most), 34, 56), columns = `minmax(14px, ${widest}px)`;
+    set(grid, { style: `${own}; display: grid; gap: 2px; align-content: start; `
+      + `grid-template-columns: ${sorted ? "" : "auto "}repeat(${most}, ${columns})` });
     const nodes = sorted ? list.map((one) => one.node) : layers.flatMap((layer, l) => [label(`${l}`), ...cells.filter((one) => one.l === l).map((one) => one.node),
       ...Array.from({ length: most - layer.heads }, () => el("span"))]);
     grid.replaceChildren(...nodes);
@@ -147,7 +151,8 @@ function draw({ figure, view, el, svg, set, number, plural, said, say, slider, c
       : ["justify-self: center; padding-block: 2px", "end"];
     node.style.cssText = `display: grid; grid-template-${way}: repeat(${words.length || 1}, `
       + `minmax(0, 1fr)); align-items: ${line}; font-size: 12px; line-height: 1.25; `
-      + `height: ${way === "rows" ? "100%" : "auto"}; color: color-mix(in srgb, var(--ink-${hue}) 60%, currentColor)`;
+      + `height: ${way === "rows" ? "100%" : "auto"}; `
+      + `color: color-mix(in srgb, var(--ink-${hue}) 60%, currentColor)`;
     node.replaceChildren(...words.map((word, i) => el("span", { "aria-hidden": true,
       style: `white-space: nowrap; ${turned}${bold(i)}${place}` }, brief(word))));
   }
@@ -219,7 +224,8 @@ function draw({ figure, view, el, svg, set, number, plural, said, say, slider, c
     heading.textContent = `Layer ${now.l}, head ${now.h}${shared()} · ${name}`;
     panels.forEach((panel, mode) => { panel.hidden = mode !== now.mode; });
     shows[now.mode]();
-    say(`${before}${moved ? `Layer ${now.l}, head ${now.h}: ${scoresOf(now.l, now.h)}. `.replace(": .", ".") : ""}${told()}`);
+    const which = `Layer ${now.l}, head ${now.h}: ${scoresOf(now.l, now.h)}. `.replace(": .", ".");
+    say(`${before}${moved ? which : ""}${told()}`);
   }
   const mark = (node, on) => { set(node, { tabindex: on ? 0 : -1, "aria-pressed": String(on) }); node.style.outline = on ? "3px solid var(--rose)" : ""; };
   function shared() {
@@ -258,7 +264,9 @@ function draw({ figure, view, el, svg, set, number, plural, said, say, slider, c
       : "margin-top: 0.6rem" });
     const across = "display: flex; flex-wrap: wrap; gap: 1rem 1.5rem; align-items: flex-start";
     view.replaceChildren(el("label", { class: "row" }, "order of heads", sort),
-      el("div", { style: across }, left, detail), ...(beside ? [] : [said]), ...(about.kept ? [el("p", { style: "font-size: 13px; margin: 0.3rem 0" }, thinned())] : []));
+      el("div", { style: across }, left, detail), ...(beside ? [] : [said]),
+        ...(about.kept ? [el("p", { style: "font-size: 13px; margin: 0.3rem 0" }, thinned())]
+        : []));
     arrange();
     choose({ l: 0, h: 0, i: Math.min(layers[0].n_q - 1, 5) });
     expose(() => ({ ...now, said: said.textContent, row: row(now.l, now.h, now.i), order: ordered().map(({ l, h }) => [l, h]), through: Array.from(through(now.l)), picture: Array.from(picture(now.l, now.h), share) }));

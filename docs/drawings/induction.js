@@ -1,7 +1,8 @@
 (() => {
 // A language model of two layers that have attention alone gets letters that come twice. Arcs show what the two heads attend to that
 // copy together; each head can be switched off, at each of many steps of training.
-function draw({ figure, view, data, el, svg, set, number, grouped, plural, percent, said, say, softmax, sum, slider, button, toggle, player, expose }) {
+function draw({ figure, view, data, el, svg, set, number, grouped, plural, percent, said, say,
+  softmax, sum, slider, button, toggle, player, expose }) {
   const { names, others, previous, inducing } = data, { steps, heads } = data.model, period = data.ids.length / 2;
   const { start, read } = engine(figure, { data, sum, softmax });
   const nameOf = ([layer, head]) => `stack.blocks.${layer}.attention ${head}`, layers = [0, 1], wide = view.clientWidth >= 600;
@@ -31,7 +32,8 @@ function draw({ figure, view, data, el, svg, set, number, grouped, plural, perce
   }
 
   // ---- The picture: letters in a row; above them what the induction head attends to, below what the previous-token head attends to ----
-  const n = ids.length, cell = (wide ? 720 : 352) / n, width = n * cell, line = 110, low = line + 30, height = 246, middle = (i) => (i + 0.5) * cell;
+  const n = ids.length, cell = (wide ? 720 : 352) / n, width = n * cell, line = 110,
+    low = line + 30, height = 246, middle = (i) => (i + 0.5) * cell;
   const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" }), arcs = svg("g", { "pointer-events": "none" });
   const text = (x, y, words, style = "", anchor = "middle") => svg("text", { x, y, "text-anchor": anchor, style, "aria-hidden": true, "pointer-events": "none" }, words);
   const columns = ids.map((_, i) => ({
@@ -40,8 +42,12 @@ function draw({ figure, view, data, el, svg, set, number, grouped, plural, perce
     area: svg("rect", { x: i * cell, y: 0, width: cell, height, fill: "transparent", style: "cursor: pointer", onclick: () => choose(i), onpointerenter: (e) => { if (e.pointerType === "mouse") choose(i); } }),
   }));
   const soft = "fill: var(--soft); font-size: 13px";
-  const titles = [[inducing, "The induction head attends to", 14], [previous, "The previous-token head attends to", low + 50]].map(([head, title, y]) => ({ key: nameOf(head), title, node: text(0, y, title, soft, "start") }));
-  root.append(...titles.map(({ node }) => node), text(0, height - 33, "Most probable next letter", soft, "start"),
+  const titled = (head, title, y) =>
+    ({ key: nameOf(head), title, node: text(0, y, title, soft, "start") });
+  const titles = [titled(inducing, "The induction head attends to", 14),
+    titled(previous, "The previous-token head attends to", low + 50)];
+  root.append(...titles.map(({ node }) => node),
+    text(0, height - 33, "Most probable next letter", soft, "start"),
     ...columns.flatMap(({ mark, next, box, letter }) => [mark, next, box, letter]), arcs, ...columns.map(({ area }) => area));
   function arc(head, from, to, w, way, shown) {  // way −1: above the letters, 1: below
     const y = way < 0 ? line : low, far = way * (from === to ? 22 : Math.min(16 + 0.42 * cell * Math.abs(from - to), way < 0 ? 125 : 42));
@@ -54,7 +60,9 @@ function draw({ figure, view, data, el, svg, set, number, grouped, plural, perce
     const above = now.reads[chosen].map((w, j) => (w > 0.02 ? [arc(inducing, chosen, j, w, -1, 0.25 + 0.65 * w)] : []));
     const below = now.before.flatMap((row, i) => row.map((w, j) => (w > 0.1 && (i === found || i === chosen) ? [arc(previous, i, j, w, 1, i === found ? 0.25 + 0.65 * w : 0.3)] : [])));
     arcs.replaceChildren(...above.flat(), ...below.flat());
-    titles.forEach(({ key, title, node }) => { node.textContent = off.has(key) ? `${title}, but it is off` : title; });
+    titles.forEach(({ key, title, node }) => {
+      node.textContent = off.has(key) ? `${title}, but it is off` : title;
+    });
     columns.forEach(({ letter, next, mark, box }, i) => {
       letter.textContent = names[ids[i]];
       next.textContent = names[now.best[i]];
@@ -86,7 +94,9 @@ function draw({ figure, view, data, el, svg, set, number, grouped, plural, perce
     const off = switched();
     const reads = `At ${quoted(chosen)}, position ${chosen + 1}, the induction head attends to ${quoted(found)}, position ${found + 1} (${percent(now.reads[chosen][found])}); there the previous-token head attends to ${quoted(told)}, position ${told + 1} (${percent(now.before[found][told])}).`;
     const verdict = first ? "It occurs here for the first time: there is nothing to copy." : last ? "The letters end here." : now.right[chosen] ? "That is right." : `The next letter is ${quoted(chosen + 1)}.`;
-    say(`After ${plural(steps[step], "step")} of training${off}: ${sum(now.right.map(Number))} of ${period - 1} letters that repeat are predicted. ${reads} The prediction is “${names[best]}”. ${verdict}`);
+    const right = sum(now.right.map(Number));
+    say(`After ${plural(steps[step], "step")} of training${off}: `
+      + `${right} of ${period - 1} letters that repeat are predicted. ${reads} The prediction is “${names[best]}”. ${verdict}`);
   }
   const switched = () => (off.size ? `, ${off.size === 1 ? "one head" : `${off.size} heads`} off` : "");
   function show() {
@@ -128,7 +138,8 @@ function draw({ figure, view, data, el, svg, set, number, grouped, plural, perce
   const rowOf = (layer) => el("div", { class: "row", style: "gap: 0.4rem" }, el("span", { style: "min-width: 3.6rem" }, `Layer ${layer + 1}`), ...Array.from({ length: heads }, (_, head) => switchOf(layer, head)));
   const inLine = (...nodes) => el("div", { class: "row steered" }, ...nodes);
   set(said, { style: `min-height: ${wide ? 4.2 : 8.4}em; margin-block: 0.4rem` });
-  const below = { class: "beside", style: "gap: 0.6rem 1.5rem; align-items: flex-start; margin: 0" };
+  const below = { class: "beside",
+    style: "gap: 0.6rem 1.5rem; align-items: flex-start; margin: 0" };
   view.append(inLine(play.node, at), root, inLine(position, button("Other letters", shuffle)), said,
     el("div", below, list, el("div", {}, ...layers.map(rowOf))));
   show();

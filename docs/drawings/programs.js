@@ -1,6 +1,7 @@
 (() => {
 // The programs of a grid: each takes a block of queries through its tiles; the chip has slots for so many at once.
-function draw({ view, data, el, svg, set, sum, number, plural, said, say, choices, toggle, more, slider, player, expose }) {
+function draw({ view, data, el, svg, set, sum, number, plural, said, say, choices, toggle, more,
+  slider, player, expose }) {
   const { tokens, sizes, slots: offered } = data, n = tokens.length, all = [...tokens.keys()];
   let size = sizes[data.size], slots = offered[data.slot], causal = false, longest = false, step = 2;
 

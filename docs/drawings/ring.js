@@ -25,10 +25,16 @@ function draw({ view, data, el, svg, set, sum, grouped, plural, listed, said, sa
   const left = 72, high = 62, wide = left + n * unit + 22, low = high + n * unit + 4;
   const root = svg("svg", { width: wide, height: low, viewBox: `0 0 ${wide} ${low}`, role: "img",
     "aria-label": "Query–key pairs: a row for each query, a column for each key. Each rank’s block is framed." });
-  const names = all.map((i) => svg("text", { x: left - 6, y: high + i * unit + unit / 2 + 4, "text-anchor": "end", "data-sym": "q", style: small }, tokens[i]));
-  const tops = all.map((j) => svg("text", { transform: `translate(${left + j * unit + unit / 2 + 4} ${high - 6}) rotate(-90)`, "data-sym": "k", style: small }, tokens[j]));
+  const names = all.map((i) => svg("text",
+    { x: left - 6, y: high + i * unit + unit / 2 + 4, "text-anchor": "end", "data-sym": "q",
+    style: small }, tokens[i]));
+  const tops = all.map((j) => svg("text",
+    { transform: `translate(${left + j * unit + unit / 2 + 4} ${high - 6}) rotate(-90)`,
+    "data-sym": "k", style: small }, tokens[j]));
   const cells = all.map((i) => all.map((j) => svg("rect", { x: left + j * unit, y: high + i * unit, width: unit, height: unit, stroke: "var(--faint)" })));
-  const rows = all.map((i) => svg("text", { x: left + n * unit + 6, y: high + i * unit + unit / 2 + 4, style: `${small}; fill: var(--soft)` }));
+  const rows = all.map((i) => svg("text",
+    { x: left + n * unit + 6, y: high + i * unit + unit / 2 + 4,
+    style: `${small}; fill: var(--soft)` }));
   const frames = svg("g", {});
   root.append(...names, ...tops, ...cells.flat(), ...rows, frames);
 
@@ -122,7 +128,8 @@ function draw({ view, data, el, svg, set, sum, grouped, plural, listed, said, sa
     const now = ranks.map((r) => pairs(r, step)), most = Math.max(...now), idle = ranks.filter((r) => !now[r]);
     const whole = sum(ranks.map(upTo)), worst = Math.max(...ranks.map(upTo)), equal = now.every((x) => x === most);
     const work = equal ? `each rank computes ${plural(most, "pair")}` : `the ranks compute ${now.join(", ")} pairs`;
-    const waits = idle.length ? ` ${idle.length === 1 ? "Rank" : "Ranks"} ${listed(idle, String)} ${idle.length === 1 ? "waits" : "wait"}.` : "";
+    const [who, wait] = idle.length === 1 ? ["Rank", "waits"] : ["Ranks", "wait"];
+    const waits = idle.length ? ` ${who} ${listed(idle, String)} ${wait}.` : "";
     const end = step === world - 1 ? ` Done: ${plural(whole, "pair")}, at most ${grouped(worst)} on one rank.` : ` Meanwhile each sends keys and values to the next.`;
     say(`Step ${step + 1}: ${work}.${waits}${end}`);
   }
@@ -145,7 +152,8 @@ function draw({ view, data, el, svg, set, sum, grouped, plural, listed, said, sa
     el("div", { class: "row", style: "margin-top: 0; gap: 0.5rem 2rem" },
       pair(play.node, steps), pair(group, mask)),
     set(said, { style: `min-height: ${view.clientWidth < 600 ? 4.2 : 1.4}em` }),
-    el("div", { class: "beside", style: "gap: 0.75rem clamp(1rem, 3%, 3.5rem); align-items: flex-start" },
+    el("div", { class: "beside",
+      style: "gap: 0.75rem clamp(1rem, 3%, 3.5rem); align-items: flex-start" },
       column, root));
   show();
   carry(step, step);

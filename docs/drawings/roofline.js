@@ -30,9 +30,12 @@ function draw({ view, data, el, svg, set, clamp, number, grouped, plural, say, s
   const ways = [
     { letter: "P", word: () => "projections", name: () => "projections", cost: projections, colour: "var(--neutral)" },
     { letter: "M", word: () => "naive", name: () => "naive attention", cost: () => attention({ causal: false, passes: 4 }), colour: "var(--soft)" },
-    { letter: "A", word: () => "32 key heads", name: () => plural(heads, "key head"), cost: () => attention({}), colour: "#1a9ba3" },
-    { letter: "G", word: () => plural(kv, "key head"), name: () => plural(kv, "key head"), cost: () => attention({ cached: 2 * kv * width }), colour: "var(--rose)" },
-    { letter: "W", word: () => "window", name: () => `window of ${grouped(window)}`, cost: () => attention({ cached: 2 * kv * width, near: window }), colour: "#94901f" },
+    { letter: "A", word: () => "32 key heads", name: () => plural(heads, "key head"),
+      cost: () => attention({}), colour: "#1a9ba3" },
+    { letter: "G", word: () => plural(kv, "key head"), name: () => plural(kv, "key head"),
+      cost: () => attention({ cached: 2 * kv * width }), colour: "var(--rose)" },
+    { letter: "W", word: () => "window", name: () => `window of ${grouped(window)}`,
+      cost: () => attention({ cached: 2 * kv * width, near: window }), colour: "#94901f" },
     { letter: "L", word: () => "latent", name: () => "latent attention", colour: "#a35f4a",
       cost: () => (phase === 2 ? attention({ dk: latent[0] + latent[1], dv: latent[0], cached: latent[0] + latent[1] }) : null) },
     { letter: "prefill", word: () => "prefill", name: () => `prefill: ${inNumbers(oneHead(example.n))}`, cost: () => oneHead(example.n), colour: "#1a9ba3", two: true },
@@ -85,7 +88,8 @@ function draw({ view, data, el, svg, set, clamp, number, grouped, plural, say, s
     const [cx, cy, up] = dot.at = at;
     set(dot.circle, { cx, cy });
     set(dot.stem, { d: flat ? `M${cx} ${cy}V${up + 4}` : `M${cx} ${cy}V${up}H${cx + 12}` });
-    set(dot.text, { x: flat ? cx - (phase ? -2 : 8) : cx + 15, y: up + (flat ? 0 : 5), "text-anchor": flat ? "end" : "start" });
+    set(dot.text, { x: flat ? cx - (phase ? -2 : 8) : cx + 15, y: up + (flat ? 0 : 5),
+      "text-anchor": flat ? "end" : "start" });
   }
   function heights(found) {  // of the names: no two are on one line, and none crosses the line to another
     const order = [...found.keys()].filter((i) => found[i]).sort((i, j) => found[i].intensity - found[j].intensity || i - j);
@@ -146,7 +150,8 @@ function draw({ view, data, el, svg, set, clamp, number, grouped, plural, say, s
     const what = `${phase === 2 ? "One step of decode after" : "Prefill of"} ${plural(n, "token")}${b > 1 ? `, a batch of ${b} sequences` : ""}`;
     return `${what}: attention with ${keys(kv)} does ${size(shared.intensity)} operations per byte; it is ${limit(shared)}.`;
   }
-  const ofTwo = (first, second) => `One head: prefill does ${size(first.intensity)} operations per byte and is ${limit(first)}; ` +
+  const ofTwo = (first, second) => "One head: " +
+    `prefill does ${size(first.intensity)} operations per byte and is ${limit(first)}; ` +
     `decode does ${size(second.intensity)} and is ${limit(second)}.`;
   const power = (log) => grouped(2 ** log);
   const control = (name, max, value, input) => slider(name, { min: 0, max, step: 1, value: Math.log2(value), text: power, input: (log) => { input(2 ** log); show(); } });
@@ -154,11 +159,13 @@ function draw({ view, data, el, svg, set, clamp, number, grouped, plural, say, s
   const sliders = el("div", side, control("Tokens", 17, n, (to) => { n = to; }),
     more(control("Heads of keys", 5, kv, (to) => { kv = to; }),
       control("Batch size", 8, b, (to) => { b = to; })));
+  const room = wide > 420 ? 1.4 : 4.2;
   const modes = ["two dots", "a layer in prefill", "a layer in decode"];
   view.append(
     el("div", { class: "row", style: "margin-top: 0" },
       choices("What is shown", modes, 0, (i) => { phase = i; show(); })),
-    chart, sliders, el("div", { style: `min-height: ${wide > 420 ? 1.4 : 4.2}em; margin: 0.2rem 0 0.5rem` }, said), table);
+    chart, sliders,
+    el("div", { style: `min-height: ${room}em; margin: 0.2rem 0 0.5rem` }, said), table);
   show();
   expose(() => ({ n, kv, b, phase, peak, bandwidth, ridge, ways: Object.fromEntries(ways.map((way, i) => [way.letter, found()[i]])) }));
 }

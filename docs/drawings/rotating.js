@@ -59,8 +59,11 @@ function draw({ view, data, el, svg, set, sum, clamp, dot, number, grouped, said
     ...(trained ? [entry(x(0) + 190, dashed, "as trained")] : [])].flat();
   const chart = svg("svg", { width: wide, height: high + 20, viewBox: `0 0 ${wide} ${high + 20}`, "aria-hidden": true },
     svg("rect", { x: x(trained ?? longest), y: 0, width: x(longest) - x(trained ?? longest), height: high, fill: "var(--faint)", opacity: 0.6 }),
-    svg("path", { d: `M${x(0)} ${y(0)}H${x(longest)}`, stroke: "var(--soft)" }), drop, before, curve, mark,
-    write(x(0), "distance 0", "start"), write(x(longest), trained ? `beyond the trained length, to ${longest}` : `distance ${longest}`, "end"), ...drawn);
+    svg("path", { d: `M${x(0)} ${y(0)}H${x(longest)}`, stroke: "var(--soft)" }), drop, before,
+      curve, mark,
+    write(x(0), "distance 0", "start"),
+      write(x(longest), trained ? `beyond the trained length, to ${longest}`
+      : `distance ${longest}`, "end"), ...drawn);
   const result = el("span", { style: "font-variant-numeric: tabular-nums" });
 
   function showCircle(circle, i, frequency, key, query) {
@@ -91,7 +94,8 @@ function draw({ view, data, el, svg, set, sum, clamp, dot, number, grouped, said
   const whole = (n) => number(n, 0), tens = (n) => grouped(Math.round(10 ** n));
   const shift = slider("Shift both", { min: 0, max: 32, step: 1, value: position, text: whole, input: (to) => { position = to; show(true); } });
   const apart = slider("Distance", { min: 0, max: longest, step: 1, value: distance, text: whole, input: (to) => { distance = to; show(); } });
-  const slower = slider("Base", { min: 3, max: 6, step: 0.5, value: Math.log10(base), text: tens, input: (to) => { base = 10 ** to; show(); } });
+  const slower = slider("Base", { min: 3, max: 6, step: 0.5, value: Math.log10(base), text: tens,
+    input: (to) => { base = 10 ** to; show(); } });
   const scaled = () => el("div", { class: "row" }, el("span", {}, `For sequences ${factor} times as long`), choices("Scaling", names, scaling, (i) => { scaling = i; show(); }));
   const [first, rest] = trained ? [[scaled(), apart], [shift, slower]] : [[shift, apart], [slower]];  // what the chapter is about comes first
   view.append(

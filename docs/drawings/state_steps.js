@@ -61,7 +61,8 @@ function draw(stage) {
 
   // ---- What changes ----
   function showToken(i, scores) {
-    const here = i <= t, texts = here ? [vector(k[i], short), vector(v[i], short), whole(scores[i])] : ["", "", ""];
+    const here = i <= t, texts = here ? [vector(k[i], short), vector(v[i], short), whole(scores[i])]
+      : ["", "", ""];
     set(names[i], { style: `${plain}; font-weight: ${i === t ? 700 : 400}; opacity: ${here ? 1 : 0.55}` });
     kept[i].forEach((node, c) => { node.textContent = texts[c]; });
   }
@@ -85,7 +86,8 @@ function draw(stage) {
     }
     const values = vector(sums.state.slice(0, -1), short), total = whole(sums.state.at(-1));
     say(`“${tokens[t]}” has the query ${vector(q[t], short)}. Both ways give ${values}. `
-      + `Divided by the sum of the weights, ${total}, this is the context ${vector(context, short)}.`);
+      + `Divided by the sum of the weights, ${total}, `
+      + `this is the context ${vector(context, short)}.`);
   }
   const move = (x) => { play.stop(); t = x - 1; show(); };
   const range = slider("Tokens so far", { min: 1, max: n, step: 1, value: t + 1, text: whole, input: move });

@@ -1,12 +1,15 @@
 (() => {
 // The query of a token, the keys of all, and the weights: two small matrices that can be changed.
-function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, number, listed, vector, said, say, choices, button, motion, plane, expose, keep }) {
+function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, number, listed, vector,
+  said, say, choices, button, motion, plane, expose, keep }) {
   const { tokens, x, kinds } = data, eye = [[1, 0], [0, 1]];
   const W = { W_q: data.W_q.map((r) => [...r]), W_k: data.W_k.map((r) => [...r]) };
   let chosen = data.start, now = {};
   const low = -1, high = 3, { root, at, arrow } = plane(300, 3);
   const across = view.clientWidth >= 600 ? 240 : 200;
-  set(root, { width: across, height: across, viewBox: "100 0 200 200", "aria-label": "The query and the keys as arrows" });  // from low to high
+  // the view box: from low to high
+  set(root, { width: across, height: across, viewBox: "100 0 200 200",
+    "aria-label": "The query and the keys as arrows" });
   root.style.overflow = "hidden";
   const note = (more, says) => { const node = svg("text", { "aria-hidden": true, ...more }, says); root.append(node); return node; };
   note({ x: 298, y: 166, "text-anchor": "end", style: "font-size: 13px; fill: var(--soft)" }, kinds[0]);
@@ -79,7 +82,8 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
     working.replaceChildren(
       el("div", {}, named("W_q"), `: a vector (a, b) gives the query (${kinds.map((_, j) => told([W.W_q[0][j], W.W_q[1][j]])).join(", ")})`),
       el("div", {}, hue("q", "query"), ` = vector of “${tokens[chosen]}” × `, named("W_q"), " = ", hue("q", short(q))),
-      el("div", {}, hue("v", "context"), " = weighted sum of the vectors = ", hue("v", vector(context, number))));
+      el("div", {}, hue("v", "context"), " = weighted sum of the vectors = ",
+        hue("v", vector(context, number))));
   }
   function tell({ q, weights }) {
     const best = Math.max(...weights), found = tokens.filter((_, i) => weights[i] > best - 1e-9);

@@ -115,7 +115,8 @@ function draw({ figure, view, data, el, svg, set, number, grouped, listed, plura
     area: svg("rect", { x: right, width: width - right, fill: "transparent", style: "cursor: pointer", onclick: () => choose(chosen === i + 1 ? 0 : i + 1) }),
   }));
   root.append(lines, ...rows.flatMap((row) => [row.key, row.share, row.area, row.query]));
-  const gapOf = (n) => Math.min(78, height / n), heights = (n) => Array.from({ length: n }, (_, i) => height / 2 + (i - (n - 1) / 2) * gapOf(n));
+  const gapOf = (n) => Math.min(78, height / n),
+    heights = (n) => Array.from({ length: n }, (_, i) => height / 2 + (i - (n - 1) / 2) * gapOf(n));
   const curve = (y, z) => `M${left} ${y}C${(left + right) / 2} ${y},${(left + right) / 2} ${z},${right} ${z}`;
   function drawLines({ keys, queries, weights }) {
     const [from, to] = [heights(keys.length), heights(queries.length)];
@@ -186,7 +187,8 @@ function draw({ figure, view, data, el, svg, set, number, grouped, listed, plura
 
   // ---- Where all stands: on a phone the picture comes below the answer ----
   const wide = view.clientWidth >= 600, columns = "minmax(0, 1fr) minmax(0, 47%)";
-  const grid = `display: grid; grid-template: auto auto 1fr / ${columns}; column-gap: 1.5rem; align-items: start`;
+  const grid = `display: grid; grid-template: auto auto 1fr / ${columns}; `
+    + "column-gap: 1.5rem; align-items: start";
   const beside = "grid-area: 1 / 2 / 4 / 3; width: 100%; height: auto";
   set(root, { style: `max-width: 100%; ${wide ? beside : "margin: 0 auto"}` });
   set(said, { style: `min-height: ${wide ? 5.6 : 7}em; grid-column: 1` });

@@ -38,7 +38,8 @@ function draw({ view, data, el, svg, set, plural, said, say, choices, toggle, mo
   const cells = all.map((i) => all.map((j) => {
     const [x, y] = [left + side * j, top + side * i];
     const box = svg("rect", { x, y, width: side, height: side, stroke: "var(--faint)" });
-    const cross = svg("path", { d: `M${x + 8} ${y + 8}l8 8m0 -8l-8 8`, stroke: "var(--soft)", "stroke-width": 1, opacity: 0.4 });
+    const cross = svg("path", { d: `M${x + 8} ${y + 8}l8 8m0 -8l-8 8`, stroke: "var(--soft)",
+      "stroke-width": 1, opacity: 0.4 });
     const ring = svg("circle", { cx: x + 12, cy: y + 12, r: 5 });
     const node = svg("g", { style: "cursor: pointer", onclick: () => choose(i) }, box, cross, ring);
     return { node, box, cross, ring };
@@ -67,7 +68,8 @@ function draw({ view, data, el, svg, set, plural, said, say, choices, toggle, mo
 
   // ---- The layers: what reaches a query ----
   const x = (j) => 34 + 27 * j, y = (l) => 128 - (104 * l) / layers;
-  const tower = svg("svg", { width: 346, height: 191, viewBox: "0 0 346 191", "aria-hidden": true, style: "flex: none" });
+  const tower = svg("svg", { width: 346, height: 191, viewBox: "0 0 346 191", "aria-hidden": true,
+    style: "flex: none" });
   function drawPairs(mask, found) {  // a line to each token that is attended to, from each that matters one layer above
     const line = (i, j, l) => svg("path", { d: `M${x(i)} ${y(l)}L${x(j)} ${y(l - 1)}`, stroke: "var(--neutral)", "stroke-width": 2, opacity: 0.55 });
     return found.slice(0, -1).flatMap((level, down) => level.flatMap((i) => all.filter((j) => mask[i][j]).map((j) => line(i, j, layers - down))));
@@ -125,7 +127,8 @@ function draw({ view, data, el, svg, set, plural, said, say, choices, toggle, mo
   const joined = set(choices("A key in the window, in the sinks, or in both", ["either |", "both &"], 0, (i) => { either = !i; show(); }), { class: "row joined" });
   const panel = (...parts) => el("div", { style: "width: 346px; max-width: 100%" }, ...parts);  // a picture under the control that moves it
   view.append(el("div", { class: "beside", style: "gap: 0.3rem 1.5rem; align-items: flex-start; margin: 0" },
-    panel(slider("Window", { min: 1, max: n, step: 1, value: width, input: (i) => { width = i; show(); }, text: whole }), grid, legend,
+    panel(slider("Window", { min: 1, max: n, step: 1, value: width,
+      input: (i) => { width = i; show(); }, text: whole }), grid, legend,
       el("div", { style: "min-height: 1.5em" }, code),
       el("div", { style: "display: grid; grid-template-columns: 1fr 8.5rem; gap: 0.8rem; align-items: center; margin-bottom: 0.3rem" },
         el("div", { style: "box-shadow: 0 0 0 1px var(--soft); border-radius: 2px" }, bar), count),
