@@ -43,7 +43,7 @@ def of_page(page: Path) -> list[Path]:
     return [page, *LOOKS, ROOT / "constraints.txt", *(path for path in beside if path != WORDS or page.stem == "search")]
 
 # How many examples a property is tried on. In continuous integration they are the same each time.
-settings.register_profile("quick", max_examples=30 if IN_CI else 20, deadline=None, derandomize=IN_CI,
+settings.register_profile("quick", max_examples=60 if IN_CI else 25, deadline=None, derandomize=IN_CI,
                           print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("thorough", settings.get_profile("quick"), max_examples=2000, derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
