@@ -96,7 +96,8 @@ function draw({ figure, view, data, el, svg, set, number, grouped, plural, perce
     const verdict = first ? "It occurs here for the first time: there is nothing to copy." : last ? "The letters end here." : now.right[chosen] ? "That is right." : `The next letter is ${quoted(chosen + 1)}.`;
     const right = sum(now.right.map(Number));
     say(`After ${plural(steps[step], "step")} of training${off}: `
-      + `${right} of ${period - 1} letters that repeat are predicted. ${reads} The prediction is “${names[best]}”. ${verdict}`);
+      + `${right} of ${period - 1} letters that repeat are predicted. `
+      + `${reads} The prediction is “${names[best]}”. ${verdict}`);
   }
   const switched = () => (off.size ? `, ${off.size === 1 ? "one head" : `${off.size} heads`} off` : "");
   function show() {
