@@ -243,18 +243,18 @@ function draw({ figure, view, el, svg, set, number, plural, said, say, slider, c
     for (const one of cells) one.show();
     if (cells.length) choose({});
   }
-  function start(found) {
-    about = found; layers = about.layers;
-    placed(about);
-    repaint();
-    for (const node of [document.documentElement, document.body]) new MutationObserver(repaint).observe(node, { attributes: true });
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => requestAnimationFrame(repaint));
-    cells = layers.flatMap((layer, l) => Array.from({ length: layer.heads }, (_, h) => cell(l, h)));
-    const orders = ["as in the model", ...about.scores], sort = el("select", { ...keep, "aria-label": "order of heads", onchange: () => { now.order = sort.selectedIndex; arrange(); first(); } }, ...orders.map((name) => el("option", {}, name)));
-    const first = () => { const { l, h } = ordered()[0]; choose({ l, h }); };
-    detail.replaceChildren(heading, choices("show", modes, 0, (mode) => choose({ mode })), query, ...panels);
-    strips.push(...layers.map((_, l) => strip(l)));
-    stack.replaceChildren(...strips.flatMap(({ all }) => all));
+  function sorter() {
+    const orders = ["as in the model", ...about.scores];
+    const select = el("select", { ...keep, "aria-label": "order of heads",
+      onchange: () => { now.order = select.selectedIndex; arrange(); first(); } },
+    ...orders.map((name) => el("option", {}, name)));
+    return el("label", { class: "row" }, "order of heads", select);
+  }
+  function first() {
+    const { l, h } = ordered()[0];
+    choose({ l, h });
+  }
+  function layOut() {
     const beside = view.clientWidth >= 600;  // what is said stands below the grid, or below all
     const caption = el("p", { style: "margin: 0; font-size: 13px" }, "layers ↓, heads →");
     const left = el("div", { style: "flex: 0 1 auto; min-width: 0; max-width: 100%" },
@@ -262,13 +262,35 @@ function draw({ figure, view, el, svg, set, number, plural, said, say, slider, c
     set(said, { style: beside ? "width: 0; min-width: 100%; margin-top: 0.6rem; min-height: 8.4em"
       : "margin-top: 0.6rem" });
     const across = "display: flex; flex-wrap: wrap; gap: 1rem 1.5rem; align-items: flex-start";
-    view.replaceChildren(el("label", { class: "row" }, "order of heads", sort),
-      el("div", { style: across }, left, detail), ...(beside ? [] : [said]),
-        ...(about.kept ? [el("p", { style: "font-size: 13px; margin: 0.3rem 0" }, thinned())]
-        : []));
+    const small = { style: "font-size: 13px; margin: 0.3rem 0" };
+    view.replaceChildren(sorter(), el("div", { style: across }, left, detail),
+      ...(beside ? [] : [said]), ...(about.kept ? [el("p", small, thinned())] : []));
+  }
+  function tell() {
+    expose(() => ({
+      ...now, said: said.textContent, row: row(now.l, now.h, now.i),
+      order: ordered().map(({ l, h }) => [l, h]), through: Array.from(through(now.l)),
+      picture: Array.from(picture(now.l, now.h), share),
+    }));
+  }
+  function start(found) {
+    about = found;
+    layers = about.layers;
+    placed(about);
+    repaint();
+    const watched = [document.documentElement, document.body];
+    for (const node of watched) new MutationObserver(repaint).observe(node, { attributes: true });
+    matchMedia("(prefers-color-scheme: dark)")
+      .addEventListener("change", () => requestAnimationFrame(repaint));
+    cells = layers.flatMap((layer, l) => Array.from({ length: layer.heads }, (_, h) => cell(l, h)));
+    const mode = choices("show", modes, 0, (chosen) => choose({ mode: chosen }));
+    detail.replaceChildren(heading, mode, query, ...panels);
+    strips.push(...layers.map((_, l) => strip(l)));
+    stack.replaceChildren(...strips.flatMap(({ all }) => all));
+    layOut();
     arrange();
     choose({ l: 0, h: 0, i: Math.min(layers[0].n_q - 1, 5) });
-    expose(() => ({ ...now, said: said.textContent, row: row(now.l, now.h, now.i), order: ordered().map(({ l, h }) => [l, h]), through: Array.from(through(now.l)), picture: Array.from(picture(now.l, now.h), share) }));
+    tell();
   }
   unpack().then(start);
 }
