@@ -76,7 +76,10 @@ weights.setAttribute("data-name", nameOfWeights);
 data.textContent = readFileSync(0, "utf-8");
 const found = { ".view": view, "script.weights": weights };
 const figure = { querySelector: (wanted) => found[wanted] ?? data };
-const document = { createElement: (tag) => new Element(tag), createElementNS: (space, tag) => new Element(tag, space) };
+const document = {
+  createElement: (tag) => new Element(tag), createElementNS: (space, tag) => new Element(tag, space),
+  querySelectorAll: () => [],
+};
 const matchMedia = () => ({ matches: true });  // no motion
 class ResizeObserver { observe() { } }
 const draw = new Function("figure", "document", "matchMedia", "ResizeObserver", `${text("drawing.js")}${more.map((file) => readFileSync(file, "utf-8")).join("")}${text(`${name}.js`)}draw(stage(figure));`);

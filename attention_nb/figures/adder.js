@@ -1,6 +1,6 @@
 // A transformer of one block adds two digits: what each part adds to the hidden state of "=", and the answer that it gives.
-function draw({ view, data, el, svg, set, dot, matmul, softmax, mix, number, clamp, said, say, slider, toggle, motion, expose }) {
-  const { tokens: names, features } = data, [plus, equals] = [10, 11], wide = view.clientWidth >= 600, size = view.clientWidth >= 900 ? "poster" : wide ? "wide" : "narrow";
+function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, number, clamp, said, say, slider, toggle, motion, expose }) {
+  const { tokens: names, features } = data, [plus, equals] = [10, 11], wide = viewWidth >= 600, size = viewWidth >= 900 ? "poster" : wide ? "wide" : "narrow";
   const [named, entry] = { poster: [[82, 62, 58, 66], 32], wide: [[52, 44, 40, 46], 20], narrow: [[50, 38, 34, 42], 18] }[size];
   const widths = [...named, ...Array(10).fill(entry)];
   const lefts = widths.map((_, i) => widths.slice(0, i).reduce((a, b) => a + b, 0.5)), width = lefts.at(-1) + widths.at(-1) + 0.5;

@@ -1,9 +1,9 @@
 // Beam search as a tree: at each step all continuations of the kept hypotheses compete, and the
 // best stay.
 function draw(stage) {
-  const { view, data, el, svg, set, number, grouped, listed, said, say } = stage;
+  const { view, viewWidth, data, el, svg, set, number, grouped, listed, said, say } = stage;
   const { choices, slider, player, motion, expose } = stage;
-  const { tokens, end, next } = data, spare = 2, wide = view.clientWidth >= 600;
+  const { tokens, end, next } = data, spare = 2, wide = viewWidth >= 600;
   let width = data.width, step = data.step;
 
   // ---- The search: a hypothesis is its ids, its parent, the total of its log-probabilities ----

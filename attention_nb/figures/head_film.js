@@ -1,12 +1,12 @@
 // The weights of the heads of a layer, at some steps of its training.
-function draw({ view, data, el, set, sum, number, said, say, slider, player, byItself, motion, expose }) {
+function draw({ view, viewWidth, data, el, set, sum, number, said, say, slider, player, byItself, motion, expose }) {
   const { weights, steps, losses } = data, h = weights[0].length, n = weights[0][0].length;
   let frame = steps.length - 1, shows = weights[frame];
   const mean = (list) => sum(list) / list.length;
   const shown = (w) => [mean(w.slice(2).map((row) => row[0])), mean(w.slice(2).map((row, i) => row[i + 1]))];
 
   // on a phone both heads stand beside each other, too
-  const wide = view.clientWidth >= 600, side = wide ? 38 : 24;
+  const wide = viewWidth >= 600, side = wide ? 38 : 24;
   const across = `min-width: ${side}px; max-width: ${side}px; padding: 0; text-align: center; `
     + `font-size: ${wide ? 13 : 12}px; overflow: hidden`;
   const box = `${across}; height: ${side}px`;

@@ -1,9 +1,9 @@
 // What a layer caches for each token, at true scale: keys and values, or one latent vector. Below,
 // how it is read: keys and values are made of it, or both projections move behind it.
 function draw(stage) {
-  const { view, data, el, svg, set, number, grouped, plural, said, say } = stage;
+  const { view, viewWidth, data, el, svg, set, number, grouped, plural, said, say } = stage;
   const { slider, choices, motion, expose } = stage;
-  const { d_head, d_latent, d_rope, shared, choice, forms } = data, wide = view.clientWidth >= 600;
+  const { d_head, d_latent, d_rope, shared, choice, forms } = data, wide = viewWidth >= 600;
   const columns = wide ? 64 : 28, move = motion();
   let heads = data.heads, tokens = data.tokens, form = 0, state;
 

@@ -1,9 +1,9 @@
 // A whole decoder-only transformer that runs: hidden states travel from part to part, and each part
 // opens to its numbers.
 function draw(stage) {
-  const { figure, view, data, el, svg, set, clamp, softmax, sum, number, grouped } = stage;
+  const { figure, view, viewWidth, data, el, svg, set, clamp, softmax, sum, number, grouped } = stage;
   const { said, say, slider, player, motion, expose } = stage;
-  const { names, n_blocks, parts } = data, wide = view.clientWidth >= 600;
+  const { names, n_blocks, parts } = data, wide = viewWidth >= 600;
   const [plus, equals] = [10, 11];
   const { start, parts: by } = engine(figure, { data, sum, softmax });
   let a = data.a, b = data.b, at = 4;

@@ -1,9 +1,9 @@
 // Pairs of keys and values are written into one state, and every key is read back: how far off?
 function draw(stage) {
-  const { view, data, el, svg, set, matmul, sum, number, plural, vector } = stage;
+  const { view, viewWidth, data, el, svg, set, matmul, sum, number, plural, vector } = stage;
   const { said, say, slider, choices, player, motion, expose } = stage;
   const { names, k, v, rules } = data, n = names.length, [d, e] = [k[0].length, v[0].length];
-  const wide = view.clientWidth >= 600, all = [...names.keys()], move = motion();
+  const wide = viewWidth >= 600, all = [...names.keys()], move = motion();
   let t = data.written, rule = 0, state;
 
   // ---- What is computed ----

@@ -1,5 +1,5 @@
 // The same token at two positions: its pairs rotate with the position, and the score depends only on the distance.
-function draw({ view, data, el, svg, set, sum, clamp, dot, number, grouped, said, say, slider, choices, more, expose }) {
+function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, grouped, said, say, slider, choices, more, expose }) {
   const { token, vector, trained, factor } = data, half = vector.length / 2, all = [...Array(half).keys()];
   const pairs = all.map((i) => [vector[i], vector[i + half]]), top = dot(vector, vector), longest = 64;
   let { position, distance, base } = data, scaling = trained ? 1 : 0;
@@ -39,7 +39,7 @@ function draw({ view, data, el, svg, set, sum, clamp, dot, number, grouped, said
   }
 
   // ---- The score at each distance; grey: beyond the trained length ----
-  const wide = Math.min(620, view.clientWidth || 350), high = 130;
+  const wide = Math.min(620, viewWidth || 350), high = 130;
   const x = (d) => 8 + ((wide - 16) * d) / longest, lowest = -0.42 * top;  // with base 1,000
   const y = (s) => 10 + ((high - 20) * (top - s)) / (top - lowest);
   const along = { fill: "none", "stroke-linejoin": "round" };

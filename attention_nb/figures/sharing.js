@@ -1,6 +1,6 @@
 // Heads of queries above, heads of keys below, a line from each query to the keys it reads; and the bytes of a cache.
-function draw({ view, data, svg, set, clamp, el, grouped, plural, said, say, choices, toggle, motion, onkeys, expose, keep }) {
-  const { heads, options, bytes: perHead, full: most, what } = data, wide = view.clientWidth >= 600;
+function draw({ view, viewWidth, data, svg, set, clamp, el, grouped, plural, said, say, choices, toggle, motion, onkeys, expose, keep }) {
+  const { heads, options, bytes: perHead, full: most, what } = data, wide = viewWidth >= 600;
   const width = wide ? 640 : 346, side = wide ? 40 : 30, top = 24, bottom = 150, gap = width / heads;
   let n = data.n_kv_heads, wrong = false, chosen = 0;
   const root = svg("svg", { width, height: 250, viewBox: `0 0 ${width} 250`, role: "group", style: "height: auto",

@@ -1,10 +1,10 @@
 // One query: scores to drag, the weights as parts of one bar, and the context. A window may leave
 // the first token behind, and a sink may take the weight that no token needs.
 function draw(stage) {
-  const { view, data, el, svg, set, clamp, mix, softmax, sum, number, listed } = stage;
+  const { view, viewWidth, data, el, svg, set, clamp, mix, softmax, sum, number, listed } = stage;
   const { vector, percent, said, say, slider, choices, player, handle, expose } = stage;
   const { tokens, v, window, modes, reach } = data, n = tokens.length, all = [...tokens.keys()];
-  const scores = [...data.scores, data.sink], wide = view.clientWidth >= 600;
+  const scores = [...data.scores, data.sink], wide = viewWidth >= 600;
   let newest = data.newest, mode = data.mode, state;
 
   // ---- What is computed: the last score is that of the sink ----
@@ -20,7 +20,7 @@ function draw(stage) {
   const whole = (x) => number(x, 0);
 
   // ---- The scores: bars that go up and down, each with a handle ----
-  const width = wide ? Math.min(view.clientWidth, 720) : 342, column = width / (n + 1);
+  const width = wide ? Math.min(viewWidth, 720) : 342, column = width / (n + 1);
   const thick = Math.min(72, Math.round(column * 0.56));
   const unit = 10, zero = 40 + reach * unit, low = zero + reach * unit, height = low + 176;
   const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group",

@@ -1,7 +1,7 @@
 // Random scores at every width: their histogram, the weights of one query, and the gradient that
 // gets through the softmax.
 function draw(stage) {
-  const { view, data, el, svg, set, number, grouped, softmax, say, said } = stage;
+  const { view, viewWidth, data, el, svg, set, number, grouped, softmax, say, said } = stage;
   const { slider, toggle, button, expose } = stage;
   const { widths, counts, bin, deviation, scores, gradient } = data;
   const kinds = ["plain", "scaled"], bins = counts.plain[0].length;
@@ -119,7 +119,7 @@ function draw(stage) {
     show();
   });
   const beside = "align-items: flex-start; gap: 0.5rem 1.6rem; margin: 0";
-  set(said, { style: `min-height: ${view.clientWidth < 600 ? 5.6 : 2.8}em; margin-top: 0.4rem` });
+  set(said, { style: `min-height: ${viewWidth < 600 ? 5.6 : 2.8}em; margin-top: 0.4rem` });
   view.append(
     el("div", { class: "row", style: "margin-top: 0" }, range, divide, another),
     el("div", { class: "beside", style: beside },

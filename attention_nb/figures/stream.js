@@ -1,7 +1,7 @@
 // The residual stream through many blocks, once with each kind of norm: forward, the length of the
 // hidden state after each block; then backward, the length of the gradient in each block.
 function draw(stage) {
-  const { view, data, el, svg, set, number, say, said, slider, player, expose } = stage;
+  const { view, viewWidth, data, el, svg, set, number, say, said, slider, player, expose } = stage;
   const { runs } = data, n = runs[0].gradients.length, last = 2 * n - 1;
   const most = (key) => Math.max(...runs.flatMap((run) => run[key]));
   const tops = { lengths: most("lengths"), gradients: most("gradients") };
@@ -11,7 +11,7 @@ function draw(stage) {
   const shown = (i) => ({ length: !back() ? i <= moment : true, gradient: back() && i >= block() });
 
   // ---- A panel for each run, a column for each block: hidden states go up, gradients go down ----
-  const wide = view.clientWidth >= 600, up = wide ? 112 : 76, down = wide ? 78 : 54;
+  const wide = viewWidth >= 600, up = wide ? 112 : 76, down = wide ? 78 : 54;
   const full = 340, left = 2, unit = (full - 2 * left) / n;
   const head = 26, base = head + up, under = base + 20, deep = under + down + 16;
   const text = (attributes, ...words) =>

@@ -1,7 +1,7 @@
 // The probabilities of the next token: at every temperature, and cut by top-k and top-p as
 // `generate` cuts them.
 function draw(stage) {
-  const { view, data, el, set, sum, softmax, number, plural, said, say } = stage;
+  const { view, viewWidth, data, el, set, sum, softmax, number, plural, said, say } = stage;
   const { choices, slider, button, expose } = stage;
   const { tokens, prefixes, logits } = data, all = [...tokens.keys()], size = tokens.length;
   let at = data.start, temperature = 1, k = size, p = 1;
@@ -154,7 +154,7 @@ function draw(stage) {
     text: (x) => off(x, 1, number(x)),
     input: changing((x) => { p = x; }),
   });
-  set(said, { style: `min-height: ${view.clientWidth < 600 ? 5.6 : 2.8}em; margin-top: 0.3rem` });
+  set(said, { style: `min-height: ${viewWidth < 600 ? 5.6 : 2.8}em; margin-top: 0.3rem` });
   view.append(
     el("div", { class: "row", style: "margin-top: 0" }, el("span", {}, "after"), after),
     heat,

@@ -1,6 +1,6 @@
 // A trained encoder-decoder in the page: a number in words becomes digits, at each of many steps of its training. Lines show
 // what every head attends to while it generates.
-function draw({ figure, view, data, el, svg, set, number, grouped, listed, plural, said, say, softmax, sum, tween, slider, choices, player, expose, keep }) {
+function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, listed, plural, said, say, softmax, sum, tween, slider, choices, player, expose, keep }) {
   const { source, target, exact, examples } = data, { steps, parts, heads } = data.model;
   const { start, encode, decode } = engine(figure, { data, sum, softmax });
   const [begin, end] = ["<start>", "<end>"].map((token) => target.indexOf(token)), bare = (token) => token.replace(/[<>]/g, "");
@@ -185,7 +185,7 @@ function draw({ figure, view, data, el, svg, set, number, grouped, listed, plura
   const chooses = el("div", {}, pick("Attention", layers.map(({ title }) => title), (i) => { layer = i; chosen = 0; }), headOf, token);
 
   // ---- Where all stands: on a phone the picture comes below the answer ----
-  const wide = view.clientWidth >= 600, columns = "minmax(0, 1fr) minmax(0, 47%)";
+  const wide = viewWidth >= 600, columns = "minmax(0, 1fr) minmax(0, 47%)";
   const grid = `display: grid; grid-template: auto auto 1fr / ${columns}; `
     + "column-gap: 1.5rem; align-items: start";
   const beside = "grid-area: 1 / 2 / 4 / 3; width: 100%; height: auto";

@@ -1,6 +1,6 @@
 (() => {
 // Decoding token by token: what each step computes, what it reads from the cache, and the weights of the newest token.
-function draw({ view, data, el, set, dot, softmax, mix, number, plural, said, say, choices, slider, player, motion, expose }) {
+function draw({ view, viewWidth, data, el, set, dot, softmax, mix, number, plural, said, say, choices, slider, player, motion, expose }) {
   const { tokens, q, k, v } = data, n = tokens.length, all = [...tokens.keys()];
   const kinds = [["query", "var(--q)"], ["key", "var(--k)"], ["value", "var(--v)"]];
   let t = Math.min(3, n - 1), cached = true;
@@ -49,7 +49,7 @@ function draw({ view, data, el, set, dot, softmax, mix, number, plural, said, sa
     kinds.forEach(([name, colour], r) => {
       const state = does(i, name, cached);
       set(boxes[r][i], { "data-sym": state ? name[0] : null, style: box(state, colour) });
-      boxes[r][i].textContent = state === "computed" ? "new" : state && (view.clientWidth < 480 ? "read" : "cached");
+      boxes[r][i].textContent = state === "computed" ? "new" : state && (viewWidth < 480 ? "read" : "cached");
     });
     bars[i].text.textContent = i > t ? "" : number(weight);
   }

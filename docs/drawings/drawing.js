@@ -1,9 +1,21 @@
+// The widths of all figures of a page are read at once, before the first is drawn: read after a change, each would lay the
+// whole page out anew.
+const widths = new WeakMap();
+function widthOf(view) {
+  if (!widths.has(view)) {
+    const views = [view, ...document.querySelectorAll("figure.drawing > .view")];
+    for (const one of views) widths.set(one, one.clientWidth);
+  }
+  return widths.get(view);
+}
+
 // What every drawing is made of. `stage(figure)` gives a script its data, its room, and ways to draw, ask and move.
 function stage(figure) {
   "use strict";
   const view = figure.querySelector(".view");
   const data = JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
+  const viewWidth = widthOf(view);
   view.replaceChildren();
 
   // ---- Elements: el("p", { class: "row" }, "text", child); what begins with "on" listens ----
@@ -206,7 +218,7 @@ function stage(figure) {
 
   // `state` is what the figure has computed, for the tests that hold it against the package.
   const expose = (state) => { figure.state = state; };
-  return { figure, view, data, el, svg, set, sum, clamp, dot, matmul, softmax, mix, number, grouped,
+  return { figure, view, viewWidth, data, el, svg, set, sum, clamp, dot, matmul, softmax, mix, number, grouped,
     plural, listed, vector, percent, said, say, slider, choices,
     button, toggle, more, player, byItself, tween, motion, onkeys, handle, plane, expose, keep };
 }

@@ -1,6 +1,6 @@
 (() => {
 // Vectors split into heads, the right way and by a shortcut that only has the right shape.
-function draw({ view, data, el, set, number, said, say, choices, onkeys, expose, keep }) {
+function draw({ view, viewWidth, data, el, set, number, said, say, choices, onkeys, expose, keep }) {
   const { x, heads } = data, n = x.length, width = x[0].length, part = width / heads;
   const hues = ["#2a9d9d", "#d1578f", "#b59a1c", "#6b7fd0"];
   const paint = (h) => `color-mix(in srgb, ${hues[h % hues.length]} 34%, transparent)`;
@@ -90,7 +90,7 @@ function draw({ view, data, el, set, number, said, say, choices, onkeys, expose,
   view.append(
     choices("step", ["the vectors", "view", "transpose"], step, (i) => { step = i; show(); }),
     // above the pictures, which are higher in other steps
-    el("div", { style: `min-height: ${view.clientWidth < 600 ? 4.2 : 2.8}em` }, said),
+    el("div", { style: `min-height: ${viewWidth < 600 ? 4.2 : 2.8}em` }, said),
     el("div", { style: "display: flex; flex-wrap: wrap; gap: 0.9rem 2.4rem" },
       ...pictures.map((p) => p.node)));
   show();

@@ -1,11 +1,11 @@
 (() => {
 // A language model of two layers that have attention alone gets letters that come twice. Arcs show what the two heads attend to that
 // copy together; each head can be switched off, at each of many steps of training.
-function draw({ figure, view, data, el, svg, set, number, grouped, plural, percent, said, say,
+function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, plural, percent, said, say,
   softmax, sum, slider, button, toggle, player, expose }) {
   const { names, others, previous, inducing } = data, { steps, heads } = data.model, period = data.ids.length / 2;
   const { start, read } = engine(figure, { data, sum, softmax });
-  const nameOf = ([layer, head]) => `stack.blocks.${layer}.attention ${head}`, layers = [0, 1], wide = view.clientWidth >= 600;
+  const nameOf = ([layer, head]) => `stack.blocks.${layer}.attention ${head}`, layers = [0, 1], wide = viewWidth >= 600;
   let ids = data.ids, step = steps.length - 1, chosen = period + 3, now;
   const off = new Set();
 

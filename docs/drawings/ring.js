@@ -1,7 +1,7 @@
 (() => {
 // A ring of ranks: queries stay, keys travel; the matrix shows which block each
 // rank works on, bars how many pairs it has computed.
-function draw({ view, data, el, svg, set, sum, grouped, plural, listed, said, say, choices, toggle, slider, player, motion, expose }) {
+function draw({ view, viewWidth, data, el, svg, set, sum, grouped, plural, listed, said, say, choices, toggle, slider, player, motion, expose }) {
   const { tokens, world, bytes } = data, n = tokens.length, all = [...tokens.keys()], ranks = [...Array(world).keys()];
   const orders = ["contiguous", "zig-zag"];
   let order = 0, causal = false, step = 1;
@@ -21,7 +21,7 @@ function draw({ view, data, el, svg, set, sum, grouped, plural, listed, said, sa
   const sent = (rank) => sum(ranks.slice(0, step).map((at) => owned(held(rank, at)).length));  // tokens whose keys and values it sent on
 
   // ---- The matrix: a square for each pair ----
-  const unit = view.clientWidth < 600 ? 15 : 19, small = "font-size: 12px";
+  const unit = viewWidth < 600 ? 15 : 19, small = "font-size: 12px";
   const left = 72, high = 62, wide = left + n * unit + 22, low = high + n * unit + 4;
   const root = svg("svg", { width: wide, height: low, viewBox: `0 0 ${wide} ${low}`, role: "img",
     "aria-label": "Query–key pairs: a row for each query, a column for each key. Each rank’s block is framed." });
@@ -151,7 +151,7 @@ function draw({ view, data, el, svg, set, sum, grouped, plural, listed, said, sa
   view.append(
     el("div", { class: "row", style: "margin-top: 0; gap: 0.5rem 2rem" },
       pair(play.node, steps), pair(group, mask)),
-    set(said, { style: `min-height: ${view.clientWidth < 600 ? 4.2 : 1.4}em` }),
+    set(said, { style: `min-height: ${viewWidth < 600 ? 4.2 : 1.4}em` }),
     el("div", { class: "beside",
       style: "gap: 0.75rem clamp(1rem, 3%, 3.5rem); align-items: flex-start" },
       column, root));

@@ -1,6 +1,6 @@
 (() => {
 // The roofline of a machine: first one head in prefill and in decode, two dots, then all parts of a layer in either.
-function draw({ view, data, el, svg, set, clamp, number, grouped, plural, say, said, slider, choices, more, motion, expose }) {
+function draw({ view, viewWidth, data, el, svg, set, clamp, number, grouped, plural, say, said, slider, choices, more, motion, expose }) {
   const { machine, peak, bandwidth, heads, width, model, latent, window, bits, example } = data;
   let { n, kv } = data, b = 1, phase = 0;  // 0: two dots; 1: a layer in prefill; 2: in decode
 
@@ -49,7 +49,7 @@ function draw({ view, data, el, svg, set, clamp, number, grouped, plural, say, s
   });
 
   // ---- The roofline: both axes count doublings. Above its flat part is room for the names of the dots there ----
-  const wide = Math.min(620, view.clientWidth || 350), high = 300, left = 42, low = -3, top = 15, ridge = peak / bandwidth, line = 18, sky = 5 * line + 14;
+  const wide = Math.min(620, viewWidth || 350), high = 300, left = 42, low = -3, top = 15, ridge = peak / bandwidth, line = 18, sky = 5 * line + 14;
   const x = (intensity) => left + ((wide - left - 12) * (Math.log2(intensity) - low)) / (top - low);
   const ceiling = Math.log2(peak), floor = Math.log2(2 ** low * bandwidth) - 3;
   const y = (rate) => sky + ((high - sky) * (ceiling - Math.log2(rate))) / (ceiling - floor);

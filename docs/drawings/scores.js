@@ -1,7 +1,7 @@
 (() => {
 // Scores as bars to drag, their exponentials, and the weights: softmax in 32 bits, with its repair and without.
-function draw({ view, data, el, svg, set, clamp, number, said, say, slider, choices, toggle, handle, expose }) {
-  const { tokens, scores: given, reach } = data, f32 = Math.fround, wide = view.clientWidth >= 600;
+function draw({ view, viewWidth, data, el, svg, set, clamp, number, said, say, slider, choices, toggle, handle, expose }) {
+  const { tokens, scores: given, reach } = data, f32 = Math.fround, wide = viewWidth >= 600;
   const scores = [...given], added = [0, 10, 100];
   let shift = 0, temperature = 1, repaired = false, exps = [], weights = [];
   const [width, zero, unit, powers, bar, full] = wide ? [640, 235, 22, 440, 460, 125] : [346, 130, 9.5, 246, 256, 48];

@@ -3,7 +3,7 @@
 // and the slots that stay empty, in blocks and in one buffer for each sequence. Blocks are taken
 // and freed in the order of `PagedCache`.
 function draw(stage) {
-  const { view, data, el, svg, set, sum, grouped, plural, said, say } = stage;
+  const { view, viewWidth, data, el, svg, set, sum, grouped, plural, said, say } = stage;
   const { button, motion, expose, keep } = stage;
   const { n_blocks, size, n_max, prompt, sequences } = data;
   const letters = [..."ABCDEF"], rows = [...letters.keys()];
@@ -286,7 +286,7 @@ function draw(stage) {
     button("End", () => act(end)),
   ];
   const beside = "gap: 0.6rem 1.5rem; align-items: flex-start; margin: 0";
-  set(said, { style: `min-height: ${view.clientWidth < 600 ? 7 : 2.8}em; margin-top: 0.4rem` });
+  set(said, { style: `min-height: ${viewWidth < 600 ? 7 : 2.8}em; margin-top: 0.4rem` });
   view.append(
     el("div", { class: "row", style: "margin-top: 0" }, ...acts),
     el("div", { class: "beside", style: beside }, root, list),

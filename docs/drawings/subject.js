@@ -1,12 +1,12 @@
 (() => {
 // The query of a token, the keys of all, and the weights: two small matrices that can be changed.
-function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, number, listed, vector,
+function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax, mix, number, listed, vector,
   said, say, choices, button, motion, plane, expose, keep }) {
   const { tokens, x, kinds } = data, eye = [[1, 0], [0, 1]];
   const W = { W_q: data.W_q.map((r) => [...r]), W_k: data.W_k.map((r) => [...r]) };
   let chosen = data.start, now = {};
   const low = -1, high = 3, { root, at, arrow } = plane(300, 3);
-  const across = view.clientWidth >= 600 ? 240 : 200;
+  const across = viewWidth >= 600 ? 240 : 200;
   // the view box: from low to high
   set(root, { width: across, height: across, viewBox: "100 0 200 200",
     "aria-label": "The query and the keys as arrows" });
@@ -23,7 +23,7 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
   const hue = (which, ...text) => el("b", { "data-sym": which }, ...text);
   const cells = tokens.map(() => ({ key: el("td", { "data-sym": "k" }), score: el("td"), bar: el("div", { "data-sym": "w", style: "height: 14px; background: var(--w)" }), weight: el("span", { "data-sym": "w" }) }));
   const heads = tokens.map((token) => el("th", { scope: "row", style: "text-align: left" }, token));
-  const wide = view.clientWidth >= 600;
+  const wide = viewWidth >= 600;
   const table = el("table", { class: wide ? null : "tight", style: "white-space: nowrap" }, el("thead", {}, el("tr", {}, el("td"), ...["vector", "key", "q · k"].map((text) => el("th", { scope: "col" }, text === "key" ? hue("k", text) : text)),
     el("th", { scope: "col", style: "text-align: left" }, hue("w", "weight")))),
     el("tbody", {}, ...tokens.map((_, i) => el("tr", {}, heads[i], el("td", {}, short(x[i])),

@@ -1,7 +1,7 @@
 (() => {
 // A small matrix of exponentials, summed along its rows or down its columns, and what dividing by those sums gives.
-function draw({ view, data, svg, set, sum, clamp, number, said, say, choices, button, motion, expose }) {
-  const { matrices } = data, wide = view.clientWidth >= 600;
+function draw({ view, viewWidth, data, svg, set, sum, clamp, number, said, say, choices, button, motion, expose }) {
+  const { matrices } = data, wide = viewWidth >= 600;
   const ways = ["dim=-1: along each row", "dim=0: down each column", "dim=-1, but keepdim forgotten"];
   let chosen = 0, way = 0, now = {};
   const n = matrices[0].exps.length, cell = wide ? 68 : 50, gap = wide ? 150 : 72, top = 28;
