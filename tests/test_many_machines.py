@@ -46,7 +46,8 @@ SEED = 11
 
 @pytest.fixture(scope="module")
 def ranks():
-    with Ranks("torch._dynamo", "torch.distributed.checkpoint.state_dict", __name__) as ranks:
+    late = ("torch._dynamo", "torch.distributed.checkpoint.state_dict")
+    with Ranks(*late, "torch.distributed.tensor.experimental", __name__) as ranks:
         yield ranks
 
 
@@ -449,6 +450,41 @@ def with_context_parallel(rank):
 
 @pytest.mark.ci
 def test_context_parallel_refuses_on_a_cpu(ranks):
-    "As the chapter says; if this fails, PyTorch has learned it, and the two can be compared."
+    "As the chapter says; if this fails, PyTorch has learned it, and the page has to say so."
     with pytest.raises(RankError, match="does not have a sharding strategy registered"):
         ranks.run(with_context_parallel, 2, timeout=60)
+
+
+def both_rings(rank, n, causal):
+    """Contexts and gradients of the ring inside `context_parallel`, with the CPU's kernel, and of ours.
+
+    It makes the lengths of all ranks equal, and knows the zig-zag order for causal attention alone.
+    """
+    from torch.distributed.tensor.experimental._context_parallel import _attention as theirs
+
+    theirs._cp_options.convert_to_f32 = False
+    theirs._cp_options.enable_load_balance = causal
+    forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+    backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
+    order = "zigzag" if causal else "contiguous"
+    cut = lambda t: split_sequence(t, dist.get_world_size(), rank, order).contiguous()
+    g = torch.Generator().manual_seed(n)
+    q, k, v, do = (cut(torch.randn(2, 3, n, 8, generator=g).double()) for _ in range(4))
+    ring = (dist.group.WORLD, 2)
+    context, lse = theirs._templated_ring_attention(*ring, forward, q, k, v, is_causal=causal)
+    gradients = theirs._templated_ring_attention_backward(
+        *ring, backward, do, "grad_out", q, k, v, context, lse, causal, dropout_p=0.0
+    )
+    own = [t.clone().requires_grad_() for t in (q, k, v)]
+    ours = ring_attention(*own, causal=causal, order=order)
+    ours.backward(do)
+    return [context, *gradients], [ours.detach(), *(t.grad for t in own)]
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("world", [2, 3, 4])
+def test_equal_to_the_ring_of_context_parallel(ranks, world, causal):
+    "Within 1e-12, on every rank."
+    for theirs, ours in ranks.run(both_rings, world, 6 * world, causal, timeout=60):
+        for got, want in zip(ours, theirs, strict=True):
+            assert_close(got, want, rtol=0, atol=1e-12)
