@@ -5,6 +5,7 @@ Then variants of attention in prefill and in decode. Their operations and bytes 
 call reads other numbers, more than the processor's cache holds. The results are stored with the machine that they belong
 to. Whatever else runs there can only slow it down, so a second run keeps the best of both. Nothing here is a test.
 """
+
 import argparse
 import itertools
 import json
@@ -42,7 +43,11 @@ def ways(n: int, cached: int, heads: int, width: int) -> dict[str, Way]:
         return draw(heads, n), draw(heads, n), draw(heads, n)
 
     def decode(kv: int) -> Callable[[], tuple[torch.Tensor, ...]]:
-        return lambda: (draw(kv, heads // kv), draw(kv, cached), draw(kv, cached))  # the queries of a group are queries of one head
+        return lambda: (
+            draw(kv, heads // kv),
+            draw(kv, cached),
+            draw(kv, cached),
+        )  # the queries of a group are queries of one head
 
     def project(tokens: int) -> Callable[[], tuple[torch.Tensor, ...]]:
         return lambda: (torch.randn(tokens, d_model), torch.randn(4 * d_model, d_model))
@@ -54,7 +59,8 @@ def ways(n: int, cached: int, heads: int, width: int) -> dict[str, Way]:
         f"prefill of {n} tokens: naive": (textbook, prefill),
         f"prefill of {n} tokens: fused": (fused_attention, prefill),
         f"prefill of {n} tokens: window of {window}": (local, prefill),
-        f"prefill of {n} tokens: projections": (linear, project(n))}
+        f"prefill of {n} tokens: projections": (linear, project(n)),
+    }
     for kv in (heads, max(1, heads // 4), 1):
         shared = f"{kv} heads of keys" if kv > 1 else "one head of keys"
         found[f"decode after {cached} tokens: {shared}"] = (fused_attention, decode(kv))
@@ -87,24 +93,45 @@ def best(found: dict[str, Any], path: Path) -> dict[str, Any]:
 
 @torch.no_grad()
 def main(argv: list[str] | None = None) -> Path:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.roofline", description=__doc__.splitlines()[0])
-    for name, default in (("tokens", 2048), ("cached", 8192), ("heads", 16), ("width", 128), ("tries", 9), ("fresh", 2**29), ("memory", 2**27), ("product", 1536)):
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.roofline", description=__doc__.splitlines()[0]
+    )
+    for name, default in (
+        ("tokens", 2048),
+        ("cached", 8192),
+        ("heads", 16),
+        ("width", 128),
+        ("tries", 9),
+        ("fresh", 2**29),
+        ("memory", 2**27),
+        ("product", 1536),
+    ):
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--name", help="name of the file (default: the processor)")
     parser.add_argument("--to", type=Path, default=RESULTS, help="folder to write to")
     options = parser.parse_args(argv)
     rows, ceilings, bandwidths = [], [], []
     for name, way in ways(options.tokens, options.cached, options.heads, options.width).items():
-        ceilings.append(machine.ceiling(options.product, 3 * options.tries))  # again and again: something else may be running
+        ceilings.append(
+            machine.ceiling(options.product, 3 * options.tries)
+        )  # again and again: something else may be running
         bandwidths.append(bandwidth(options.memory, options.tries))
         rows.append({"name": name} | timed(way, options.tries, options.fresh))
         row = rows[-1]
-        print(f"  {name}: {row['operations'] / row['moved']:.1f} operations per byte, "
-              f"{row['operations'] / row['seconds'] / 1e9:.1f} GFLOP/s", file=sys.stderr)
+        print(
+            f"  {name}: {row['operations'] / row['moved']:.1f} operations per byte, "
+            f"{row['operations'] / row['seconds'] / 1e9:.1f} GFLOP/s",
+            file=sys.stderr,
+        )
     about = machine.described() | {"ceiling": max(ceilings), "bandwidth": max(bandwidths)}
-    print(f"{about['processor']}: {max(ceilings) / 1e9:.0f} GFLOP/s, {max(bandwidths) / 1e9:.1f} GB/s", file=sys.stderr)
+    print(
+        f"{about['processor']}: {max(ceilings) / 1e9:.0f} GFLOP/s, {max(bandwidths) / 1e9:.1f} GB/s",
+        file=sys.stderr,
+    )
     name = options.name or str(about["processor"])
-    return machine.keep(best({"machine": about, "ways": rows}, machine.file(options.to, name)), options.to, name)
+    return machine.keep(
+        best({"machine": about, "ways": rows}, machine.file(options.to, name)), options.to, name
+    )
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 The site and JupyterLab draw the chart itself. A picture says which data it was drawn from, so a stale one is found without
 drawing it again: letters differ in width from machine to machine, and so the same data need not give the same bytes.
 """
+
 import json
 import re
 from hashlib import sha256
@@ -13,7 +14,9 @@ from nbformat import NotebookNode
 
 CHART, PICTURE = "application/vnd.vegalite.v5+json", "image/svg+xml"
 SVG = "{http://www.w3.org/2000/svg}"
-SILENT = re.compile(r"aria-.*|role|class|pointer-events|cursor|font-family|stroke-miterlimit|style")  # they change nothing that is seen
+SILENT = re.compile(
+    r"aria-.*|role|class|pointer-events|cursor|font-family|stroke-miterlimit|style"
+)  # they change nothing that is seen
 LONG = re.compile(r"(\.\d\d)\d+")  # numbers with more than two decimals
 
 

@@ -2,6 +2,7 @@
 
 In a notebook it is a heading like any other, collapsed in JupyterLab; links that lead into it open it, as browsers do.
 """
+
 from html import escape
 
 from docutils import nodes
@@ -14,9 +15,16 @@ def shut(app: Sphinx, doctree: nodes.document, page: str) -> None:
     "Put what stands below the heading behind a line that lists the headings within."
     for section in doctree.findall(nodes.section):
         if SECTION in section["ids"]:
-            within = [part[0].astext() for part in section.children if isinstance(part, nodes.section)]
+            within = [
+                part[0].astext() for part in section.children if isinstance(part, nodes.section)
+            ]
             line = escape(" · ".join(within) or "Show")
-            section.insert(1, nodes.raw("", f'<details class="fold users"><summary>{line}</summary>', format="html"))
+            section.insert(
+                1,
+                nodes.raw(
+                    "", f'<details class="fold users"><summary>{line}</summary>', format="html"
+                ),
+            )
             section.append(nodes.raw("", "</details>", format="html"))
 
 

@@ -7,6 +7,7 @@ Nothing is executed here: the outputs that are saved in the notebooks are shown.
 bytes. Only pages that have changed since the last build are rendered; `--fresh` renders all. What was there before is
 replaced only when everything has succeeded.
 """
+
 import argparse
 import gc
 import os
@@ -19,7 +20,9 @@ from tempfile import TemporaryDirectory
 
 SITE = Path(__file__).resolve().parent
 ROOT = SITE.parent
-sys.path.insert(0, str(ROOT))  # the reference describes the package of this checkout, not one installed elsewhere
+sys.path.insert(
+    0, str(ROOT)
+)  # the reference describes the package of this checkout, not one installed elsewhere
 
 from filelock import FileLock, Timeout
 from sphinx.cmd.build import build_main
@@ -46,9 +49,27 @@ def replace(old: Path, new: Path) -> None:
 
 def sphinx(kind: str, scratch: Path, into: Path, static: list[Path], *more: str) -> int:
     "Render the sources in `scratch` into the folder `into`; a warning is a failure."
-    return build_main([
-        "-b", kind, "-t", kind, "-q", "-n", "-W", "--keep-going", "-c", str(SITE), "-d", str(scratch / "doctrees"),
-        "-D", f"html_static_path={','.join(map(str, static))}", *more, str(scratch / "src"), str(into)])
+    return build_main(
+        [
+            "-b",
+            kind,
+            "-t",
+            kind,
+            "-q",
+            "-n",
+            "-W",
+            "--keep-going",
+            "-c",
+            str(SITE),
+            "-d",
+            str(scratch / "doctrees"),
+            "-D",
+            f"html_static_path={','.join(map(str, static))}",
+            *more,
+            str(scratch / "src"),
+            str(into),
+        ]
+    )
 
 
 def styles() -> list[Path]:
@@ -58,8 +79,11 @@ def styles() -> list[Path]:
 
 def explain(out: Path) -> None:
     "What to make of Sphinx's messages."
-    print(f"Nothing was built; {out} is as it was. The messages above say why.\n"
-          "There, line 416 of a notebook means line 16 of its 4th cell.", file=sys.stderr)
+    print(
+        f"Nothing was built; {out} is as it was. The messages above say why.\n"
+        "There, line 416 of a notebook means line 16 of its 4th cell.",
+        file=sys.stderr,
+    )
 
 
 def prepare(scratch: Path) -> str:
@@ -103,9 +127,13 @@ def build_epub(scratch: Path, out: Path) -> int:
     pages = book(ROOT, scratch / "src", scratch / "extra", {})
     print(f"[1/2] {len(pages)} pages prepared", flush=True)
     # The date in the file is the year of the edition, not the hour of the build, unless somebody says another.
-    os.environ.setdefault("SOURCE_DATE_EPOCH", str(timegm((int(settings(ROOT)["copyright"][:4]), 1, 1, 0, 0, 0))))
+    os.environ.setdefault(
+        "SOURCE_DATE_EPOCH", str(timegm((int(settings(ROOT)["copyright"][:4]), 1, 1, 0, 0, 0)))
+    )
     name = ["-D", "epub_basename=book"]
-    if status := sphinx("epub", scratch, scratch / "epub", [SITE / "epub_static", *styles()], *name):
+    if status := sphinx(
+        "epub", scratch, scratch / "epub", [SITE / "epub_static", *styles()], *name
+    ):
         explain(out)
         return status
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -116,11 +144,21 @@ def build_epub(scratch: Path, out: Path) -> int:
 
 def main() -> int:
     "The command line."
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=ROOT / "docs", help="where the site goes (default: docs/)")
-    parser.add_argument("--readme", type=Path, default=ROOT / "README.md", help="where README.md goes")
-    parser.add_argument("--epub", type=Path, metavar="FILE", help="make the book as one EPUB file, and nothing else")
-    parser.add_argument("--fresh", action="store_true", help="render every page, whether it has changed or not")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--out", type=Path, default=ROOT / "docs", help="where the site goes (default: docs/)"
+    )
+    parser.add_argument(
+        "--readme", type=Path, default=ROOT / "README.md", help="where README.md goes"
+    )
+    parser.add_argument(
+        "--epub", type=Path, metavar="FILE", help="make the book as one EPUB file, and nothing else"
+    )
+    parser.add_argument(
+        "--fresh", action="store_true", help="render every page, whether it has changed or not"
+    )
     args = parser.parse_args()
     if args.out.exists() and any(args.out.iterdir()) and not (args.out / "search.html").exists():
         parser.error(f"{args.out} holds something that is not a built site; it would be replaced")
@@ -131,7 +169,9 @@ def main() -> int:
             if args.epub:
                 return build_epub(Path(name), args.epub)
             with FileLock(ROOT / "_build/lock", blocking=False):
-                return build_site(Path(name) if args.fresh else ROOT / "_build/site", args.out, args.readme)
+                return build_site(
+                    Path(name) if args.fresh else ROOT / "_build/site", args.out, args.readme
+                )
     except Timeout:
         why = "Another build of the site is at work in this folder: try again when it has ended."
     except BadNotebook as e:

@@ -2,6 +2,7 @@
 
 `sphinx.ext.linkcode` makes the links; here is where they lead. nbdev writes above each part of a module from which cell it is.
 """
+
 import re
 from functools import cache
 from importlib.util import find_spec
@@ -23,7 +24,9 @@ def anchor(cell: str) -> str:
 def cells(module: str) -> dict[str, str]:
     "The functions and classes of a module, each with its cell."
     _, *parts = CELL.split(Path(find_spec(module).origin).read_text(encoding="utf-8"))
-    return {name: cell for cell, code in zip(parts[::2], parts[1::2]) for name in DEFINED.findall(code)}
+    return {
+        name: cell for cell, code in zip(parts[::2], parts[1::2]) for name in DEFINED.findall(code)
+    }
 
 
 def linkcode_resolve(domain: str, info: dict[str, str]) -> str | None:

@@ -1,4 +1,5 @@
 """audit: faults planted in a layer are named with it, right models are accepted, and all comes back as it was."""
+
 import json
 import logging
 
@@ -39,7 +40,16 @@ def test_planted(row):
     assert (row.code, row.layer) in [(fault.code, fault.layer) for fault in report.faults], report
 
 
-RIGHT = [audited.llama, audited.mistral, audited.gemma, audited.gpt_oss, audited.deepseek, audited.gpt2, audited.book, audited.translator]
+RIGHT = [
+    audited.llama,
+    audited.mistral,
+    audited.gemma,
+    audited.gpt_oss,
+    audited.deepseek,
+    audited.gpt2,
+    audited.book,
+    audited.translator,
+]
 
 
 def state_of(model: nn.Module) -> dict[str, torch.Tensor]:
@@ -70,8 +80,11 @@ def test_right_models_are_accepted(make):
 
 def test_a_cache_of_another_kind():
     "How a model is called with it is said by the caller."
+
     def cached(model, ids, caches):
-        caches = caches or [nb.RollingCache(len(ids), 2, 64, 6, dtype=torch.float64) for _ in range(2)]
+        caches = caches or [
+            nb.RollingCache(len(ids), 2, 64, 6, dtype=torch.float64) for _ in range(2)
+        ]
         model(ids, caches=caches)
         return caches
 
@@ -89,7 +102,9 @@ def test_what_may_be_seen_can_be_declared():
     audited.attending(audited.L1, audited.with_prefix)(model)
     assert "mask.leaks" in audit(model, inputs_of(model)).codes
     assert "mask.leaks" not in audit(model, inputs_of(model), Expected(prefix=4)).codes
-    assert audit(made(audited.gpt2), inputs_of(made(audited.gpt2)), Expected(scales={audited.G1: 0.5})).codes == ["promise.scale"]
+    assert audit(
+        made(audited.gpt2), inputs_of(made(audited.gpt2)), Expected(scales={audited.G1: 0.5})
+    ).codes == ["promise.scale"]
 
 
 def test_causality_takes_eight_passes(monkeypatch):
@@ -128,7 +143,14 @@ def nothing():
 """
 
 
-@pytest.mark.parametrize("name, status, said", [("sound", 0, "sound"), ("planted", 1, "[mask.leaks]"), ("nothing", 2, "expected it to return a model")])
+@pytest.mark.parametrize(
+    "name, status, said",
+    [
+        ("sound", 0, "sound"),
+        ("planted", 1, "[mask.leaks]"),
+        ("nothing", 2, "expected it to return a model"),
+    ],
+)
 def test_the_command(name, status, said, tmp_path, monkeypatch, capsys):
     "It prints the report, and its exit status tells whether there is a fault."
     (tmp_path / "made_models.py").write_text(MADE, encoding="utf-8")

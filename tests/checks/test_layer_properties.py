@@ -212,7 +212,10 @@ def test_future(make, code, declared):
     ],
 )
 def test_a_declared_window_is_measured_also_where_the_usual_trial_is_too_short(size, seen, code):
-    assert verdict(masked(window(seen)), MASKING, "every token", contract=Contract(window=size)) == code
+    assert (
+        verdict(masked(window(seen)), MASKING, "every token", contract=Contract(window=size))
+        == code
+    )
 
 
 def longer(mask, **more):

@@ -1,4 +1,5 @@
 """What is tried: a class or a function of a package, how it is made and called, and what is declared of it."""
+
 from __future__ import annotations
 
 import importlib.util
@@ -55,12 +56,24 @@ class Subject:
         return "/".join(parts[here:]), line
 
 
-def layer(path: str, make: Callable[[Any], Any], call: Callable[..., Any] | None = None, /, **declared: Any) -> Subject:
+def layer(
+    path: str,
+    make: Callable[[Any], Any],
+    call: Callable[..., Any] | None = None,
+    /,
+    **declared: Any,
+) -> Subject:
     "A layer over rows (b, n, d_model)."
     return Subject(path, make, call, "check_self_attention", declared)
 
 
-def cross(path: str, make: Callable[[Any], Any], call: Callable[..., Any] | None = None, /, **declared: Any) -> Subject:
+def cross(
+    path: str,
+    make: Callable[[Any], Any],
+    call: Callable[..., Any] | None = None,
+    /,
+    **declared: Any,
+) -> Subject:
     "A layer over rows x (b, n_q, d_model) and a memory (b, n_k, d_memory)."
     return Subject(path, make, call, "check_cross_attention", declared)
 
@@ -100,6 +113,11 @@ def name_operators() -> None:
 
 def packages(path: Path = PACKAGES) -> list[Package]:
     "Every line: the package, then what it needs, each as name==version."
-    lines = [line.partition("#")[0].split() for line in path.read_text(encoding="utf-8").splitlines()]
+    lines = [
+        line.partition("#")[0].split() for line in path.read_text(encoding="utf-8").splitlines()
+    ]
     pinned = [(line[0].partition("=="), tuple(line[1:])) for line in lines if line]
-    return [Package(name, version, needs, path.parent / "tables") for (name, _, version), needs in pinned]
+    return [
+        Package(name, version, needs, path.parent / "tables")
+        for (name, _, version), needs in pinned
+    ]
