@@ -23,7 +23,9 @@ urls = {
 
 
 def absolute(link: re.Match) -> str:
-    "A link of the README for a page that has no repository around it; its text alone while nothing has an address."
+    """A link of the README for a page that has no repository around it;
+    its text alone while nothing has an address.
+    """
     text, target = link.groups()
     if "://" in target:
         return link[0]

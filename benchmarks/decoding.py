@@ -1,7 +1,8 @@
-"""Decoding, token by token, with a KV cache: this book's layer beside layers of transformers and x-transformers.
+"""Decoding, token by token, with a KV cache:
+this book's layer beside layers of transformers and x-transformers.
 
-Same widths, rotary embeddings, weights of the same shapes. Seconds are those of one token; allocating and filling the
-cache is not counted.
+Same widths, rotary embeddings, weights of the same shapes. Seconds are those of one token;
+allocating and filling the cache is not counted.
 """
 
 import time
@@ -22,7 +23,8 @@ REFERENCE = "attention_nb"
 STEPS = 8  # tokens in one measurement
 
 
-# Each takes the next tokens, x (1, n, d_model), `n_steps` times, after `cached` tokens in its cache.
+# Each takes the next tokens, x (1, n, d_model), `n_steps` times,
+# after `cached` tokens in its cache.
 
 
 def ours(x: Tensor, d_model: int, h: int, h_kv: int, cached: int, n_steps: int = STEPS) -> Run:

@@ -1,4 +1,6 @@
-"""`flash_attention`, in plain PyTorch, beside PyTorch's fused kernel, and beside naive attention where its matrix fits."""
+"""`flash_attention`, in plain PyTorch, beside PyTorch's fused kernel,
+and beside naive attention where its matrix fits.
+"""
 
 import itertools
 from collections.abc import Iterator

@@ -2,8 +2,9 @@
 
     .venv/bin/python -m benchmarks.gpu [--rounds 20] [--name a100] [--n 512 1024] [--to FOLDER]
 
-Ratios of times, measured in turns in one process: a GPU that slows down slows both. What was found is written to
-`results/gpu/NAME.json`, beside the machine it was found on. Without a GPU there is nothing to measure: exit status 2.
+Ratios of times, measured in turns in one process: a GPU that slows down slows both. What was found
+is written to `results/gpu/NAME.json`, beside the machine it was found on. Without a GPU there is
+nothing to measure: exit status 2.
 """
 
 import argparse
@@ -83,7 +84,9 @@ def timed(
 
 
 def operations(n: int, width: int, heads: int, causal: bool, backward: bool) -> float:
-    "Multiplications and additions of two products, and of five more with the gradients; half of them where half is hidden."
+    """Multiplications and additions of two products, and of five more with the gradients;
+    half of them where half is hidden.
+    """
     return 4.0 * n * n * width * heads * (3.5 if backward else 1) * (0.5 if causal else 1)
 
 

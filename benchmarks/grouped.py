@@ -1,7 +1,8 @@
-"""A layer as in today's models, rotary embeddings and fewer heads of keys than of queries, beside the smallest that does the same.
+"""A layer as in today's models, rotary embeddings and fewer heads of keys than of queries,
+beside the smallest that does the same.
 
-The smallest is one projection for queries, keys and values, a rotation by stored cosines and sines, PyTorch's fused
-kernel with grouped heads, and one output projection.
+The smallest is one projection for queries, keys and values, a rotation by stored cosines and sines,
+PyTorch's fused kernel with grouped heads, and one output projection.
 """
 
 from collections.abc import Callable, Iterator

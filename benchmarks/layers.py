@@ -24,7 +24,9 @@ def textbook(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
 
 
 class Minimal(nn.Module):
-    "One projection for queries, keys and values, PyTorch's fused kernel, one output projection; no part can be left out."
+    """One projection for queries, keys and values, PyTorch's fused kernel, one output projection;
+    no part can be left out.
+    """
 
     def __init__(self, d_model: int, n_heads: int):
         super().__init__()
@@ -120,7 +122,9 @@ CONTENDERS = {
 
 
 def both_ways(layers: Mapping[str, Layer], x: Tensor, backward: bool) -> dict[str, Run]:
-    "Return a run of each layer on the same input: forward, or with gradients of the input and all parameters."
+    """Return a run of each layer on the same input:
+    forward, or with gradients of the input and all parameters.
+    """
 
     def one(layer: Layer) -> Run:
         def forward() -> object:

@@ -1,4 +1,4 @@
-"""Time contenders in one process: each once per round, in random order, compared within the round."""
+"""Time contenders in one process: each once per round, in random order; compared within it."""
 
 import random
 import statistics
@@ -62,7 +62,9 @@ def rounds(
 
 
 def ratios(timed: list[dict[str, float]], reference: str) -> dict[str, Ratio]:
-    "Compare each contender with the reference of the same round: what slows the machine slows both."
+    """Compare each contender with the reference of the same round:
+    what slows the machine slows both.
+    """
     found = {}
     for name in timed[0]:
         paired = sorted(one[name] / one[reference] for one in timed)

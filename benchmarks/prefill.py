@@ -1,7 +1,8 @@
-"""Prefill, at once or in chunks: this book's layer with its KV cache beside a layer of transformers.
+"""Prefill, at once or in chunks:
+this book's layer with its KV cache beside a layer of transformers.
 
-Same widths, rotary embeddings, weights of the same shapes. Seconds are those of one prompt, or of one chunk after the
-tokens in the cache.
+Same widths, rotary embeddings, weights of the same shapes. Seconds are those of one prompt,
+or of one chunk after the tokens in the cache.
 """
 
 from collections.abc import Iterator

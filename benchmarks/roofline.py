@@ -1,9 +1,12 @@
-"""The roofline of a machine, and measured attention below it: `.venv/bin/python -m benchmarks.roofline`.
+"""The roofline of a machine, and measured attention below it.
 
-Two limits: a product of large matrices gives operations per second; a sum and a copy of large vectors give bytes per second.
-Then variants of attention in prefill and in decode. Their operations and bytes are counted, their seconds are measured. Each
-call reads other numbers, more than the processor's cache holds. The results are stored with the machine that they belong
-to. Whatever else runs there can only slow it down, so a second run keeps the best of both. Nothing here is a test.
+Run `.venv/bin/python -m benchmarks.roofline`.
+
+Two limits: a product of large matrices gives operations per second; a sum and a copy of large
+vectors give bytes per second. Then variants of attention in prefill and in decode. Their operations
+and bytes are counted, their seconds are measured. Each call reads other numbers, more than the
+processor's cache holds. The results are stored with the machine that they belong to. Whatever else
+runs there can only slow it down, so a second run keeps the best of both. Nothing here is a test.
 """
 
 import argparse
@@ -25,7 +28,9 @@ Way = tuple[Callable[..., object], Callable[[], tuple[torch.Tensor, ...]]]
 
 
 def bandwidth(numbers: int = 2**27, tries: int = 9) -> float:
-    "Return the most bytes per second between memory and processor: read for a sum, or read and written for a copy."
+    """Return the most bytes per second between memory and processor: read for a sum,
+    or read and written for a copy.
+    """
     x, y = torch.ones(numbers), torch.empty(numbers)
     read = min(seconds(lambda: x.sum()) for _ in range(tries))
     copied = min(seconds(lambda: y.copy_(x)) for _ in range(tries))
@@ -68,7 +73,9 @@ def ways(n: int, cached: int, heads: int, width: int) -> dict[str, Way]:
 
 
 def timed(way: Way, tries: int, fresh: int) -> dict[str, float]:
-    "Return operations and bytes, counted, and seconds, the least of some tries on arguments that are not in the processor's cache."
+    """Return operations and bytes, counted, and seconds, the least of some tries on arguments
+    that are not in the processor's cache.
+    """
     attend, make = way
     size = sum(t.nbytes for t in make())
     given = [make() for _ in range(max(1, min(64, -(-fresh // size))))]

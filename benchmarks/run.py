@@ -11,7 +11,8 @@ from benchmarks import decoding, flash, grouped, layers, local_attention, machin
 from benchmarks.measure import ratios, rounds
 
 RESULTS = Path(__file__).parent / "results"
-# SIZES names the numbers of a shape, SHAPES lists the shapes to measure, REFERENCE is the contender that is 1.
+# SIZES names the numbers of a shape, SHAPES lists the shapes to measure,
+# REFERENCE is the contender that is 1.
 TOPICS: dict[str, ModuleType] = {
     "layers": layers,
     "grouped": grouped,

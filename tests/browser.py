@@ -1,4 +1,6 @@
-"""A real browser on the built site: Chromium, driven by Playwright. A test asks for `visit`, and opens pages with it.
+"""A real browser on the built site: Chromium, driven by Playwright.
+
+A test asks for `visit`, and opens pages with it.
 
 def test_title(visit):
     page = visit("index.html", width=390, scheme="dark").page
@@ -51,7 +53,8 @@ expect.set_options(timeout=PATIENCE)
 LATE = (".js", ".woff2")
 PAINTED = threading.Event()  # until then the server keeps back what is LATE
 PAINTED.set()
-# Every family is this one, and there is no other. (On macOS and Windows the browser takes the system's fonts all the same.)
+# Every family is this one, and there is no other. (On macOS and Windows the browser takes
+# the system's fonts all the same.)
 FONTS = """<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd">
 <fontconfig><dir>{folder}</dir><cachedir>{cache}</cachedir><match target="pattern">
 <edit name="family" mode="assign" binding="strong"><string>{font}</string></edit></match></fontconfig>"""
@@ -114,7 +117,9 @@ def only(font: str, folder: Path) -> dict[str, str]:
     scope="module"
 )  # not session: while Playwright runs, no other test may call asyncio.run
 def browsers(tmp_path_factory) -> Iterator[Callable[..., Browser]]:
-    "The browser of this machine, with its fonts or one; Playwright would bring its own, but that is a large download."
+    """The browser of this machine, with its fonts or one; Playwright would bring its own,
+    but that is a large download.
+    """
     found = next(filter(None, map(shutil.which, NAMES)), None)
     with sync_playwright() as playwright:
 
@@ -139,7 +144,8 @@ def chromium(browsers) -> Browser:
     return browsers()
 
 
-# What moves after a page was loaded, or a chart drawn: a font that is swapped in, what is measured or drawn in the next frames.
+# What moves after a page was loaded, or a chart drawn: a font that is swapped in,
+# what is measured or drawn in the next frames.
 SETTLED = """() => document.fonts.ready.then(
   () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))))"""
 
@@ -205,7 +211,9 @@ OUT_OF_ROOM = """() => [...document.querySelectorAll("figure.drawing")].flatMap(
 
 
 def out_of_room(page: Page) -> list[str]:
-    "The drawings of a page that are not there, wider than the page, or higher than they said: what is below would move."
+    """The drawings of a page that are not there, wider than the page, or higher than they said:
+    what is below would move.
+    """
     return page.evaluate(OUT_OF_ROOM)
 
 
@@ -225,9 +233,11 @@ Visitor = Callable[..., Visit]
 
 @pytest.fixture
 def visit(browsers: Callable[..., Browser], site: str) -> Iterator[Visitor]:
-    """Opens a page of the site, in a browser that knows nothing yet; the pages are closed after the test.
+    """Opens a page of the site, in a browser that knows nothing yet;
+    the pages are closed after the test.
 
-    Nothing on it moves any more, and later nothing glides: what is measured now is there when it is clicked.
+    Nothing on it moves any more, and later nothing glides:
+    what is measured now is there when it is clicked.
     """
     contexts = []
 

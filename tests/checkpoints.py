@@ -1,6 +1,8 @@
-"""Tiny random checkpoints of every family, written by `transformers` itself: all widths differ, all parameters are random.
+"""Tiny random checkpoints of every family, written by `transformers` itself:
+all widths differ, all parameters are random.
 
-`SETTINGS` says what is set for each case: the family is the word before the first dot, what is odd about the case stands after it.
+`SETTINGS` says what is set for each case: the family is the word before the first dot, what is odd
+about the case stands after it.
 """
 
 import json
@@ -272,7 +274,9 @@ def make(
 
 
 def randomly(name: str, p: torch.Tensor, chance: torch.Generator) -> torch.Tensor:
-    "Random numbers for a parameter: matrices so large that attention is not uniform, norms around their neutral value."
+    """Random numbers for a parameter: matrices so large that attention is not uniform,
+    norms around their neutral value.
+    """
     noise = torch.randn(p.shape, generator=chance)
     if p.ndim == 1:
         return p + 0.5 * noise if "norm" in name.lower() or "ln_" in name else 0.5 * noise

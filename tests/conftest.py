@@ -1,4 +1,7 @@
-"""What the tests share. A notebook tests its own code; the tests here are for what a notebook cannot test."""
+"""What the tests share.
+
+A notebook tests its own code; the tests here are for what a notebook cannot test.
+"""
 
 import difflib
 import gc
@@ -56,7 +59,9 @@ WORDS = (
 
 
 def of_page(page: Path) -> list[Path]:
-    "What a page of the site shows hangs on itself, on all styles and scripts, and on how it is looked at."
+    """What a page of the site shows hangs on itself, on all styles and scripts,
+    and on how it is looked at.
+    """
     beside = [
         path
         for path in DOCS.rglob("*")
@@ -113,7 +118,9 @@ def fail_if(found: list[str], why: str) -> None:
 
 
 def copy_of_the_book(into: Path) -> Path:
-    "The sources of this checkout, and what a build of it has drawn, which is the same there: drawing takes half of a build."
+    """The sources of this checkout, and what a build of it has drawn, which is the same there:
+    drawing takes half of a build.
+    """
     shutil.copytree(ROOT, into, ignore=NOT_SOURCE)
     (into / "_build").mkdir()
     for name in ("charts", "stills"):
@@ -133,7 +140,9 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 
 def differences(committed: dict[str, bytes], built: dict[str, bytes], n: int = 5) -> list[str]:
-    "How two sets of files differ: the names, and of the first `n` changed ones the first changed lines."
+    """How two sets of files differ:
+    the names, and of the first `n` changed ones the first changed lines.
+    """
     found = [f"missing: {name}" for name in sorted(built.keys() - committed.keys())]
     found += [f"left over: {name}" for name in sorted(committed.keys() - built.keys())]
     for name in sorted(committed.keys() & built.keys()):
@@ -151,7 +160,9 @@ def differences(committed: dict[str, bytes], built: dict[str, bytes], n: int = 5
 
 @pytest.fixture(scope="session")
 def begun(tmp_path_factory) -> Path:
-    "A copy of the book in which a chapter was begun, and settings.ini names a host and a repository; as its author would make it, up to the site."
+    """A copy of the book in which a chapter was begun, and settings.ini names a host
+    and a repository; as its author would make it, up to the site.
+    """
     book = copy_of_the_book(tmp_path_factory.mktemp("begun") / "book")
     env = os.environ | {
         "PYTHONPATH": str(book)
@@ -196,7 +207,10 @@ def soups() -> dict[str, BeautifulSoup]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    "What takes long begins first: nobody waits for it alone. What takes long to make is made once, in one process for all."
+    """What takes long begins first: nobody waits for it alone.
+
+    What takes long to make is made once, in one process for all.
+    """
     items.sort(key=lambda item: item.path.name not in LONG)
     for item in items:
         for fixture in [name for name in COSTLY if name in item.fixturenames]:
@@ -204,7 +218,9 @@ def pytest_collection_modifyitems(items):
 
 
 def kept(item) -> tuple[Path, str, fresh.Needs] | None:
-    "Of a test that is marked `once`: what it is about, which test it is, and the files that it hangs on."
+    """Of a test that is marked `once`: what it is about, which test it is,
+    and the files that it hangs on.
+    """
     if not (mark := item.get_closest_marker("once")):
         return None
     parameter, files = mark.args
@@ -217,7 +233,9 @@ def kept(item) -> tuple[Path, str, fresh.Needs] | None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
-    "What passed here is passed over until something has changed that it hangs on; continuous integration runs all."
+    """What passed here is passed over until something has changed that it hangs on;
+    continuous integration runs all.
+    """
     if not IN_CI and (run := kept(item)) and fresh.is_fresh(*run):
         pytest.skip(
             "it passed here, and nothing that it depends on has changed since; CI=true runs it again"
@@ -225,15 +243,17 @@ def pytest_runtest_setup(item):
 
 
 def purpose(item) -> str:
-    "What the docstrings of a test and of its module say: what must hold, and what to do when it does not."
+    """What the docstrings of a test and of its module say:
+    what must hold, and what to do when it does not.
+    """
     found = (inspect.getdoc(getattr(item, name, None)) for name in ("function", "module"))
     return "\n\n".join(doc for doc in found if doc)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
-    """A failed test says what it is for. In continuous integration a skipped test is a failed one, for a check that never
-    runs protects nothing."""
+    """A failed test says what it is for. In continuous integration a skipped test is a failed one,
+    for a check that never runs protects nothing."""
     report = yield
     if report.when == "call" and report.passed and (run := kept(item)):
         fresh.keep(*run)

@@ -1,6 +1,8 @@
-"""The ten families written down plainly, in float64, from their config and their tensors: what `load_model` is held against.
+"""The ten families written down plainly, in float64, from their config and their tensors:
+what `load_model` is held against.
 
-No class of the book is used, only the rotation of chapter 6 and its angles; masks are made by comparing positions.
+No class of the book is used, only the rotation of chapter 6 and its angles;
+masks are made by comparing positions.
 """
 
 import math

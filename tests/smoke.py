@@ -1,4 +1,6 @@
-"""What a user does first. test_wheel.py runs it with the Python of a fresh environment, outside the repository."""
+"""What a user does first. test_wheel.py runs it with the Python of a fresh environment,
+outside the repository.
+"""
 
 import json
 

@@ -1,6 +1,9 @@
-"""The benchmarks: what they compute from the clock, and that every contender does the same work. No test looks at a clock.
+"""The benchmarks: what they compute from the clock, and that every contender does the same work.
 
-If it fails: Look in benchmarks/: a ratio is wrong, or a contender computes something else than the others.
+No test looks at a clock.
+
+If it fails: Look in benchmarks/:
+a ratio is wrong, or a contender computes something else than the others.
 """
 
 import json
@@ -80,7 +83,10 @@ SMALL = {
 @pytest.mark.ci
 @pytest.mark.parametrize("topic", TOPICS)
 def test_make_bench_writes_what_the_page_reads(topic, tmp_path, capsys):
-    "One small shape; the file is named after the machine. Where contenders must give the same, that is compared on the way."
+    """One small shape; the file is named after the machine.
+
+    Where contenders must give the same, that is compared on the way.
+    """
     sizes = [str(size) for size in SMALL[topic]]
     (path,) = main(
         [

@@ -1,7 +1,9 @@
-"""The built site in a browser: every page, and one of each kind in its four forms; search; and the keyboard alone.
+"""The built site in a browser: every page, and one of each kind in its four forms;
+search; and the keyboard alone.
 
-If it fails: The message names the page, its width and its colour scheme. Skipped: no Chromium or Chrome was found,
-or the page passed before and has not changed since (`CI=true make test` runs all).
+If it fails: The message names the page, its width and its colour scheme. Skipped: no Chromium or
+Chrome was found, or the page passed before and has not changed since (`CI=true make test` runs
+all).
 """
 
 import re
@@ -16,7 +18,8 @@ from playwright.sync_api import Page, expect
 
 FORMS = {1280: WIDE, 390: NARROW}  # width of the window, font
 WIDTHS = (*FORMS, 360)  # at which nothing may stick out
-# One page of each kind, read in all forms. The others are read wide and light, and then narrowed: does something stick out?
+# One page of each kind, read in all forms. The others are read wide and light, and then narrowed:
+# does something stick out?
 KINDS = [
     "index.html",
     "02_softmax.html",
@@ -53,11 +56,13 @@ RULES = {
     },  # comes apart
     "resultTypes": ["violations"],
 }
-# Whether a link shows in its line is a matter of one style, and takes axe as long as all its other rules.
+# Whether a link shows in its line is a matter of one style,
+# and takes axe as long as all its other rules.
 OFTEN = RULES | {"rules": RULES["rules"] | {"link-in-text-block": {"enabled": False}}}
 CONTRAST = {"runOnly": ["color-contrast"], "resultTypes": ["violations"]}
-# axe looks at every element, and spends nine tenths of its time on the contrast of each word: one of each kind is enough,
-# as the style sees it. The words of code become plain text first; the others are also links and headings, for other rules.
+# axe looks at every element, and spends nine tenths of its time on the contrast of each word: one
+# of each kind is enough, as the style sees it. The words of code become plain text first; the
+# others are also links and headings, for other rules.
 ONE_OF_EACH = """([among, plain]) => {
   const seen = new Set();
   const look = (e) => [e.tagName, e.getAttribute("class"), e.getAttribute("fill"), e.style.color, e.style.background];
@@ -109,7 +114,9 @@ BAD_FIGURES = """() => [...document.querySelectorAll("figure.chart")].filter((fi
 
 
 def too_wide(page: Page, *widths: int) -> list[str]:
-    "For each width of the window, last of all the one that it is to have then: does something stick out?"
+    """For each width of the window, last of all the one that it is to have then:
+    does something stick out?
+    """
     found = []
     for width in widths:
         page.set_viewport_size({"width": width, "height": 900})
@@ -139,7 +146,9 @@ def not_drawn(page: Page) -> list[str]:
 @pytest.mark.once("path", of_page)
 @pytest.mark.parametrize("path", DRAWN)
 def test_page_of_a_figure(visit, site, path):
-    "Nothing fails, sticks out or comes from elsewhere; what is drawn has the space that was kept for it."
+    """Nothing fails, sticks out or comes from elsewhere;
+    what is drawn has the space that was kept for it.
+    """
     visited = visit(path, 390)
     found = out_of_room(visited.page) + elsewhere(visited.see_all(), site) + not_drawn(visited.page)
     fail_if(found + too_wide(visited.page, *WIDTHS) + visited.said, f"{path}:")
@@ -159,8 +168,8 @@ def test_pages_of_tools(visit, site):
 @pytest.mark.once("path", of_page)
 @pytest.mark.parametrize("path, width", VISITS)
 def test_page(visit, site, path, width):
-    """Read to its end, the page logs no error, asks no other host, is not too wide or too heavy, does not move, and
-    breaks no WCAG rule (axe's name of the rule is in the message).
+    """Read to its end, the page logs no error, asks no other host, is not too wide or too heavy,
+    does not move, and breaks no WCAG rule (axe's name of the rule is in the message).
 
     If it fails: The message names the page, its width and its colour scheme.
     """
@@ -196,7 +205,9 @@ MOVING = """() => [...document.querySelectorAll("*")].flatMap((element) => [null
 
 @pytest.mark.parametrize("path", ["03_self_attention.html", "search.html"])
 def test_nothing_glides_for_those_who_want_no_motion(visit, path):
-    "Not the page where a link of the contents leads, nor a drawer, nor a button; for others, they do."
+    """Not the page where a link of the contents leads, nor a drawer,
+    nor a button; for others, they do.
+    """
     page = visit(path).page
     fail_if(page.evaluate(MOVING)[:9], "This moves:")
     page.emulate_media(reduced_motion="no-preference")
@@ -207,7 +218,10 @@ def test_nothing_glides_for_those_who_want_no_motion(visit, path):
     "path", ["02_softmax.html", "11_grouped_heads.html"]
 )  # all are made by one script
 def test_figures_wait_for_the_reader(visit, path):
-    "The library is large: it comes when a figure nears the window. Until then, and without it, a table stands there."
+    """The library is large: it comes when a figure nears the window.
+
+    Until then, and without it, a table stands there.
+    """
     visited = visit(path, height=200)
     page, first = visited.page, visited.page.locator("figure.chart").first
     assert first.bounding_box()["y"] > 1000
@@ -225,7 +239,9 @@ def test_figures_wait_for_the_reader(visit, path):
 
 
 def test_what_scrolls_says_so(visit):
-    "On a phone a chart may be wider than its place, which is known only when it is drawn; then keys reach it, too."
+    """On a phone a chart may be wider than its place, which is known only when it is drawn;
+    then keys reach it, too.
+    """
     page = visit("08_translation.html", width=390).see_all().page
     wide = page.locator(".chart-view").evaluate_all(
         "views => views.filter((view) => view.scrollWidth > view.clientWidth).length"
@@ -286,7 +302,10 @@ MACHINE = """() => [...document.querySelectorAll("#the-map ol > li")].map((part)
 
 @pytest.mark.parametrize("font", [WIDE, NARROW])
 def test_the_map_is_a_machine_where_there_is_room(visit, font):
-    "Its parts do not overlap, but for the frames, which hold some; on a phone it is a list. What a part is about is shown when it has the focus."
+    """Its parts do not overlap, but for the frames, which hold some; on a phone it is a list.
+
+    What a part is about is shown when it has the focus.
+    """
     page = visit("index.html", font=font).page
     parts = page.evaluate(MACHINE)
     solid = [part["box"] for part in parts if not part["frame"]]
@@ -317,7 +336,9 @@ CARDS = """() => [...document.querySelectorAll('table.cards')].flatMap((table) =
 
 
 def test_a_drawing_takes_the_margin_where_there_is_room(visit):
-    "The contents of the page, which stand there, step aside while it is in sight; with the focus they come back."
+    """The contents of the page, which stand there, step aside while it is in sight;
+    with the focus they come back.
+    """
     page = visit("07_transformer.html").page
     figure, contents = page.locator("figure[data-drawing=adder]"), page.locator(".toc-drawer")
     expect(contents).to_have_css("opacity", "1")
@@ -330,7 +351,10 @@ def test_a_drawing_takes_the_margin_where_there_is_room(visit):
 
 
 def test_a_check_is_a_tick_in_the_margin(visit):
-    "Its words are shown when one points at it or goes there; pressed, it shows its code. On a narrow page it is a line."
+    """Its words are shown when one points at it or goes there; pressed, it shows its code.
+
+    On a narrow page it is a line.
+    """
     page = visit("05_multi_head_attention.html").page
     tick = page.locator("div.cell.tag_check > details > summary").first
     column, box = page.locator("article").bounding_box(), tick.bounding_box()
@@ -349,7 +373,9 @@ def test_a_check_is_a_tick_in_the_margin(visit):
 
 
 def test_on_a_phone_rows_of_a_legend_are_cards(visit):
-    "All of a row is seen, each cell below or beside the words of its column; for those who hear it, it is a table still."
+    """All of a row is seen, each cell below or beside the words of its column;
+    for those who hear it, it is a table still.
+    """
     page = visit("04_masks.html", width=390).page
     rows = page.evaluate(CARDS)
     assert len(rows) == 7 and all(row["inside"] and row["below"] for row in rows), rows
@@ -436,7 +462,9 @@ def test_search_shows_every_section(visit):
 
 
 def test_from_a_disk(visit):
-    "A clone needs no server: figures are drawn, words are found, and nothing is asked of a network."
+    """A clone needs no server: figures are drawn, words are found,
+    and nothing is asked of a network.
+    """
     visited = visit((DOCS / "02_softmax.html").as_uri()).see_all()
     look_for(visited.page, "mask")
     fail_if(
@@ -447,7 +475,9 @@ def test_from_a_disk(visit):
 
 
 def test_the_catalogue_of_bugs_is_narrowed(visit):
-    "To the lines that hold what is typed, with the keyboard alone; where a link leads is shown all the same."
+    """To the lines that hold what is typed, with the keyboard alone;
+    where a link leads is shown all the same.
+    """
     visited = visit("lookup/codes.html")
     page, every = visited.page, visited.page.locator("article tr[id]").count()
     box, said, shown = (
@@ -556,7 +586,9 @@ def test_skip_link(visit):
     [("Contents of the book", ".sidebar-drawer"), ("Contents of this page", ".toc-drawer")],
 )
 def test_menus(visit, menu, drawer):
-    "On a narrow page: Enter or Space opens and goes in; Escape, a choice, or going past the end closes."
+    """On a narrow page: Enter or Space opens and goes in;
+    Escape, a choice, or going past the end closes.
+    """
     page = settled(visit("02_softmax.html", 390).page)
     button, inside = (
         page.get_by_role("button", name=menu).locator("visible=true"),

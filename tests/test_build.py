@@ -1,7 +1,8 @@
-"""What the build makes beside the pages: source, addresses for search engines and previews, the book as one file.
+"""What the build makes beside the pages:
+source, addresses for search engines and previews, the book as one file.
 
-If it fails: The message names the page. The scripts in website/ make links to source, addresses, the 404 page and
-the EPUB.
+If it fails: The message names the page. The scripts in website/ make links to source,
+addresses, the 404 page and the EPUB.
 """
 
 import json
@@ -62,7 +63,7 @@ def content(page: BeautifulSoup, name: str) -> str | None:
     return tag and tag["content"]
 
 
-# Source -------------------------------------------------------------------------------------------------------
+# Source -------------------------------------------------------------------------------------------
 
 
 def relative(page: str, start: str) -> str:
@@ -71,7 +72,9 @@ def relative(page: str, start: str) -> str:
 
 
 def test_source_of_every_exported_name_is_on_its_page(soups, modules):
-    "From the description to the cell that defines it; that what is installed is the same, `test_generated.py` shows."
+    """From the description to the cell that defines it; that what is installed is the same,
+    `test_generated.py` shows.
+    """
     found, leads = [], 0
     for path, page in soups.items():
         by_id = {tag["id"]: tag for tag in page.find_all(id=True)}
@@ -112,11 +115,13 @@ def test_source_of_every_exported_name_is_on_its_page(soups, modules):
     fail_if(found, "Sources:")
 
 
-# Addresses ----------------------------------------------------------------------------------------------------
+# Addresses ----------------------------------------------------------------------------------------
 
 
 def test_without_a_host_no_address_is_guessed(soups):
-    "A preview with a wrong address is worse than one without a picture; that of a picture counts from the page."
+    """A preview with a wrong address is worse than one without a picture;
+    that of a picture counts from the page.
+    """
     found = [
         f"{name}: {said}"
         for name, page in soups.items()
@@ -175,7 +180,10 @@ def test_with_a_host_every_page_has_one_address(hosted, hosted_soups):
 
 
 def test_every_page_has_its_picture(soups):
-    "A chapter's own figure: `make card` takes it. It lies where the page says, is small, and has the size that previews want."
+    """A chapter's own figure: `make card` takes it.
+
+    It lies where the page says, is small, and has the size that previews want.
+    """
     wrong = []
     for name, page in soups.items():
         address = content(page, "og:image")
@@ -210,7 +218,9 @@ def test_the_card_and_the_cover_can_be_drawn_again(tmp_path):
 
 @pytest.mark.ci
 def test_404_page_works_at_any_depth(hosted, hosted_soups):
-    "A host shows it in place of /a/b/c too: each of its links counts from the root, and leads somewhere."
+    """A host shows it in place of /a/b/c too:
+    each of its links counts from the root, and leads somewhere.
+    """
     page, found = hosted_soups["404.html"], []
     for tag in page.find_all(True):
         for key in ("href", "src", "action", "data-content_root"):
@@ -227,7 +237,9 @@ def test_404_page_works_at_any_depth(hosted, hosted_soups):
 
 @pytest.mark.ci
 def test_open_in_colab_when_a_repository_is_named(hosted, hosted_soups):
-    "Each chapter opens there as the notebook that it offers to download, which installs the package before all else."
+    """Each chapter opens there as the notebook that it offers to download,
+    which installs the package before all else.
+    """
     for name in map(place, CHAPTERS):
         links = [a["href"] for a in hosted_soups[f"{name}.html"].select(".notebook-links a")]
         assert (
@@ -257,7 +269,7 @@ def test_view_and_edit_lead_to_files_of_the_repository(begun, hosted_soups):
     )
 
 
-# Weight -------------------------------------------------------------------------------------------------------
+# Weight -------------------------------------------------------------------------------------------
 
 
 def test_pages_load_what_they_use(soups):
@@ -296,7 +308,9 @@ def letters(soups: dict[str, BeautifulSoup], kind: str) -> set[str]:
 
 
 def test_every_letter_of_a_formula_has_its_shape(soups):
-    "The fonts are cut to the letters in use: the two that lie in the style, of variables and of the rest, lack none."
+    """The fonts are cut to the letters in use: the two that lie in the style,
+    of variables and of the rest, lack none.
+    """
     style = (DOCS / "_static/katex/katex.min.css").read_text(encoding="utf-8")
     fonts = re.findall(r"url\(data:font/woff2;base64,([^)]*)\)", style)
     upright, variables = (
@@ -345,7 +359,9 @@ def install_cell(path: Path) -> str:
 
 
 def test_a_notebook_alone_says_how_to_install_the_package(soups):
-    "On its page there is a way to the words; and where the package is missing, the first cell says them in one sentence."
+    """On its page there is a way to the words; and where the package is missing,
+    the first cell says them in one sentence.
+    """
     code = install_cell(DOCS / "notebooks" / CHAPTERS[0].name)
     assert {install_cell(DOCS / "notebooks" / path.name) for path in CHAPTERS} == {code}
     bare = subprocess.run(
@@ -379,7 +395,9 @@ def test_no_message_names_what_is_not_published():
 
 
 def test_a_notebook_to_download_lacks_only_what_its_cells_draw():
-    "All text, code and printed words; scripts, which JupyterLab would not run, and charts are made by the cells."
+    """All text, code and printed words; scripts, which JupyterLab would not run,
+    and charts are made by the cells.
+    """
     for path in CHAPTERS:
         ours, theirs = (
             json.loads(file.read_text(encoding="utf-8"))["cells"]
@@ -411,7 +429,9 @@ def test_a_notebook_to_download_lacks_only_what_its_cells_draw():
 
 
 def test_pages_are_first_shown_in_one_piece(soups):
-    "Where there is a section within the page's, a browser waits for the first; a name that is not there would be in vain."
+    """Where there is a section within the page's, a browser waits for the first;
+    a name that is not there would be in vain.
+    """
     for name, page in soups.items():
         first = page.select_one("article section section")
         expected = [
@@ -457,7 +477,7 @@ def test_prints_well():
     )
 
 
-# The book as one file -----------------------------------------------------------------------------------------
+# The book as one file -----------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -479,7 +499,9 @@ def xhtml(epub: ZipFile) -> dict[str, ElementTree.Element]:
 
 @pytest.mark.ci
 def test_epub_is_a_book(epub):
-    "The file says what it is, first of all; it carries no date of the build, and lists all that it holds, once."
+    """The file says what it is, first of all; it carries no date of the build,
+    and lists all that it holds, once.
+    """
     first = epub.infolist()[0]
     assert (first.filename, first.compress_type, epub.read(first)) == (
         "mimetype",
@@ -508,7 +530,8 @@ def test_epub_is_a_book(epub):
 def test_epub_passes_epubcheck(epub):
     """The checker that the W3C keeps, and that shops run on what they are sent, says nothing.
 
-    If it fails: The message names page and line; website/epub.py makes them. Skipped where there is no Java.
+    If it fails: The message names page and line; website/epub.py makes them.
+    Skipped where there is no Java.
     """
     if not shutil.which("java"):
         pytest.skip(NO_JAVA)
@@ -541,7 +564,9 @@ def test_epub_has_the_chapters_in_order(epub):
 
 @pytest.mark.ci
 def test_epub_needs_no_browser(epub):
-    "No scripts, nothing from elsewhere, math as MathML; every picture exists and says what it shows."
+    """No scripts, nothing from elsewhere, math as MathML;
+    every picture exists and says what it shows.
+    """
     found, charts = [], 0
     for name, page in xhtml(epub).items():
         for tag in page.iter():
@@ -622,7 +647,9 @@ def test_epub_draws_what_a_script_draws(epub):
 
 @pytest.mark.ci
 def test_epub_tables_stand_by_charts_with_controls(epub):
-    "A picture shows one state of what can be moved; the table has the others, unless it would fill pages."
+    """A picture shows one state of what can be moved;
+    the table has the others, unless it would fill pages.
+    """
     rows = []
     for name, page in xhtml(epub).items():
         source = (NBS / name).with_suffix(".ipynb")

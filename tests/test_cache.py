@@ -1,4 +1,6 @@
-"""Random scripts: whatever is appended, forked, freed, cut back and reordered, caches hold what plain lists hold."""
+"""Random scripts: whatever is appended, forked, freed, cut back and reordered,
+caches hold what plain lists hold.
+"""
 
 import attention_nb as nb
 import pytest
@@ -180,7 +182,7 @@ class Sequences(RuleBasedStateMachine):
 TestPages, TestSequences = Pages.TestCase, Sequences.TestCase
 
 
-# Published layers ---------------------------------------------------------------------------------------------------
+# Published layers ---------------------------------------------------------------------------------
 
 SIZES = dict(
     hidden_size=24,

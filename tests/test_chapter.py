@@ -1,7 +1,8 @@
-"""`make chapter`: what it begins passes every test that concerns a chapter, and it refuses what it cannot begin.
+"""`make chapter`: what it begins passes every test that concerns a chapter,
+and it refuses what it cannot begin.
 
-If it fails: Adapt the template, tools/chapter.ipynb, to the present rules for chapters (tools/chapter.md); or
-tools/chapter.py, if it accepts what it should refuse.
+If it fails: Adapt the template, tools/chapter.ipynb, to the present rules for chapters
+(tools/chapter.md); or tools/chapter.py, if it accepts what it should refuse.
 """
 
 import os
@@ -13,7 +14,8 @@ import sys
 import pytest
 from conftest import NEXT, ROOT, python, sh, tree
 
-# Of what is tried on each chapter, page or name apart, that of the new one; and whatever looks at all of them together.
+# Of what is tried on each chapter, page or name apart, that of the new one;
+# and whatever looks at all of them together.
 CONCERNS_IT = (
     "new_idea or test_exercises or test_pages or test_repository or test_site or test_questions or test_imports_point "
     "or test_notebooks_are_clean or test_each_chart or test_each_chapter_has or test_every_public or test_each_name or test_no_chapter"

@@ -1,7 +1,8 @@
-"""The figures that compute in the page: what their scripts work out is what the package gives, whatever a reader does.
+"""The figures that compute in the page: what their scripts work out is what the package gives,
+whatever a reader does.
 
-If it fails: Look at attention_nb/figures/NAME.js, and at drawing.js and drawing.css there. A drawing that is higher
-than the space reserved for it needs another `height` in its notebook.
+If it fails: Look at attention_nb/figures/NAME.js, and at drawing.js and drawing.css there.
+A drawing that is higher than the space reserved for it needs another `height` in its notebook.
 """
 
 import random
@@ -111,7 +112,9 @@ def attended(words: list[str], chosen: int) -> dict:
 
 
 def test_a_sentence_attends_as_the_layer_does(visit):
-    "Those to choose from and one that is typed, with words that are not in the table; each word, by mouse and by keys."
+    """Those to choose from and one that is typed, with words that are not in the table;
+    each word, by mouse and by keys.
+    """
     figure = drawing(visit, "index.html", "attend")
     assert state(figure)["step"] == 6  # nothing moves by itself here: the result is seen at once
     figure.get_by_text("Try yours").click()
@@ -201,7 +204,9 @@ def test_a_long_sentence_moves_nothing_below(visit, width):
 
 @pytest.mark.parametrize("width, height", [(1280, 720), (390, 844)])
 def test_the_first_figure_is_seen_whole(visit, width, height):
-    "On the home page of a common screen with its result; on a phone, its steps beside the sentence and the picture."
+    """On the home page of a common screen with its result;
+    on a phone, its steps beside the sentence and the picture.
+    """
     figure = drawing(visit, "index.html", "attend", width=width, height=height)
     parts = [".rail", ".tokens", ".picture svg"] + [".numbers", "output"] * (width == 1280)
     if width == 390:
@@ -249,7 +254,10 @@ def test_on_a_phone_a_control_and_its_picture_are_together_on_the_screen(
 
 
 def test_the_first_figure_plays_by_itself_until_it_is_touched(visit):
-    "Only in sight; it is not read out meanwhile. A key ends it for good, and so does its own button."
+    """Only in sight; it is not read out meanwhile.
+
+    A key ends it for good, and so does its own button.
+    """
     figure = drawing(visit, "index.html", "attend", reduced_motion="no-preference")
     page, play, said_line = (
         figure.page,
@@ -292,7 +300,9 @@ def test_every_word_of_the_small_world_has_room():
 
 
 def test_senses_move_to_the_weighted_mean(visit):
-    "The oracle's numbers for every neighbourhood that one chooses, at every step, and what is said of it."
+    """The oracle's numbers for every neighbourhood that one chooses,
+    at every step, and what is said of it.
+    """
     figure = drawing(visit, "01_naive_attention.html", "senses")
     rows = dict(
         zip(
@@ -374,7 +384,9 @@ def test_a_lookup_is_a_product(visit):
 
 
 def test_scores_give_the_weights_of_float32(visit):
-    "As they are, ten higher, overflowing at a hundred, repaired; by keys, by the mouse, at any temperature."
+    """As they are, ten higher, overflowing at a hundred, repaired;
+    by keys, by the mouse, at any temperature.
+    """
     figure = drawing(visit, "02_softmax.html", "scores")
 
     def check(repaired: bool = False) -> dict:
@@ -493,7 +505,9 @@ def test_a_verb_finds_its_subject(visit):
 
 
 def played(figure: Locator) -> dict:
-    "What the figure holds when its button has played to the end; pressed meanwhile, it stops where it stands. No time is lost."
+    """What the figure holds when its button has played to the end; pressed meanwhile,
+    it stops where it stands. No time is lost.
+    """
     clock, play, stop = (
         figure.page.clock,
         figure.get_by_role("button", name="Play"),
@@ -673,7 +687,9 @@ def test_the_state_gives_what_the_cache_gives(visit):
 
 
 def test_a_memory_gives_what_the_delta_rule_and_the_sum_give(visit):
-    "After each pair, by both rules: the state, what is added, and what each key reads; the first figure has the sum alone."
+    """After each pair, by both rules: the state, what is added, and what each key reads;
+    the first figure has the sum alone.
+    """
     figure = drawing(visit, "15_linear_attention.html", "memory")
     assert (
         state(figure)["t"] == 4
@@ -713,7 +729,9 @@ def test_a_memory_gives_what_the_delta_rule_and_the_sum_give(visit):
 
 
 def test_a_latent_cache_counts_as_the_package_does(visit):
-    "For each number of heads and of tokens, both ways; the switch moves the projections, and says so."
+    """For each number of heads and of tokens, both ways;
+    the switch moves the projections, and says so.
+    """
     figure = drawing(visit, "12_latent_attention.html", "latent")
     heads, tokens = (
         figure.get_by_role("slider", name=name) for name in ("Heads", "Tokens in the cache")
@@ -745,7 +763,9 @@ def test_a_latent_cache_counts_as_the_package_does(visit):
 
 
 def test_sinks_take_what_the_package_says(visit):
-    "In a window, in each way, at each token, and with other scores, by keys and by the mouse; without a window, the sink alone."
+    """In a window, in each way, at each token, and with other scores, by keys and by the mouse;
+    without a window, the sink alone.
+    """
     figure = drawing(visit, "14_local_attention.html", "sinks")
     v, output = numbers(given(figure)["v"]), figure.locator("output")
     n, newest = len(v), figure.get_by_role("slider", name="Newest token")
@@ -853,7 +873,10 @@ def test_head_film_shows_what_was_stored(visit):
 
 
 def test_the_film_plays_by_itself_once_and_has_digits_for_those_who_point(visit):
-    "When it comes into sight; where no motion is wanted it shows its end. A head that is pointed at or focused shows its digits, the other does not."
+    """When it comes into sight; where no motion is wanted it shows its end.
+
+    A head that is pointed at or focused shows its digits, the other does not.
+    """
     figure = drawing(
         visit, "05_multi_head_attention.html", "head_film", reduced_motion="no-preference"
     )
@@ -971,7 +994,9 @@ def test_heads_share_as_the_package_shares(visit):
 
 
 def test_cache_steps_make_what_the_layer_makes(visit):
-    "By the slider, played, and with and without a cache: the counts of a layer that decodes, and the oracle's weights."
+    """By the slider, played, and with and without a cache: the counts of a layer that decodes,
+    and the oracle's weights.
+    """
     figure = drawing(visit, "10_kv_cache.html", "cache_steps")
     given_rows = given(figure)
     q, k, v = (numbers(given_rows[name]) for name in "qkv")
@@ -1015,7 +1040,9 @@ def test_cache_steps_make_what_the_layer_makes(visit):
 
 
 def test_tiles_compute_what_online_softmax_computes(visit):
-    "Every query after every tile, of every size, causal and not; by the slider's keys, by buttons, by Play."
+    """Every query after every tile, of every size, causal and not;
+    by the slider's keys, by buttons, by Play.
+    """
     figure = drawing(visit, "figures/tiles.html", "tiles")
     scores = torch.tensor(
         [
@@ -1184,7 +1211,8 @@ TOUCHING = """texts => {
   const boxes = texts.filter((text) => text.textContent && getComputedStyle(text).visibility === "visible").map((text) => [text.textContent, text.getBoundingClientRect()]);
   return boxes.flatMap(([a, p], i) => boxes.slice(i + 1).filter(([, q]) => p.left < q.right && q.left < p.right && p.top < q.bottom && q.top < p.bottom).map(([b]) => `${a} and ${b}`));
 }"""
-# Each choice of the first control with each of these places of the others; in the page, since there are so many.
+# Each choice of the first control with each of these places of the others;
+# in the page, since there are so many.
 IN_EVERY_STATE = f"""(figure, places) => {{
   const touching = {TOUCHING};
   const ranges = [...figure.querySelectorAll("input[type=range]")], found = [];
@@ -1228,7 +1256,9 @@ EVERY_CHOICE = """figure => {
 
 
 def test_programs_share_the_tiles(visit):
-    "Which tiles each computes, as the package says; and when each runs, as a plain count of time steps does."
+    """Which tiles each computes, as the package says; and when each runs,
+    as a plain count of time steps does.
+    """
     figure = drawing(visit, "figures/programs.html", "programs")
 
     def check(now: dict, said: str) -> None:
@@ -1273,7 +1303,9 @@ def test_programs_share_the_tiles(visit):
 
 
 def test_the_adder_adds_what_its_matrices_give(visit):
-    "Both parts on and off, for sums that are chosen by keys and by the mouse; the same hidden states, and how many sums are right."
+    """Both parts on and off, for sums that are chosen by keys and by the mouse;
+    the same hidden states, and how many sums are right.
+    """
     figure, m = drawing(visit, "07_transformer.html", "adder"), small_adder()
     for button, on, count in (
         ("", (True, True), 100),
@@ -1309,7 +1341,9 @@ def test_the_adder_adds_what_its_matrices_give(visit):
 
 
 def test_a_ring_computes_what_the_package_counts(visit):
-    "Who holds what, how many pairs each rank computes in each step, and the bytes; the figure starts in the second step."
+    """Who holds what, how many pairs each rank computes in each step, and the bytes;
+    the figure starts in the second step.
+    """
     figure = drawing(visit, "figures/ring.html", "ring")
     step = figure.get_by_role("slider", name="Step")
     assert state(figure)["step"] == 1 and state(figure)["held"] == [3, 0, 1, 2]
@@ -1344,12 +1378,16 @@ SEVEN = "seven hundred and nine thousand and fifty"
 
 @torch.no_grad()
 def early_logits(ids: list[int]) -> torch.Tensor:
-    "What the translator gives after 200 steps of training, when it has generated some tokens of this number."
+    """What the translator gives after 200 steps of training,
+    when it has generated some tokens of this number.
+    """
     return load_translator(200)(read_text(SEVEN), torch.tensor([[START, *ids]]))[0, -1]
 
 
 def test_the_temperature_draws_as_generate_does(visit):
-    "At each beginning, with every temperature, top-k and top-p: the probabilities that a token is drawn with."
+    """At each beginning, with every temperature, top-k and top-p:
+    the probabilities that a token is drawn with.
+    """
     figure, rng = drawing(visit, "07_transformer.html", "temperature"), random.Random(0)
     sliders = {
         name: figure.get_by_role("slider", name=name) for name in ("temperature", "top-k", "top-p")
@@ -1436,7 +1474,9 @@ def test_the_tree_keeps_what_beam_search_keeps(visit):
 
 
 def test_scores_spread_as_the_formula_says(visit):
-    "At every width, plain and divided: counts, standard deviation, weights of one query, and what the softmax lets through."
+    """At every width, plain and divided: counts, standard deviation, weights of one query,
+    and what the softmax lets through.
+    """
     figure, rng = (
         drawing(visit, "03_self_attention.html", "spread"),
         torch.Generator().manual_seed(11),
@@ -1474,7 +1514,9 @@ def test_scores_spread_as_the_formula_says(visit):
 
 
 def test_the_stream_goes_forward_and_back(visit):
-    "Each moment shows the lengths of its block, and says them; on the way back, those of the gradients."
+    """Each moment shows the lengths of its block, and says them;
+    on the way back, those of the gradients.
+    """
     figure = drawing(visit, "07_transformer.html", "stream")
     pre, post = given(figure)["runs"]
     slider, n = figure.get_by_role("slider", name="Pass"), len(pre["lengths"])
@@ -1533,7 +1575,9 @@ def step(pool: PagedCache, rows: list, chosen: int, name: str) -> int:
 
 
 def test_the_seat_map_allocates_as_the_paged_cache_does(visit):
-    "Any order of buttons, with full memory, full lists and full sequences: tables, lengths, free blocks and counts; and what stays empty."
+    """Any order of buttons, with full memory, full lists and full sequences: tables, lengths,
+    free blocks and counts; and what stays empty.
+    """
     figure = drawing(visit, "figures/seat_map.html", "seat_map")
     pool, rng = PagedCache(12, 4, 1, 1), random.Random(0)
     first, second, third = pool.new(), pool.new(), pool.new()
@@ -1585,7 +1629,9 @@ def machine_in_the_chapter() -> LanguageModel:
 
 
 def follow_in_the_chapter(model: LanguageModel, ids: torch.Tensor) -> list[torch.Tensor]:
-    "What comes out of each part, by the classes of the chapter, in the order of the figure's steps."
+    """What comes out of each part, by the classes of the chapter,
+    in the order of the figure's steps.
+    """
     x = model.embed(ids)
     found = [model.embed.table(ids), x]
     for block in model.stack.blocks:
@@ -1601,7 +1647,9 @@ def follow_in_the_chapter(model: LanguageModel, ids: torch.Tensor) -> list[torch
 
 
 def test_the_machine_computes_what_the_chapter_computes(visit):
-    "Each step by the slider, for other digits, too; what attention attends to; its parts say what they do and are clicked."
+    """Each step by the slider, for other digits, too; what attention attends to;
+    its parts say what they do and are clicked.
+    """
     figure, model = drawing(visit, "07_transformer.html", "machine"), machine_in_the_chapter()
     parts, large = parts_of(8, 32, 12, 4), parts_of(768, 3072, 50257, 1024)
     assert state(figure)["name"] == "Causal self-attention"
@@ -1691,7 +1739,9 @@ def answer_of(model: torch.nn.Module, words: list[str], data: dict) -> list[str]
 
 
 def test_a_translator_computes_what_python_computes(visit):
-    "At the first, a middle and the last step: logits and the weights of every head, for numbers of all lengths."
+    """At the first, a middle and the last step: logits and the weights of every head,
+    for numbers of all lengths.
+    """
     figure = drawing(visit, "figures/translator.html", "translator")
     data = given(figure)
     steps = data["model"]["steps"]
@@ -1802,7 +1852,9 @@ def test_a_translator_says_what_it_does_not_know(visit):
 
 
 def test_a_translator_is_moved_by_keys_and_by_pointing(visit):
-    "Step, play, kind of attention, head and token; what is said names the answer, and what is attended to for it."
+    """Step, play, kind of attention, head and token; what is said names the answer,
+    and what is attended to for it.
+    """
     figure = drawing(visit, "figures/translator.html", "translator")
     steps = given(figure)["model"]["steps"]
     assert state(figure)["step"] == steps[
@@ -1858,7 +1910,9 @@ def test_a_translator_is_moved_by_keys_and_by_pointing(visit):
 
 @pytest.mark.parametrize("width", [1280, 390])
 def test_a_long_number_moves_nothing_below(visit, width):
-    "Nor a whole sentence: also when the model generates as much as it may, and one token is chosen."
+    """Nor a whole sentence:
+    also when the model generates as much as it may, and one token is chosen.
+    """
     figure = drawing(visit, "figures/translator.html", "translator", width=width, font=WIDE)
     below = figure.locator("> details")
     top = below.bounding_box()["y"]
@@ -1893,7 +1947,10 @@ def test_a_translator_generates_token_by_token(visit):
 
 
 def test_weights_lie_beside_the_pages_that_need_them(visit):
-    "At most 400 kB for all steps of a model; another page loads none. A page that is opened from a disk runs its model, too."
+    """At most 400 kB for all steps of a model; another page loads none.
+
+    A page that is opened from a disk runs its model, too.
+    """
     needs = {
         page: {
             *re.findall(r'src="[./]*(drawings/weights-\w+\.js)"', page.read_text(encoding="utf-8"))
@@ -1992,7 +2049,10 @@ def test_the_copying_model_computes_what_python_computes(visit):
 
 
 def test_a_head_is_switched_off_by_a_click(visit):
-    "Without either of the two heads nothing is copied; without another everything is. Letters are chosen by pointing and by keys."
+    """Without either of the two heads nothing is copied; without another everything is.
+
+    Letters are chosen by pointing and by keys.
+    """
     figure = drawing(visit, "figures/induction.html", "induction")
     assert "7 of 7 letters" in said(figure) and "That is right." in said(figure)
     for name, right in {
@@ -2056,7 +2116,8 @@ def test_the_entrance_shows_every_bug(visit):
 
 # ---- One hue for each symbol ----
 
-SHOWN = {  # what a drawing shows at first sight, or when a button is pressed: queries, keys, values, weights
+# What a drawing shows at first sight, or when a button is pressed: queries, keys, values, weights.
+SHOWN = {
     ("adder", ""): "w",
     ("arrows", ""): "kq",
     ("attend", ""): "kqvw",
@@ -2112,7 +2173,8 @@ def test_every_drawing_says_what_it_shows():
     assert sorted({script for script, _ in SHOWN} | NONE_OF_THEM) == ALL
 
 
-# Every control is used as far as it goes, there and back: what of it, or of the others, is new then, and does it stand elsewhere?
+# Every control is used as far as it goes, there and back: what of it, or of the others,
+# is new then, and does it stand elsewhere?
 USED = """figure => {
   const view = figure.querySelector(".view"), control = "button, input, select, [tabindex]", found = new Set();
   const parts = () => [...view.querySelectorAll(`${control}, button *, label *`)], first = new Set(view.querySelectorAll("*"));
@@ -2139,7 +2201,9 @@ USED = """figure => {
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("script", ALL)
 def test_a_control_stays_under_the_finger(visit, script, width):
-    "It is made once, and stands still while it is used: else a click would be lost, or would hit another."
+    """It is made once, and stands still while it is used:
+    else a click would be lost, or would hit another.
+    """
     count, *found = drawing(visit, f"figures/{script}.html", script, width=width).evaluate(USED)
     fail_if(found, f"{script}, {width} pixels wide:")
     assert count > 1
@@ -2147,7 +2211,9 @@ def test_a_control_stays_under_the_finger(visit, script, width):
 
 @pytest.mark.parametrize("script, pressed", SHOWN)
 def test_symbols_of_a_drawing_light_up_together(visit, script, pressed):
-    "They have the hues of the words in the prose; one that is pointed at lights up all that are the same, and no others."
+    """They have the hues of the words in the prose;
+    one that is pointed at lights up all that are the same, and no others.
+    """
     figure = drawing(visit, f"figures/{script}.html", script)
     if pressed:
         figure.get_by_role("button", name=pressed).click()
@@ -2252,7 +2318,9 @@ def test_a_finger_moves_a_handle_and_not_the_page(visit, script, scales):
 
 
 def test_models_are_used_by_finger(visit):
-    "A tap chooses a token, a letter, a step, or a head; a finger that only scrolls the page chooses nothing."
+    """A tap chooses a token, a letter, a step, or a head;
+    a finger that only scrolls the page chooses nothing.
+    """
     figure = drawing(visit, PAGE_OF["translator"], "translator", **FINGER)
     figure.get_by_role("textbox").fill("nineteen")
     figure.get_by_role("button", name="Translate").tap()
@@ -2345,7 +2413,9 @@ def contrast(a: list[int], b: list[int]) -> float:
 
 
 def seen_on_paper(figure: Locator) -> list[tuple[str, bool, bool]]:
-    "Of each element its name, whether one sees its fill or line, and whether it has a picture in its background."
+    """Of each element its name, whether one sees its fill or line,
+    and whether it has a picture in its background.
+    """
     paper, found = figure.evaluate(PAINTED)
     return [
         (name, max((contrast(paint, paper) for paint in paints), default=1) > 1.1, picture)
@@ -2355,7 +2425,9 @@ def seen_on_paper(figure: Locator) -> list[tuple[str, bool, bool]]:
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_what_is_painted_is_seen_in_forced_colours_and_on_paper(visit, script):
-    "Bars, cells and crosses keep their fill, and what is pressed stands out; and all is printed, which no browser does of its own accord."
+    """Bars, cells and crosses keep their fill, and what is pressed stands out; and all is printed,
+    which no browser does of its own accord.
+    """
     figure = drawing(visit, PAGE_OF[script], script, reduced_motion="reduce")
     for scheme in ("light", "dark"):
         figure.page.emulate_media(forced_colors="none", color_scheme=scheme)
@@ -2439,8 +2511,9 @@ MOVING = {
     "temperature",
     "translator",
 }
-# Presses everything, and moves each slider at every choice; gives all texts that were seen, by how many pixels the drawing was
-# wider and higher at most than its place, and whether anything moved by itself.
+# Presses everything, and moves each slider at every choice; gives all texts that were seen,
+# by how many pixels the drawing was wider and higher at most than its place,
+# and whether anything moved by itself.
 SWEEP = """(figure) => {
   const texts = new Set(), real = requestAnimationFrame, all = (kind) => [...figure.querySelectorAll(kind)];
   const view = figure.querySelector(".view"), kept = parseFloat(getComputedStyle(view).minHeight), over = [0, 0];
@@ -2485,7 +2558,9 @@ ILL_WRITTEN = [
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_every_state_has_its_room_its_form_of_numbers_and_its_rest(visit, script):
-    "Of every drawing, on a phone: nothing below is moved; thousands, signs and units are written one way; where motion is not wanted, there is none."
+    """Of every drawing, on a phone: nothing below is moved; thousands, signs and units are written
+    one way; where motion is not wanted, there is none.
+    """
     figure = drawing(visit, PAGE_OF[script], script, width=390, font=WIDE)
     figure.page.emulate_media(reduced_motion="reduce")
     texts, (wide, high), moved = figure.evaluate(SWEEP)
@@ -2532,7 +2607,9 @@ def test_an_arrow_without_length_has_no_angle(visit):
     ["the bank of the river", "bank", "river lake bank", "the of", "she put cash in the bank"],
 )
 def test_shares_of_a_sentence_go_where_they_are_largest(visit, sentence):
-    "To all words that are equal; a word that asks for nothing, and one that is alone, are told apart."
+    """To all words that are equal; a word that asks for nothing,
+    and one that is alone, are told apart.
+    """
     figure = drawing(visit, PAGE_OF["attend"], "attend", reduced_motion="reduce")
     figure.get_by_text("Try yours").click()
     figure.get_by_role("textbox").fill(sentence)
@@ -2556,7 +2633,9 @@ def test_shares_of_a_sentence_go_where_they_are_largest(visit, sentence):
 
 
 def test_every_neighbourhood_is_told_as_it_is(visit):
-    "Which weight is the largest, or which are; and which sense prevails by the numbers that are printed."
+    """Which weight is the largest, or which are;
+    and which sense prevails by the numbers that are printed.
+    """
     figure = drawing(visit, PAGE_OF["senses"], "senses", reduced_motion="reduce")
     tokens, steps = given(figure)["tokens"], figure.get_by_role("radio")
     toggles = figure.locator("button[aria-pressed]")
@@ -2679,7 +2758,9 @@ def test_the_list_below_the_roofline_has_one_unit(visit):
 
 
 def test_each_score_is_drawn_as_it_is(visit):
-    "Where one exponential is infinite and others are not; and where all are finite, but not their sum."
+    """Where one exponential is infinite and others are not;
+    and where all are finite, but not their sum.
+    """
     figure = drawing(visit, "02_softmax.html", "scores")
     figure.get_by_text("+100 to all").click()
     temperature, kinds = figure.get_by_role("slider", name="temperature"), set()

@@ -1,7 +1,10 @@
-"""Every chapter has exercises: a stub, hints, and a folded solution. `test_notebooks.py` runs both stubs and solutions.
+"""Every chapter has exercises: a stub, hints, and a folded solution.
 
-If it fails: The message says which part is lacking. The end of the template, tools/chapter.ipynb, shows the form,
-and tools/chapter.md says it. Between the solutions and the cell `next` only the section `users` may stand.
+`test_notebooks.py` runs both stubs and solutions.
+
+If it fails: The message says which part is lacking. The end of the template, tools/chapter.ipynb,
+shows the form, and tools/chapter.md says it. Between the solutions and the cell `next` only the
+section `users` may stand.
 """
 
 import re
@@ -54,7 +57,9 @@ def test_each_exercise_is_whole(chapter):
 
 @each_chapter
 def test_solutions_stand_together_under_a_shut_heading(chapter):
-    "JupyterLab shows every output of a cell that it runs, unless the heading above is collapsed: all to the next one is."
+    """JupyterLab shows every output of a cell that it runs, unless the heading above is collapsed:
+    all to the next one is.
+    """
     found = cells_of(chapter)
     solutions = [name for name in found if name.endswith("-solution")]
     last = list(found)[list(found).index("solutions") :]
@@ -77,7 +82,9 @@ def test_solutions_stand_together_under_a_shut_heading(chapter):
 
 @each_chapter
 def test_solution_fills_in_the_stub(chapter):
-    "All lines of a stub but the dots stand in its solution: what is asked and how it is checked is the same."
+    """All lines of a stub but the dots stand in its solution:
+    what is asked and how it is checked is the same.
+    """
     cells = cells_of(chapter)
     for n in numbers(cells):
         stub, solution = (

@@ -1,9 +1,10 @@
-"""The figures that respond: what they hold is what the package computes, and what they show is what was chosen.
+"""The figures that respond: what they hold is what the package computes,
+and what they show is what was chosen.
 
 The numbers are worked out here again, by the definitions and not by the functions that draw.
 
-If it fails: If the chapter changed on purpose, change the test; else the chart, or website/static/book.js, is
-wrong.
+If it fails: If the chapter changed on purpose, change the test; else the chart,
+or website/static/book.js, is wrong.
 """
 
 import csv
@@ -43,7 +44,9 @@ EXACT = dict(atol=6e-5, rtol=0)  # numbers are stored with four decimals
 
 
 class Figure(NamedTuple):
-    "Where a figure is, and its controls in their order: the role and name of each, and how many positions it has."
+    """Where a figure is, and its controls in their order: the role and name of each,
+    and how many positions it has.
+    """
 
     page: str
     id: str
@@ -288,7 +291,9 @@ def test_data_of_head():
 
 @each_figure
 def test_tables_hold_the_numbers(name):
-    "For those who do not see the picture: a table for each state, and in it the numbers of that state."
+    """For those who do not see the picture: a table for each state,
+    and in it the numbers of that state.
+    """
     tables = {
         table.caption.text if table.caption else "": table
         for table in element(name).find_all("table")
@@ -458,7 +463,9 @@ FOCUS_BEFORE = "caption => { caption.tabIndex = -1; caption.focus(); }"
 
 @each_figure
 def test_keyboard(drawn, name):
-    "With Tab to each control, in order; there through every position with the arrow keys, on a phone's width."
+    """With Tab to each control, in order;
+    there through every position with the arrow keys, on a phone's width.
+    """
     page, figure = drawn(name, 390)
     assert figure.evaluate(FITS) and len(figure.get_by_role("img").get_attribute("aria-label")) > 40
     assert (
@@ -527,7 +534,9 @@ AXES = """() => [...document.querySelectorAll(".role-axis-label")].map((axis) =>
 
 
 def test_tokens_stand_in_their_order_when_sequences_share_some(chromium):
-    "Of a token that both have, Vega remembers where the first one had it; the axes are sorted by position."
+    """Of a token that both have, Vega remembers where the first one had it;
+    the axes are sorted by position.
+    """
 
     def steps(sentence: str) -> tuple:
         words = sentence.split()
@@ -597,7 +606,10 @@ SIZES = """() => [...document.querySelectorAll("figure.chart")].map((figure) => 
     ],
 )
 def test_charts_fill_their_place(visit, page, n_lines, width):
-    "A chart of lines is as wide as the column, and on a phone no wider; its print can be read. Cells grow with their place."
+    """A chart of lines is as wide as the column, and on a phone no wider; its print can be read.
+
+    Cells grow with their place.
+    """
     sizes = visit(f"{page}.html", width=width).see_all().page.evaluate(SIZES)
     assert sum(size["line"] for size in sizes) >= n_lines
     for size in sizes:
@@ -605,7 +617,7 @@ def test_charts_fill_their_place(visit, page, n_lines, width):
         assert size["svg"] >= min(size["place"], 640) / 2, size
 
 
-# In JupyterLab ------------------------------------------------------------------------------------------------
+# In JupyterLab ------------------------------------------------------------------------------------
 
 
 def marks(group: dict) -> list[dict]:
@@ -614,7 +626,9 @@ def marks(group: dict) -> list[dict]:
 
 
 def test_print_is_readable_in_a_dark_theme():
-    "JupyterLab draws with its theme and then changes it: so it may decide nothing, and one constant black would be lost."
+    """JupyterLab draws with its theme and then changes it: so it may decide nothing,
+    and one constant black would be lost.
+    """
     found, kinds, theme = [], set(), vl_convert.get_themes()["dark"]
     for path in NOTEBOOKS:
         for cell in nbformat.read(path, as_version=4).cells:

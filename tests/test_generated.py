@@ -31,9 +31,12 @@ STALE = "Stale; run `make prepare` and commit:"
 
 
 def test_package_comes_from_the_notebooks(tmp_path):
-    """The package `attention_nb/` is what the notebooks export. An edit made by hand there would be lost.
+    """The package `attention_nb/` is what the notebooks export.
 
-    If it fails: Run `make prepare`. A change made by hand in attention_nb/ goes into the notebook first.
+    An edit made by hand there would be lost.
+
+    If it fails: Run `make prepare`.
+    A change made by hand in attention_nb/ goes into the notebook first.
     """
     shutil.copy(ROOT / "settings.ini", tmp_path)
     shutil.copytree(ROOT / "nbs", tmp_path / "nbs", ignore=shutil.ignore_patterns(".*"))
@@ -58,7 +61,8 @@ def test_package_comes_from_the_notebooks(tmp_path):
 
 
 def test_explanations_come_from_the_catalogue():
-    """`attention_nb/catalogue.json`, which `attention-nb explain` reads, says what attention_checks/catalogue says.
+    """`attention_nb/catalogue.json`, which `attention-nb explain` reads,
+    says what attention_checks/catalogue says.
 
     If it fails: Run `make export`.
     """
@@ -137,11 +141,11 @@ def test_two_builds_do_not_meet(tmp_path):
 def test_every_build_gives_the_same_bytes(tmp_path):
     """Elsewhere, and after another one: the build is deterministic, and what is committed is fresh.
 
-    It is built twice, the first time with a chapter that says more: so what changes, and what others take from it, gets
-    the same bytes as what is built for the first time.
+    It is built twice, the first time with a chapter that says more: so what changes,
+    and what others take from it, gets the same bytes as what is built for the first time.
 
-    If it fails: Run `make prepare`. If it still fails, a page depends on another page in a way that website/kept.py
-    does not list: add it there.
+    If it fails: Run `make prepare`. If it still fails, a page depends on another page in a way
+    that website/kept.py does not list: add it there.
     """
     book, chapter = copy_of_the_book(tmp_path / "book"), CHAPTERS[0]
     say_more(book, chapter)

@@ -1,4 +1,6 @@
-"""The chapter on GPU kernels beyond its notebook: all of `check_flash`, and that the kernels compile for GPUs that are not here."""
+"""The chapter on GPU kernels beyond its notebook: all of `check_flash`, and that the kernels
+compile for GPUs that are not here.
+"""
 
 import os
 import re
@@ -51,7 +53,9 @@ def test_check_flash_holds(env):
 
 
 def test_kernels_compile_for_gpus(env, tmp_path):
-    "What the interpreter runs, Triton's compiler takes too; on small tiles any GPU has room for it."
+    """What the interpreter runs, Triton's compiler takes too;
+    on small tiles any GPU has room for it.
+    """
     said = python(
         "-c", COMPILE, env=env | {"TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(tmp_path)}
     )

@@ -1,6 +1,8 @@
-"""The figure of all heads in a browser: what it shows are the weights, at full size, by mouse, keys and fingers, without a network.
+"""The figure of all heads in a browser: what it shows are the weights, at full size, by mouse,
+keys and fingers, without a network.
 
-If it fails: attention_nb/figures/head_view.js draws, nbs/figures/head_view.ipynb gives it the numbers.
+If it fails: attention_nb/figures/head_view.js draws,
+nbs/figures/head_view.ipynb gives it the numbers.
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ def calls(
     kv_heads: int | None = None,
     name: str = "layers.{}.attn",
 ) -> list[Call]:
-    "Calls with known weights: those of layer 0, head 1 go to the token before, those of layer 1, head 0 to the first."
+    """Calls with known weights: those of layer 0, head 1 go to the token before,
+    those of layer 1, head 0 to the first.
+    """
     chance, made = torch.Generator().manual_seed(n_q), []
     for layer in range(layers):
         scores = 3 * torch.randn(1, heads, n_q, n_k, generator=chance)
@@ -62,7 +66,9 @@ def calls(
 
 @pytest.fixture
 def opened(chromium, tmp_path) -> Callable[..., Locator]:
-    "Saves a figure and opens the file; whatever it asks of a network, and each error, fails the test."
+    """Saves a figure and opens the file; whatever it asks of a network,
+    and each error, fails the test.
+    """
     pages: list[tuple[Page, list[str]]] = []
 
     def opened(
@@ -164,7 +170,9 @@ def test_it_shows_the_weights(opened):
 
 
 def test_heads_are_ordered_by_what_they_do(opened):
-    "The head that attends to the token before comes first, then the one that attends to the first token; keys follow the order."
+    """The head that attends to the token before comes first, then the one that attends to the first
+    token; keys follow the order.
+    """
     figure = opened(head_view(calls(3, 4, 11, 11), WORDS))
     order = figure.get_by_role("combobox", name="order of heads")
     assert order.locator("option").all_inner_texts() == [
@@ -226,7 +234,9 @@ def test_a_generation_is_one_matrix():
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_readers(opened, scheme):
-    "axe finds nothing; a phone shows all within its width, and a finger chooses; dark pages have a brighter colour."
+    """axe finds nothing; a phone shows all within its width, and a finger chooses;
+    dark pages have a brighter colour.
+    """
     figure = opened(head_view(calls(2, 12, 11, 11), WORDS), 390, scheme, touch=True)
     figure.page.evaluate(Axe().axe_script)
     found = figure.page.evaluate(
@@ -247,7 +257,9 @@ def test_readers(opened, scheme):
 
 
 def test_full_size(opened):
-    "24 layers of 16 heads over 512 tokens: below 5 MB; it says what was left out; pictures and rows are near the weights."
+    """24 layers of 16 heads over 512 tokens: below 5 MB; it says what was left out;
+    pictures and rows are near the weights.
+    """
     made = calls(24, 16, 512, 512)
     view = head_view(made, (WORDS * 50)[:512])
     assert len(view.html().encode()) < 5_000_000

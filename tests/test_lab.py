@@ -1,6 +1,8 @@
-"""The notebooks in a real JupyterLab, opened as `make lab` does: what a learner sees, and what git sees of it.
+"""The notebooks in a real JupyterLab, opened as `make lab` does:
+what a learner sees, and what git sees of it.
 
-If it fails: The name of the test says what fails in JupyterLab; tools/jupyter holds what `make lab` sets.
+If it fails: The name of the test says what fails in JupyterLab;
+tools/jupyter holds what `make lab` sets.
 """
 
 import os
@@ -25,7 +27,8 @@ from playwright.sync_api import Browser, Locator, Page, TimeoutError, expect
 pytestmark = pytest.mark.ci
 
 ANSWERS, FIGURES = "01_naive_attention.ipynb", "02_softmax.ipynb"
-SECONDS = 400  # a busy machine may need them to start a Lab or to run a chapter; a quiet one waits for none of them
+# A busy machine may need them to start a Lab or to run a chapter; a quiet one waits for none.
+SECONDS = 400
 PATIENT = {"timeout": SECONDS * 1000}
 
 
@@ -58,7 +61,9 @@ def folder(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def lab(folder, tmp_path_factory) -> Iterator[str]:
-    "The address of a JupyterLab that `make lab` started, in a home where nobody has changed a setting."
+    """The address of a JupyterLab that `make lab` started,
+    in a home where nobody has changed a setting.
+    """
     home, token = tmp_path_factory.mktemp("home"), secrets.token_hex(16)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -90,9 +95,10 @@ def lab(folder, tmp_path_factory) -> Iterator[str]:
 
 
 PANEL = "[...jupyterapp.shell.widgets('main')].find((panel) => panel.context?.path === path)"
-# A kernel that has just begun can lose what it is asked, and then says nothing for ever. So it is asked for nothing first:
-# when that has been answered, both ways to it are open. Where it is not, there is another kernel: a connection that is made anew
-# to the same one loses more. And the command is told which notebook it is for: by itself it takes the one in front.
+# A kernel that has just begun can lose what it is asked, and then says nothing for ever. So it is
+# asked for nothing first: when that has been answered, both ways to it are open. Where it is not,
+# there is another kernel: a connection that is made anew to the same one loses more. And the
+# command is told which notebook it is for: by itself it takes the one in front.
 RUN_ALL = """async ([path, anew]) => {
   const { commands } = jupyterapp, panel = await commands.execute("docmanager:open", { path }), { sessionContext: context } = panel;
   await Promise.all([panel.context.ready, context.ready]);
@@ -319,7 +325,8 @@ def test_git_sees_what_a_person_changed_and_no_more(desk, folder):
 
 
 def test_console_is_silent(desk):
-    """But for what JupyterLab says of itself: of its speed on a slow machine, of a connection to a kernel that it makes anew.
+    """But for what JupyterLab says of itself: of its speed on a slow machine, of a connection
+    to a kernel that it makes anew.
 
     On a quick one it says that its splash is taken away twice; none of ours stands in between.
     """

@@ -1,4 +1,6 @@
-"""Chapter 19 on 1 to 5 processes against one, and what happens when a process dies, hangs or has another shape."""
+"""Chapter 19 on 1 to 5 processes against one, and what happens when a process dies,
+hangs or has another shape.
+"""
 
 import os
 import shutil
@@ -70,7 +72,10 @@ def ranks():
 
 
 def drawn(n, heads):
-    "Queries, keys, values and a gradient; labels of documents; sinks. All widths and lengths differ."
+    """Queries, keys, values and a gradient; labels of documents; sinks.
+
+    All widths and lengths differ.
+    """
     g = torch.Generator().manual_seed(n)
     draw = lambda *shape: torch.randn(shape, generator=g, dtype=torch.float64)
     h, h_kv = heads
@@ -138,7 +143,9 @@ def all_of(rank, cases):
     ],
 )
 def test_equal_to_one_process(ranks, name, world):
-    "Contexts and every gradient within 1e-12 in float64, for lengths 1, world - 1, world + 1 and a prime, in both orders."
+    """Contexts and every gradient within 1e-12 in float64, for lengths 1, world - 1,
+    world + 1 and a prime, in both orders.
+    """
     cases = [(name, 13, order, way) for order in ("contiguous", "zigzag") for way in WAYS]
     cases += [
         (name, n, order, way)
@@ -178,7 +185,9 @@ def test_any_lengths_in_order(ranks, lengths):
 
 
 def in_groups(rank):
-    "Ranks 0 and 3 share one sequence, 2 and 1 another: the number in a group is not the global one."
+    """Ranks 0 and 3 share one sequence, 2 and 1 another:
+    the number in a group is not the global one.
+    """
     groups = [
         dist.new_group([0, 3], use_local_synchronization=False),
         dist.new_group([1, 2], use_local_synchronization=False),
@@ -206,7 +215,9 @@ def in_bfloat16(rank, n):
 
 
 def test_merging_in_16_bits_rounds_once(ranks):
-    "On many ranks the result is that of one within the last bit of bfloat16; scores far from zero do not overflow."
+    """On many ranks the result is that of one within the last bit of bfloat16;
+    scores far from zero do not overflow.
+    """
     one = ranks.run(in_bfloat16, 1, 40)[0]
     four = join_sequence(ranks.run(in_bfloat16, 4, 40))
     assert four.dtype == torch.bfloat16
@@ -322,7 +333,9 @@ def test_saved_on_four_resumed_on_two(ranks, tmp_path):
 
 
 def fitted(rank, engine, folder=None, **settings):
-    "Train the translator of chapter 8 on sentences of several lengths, so that ranks have different numbers of tokens."
+    """Train the translator of chapter 8 on sentences of several lengths,
+    so that ranks have different numbers of tokens.
+    """
     pairs = encode_pairs(number_sentences([2, 9, 402, 19, 73_519], short=False))
     model, settings = (
         new_translator().double(),
@@ -567,7 +580,9 @@ def test_torchrun_compares():
 
 @pytest.mark.ci
 def test_torchrun_starts_again_after_a_kill(ranks, tmp_path):
-    "It continues from the last checkpoint, with the losses of a run without a fault; the killed rank is named."
+    """It continues from the last checkpoint, with the losses of a run without a fault;
+    the killed rank is named.
+    """
     done = torchrun(
         "--max-restarts",
         "5",

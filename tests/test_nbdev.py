@@ -1,6 +1,7 @@
 """nbdev's own commands, as its users type them: they work, and git stays clean.
 
-If it fails: The message says which line of which file. `settings.ini` must stand as nbdev writes it.
+If it fails: The message says which line of which file.
+`settings.ini` must stand as nbdev writes it.
 """
 
 import compileall
@@ -18,7 +19,8 @@ import pytest
 from conftest import PACKAGE, ROOT, fail_if, sh
 
 BIN = os.path.dirname(sys.executable)
-# What there is to trip over: the home page, folds, charts, links with anchors, the faces of the package and of a folder.
+# What there is to trip over: the home page, folds, charts, links with anchors,
+# the faces of the package and of a folder.
 FEW = [
     "index",
     "checks/index",
@@ -35,7 +37,8 @@ def checkout(top, notebooks):
     shutil.copytree(
         PACKAGE, top / "book" / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__")
     )
-    # What the other notebooks export is there to be imported, but not as source, which nbdev would look into.
+    # What the other notebooks export is there to be imported, but not as source,
+    # which nbdev would look into.
     compileall.compile_dir(top / "book" / PACKAGE.name, legacy=True, quiet=1)
     for source in (top / "book" / PACKAGE.name).rglob("*.py"):
         source.unlink()
@@ -79,12 +82,14 @@ def changed(repo) -> list[str]:
 
 @pytest.mark.ci
 def test_every_notebook_passes_nbdev_test():
-    """As a user types it: many notebooks share a process, and the machine's own vector unit computes.
+    """As a user types it: many notebooks share a process,
+    and the machine's own vector unit computes.
 
-    What is left in a process breaks others: a class that a cell defines, and that `torch.compile` remembers, did.
+    What is left in a process breaks others: a class that a cell defines,
+    and that `torch.compile` remembers, did.
 
-    If it fails: The message names the notebook; `.venv/bin/nbdev_test --path` runs it alone. Most often a cell
-    leaves something behind that another notebook finds.
+    If it fails: The message names the notebook; `.venv/bin/nbdev_test --path` runs it alone.
+    Most often a cell leaves something behind that another notebook finds.
     """
     said = sh(f"{BIN}/nbdev_test", "--n_workers", "2")
     assert "Success." in said, f"nbdev_test ran nothing: {said}"
@@ -108,7 +113,9 @@ def test_prepare_leaves_the_home_page(tmp_path):
 
 @pytest.mark.ci
 def test_pages_for_quarto_are_legible(repo):
-    "All code of the notebook, charts as pictures, and an anchor for each link; and git stays clean."
+    """All code of the notebook, charts as pictures, and an anchor for each link;
+    and git stays clean.
+    """
     nbdev("proc_nbs", repo)
     fail_if(changed(repo), "nbdev_proc_nbs leaves:")
     proc = repo / "_proc"
@@ -146,7 +153,9 @@ def test_pages_for_quarto_are_legible(repo):
 
 @pytest.mark.ci
 def test_a_new_version_is_one_line(repo):
-    "nbdev writes settings.ini anew, so it must stand there as nbdev writes it: all options, no comments."
+    """nbdev writes settings.ini anew, so it must stand there as nbdev writes it:
+    all options, no comments.
+    """
     nbdev("bump_version", repo)
     version = re.search(
         r"(?m)^version = (.*)\.(\d+)$", (ROOT / "settings.ini").read_text(encoding="utf-8")
@@ -156,7 +165,9 @@ def test_a_new_version_is_one_line(repo):
 
 @pytest.mark.ci
 def test_an_edit_of_the_package_goes_back(repo):
-    "One line, and none of the docstrings', though nbdev would double every option of Quarto's that an exported cell has."
+    """One line, and none of the docstrings', though nbdev would double every option of Quarto's
+    that an exported cell has.
+    """
     module = repo / "attention_nb/figures/charts.py"
     text = module.read_text(encoding="utf-8")
     assert (

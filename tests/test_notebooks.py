@@ -1,4 +1,6 @@
-"""Every notebook runs, its saved outputs are what any machine gives, and it is stored in nbdev's clean form."""
+"""Every notebook runs, its saved outputs are what any machine gives,
+and it is stored in nbdev's clean form.
+"""
 
 import asyncio
 import json
@@ -18,15 +20,16 @@ from pictures import CHART, PICTURE, is_fresh
 
 BIN = os.path.dirname(sys.executable)
 
-# A processor with another vector unit rounds otherwise. PyTorch, MKL and oneDNN can each be told to use the smallest: what
-# holds there and here hangs on no rounding.
+# A processor with another vector unit rounds otherwise. PyTorch, MKL and oneDNN can each be told
+# to use the smallest: what holds there and here hangs on no rounding.
 SMALLEST = {
     "ATEN_CPU_CAPABILITY": "default",
     "MKL_ENABLE_INSTRUCTIONS": "SSE4_2",
     "ONEDNN_MAX_CPU_ISA": "SSE41",
 }
 OWN = torch.backends.cpu.get_cpu_capability().lower()
-# On other kinds of processors none is smaller. On this machine's own unit, `make docs` has run them, and nbdev_test does.
+# On other kinds of processors none is smaller. On this machine's own unit,
+# `make docs` has run them, and nbdev_test does.
 UNIT, SET = ("default", SMALLEST) if OWN in ("avx2", "avx512") else (OWN, {})
 
 
@@ -69,7 +72,9 @@ def with_stubs(attempt):
 
 
 def mistakes_are_named(solution: str) -> str:
-    "Code that hands each likely mistake of an exercise in as the answer: its check must refuse it, and name it."
+    """Code that hands each likely mistake of an exercise in as the answer:
+    its check must refuse it, and name it.
+    """
     call = re.search(r"check_agrees\((?:(?!check_agrees).)*wrong=(wrong_\d).*\Z", solution, re.S)
     if not call:
         return ""
@@ -86,7 +91,9 @@ for name_of_it, mistake_tried in {call[1]}.items():
 
 
 def assert_refused_in_words(stub):
-    "A check that lets an empty stub pass would let anything pass; and a learner who runs it first must read why."
+    """A check that lets an empty stub pass would let anything pass;
+    and a learner who runs it first must read why.
+    """
     said = [f"{out.ename}: {out.evalue}" for out in stub.outputs if out.output_type == "error"]
     assert len(said) == 1 and said[0].startswith("CheckFailed: "), (
         f"{stub.id}: {said or stub.outputs}"
@@ -99,13 +106,14 @@ def assert_refused_in_words(stub):
 
 @each_run
 def test_cells_pass_and_saved_outputs_are_fresh(notebook, monkeypatch):
-    """Every cell runs without an error in a fresh kernel, and prints what is saved. No stub of an exercise passes its
-    check.
+    """Every cell runs without an error in a fresh kernel, and prints what is saved.
+    No stub of an exercise passes its check.
 
-    If it fails: The message names the cell. If the new output is right, run `make prepare`. If not, the code has
-    changed its meaning. If it fails here and not in `make page`, the output depends on rounding: see
-    tools/chapter.md, What may be printed. Skipped: the notebook passed before and nothing that it depends on has
-    changed (`CI=true make test` runs all); or it needs Triton (`make .venv/.gpu`, on Linux).
+    If it fails: The message names the cell. If the new output is right, run `make prepare`. If not,
+    the code has changed its meaning. If it fails here and not in `make page`, the output depends on
+    rounding: see tools/chapter.md, What may be printed. Skipped: the notebook passed before and
+    nothing that it depends on has changed (`CI=true make test` runs all); or it needs Triton
+    (`make .venv/.gpu`, on Linux).
     """
     if why := outputs.passed_over(notebook):
         pytest.skip(why)
@@ -121,7 +129,8 @@ def test_cells_pass_and_saved_outputs_are_fresh(notebook, monkeypatch):
 
 
 def test_each_chart_has_a_picture():
-    """Beside each saved chart lies its picture, which GitHub shows, drawn from the chart as it is saved.
+    """Beside each saved chart lies its picture, which GitHub shows,
+    drawn from the chart as it is saved.
 
     If it fails: Run `make prepare`, which draws it.
     """
@@ -145,7 +154,8 @@ def test_each_chart_has_a_picture():
 
 
 def test_notebooks_are_clean(tmp_path):
-    """No notebook stores execution counts or metadata of a run: they make every diff and merge noisy.
+    """No notebook stores execution counts or metadata of a run:
+    they make every diff and merge noisy.
 
     If it fails: Run `make prepare`. If you edit in `make lab`, it does not happen.
     """
@@ -160,8 +170,8 @@ def test_notebooks_are_clean(tmp_path):
 
 
 def test_each_chapter_has_its_own_number():
-    """Each chapter has a number of its own, `NN_name.ipynb`; a notebook that is no chapter has none and lies in a
-    folder.
+    """Each chapter has a number of its own, `NN_name.ipynb`;
+    a notebook that is no chapter has none and lies in a folder.
 
     If it fails: Rename one.
     """

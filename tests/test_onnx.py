@@ -1,7 +1,9 @@
-"""The node cases of ONNX's Attention operator, written by others: the layer's one path gives what they expect, plain, fused and flash.
+"""The node cases of ONNX's Attention operator, written by others: the layer's one path gives what
+they expect, plain, fused and flash.
 
-ONNX's contract differs in three things, which `asked` says in ours. Without a cache its causal mask is aligned at the first key, ours at the
-last. A mask of three dimensions is (heads, queries, keys), ours (batch, queries, keys). It has windows to both sides, ours looks back.
+ONNX's contract differs in three things, which `asked` says in ours. Without a cache its causal mask
+is aligned at the first key, ours at the last. A mask of three dimensions is (heads, queries, keys),
+ours (batch, queries, keys). It has windows to both sides, ours looks back.
 """
 
 import warnings
@@ -22,7 +24,10 @@ WAYS = {"plain": nb.scaled_dot_product_attention, "fused": None, "flash": nb.fla
 
 @lru_cache
 def cases() -> dict[str, Any]:
-    "The cases of the operator itself, by name. (The expanded ones are graphs of smaller operators.)"
+    """The cases of the operator itself, by name.
+
+    (The expanded ones are graphs of smaller operators.)
+    """
     from onnx.backend.test.case.node import collect_testcases
 
     with warnings.catch_warnings():  # it makes the cases of all operators, and some divide by zero

@@ -110,7 +110,9 @@ CHARTED = "from attention_nb.figures.charts import bars\nimport torch\nbars(torc
 
 
 def test_a_chart_is_saved_with_its_picture(tmp_path):
-    "Drawn anew when the chart is another; what only lacks one gets it without a run; by itself it changes nothing."
+    """Drawn anew when the chart is another; what only lacks one gets it without a run;
+    by itself it changes nothing.
+    """
     path = written(tmp_path / "chart.ipynb", CHARTED.format(3.0))
     data = nbformat.read(path, as_version=4).cells[0].outputs[0].data
     svg = ElementTree.fromstring(data["image/svg+xml"])
@@ -159,7 +161,9 @@ def with_sources(path, *sources):
 
 
 def test_all_failing_cells_come_at_once(tmp_path):
-    "With what is stale, in the order of the book; and last those that only lacked a name which a failed cell was to define."
+    """With what is stale, in the order of the book; and last those that only lacked a name
+    which a failed cell was to define.
+    """
     path = with_sources(
         written(tmp_path / "c.ipynb", "1", "2", "3", "4", "5", "6"),
         "import numbers\nx = 1 / 0\ny = x",
@@ -217,7 +221,9 @@ def test_a_kernel_that_dies_is_told_of(tmp_path):
 
 
 def test_a_kernel_is_new_though_it_is_forked(tmp_path, monkeypatch):
-    "What one leaves, the next does not find; and each has its own environment, folder and vector unit."
+    """What one leaves, the next does not find;
+    and each has its own environment, folder and vector unit.
+    """
     written(
         tmp_path / "first.ipynb",
         "import torch; torch.left = 1; torch.set_default_dtype(torch.float64)",

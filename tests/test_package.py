@@ -1,4 +1,4 @@
-"""The exported code: it stands on its own, is typed and documented, and imports in one direction."""
+"""The exported code: it stands alone, is typed and documented, and imports in one direction."""
 
 import ast
 import importlib
@@ -35,8 +35,8 @@ HEAVY = {
 
 
 def test_no_name_that_only_the_notebook_defines():
-    """Exported code uses only names, imports included, that exported cells define, and imports nothing that it does
-    not use.
+    """Exported code uses only names, imports included, that exported cells define,
+    and imports nothing that it does not use.
 
     If it fails: Move the definition or the import into an `#| export` cell, or out of one.
     """
@@ -44,8 +44,8 @@ def test_no_name_that_only_the_notebook_defines():
 
 
 def test_types():
-    """mypy agrees with all annotations, and sees in tests/typed.py the types that it says. Users' editors rely on
-    them.
+    """mypy agrees with all annotations, and sees in tests/typed.py the types that it says.
+    Users' editors rely on them.
 
     If it fails: Correct the annotation.
     """
@@ -62,10 +62,11 @@ def test_types():
 
 
 def test_calls_of_modules_are_declared(modules):
-    """`layer(x)` has the type of `forward`, and not Any, where a class declares its `__call__`; mypy alone is content with less.
+    """`layer(x)` has the type of `forward`, and not Any, where a class declares its `__call__`;
+    mypy alone is content with less.
 
-    If it fails: Below `forward`, write `if TYPE_CHECKING:`, and there `@typed_as(forward)` over `def __call__(self)
-    -> Any: ...`.
+    If it fails: Below `forward`, write `if TYPE_CHECKING:`, and there `@typed_as(forward)` over
+    `def __call__(self) -> Any: ...`.
     """
     classes = {
         f"{name}.{node.name}": node
@@ -95,7 +96,8 @@ MAY_IMPORT = {
 
 
 def test_imports_point_backwards(modules):
-    """A chapter imports from earlier chapters only; tools and figures import no chapter, chapters no check.
+    """A chapter imports from earlier chapters only;
+    tools and figures import no chapter, chapters no check.
 
     If it fails: Move the function to the earlier chapter, or to nbs/tools.
     """
@@ -120,7 +122,9 @@ def test_imports_point_backwards(modules):
 
 
 def test_the_book_does_not_import_the_checks(modules):
-    "The checks may import the book, never the other way round; `attention_nb.check_*` hands them on when one is asked for."
+    """The checks may import the book, never the other way round; `attention_nb.check_*` hands
+    them on when one is asked for.
+    """
     found = [
         name
         for name, path in modules.items()
@@ -181,7 +185,9 @@ def test_no_chapter_is_forgotten_at_the_top(modules):
 
 
 def functions(name: str, value: object) -> list[tuple[str, object]]:
-    "An exported function, or an exported class's constructor and public methods, each with its full name."
+    """An exported function, or an exported class's constructor and public methods,
+    each with its full name.
+    """
     if inspect.isfunction(value):
         return [(name, value)]
     if not inspect.isclass(value):
@@ -209,7 +215,8 @@ def n_lines(f: object) -> int:
 
 
 def test_every_public_function_is_documented_and_short(modules):
-    """Each public function has a docstring of one line, a comment for each parameter, and 25 lines at most.
+    """Each public function has a docstring of one line,
+    a comment for each parameter, and 25 lines at most.
 
     If it fails: Write the comment; split the function.
     """
@@ -236,7 +243,9 @@ def test_every_public_function_is_documented_and_short(modules):
 
 
 def told(f: object) -> list[str]:
-    "What the comments of a function or a class say: of each parameter with its name, of the result, or of the error."
+    """What the comments of a function or a class say: of each parameter with its name,
+    of the result, or of the error.
+    """
     rows = docments(f, args_kwargs=True)
     result = re.sub(r"^raises (\w+) ", r"\1: ", rows.pop("return", None) or "")
     return [f"{name}: {text}" for name, text in rows.items() if text] + [result] * (
@@ -247,7 +256,8 @@ def told(f: object) -> list[str]:
 def test_help_says_what_the_comments_say(modules):
     """The docstrings of the package hold what the comments beside the parameters say.
 
-    If it fails: Run `make export`. In an environment of your own, run `python tools/export/nbdev_hook.py` first.
+    If it fails: Run `make export`. In an environment of your own,
+    run `python tools/export/nbdev_hook.py` first.
     """
     found = []
     for module, name, value in exports(modules):
@@ -281,10 +291,11 @@ def lengths(*scripts: Path) -> list[tuple[str, int, str, int]]:
 
 
 def test_functions_of_scripts_are_short(tmp_path):
-    """A function of a script, in the drawings and on the site, has 25 lines at most; the one outer function of a file
-    does not count.
+    """A function of a script, in the drawings and on the site, has 25 lines at most;
+    the one outer function of a file does not count.
 
-    If it fails: Split it, as attention_nb/figures/attend.js is. What several drawings do stands in drawing.js.
+    If it fails: Split it, as attention_nb/figures/attend.js is.
+    What several drawings do stands in drawing.js.
     """
     planted = tmp_path / "planted.js"
     planted.write_text(
@@ -345,12 +356,15 @@ for check, thing, *more in [
 
 
 def test_checks_load_no_compiler():
-    """Which takes seconds, once in each process, as often as somebody starts a command or a test. Right code and wrong code.
+    """Which takes seconds, once in each process, as often as somebody starts a command or a test.
 
-    (What the code under test loads is its own: torch.nn.MultiheadAttention with a key_padding_mask loads sympy.)
+    Right code and wrong code.
 
-    If it fails: The check calls something of PyTorch's that imports `torch._dynamo` or `sympy`. Find a way around
-    it; `python -X importtime` says what is imported.
+    (What the code under test loads is its own:
+    torch.nn.MultiheadAttention with a key_padding_mask loads sympy.)
+
+    If it fails: The check calls something of PyTorch's that imports `torch._dynamo` or `sympy`.
+    Find a way around it; `python -X importtime` says what is imported.
     """
     python("-c", CHECKED, env=os.environ | {"PYTHONPATH": str(ROOT)})
 
@@ -373,7 +387,9 @@ def test_checks_load_no_compiler():
     ],
 )
 def test_explanations_need_no_pytorch(words, status, out, err, tmp_path):
-    "And come at once: what a code means, where it stands in the book, and which code may have been meant."
+    """And come at once: what a code means, where it stands in the book,
+    and which code may have been meant.
+    """
     code = f"""
 import sys
 from attention_nb_command import main
@@ -399,7 +415,9 @@ sys.exit(status)"""
 
 
 def test_each_way_of_calling_the_command(tmp_path):
-    "It knows its name, shows no line of Python's own, tells what it found, and does not mind `| head`."
+    """It knows its name, shows no line of Python's own, tells what it found,
+    and does not mind `| head`.
+    """
     env = os.environ | {"PYTHONPATH": str(ROOT)}
     (tmp_path / "theirs.py").write_text("from nowhere import thing\n", encoding="utf-8")
     for prog, command in {

@@ -1,4 +1,5 @@
-"""The pages around the chapters: home, notation, glossary, references; and the links between them and the chapters.
+"""The pages around the chapters: home, notation, glossary, references;
+and the links between them and the chapters.
 
 If it fails: The message names the place. If docs/ is only stale, run `make prepare`.
 """
@@ -55,11 +56,13 @@ def links_to(soups: dict[str, BeautifulSoup], name: str, target: str) -> list[tu
     ]
 
 
-# The built site -----------------------------------------------------------------------------------------------
+# The built site -----------------------------------------------------------------------------------
 
 
 def test_the_home_page_shows_the_book(soups):
-    "In its first part a figure and the way in; then every chapter, in order, under its own number and in its part; and the two commands."
+    """In its first part a figure and the way in; then every chapter, in order, under its own number
+    and in its part; and the two commands.
+    """
     home = soups["index.html"]
     opening = home.select_one(".opening")
     assert opening.select_one("figure.drawing")
@@ -88,7 +91,9 @@ def test_the_home_page_shows_the_book(soups):
 
 
 def test_every_chapter_has_its_part_of_the_machine(soups):
-    "A light picture at its top with one part lit, which says so and leads to the map; no two chapters light the same."
+    """A light picture at its top with one part lit, which says so and leads to the map;
+    no two chapters light the same.
+    """
     lit = set()
     for chapter in CHAPTERS:
         [where] = soups[f"{chapter}.html"].select("a.where")
@@ -124,7 +129,9 @@ def test_the_group_of_a_page_is_open_in_the_sidebar(soups):
 
 
 def test_drawings_stand_still_without_scripts(soups):
-    "In their place is what they show first, but of two: one shows what a page has of its own, one paints on a canvas."
+    """In their place is what they show first, but of two:
+    one shows what a page has of its own, one paints on a canvas.
+    """
     wrong, n = [], 0
     for page, soup in soups.items():
         for figure in soup.select("figure.drawing") if "/" not in page else ():
@@ -210,7 +217,9 @@ def prose(tag: Tag, is_link: bool = False) -> Iterator[tuple[str, bool]]:
 
 
 def test_a_term_is_linked_where_it_first_stands(soups):
-    "Found again without Sphinx: no paragraph or list before the link holds one of the term's forms."
+    """Found again without Sphinx:
+    no paragraph or list before the link holds one of the term's forms.
+    """
     forms = {}
     for entry in soups[GLOSSARY].select("#glossary > section"):
         also = re.search(r"Also: (.+?)\.", entry.find_all("p")[-1].get_text())
@@ -282,7 +291,7 @@ def test_bibtex_is_offered_for_download(soups):
     assert soups[REFERENCES].select_one('.notebook-links a[download][href="../references.bib"]')
 
 
-# Mistakes that must not pass ------------------------------------------------------------------------------------
+# Mistakes that must not pass ----------------------------------------------------------------------
 
 ENTRY = "### Bee 1999\n\nAnn Bee, Cy Dee: **On Hives**. *Journal of Wax 7*, 1999. [doi:10/x](https://doi.org/10/x)\n\nWax."
 CITE = f"See [Bee 1999]({citations.PAGE}#Bee-1999)."
@@ -328,7 +337,9 @@ def test_citations_are_listed_with_their_place():
     ],
 )
 def test_bibtex_knows_who_wrote(names, said):
-    "A list that is cut short ends with the one word that BibTeX has for it; a group is not cut into names."
+    """A list that is cut short ends with the one word that BibTeX has for it;
+    a group is not cut into names.
+    """
     page = notebook(citations.PAGE, "# References", ENTRY.replace("Ann Bee, Cy Dee", names))
     assert f"  author = {{{said}}},\n" in citations.link_back(
         [notebook("00_a.ipynb", "# A", CITE), page]
@@ -407,7 +418,9 @@ def render(folder: Path, sources: dict[str, str]) -> tuple[dict[str, BeautifulSo
 
 
 def test_terms_are_linked_in_prose_only(tmp_path):
-    "Whole words and given forms; the longest term first; not in code, headings or links; the first use only."
+    """Whole words and given forms; the longest term first;
+    not in code, headings or links; the first use only.
+    """
     html, warned = render(tmp_path, GOOD)
     assert not warned
     links = html["00_a"].select("a.term")
@@ -460,7 +473,7 @@ def test_a_broken_term_fails_the_build(tmp_path, old, new, complaint):
     assert complaint in render(tmp_path, GOOD | {"lookup/glossary": glossary})[1]
 
 
-# What others call the same things -------------------------------------------------------------------------------
+# What others call the same things -----------------------------------------------------------------
 
 MODELS = dict(
     llama="Llama",
@@ -500,7 +513,9 @@ def column(head: str, *places: int) -> list[list[str]]:
 
 
 def test_keys_of_configs_exist():
-    "Each is a key of a model's config; where transformers says that two mean the same, they stand in one row."
+    """Each is a key of a model's config;
+    where transformers says that two mean the same, they stand in one row.
+    """
     configs = [getattr(transformers, f"{name}Config")() for name in MODELS.values()]
     keys = {
         key
@@ -539,7 +554,7 @@ def test_names_in_libraries_exist():
         )
 
 
-# What a cell printed ------------------------------------------------------------------------------------------
+# What a cell printed ------------------------------------------------------------------------------
 
 
 def tags_of(
@@ -576,7 +591,10 @@ def test_a_long_output_is_folded():
 
 
 def test_a_check_is_one_line():
-    "That says what holds; its output is folded with it. One that says nothing is folded if it is long."
+    """That says what holds; its output is folded with it.
+
+    One that says nothing is folded if it is long.
+    """
     lines = "\n".join(["pass"] * 31)
     assert tags_of("", lines) == ["Code"]
     assert tags_of("word", "#| check it holds\npass", "it-test") == [

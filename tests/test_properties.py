@@ -1,10 +1,11 @@
 """Every public function against PyTorch or plain Python, on inputs that nobody thought of.
 
-A `Case` says how to draw arguments and what the right answer is. The right answer is worked out in float64, and
-refuses (by any exception) arguments that have none; so one table serves both tests, of good arguments and of bad ones.
+A `Case` says how to draw arguments and what the right answer is. The right answer is worked out in
+float64, and refuses (by any exception) arguments that have none; so one table serves both tests, of
+good arguments and of bad ones.
 
-If it fails: The message holds the arguments; `HYPOTHESIS_PROFILE=thorough` tries more. Either the function or its
-`Case` in tests/properties/cases_<chapter>.py is wrong.
+If it fails: The message holds the arguments; `HYPOTHESIS_PROFILE=thorough` tries more.
+Either the function or its `Case` in tests/properties/cases_<chapter>.py is wrong.
 """
 
 import inspect
@@ -25,7 +26,9 @@ from tests.properties.common import TOLERANCE, Case
 
 
 def clear(a: dict[str, Any]) -> bool:
-    "Whether a mask can be read in one way only: (n, n) for n sequences of n tokens is refused where it looks like padding."
+    """Whether a mask can be read in one way only: (n, n) for n sequences of n tokens is refused
+    where it looks like padding.
+    """
     mask, x = a.get("mask"), a.get("x", a.get("ids"))
     drawn = isinstance(mask, Tensor) and isinstance(x, Tensor)
     return not (
@@ -46,8 +49,8 @@ OTHERS = (
 def test_every_public_function_has_its_properties():
     """Each public function, and each public method of a public class, has a `Case`.
 
-    If it fails: Add one to `CASES` in tests/properties/cases_<chapter>.py: how to draw its arguments, and what is
-    right.
+    If it fails: Add one to `CASES` in tests/properties/cases_<chapter>.py:
+    how to draw its arguments, and what is right.
     """
     public = {n for n in nb.__all__ if not getattr(nb, n).__module__.startswith(OTHERS)}
     for name in list(public):
@@ -164,7 +167,9 @@ def gradients(fn: Callable[..., Any], a: dict[str, Any], leaves: list[str]) -> t
 @each_case
 @given(data=st.data())
 def test_right_for_every_shape_dtype_mask_and_stride(name, data):
-    "Numbers, types and gradients are those of PyTorch or plain Python; what goes in stays as it was."
+    """Numbers, types and gradients are those of PyTorch or plain Python;
+    what goes in stays as it was.
+    """
     case = CASES[name]
     a = data.draw(case.draw.filter(clear))
     before = {n: v.clone() for n, v in a.items() if isinstance(v, Tensor)}
@@ -318,7 +323,8 @@ def spoiled(draw, value: Any):
 def judge(
     name: str, a: dict[str, Any], wrong: list[str], fit: set[str] = frozenset()
 ) -> str | None:
-    """What is wrong with how a function takes these arguments, of which `wrong` may be bad; None if nothing is.
+    """What is wrong with how a function takes these arguments,
+    of which `wrong` may be bad; None if nothing is.
 
     The arguments `fit` must fit each other, so an error may name one where another is bad.
     """
@@ -355,7 +361,9 @@ def judge(
 )
 @given(data=st.data())
 def test_bad_arguments_are_told_of(name, data):
-    "Wrong types, ranks, sizes and values end in a right result, or in a ValueError or TypeError that names them."
+    """Wrong types, ranks, sizes and values end in a right result,
+    or in a ValueError or TypeError that names them.
+    """
     a = dict(data.draw(CASES[name].draw.filter(clear)))
     names = sorted(set(a) - set(CASES[name].fixed))
     fit = {n for n in names if isinstance(a[n], Tensor)} | {n for n in names if n == "mask"}

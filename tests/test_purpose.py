@@ -1,4 +1,6 @@
-"""A red test says what it is for: its docstring and that of its module stand in the report, by a hook in conftest.py."""
+"""A red test says what it is for: its docstring and that of its module stand in the report,
+by a hook in conftest.py.
+"""
 
 import os
 import subprocess
@@ -36,7 +38,8 @@ def test_green():
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_failed_test_says_what_to_do(tmp_path, workers):
-    """The text comes after a failure and after an error of a fixture, with workers too; a test that passes says nothing.
+    """The text comes after a failure and after an error of a fixture, with workers too;
+    a test that passes says nothing.
 
     If not: see `purpose` and `pytest_runtest_makereport` in tests/conftest.py.
     """

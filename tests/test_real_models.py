@@ -1,7 +1,9 @@
-"""Published models in the book's modules: their logits beside those of `transformers`, wrong tables, damaged files, the command.
+"""Published models in the book's modules: their logits beside those of `transformers`,
+wrong tables, damaged files, the command.
 
-`checkpoints.py` has the library write tiny random checkpoints of every family; `plain_models.py` is a second, plain way to compute
-each, in float64. If a comparison fails: `nbs/18_real_models.ipynb` holds the tables, `FAMILIES`.
+`checkpoints.py` has the library write tiny random checkpoints of every family; `plain_models.py` is
+a second, plain way to compute each, in float64. If a comparison fails: `nbs/18_real_models.ipynb`
+holds the tables, `FAMILIES`.
 """
 
 import json
@@ -39,7 +41,9 @@ def folders(tmp_path_factory):
 
 
 def ids_of(case, b=2, n=43, seed=0):
-    "Random tokens; 43 are more than the windows (9), and more than the lengths where a scaling begins (16, 32)."
+    """Random tokens; 43 are more than the windows (9), and more than the lengths
+    where a scaling begins (16, 32).
+    """
     return torch.randint(3, 50, (b, n), generator=torch.Generator().manual_seed(seed))
 
 
@@ -59,7 +63,7 @@ def config_of(folder):
     return json.loads((folder / "config.json").read_text())
 
 
-# The logits ---------------------------------------------------------------------------------------------------
+# The logits ---------------------------------------------------------------------------------------
 
 # their gpt-oss has no sdpa, because of its sinks
 WAYS = [
@@ -107,7 +111,9 @@ def test_the_best_token_in_bfloat16(case, folders):
 
 @pytest.mark.parametrize("case", FIRST)
 def test_bfloat16_rounds_as_theirs_does(case, folders):
-    "What is written in 16 bits is loaded in 16 bits, and is no further from 64 bits than theirs, but for a factor of 2."
+    """What is written in 16 bits is loaded in 16 bits, and is no further from 64 bits than
+    theirs, but for a factor of 2.
+    """
     folder, ids = folders(case), ids_of(case)
     exact = logits(load_model(folder, torch.float64), ids)
     ours, theirs = load_model(folder, torch.bfloat16), make(case, dtype=torch.bfloat16)
@@ -126,7 +132,9 @@ def test_many_files_are_one(case, tmp_path, folders):
 
 @pytest.mark.parametrize("case", FIRST)
 def test_loaded_models_are_modules(case, folders):
-    "No parameter is left on meta; tied tables are one; what is loaded can be saved, changed and trained."
+    """No parameter is left on meta; tied tables are one;
+    what is loaded can be saved, changed and trained.
+    """
     model = load_model(folders(case))
     tied = config_of(folders(case))["tie_word_embeddings"]
     assert not any(t.is_meta for t in model.state_dict().values()) and not model.training
@@ -146,12 +154,14 @@ def test_token_types(folders):
     assert error(found, logits(make("bert"), ids)) > 1e-2
 
 
-# Padding, caches, generation ----------------------------------------------------------------------------------
+# Padding, caches, generation ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("case", FIRST)
 def test_batches_of_different_lengths(case, folders):
-    "Padding on the left (of an encoder on the right) changes no real token; it is the same as theirs."
+    """Padding on the left (of an encoder on the right) changes no real token;
+    it is the same as theirs.
+    """
     lengths, ids = [43, 31, 12], ids_of(case, b=3)
     encoder = case == "bert"
     real = torch.stack(
@@ -212,7 +222,7 @@ def test_generation_of_different_lengths_with_caches(case, folders):
         assert (alone.amax(-1) - chosen).max() <= 1e-4 * alone.abs().max()
 
 
-# The tables: each entry is needed ------------------------------------------------------------------------------
+# The tables: each entry is needed -----------------------------------------------------------------
 
 ROPE = {"rope_type": "default", "rope_theta": 123.0}
 WRONG = {  # case → changes of the plan, each of which must be seen
@@ -249,7 +259,9 @@ WRONG = {  # case → changes of the plan, each of which must be seen
     "case, wrong", [(case, wrong) for case, all_ in WRONG.items() for wrong in all_]
 )
 def test_a_wrong_table_is_seen(case, wrong, folders, monkeypatch):
-    "The comparison fails by a factor of ten at least if one entry of a plan is another; GPT-2's default scale is right."
+    """The comparison fails by a factor of ten at least if one entry of a plan is another;
+    GPT-2's default scale is right.
+    """
     plan = replace(read_plan(folders(case)), **wrong)
     monkeypatch.setattr(rm, "plan_model", lambda config: plan)
     ids = ids_of(case)
@@ -337,7 +349,7 @@ def test_mscale_is_needed(folders, monkeypatch):
     )
 
 
-# Configs -------------------------------------------------------------------------------------------------------
+# Configs ------------------------------------------------------------------------------------------
 
 OLD = {  # case → settings as they were written before rope_parameters
     "llama.scaled": {
@@ -380,7 +392,9 @@ OLD = {  # case → settings as they were written before rope_parameters
 
 @pytest.mark.parametrize("case", OLD)
 def test_settings_in_their_old_place(case, folders, tmp_path):
-    "`rope_theta` and `rope_scaling` mean what `rope_parameters` means today; `torch_dtype` what `dtype` means."
+    """`rope_theta` and `rope_scaling` mean what `rope_parameters` means today;
+    `torch_dtype` what `dtype` means.
+    """
     shutil.copytree(folders(case), tmp_path, dirs_exist_ok=True)
     change(
         tmp_path,
@@ -439,7 +453,8 @@ def test_what_a_config_leaves_out(case, tmp_path):
     assert error(logits(load_model(tmp_path), ids), logits(model, ids)) <= 1e-5
 
 
-BESIDE = {  # model → settings that stand in its published config beside its sizes, and say nothing new
+# Model → settings that stand in its published config beside its sizes, and say nothing new.
+BESIDE = {
     "GPT-2": {
         "architectures": ["GPT2LMHeadModel"],
         "n_ctx": 1024,
@@ -602,11 +617,13 @@ def test_two_rotary_settings_that_differ(folders, tmp_path):
         load_model(tmp_path)
 
 
-# Names in the file ---------------------------------------------------------------------------------------------
+# Names in the file --------------------------------------------------------------------------------
 
 
 def test_names_of_older_files(folders, tmp_path):
-    "GPT-2's without a prefix and with its masks; BERT's with gamma and beta, a pooler, and a head for sentences."
+    """GPT-2's without a prefix and with its masks; BERT's with gamma and beta,
+    a pooler, and a head for sentences.
+    """
     old = {
         "gpt2": lambda name: name.removeprefix("transformer."),
         "bert": lambda name: name.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
@@ -657,7 +674,7 @@ def test_the_published_form_of_deepseek(folders, tmp_path):
     assert error(logits(load_model(tmp_path), ids), logits(make("deepseek_v3"), ids)) <= 1e-5
 
 
-# Files that are damaged ----------------------------------------------------------------------------------------
+# Files that are damaged ---------------------------------------------------------------------------
 
 O_PROJ = "model.layers.1.self_attn.o_proj.weight"
 
@@ -769,7 +786,9 @@ def test_a_folder_without_files(tmp_path, whole):
 
 
 def test_an_index_that_is_wrong(tmp_path):
-    "A file or a tensor that the index names and that is not there; an index that leads out of the folder."
+    """A file or a tensor that the index names and that is not there;
+    an index that leads out of the folder.
+    """
     write(tmp_path, "llama", shards=True)
     path = tmp_path / "model.safetensors.index.json"
     index = json.loads(path.read_text())
@@ -796,7 +815,7 @@ def test_an_index_that_is_wrong(tmp_path):
         load_model(tmp_path)
 
 
-# Sizes ---------------------------------------------------------------------------------------------------------
+# Sizes --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", rm.PUBLISHED)
@@ -821,11 +840,13 @@ def test_parameters_of_published_sizes(name):
     )
 
 
-# The hub, the tokenizer, the command ---------------------------------------------------------------------------
+# The hub, the tokenizer, the command --------------------------------------------------------------
 
 
 def test_a_name_on_the_hub(folders, monkeypatch):
-    "It is downloaded by huggingface_hub, without pickles; without that package, the error says what to install."
+    """It is downloaded by huggingface_hub, without pickles; without that package,
+    the error says what to install.
+    """
     import huggingface_hub
 
     asked = []

@@ -45,15 +45,18 @@ def test_no_address_of_one_machine():
 
 
 def test_code_is_clean():
-    """The linter ruff finds no fault in notebooks, scripts and tests; pyproject.toml lists its rules.
+    """The linter ruff finds no fault in notebooks, scripts and tests;
+    pyproject.toml lists its rules.
 
-    If it fails: The message says where. Repair it by hand: `--fix` also rewrites numbers in saved outputs.
+    If it fails: The message says where. Repair it by hand:
+    `--fix` also rewrites numbers in saved outputs.
     """
     python("-m", "ruff", "check", "--no-cache", "--extend-exclude=attention_nb", ".")
 
 
 def test_the_package_of_the_checks_has_one_format():
-    """`ruff format` would change nothing in attention_checks/, and no line is longer than 100 characters.
+    """`ruff format` would change nothing in attention_checks/,
+    and no line is longer than 100 characters.
 
     If it fails: Run `.venv/bin/ruff format`, and break long strings and comments by hand.
     """
@@ -104,7 +107,9 @@ def test_make_page_finds_the_notebook(number, notebook):
     "ci, chosen", [("", 'tests -m "not ci"\n'), ("true", 'tests -m "not desk"\n')]
 )
 def test_continuous_integration_leaves_nothing_out(ci, chosen):
-    "At the desk the tests marked `ci` wait; where CI=true all run but those that they replace, and `.ci/run` says so."
+    """At the desk the tests marked `ci` wait; where CI=true all run but those that they replace,
+    and `.ci/run` says so.
+    """
     command = ["make", "--no-print-directory", "--dry-run", "--assume-old=.venv/.ready", "test"]
     assert (
         chosen

@@ -1,4 +1,6 @@
-"""The built site as files: links, headings, descriptions and titles. What needs a browser is in test_browser.py.
+"""The built site as files: links, headings, descriptions and titles.
+
+What needs a browser is in test_browser.py.
 
 If it fails: The message names page and place. Mend the notebook, then run `make prepare`.
 """
@@ -78,7 +80,9 @@ def test_ids_are_unique(soups):
 
 
 def test_headings(soups):
-    "One h1, the first; below it, no level is left out: people with a screen reader find their way by them."
+    """One h1, the first; below it, no level is left out:
+    people with a screen reader find their way by them.
+    """
     found = []
     for page, soup in soups.items():
         headings = soup.find_all(re.compile(r"^h[1-6]$"))

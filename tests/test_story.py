@@ -1,8 +1,9 @@
-"""The site as a story: folds and their switch, short code, questions before surprises, explanations of terms, search, and the outline.
+"""The site as a story: folds and their switch, short code, questions before surprises, explanations
+of terms, search, and the outline.
 
-If it fails: The message says which chapter and what of it. Of searches: tests/search_questions.py lists them,
-website/asked.json has the phrases in which people ask for a section, website/static/search/synonyms.js the
-synonyms. tools/chapter.md has the rules.
+If it fails: The message says which chapter and what of it. Of searches: tests/search_questions.py
+lists them, website/asked.json has the phrases in which people ask for a section,
+website/static/search/synonyms.js the synonyms. tools/chapter.md has the rules.
 """
 
 import ast
@@ -74,7 +75,9 @@ REFERENCE = "details.reference"
 
 
 def test_the_reference_is_a_line_of_a_story(visit):
-    "That says how many names there are; a link into it opens it, from here or from another page; everything shows it."
+    """That says how many names there are; a link into it opens it,
+    from here or from another page; everything shows it.
+    """
     page = visit("02_softmax.html").page
     fold, name = page.locator(REFERENCE), page.locator("[id='attention_nb.softmax.entropy']")
     names = page.locator(f"{REFERENCE} > dl.py > dt").count()
@@ -128,7 +131,9 @@ def test_a_line_of_the_outline_keeps_its_width(visit):
 
 @pytest.mark.parametrize("touch", [False, True], ids=["keyboard and mouse", "finger"])
 def test_terms_and_sources_explain_themselves(visit, touch):
-    "Escape closes the explanation; by finger, the first touch explains and the second follows the link."
+    """Escape closes the explanation;
+    by finger, the first touch explains and the second follows the link.
+    """
     page = visit("03_self_attention.html", has_touch=touch).page
     shown = page.locator("#explanation")
     for link in (
@@ -173,7 +178,9 @@ FOLD = r'<details class="right"><summary>(?:(?!<details).)+</details>\n\n</div>\
 
 
 def misasked(text: str) -> list[str]:
-    "What is wrong with a question that is answered by a number, an order or a cell: one fold, and an answer that fits what is shown."
+    """What is wrong with a question that is answered by a number, an order or a cell: one fold,
+    and an answer that fits what is shown.
+    """
     answer, shown = re.match(ANSWERED, text)[1], text.partition("<details")[0]
     items, rows = (
         re.findall(r"(?m)^- (.)", shown),
@@ -210,7 +217,10 @@ def misasked(text: str) -> list[str]:
 
 @each_chapter
 def test_a_reader_predicts(path):
-    "Two to four answers, each with a reason, one of them right; or a number, an order, a cell. And a cell asserts it."
+    """Two to four answers, each with a reason, one of them right; or a number, an order, a cell.
+
+    And a cell asserts it.
+    """
     asked, wrong = questions(path), []
     for name, (text, code) in asked.items():
         if f"{name}-test" not in code:
@@ -279,7 +289,9 @@ def test_the_right_answer_is_not_always_at_one_place():
     "opens", ["an answer", "who does not want to guess", "the switch of all folds"]
 )
 def test_what_gives_the_answer_away_is_veiled(visit, opens):
-    "All up to the next heading or question, behind one bar, until one answers or presses it; who wants everything is asked nothing."
+    """All up to the next heading or question, behind one bar, until one answers or presses it;
+    who wants everything is asked nothing.
+    """
     page = visit("02_softmax.html").page
     question = page.locator(".predict:has(> details > summary):has(+ .veil)").first
     bar, inside = question.locator("+ .veil > summary"), question.locator("+ .veil > :not(summary)")
@@ -326,7 +338,9 @@ def test_a_number_is_a_guess_that_is_judged(visit):
 @pytest.mark.parametrize("how", ["mouse", "finger", "keyboard"])
 @pytest.mark.parametrize("path", ["07_transformer.html", "16_longer_texts.html", "17_cost.html"])
 def test_an_order_is_judged(visit, path, how):
-    "Items get their numbers as they are pressed, and lose them; a wrong order keeps what is right so far; the right one opens the reason."
+    """Items get their numbers as they are pressed, and lose them; a wrong order keeps what is right
+    so far; the right one opens the reason.
+    """
     page = visit(path, **{"width": 390, "has_touch": True} if how == "finger" else {}).page
     question = page.locator(".predict:has(> ul button)")
     right, said, fold = (
@@ -446,8 +460,8 @@ LIVE = "figure.drawing, figure.chart:has(.chart-controls)"
 def test_a_page_at_first_sight(visit, path, width, high):
     """Drawn in the room that was kept; half of a figure that responds is on the first two screens.
 
-    Of a chapter half is a story, a cell in sight has a dozen lines of code at most, and all that follows a question is veiled. On paper
-    nothing leaves most of a page empty.
+    Of a chapter half is a story, a cell in sight has a dozen lines of code at most,
+    and all that follows a question is veiled. On paper nothing leaves most of a page empty.
     """
     visited = visit(path, width=width, height=high)
     found, box = out_of_room(visited.page), visited.page.locator(LIVE).first.bounding_box()
@@ -470,7 +484,9 @@ def test_a_page_at_first_sight(visit, path, width, high):
 
 
 def test_what_one_moves_stands_beside_what_it_moves_on_a_phone(visit):
-    "In chapter 3 the words, the plane and all buttons are on one screen, and the plane is on the first two."
+    """In chapter 3 the words, the plane and all buttons are on one screen,
+    and the plane is on the first two.
+    """
     figure = visit("03_self_attention.html", width=390, height=844).page.locator(
         "figure[data-drawing=subject]"
     )
@@ -506,7 +522,9 @@ def test_a_story_leaves_guards_out(visit):
 
 
 def test_functions_that_only_refuse_are_left_out_of_every_story(soups):
-    "A cell that is shown defines none, so that a reader meets what a function does, and not what it refuses."
+    """A cell that is shown defines none, so that a reader meets what a function does,
+    and not what it refuses.
+    """
     wrong = []
     for page in PAGES:
         for code in soups[page].select("div.cell_input pre"):
@@ -542,7 +560,9 @@ def test_nothing_moves_when_the_switch_appears(visit, width):
 
 
 def refuses(node: ast.stmt) -> bool:
-    "Whether all lines of a statement, but those that begin a block, call a guard of arguments or raise; or it is for a type checker."
+    """Whether all lines of a statement, but those that begin a block, call a guard of arguments
+    or raise; or it is for a type checker.
+    """
     code = ast.unparse(node)
     lines = [line for line in code.splitlines() if not re.match(r" *if .*:$", line)]
     return code.startswith("if TYPE_CHECKING:") or all(
@@ -567,7 +587,9 @@ def untyped(code: str) -> str:
 
 
 def test_short_heads_are_the_same_code(soups):
-    "A story hides types, comments, line ends and guards of a cell; the whole is there for who wants everything."
+    """A story hides types, comments, line ends and guards of a cell;
+    the whole is there for who wants everything.
+    """
     heads = []
     for path, page in zip(CHAPTERS, PAGES):
         sources = [cell.source for cell in nbformat.read(path, as_version=4).cells]
@@ -682,7 +704,10 @@ def test_a_head_is_one_line_until_one_wants_everything(visit):
 
 
 def test_a_chapter_on_paper_is_drawn_and_short(visit):
-    "Nobody has scrolled: all charts are drawn all the same. Of a story, code and solutions stay folded: 20 pages at most."
+    """Nobody has scrolled: all charts are drawn all the same.
+
+    Of a story, code and solutions stay folded: 20 pages at most.
+    """
     page = visit("02_softmax.html").page
     papers = [page.pdf(prefer_css_page_size=True, format=paper) for paper in ("A4", "Letter")]
     assert page.locator("figure.chart").count() == page.locator("figure.chart.drawn").count() > 5
@@ -733,7 +758,9 @@ def test_a_symbol_lights_up_wherever_it_stands(visit):
 
 
 def test_questions_find_their_sections(visit):
-    "The first of what is found is what was looked for; for questions of strangers one of the first three."
+    """The first of what is found is what was looked for;
+    for questions of strangers one of the first three.
+    """
     page = visit("search.html?q=word").page
     page.evaluate(
         "findSections('constructor')"

@@ -1,6 +1,7 @@
 """`make train` refuses to write what is not what the chapters promise.
 
-If it fails: `complaints` in tools/training accepts what it should refuse, or refuses what is shipped.
+If it fails: `complaints` in tools/training accepts what it should refuse,
+or refuses what is shipped.
 """
 
 import copy

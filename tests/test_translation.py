@@ -1,4 +1,5 @@
-"""Training that is interrupted, files that cannot be written, and `attention-nb translate`: what a notebook cannot test.
+"""Training that is interrupted, files that cannot be written, and `attention-nb translate`:
+what a notebook cannot test.
 
 If it fails: `nbs/08_translation.ipynb` holds the functions; `make train` writes the shipped files.
 """
@@ -59,7 +60,9 @@ def train_here(folder=None, settings=SETTINGS, seed=3):
 
 
 def test_killed_at_random_moments_and_resumed(tmp_path):
-    "It ends with the numbers of a training that nobody interrupted, to the last bit; every file left is whole."
+    """It ends with the numbers of a training that nobody interrupted, to the last bit;
+    every file left is whole.
+    """
     env = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     chance, kills = random.Random(), 0
     for _ in range(3):
@@ -148,7 +151,9 @@ except OSError as e:
 
 
 def test_a_file_that_finds_no_room(tmp_path, monkeypatch):
-    "The message says which file and how many bytes; the old file stays, and nothing unfinished is left."
+    """The message says which file and how many bytes; the old file stays,
+    and nothing unfinished is left.
+    """
     path = tmp_path / "kept"
     write_atomically(path, b"old")
     said = subprocess.run(
@@ -222,7 +227,9 @@ def command():
 
 
 def test_the_command_translates(command):
-    "A line for each text; a word that is not known is named, the other texts are translated, and the status is 2."
+    """A line for each text; a word that is not known is named,
+    the other texts are translated, and the status is 2.
+    """
     done = command(
         "four hundred and two", "Ninety-nine", "one is one", "nine hundred thousand and seven"
     )

@@ -1,7 +1,7 @@
 """The versions that the project promises: of Python, of torch, of all that the book is built with.
 
-If it fails: Run `make constraints`, never set a pin by hand. The list of Pythons is `python_versions` in
-settings.ini; other files repeat it. It needs a network.
+If it fails: Run `make constraints`, never set a pin by hand.
+The list of Pythons is `python_versions` in settings.ini; other files repeat it. It needs a network.
 """
 
 import re
@@ -32,7 +32,9 @@ def pins(text: str) -> dict[str, Requirement]:
 @pytest.mark.ci
 @pytest.mark.parametrize("version", VERSIONS)
 def test_pins_can_be_installed(version, tmp_path):
-    "On each Python, constraints.txt leaves a version with a wheel of all that the set-up asks for, and chooses every one."
+    """On each Python, constraints.txt leaves a version with a wheel of all that the set-up
+    asks for, and chooses every one.
+    """
     (tmp_path / "asked.txt").write_text(
         "\n".join(f"{CFG['requirements']} {CFG['dev_requirements']}".split())
     )

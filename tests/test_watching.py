@@ -1,4 +1,5 @@
-"""`watch` on models that know nothing of it: the same bits, the same kernels, the weights that the model itself would give.
+"""`watch` on models that know nothing of it: the same bits, the same kernels,
+the weights that the model itself would give.
 
 If it fails: nbs/tools/watching.ipynb says what each part is for, and which notebook has it.
 """
@@ -232,7 +233,9 @@ WAYS = [
 
 @pytest.mark.parametrize("name, implementation", WAYS)
 def test_architectures(name, implementation):
-    "Bit for bit the same output from the same kernels; each layer is seen; the weights are those that the model returns itself."
+    """Bit for bit the same output from the same kernels; each layer is seen; the weights are those
+    that the model returns itself.
+    """
     _, _, inputs, masks, facts = MODELS[name]
     model = made(name, implementation)
     before = tensors(model(**inputs))
@@ -552,7 +555,10 @@ class Largest(TorchDispatchMode):
 
 
 def test_long_sequences_stay_within_a_block():
-    "32,768 tokens: a whole matrix would take 4 GB. No tensor that is made is larger than a block of 8 MB."
+    """32,768 tokens: a whole matrix would take 4 GB.
+
+    No tensor that is made is larger than a block of 8 MB.
+    """
     q, k, v = torch.randn(3, 1, 2, 32_768, 8)
     steps = reading._sdpa(2, v, q, k, v, is_causal=True).steps
     call = Call("", "scaled_dot_product_attention", (1, 2, 32_768, 32_768), 8, q, k, steps)

@@ -1,7 +1,7 @@
 """The built wheel, as someone gets it who has never seen this repository.
 
-If it fails: The message says which file or requirement; setup.py, MANIFEST.in and settings.ini hold what goes in.
-It needs a network, for the newest fastcore.
+If it fails: The message says which file or requirement; setup.py, MANIFEST.in and settings.ini hold
+what goes in. It needs a network, for the newest fastcore.
 """
 
 import json
@@ -22,7 +22,9 @@ pytestmark = pytest.mark.ci
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> Path:
-    "The wheel, built from the source distribution, built from a copy: so each holds what the next one needs."
+    """The wheel, built from the source distribution, built from a copy:
+    so each holds what the next one needs.
+    """
     tmp = tmp_path_factory.mktemp("build")
     unwanted = shutil.ignore_patterns(".*", "docs", "build", "dist", "*.egg-info", "__pycache__")
     shutil.copytree(ROOT, tmp / "source", ignore=unwanted)
@@ -70,7 +72,9 @@ def test_contents(wheel):
 
 
 def test_source_distribution(wheel):
-    "What the wheel is built from, and what says what it is; no tests, for they need the notebooks and the site."
+    """What the wheel is built from, and what says what it is;
+    no tests, for they need the notebooks and the site.
+    """
     with tarfile.open(next(wheel.parent.glob("*.tar.gz"))) as archive:
         names = {file.name.partition("/")[2] for file in archive if file.isfile()}
     made = {name for name in names if ".egg-info/" in name} | {"PKG-INFO", "setup.cfg"}
@@ -90,7 +94,9 @@ def test_source_distribution(wheel):
 
 @pytest.mark.parametrize("code", ["", "https://github.com/somebody/attention"])
 def test_links_where_no_repository_is_around(code, tmp_path):
-    "On PyPI a link of the README is absolute; while the repository has no address, it is text and nothing is dead."
+    """On PyPI a link of the README is absolute; while the repository has no address,
+    it is text and nothing is dead.
+    """
     for name in ("LICENSE", "README.md", "pyproject.toml", "setup.py"):
         shutil.copy(ROOT / name, tmp_path)
     ini, count = re.subn(
@@ -155,8 +161,8 @@ def link(name: str, site: Path) -> None:
 def test_works_where_only_its_requirements_are(wheel, tmp_path):
     """Outside the repository, in an environment of its own, with the newest fastcore.
 
-    torch and what torch itself requires are linked from .venv, for they can be gigabytes; all else has to come with
-    the wheel. So a requirement that is missing from the wheel is missing here too.
+    torch and what torch itself requires are linked from .venv, for they can be gigabytes; all else
+    has to come with the wheel. So a requirement that is missing from the wheel is missing here too.
     """
     python("-m", "venv", "--without-pip", tmp_path / "env")
     site = next((tmp_path / "env").glob("lib/python*/site-packages"))

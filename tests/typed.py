@@ -1,4 +1,7 @@
-"""What mypy must see in a user's code: test_package.py::test_types hands it over. Nobody runs it."""
+"""What mypy must see in a user's code: test_package.py::test_types hands it over.
+
+Nobody runs it.
+"""
 
 import torch
 from attention_nb import (

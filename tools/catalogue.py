@@ -1,7 +1,8 @@
-"""Write attention_nb/catalogue.json: what `attention-nb explain` says, which must not wait for PyTorch.
+"""Write attention_nb/catalogue.json: what `attention-nb explain` says,
+which must not wait for PyTorch.
 
-The bugs are those of attention_checks.catalogue; what kinds there are, and which chapter says how it should be, stands on
-the page that lists them, nbs/lookup/codes.ipynb.
+The bugs are those of attention_checks.catalogue; what kinds there are, and which chapter says how
+it should be, stands on the page that lists them, nbs/lookup/codes.ipynb.
 """
 
 import json
@@ -16,7 +17,9 @@ CHAPTER = re.compile(r"\]\(\.\./(\w+)\.ipynb(#[^)]*)?\)")
 
 
 def kinds() -> dict[str, dict[str, str]]:
-    "The first half of each code: what such codes are about, and the chapter that says how it should be."
+    """The first half of each code:
+    what such codes are about, and the chapter that says how it should be.
+    """
     cells = json.loads(PAGE.read_text(encoding="utf-8"))["cells"]
     contents = next("".join(cell["source"]) for cell in cells if cell["id"] == "question")
     found = {}

@@ -1,7 +1,8 @@
 """Begin a chapter: `make chapter N=06 NAME=positions`.
 
-The template, tools/chapter.ipynb, is a chapter that passes every test. It is copied under the new name, and the book is
-told of it where it lists its chapters, its public names and their properties. From there on its author changes it.
+The template, tools/chapter.ipynb, is a chapter that passes every test. It is copied under the new
+name, and the book is told of it where it lists its chapters, its public names and their properties.
+From there on its author changes it.
 """
 
 import json
@@ -21,7 +22,7 @@ USAGE = "Say which chapter to begin, such as: make chapter N=06 NAME=positions"
 ENTRY = re.compile(r"^(\d+)\. .*\\\n +.*$", re.M)  # of the map
 IMPORT = "from attention_nb.{name} import {name}_normalize\n"
 CASES = '''\
-"""The cases of `{name}`: for each public function, how to draw its arguments, and what is right."""
+"""The cases of `{name}`: how to draw the arguments of each function, and what is right."""
 import attention_nb as nb
 import torch.nn.functional as F
 from tests.properties.common import Case, args, dtypes, floats
@@ -85,7 +86,9 @@ def in_cell(ident: str, edit: Callable[[str], str]) -> Callable[[str], str]:
 
 
 def mapped(number: int, title: str, stem: str) -> Callable[[str], str]:
-    "An edit: the chapter in its place among the entries of the map; there may be one that says that it is being written."
+    """An edit: the chapter in its place among the entries of the map;
+    there may be one that says that it is being written.
+    """
     entry = f"{number}. [{title}]({stem}.ipynb)\\\n{' ' * (len(str(number)) + 2)}What it is about, in a line."
 
     def edit(source: str) -> str:

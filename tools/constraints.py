@@ -1,7 +1,9 @@
-"""Choose the newest versions that work together on every supported Python, and write constraints.txt.
+"""Choose the newest versions that work together on every supported Python,
+and write constraints.txt.
 
 torch stays at the version named here: the book's printed numbers were made with it, and an unpinned
-torch can bring gigabytes of CUDA packages. Those packages are left out of the file: torch names its own.
+torch can bring gigabytes of CUDA packages. Those packages are left out of the file: torch names its
+own.
 """
 
 import re

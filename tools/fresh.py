@@ -1,8 +1,9 @@
 """What a run depends on, as one key: while it stays the same, there is nothing to run again.
 
-In the key of a notebook are the notebook itself, every module of the package that it imports, through others too, the
-files that its code names, and the versions that everything runs on. The keys of the last good runs lie in _build/, one
-for each way to run something; a clean checkout has none, and runs everything.
+In the key of a notebook are the notebook itself, every module of the package that it imports,
+through others too, the files that its code names, and the versions that everything runs on. The
+keys of the last good runs lie in _build/, one for each way to run something; a clean checkout has
+none, and runs everything.
 """
 
 import hashlib

@@ -1,4 +1,5 @@
-"""Fill the list of public names in nbs/lookup/api.ipynb from its imports, so that each name is written once.
+"""Fill the list of public names in nbs/lookup/api.ipynb from its imports,
+so that each name is written once.
 
 nbdev reads that list, and type checkers and editors read `__all__`, which nbdev makes of it.
 """

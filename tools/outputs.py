@@ -1,11 +1,13 @@
 """Run the notebooks and keep their saved outputs true.
 
-    python tools/outputs.py refresh [notebook ...]    write the outputs that changed; run only what may give others
+    python tools/outputs.py refresh [notebook ...]    write the outputs that changed; run only what
+                                                      may give others
     python tools/outputs.py refresh --all             run all, whether something has changed or not
     python tools/outputs.py check [notebook ...]      write nothing; fail where an output changed
 
-Another processor rounds the last digits differently. So numbers are compared with a tolerance, and `refresh`
-leaves a saved output as it is, byte for byte, when the new one agrees with it: git then stays clean.
+Another processor rounds the last digits differently. So numbers are compared with a tolerance, and
+`refresh` leaves a saved output as it is, byte for byte, when the new one agrees with it: git then
+stays clean.
 """
 
 import argparse
@@ -45,8 +47,8 @@ IN_PARALLEL = 2
 CELL_SECONDS = 300  # a cell that runs longer hangs
 WARM = str(ROOT / "tools/warm.py")
 
-# One thread, one hash seed, no GPU: what can be the same everywhere is. A book that reads the network would one
-# day print something else, so the kernels are pointed at a proxy that is not there.
+# One thread, one hash seed, no GPU: what can be the same everywhere is. A book that reads the
+# network would one day print something else, so the kernels are pointed at a missing proxy.
 NOWHERE = "http://127.0.0.1:9"
 KERNEL_ENV = {
     "PYTHONPATH": str(ROOT),
@@ -60,9 +62,11 @@ KERNEL_ENV = {
     "NO_PROXY": "",
     "HF_HUB_OFFLINE": "1",
 }
-# While a kernel's libraries are imported: the package comes later, and Triton is to work without a GPU (see 20_gpu_kernels).
+# While a kernel's libraries are imported: the package comes later, and Triton is to work without
+# a GPU (see 20_gpu_kernels).
 IMPORTING = {"PYTHONPATH": "", "TRITON_INTERPRET": "1"}
-# What some notebooks import that takes seconds, by the word that their code says then: these share it, too.
+# What some notebooks import that takes seconds, by the word that their code says then:
+# these share it, too.
 LARGE = {"transformers": "transformers.models.llama.modeling_llama"}
 
 
@@ -70,7 +74,7 @@ class Failure(Exception):
     "What is wrong with one notebook, in words for the person who has to mend it."
 
 
-# Comparing ----------------------------------------------------------------------------------------------------
+# Comparing ----------------------------------------------------------------------------------------
 
 # Part of a word, or of a version such as 0.1.0, is no number.
 NUMBER = re.compile(r"(?<![\w.])([-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?)(?![\d.]*\d)")
@@ -78,7 +82,9 @@ RTOL, ATOL = Decimal("1e-3"), Decimal("2e-4")
 
 
 def agree_numbers(a: str, b: str) -> bool:
-    "Whole numbers must be equal; others may differ by the tolerance, or by one in the last of two or more decimals."
+    """Whole numbers must be equal; others may differ by the tolerance,
+    or by one in the last of two or more decimals.
+    """
     if a == b or all(re.fullmatch(r"[-+]?\d+\.?", s) for s in (a, b)):
         return a == b
     x, y = Decimal(a), Decimal(b)
@@ -90,7 +96,9 @@ def agree_numbers(a: str, b: str) -> bool:
 
 
 def agree_text(a: str, b: str) -> bool:
-    "The words are the same, the numbers agree, and so does the space between, unless a number changed its width."
+    """The words are the same, the numbers agree, and so does the space between,
+    unless a number changed its width.
+    """
     if a == b:
         return True
     (words_a, nums_a), (words_b, nums_b) = (
@@ -117,7 +125,9 @@ def agree(a: Any, b: Any) -> bool:
 
 
 def with_data(spec: Any) -> Any:
-    "A chart with its datasets put where it refers to them: Altair names them by a hash of their content."
+    """A chart with its datasets put where it refers to them:
+    Altair names them by a hash of their content.
+    """
     if not isinstance(spec, dict) or "datasets" not in spec:
         return spec
     sets = spec["datasets"]
@@ -150,7 +160,7 @@ def given(data: dict[str, Any]) -> dict[str, Any]:
     return {mime: value for mime, value in data.items() if mime != PICTURE or CHART not in data}
 
 
-# Executing ----------------------------------------------------------------------------------------------------
+# Executing ----------------------------------------------------------------------------------------
 
 FLEETING = {  # what no two runs print alike
     "a memory address": re.compile(r"\b0x[0-9a-f]{6,}", re.I),
@@ -218,7 +228,9 @@ def defined(source: str) -> set[str]:
 
 
 def errors(nb: NotebookNode, name: str) -> list[str]:
-    "What the cells raised; after it, those that only lacked a name which a failed cell was to define."
+    """What the cells raised;
+    after it, those that only lacked a name which a failed cell was to define.
+    """
     found, lacking, lost = [], [], set()
     for cell in nb.cells:
         if not (e := error(cell)):
@@ -283,7 +295,10 @@ KERNEL = (
 
 
 async def in_kernel(nb: NotebookNode, cwd: Path, start: Callable[..., None]) -> None:
-    "Run the cells in a kernel of their own. One that never answers is given up for another: its port may have been taken."
+    """Run the cells in a kernel of their own.
+
+    One that never answers is given up for another: its port may have been taken.
+    """
     first = " ".join(
         module
         for word, module in LARGE.items()
@@ -318,7 +333,9 @@ async def in_kernel(nb: NotebookNode, cwd: Path, start: Callable[..., None]) -> 
 
 
 async def attempt(nb: NotebookNode, name: str, cwd: Path) -> list[str]:
-    "Run all cells of `nb` in a fresh kernel and leave their outputs in it; what is wrong with them."
+    """Run all cells of `nb` in a fresh kernel and leave their outputs in it;
+    what is wrong with them.
+    """
     now = None  # the cell that runs, so that a failure can name it
 
     def start(cell: NotebookNode, cell_index: int) -> None:
@@ -344,7 +361,9 @@ async def attempt(nb: NotebookNode, name: str, cwd: Path) -> list[str]:
 
 
 async def execute(nb: NotebookNode, name: str, cwd: Path) -> None:
-    "Run all cells of `nb` and leave their outputs in it; Failure names each cell that did what it may not."
+    """Run all cells of `nb` and leave their outputs in it;
+    Failure names each cell that did what it may not.
+    """
     if wrong := await attempt(nb, name, cwd):
         raise Failure("\n".join(wrong))
 
@@ -378,7 +397,7 @@ async def run(path: Path) -> Run:
     return Run(text, saved, now, changed, wrong)
 
 
-# The two commands ---------------------------------------------------------------------------------------------
+# The two commands ---------------------------------------------------------------------------------
 
 
 async def check(path: Path) -> str:

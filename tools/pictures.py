@@ -1,7 +1,9 @@
-"""A chart as an SVG picture, stored beside its data: GitHub and other viewers that draw no Vega-Lite show the picture.
+"""A chart as an SVG picture, stored beside its data:
+GitHub and other viewers that draw no Vega-Lite show the picture.
 
-The site and JupyterLab draw the chart itself. A picture says which data it was drawn from, so a stale one is found without
-drawing it again: letters differ in width from machine to machine, and so the same data need not give the same bytes.
+The site and JupyterLab draw the chart itself. A picture says which data it was drawn from, so a
+stale one is found without drawing it again: letters differ in width from machine to machine, and so
+the same data need not give the same bytes.
 """
 
 import json
@@ -54,7 +56,9 @@ def lighten(node: ElementTree.Element) -> None:
 
 
 def add_pictures(outputs: list[NotebookNode]) -> bool:
-    "Draw the charts among a cell's outputs whose picture is missing or stale; whether there was one."
+    """Draw the charts among a cell's outputs whose picture is missing or stale;
+    whether there was one.
+    """
     stale = [out.data for out in outputs if CHART in out.get("data", {}) and not is_fresh(out.data)]
     for data in stale:
         data[PICTURE] = picture(data[CHART])

@@ -21,7 +21,9 @@ def place(notebook: Path) -> str:
 
 
 def lacks(notebook: Path) -> str:
-    "The package that a notebook says it needs, by a line `#| needs triton`, if it is not installed here; else nothing."
+    """The package that a notebook says it needs, by a line `#| needs triton`,
+    if it is not installed here; else nothing.
+    """
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     sources = ("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
     needed = [name for source in sources for name in re.findall(r"(?m)^#\| needs (\w+)$", source)]
@@ -37,7 +39,9 @@ def notebook_of(module: Path) -> Path:
 
 
 def modules() -> dict[str, Path]:
-    "The exported modules by name, such as `softmax`, `checks.stages` and `checks`, in the order of their notebooks."
+    """The exported modules by name, such as `softmax`, `checks.stages` and `checks`,
+    in the order of their notebooks.
+    """
     found = {
         p: ".".join(p.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
         for p in PACKAGE.rglob("*.py")
@@ -57,7 +61,9 @@ def file_of(module: str) -> Path | None:
 
 
 def imported(source: str, package: str = PACKAGE.name) -> set[str]:
-    "The modules of the package that code in `package` imports by name; those around them are only passed through."
+    """The modules of the package that code in `package` imports by name;
+    those around them are only passed through.
+    """
     found = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):

@@ -1,6 +1,7 @@
 """Try the package at one end of what settings.ini allows: `make oldest`, `make newest`.
 
-The lowest versions that it names, or today's newest, are put before those of .venv, where the test tools stay.
+The lowest versions that it names, or today's newest, are put before those of .venv,
+where the test tools stay.
 """
 
 import os
@@ -11,7 +12,8 @@ from pathlib import Path
 from places import ROOT, lacks, notebooks
 
 RESOLUTION = {"oldest": "lowest-direct", "newest": "highest"}
-# nbdev, which one of them asks for its configuration, works with fewer versions of fastcore than the package.
+# nbdev, which one of them asks for its configuration,
+# works with fewer versions of fastcore than the package.
 NOTEBOOKS = [
     path
     for path in notebooks()

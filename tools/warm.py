@@ -1,11 +1,14 @@
-"""Kernels that need not read PyTorch again: each is forked from one process, which has imported what most notebooks import.
+"""Kernels that need not read PyTorch again: each is forked from one process,
+which has imported what most notebooks import.
 
-    python tools/warm.py serve SOCKET           import, then fork a kernel for each that asks, until stdin ends
-    python tools/warm.py ask NAME -f FILE …     what Jupyter starts in a kernel's place: it lives and dies with the kernel
+    python tools/warm.py serve SOCKET           import, then fork a kernel for each that asks, until
+                                                stdin ends
+    python tools/warm.py ask NAME -f FILE …     what Jupyter starts in a kernel's place: it lives
+                                                and dies with the kernel
 
-What the environment names in IMPORT_FIRST is imported before the kernel is forked, and stays for those that come after.
-A kernel is still a process of its own; only what importing leaves in memory is shared. Linux alone: elsewhere the
-system's libraries do not bear a fork, and kernels begin cold.
+What the environment names in IMPORT_FIRST is imported before the kernel is forked, and stays for
+those that come after. A kernel is still a process of its own; only what importing leaves in memory
+is shared. Linux alone: elsewhere the system's libraries do not bear a fork, and kernels begin cold.
 """
 
 import json

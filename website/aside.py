@@ -1,6 +1,8 @@
-"""A Sphinx extension: the last section of a chapter, for users of the package, is one line that opens.
+"""A Sphinx extension: the last section of a chapter, for users of the package,
+is one line that opens.
 
-In a notebook it is a heading like any other, collapsed in JupyterLab; links that lead into it open it, as browsers do.
+In a notebook it is a heading like any other, collapsed in JupyterLab;
+links that lead into it open it, as browsers do.
 """
 
 from html import escape

@@ -3,9 +3,9 @@
     python website/build.py [--out DIR] [--readme FILE] [--fresh]
     python website/build.py --epub FILE
 
-Nothing is executed here: the outputs that are saved in the notebooks are shown. The same notebooks give the same
-bytes. Only pages that have changed since the last build are rendered; `--fresh` renders all. What was there before is
-replaced only when everything has succeeded.
+Nothing is executed here: the outputs that are saved in the notebooks are shown. The same notebooks
+give the same bytes. Only pages that have changed since the last build are rendered; `--fresh`
+renders all. What was there before is replaced only when everything has succeeded.
 """
 
 import argparse
@@ -38,7 +38,10 @@ def stored(inventory: bytes) -> bytes:
 
 
 def replace(old: Path, new: Path) -> None:
-    "Put the folder `new` in the place of `old`. It is complete and beside it before anything is removed."
+    """Put the folder `new` in the place of `old`.
+
+    It is complete and beside it before anything is removed.
+    """
     old.parent.mkdir(parents=True, exist_ok=True)
     beside = old.with_name(f"{old.name}.new")
     shutil.rmtree(beside, ignore_errors=True)
@@ -87,7 +90,9 @@ def explain(out: Path) -> None:
 
 
 def prepare(scratch: Path) -> str:
-    "Lay out what Sphinx reads: pages, files beside them, and the package, which then has the dates of its last changes."
+    """Lay out what Sphinx reads: pages, files beside them, and the package,
+    which then has the dates of its last changes.
+    """
     new, package = scratch / "new", settings(ROOT)["lib_path"]
     shutil.rmtree(new, ignore_errors=True)
     pages = book(ROOT, new / "src", new / "extra", WITHIN)
@@ -108,7 +113,9 @@ def finish(html: Path, whole: Path) -> Path:
 
 
 def build_site(scratch: Path, out: Path, readme_file: Path) -> int:
-    "Build the site and README.md, with what an earlier build has left in `scratch`; the exit status."
+    """Build the site and README.md, with what an earlier build has left in `scratch`;
+    the exit status.
+    """
     home = readme(ROOT)
     key = prepare(scratch)
     extra = ["-D", f"html_extra_path={scratch / 'extra'}"]
@@ -126,7 +133,8 @@ def build_epub(scratch: Path, out: Path) -> int:
     "Build the book as one file; the exit status."
     pages = book(ROOT, scratch / "src", scratch / "extra", {})
     print(f"[1/2] {len(pages)} pages prepared", flush=True)
-    # The date in the file is the year of the edition, not the hour of the build, unless somebody says another.
+    # The date in the file is the year of the edition, not the hour of the build,
+    # unless somebody says another.
     os.environ.setdefault(
         "SOURCE_DATE_EPOCH", str(timegm((int(settings(ROOT)["copyright"][:4]), 1, 1, 0, 0, 0)))
     )
@@ -162,7 +170,8 @@ def main() -> int:
     args = parser.parse_args()
     if args.out.exists() and any(args.out.iterdir()) and not (args.out / "search.html").exists():
         parser.error(f"{args.out} holds something that is not a built site; it would be replaced")
-    gc.disable()  # trees of pages are large and soon done with: looking through them costs a seventh of the time
+    # Trees of pages are large and soon done with: looking through them costs a seventh of the time.
+    gc.disable()
     (ROOT / "_build").mkdir(exist_ok=True)
     try:
         with TemporaryDirectory(dir=ROOT / "_build") as name:

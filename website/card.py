@@ -1,8 +1,10 @@
-"""Draw the picture that a link to the book shows, and the cover of the EPUB, from the figure on the home page.
+"""Draw the picture that a link to the book shows, and the cover of the EPUB,
+from the figure on the home page.
 
     python website/card.py [folder]
 
-They are committed, not made by each build: how letters become pixels depends on the fonts of the machine.
+They are committed, not made by each build:
+how letters become pixels depends on the fonts of the machine.
 """
 
 import sys
@@ -24,7 +26,9 @@ FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 
 
 def weights() -> tuple[list[str], list[float]]:
-    "The words of the home page's figure as it stands first, and what each takes from each, row by row; the largest is 1."
+    """The words of the home page's figure as it stands first, and what each takes from each,
+    row by row; the largest is 1.
+    """
     world, words = small_world(), "the bank of the river".split()
     x = torch.stack([world.table[word] for word in words])
     _, shares = scaled_dot_product_attention(x @ world.W_q, x @ world.W_k, x @ world.W_v)

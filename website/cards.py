@@ -1,7 +1,8 @@
-"""A Sphinx extension: on a phone each row of a table of three or four columns becomes a card, and no meaning is out of sight.
+"""A Sphinx extension: on a phone each row of a table of three or four columns becomes a card,
+and no meaning is out of sight.
 
-The style (`book.css`) does it. Here each cell gets the words of its column, to be shown before it, and its role, which a
-table loses in some browsers when its rows are shown as blocks.
+The style (`book.css`) does it. Here each cell gets the words of its column, to be shown before it,
+and its role, which a table loses in some browsers when its rows are shown as blocks.
 """
 
 import re

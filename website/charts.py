@@ -1,8 +1,10 @@
-"""A saved Vega-Lite chart as HTML: a caption, the data as a table, and the chart in Vega for the browser to draw.
+"""A saved Vega-Lite chart as HTML: a caption, the data as a table,
+and the chart in Vega for the browser to draw.
 
-The table stands in the chart's place until the chart is drawn, and then folds up below it. So the page reads whole
-without JavaScript, and a person who cannot see the chart has its numbers. A chart with controls holds the numbers of
-all its states, and says itself (`usermeta`) how they are best read: one table for each position of its controls.
+The table stands in the chart's place until the chart is drawn, and then folds up below it. So the
+page reads whole without JavaScript, and a person who cannot see the chart has its numbers. A chart
+with controls holds the numbers of all its states, and says itself (`usermeta`) how they are best
+read: one table for each position of its controls.
 """
 
 import csv
@@ -24,13 +26,15 @@ KEPT = (
     Path(__file__).resolve().parents[1] / "_build/charts"
 )  # what was drawn before: half of the time of a build goes into drawing
 DRAWN_BY = Path(__file__).read_bytes() + vl_convert.__version__.encode()
-VEGA_LITE = "6.4"  # the one that fits the Vega in vl_convert; it draws the specs of Altair 5.5 (5.20) as they are
+# The one that fits the Vega in vl_convert; it draws the specs of Altair 5.5 (5.20) as they are.
+VEGA_LITE = "6.4"
 NARROW = 46 * 16  # pixels; as in book.css
-# Everything that is not data is drawn in currentColor: CSS gives it the page's colour, in light and dark. The font is
-# the page's.
+# Everything that is not data is drawn in currentColor: CSS gives it the page's colour,
+# in light and dark. The font is the page's.
 INK = "currentColor"
 LOOK = {
-    "aria": False,  # book.js makes one picture of it, with a description: those of single marks would not be heard
+    # book.js makes one picture of it, with a description: those of single marks would not be heard.
+    "aria": False,
     "background": "transparent",
     "font": "-apple-system, BlinkMacSystemFont, Segoe UI, Helvetica, Arial, sans-serif",
     "axis": {
@@ -139,7 +143,9 @@ def html_table(captions: list[str], head: list[str], body: Iterable[str]) -> str
 def grid(
     records: list[Record], row: dict, col: dict, value: dict, caption: str, shades: bool
 ) -> str:
-    "A table with one line per value of `row` and one column per value of `col`, in order of appearance."
+    """A table with one line per value of `row` and one column per value of `col`,
+    in order of appearance.
+    """
     by_place = {(r[row["field"]], r[col["field"]]): r[value["field"]] for r in records}
     (rows, fewer_rows), (cols, fewer_cols) = (
         thin(list(dict.fromkeys(keys))) for keys in zip(*by_place)
@@ -226,7 +232,9 @@ def tables(spec: Record) -> Iterator[str]:
 
 
 def asked_for(records: list[Record], wanted: Record) -> Iterator[str]:
-    "Tables of `records`, one for each combination of the fields in `by`; a value counts only where the field in `where` is true."
+    """Tables of `records`, one for each combination of the fields in `by`;
+    a value counts only where the field in `where` is true.
+    """
     groups: dict[tuple, list[Record]] = {}
     for record in records:
         shown = (
@@ -256,7 +264,9 @@ def stacked(spec: Any) -> Any:
 
 
 def grown(spec: Any, least: float, wide: float, high: float) -> Any:
-    "The chart with print that can be read, and its cells so many times as wide, but for this many pixels, and as high."
+    """The chart with print that can be read, and its cells so many times as wide,
+    but for this many pixels, and as high.
+    """
     if isinstance(spec, list):
         return [grown(part, least, wide, high) for part in spec]
     if not isinstance(spec, dict):
@@ -297,7 +307,9 @@ def narrowest(spec: Record) -> float:
 
 
 def turned(spec: Any, names: dict[str, list[str]], step: float = math.inf) -> Any:
-    "The chart with the labels below or above its columns turned, where one does not fit its column."
+    """The chart with the labels below or above its columns turned,
+    where one does not fit its column.
+    """
     if isinstance(spec, list):
         return [turned(part, names, step) for part in spec]
     if not isinstance(spec, dict):
@@ -339,7 +351,9 @@ def labels(spec: Any) -> dict[str, list[str]]:
 
 
 def fills(spec: Record) -> bool:
-    "Whether the chart is one plot with a width of its own, which can as well take the width of its place."
+    """Whether the chart is one plot with a width of its own,
+    which can as well take the width of its place.
+    """
     return (
         isinstance(spec.get("width"), (int, float))
         and not {"concat", "hconcat", "vconcat", "facet"} & spec.keys()
@@ -347,7 +361,9 @@ def fills(spec: Record) -> bool:
 
 
 def fitted(spec: Record) -> Record:
-    "A chart that fills its place, axes and all; numbers printed beside bars need room behind the longest."
+    """A chart that fills its place, axes and all;
+    numbers printed beside bars need room behind the longest.
+    """
     if not fills(spec):
         return spec
     printed = any(layer["mark"]["type"] == "text" for layer in spec.get("layer", []))
@@ -376,7 +392,9 @@ def height(vega: Record) -> int:
 
 
 def filling(spec: Record, room: float, least: float, legend: int) -> Record:
-    "The chart in Vega, its cells grown until it fills so many pixels across, or shrunk as far as their print allows."
+    """The chart in Vega, its cells grown until it fills so many pixels across,
+    or shrunk as far as their print allows.
+    """
     names = labels(spec)
     low = narrowest(spec)
     made = lambda *times: in_vega(turned(grown(spec, low, *times), names), legend)
@@ -395,7 +413,9 @@ def filling(spec: Record, room: float, least: float, legend: int) -> Record:
 
 
 def controls(spec: Record) -> Iterator[Record]:
-    "What a reader can move or choose in the chart: Vega-Lite's bindings, in the order in which they are drawn."
+    """What a reader can move or choose in the chart: Vega-Lite's bindings,
+    in the order in which they are drawn.
+    """
     for param in spec.get("params", []):
         bind = param.get("bind", {})
         if isinstance(bind, dict):
@@ -403,7 +423,9 @@ def controls(spec: Record) -> Iterator[Record]:
 
 
 def in_vega(spec: Record, names: int) -> Record:
-    "The chart in Vega, so that the browser needs no compiler of Vega-Lite; so many names stand in a line of its legend."
+    """The chart in Vega, so that the browser needs no compiler of Vega-Lite;
+    so many names stand in a line of its legend.
+    """
     sizes = {"labelFontSize": PRINT, "titleFontSize": PRINT}
     look = LOOK | {part: LOOK[part] | sizes for part in ("axis", "legend", "header")}
     look["legend"] = look["legend"] | {"columns": names}
@@ -446,7 +468,9 @@ def either(wide: Any, tall: Any) -> Any:
 
 
 def as_lines(data: Record) -> Record:
-    "A table of a chart in Vega as CSV, if its columns hold numbers or words: so their names stand there once."
+    """A table of a chart in Vega as CSV, if its columns hold numbers or words:
+    so their names stand there once.
+    """
     rows = data.get("values")
     if (
         not rows
@@ -504,7 +528,10 @@ def as_script(both: Record, fill: bool, first: bool) -> str:
 
 
 def figure(spec: Record, ident: str, first: bool) -> str:
-    "The chart as an HTML figure; the first on a page tells the others how they look. Drawn once, while it and what draws it stay."
+    """The chart as an HTML figure; the first on a page tells the others how they look.
+
+    Drawn once, while it and what draws it stay.
+    """
     kept = KEPT / sha256(json.dumps([spec, ident, first]).encode() + DRAWN_BY).hexdigest()
     if not kept.exists():
         html = draw(spec, ident, first)

@@ -1,8 +1,10 @@
-"""The references: one entry per heading of their page, cited by a link to that heading, which works in JupyterLab too.
+"""The references: one entry per heading of their page, cited by a link to that heading,
+which works in JupyterLab too.
 
-An entry has the form that the error message below shows. It is the only source: of what the page shows, of the links
-back to where it is cited, and of `references.bib`. (A .bib file as the source would have to be written into this
-notebook, cell by cell: JupyterLab goes to headings that stand there, and to no others.)
+An entry has the form that the error message below shows. It is the only source: of what the page
+shows, of the links back to where it is cited, and of `references.bib`. (A .bib file as the source
+would have to be written into this notebook, cell by cell: JupyterLab goes to headings that stand
+there, and to no others.)
 """
 
 import re
@@ -93,7 +95,9 @@ def link_back(nbs: list[NotebookNode]) -> str:
 
 
 def authors(names: str) -> str:
-    "The authors for LaTeX: a group is one name in braces; a list that is cut short ends with `others`, which BibTeX knows."
+    """The authors for LaTeX: a group is one name in braces; a list that is cut short ends with
+    `others`, which BibTeX knows.
+    """
     if re.search(r" contributors$| Team$|-AI$", names):
         return "{" + names + "}"
     return " and ".join(

@@ -1,4 +1,7 @@
-"""Sphinx's settings for the book. `build.py` calls Sphinx and adds what is made anew for each build."""
+"""Sphinx's settings for the book.
+
+`build.py` calls Sphinx and adds what is made anew for each build.
+"""
 
 import shutil
 import socket
@@ -67,7 +70,8 @@ extensions += (
 templates_path = [] if one_file else ["templates"]
 smartquotes = False  # the text says what it means, also in `--option`
 
-# The notebooks: CommonMark and dollar math, which JupyterLab shows too. Outputs are shown as they were saved.
+# The notebooks: CommonMark and dollar math, which JupyterLab shows too.
+# Outputs are shown as they were saved.
 nb_execution_mode = "off"
 nb_render_markdown_format = "myst"  # outputs in Markdown may hold tables
 nb_merge_streams = True
@@ -84,7 +88,8 @@ add_module_names = False  # one page, one module
 default_role = "literal"  # docstrings use single backquotes, as Markdown does
 toc_object_entries_show_parents = "hide"
 
-# Math is turned into HTML here, and what KaTeX does not understand is an error. Node is a wheel like all the rest.
+# Math is turned into HTML here, and what KaTeX does not understand is an error.
+# Node is a wheel like all the rest.
 katex.NODEJS_BINARY = NODE
 katex.KATEX_DEFAULT_OPTIONS = {"throwOnError": True, "strict": "ignore"}
 katex.STARTUP_TIMEOUT = katex.RENDER_TIMEOUT = (
@@ -93,7 +98,9 @@ katex.STARTUP_TIMEOUT = katex.RENDER_TIMEOUT = (
 
 
 def start_katex(rundir: Path, timeout: float) -> tuple[subprocess.Popen, socket.socket]:
-    "Start what makes the HTML, and connect as soon as it listens: its file is there a moment before, when nobody answers yet."
+    """Start what makes the HTML, and connect as soon as it listens: its file is there a moment
+    before, when nobody answers yet.
+    """
     path, until = rundir / "katex.sock", time.monotonic() + timeout
     process = subprocess.Popen(katex.KaTeXServer.build_command(socket=path), cwd=rundir)
     while time.monotonic() < until:
@@ -108,13 +115,16 @@ def start_katex(rundir: Path, timeout: float) -> tuple[subprocess.Popen, socket.
     raise katex.KaTeXServer.timeout_error(timeout)
 
 
-# KaTeX's own way fails when nobody listens yet. Over a port, as on Windows, each formula waits for packets, 80 ms.
+# KaTeX's own way fails when nobody listens yet. Over a port, as on Windows,
+# each formula waits for packets, 80 ms.
 katex.KaTeXServer.start_server_process = start_katex
 katex_prerender = True
 
 
 def forget(app: Sphinx, exception: Exception | None) -> None:
-    "Delete what KaTeX wrote; after a failure it is asked to once more, and must not hide the failure."
+    """Delete what KaTeX wrote; after a failure it is asked to once more,
+    and must not hide the failure.
+    """
     shutil.rmtree(app._katex_static_path, ignore_errors=True)
 
 
@@ -122,7 +132,9 @@ katex.builder_finished = forget
 
 
 def with_place(visit: Callable) -> Callable:
-    "Tell in which page and line KaTeX gave up; it is a warning like others then, and all are told at once."
+    """Tell in which page and line KaTeX gave up;
+    it is a warning like others then, and all are told at once.
+    """
 
     def visit_math(self: HTML5Translator, node: nodes.Element) -> None:
         try:
@@ -181,7 +193,10 @@ copybutton_selector = "div:not(.output) > div.highlight > pre"  # what was print
 
 
 def fold(self: HTML5Translator, node: nodes.Element) -> None:
-    "Begin folded code. Myst-nb's own form names every fold `Toggle hidden content`, whatever its summary says."
+    """Begin folded code.
+
+    Myst-nb's own form names every fold `Toggle hidden content`, whatever its summary says.
+    """
     self.body.append(
         f'<details class="fold"><summary>{self.encode(node["prompt_show"])}</summary>\n'
     )

@@ -1,7 +1,8 @@
 """A Sphinx extension: the whole book as one EPUB file, for reading without a browser.
 
-Nothing in it runs. Charts and drawings are pictures, in the state in which they start, and what can be moved keeps its
-table if that is short; math is MathML; code is coloured as on the site. The same notebooks give the same bytes.
+Nothing in it runs. Charts and drawings are pictures, in the state in which they start, and what can
+be moved keeps its table if that is short; math is MathML; code is coloured as on the site. The same
+notebooks give the same bytes.
 """
 
 import json
@@ -45,7 +46,7 @@ APPLIED = re.compile(
 )  # the name of a function, applied
 
 
-# Charts -------------------------------------------------------------------------------------------------------
+# Charts -------------------------------------------------------------------------------------------
 
 
 def bound(spec: Any) -> bool:
@@ -58,7 +59,10 @@ def bound(spec: Any) -> bool:
 
 
 def picture(spec: dict[str, Any], title: str) -> str:
-    "The chart as an SVG file. It is on white, since a reader's night mode does not reach into pictures."
+    """The chart as an SVG file.
+
+    It is on white, since a reader's night mode does not reach into pictures.
+    """
     svg = vl_convert.vega_to_svg({**spec, "config": look(), "background": "white", "padding": 8})
     about = spec.get("description", title)
     more = f"<desc>{escape(about)}</desc>" if about != title else ""
@@ -68,7 +72,9 @@ def picture(spec: dict[str, Any], title: str) -> str:
 
 
 def still(found: re.Match, folder: Path, up: str) -> str:
-    "A figure that does not move: its picture, written into `folder`, in place of the spec; `up` leads there."
+    """A figure that does not move: its picture, written into `folder`,
+    in place of the spec; `up` leads there.
+    """
     ident, caption, shown, source = found.groups()
     spec = json.loads(source)
     title = unescape(re.sub("<[^>]*>", "", caption)).strip()
@@ -90,7 +96,9 @@ def still(found: re.Match, folder: Path, up: str) -> str:
 
 
 def drawn(found: re.Match, folder: Path, files: Path) -> str:
-    """A drawing in its first state, by its own script in `folder`; its table stays. Nothing, where it only shows other figures.
+    """A drawing in its first state, by its own script in `folder`; its table stays.
+
+    Nothing, where it only shows other figures.
 
     The weights of a model lie in `files`, which a site would serve.
     """
@@ -136,13 +144,16 @@ def settle(app: Sphinx, doctree: nodes.document, docname: str) -> None:
             raw.replace_self(nodes.raw("", made, format="html"))
 
 
-# The file -----------------------------------------------------------------------------------------------------
+# The file -----------------------------------------------------------------------------------------
 
 
 def for_readers(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
 ) -> None:
-    "Link no style but the book's; the others are for the site. Make MathML of what KaTeX nearly makes MathML of."
+    """Link no style but the book's; the others are for the site.
+
+    Make MathML of what KaTeX nearly makes MathML of.
+    """
     context["css_files"] = [
         css for css in context["css_files"] if Path(str(css.filename)).name in STYLES
     ]
@@ -166,7 +177,9 @@ def declare(line: str, folder: Path, cover: str) -> str:
 
 
 class Book(Epub3Builder):
-    "Sphinx's builder, with what EPUB readers ask for beyond it, and a file that is the same every time."
+    """Sphinx's builder, with what EPUB readers ask for beyond it,
+    and a file that is the same every time.
+    """
 
     def build_content(self) -> None:
         "Write the list of the files: those that the pages use, with their properties, each once."
@@ -210,7 +223,9 @@ class Book(Epub3Builder):
         return {**super().toc_metadata(level, navpoints), "uid": self.config.epub_identifier}
 
     def contents(self) -> Iterator[str]:
-        "The files in the order in which they are stored: the type first, or readers do not know it for a book."
+        """The files in the order in which they are stored:
+        the type first, or readers do not know it for a book.
+        """
         yield from ("mimetype", "META-INF/container.xml", "content.opf", "toc.ncx")
         yield from sorted(self.files)
 

@@ -1,8 +1,9 @@
 """A Sphinx extension: links between the chapters and the glossary, both ways.
 
-The glossary is a notebook of its own: a heading per term, a paragraph that defines it, `*Elsewhere: …*` with the names
-that others give it, and `*Also: …*` with its other forms. The chapters hold no markup for it. When a page is written,
-the first use of each term becomes a link to its definition, and below each definition stand links back.
+The glossary is a notebook of its own: a heading per term, a paragraph that defines it,
+`*Elsewhere: …*` with the names that others give it, and `*Also: …*` with its other forms. The
+chapters hold no markup for it. When a page is written, the first use of each term becomes a link to
+its definition, and below each definition stand links back.
 """
 
 import functools
@@ -120,7 +121,9 @@ def first_uses(
 
 
 def link(root: nodes.Element, known: list[Term], glossary: str, place: bool) -> None:
-    "Make the first use of each term below `root` a link into the page `glossary`; with `place`, also a target."
+    """Make the first use of each term below `root` a link into the page `glossary`;
+    with `place`, also a target.
+    """
     for text, uses in list(first_uses(root, known)):
         whole, parts, end = text.astext(), [], 0
         for match, term in uses:
@@ -221,7 +224,9 @@ class LinkTerms(SphinxPostTransform):
                 self.list_uses(term, used[term.name])
 
     def list_uses(self, term: Term, used: list[str]) -> None:
-        "After the other forms of a term, as a line of its own: “In Softmax, Masks”, links to the first uses."
+        """After the other forms of a term, as a line of its own:
+        “In Softmax, Masks”, links to the first uses.
+        """
         if len(term.forms) == 1:
             term.section.append(nodes.paragraph())
         line = term.section[-1]

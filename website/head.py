@@ -1,9 +1,10 @@
 """A Sphinx extension: what the pages tell search engines, and those who make a preview of a link.
 
-Addresses are written only when settings.ini names the host (`doc_host`, `doc_baseurl`): a guessed one is worse than none.
-There are extensions for this, and each lacks something: sphinxext-opengraph always writes an address, and nothing on
-pages that no notebook is the source of; sphinx-sitemap lists index.html beside the home page's own address, and only the
-pages that were written anew; sphinx-notfound-page needs to know the folder on the host.
+Addresses are written only when settings.ini names the host (`doc_host`, `doc_baseurl`): a guessed
+one is worse than none. There are extensions for this, and each lacks something: sphinxext-opengraph
+always writes an address, and nothing on pages that no notebook is the source of; sphinx-sitemap
+lists index.html beside the home page's own address, and only the pages that were written anew;
+sphinx-notfound-page needs to know the folder on the host.
 """
 
 import re
@@ -49,7 +50,9 @@ def description(page: str, doctree: nodes.document | None) -> str:
 
 
 def picture(page: str) -> tuple[str, str]:
-    "The picture of a page in _static, and what it shows: of a chapter its figure, of all others the card of the book."
+    """The picture of a page in _static, and what it shows: of a chapter its figure,
+    of all others the card of the book.
+    """
     own = PREVIEWS / f"{page[:2]}.png"
     if "_" in page and page[:2].isdigit() and own.exists():
         return (
@@ -60,7 +63,9 @@ def picture(page: str) -> tuple[str, str]:
 
 
 def tags(page: str, context: dict[str, Any], about: str, host: str) -> str:
-    "The description, and the card that is shown where the page is linked to; its address is whole where the host is known."
+    """The description, and the card that is shown where the page is linked to;
+    its address is whole where the host is known.
+    """
     home = page == context["master_doc"]
     title = (
         context["project"]
@@ -91,7 +96,9 @@ def tags(page: str, context: dict[str, Any], about: str, host: str) -> str:
 
 
 def whole(doctree: nodes.document | None) -> str:
-    "Let browsers wait for the first section: of a table that is shown half, the columns move when the rest has come."
+    """Let browsers wait for the first section: of a table that is shown half,
+    the columns move when the rest has come.
+    """
     sections = doctree.findall(nodes.section) if doctree else ()
     first = next(
         (section for section in sections if isinstance(section.parent, nodes.section)), None
@@ -102,7 +109,9 @@ def whole(doctree: nodes.document | None) -> str:
 def add_tags(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
 ) -> None:
-    "Put the tags into the head of a page, in place of those that docutils writes: Furo repeats the other ones."
+    """Put the tags into the head of a page, in place of those that docutils writes:
+    Furo repeats the other ones.
+    """
     host = app.config.html_baseurl
     if host and page == context["master_doc"]:
         context["pageurl"] = host  # not …/index.html: one page, one address
@@ -120,7 +129,9 @@ def add_tags(
 
 
 def from_anywhere(html: str, root: str) -> str:
-    "The page with its links counted from the root of the host, since it is shown at addresses of any depth."
+    """The page with its links counted from the root of the host,
+    since it is shown at addresses of any depth.
+    """
     return re.sub(
         r'((?:href|src|action|data-content_root)=")(?!#|[a-z]+:)(?:\./)?', rf"\g<1>{root}", html
     )

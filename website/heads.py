@@ -1,9 +1,11 @@
-"""A Sphinx extension: a story shows the plain version of a function, until a reader asks for everything.
+"""A Sphinx extension: a story shows the plain version of a function,
+until a reader asks for everything.
 
-In the package a head has a line with a comment for each parameter, and the reference says it all once more. So types,
-comments and line ends of heads are marked, and in a story the book's style hides them: names and defaults are left,
-`def softmax(x, dim=-1):`, and below them the shapes that the comments give. Guards of arguments are hidden, too.
-Nothing is there twice, and what is copied is the whole.
+In the package a head has a line with a comment for each parameter, and the reference says it all
+once more. So types, comments and line ends of heads are marked, and in a story the book's style
+hides them: names and defaults are left, `def softmax(x, dim=-1):`, and below them the shapes that
+the comments give. Guards of arguments are hidden, too. Nothing is there twice, and what is copied
+is the whole.
 """
 
 import ast
@@ -71,7 +73,9 @@ class Source:
         return self.starts[row - 1] + len(self.lines[row - 1].encode()[:col].decode())
 
     def types(self, function: ast.FunctionDef) -> list[Piece]:
-        "The types of parameters, from their colon on, and of the result, from behind the parameters on."
+        """The types of parameters, from their colon on, and of the result,
+        from behind the parameters on.
+        """
         a = function.args
         named = [*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))]
         found = [
@@ -86,7 +90,9 @@ class Source:
         ]
 
     def head(self, function: ast.FunctionDef, types: list[Piece]) -> list[Piece]:
-        "The tokens of a head that a story shows: neither types nor the comma behind the last parameter."
+        """The tokens of a head that a story shows:
+        neither types nor the comma behind the last parameter.
+        """
         start = self.place(function.lineno, function.col_offset)
         body = self.place(function.body[0].lineno, function.body[0].col_offset)
         shown = [
@@ -101,7 +107,9 @@ class Source:
         ]
 
     def shapes(self, function: ast.FunctionDef) -> list[str]:
-        "What the comments of a head say of shapes: `q (n, d)` for a parameter; behind an arrow, those of the result."
+        """What the comments of a head say of shapes: `q (n, d)` for a parameter;
+        behind an arrow, those of the result.
+        """
         given = [
             (arg.arg, SHAPE.search(self.comments.get(arg.lineno, ""))) for arg in function.args.args
         ]
@@ -114,7 +122,9 @@ class Source:
         return found + [f"→ {result[0]}", *result[1:]] if result else found
 
     def guards(self, body: list[ast.stmt]) -> list[Piece]:
-        "The lines of a function or class that do nothing but refuse arguments, or are for a type checker."
+        """The lines of a function or class that do nothing but refuse arguments,
+        or are for a type checker.
+        """
         found = [node for node in body if is_guard(node)]
         if len(found) + 1 >= len(body):
             return []  # a docstring and guards: refusing is what it is for
@@ -122,7 +132,9 @@ class Source:
 
 
 def is_guard(node: ast.stmt) -> bool:
-    "Whether a statement only calls a function that expects, or raises, perhaps under a condition; or is for a type checker."
+    """Whether a statement only calls a function that expects, or raises, perhaps under a condition;
+    or is for a type checker.
+    """
     if isinstance(node, ast.If):
         return (
             ast.unparse(node.test) == "TYPE_CHECKING"
@@ -193,7 +205,9 @@ def hidden(code: str) -> Iterator[tuple[int, str]]:
 
 
 def reach(head: list[Piece], between: list[str], gaps: list[Piece], first: int) -> int:
-    "How much of a head is seen from one of its tokens to the next comma that ends a line, or to the end."
+    """How much of a head is seen from one of its tokens to the next comma
+    that ends a line, or to the end.
+    """
     ends = (i for i in range(first, len(gaps)) if head[i].text == "," and "\n" in gaps[i].text)
     last = next(ends, len(head) - 1)
     return sum(len(token.text) for token in head[first : last + 1]) + sum(

@@ -1,7 +1,9 @@
-"""What a build of the site leaves for the next one, which then reads and writes only the pages that have changed.
+"""What a build of the site leaves for the next one, which then reads and writes only
+the pages that have changed.
 
-Sphinx sees by the dates of its sources what has changed. It does not see all that a page takes from others: the titles
-in the sidebar, links to names of the package, the terms of the glossary, the sources. When any of that is new, all is built anew.
+Sphinx sees by the dates of its sources what has changed. It does not see all that a page takes from
+others: the titles in the sidebar, links to names of the package, the terms of the glossary, the
+sources. When any of that is new, all is built anew.
 """
 
 import hashlib
@@ -72,7 +74,9 @@ def shared(folder: Path) -> str:
 
 
 def begin(folder: Path) -> str:
-    "Lay the new sources over the last ones, and remove what was made of these if it is of no use; the key of this build."
+    """Lay the new sources over the last ones, and remove what was made of these if it is of no use;
+    the key of this build.
+    """
     for name in ("src", "extra", "package"):
         lay(folder / "new" / name, folder / name)
     key, last = shared(folder), folder / "key"
@@ -95,11 +99,13 @@ def end(folder: Path, key: str) -> None:
     (folder / "key").write_text(key)
 
 
-# As a Sphinx extension ----------------------------------------------------------------------------------------
+# As a Sphinx extension ----------------------------------------------------------------------------
 
 
 def glossary_too(app: Sphinx, env: BuildEnvironment, *changed: set[str]) -> list[str]:
-    "Below its terms the glossary lists where they are used: it is read again each time, and so there is always a page."
+    """Below its terms the glossary lists where they are used: it is read again each time,
+    and so there is always a page.
+    """
     return [glossary.PAGE]
 
 

@@ -64,7 +64,9 @@ def choose(
 def quiet(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
 ) -> None:
-    "Take the marks of names and signs out of code: most of a chapter's marks, and they change nothing that is seen."
+    """Take the marks of names and signs out of code: most of a chapter's marks,
+    and they change nothing that is seen.
+    """
     context["body"] = re.sub(
         r"<pre>.*?</pre>",
         lambda code: UNSEEN.sub(r"\1", code[0]),
@@ -82,7 +84,9 @@ def near(
 
 
 class Formulas(HTMLParser):
-    "Gathers the letters that stand in formulas: those of variables, which have a font of their own, and all others."
+    """Gathers the letters that stand in formulas:
+    those of variables, which have a font of their own, and all others.
+    """
 
     def __init__(self, pages: Iterable[str]) -> None:
         super().__init__()
@@ -112,7 +116,9 @@ class Formulas(HTMLParser):
 
 
 def embed(path: Path, css: str, formulas: Formulas) -> str:
-    "A style whose fonts have the letters that some formula uses; those that every formula uses lie in it."
+    """A style whose fonts have the letters that some formula uses;
+    those that every formula uses lie in it.
+    """
 
     def small(found: re.Match) -> str:
         font = path.parent / found[1]
@@ -155,7 +161,9 @@ def spoken(css: str, pages: list[str]) -> str:
 
 
 def trim(path: Path, pages: list[str], formulas: Formulas) -> None:
-    "Take out fonts that no page uses and the addresses of source maps; let text show before a font that may come late."
+    """Take out fonts that no page uses and the addresses of source maps;
+    let text show before a font that may come late.
+    """
     text = path.read_text(encoding="utf-8")
     short = re.sub(r"\n?(?://|/\*)# sourceMappingURL=\S+(?: ?\*/)?\n?", "\n", text)
     short = spoken(short, pages) if path.suffix == ".css" else short
@@ -166,7 +174,9 @@ def trim(path: Path, pages: list[str], formulas: Formulas) -> None:
 
 
 def prune(out: Path, pages: list[str]) -> None:
-    "Remove the static files that no page asks for, directly or through a style or a script; licences stay."
+    """Remove the static files that no page asks for,
+    directly or through a style or a script; licences stay.
+    """
     files = {path for path in (out / "_static").rglob("*") if path.is_file()}
     asking = pages
     kept: set[Path] = {path for path in files if "LICENSE" in path.name}
@@ -179,7 +189,9 @@ def prune(out: Path, pages: list[str]) -> None:
 
 
 def stamp(out: Path, pages: dict[Path, str]) -> None:
-    "Let the address of each style and script change when what is left of it does: a browser keeps what it has under an address."
+    """Let the address of each style and script change when what is left of it does:
+    a browser keeps what it has under an address.
+    """
 
     @cache
     def sum_of(name: str) -> str:

@@ -1,8 +1,10 @@
-"""A Sphinx extension: the map of the book is a machine whose parts are the chapters; each chapter shows it small, with its part lit.
+"""A Sphinx extension: the map of the book is a machine whose parts are the chapters;
+each chapter shows it small, with its part lit.
 
-The chapters stand in one place, the lists below "The map" in nbs/index.ipynb. On the home page these lists are laid over a
-drawing (`book.css`): they stay lists of links for the keyboard, for ears, on a phone, on paper, and in README.md. Chapters of
-the first two parts have their place in the machine; those of the others fill a grid, in which a new one takes the next place.
+The chapters stand in one place, the lists below "The map" in nbs/index.ipynb. On the home page
+these lists are laid over a drawing (`book.css`): they stay lists of links for the keyboard, for
+ears, on a phone, on paper, and in README.md. Chapters of the first two parts have their place in
+the machine; those of the others fill a grid, in which a new one takes the next place.
 """
 
 import json
@@ -36,7 +38,8 @@ PLACES: dict[
     8: (838, 66, 154, 84),
     9: (838, 256, 154, 84),
 }
-LANES = {  # a part below the model: its left side, the size of a cell, how many stand beside each other
+# A part below the model: its left side, the size of a cell, how many stand beside each other.
+LANES = {
     "III As models run it": (0, 170, 100, 4),
     "IV In the world": (716, 276, 66, 1),
 }
@@ -75,7 +78,7 @@ def place(chapter: Chapter) -> Box:
     return left + at % beside * wide, BELOW + at // beside * high, wide - 10, high - 12
 
 
-# The small one, at the top of a chapter --------------------------------------------------------------------------
+# The small one, at the top of a chapter -----------------------------------------------------------
 
 
 def outline(box: Box) -> str:
@@ -99,7 +102,7 @@ def small(number: int) -> str:
     )
 
 
-# The large one, on the home page ------------------------------------------------------------------------------
+# The large one, on the home page ------------------------------------------------------------------
 
 
 def words(x: float, y: float, text: str, anchor: str = "middle") -> str:

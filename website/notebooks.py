@@ -80,7 +80,7 @@ def settings(root: Path) -> dict[str, str]:
     return dict(config.defaults())
 
 
-# One cell -----------------------------------------------------------------------------------------------------
+# One cell -----------------------------------------------------------------------------------------
 
 
 def directives(cell: NotebookNode) -> dict[str, str]:
@@ -119,7 +119,9 @@ def shows_figure(cell: NotebookNode) -> bool:
 
 
 def fold(cell: NotebookNode, said: dict[str, str], text: str) -> tuple[set[str], str]:
-    "Which parts of a code cell that printed `text` are folded, as tags; and the line that unfolds them."
+    """Which parts of a code cell that printed `text` are folded, as tags;
+    and the line that unfolds them.
+    """
     if cell.id.endswith("-solution"):
         return {"hide-cell"}, said.get("code-summary:", "Code")
     code, output = len(cell.source.splitlines()), len(text.splitlines())
@@ -159,7 +161,9 @@ def imports_alone(source: str) -> bool:
 
 
 def prepare(cell: NotebookNode) -> dict[str, str]:
-    "Say a code cell's directives in the words of myst-nb and nbconvert, which are tags; the directives."
+    """Say a code cell's directives in the words of myst-nb and nbconvert,
+    which are tags; the directives.
+    """
     said = directives(cell)
     text = printed(cell)
     tucked, prompt = fold(cell, said, text)
@@ -188,7 +192,9 @@ def prepare(cell: NotebookNode) -> dict[str, str]:
 
 
 def load(path: Path, name: str) -> NotebookNode:
-    "The notebook at `path`, ready to be shown; `name` is its place in the book, such as `checks/proof.ipynb`."
+    """The notebook at `path`, ready to be shown; `name` is its place in the book,
+    such as `checks/proof.ipynb`.
+    """
     nb = nbformat.read(path, as_version=4)
     nb.metadata.language_info = NotebookNode(name="python")
     if not (top := nb.cells and re.match(r"# (.+)\n+> (.+)\s*$", nb.cells[0].source)):
@@ -199,7 +205,7 @@ def load(path: Path, name: str) -> NotebookNode:
     return nb
 
 
-# One page -----------------------------------------------------------------------------------------------------
+# One page -----------------------------------------------------------------------------------------
 
 
 def figures(root: Path) -> Path:
@@ -220,7 +226,9 @@ def scripts(folder: Path) -> dict[str, str]:
 
 
 def weights(nbs: list[NotebookNode]) -> dict[str, str]:
-    "The weights of the models that drawings run, as files of the site: a script from a disk may be loaded, and data may not."
+    """The weights of the models that drawings run, as files of the site:
+    a script from a disk may be loaded, and data may not.
+    """
     htmls = (
         "".join(out.data["text/html"])
         for nb in nbs
@@ -265,7 +273,9 @@ def stilled(html: str) -> str:
 
 
 def lighten(html: str, up: str, loaded: set[str]) -> str:
-    "A figure without its style and scripts, which lie in the site; scripts not yet `loaded` are loaded when the page is read."
+    """A figure without its style and scripts, which lie in the site; scripts not yet `loaded` are
+    loaded when the page is read.
+    """
     drawing = re.search(r'data-drawing="(\w+)"(?: data-library="(\w+)")?', html)
     wanted = (
         [one for one in ("drawing", drawing[2], drawing[1]) if one and one not in loaded]
@@ -309,7 +319,9 @@ def draw(cell: NotebookNode, up: str, loaded: set[str]) -> None:
 
 
 def reference(root: Path, package: str, module: str, story: bool) -> str:
-    "The end of a chapter: what it exports, described from its docstrings and comments; of a story, behind one line."
+    """The end of a chapter: what it exports, described from its docstrings and comments;
+    of a story, behind one line.
+    """
     name = f"{package}.{module}".removesuffix(".__init__")  # a folder's own page
     listed = f"```{{eval-rst}}\n.. automodule:: {name}\n   :members:\n```"
     if not story:
@@ -335,7 +347,9 @@ def folds(nb: NotebookNode) -> bool:
 
 
 def links(nb: NotebookNode, conf: dict[str, str]) -> str:
-    "A line under the title of a page: in chapters the notebook, and the way to the legend; and the switch of all folds."
+    """A line under the title of a page: in chapters the notebook, and the way to the legend;
+    and the switch of all folds.
+    """
     name = nb.metadata.book.name
     up = "../" * name.count("/")
     found = []
@@ -371,7 +385,10 @@ def is_chapter(name: str) -> bool:
 
 
 def hero(nb: NotebookNode) -> None:
-    "Mark the first screen of the home page: its sentence, and the figure `see`. The switch of folds stands above the first heading."
+    """Mark the first screen of the home page: its sentence, and the figure `see`.
+
+    The switch of folds stands above the first heading.
+    """
     top = next(i for i, cell in enumerate(nb.cells) if cell.source.startswith("## "))
     nb.cells.insert(top, new_markdown_cell(f'<p class="notebook-links">{DEPTH}</p>', id="switch"))
     end = [cell.id for cell in nb.cells].index("see") + 1
@@ -380,7 +397,9 @@ def hero(nb: NotebookNode) -> None:
 
 
 def beside_pages(source: str, name: str) -> str:
-    "A notebook's text with links to files of the repository changed to where the site has them: beside the pages."
+    """A notebook's text with links to files of the repository changed to where the site
+    has them: beside the pages.
+    """
     up = "../" * name.count("/")
     return source.replace(f"](../{up}", f"]({up}")
 
@@ -392,7 +411,9 @@ VEIL, UNVEIL = (
 
 
 def veil_answers(cells: list[NotebookNode]) -> None:
-    "Put what stands behind a question, up to the next question or heading, behind one line: it gives the answer away."
+    """Put what stands behind a question, up to the next question or heading, behind one line:
+    it gives the answer away.
+    """
     for i in reversed([i for i, cell in enumerate(cells) if is_question(cell)]):
         after = list(takewhile(lambda cell: not ends(cell), cells[i + 1 :]))
         end = next(iter(cells[i + 1 + len(after) :]), None)
@@ -424,7 +445,9 @@ def is_question(cell: NotebookNode) -> bool:
 
 
 def page(root: Path, nb: NotebookNode, conf: dict[str, str], contents: dict[str, str]) -> None:
-    "Make the notebook into what Sphinx reads; the home page holds the table of contents, two others what is for few."
+    """Make the notebook into what Sphinx reads; the home page holds the table of contents,
+    two others what is for few.
+    """
     about = nb.metadata.book
     loaded: set[str] = set()
     veil_answers(nb.cells)
@@ -448,17 +471,19 @@ def page(root: Path, nb: NotebookNode, conf: dict[str, str], contents: dict[str,
     ):  # the package's own face repeats names that have their home elsewhere
         end = reference(root, conf["lib_path"], about.module, is_chapter(about.name))
         nb.cells.append(new_markdown_cell(end, id="reference"))
-    # Messages name line 4203 for line 3 of cell 42. (Left alone, myst-nb counts 10,000 lines to a cell, and the
-    # reference, which is padded with empty lines to its place, takes many seconds.)
+    # Messages name line 4203 for line 3 of cell 42. (Left alone, myst-nb counts 10,000 lines to a
+    # cell, and the reference, which is padded with empty lines to its place, takes many seconds.)
     nb.metadata.source_map = [100 * (i + 1) for i in range(len(nb.cells))]
     nb.metadata.myst = {"html_meta": {"description": re.sub(r"[*`$]", "", about.lead)}}
 
 
-# The book -----------------------------------------------------------------------------------------------------
+# The book -----------------------------------------------------------------------------------------
 
 
 def parts(names: list[str]) -> dict[str, list[str]]:
-    "The pages of each part of the table of contents; a page that fits none has no place, and Sphinx says so."
+    """The pages of each part of the table of contents;
+    a page that fits none has no place, and Sphinx says so.
+    """
     found: dict[str, list[str]] = {}
     left = [*names, "genindex"]
     for part, patterns in PARTS.items():
@@ -470,7 +495,9 @@ def parts(names: list[str]) -> dict[str, list[str]]:
 def tables_of_contents(
     pages: dict[str, list[str]], project: list[str], within: dict[str, str]
 ) -> dict[str, str]:
-    "The parts of the book, each with its pages, by the notebook that lists them: the home page, unless `within` has another."
+    """The parts of the book, each with its pages, by the notebook that lists them: the home page,
+    unless `within` has another.
+    """
     found: dict[str, str] = {}
     for part, entries in {**pages, "Project": project}.items():
         home = within.get(part, HOME)
@@ -496,7 +523,9 @@ def neighbours(nbs: list[NotebookNode]) -> list[Path]:
 
 
 def copy_neighbour(root: Path, path: Path, src: Path, nbs_path: str) -> None:
-    "Put a file of the repository beside the pages; if it is a page itself, its links to notebooks keep working."
+    """Put a file of the repository beside the pages; if it is a page itself,
+    its links to notebooks keep working.
+    """
     if not (root / path).is_file():
         raise BadNotebook(f"a notebook links to ../{path.as_posix()}, and there is no such file")
     (src / path).parent.mkdir(parents=True, exist_ok=True)
@@ -524,7 +553,8 @@ def install(conf: dict[str, str]) -> NotebookNode:
 def to_download(path: Path, conf: dict[str, str]) -> str:
     """A notebook in one line, which says first what it needs.
 
-    It lacks what running a cell makes anew: its charts, and scripts, which JupyterLab runs only then.
+    It lacks what running a cell makes anew: its charts, and scripts,
+    which JupyterLab runs only then.
     """
     nb = json.loads(source := path.read_text(encoding="utf-8"))
     for out in (out for cell in nb["cells"] for out in cell.get("outputs", [])):
@@ -559,7 +589,9 @@ def load_all(folder: Path) -> list[NotebookNode]:
 
 
 def served(root: Path, nbs: list[NotebookNode], extra: Path) -> None:
-    "Write what is served beside the pages: the references, the scripts of drawings, the chapters as notebooks."
+    """Write what is served beside the pages: the references, the scripts of drawings,
+    the chapters as notebooks.
+    """
     conf = settings(root)
     try:
         bib = citations.link_back(nbs)
@@ -577,7 +609,9 @@ def served(root: Path, nbs: list[NotebookNode], extra: Path) -> None:
 
 
 def book(root: Path, src: Path, extra: Path, within: dict[str, str]) -> list[str]:
-    "Write Sphinx's sources into `src`, and what is served as it is into `extra`; the names of the pages."
+    """Write Sphinx's sources into `src`, and what is served as it is into `extra`;
+    the names of the pages.
+    """
     conf = settings(root)
     nbs = load_all(root / conf["nbs_path"])
     src.mkdir(parents=True)
@@ -611,11 +645,13 @@ def book(root: Path, src: Path, extra: Path, within: dict[str, str]) -> list[str
     return names
 
 
-# README.md ----------------------------------------------------------------------------------------------------
+# README.md ----------------------------------------------------------------------------------------
 
 
 def in_words(spec: dict, site: str) -> str:
-    "What stands in a chart's place: where it is drawn, and the numbers of a heatmap, as its slider stands first."
+    """What stands in a chart's place: where it is drawn, and the numbers of a heatmap,
+    as its slider stands first.
+    """
     where = f"*The chart “{text(spec.get('title'))}” is drawn in [the rendered book]({site}).*"
     for view in views(spec, spec.get("datasets", {})):
         ch = view.channels

@@ -37,7 +37,9 @@ def escape(text: str) -> str:
 
 
 def describe(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    "Write the docstring that autodoc is about to read: the sentence, then parameters and result from docments."
+    """Write the docstring that autodoc is about to read:
+    the sentence, then parameters and result from docments.
+    """
     if what == "module":
         lines.clear()  # the chapter has said it
         return
@@ -72,7 +74,9 @@ def parameters(obj: Any) -> Iterator[tuple[str, str, str]]:
 
 @cache
 def names(env: BuildEnvironment) -> dict[str, str]:
-    "What is described, by all names that a text may call it; asked for when all pages have been read."
+    """What is described, by all names that a text may call it;
+    asked for when all pages have been read.
+    """
     objects, modules = env.domains["py"].objects, env.domains["py"].modules
     known = {full: full for full in objects}
     for full in [full for full in objects if full not in modules]:

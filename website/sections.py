@@ -1,7 +1,10 @@
-"""A Sphinx extension: search that leads to sections. It writes what `static/search.js` searches, `_static/search/sections.js`.
+"""A Sphinx extension: search that leads to sections.
 
-Each section is a record, with the words of its prose: no code, no output, no large formula. So is each name of the package.
-Sphinx's own search finds pages, shows code and doubled formulas as excerpts, and fetches them, which a page from a disk may not.
+It writes what `static/search.js` searches, `_static/search/sections.js`.
+
+Each section is a record, with the words of its prose: no code, no output, no large formula. So is
+each name of the package. Sphinx's own search finds pages, shows code and doubled formulas as
+excerpts, and fetches them, which a page from a disk may not.
 """
 
 import json
@@ -93,7 +96,10 @@ def plain(tex: str) -> str:
 
 
 def prose(node: nodes.Node) -> Iterator[str]:
-    "The words under a node that are meant to be read. Of a question's answers that is the right one."
+    """The words under a node that are meant to be read.
+
+    Of a question's answers that is the right one.
+    """
     asked = wrong = False
     for child in node.children:
         if isinstance(child, nodes.raw):
@@ -140,7 +146,9 @@ def sections(app: Sphinx, page: str, doctree: nodes.document) -> Iterator[Record
 
 
 def names(app: Sphinx, page: str, doctree: nodes.document) -> Iterator[Record]:
-    "The functions, classes and methods that a page describes, with the sentence that says what each is for."
+    """The functions, classes and methods that a page describes,
+    with the sentence that says what each is for.
+    """
     for desc in doctree.findall(addnodes.desc):
         signature, about = desc.children
         if signature["ids"] and desc["objtype"] in ("function", "class", "method"):
@@ -158,7 +166,9 @@ def names(app: Sphinx, page: str, doctree: nodes.document) -> Iterator[Record]:
 
 
 def lines(app: Sphinx, page: str, doctree: nodes.document) -> Iterator[Record]:
-    "The lines of tables that have an address of their own: the bugs of the catalogue, each by its code."
+    """The lines of tables that have an address of their own:
+    the bugs of the catalogue, each by its code.
+    """
     for raw in doctree.findall(nodes.raw):
         for ident, cells in re.findall(r"<tr id='([^']+)'>(.*?)</tr>", raw.astext(), re.S):
             words = re.sub("<[^>]*>", "", cells.partition("</td>")[2])
@@ -192,7 +202,9 @@ def forget(app: Sphinx, env: BuildEnvironment, page: str) -> None:
 
 
 def packed(records: list[Record]) -> list[Any]:
-    "What all records of a page have in common, once, and then what each has of its own; nothing at its end that is empty."
+    """What all records of a page have in common, once, and then what each has of its own;
+    nothing at its end that is empty.
+    """
     first = records[0]
     own = [
         [
@@ -211,7 +223,10 @@ def packed(records: list[Record]) -> list[Any]:
 
 
 def asked(records: list[Record], phrases: dict[str, list[str]]) -> list[Record]:
-    "The records of a page, each with the phrases in which people ask for it. Phrases without a section are a mistake."
+    """The records of a page, each with the phrases in which people ask for it.
+
+    Phrases without a section are a mistake.
+    """
     anchors = [record["url"].partition("#")[2] for record in records]
     if lost := phrases.keys() - set(anchors):
         raise ExtensionError(

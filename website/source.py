@@ -1,6 +1,7 @@
 """A Sphinx extension: from the description of a name to the cell of the same page that defines it.
 
-`sphinx.ext.linkcode` makes the links; here is where they lead. nbdev writes above each part of a module from which cell it is.
+`sphinx.ext.linkcode` makes the links; here is where they lead.
+nbdev writes above each part of a module from which cell it is.
 """
 
 import re

@@ -1,6 +1,8 @@
-"""A Sphinx extension: query, key, value and weight have one hue each, in equations, in the text and in code.
+"""A Sphinx extension: query, key, value and weight have one hue each,
+in equations, in the text and in code.
 
-Pointing at one lights up the others (`book.js`). The hues are those of the drawings: `attention_nb/figures/drawing.css`.
+Pointing at one lights up the others (`book.js`). The hues are those of the drawings:
+`attention_nb/figures/drawing.css`.
 """
 
 import re
@@ -33,7 +35,8 @@ MATRIX = re.compile(
 )
 CODE = re.compile(rf'<span class="(n|pre)">({WORD})</span>')
 
-# In the prose, its tables and its captions. A chapter on numbers (0, 2, 12) has other values and weights.
+# In the prose, its tables and its captions.
+# A chapter on numbers (0, 2, 12) has other values and weights.
 TOLD = ("01", "03", "04", "05", "06", "10", "11", "12", "13", "14", "15", "16", "20")
 PROSE = {
     "query": "q",

@@ -1,4 +1,6 @@
-"""Faults planted in one layer of a tiny model, each a row: the model, the layer, the code, what is planted."""
+"""Faults planted in one layer of a tiny model, each a row:
+the model, the layer, the code, what is planted.
+"""
 
 import copy
 from collections.abc import Callable
@@ -111,7 +113,9 @@ def right(q: Any, k: Any, v: Any, mask: Any, scale: float, **change: Any) -> tor
 
 
 def attending(path: str, attend: Attend) -> Callable[[nn.Module], None]:
-    "Plant another attention in one layer of a model of transformers: attend(layer, q, k, v, mask, scale)."
+    """Plant another attention in one layer of a model of transformers:
+    attend(layer, q, k, v, mask, scale).
+    """
 
     def plant(model: nn.Module) -> None:
         layer, name = model.get_submodule(path), f"planted {id(attend)}"

@@ -1,7 +1,9 @@
-"""Attention over ranks that is right, and bugs planted in it: rows of data, each after a public report.
+"""Attention over ranks that is right, and bugs planted in it:
+rows of data, each after a public report.
 
-`report` names what was read before the bug was planted, as repository#number; where our bug is only like the reported one,
-`note` says how. `None`: no report is known to us, the bug is one that the steps of a ring invite.
+`report` names what was read before the bug was planted, as repository#number; where our bug is only
+like the reported one, `note` says how. `None`: no report is known to us, the bug is one that the
+steps of a ring invite.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Attention over ranks, written plainly, with each step under a name: a bug is one step that is replaced.
+"""Attention over ranks, written plainly, with each step under a name:
+a bug is one step that is replaced.
 
-`Ring` passes keys round, `gathered` gathers them, `ulysses` exchanges tokens for heads. None of it shares code with the
-checks.
+`Ring` passes keys round, `gathered` gathers them, `ulysses` exchanges tokens for heads.
+None of it shares code with the checks.
 """
 
 from __future__ import annotations
@@ -220,7 +221,9 @@ class _Ring(torch.autograd.Function):
 
 
 class Gather(torch.autograd.Function):
-    "The shards of all ranks, one after the other; each gets back the gradients that all ranks have for it."
+    """The shards of all ranks, one after the other;
+    each gets back the gradients that all ranks have for it.
+    """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, lengths: list[int], group: Any) -> Tensor:
@@ -258,7 +261,9 @@ def gathered(
 
 
 class Exchange(torch.autograd.Function):
-    "Give each rank the parts along one axis that are meant for it; what arrives is joined along another."
+    """Give each rank the parts along one axis that are meant for it;
+    what arrives is joined along another.
+    """
 
     @staticmethod
     def forward(

@@ -1,4 +1,6 @@
-"""audit: faults planted in a layer are named with it, right models are accepted, and all comes back as it was."""
+"""audit: faults planted in a layer are named with it, right models are accepted,
+and all comes back as it was.
+"""
 
 import json
 import logging
@@ -59,8 +61,8 @@ def state_of(model: nn.Module) -> dict[str, torch.Tensor]:
 
 @pytest.mark.parametrize("make", RIGHT, ids=lambda make: make.__name__)
 def test_right_models_are_accepted(make):
-    """No false alarm; what is not tried is said. Weights, buffers, modes and random numbers are those of before, also where the
-    audit fails."""
+    """No false alarm; what is not tried is said. Weights, buffers, modes and random numbers are
+    those of before, also where the audit fails."""
     model = made(make)
     next(model.children()).train()
     before = {name: (t, t.clone()) for name, t in state_of(model).items()}
@@ -93,7 +95,9 @@ def test_a_cache_of_another_kind():
 
 
 def test_what_may_be_seen_can_be_declared():
-    "An encoder is refused as a decoder, and accepted as what it is; so is a prefix whose tokens see each other."
+    """An encoder is refused as a decoder, and accepted as what it is;
+    so is a prefix whose tokens see each other.
+    """
     encoder = nb.TransformerStack([audited.block() for _ in range(2)], nn.LayerNorm(24)).eval()
     x = torch.randn(1, 9, 24)
     assert audit(encoder, {"x": x}).codes == ["mask.leaks"]

@@ -79,7 +79,9 @@ def test_many_are_planted_after_public_reports():
 
 
 def test_a_lambda_is_tried_in_processes_of_its_own():
-    "Local attention is right on one rank; nothing is left of the processes, and none starts in this one."
+    """Local attention is right on one rank; nothing is left of the processes,
+    and none starts in this one.
+    """
     local = lambda q, k, v: (q @ k.mT / math.sqrt(q.shape[-1])).softmax(-1) @ v
     report = report_of(check_distributed, local, worlds=[1, 2])
     assert report.codes == ["passing.own_keys"]

@@ -1,4 +1,6 @@
-"""What a layer's author declares is what it is compared with: with its names meaningless, each planted bug is named."""
+"""What a layer's author declares is what it is compared with:
+with its names meaningless, each planted bug is named.
+"""
 
 import pytest
 import torch
@@ -25,7 +27,9 @@ D, H = 24, 3
 
 
 class Layer(nn.Module):
-    "Attention with norms, a bias, a soft cap, sinks and a gate, under names that say nothing; each step is a method."
+    """Attention with norms, a bias, a soft cap, sinks and a gate, under names that say nothing;
+    each step is a method.
+    """
 
     def __init__(self):
         super().__init__()
@@ -181,7 +185,9 @@ def test_a_declared_largest_batch_is_kept():
 
 
 def test_functions_are_told_nothing_of_layers():
-    "A keyword that would be ignored is refused; a function without a backward pass is sound if that is declared."
+    """A keyword that would be ignored is refused;
+    a function without a backward pass is sound if that is declared.
+    """
     attend = lambda q, k, v: torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, -1) @ v
     with pytest.raises(TypeError, match="gate: expected for check_self_attention"):
         check_attention(attend, gate="gate")
@@ -263,7 +269,9 @@ GIVEN = dict(
 
 @pytest.mark.parametrize("check", CALLS)
 def test_each_check_reads_its_choices_and_refuses_all_others(check):
-    "A keyword that a check would ignore is refused in one line, which names the checks that read it."
+    """A keyword that a check would ignore is refused in one line,
+    which names the checks that read it.
+    """
     args, settings = CALLS[check]
     for name in GIVEN.keys() - set(READ_BY[check]):
         if name in ("scale", "documents", "window", "mask", "sinks"):

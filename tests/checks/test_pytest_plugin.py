@@ -89,8 +89,9 @@ test_mine = pytest.mark.attention(check_attention, scaled)(test_mine)
 
 
 def test_the_plugin_makes_a_test_of_each_property(tmp_path):
-    """Those that hold pass, those that do not fail with their report, what was not tried is skipped with the reason.
-    Names do not change with the verdict: a run is compared with the last one, and tests are deselected, by their names."""
+    """Those that hold pass, those that do not fail with their report, what was not tried is skipped
+    with the reason. Names do not change with the verdict: a run is compared with the last one, and
+    tests are deselected, by their names."""
     said = run_marked(tmp_path, "-v", text=MARKED + SCALED)
     tried = re.findall(
         r"^test_marked.py::test_mine\[(.+)\] (PASSED|FAILED|SKIPPED)", said, flags=re.M

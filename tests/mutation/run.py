@@ -1,19 +1,23 @@
-"""Change the package in every small way that mutmut knows, and see whether the notebooks' own checks notice.
+"""Change the package in every small way that mutmut knows,
+and see whether the notebooks' own checks notice.
 
     make mutation                                   every module, the largest by a sample; resumes
     python -m tests.mutation.run softmax masks      these modules
-    python -m tests.mutation.run --sample 80        80 mutants of each of the others, drawn at random, always the same ones
+    python -m tests.mutation.run --sample 80        80 mutants of each of the others, drawn at
+                                                    random, always the same ones
     python -m tests.mutation.run --list softmax     what would be changed
-    python -m tests.mutation.run --again            only earlier survivors, while cells are written to kill them
+    python -m tests.mutation.run --again            only earlier survivors, while cells are written
+                                                    to kill them
     python -m tests.mutation.run --fresh            forget earlier results
 
 What was tried before is tried again when the module or its notebook has changed.
 
-A mutant is killed when a cell of the module's own notebook, or of a later one that imports it, raises, hangs or
-gives another output than the saved one: `make test` asks the same of every notebook.
-The chapters are judged by each other. The corpus of right and wrong attention judges the checks, attention_checks/.
-mutmut writes the mutants. Its runner is not used: it needs pytest and swaps functions at run time, while the checks
-here are cells that define those functions themselves. A forked process with torch already imported takes a second.
+A mutant is killed when a cell of the module's own notebook, or of a later one that imports it,
+raises, hangs or gives another output than the saved one: `make test` asks the same of every
+notebook. The chapters are judged by each other. The corpus of right and wrong attention judges the
+checks, attention_checks/. mutmut writes the mutants. Its runner is not used: it needs pytest and
+swaps functions at run time, while the checks here are cells that define those functions themselves.
+A forked process with torch already imported takes a second.
 """
 
 import argparse
@@ -51,7 +55,8 @@ SURVIVORS = (
     HERE / "survivors.json"
 )  # published; `why` and `equivalent` are written by hand and kept
 SAMPLED = ("figures/",)  # thousands of mutants each
-CPU_SECONDS = 60  # of the processor; a mutant that takes longer than this and three times the usual time loops
+# Of the processor; a mutant that takes longer than this and three times the usual time loops.
+CPU_SECONDS = 60
 CLOCK_SECONDS = (
     900  # by the clock, which says little on a busy machine; what takes longer waits for ever
 )
@@ -72,11 +77,13 @@ class Mutant:
         return f"{self.module}-{hashlib.sha256(self.source.encode()).hexdigest()[:12]}"
 
 
-# Making them -----------------------------------------------------------------------------------------------------
+# Making them --------------------------------------------------------------------------------------
 
 
 def mutants_of(module: str, sample: int | None = None) -> tuple[list[Mutant], int]:
-    "What mutmut would change in a module, or a sample of it, and how many changes there are in all."
+    """What mutmut would change in a module, or a sample of it,
+    and how many changes there are in all.
+    """
     import libcst
     from libcst.metadata import MetadataWrapper
     from mutmut.mutation.file_mutation import MutationVisitor
@@ -142,7 +149,7 @@ def function_at(source: str, line: int) -> str:
     return ".".join(names)
 
 
-# Running notebooks -----------------------------------------------------------------------------------------------
+# Running notebooks --------------------------------------------------------------------------------
 
 
 def judges(module: str) -> list[Path]:
@@ -169,7 +176,9 @@ def judges(module: str) -> list[Path]:
 
 
 def edition(module: str) -> str:
-    "The code of the module's notebook in a few letters: when it changes, what was tried must be tried again."
+    """The code of the module's notebook in a few letters:
+    when it changes, what was tried must be tried again.
+    """
     return hashlib.sha256(repr(list(cells_of(notebook_of(FILES[module])))).encode()).hexdigest()[
         :12
     ]
@@ -186,7 +195,9 @@ def cells_of(notebook: Path) -> Iterator[tuple[str, str, list[dict]]]:
 
 
 def said(outputs: list[dict]) -> list:
-    "What a cell's outputs say, however they are cut up: all that it printed, then what it displayed."
+    """What a cell's outputs say, however they are cut up:
+    all that it printed, then what it displayed.
+    """
     from outputs import with_data
 
     whole = [
@@ -234,7 +245,9 @@ class Swap(MetaPathFinder, Loader):
 
 
 def first_failure(notebook: Path, mutant: Mutant | None) -> str:
-    "Run a notebook's cells; the id of the first that raises or says something else than it did, or nothing."
+    """Run a notebook's cells;
+    the id of the first that raises or says something else than it did, or nothing.
+    """
     from execnb.shell import CaptureShell
     from outputs import agree
 
@@ -318,7 +331,10 @@ class Trial:
 
 
 def warm_up(notebooks: list[Path]) -> dict[str, float]:
-    "Run each notebook unchanged: it must pass. Import here what they import, for the forks to share; their seconds."
+    """Run each notebook unchanged: it must pass.
+
+    Import here what they import, for the forks to share; their seconds.
+    """
     import torch
 
     torch.set_num_threads(1)
@@ -341,7 +357,7 @@ def warm_up(notebooks: list[Path]) -> dict[str, float]:
     return usual
 
 
-# The command line ------------------------------------------------------------------------------------------------
+# The command line ---------------------------------------------------------------------------------
 
 
 def earlier() -> dict[str, dict]:

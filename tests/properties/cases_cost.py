@@ -1,4 +1,4 @@
-"""The cases of `cost`: for each public function, how to draw its arguments, and what is right."""
+"""The cases of `cost`: how to draw each function's arguments, and what is right."""
 
 import math
 

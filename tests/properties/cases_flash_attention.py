@@ -1,4 +1,4 @@
-"""The cases of `flash_attention`: for each public function, how to draw its arguments, and what is right."""
+"""The cases of `flash_attention`: how to draw each function's arguments, and what is right."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""The cases of `gpu_kernels`: for each public function, how to draw its arguments, and what is right."""
+"""The cases of `gpu_kernels`: how to draw each function's arguments, and what is right."""
 
 import attention_nb as nb
 import torch
@@ -26,7 +26,10 @@ def unmasked_qkv(draw):
 
 
 def where_it_runs(**a):
-    "On a GPU, if there is one. Elsewhere it refuses last of all, and chapter 13's answer stands in for its own."
+    """On a GPU, if there is one.
+
+    Elsewhere it refuses last of all, and chapter 13's answer stands in for its own.
+    """
     gpu = torch.cuda.is_available()
     a = {
         name: value.cuda() if gpu and isinstance(value, Tensor) else value

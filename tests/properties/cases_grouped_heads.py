@@ -1,4 +1,4 @@
-"""The cases of `grouped_heads`: for each public function, how to draw its arguments, and what is right."""
+"""The cases of `grouped_heads`: how to draw each function's arguments, and what is right."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""The cases of `induction`: for each public function, how to draw its arguments, and what is right."""
+"""The cases of `induction`: how to draw each function's arguments, and what is right."""
 
 import copy
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""The cases of `kv_cache`: for each public function, how to draw its arguments, and what is right."""
+"""The cases of `kv_cache`: how to draw each function's arguments, and what is right."""
 
 import copy
 import math
@@ -186,7 +186,9 @@ def paged(draw, words=False, **more):
 
 
 def pages_of(cache: Any) -> dict[int, tuple[list, list]]:
-    "The tokens of each sequence, slot by slot; fails if reference counts and free blocks do not fit the tables."
+    """The tokens of each sequence, slot by slot;
+    fails if reference counts and free blocks do not fit the tables.
+    """
     held = [block for table in cache.block_tables.values() for block in table]
     assert cache.ref_counts == [held.count(block) for block in range(len(cache.ref_counts))]
     assert sorted([*{*held}, *cache.free_blocks]) == list(range(len(cache.ref_counts)))
@@ -272,7 +274,9 @@ def sized_stored(b, n_kv_heads, n_max, d_head, dtype=None, device=None):
 
 @st.composite
 def other_caches(draw, make, words=True, **more):
-    "A cache made by `make` with a few tokens, and keys and values for it; what it was given is its `history`."
+    """A cache made by `make` with a few tokens, and keys and values for it;
+    what it was given is its `history`.
+    """
     b, h, d, dtype = (
         draw(st.integers(1, 3)),
         draw(st.integers(1, 2)),
@@ -291,7 +295,9 @@ def other_caches(draw, make, words=True, **more):
 
 
 def steps_away(self, k, v):
-    "How far what is read back lies from what was given, in steps of the vector's scale: half a step at most."
+    """How far what is read back lies from what was given, in steps of the vector's scale:
+    half a step at most.
+    """
     own = copy.deepcopy(self)
     found = own.append(k, v)
     given = [torch.cat([old[i] for old in own.before] + [new], 2) for i, new in enumerate((k, v))]

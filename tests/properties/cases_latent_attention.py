@@ -1,4 +1,4 @@
-"""The cases of `latent_attention`: for each public function, how to draw its arguments, and what is right."""
+"""The cases of `latent_attention`: how to draw each function's arguments, and what is right."""
 
 import copy
 from typing import Any
@@ -68,7 +68,9 @@ def sized_latent(
 
 @st.composite
 def latent_calls(draw):
-    "A latent layer with random weights, in float32, which its angles have, and rows, memory and mask for it."
+    """A latent layer with random weights, in float32, which its angles have,
+    and rows, memory and mask for it.
+    """
     dtype, h, lead = torch.float32, draw(sizes), draw(st.lists(st.integers(1, 3), max_size=2))
     n_q, n_k, d = draw(sizes), draw(sizes), draw(st.integers(3, 6))
     torch.manual_seed(draw(st.integers(0, 999)))

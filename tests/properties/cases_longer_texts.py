@@ -1,4 +1,4 @@
-"""The cases of `longer_texts`: for each public function, how to draw its arguments, and what is right."""
+"""The cases of `longer_texts`: how to draw each function's arguments, and what is right."""
 
 import math
 

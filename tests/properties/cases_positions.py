@@ -1,4 +1,4 @@
-"""The cases of `positions`: for each public function, how to draw its arguments, and what is right."""
+"""The cases of `positions`: how to draw each function's arguments, and what is right."""
 
 import copy
 import math

@@ -1,4 +1,4 @@
-"""The cases of `real_models`: for each public function, how to draw its arguments, and what is right."""
+"""The cases of `real_models`: how to draw each function's arguments, and what is right."""
 
 import atexit
 import json

@@ -1,4 +1,4 @@
-"""The cases of `self_attention`: for each public function, how to draw its arguments, and what is right."""
+"""The cases of `self_attention`: how to draw each function's arguments, and what is right."""
 
 import attention_nb as nb
 import torch

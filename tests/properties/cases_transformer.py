@@ -1,4 +1,4 @@
-"""The cases of `transformer`: for each public function, how to draw its arguments, and what is right."""
+"""The cases of `transformer`: how to draw each function's arguments, and what is right."""
 
 import copy
 import math
@@ -306,7 +306,9 @@ def right_translation(self, source_ids, target_ids, source_mask=None):
 
 
 def generated(self, ids, n, temperature=0.0, top_k=None, generator=None):
-    "The whole sequence, if nothing is drawn; else whether its beginning is the same, and how long it is."
+    """The whole sequence, if nothing is drawn;
+    else whether its beginning is the same, and how long it is.
+    """
     out = self.generate(ids, n, temperature, top_k, generator)
     return out if temperature == 0 else (torch.equal(out[:, : ids.shape[1]], ids), out.shape[1])
 

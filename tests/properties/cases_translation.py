@@ -1,4 +1,4 @@
-"""The cases of `translation`: for each public function, how to draw its arguments, and what is right."""
+"""The cases of `translation`: how to draw each function's arguments, and what is right."""
 
 import json
 

@@ -1,4 +1,6 @@
-"""What the cases of several chapters share: how arguments are drawn, and what is right, worked out by other means."""
+"""What the cases of several chapters share: how arguments are drawn, and what is right,
+worked out by other means.
+"""
 
 import copy
 import math
@@ -64,7 +66,9 @@ def floats(draw, shape, dtype=torch.float32, spread=(1.0,)):
 
 @st.composite
 def masks(draw, shape, optional=True):
-    "A mask that broadcasts to `shape`: fewer dimensions, some of size 1, some rows where nothing is allowed; or None."
+    """A mask that broadcasts to `shape`: fewer dimensions, some of size 1,
+    some rows where nothing is allowed; or None.
+    """
     if optional and draw(st.integers(0, 3)) == 0:
         return None
     shape = [1 if draw(st.integers(0, 3)) == 0 else n for n in shape][
@@ -88,7 +92,9 @@ def scores(draw, spread=(1.0,), rank=4, dim=True):
 
 @st.composite
 def qkv(draw, names="q k v", **more):
-    "Queries, keys and values that fit, and a mask for them; `more` are arguments with strategies of their own."
+    """Queries, keys and values that fit, and a mask for them;
+    `more` are arguments with strategies of their own.
+    """
     lead, dtype = draw(st.lists(st.integers(1, 3), max_size=3)), draw(dtypes)
     n_q, n_k, d_k, d_v = (draw(sizes) for _ in range(4))
     shapes = {"q": (n_q, d_k), "k": (n_k, d_k), "v": (n_k, d_v)}
@@ -169,7 +175,8 @@ def right_softmax(x, dim=-1, mask=None):
         return x.softmax(dim)
     refuse(mask.dtype == torch.bool)
     blocked = ~mask.expand(x.shape)
-    # numbers may stand anywhere in what is blocked; rows with nothing allowed end as zeros, with zero gradients
+    # numbers may stand anywhere in what is blocked;
+    # rows with nothing allowed end as zeros, with zero gradients
     weights = x.masked_fill(blocked, -1e300).softmax(dim)
     return weights.masked_fill(
         blocked & ~weights.isnan(), 0
@@ -348,7 +355,9 @@ places = dict(dtype=st.none() | dtypes, device=st.sampled_from([None, "cpu"]))
 
 @st.composite
 def caches(draw, words=False, rolling=False, **more):
-    "A cache of up to three sequences with a few tokens, and keys and values for it; what it was given is its `history`."
+    """A cache of up to three sequences with a few tokens, and keys and values for it;
+    what it was given is its `history`.
+    """
     b, h, d, dtype = (
         draw(st.integers(1, 3)),
         draw(st.integers(1, 2)),

@@ -3,7 +3,8 @@
     .venv/bin/python -m tests.third_party.decoders                 # all, writes decoders.json
     .venv/bin/python -m tests.third_party.decoders Llama GPT2      # some, prints their reports
 
-Another release is tried by its folder: PYTHONPATH=folder .venv/bin/python -m …; results are written for .venv's own alone.
+Another release is tried by its folder: PYTHONPATH=folder .venv/bin/python -m …;
+results are written for .venv's own alone.
 """
 
 import inspect

@@ -1,4 +1,6 @@
-"""Bugs planted in published classes: each patch of tests/third_party/edits/ changes one line; `python -m tests.third_party.edits` tries them all."""
+"""Bugs planted in published classes: each patch of tests/third_party/edits/ changes one line;
+`python -m tests.third_party.edits` tries them all.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ EDIT = re.compile(
 
 @dataclass(frozen=True)
 class Edit:
-    "One line of a published file, changed or (with nothing new) taken out, and the code that names it."
+    """One line of a published file, changed or (with nothing new) taken out,
+    and the code that names it.
+    """
 
     name: str  # of its patch, and what is done
     package: str
@@ -81,7 +85,9 @@ def _read(patch: Path) -> Iterator[Edit]:
 
 
 def judgement(edit: Edit, row: Row, before: set[str]) -> Row:
-    "What is kept of an edit: whether it is caught, by more than the published class is refused for, and named by its code."
+    """What is kept of an edit: whether it is caught, by more than the published class is refused
+    for, and named by its code.
+    """
     caught = row["verdict"] == "refused" and bool(set(row["codes"]) - before)
     named = caught and bool(set(edit.expect.split("|")) & set(row["codes"]))
     return {

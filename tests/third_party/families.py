@@ -1,4 +1,6 @@
-"""How classes that are not described one by one are made and called: by the names of their arguments."""
+"""How classes that are not described one by one are made and called:
+by the names of their arguments.
+"""
 
 from __future__ import annotations
 
@@ -121,7 +123,9 @@ def triangle(n: int) -> Tensor:
 
 
 def listed(lines: str, heads: int | None = H, **more: Any) -> list[Subject]:
-    "A subject for each line: class, then `pictured`, or what is declared: a word that is true, or name=number."
+    """A subject for each line: class, then `pictured`, or what is declared:
+    a word that is true, or name=number.
+    """
     return [_listed(*line.split(), heads=heads, more=more) for line in lines.strip().splitlines()]
 
 

@@ -1,4 +1,6 @@
-"""`python -m tests.third_party.judge PACKAGES.TXT PACKAGE CLASS…`: try some subjects of a package, and print a line of JSON for each."""
+"""`python -m tests.third_party.judge PACKAGES.TXT PACKAGE CLASS…`: try some subjects of a package,
+and print a line of JSON for each.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`python -m tests.third_party.planted PACKAGES.TXT PACKAGE EDIT…`: plant some bugs in a package's classes, and print a line of JSON for each."""
+"""`python -m tests.third_party.planted PACKAGES.TXT PACKAGE EDIT…`: plant some bugs in a package's
+classes, and print a line of JSON for each.
+"""
 
 from __future__ import annotations
 

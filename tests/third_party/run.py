@@ -1,4 +1,6 @@
-"""`make third-party`: install released packages one by one, try their attention, and write one table, results.json."""
+"""`make third-party`: install released packages one by one, try their attention,
+and write one table, results.json.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ NO_ROW: Row = {
 
 
 def installed(package: Package, cache: Path) -> list[Path]:
-    "The folders of a package and of what it needs; each is installed once, without what it asks for."
+    """The folders of a package and of what it needs;
+    each is installed once, without what it asks for.
+    """
     folders = []
     for each in (f"{package.name}=={package.version}", *package.needs):
         folder = cache / each.replace("==", "-")
@@ -108,7 +112,9 @@ def environment(folders: list[Path]) -> dict[str, str]:
 def judged(
     package: Package, folders: list[Path], paths: list[str], by: str = "tests.third_party.judge"
 ) -> Iterator[Row]:
-    "A row for each, as soon as there is one; where the process ends too soon, one for what it was at, and the rest in a new one."
+    """A row for each, as soon as there is one; where the process ends too soon, one for what it was
+    at, and the rest in a new one.
+    """
     while paths:
         with tempfile.TemporaryFile("w+") as errors:
             child = subprocess.Popen(
@@ -220,7 +226,9 @@ def summary(rows: list[Row]) -> dict[str, Any]:
 
 
 def written(rows: list[Row], to: Path, digest: str) -> None:
-    "The table, beside what it was made with; rows that were not asked for now are kept, if their package still is that one."
+    """The table, beside what it was made with; rows that were not asked for now are kept,
+    if their package still is that one.
+    """
     ran, now = (
         {(row["package"], row["class"]) for row in rows},
         {(row["package"], row["version"]) for row in rows},

@@ -1,4 +1,6 @@
-"""What is tried: a class or a function of a package, how it is made and called, and what is declared of it."""
+"""What is tried: a class or a function of a package, how it is made and called,
+and what is declared of it.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,12 @@ LIBRARIES: dict[str, torch.library.Library] = {}  # a name holds as long as its 
 
 @dataclass(frozen=True)
 class Subject:
-    "One thing to try. `make` gets it, and gives what is checked; `call`, as in its check, calls that."
+    """One thing to try.
 
-    path: str  # module and name, with dots; then a colon and a word, where there is more than one of them
+    `make` gets it, and gives what is checked; `call`, as in its check, calls that.
+    """
+
+    path: str  # module and name, with dots; then a colon and a word, where there are several of it
     make: Callable[[Any], Any]
     call: Callable[..., Any] | None = None
     check: str = "check_self_attention"
@@ -31,7 +36,9 @@ class Subject:
         return getattr(importlib.import_module(module), name)
 
     def made(self) -> Any:
-        "What is checked, with 1 where a class leaves a parameter as it lay in memory: its model would set it."
+        """What is checked, with 1 where a class leaves a parameter as it lay in memory:
+        its model would set it.
+        """
         was = torch.are_deterministic_algorithms_enabled()
         torch.use_deterministic_algorithms(True, warn_only=True)  # torch.empty is NaN then
         try:
@@ -103,7 +110,9 @@ class Package:
 
 
 def name_operators() -> None:
-    "PyPI's torchvision is compiled for torch with CUDA; its Python half imports without, if two operators have names."
+    """PyPI's torchvision is compiled for torch with CUDA; its Python half imports without,
+    if two operators have names.
+    """
     if "torchvision" in LIBRARIES:
         return
     LIBRARIES["torchvision"] = library = torch.library.Library("torchvision", "FRAGMENT")

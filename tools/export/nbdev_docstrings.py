@@ -1,6 +1,8 @@
-"""What stands in the comments beside parameters, as a part of the docstring: `help()` and editors show docstrings alone.
+"""What stands in the comments beside parameters, as a part of the docstring:
+`help()` and editors show docstrings alone.
 
-`documented` adds it to the code of a cell on its way into the package, `plain` takes it off on the way back.
+`documented` adds it to the code of a cell on its way into the package,
+`plain` takes it off on the way back.
 """
 
 import ast

@@ -1,8 +1,9 @@
 """Whoever exports, by whatever command, gets the docstrings that `nbdev_docstrings` makes.
 
-nbdev 2.4 has no place for an export processor of a project's own. So `python tools/export/nbdev_hook.py`, which the
-set-up of .venv runs, writes a line that Python reads at each start there: it imports this module, which waits until
-nbdev is imported, and then stands at its two doors, from notebook to module and from module to notebook.
+nbdev 2.4 has no place for an export processor of a project's own. So
+`python tools/export/nbdev_hook.py`, which the set-up of .venv runs, writes a line that Python reads
+at each start there: it imports this module, which waits until nbdev is imported, and then stands at
+its two doors, from notebook to module and from module to notebook.
 """
 
 import sys

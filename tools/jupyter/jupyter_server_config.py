@@ -1,4 +1,6 @@
-"""JupyterLab as `make lab` starts it: what it saves is what `make prepare` would, so git sees only what a person changed."""
+"""JupyterLab as `make lab` starts it: what it saves is what `make prepare` would,
+so git sees only what a person changed.
+"""
 
 import sys
 from pathlib import Path
@@ -31,7 +33,9 @@ def shut(cell: nbformat.NotebookNode) -> None:
 def kept(
     cell: nbformat.NotebookNode, saved: list[nbformat.NotebookNode]
 ) -> list[nbformat.NotebookNode]:
-    "The outputs of a cell that belong into the file: none if the book leaves it unrun; those saved, if they say the same."
+    """The outputs of a cell that belong into the file: none if the book leaves it unrun;
+    those saved, if they say the same.
+    """
     if not is_run(cell):
         return []
     for out in cell.outputs:

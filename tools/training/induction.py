@@ -1,9 +1,12 @@
-"""Train the small models of chapter 9 from nothing: `python -m tools.training.induction --seeds 10`.
+"""Train the small models of chapter 9 from nothing.
 
-For each seed four models learn: the model of the chapter, the same without a penalty on heads, and one of a single block,
-once on sequences of all periods and once on those of one.
-`attention_nb/trained/induction.safetensors` gets the checkpoints of the first seed, `induction.json` what was measured for
-all of them. Each model is kept in _build/induction until all are there, so that an interrupted run goes on where it was.
+Run `python -m tools.training.induction --seeds 10`.
+
+For each seed four models learn: the model of the chapter, the same without a penalty on heads, and
+one of a single block, once on sequences of all periods and once on those of one.
+`attention_nb/trained/induction.safetensors` gets the checkpoints of the first seed,
+`induction.json` what was measured for all of them. Each model is kept in _build/induction until all
+are there, so that an interrupted run goes on where it was.
 """
 
 import argparse

@@ -1,9 +1,10 @@
 """Train the translator of chapter 8 from nothing: `python -m tools.training.translation`.
 
-Five seeds train the whole translator. More trainings say what is lost without a part, how it does on lengths that it has not
-seen, what a leak does, and what happens when scores grow. What comes out must lie within the spread that is published in
-attention_nb/trained/translation.json; then both files there are written anew. What is trained stays in _build/train until
-the next start, so an interrupted run goes on with `--resume`.
+Five seeds train the whole translator. More trainings say what is lost without a part, how it does
+on lengths that it has not seen, what a leak does, and what happens when scores grow. What comes out
+must lie within the spread that is published in attention_nb/trained/translation.json; then both
+files there are written anew. What is trained stays in _build/train until the next start, so an
+interrupted run goes on with `--resume`.
 """
 
 import argparse
@@ -97,7 +98,9 @@ def jobs() -> list[Job]:
 
 
 def hot_jobs() -> list[Job]:
-    "Trainings with a learning rate that is far too high, without warm-up: what keeps their scores small?"
+    """Trainings with a learning rate that is far too high, without warm-up:
+    what keeps their scores small?
+    """
     hot = Settings(
         stops=(5, 10, 20, 40, 80, 160, 240, 320, 400), lr=0.03, warm_up=1, clip=1e9, patience=99
     )
@@ -225,7 +228,9 @@ def of_seeds(results: dict[str, dict[str, Any]], name: str) -> list[float]:
 
 
 def complaints(new: dict[str, Any], published: dict[str, Any] | None) -> list[str]:
-    "Say what lies outside the spread that is published, and what misses the promise of the chapter."
+    """Say what lies outside the spread that is published,
+    and what misses the promise of the chapter.
+    """
     found = []
     for form in ("short", "sentences"):
         exact = new["whole"][form]

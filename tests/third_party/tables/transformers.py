@@ -1,4 +1,6 @@
-"""Attention of the models in transformers, each made from the configuration of its model, made small."""
+"""Attention of the models in transformers,
+each made from the configuration of its model, made small.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,9 @@ def small(cls: Any, **more: Any) -> Any:
 
 
 def configs(module: Any, name: str) -> list[Any]:
-    "The configurations that a model's module knows; first those whose name is most like that of the class."
+    """The configurations that a model's module knows;
+    first those whose name is most like that of the class.
+    """
     found = importlib.import_module(module.__name__.replace(".modeling_", ".configuration_"))
     mine = [
         c
@@ -92,7 +96,9 @@ def common(a: str, b: str) -> str:
 
 
 def made(cls: Any, sizes: Mapping[str, int] = MappingProxyType({}), **more: Any) -> Any:
-    "The layer, from the first configuration that it can be made from; it keeps that one and what rotates."
+    """The layer, from the first configuration that it can be made from;
+    it keeps that one and what rotates.
+    """
     module, error = importlib.import_module(cls.__module__), None
     for config_class in configs(module, cls.__name__):
         try:
