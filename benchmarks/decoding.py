@@ -34,9 +34,8 @@ def ours(x: Tensor, d_model: int, h: int, h_kv: int, cached: int, n_steps: int =
     past = torch.randn(2, 1, h_kv, cached, d_model // h)
 
     def steps() -> float:
-        cache = KVCache(
-            1, h_kv, cached + n_steps * x.shape[1], d_model // h
-        )  # a new one, as the others: memory that was just written is read faster
+        # a new one, as the others: memory that was just written is read faster
+        cache = KVCache(1, h_kv, cached + n_steps * x.shape[1], d_model // h)
         if cached:
             cache.append(*past)
         begun = time.perf_counter()

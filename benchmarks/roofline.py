@@ -48,11 +48,12 @@ def ways(n: int, cached: int, heads: int, width: int) -> dict[str, Way]:
         return draw(heads, n), draw(heads, n), draw(heads, n)
 
     def decode(kv: int) -> Callable[[], tuple[torch.Tensor, ...]]:
+        # the queries of a group are queries of one head
         return lambda: (
             draw(kv, heads // kv),
             draw(kv, cached),
             draw(kv, cached),
-        )  # the queries of a group are queries of one head
+        )
 
     def project(tokens: int) -> Callable[[], tuple[torch.Tensor, ...]]:
         return lambda: (torch.randn(tokens, d_model), torch.randn(4 * d_model, d_model))
@@ -119,9 +120,8 @@ def main(argv: list[str] | None = None) -> Path:
     options = parser.parse_args(argv)
     rows, ceilings, bandwidths = [], [], []
     for name, way in ways(options.tokens, options.cached, options.heads, options.width).items():
-        ceilings.append(
-            machine.ceiling(options.product, 3 * options.tries)
-        )  # again and again: something else may be running
+        # again and again: something else may be running
+        ceilings.append(machine.ceiling(options.product, 3 * options.tries))
         bandwidths.append(bandwidth(options.memory, options.tries))
         rows.append({"name": name} | timed(way, options.tries, options.fresh))
         row = rows[-1]

@@ -262,9 +262,8 @@ def make(
     maker = AutoModelForMaskedLM if kind == "bert" else AutoModelForCausalLM
     model = maker.from_config(config, attn_implementation=attention).eval()
     if "experts_per_tok" in str(SETTINGS[case]):
-        model.set_experts_implementation(
-            "eager"
-        )  # the other needs widths that are multiples of 16 bytes
+        # the other needs widths that are multiples of 16 bytes
+        model.set_experts_implementation("eager")
     chance = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, p in [*model.named_parameters(), *model.named_buffers()]:

@@ -14,13 +14,12 @@ import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
-os.environ.setdefault(
-    "OMP_NUM_THREADS", "1"
-)  # before torch is imported: the workers, and what they start, share the cores
+# Before torch is imported: the workers, and what they start, share the cores.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-gc.set_threshold(
-    100_000
-)  # of parsed pages there are millions of objects: looking through them all again and again takes as long as parsing
+# Of parsed pages there are millions of objects: looking through them all again and again takes as
+# long as parsing.
+gc.set_threshold(100_000)
 
 import fresh
 import pytest
@@ -36,13 +35,14 @@ NOTEBOOKS = notebooks()
 NOT_SOURCE = shutil.ignore_patterns(
     ".*", "docs", "_build", "_proc", "dist", "build", "__pycache__", "*.egg-info"
 )
+# One test of each takes long.
 LONG = (
     "test_generated.py",
     "test_third_party.py",
     "test_gpu_kernels.py",
     "test_chapter.py",
     "test_nbdev.py",
-)  # one test of each takes long
+)
 COSTLY = ("soups", "begun", "epub", "desk", "wheel", "repo")  # fixtures
 HOST, REPO = "https://example.org/books/attention/", "somebody/attention"
 CHAPTERS = [path for path in NOTEBOOKS if place(path)[0].isdigit()]
@@ -53,9 +53,8 @@ LOOKS = [
     Path(__file__).with_name(name)
     for name in ("browser.py", "conftest.py", "test_browser.py", "test_story.py")
 ]
-WORDS = (
-    DOCS / "_static/search/sections.js"
-)  # of the whole book; the page of the search alone reads them
+# Of the whole book; the page of the search alone reads them.
+WORDS = DOCS / "_static/search/sections.js"
 
 
 def of_page(page: Path) -> list[Path]:
@@ -164,9 +163,8 @@ def begun(tmp_path_factory) -> Path:
     and a repository; as its author would make it, up to the site.
     """
     book = copy_of_the_book(tmp_path_factory.mktemp("begun") / "book")
-    env = os.environ | {
-        "PYTHONPATH": str(book)
-    }  # not the package of this checkout, which is installed
+    # not the package of this checkout, which is installed
+    env = os.environ | {"PYTHONPATH": str(book)}
     ini, host = book / "settings.ini", urlsplit(HOST)
     text = ini.read_text(encoding="utf-8")
     for name, value in {
@@ -224,11 +222,12 @@ def kept(item) -> tuple[Path, str, fresh.Needs] | None:
     if not (mark := item.get_closest_marker("once")):
         return None
     parameter, files = mark.args
+    # a whole path stays as it is
     return (
         DOCS / item.callspec.params[parameter],
         mark.kwargs.get("way", item.name),
         files,
-    )  # a whole path stays as it is
+    )
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -41,11 +41,12 @@ DRAWN = [
     if re.search('data-drawing=|<figure class="chart', (DOCS / path).read_text(encoding="utf-8"))
 ]
 LIBRARY, MODEL = "vega.min.js", "/drawings/weights-"
+# Bytes, compressed.
 MOST = {
     "of its own": 187_000,
     "with all": 450_000,
     "of trained models": 400_000,
-}  # bytes, compressed
+}
 MOST_SHIFT = 0.01  # of layout, as browsers measure it, from the first paint to the end of the page
 
 RULES = {
@@ -251,9 +252,8 @@ def test_what_scrolls_says_so(visit):
     )
     assert 0 < wide == said == page.locator(".chart-view[tabindex='0']").count()
     page = visit("03_self_attention.html", width=390).see_all().page
-    assert (
-        page.locator("#fig-explore-show .chart-view:not(.scrolls)").count() == 1
-    )  # panels stand below each other
+    # panels stand below each other
+    assert page.locator("#fig-explore-show .chart-view:not(.scrolls)").count() == 1
 
 
 @pytest.mark.parametrize("width", [390, 412])
@@ -537,9 +537,8 @@ def settled(page: Page) -> Page:
     page.evaluate(
         "scrollTo(0, 0); document.body.tabIndex = -1; document.body.focus(); document.body.removeAttribute('tabindex')"
     )
-    page.evaluate(
-        "new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(seen)))"
-    )  # what shows or hides by the scroll has done so
+    # what shows or hides by the scroll has done so
+    page.evaluate("new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(seen)))")
     return page
 
 

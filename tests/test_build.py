@@ -169,9 +169,8 @@ def test_with_a_host_every_page_has_one_address(hosted, hosted_soups):
         address = urljoin(HOST, "" if name == "index.html" else name)
         expected.add(address)
         assert said == [address] == [content(page, "og:url")], name
-        own = (
-            name[0].isdigit() and (ROOT / f"website/previews/{name[:2]}.png").is_file()
-        )  # a chapter just begun has none
+        # a chapter just begun has none
+        own = name[0].isdigit() and (ROOT / f"website/previews/{name[:2]}.png").is_file()
         assert content(page, "og:image") == HOST + (
             f"_static/previews/{name[:2]}.png" if own else "_static/card.png"
         )
@@ -364,9 +363,8 @@ def test_a_notebook_alone_says_how_to_install_the_package(soups):
     """
     code = install_cell(DOCS / "notebooks" / CHAPTERS[0].name)
     assert {install_cell(DOCS / "notebooks" / path.name) for path in CHAPTERS} == {code}
-    bare = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", code], text=True, capture_output=True
-    )  # -S: nothing is installed
+    # -S: nothing is installed
+    bare = subprocess.run([sys.executable, "-I", "-S", "-c", code], text=True, capture_output=True)
     assert bare.stderr.splitlines()[-1].startswith(
         "ModuleNotFoundError: This notebook needs the package attention_nb"
     ), bare.stderr
@@ -420,11 +418,12 @@ def test_a_notebook_to_download_lacks_only_what_its_cells_draw():
         assert changed and not any("<script>" in text or "<style>" in text for text in changed), (
             path.name
         )
+        # the last where not everybody can run it: without the picture alone
         drawn = (
             "<figure",
             "Run this cell to draw the chart: ",
             "<VegaLite",
-        )  # the last where not everybody can run it: without the picture alone
+        )
         assert all(text.startswith(drawn) for text in changed), path.name
 
 
@@ -556,9 +555,8 @@ def test_epub_has_the_chapters_in_order(epub):
         for li in [first, *chapters, *rest[len(named) :]]
     ]
     assert top[0] == "index" and top[1 : 1 + len(CHAPTERS)] == [place(path) for path in CHAPTERS]
-    every = [
-        a.get("href").removesuffix(".xhtml") for a in nav.iter(f"{XHTML}a")
-    ]  # what is for few stands below a page
+    # what is for few stands below a page
+    every = [a.get("href").removesuffix(".xhtml") for a in nav.iter(f"{XHTML}a")]
     assert set(BOOK) <= set(every) and len(top) == len(set(top))
 
 

@@ -20,9 +20,8 @@ CONCERNS_IT = (
     "new_idea or test_exercises or test_pages or test_repository or test_site or test_questions or test_imports_point "
     "or test_notebooks_are_clean or test_each_chart or test_each_chapter_has or test_every_public or test_each_name or test_no_chapter"
 )
-BOOK = [
-    f"tests/{path.name}" for path in sorted((ROOT / "tests").glob("test_*.py"))
-]  # not those of the checks
+# Not those of the checks.
+BOOK = [f"tests/{path.name}" for path in sorted((ROOT / "tests").glob("test_*.py"))]
 # Minutes of mypy; what needs git, or .ci; what a page of another chapter says.
 LEFT_OUT = (
     "test_types or test_calls_of_modules or test_no_address or test_continuous or test_keys_of_configs "

@@ -440,9 +440,8 @@ def test_sums_divide_by_what_pytorch_divides_by(visit):
             assert now["way"] == i
             assert torch.equal(exps, exps.T) == (matrix == "symmetric")
             assert_close(numbers(now["weights"]), exps / sums[i](exps), **EXACT)
-            expect(figure.locator("output")).to_contain_text(
-                "sum"
-            )  # a moment later: the sums are counted before one's eyes
+            # a moment later: the sums are counted before one's eyes
+            expect(figure.locator("output")).to_contain_text("sum")
             said = figure.locator("output").inner_text()
             assert ("Every row" in said) == (i == 0) and ("Neither" in said) == (
                 i == 2 and matrix == "not symmetric"
@@ -560,9 +559,8 @@ def test_mask_board_masks_as_the_package_does(visit):
     by_hand = causal.clone()
     by_hand[1, 1] = False
     assert_board(figure, by_hand)
-    assert (
-        said.inner_text() == "The context of “cat” depends on: the."
-    )  # one weight alone is 1, whatever the query
+    # one weight alone is 1, whatever the query
+    assert said.inner_text() == "The context of “cat” depends on: the."
     by_hand[0, 1] = True
     figure.get_by_role("button", name="the must not attend to cat").click()
     figure.get_by_role("button", name="the attends to the").click()
@@ -1077,10 +1075,11 @@ def test_tiles_compute_what_online_softmax_computes(visit):
         return now
 
     assert check()["tiles"][:2] == [[0, 0], [0, 2]] and state(figure)["query"] == 2
+    # begins where “mat” comes, and the sum is rescaled
     assert state(figure)["tiles"][state(figure)["step"] - 1] == [
         2,
         4,
-    ]  # begins where “mat” comes, and the sum is rescaled
+    ]
     assert "multiplied by 0.14" in figure.locator("output").inner_text()
     for number, size in enumerate([1, 2, 4]):
         figure.get_by_role("radiogroup", name="Tile size").get_by_role("radio").nth(number).check()
@@ -1492,9 +1491,8 @@ def test_scores_spread_as_the_formula_says(visit):
                 d**-0.5 if scaled else 1
             )
             weights, now = scores.softmax(-1), state(figure)
-            arrived = weights * (
-                upstream - (weights * upstream).sum(-1, keepdim=True)
-            )  # through a softmax, by hand
+            # through a softmax, by hand
+            arrived = weights * (upstream - (weights * upstream).sum(-1, keepdim=True))
             left = arrived.norm(dim=-1).mean()
             first = left if first is None else first
             assert (now["width"], now["scaled"]) == (d, scaled)
@@ -1502,10 +1500,11 @@ def test_scores_spread_as_the_formula_says(visit):
             assert now["gradient"] == pytest.approx((left / first).item(), abs=1e-3)
             assert now["deviation"] == pytest.approx(scores.std().item(), abs=1e-3)
             want = torch.histc(scores.clamp(-100, 100), 100, -100, 100)
+            # at an edge one may round
             assert (
                 sum(now["counts"]) == 4096
                 and (numbers(now["counts"]) - want.float()).abs().sum() <= 8
-            )  # at an edge one may round
+            )
             assert f"Width {d:,}" in said(figure)
             slider.press("ArrowRight")
         figure.get_by_role("button", name="divide by √d").press("Enter")
@@ -1966,9 +1965,8 @@ def test_weights_lie_beside_the_pages_that_need_them(visit):
     assert set().union(*needs.values()) == {
         f"drawings/{path.name}" for path in (DOCS / "drawings").glob("weights-*.js")
     }
-    models = (
-        needs[DOCS / "figures/translator.html"] | needs[DOCS / "figures/induction.html"]
-    )  # all others hold a few matrices
+    # all others hold a few matrices
+    models = needs[DOCS / "figures/translator.html"] | needs[DOCS / "figures/induction.html"]
     for path in (DOCS / "drawings").glob("weights-*.js"):
         size = len(b64decode(path.read_text(encoding="utf-8").rsplit('"', 2)[1]))
         assert (100_000 if f"drawings/{path.name}" in models else 0) < size <= 400_000, path.name
@@ -2150,6 +2148,7 @@ LIBRARIES = {"drawing", "engine"}  # on which drawings build
 ALL = sorted(
     path.stem for path in (ROOT / "attention_nb/figures").glob("*.js") if path.stem not in LIBRARIES
 )
+# Rows, costs, and pictures; head_view paints weights.
 NONE_OF_THEM = {
     "entrance",
     "head_cut",
@@ -2160,7 +2159,7 @@ NONE_OF_THEM = {
     "seat_map",
     "stream",
     "temperature",
-}  # rows, costs, and pictures; head_view paints weights
+}
 LOOKS = """(view) => Object.fromEntries([..."kqvw"].map((sym) => [sym, [...view.querySelectorAll(`[data-sym=${sym}]`)].map((node) => {
   const { backgroundColor, outline, stroke, filter } = getComputedStyle(node.localName === "g" ? node.firstElementChild : node);
   return [backgroundColor, outline, stroke, filter].join();
@@ -2241,9 +2240,8 @@ def test_a_cell_lights_up_by_mouse_finger_and_keys(visit):
     cells.nth(1).hover()
     expect(root).not_to_have_attribute("data-lit", re.compile(""))
     cells.nth(0).tap()
-    expect(root).not_to_have_attribute(
-        "data-lit", re.compile("")
-    )  # it was allowed, and is forbidden now
+    # it was allowed, and is forbidden now
+    expect(root).not_to_have_attribute("data-lit", re.compile(""))
     cells.nth(3).hover()
     cells.nth(3).focus()
     page.keyboard.press("ArrowRight")
@@ -2308,9 +2306,8 @@ def test_a_finger_moves_a_handle_and_not_the_page(visit, script, scales):
         moved = [b - a for a, b in zip(start, handle.evaluate(CENTRE))]
         assert moved == pytest.approx([d * scale for d, scale in zip(by, scales)], abs=4)
     now, cancelled = page.evaluate("[scrollY, window.cancelled]")
-    assert (
-        abs(now - top) <= 1 and cancelled is None
-    )  # a pixel may be rounded; the finger went forty and more
+    # a pixel may be rounded; the finger went forty and more
+    assert abs(now - top) <= 1 and cancelled is None
     before = state(figure)
     swipe(page, figure.locator("svg").first.evaluate(BESIDE), (0, -60))
     page.wait_for_function("top => scrollY > top + 10", arg=top)

@@ -63,9 +63,8 @@ def test_solutions_stand_together_under_a_shut_heading(chapter):
     found = cells_of(chapter)
     solutions = [name for name in found if name.endswith("-solution")]
     last = list(found)[list(found).index("solutions") :]
-    assert (
-        last[: len(solutions) + 1] == ["solutions", *solutions] and last[-1] == "next"
-    )  # JupyterLab opens a heading whose cell is active
+    # JupyterLab opens a heading whose cell is active
+    assert last[: len(solutions) + 1] == ["solutions", *solutions] and last[-1] == "next"
     assert found["solutions"].source.startswith("## Solutions\n") and found[
         "next"
     ].source.startswith("## ")

@@ -202,9 +202,8 @@ def test_data_of_steps():
             assert_close(column(sums, part, 6), context[:, c].double(), **EXACT)
         assert [(s["query"], s["weight"]) for s in sums] == [(word, 1) for word in words]
         for i, note in enumerate(said):
-            j = int(
-                (weights[i] > weights[i].max() - 5e-4).nonzero()[0]
-            )  # of about equal ones, the first
+            # of about equal ones, the first
+            j = int((weights[i] > weights[i].max() - 5e-4).nonzero()[0])
             first, best, last = note["text"].split("\n")
             assert first == f"query “{words[i]}”" and best.startswith(
                 f"best key “{words[j]}”: score "
@@ -580,9 +579,8 @@ def test_a_cell_of_weights_lights_up_the_word(drawn):
     page, figure = drawn("steps", 1280)
     for hue, lit in (("#8e5bd0", "w"), ("#5f7890", None)):
         box = figure.locator(f"svg .mark-rect.role-mark path[fill='{hue}']").first.bounding_box()
-        page.mouse.move(
-            box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-        )  # where its number stands
+        # where its number stands
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
         page.wait_for_function(
             "lit => (document.documentElement.dataset.lit ?? null) === lit", arg=lit
         )

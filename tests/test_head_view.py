@@ -204,9 +204,8 @@ def test_cross_attention_and_shared_keys(opened):
     texts = figure.locator("svg text").all_text_contents()
     assert texts[:2] == ["<script>ale… 0", "the 1"] and "1 <!--" in texts and len(texts) == 11 + 7
     figure.get_by_role("radio", name="All layers").check()
-    assert (
-        figure.get_by_role("button", name="most to").count() == 1
-    )  # the encoder's rows are those of other tokens
+    # the encoder's rows are those of other tokens
+    assert figure.get_by_role("button", name="most to").count() == 1
 
 
 def test_a_generation_is_one_matrix():

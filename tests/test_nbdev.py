@@ -170,9 +170,8 @@ def test_an_edit_of_the_package_goes_back(repo):
     """
     module = repo / "attention_nb/figures/charts.py"
     text = module.read_text(encoding="utf-8")
-    assert (
-        "    Args:\n" in text and text.count("SERIES = [") == 1
-    )  # docstrings hold what stands in comments there
+    # docstrings hold what stands in comments there
+    assert "    Args:\n" in text and text.count("SERIES = [") == 1
     module.write_text(text.replace("SERIES = [", 'SERIES = ["new", '), encoding="utf-8")
     nbdev("update", repo)
     sh("git", "checkout", "-q", "attention_nb", cwd=repo)

@@ -59,9 +59,8 @@ def with_stubs(attempt):
             cell.source = cell.source.partition("\n")[2]  # without `eval: false`
         for cell in nb.cells:
             if cell.id.endswith("-solution"):
-                cell.source = (
-                    mistakes_are_named(cell.source) + cell.source
-                )  # whose last value is shown
+                # whose last value is shown
+                cell.source = mistakes_are_named(cell.source) + cell.source
         result = await attempt(nb, *args, **kwargs)
         for cell in stubs:
             assert_refused_in_words(cell)

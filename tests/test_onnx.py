@@ -109,9 +109,8 @@ def asked(x: dict[str, Tensor], how: dict[str, Any]) -> tuple[list[Tensor], dict
             )
         )
     real = x.get("nonpad_kv_seqlen")
-    first = (
-        torch.tensor([past]) if real is None else real - n_q
-    )  # the key of the first query, for each sequence
+    # the key of the first query, for each sequence
+    first = torch.tensor([past]) if real is None else real - n_q
     ahead = torch.arange(n_k) - torch.arange(n_q)[:, None] - first[:, None, None, None]
     left, right = how.get("left_window_size", -1), how.get("right_window_size", -1)
     right = 0 if how.get("is_causal") else right

@@ -252,9 +252,8 @@ def silent(monkeypatch):
         async def planted(client, **options):
             ran.append(len(ran) >= kernels)
             if not ran[-1]:
-                raise RuntimeError(
-                    "Kernel didn't respond in 60 seconds"
-                )  # as jupyter_client says it
+                # as jupyter_client says it
+                raise RuntimeError("Kernel didn't respond in 60 seconds")
             return await execute(client, **options)
 
         monkeypatch.setattr(outputs.NotebookClient, "async_execute", planted)

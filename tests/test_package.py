@@ -88,11 +88,12 @@ def test_calls_of_modules_are_declared(modules):
     )
 
 
+# Folder → folders.
 MAY_IMPORT = {
     "chapters": {"chapters", "tools"},
     "figures": {"figures", "tools"},
     "tools": {"tools"},
-}  # folder → folders
+}
 
 
 def test_imports_point_backwards(modules):

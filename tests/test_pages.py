@@ -31,9 +31,8 @@ from stills import OF_THE_PAGE
 
 DOCS = ROOT / "docs"
 CHAPTERS = [place(path) for path in CHAPTER_NOTEBOOKS]
-BOOK = [
-    name for name in map(place, NOTEBOOKS) if name[0].isdigit() or name.startswith("checks/")
-]  # what the glossary explains
+# What the glossary explains.
+BOOK = [name for name in map(place, NOTEBOOKS) if name[0].isdigit() or name.startswith("checks/")]
 NOTATION, GLOSSARY, REFERENCES = (
     "lookup/notation.html",
     "lookup/glossary.html",
@@ -106,9 +105,8 @@ def test_every_chapter_has_its_part_of_the_machine(soups):
     assert len(lit) == len(CHAPTERS)
     parts = soups["index.html"].select("#the-map ol > li")
     assert all(part.select_one(".about") for part in parts)
-    drawn = {
-        int(path.stem) for path in (ROOT / "website/static/map").glob("*.svg")
-    }  # a chapter that was just begun has none
+    # a chapter that was just begun has none
+    drawn = {int(path.stem) for path in (ROOT / "website/static/map").glob("*.svg")}
     assert {i for i, part in enumerate(parts) if "url(" in part["style"]} == {
         i for i in drawn if parts[i].a
     }
@@ -231,9 +229,10 @@ def test_a_term_is_linked_where_it_first_stands(soups):
     word = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, every))})(?![\w-])", re.I)
     owner = {form: anchor for anchor, some in forms.items() for form in some}
     for chapter in BOOK:
+        # hues are no borders
         article = re.sub(
             r'<span class="sym-\w">(\w+)</span>', r"\1", str(soups[f"{chapter}.html"].article)
-        )  # hues are no borders
+        )
         found = [
             (owner[match[0].lower()], is_link)
             for text, is_link in prose(BeautifulSoup(article, "html.parser"))

@@ -39,11 +39,12 @@ def clear(a: dict[str, Any]) -> bool:
 each_case = pytest.mark.parametrize("name", CASES)
 
 
+# They have tests of their own.
 OTHERS = (
     "attention_checks",
     "attention_nb.tools",
     "attention_nb.figures",
-)  # they have tests of their own
+)
 
 
 def test_every_public_function_has_its_properties():
@@ -55,11 +56,12 @@ def test_every_public_function_has_its_properties():
     public = {n for n in nb.__all__ if not getattr(nb, n).__module__.startswith(OTHERS)}
     for name in list(public):
         if inspect.isclass(getattr(nb, name)):
+            # PyTorch's hook for repr
             public |= {
                 f"{name}.{m}"
                 for m in vars(getattr(nb, name))
                 if not m.startswith("_") and m != "extra_repr"
-            }  # PyTorch's hook for repr
+            }
     lacking, extra = sorted(public - set(CASES)), sorted(set(CASES) - public)
     assert not lacking, (
         f"public, and without a Case in tests/properties/cases_<chapter>.py: {lacking}; say how to draw its arguments, and what is right"

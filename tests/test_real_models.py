@@ -266,9 +266,8 @@ def test_a_wrong_table_is_seen(case, wrong, folders, monkeypatch):
     monkeypatch.setattr(rm, "plan_model", lambda config: plan)
     ids = ids_of(case)
     strict = torch.nn.Module.load_state_dict
-    monkeypatch.setattr(
-        rm, "_expect_used", lambda *args: None
-    )  # a norm that is missing leaves its weights over
+    # a norm that is missing leaves its weights over
+    monkeypatch.setattr(rm, "_expect_used", lambda *args: None)
     monkeypatch.setattr(
         torch.nn.Module,
         "load_state_dict",

@@ -477,9 +477,8 @@ def test_a_page_at_first_sight(visit, path, width, high):
         )
         visited.page.emulate_media(media="print")
         visited.page.set_viewport_size(PAPER)
-        found += visited.page.evaluate(
-            WHOLE, PAPER["height"] * 2 / 3
-        )  # else most of a page may stay empty before it
+        # else most of a page may stay empty before it
+        found += visited.page.evaluate(WHOLE, PAPER["height"] * 2 / 3)
     fail_if(found + visited.said, f"{path}, {width} pixels wide:")
 
 
@@ -762,9 +761,8 @@ def test_questions_find_their_sections(visit):
     for questions of strangers one of the first three.
     """
     page = visit("search.html?q=word").page
-    page.evaluate(
-        "findSections('constructor')"
-    )  # a word of the language that the search is written in: it raised
+    # a word of the language that the search is written in: it raised
+    page.evaluate("findSections('constructor')")
     wrong = []
     for asked, sought in (QUESTIONS | STRANGERS).items():
         urls = page.evaluate(

@@ -32,10 +32,11 @@ def wheel(tmp_path_factory) -> Path:
     return next((tmp / "dist").glob("*.whl"))
 
 
+# They are loaded without the package.
 BESIDE = {
     "attention_nb_command.py",
     "pytest_attention_nb.py",
-}  # they are loaded without the package
+}
 
 
 def metadata(wheel: Path) -> PathDistribution:

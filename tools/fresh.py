@@ -50,9 +50,8 @@ def depends_on(notebook: Path) -> set[Path]:
         (notebook.parent / name).resolve()
         for name in re.findall(r"[\"']([\w./-]+\.\w+)[\"']", code)
     }
-    beside = (
-        path for module in modules for path in module.parent.glob("*.[cj]s*")
-    )  # what draws figures in a page
+    # what draws figures in a page
+    beside = (path for module in modules for path in module.parent.glob("*.[cj]s*"))
     return {notebook, *ALWAYS, *modules, *beside, *(path for path in named if path.is_file())}
 
 

@@ -289,9 +289,8 @@ class WarmKernel(AsyncKernelManager):
         ]
 
 
-KERNEL = (
-    WarmKernel if sys.platform == "linux" else AsyncKernelManager
-)  # elsewhere a fork is not safe
+# Elsewhere a fork is not safe.
+KERNEL = WarmKernel if sys.platform == "linux" else AsyncKernelManager
 
 
 async def in_kernel(nb: NotebookNode, cwd: Path, start: Callable[..., None]) -> None:

@@ -16,9 +16,8 @@ from nbformat import NotebookNode
 
 CHART, PICTURE = "application/vnd.vegalite.v5+json", "image/svg+xml"
 SVG = "{http://www.w3.org/2000/svg}"
-SILENT = re.compile(
-    r"aria-.*|role|class|pointer-events|cursor|font-family|stroke-miterlimit|style"
-)  # they change nothing that is seen
+# They change nothing that is seen.
+SILENT = re.compile(r"aria-.*|role|class|pointer-events|cursor|font-family|stroke-miterlimit|style")
 LONG = re.compile(r"(\.\d\d)\d+")  # numbers with more than two decimals
 
 

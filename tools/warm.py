@@ -34,9 +34,8 @@ def serve(number: str) -> None:
     import select
 
     import_all(*IMPORTED)
-    signal.signal(
-        signal.SIGCHLD, signal.SIG_IGN
-    )  # who asked hears when a kernel ends; nobody waits for it here
+    # who asked hears when a kernel ends; nobody waits for it here
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(fileno=int(number)) as door:
         while sys.stdin not in select.select([door, sys.stdin], [], [])[0]:
             with door.accept()[0] as link:
@@ -77,10 +76,11 @@ def become(wanted: dict, link: socket.socket) -> None:
     os.environ.clear()
     os.environ.update(wanted["env"], JPY_PARENT_PID=str(os.getppid()))
     os.chdir(wanted["cwd"])
+    # not the folder of this script
     sys.path[:1] = [
         "",
         *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)),
-    ]  # not the folder of this script
+    ]
     Thread(target=lambda: (link.recv(1), os._exit(1)), daemon=True).start()
     sys.argv[1:] = wanted["argv"]
     launch_new_instance()
@@ -89,9 +89,8 @@ def become(wanted: dict, link: socket.socket) -> None:
 
 def ask(name: str, *argv: str) -> None:
     "Ask for a kernel, and stay until it ends."
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # Jupyter's first word at the end; its last is that this is killed
+    # Jupyter's first word at the end; its last is that this is killed
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as link:
         link.connect(f"\0{name}")
         wanted = {"argv": argv, "env": dict(os.environ), "cwd": os.getcwd()}

@@ -20,9 +20,8 @@ from tempfile import TemporaryDirectory
 
 SITE = Path(__file__).resolve().parent
 ROOT = SITE.parent
-sys.path.insert(
-    0, str(ROOT)
-)  # the reference describes the package of this checkout, not one installed elsewhere
+# The reference describes the package of this checkout, not one installed elsewhere.
+sys.path.insert(0, str(ROOT))
 
 from filelock import FileLock, Timeout
 from sphinx.cmd.build import build_main

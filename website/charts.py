@@ -22,9 +22,8 @@ from typing import Any, NamedTuple
 
 import vl_convert
 
-KEPT = (
-    Path(__file__).resolve().parents[1] / "_build/charts"
-)  # what was drawn before: half of the time of a build goes into drawing
+# What was drawn before: half of the time of a build goes into drawing.
+KEPT = Path(__file__).resolve().parents[1] / "_build/charts"
 DRAWN_BY = Path(__file__).read_bytes() + vl_convert.__version__.encode()
 # The one that fits the Vega in vl_convert; it draws the specs of Altair 5.5 (5.20) as they are.
 VEGA_LITE = "6.4"
@@ -56,10 +55,11 @@ LOOK = {
     "title": {"color": INK},
     "view": {"stroke": None},
 }
+# Pixels across that a chart takes at most on a wide page, and on one of 390 pixels: fonts differ.
 COLUMN, PHONE = (
     690,
     345,
-)  # pixels across that a chart takes at most on a wide page, and on one of 390 pixels: fonts differ
+)
 PRINT = 13  # pixels
 CELL = 88, 56  # pixels; cells of a heatmap grow as far as this
 TALL = 480  # pixels; nor do they grow more where the chart is as high
@@ -192,11 +192,12 @@ def table(view: View, records: list[Record], caption: str = "") -> str:
             table(rest, group, f"{caption} {number(g)}".strip()) for g, group in groups.items()
         )
     ch = view.channels
+    # a heatmap prints what it paints
     x, y, colour = (
         ch.get("x"),
         ch.get("y"),
         ch.get("color") or ch.get("text"),
-    )  # a heatmap prints what it paints
+    )
     if x and y and colour:
         kinds = [c.get("type") for c in (x, y, colour)]
         if kinds[2] == "quantitative" and "quantitative" not in kinds[:2]:
@@ -204,9 +205,8 @@ def table(view: View, records: list[Record], caption: str = "") -> str:
         if kinds[2] != "quantitative" and kinds[1] == "quantitative":
             return grid(records, x, colour, y, caption, shades=False)  # one line per series
     names_first = sorted(ch.values(), key=lambda c: c.get("type") == "quantitative")
-    titled = {
-        c["field"]: c for c in sorted(names_first, key=lambda c: "title" in c)
-    }  # of two that read a field, the one with a title
+    # of two that read a field, the one with a title
+    titled = {c["field"]: c for c in sorted(names_first, key=lambda c: "title" in c)}
     return listing(
         records, list({c["field"]: titled[c["field"]] for c in names_first}.values()), caption
     )
@@ -237,9 +237,10 @@ def asked_for(records: list[Record], wanted: Record) -> Iterator[str]:
     """
     groups: dict[tuple, list[Record]] = {}
     for record in records:
+        # a 0 that is forbidden
         shown = (
             record if record.get(wanted.get("where"), True) else record | {wanted["value"]: None}
-        )  # a 0 that is forbidden
+        )
         groups.setdefault(tuple(record[field] for field in wanted.get("by", [])), []).append(shown)
     for values, group in groups.items():
         caption = ", ".join(map(number, values))
@@ -547,9 +548,8 @@ def draw(spec: Record, ident: str, first: bool) -> str:
     caption, notice = text(spec.get("title")) or spec.get("description", ""), noticed(spec)
     if not caption:
         raise ValueError("a chart needs a title or a description, for readers who cannot see it")
-    said = (
-        spec.get("description", caption).removesuffix(notice).rstrip()
-    )  # the sentence stands above the picture
+    # the sentence stands above the picture
+    said = spec.get("description", caption).removesuffix(notice).rstrip()
     spec = {
         k: v
         for k, v in (spec | {"description": said}).items()

@@ -19,9 +19,8 @@ ENTRY = re.compile(
     r"### (?P<key>[^\n]+)\n\n(?P<authors>[^:\n]+): \*\*(?P<title>[^*\n]+)\*\*\.? \*(?P<venue>[^*\n]+)\*"
     r"(?:, (?P<year>\d{4}))?\. \[(?P<label>[^]\n]+)]\((?P<url>\S+)\)\n\n\S.+"
 )
-CITATION = re.compile(
-    r"\[([^]]+)]\([./]*(?:lookup/)?references\.ipynb#([^)\s]+)\)"
-)  # from any folder
+# From any folder.
+CITATION = re.compile(r"\[([^]]+)]\([./]*(?:lookup/)?references\.ipynb#([^)\s]+)\)")
 
 
 class Citation(NamedTuple):

@@ -41,9 +41,8 @@ DRAWING = re.compile(
 )
 MOST_ROWS = 40  # of the states of one chart
 SITE = Path(__file__).resolve().parent
-APPLIED = re.compile(
-    r"<mi\b[^>]*>(?:(?!</?mi\b).)*</mi>\s*<mo>(?:\u2061|&#x2061;)</mo>"
-)  # the name of a function, applied
+# The name of a function, applied.
+APPLIED = re.compile(r"<mi\b[^>]*>(?:(?!</?mi\b).)*</mi>\s*<mo>(?:\u2061|&#x2061;)</mo>")
 
 
 # Charts -------------------------------------------------------------------------------------------
@@ -124,9 +123,10 @@ def settle(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         elif text.strip() in (VEIL, UNVEIL):
             raw.parent.remove(raw)  # a question is answered by itself, and what follows is read on
         elif 'class="fold reference"' in text:
+            # no switch opens it
             raw.replace_self(
                 nodes.raw("", text.replace("<details ", '<details open="open" '), format="html")
-            )  # no switch opens it
+            )
         elif 'class="drawing"' in text:
             made, count = DRAWING.subn(
                 lambda m: drawn(
@@ -189,9 +189,8 @@ class Book(Epub3Builder):
                 path.unlink()
         super().build_content()
         opf = out / "content.opf"
-        lines = dict.fromkeys(
-            opf.read_text(encoding="utf-8").splitlines()
-        )  # the index would be there twice
+        # the index would be there twice
+        lines = dict.fromkeys(opf.read_text(encoding="utf-8").splitlines())
         opf.write_text(
             "".join(declare(line, out, self.config.epub_cover[0]) + "\n" for line in lines),
             encoding="utf-8",

@@ -217,9 +217,8 @@ class LinkTerms(SphinxPostTransform):
                 for _, term in uses:
                     used[term.name].append(chapter)
         for term in known:
-            link(
-                term.section[1], [other for other in known if other is not term], "", place=False
-            )  # the paragraph
+            # the paragraph
+            link(term.section[1], [other for other in known if other is not term], "", place=False)
             if used[term.name]:
                 self.list_uses(term, used[term.name])
 

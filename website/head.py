@@ -18,10 +18,11 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 ROOT = Path(__file__).resolve().parents[1]
+# Made by card.py and previews.py.
 CARD, PREVIEWS = (
     Path(__file__).with_name("card.png"),
     Path(__file__).with_name("previews"),
-)  # made by card.py and previews.py
+)
 NOT_FOUND = "404"
 UNLISTED = {NOT_FOUND, "search"}  # pages that nobody should find through a search engine
 WITHOUT_SOURCE = {  # title, description
@@ -117,9 +118,8 @@ def add_tags(
         context["pageurl"] = host  # not …/index.html: one page, one address
     if page in UNLISTED:
         context["pageurl"] = None
-    folder = (
-        context.get("theme_source_directory") or ""
-    )  # of "View this page"; some pages lie beside the notebooks
+    # of "View this page"; some pages lie beside the notebooks
+    folder = context.get("theme_source_directory") or ""
     if doctree and not (ROOT / folder / f"{page}{context['page_source_suffix']}").exists():
         context["theme_source_directory"] = ""
     about = context.pop("about", "") or description(page, doctree)

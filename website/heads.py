@@ -23,13 +23,14 @@ from sphinx.application import Sphinx
 from notebooks import is_chapter
 
 WIDE = 88  # characters; a longer head goes on in the next line
+# No code holds them.
 HIDE, SHOW, INDENT, SHAPES, END = (
     "\ue000",
     "\ue001",
     "\ue002",
     "\ue003",
     "\ue004",
-)  # no code holds them
+)
 # In a story, book.css hides the first, indents by the third, and shows the shapes.
 ELEMENTS = {HIDE: "<i>", SHOW: "</i>", INDENT: "<b></b>", SHAPES: '<b data-shapes="', END: '"></b>'}
 GUARD = re.compile(r"_?expect_\w+$")  # the name of a function that refuses arguments
@@ -115,9 +116,8 @@ class Source:
         ]
         found = [f"{name} {shape[0]}" for name, shape in given if shape]
         rows = [row for row in self.comments if function.lineno <= row < function.body[0].lineno]
-        ends = (
-            rows and "->" in self.lines[rows[-1] - 1]
-        )  # the comment behind the type of the result
+        # the comment behind the type of the result
+        ends = rows and "->" in self.lines[rows[-1] - 1]
         result = SHAPE.findall(self.comments[rows[-1]]) if ends else []
         return found + [f"→ {result[0]}", *result[1:]] if result else found
 
@@ -219,9 +219,8 @@ def marked(tokens: list[tuple[Any, str]]) -> Iterator[tuple[Any, str]]:
     "The tokens of a highlighter, with the marks between them."
     code = "".join(text for _, text in tokens)
     try:
-        marks = sorted(
-            hidden(code), key=lambda mark: mark[0]
-        )  # a gap ends before the next begins, or where it begins
+        # a gap ends before the next begins, or where it begins
+        marks = sorted(hidden(code), key=lambda mark: mark[0])
     except (SyntaxError, tokenize.TokenError):  # it is no Python, or not all of it
         marks = []
     place = 0

@@ -65,9 +65,8 @@ def shared(folder: Path) -> str:
         for path in files(package, "*.py")
     ]
     key = hashlib.sha256(f"{sys.version}{taken}".encode())
-    explained = [
-        src / f"{page}.ipynb" for page in (glossary.PAGE, glossary.SOURCES)
-    ]  # their texts stand on other pages, too
+    # their texts stand on other pages, too
+    explained = [src / f"{page}.ipynb" for page in (glossary.PAGE, glossary.SOURCES)]
     for path in [*explained, *(path for one in RENDERERS for path in files(one))]:
         key.update(path.read_bytes())
     return key.hexdigest()
@@ -88,9 +87,8 @@ def begin(folder: Path) -> str:
         "drawings",
     ):  # they are made anew; pages tell from the first what is there, and weights have new names
         shutil.rmtree(folder / "html" / name, ignore_errors=True)
-    last.unlink(
-        missing_ok=True
-    )  # a build that fails leaves nothing of use: what it warned of, the next would not see
+    # a build that fails leaves nothing of use: what it warned of, the next would not see
+    last.unlink(missing_ok=True)
     return key
 
 

@@ -28,22 +28,21 @@ NEEDED = {  # a file is left out of pages that do not contain this
     "sphinx_highlight.js": None,
 }  # it marks what Sphinx's own search has found
 LOADERS = {".html", ".css", ".js"}
-ADDRESS = re.compile(
-    r"(_static/([\w./-]+)\?v=)\w+"
-)  # of a style or a script, and what Sphinx says of its content
+# Of a style or a script, and what Sphinx says of its content.
+ADDRESS = re.compile(r"(_static/([\w./-]+)\?v=)\w+")
+# No formula does without: if they came after the style, lines would break anew.
 EMBEDDED = (
     "KaTeX_Main-Regular",
     "KaTeX_Math-Italic",
-)  # no formula does without: if they came after the style, lines would break anew
+)
 VARIABLE = {"mathnormal", "boldsymbol"}  # the classes of letters in the font KaTeX_Math
 
 LOOK = Day.style_for_token
 PLAIN = "|".join(
     short for token, short in STANDARD_TYPES.items() if short and LOOK(token) == LOOK(Text)
 )
-UNSEEN = re.compile(
-    rf'<span class="(?:{PLAIN})">([^<]*)</span>'
-)  # in code, what looks as if it had no class
+# In code, what looks as if it had no class.
+UNSEEN = re.compile(rf'<span class="(?:{PLAIN})">([^<]*)</span>')
 
 
 def used(file: Any, body: str) -> bool:
@@ -217,12 +216,10 @@ def finish(app: Sphinx, failed: Exception | None) -> None:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     "Called by Sphinx."
-    app.connect(
-        "html-page-context", quiet, priority=700
-    )  # after links and symbols, which look for names
+    # after links and symbols, which look for names
+    app.connect("html-page-context", quiet, priority=700)
     app.connect("html-page-context", near, priority=400)  # before Furo asks for the sidebar
-    app.connect(
-        "html-page-context", choose, priority=900
-    )  # when all others have asked for their files
+    # when all others have asked for their files
+    app.connect("html-page-context", choose, priority=900)
     app.connect("build-finished", finish, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -26,12 +26,12 @@ CHART, DRAWING, PAIR = (
     '<figure class="drawing"',
     '<figure class="pair"',
 )
+# Of a model that a drawing runs.
 WEIGHTS = re.compile(
     r'<script type="text/plain" class="weights" data-name="(\w+)">([^<]*)</script>'
-)  # of a model that a drawing runs
-ALONE = re.compile(
-    r"<style>.*?</style>\s*(<script>\(\(\) =>.*?</script>)?", re.S
-)  # what a drawing or a pair needs away from the site
+)
+# What a drawing or a pair needs away from the site.
+ALONE = re.compile(r"<style>.*?</style>\s*(<script>\(\(\) =>.*?</script>)?", re.S)
 ROOT, HOME = Path(__file__).resolve().parents[1], "index.ipynb"
 NOTATION = "lookup/notation.html"
 DEPTH = (
@@ -461,9 +461,8 @@ def page(root: Path, nb: NotebookNode, conf: dict[str, str], contents: dict[str,
     else:
         nb.cells[0].source += "\n\n" + links(nb, conf)
     if about.name in contents:
-        at = (
-            len(nb.cells) if about.name == HOME else 1
-        )  # under the title, not under its last section
+        # under the title, not under its last section
+        at = len(nb.cells) if about.name == HOME else 1
         nb.cells.insert(at, new_markdown_cell(contents[about.name], id="contents"))
     if about.module not in (
         None,
@@ -696,9 +695,8 @@ def readme(root: Path) -> str:
             cell.source = re.sub(
                 r"\]\((?=[\w/-]+\.ipynb)", f"]({conf['nbs_path']}/", cell.source
             ).replace("](../", "](")
-            cell.source = re.sub(
-                r"(?<=\]\()#[^)]+", lambda m: m[0].lower(), cell.source
-            )  # as GitHub writes anchors
+            # as GitHub writes anchors
+            cell.source = re.sub(r"(?<=\]\()#[^)]+", lambda m: m[0].lower(), cell.source)
         for out in cell.get("outputs", []):
             if CHART in out.get("data", {}):
                 out.data = {"text/markdown": in_words(out.data[CHART], site)}

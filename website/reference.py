@@ -83,9 +83,8 @@ def names(env: BuildEnvironment) -> dict[str, str]:
         module = max((m for m in modules if full.startswith(f"{m}.")), key=len)
         name = full.removeprefix(f"{module}.")
         known.setdefault(name, full)
-        known.setdefault(
-            f"{module.partition('.')[0]}.{name}", full
-        )  # unless it is a module: `attention_nb.softmax`
+        # unless it is a module: `attention_nb.softmax`
+        known.setdefault(f"{module.partition('.')[0]}.{name}", full)
     return known
 
 

@@ -35,21 +35,22 @@ NO_PROSE = (
     addnodes.toctree,
     nodes.table,
 )
+# How a page's name begins.
 KINDS = {
     "lookup/references": "sources",
     "lookup": "lookup",
     "checks": "checks",
     "index": "home",
-}  # how a page's name begins
+}
+# They repeat what a section before them says.
 LAST = {
     "Recap",
     "Exercises",
     "Solutions",
     "What comes next",
-}  # they repeat what a section before them says
-ASKED = Path(__file__).with_name(
-    "asked.json"
-)  # what people ask, by page and section, in words that do not stand there
+}
+# What people ask, by page and section, in words that do not stand there.
+ASKED = Path(__file__).with_name("asked.json")
 TABLES = ("chapter", "lookup")  # where one looks for what stands in a table
 OWN = ("kind", "terms", "tables", "asked")  # what a record of its page may lack
 Record = dict[str, str]

@@ -60,9 +60,8 @@ OTHER = "|".join(
     ]
 )
 PHRASE = re.compile(rf"\b(?:(?P<other>{OTHER})|(?P<word>{'|'.join(PROSE)}))\b", re.I)
-PIECE = re.compile(
-    r"(<(script|style|pre|code|svg|math|button|h\d|dt)\b.*?</\2>|<[^>]*>)", re.S
-)  # what is no prose
+# What is no prose.
+PIECE = re.compile(r"(<(script|style|pre|code|svg|math|button|h\d|dt)\b.*?</\2>|<[^>]*>)", re.S)
 
 
 def told(body: str) -> str:

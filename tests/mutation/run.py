@@ -51,9 +51,8 @@ os.environ["TRITON_INTERPRET"] = (
     "1"  # before Triton is imported, as in tools/outputs.py: its kernels run without a GPU
 )
 RESULTS = ROOT / "_build" / "mutants.jsonl"  # scratch, for resuming
-SURVIVORS = (
-    HERE / "survivors.json"
-)  # published; `why` and `equivalent` are written by hand and kept
+# Published; `why` and `equivalent` are written by hand and kept.
+SURVIVORS = HERE / "survivors.json"
 SAMPLED = ("figures/",)  # thousands of mutants each
 # Of the processor; a mutant that takes longer than this and three times the usual time loops.
 CPU_SECONDS = 60
@@ -91,14 +90,12 @@ def mutants_of(module: str, sample: int | None = None) -> tuple[list[Mutant], in
     from mutmut.mutation.pragma_handling import IgnoredCode
 
     source = FILES[module].read_text(encoding="utf-8")
-    operators = [
-        o for o in mutation_operators if o[1] is not operator_string
-    ]  # words say the same in capitals
+    # words say the same in capitals
+    operators = [o for o in mutation_operators if o[1] is not operator_string]
     visitor = MutationVisitor(operators, IgnoredCode(set(), set(), set()))
     tree = MetadataWrapper(libcst.parse_module(source)).visit(visitor)
-    changes = [
-        m for m in visitor.mutations if m.contained_by_top_level_function
-    ]  # no imports and constants
+    # no imports and constants
+    changes = [m for m in visitor.mutations if m.contained_by_top_level_function]
     if sample:
         changes = random.Random(module).sample(changes, len(changes))
     found: dict[str, Mutant] = {}
@@ -252,14 +249,12 @@ def first_failure(notebook: Path, mutant: Mutant | None) -> str:
     from outputs import agree
 
     own = exported_cells(mutant) if mutant and notebook == notebook_of(FILES[mutant.module]) else {}
-    sys.modules["__main__"] = types.ModuleType(
-        "__main__"
-    )  # the shell's own, where torch.compile looks for globals
+    # the shell's own, where torch.compile looks for globals
+    sys.modules["__main__"] = types.ModuleType("__main__")
     shell = CaptureShell()
     for name, source, saved in cells_of(notebook):
-        quiet = (
-            "\nNone" if re.search(r";\s*(#.*)?$", source) else ""
-        )  # where execnb drops what was printed, too
+        # where execnb drops what was printed, too
+        quiet = "\nNone" if re.search(r";\s*(#.*)?$", source) else ""
         now = shell.run(own.get(name, source) + quiet)
         if shell.exc:
             return f"{name} ({type(shell.exc).__name__})" + (

@@ -130,9 +130,8 @@ def right_ablation(model, heads, how, others, ids):
         how
     ]
     if how != "mean" and heads:
-        refuse(
-            torch.broadcast_shapes(others.shape, ids.shape) == ids.shape
-        )  # else it is no stand-in
+        # else it is no stand-in
+        refuse(torch.broadcast_shapes(others.shape, ids.shape) == ids.shape)
     part = {place: stands_in[..., WIDTH * place[1] : WIDTH * (place[1] + 1)] for place in heads}
     return within(replaced(own, part), own, ids)
 

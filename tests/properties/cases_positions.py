@@ -90,9 +90,8 @@ def right_turned(self, x, positions=None):
     refuse(
         isinstance(positions, Tensor) and positions.ndim >= 1 and positions.shape[-1] == x.shape[-2]
     )
-    positions = (
-        positions.unsqueeze(-2) if 1 < positions.ndim == x.ndim - 2 else positions
-    )  # for every head
+    # for every head
+    positions = positions.unsqueeze(-2) if 1 < positions.ndim == x.ndim - 2 else positions
     angles = right_angles(positions, self.d_head, self.base, self.scaling)
     refuse(torch.broadcast_shapes(angles.shape[:-1], x.shape[:-1]) == x.shape[:-1])
     return right_rotation(x, angles, self.interleaved) * right_factor(
@@ -186,9 +185,10 @@ def learned_distances(n_heads):
 
 def right_score_bias(self, q_positions, k_positions):
     q_positions, k_positions = (torch.as_tensor(t) for t in (q_positions, k_positions))
+    # for every head
     q_positions, k_positions = (
         t.unsqueeze(-2) if t.ndim == 2 else t for t in (q_positions, k_positions)
-    )  # for every head
+    )
     for t in (q_positions, k_positions):
         refuse(t.ndim >= 1 and (t.ndim == 1 or t.shape[-2] == 1))
         refuse(

@@ -22,9 +22,8 @@ def right_jacobian(weights):
 def right_backward(weights, grad, dim=-1):
     refuse(weights.shape == grad.shape and weights.is_floating_point() and grad.is_floating_point())
     refuse(type(dim) is int)
-    return torch._softmax_backward_data(
-        grad, weights, dim, torch.float64
-    )  # what PyTorch's autograd calls
+    # what PyTorch's autograd calls
+    return torch._softmax_backward_data(grad, weights, dim, torch.float64)
 
 
 @st.composite

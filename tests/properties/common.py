@@ -26,9 +26,8 @@ class Case:
     draw: st.SearchStrategy[dict[str, Any]]
     want: Callable[..., Any]  # the same arguments, in float64 → what is right; raises if nothing is
     like: str | None = None  # the argument whose type the result has; None: float32
-    also: dict[str, str] = field(
-        default_factory=dict
-    )  # argument → words that name it as well in a message
+    # argument → words that name it as well in a message
+    also: dict[str, str] = field(default_factory=dict)
     fixed: tuple[str, ...] = ()  # what is no argument, such as the object of a method
     exact: bool = False  # compare to the last bit
     finite: bool = False  # what becomes of NaN and infinity is PyTorch's affair
@@ -178,9 +177,8 @@ def right_softmax(x, dim=-1, mask=None):
     # numbers may stand anywhere in what is blocked;
     # rows with nothing allowed end as zeros, with zero gradients
     weights = x.masked_fill(blocked, -1e300).softmax(dim)
-    return weights.masked_fill(
-        blocked & ~weights.isnan(), 0
-    )  # NaN where one may look: NaN in the whole row
+    # NaN where one may look: NaN in the whole row
+    return weights.masked_fill(blocked & ~weights.isnan(), 0)
 
 
 def right_attention(q, k, v, mask=None, scale=None, dropout_p=0.0, causal=False):

@@ -21,10 +21,11 @@ from attention_checks.report import CheckFailed, Report
 from tests.third_party.subjects import Subject, packages
 
 LIMIT = 60  # seconds for one subject
+# What a report calls it → what stands in the table.
 AGAINST = {
     "its own weights": "own weights",
     "": "nothing",
-}  # what a report calls it → what stands in the table
+}
 
 
 class TimedOut(BaseException):

@@ -25,9 +25,8 @@ from tests.third_party.subjects import PACKAGES, Package, packages
 
 ROOT = Path(__file__).parents[2]
 RESULTS = Path(__file__).parent / "results.json"
-CACHE = (
-    ROOT / "build" / "third_party"
-)  # ignored by git: what was installed, and every row as soon as there is one
+# Ignored by git: what was installed, and every row as soon as there is one.
+CACHE = ROOT / "build" / "third_party"
 Row = dict[str, Any]
 KEY = ("package", "version", "class")
 SHOWN = (*KEY, "check", "verdict", "compared", "codes", "seconds", "why")

@@ -12,9 +12,8 @@ import textwrap
 import tokenize
 from collections.abc import Callable, Iterator
 
-ADDED = re.compile(
-    r"\n\n *(?:Args|Returns|Raises):\n.*", re.S
-)  # what follows the one line of a docstring
+# What follows the one line of a docstring.
+ADDED = re.compile(r"\n\n *(?:Args|Returns|Raises):\n.*", re.S)
 _DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 

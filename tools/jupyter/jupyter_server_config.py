@@ -15,11 +15,12 @@ from outputs import agree, is_run, meaning
 from pictures import CHART, add_pictures
 
 HEADING = "jp-MarkdownHeadingCollapsed"
+# By the ends of cells' ids.
 SHUT = {
     "solutions": {HEADING: True},
     "users": {HEADING: True},
     "-solution": {"jupyter": {"source_hidden": True}},
-}  # by the ends of cells' ids
+}
 
 
 def shut(cell: nbformat.NotebookNode) -> None:

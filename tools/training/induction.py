@@ -39,6 +39,7 @@ from attention_nb.translation import TRAINED, head_weights
 ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / "_build" / "induction"
 CONFIG = dict(n_blocks=2, vocabulary=32, d_model=32, n_heads=4, d_head=16)
+# Checkpoints that are shipped.
 KEPT = (
     0,
     100,
@@ -53,7 +54,7 @@ KEPT = (
     400,
     600,
     1000,
-)  # checkpoints that are shipped
+)
 EVERY = 25  # steps between two points of a curve
 PERIOD, TESTED = 16, 128  # of the sequences that models are tested on; how many
 KINDS: dict[str, dict[str, Any]] = {

@@ -354,12 +354,13 @@ xglm.XGLMAttention
 xlm_roberta.XLMRobertaAttention
 zoedepth.ZoeDepthMultiheadAttention
 """
+# Of Dia.
 CROSS_SIZES = {
     "cross_hidden_size": M,
     "cross_num_attention_heads": H,
     "cross_num_key_value_heads": 2,
     "cross_head_dim": HEAD,
-}  # of Dia
+}
 CROSS = [
     both(
         "aria.AriaCrossAttention",
