@@ -59,9 +59,8 @@ def x_transformers(x: Tensor, d_model: int, h: int, h_kv: int, cached: int) -> R
     def steps() -> float:
         cache = Intermediates(cached_kv=past)
         begun = time.perf_counter()
-        for i in range(
-            STEPS
-        ):  # it caches keys before the rotation, and rotates all of them at each step
+        # it caches keys before the rotation, and rotates all of them at each step
+        for i in range(STEPS):
             _, cache = layer(
                 x,
                 rotary_pos_emb=rotary(torch.arange(cached + i + 1)),

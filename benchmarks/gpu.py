@@ -27,10 +27,7 @@ REFERENCE, OURS = "PyTorch, flash backend", "gpu_attention"
 TYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 WIDTHS, LENGTHS = (64, 128), (512, 1024, 2048, 4096, 8192, 16384)
 # Tokens in all sequences together, and width of all heads: the same memory for all.
-TOKENS, D_MODEL = (
-    16384,
-    2048,
-)
+TOKENS, D_MODEL = 16384, 2048
 
 
 def missing() -> str:

@@ -49,11 +49,7 @@ def ways(n: int, cached: int, heads: int, width: int) -> dict[str, Way]:
 
     def decode(kv: int) -> Callable[[], tuple[torch.Tensor, ...]]:
         # the queries of a group are queries of one head
-        return lambda: (
-            draw(kv, heads // kv),
-            draw(kv, cached),
-            draw(kv, cached),
-        )
+        return lambda: (draw(kv, heads // kv), draw(kv, cached), draw(kv, cached))
 
     def project(tokens: int) -> Callable[[], tuple[torch.Tensor, ...]]:
         return lambda: (torch.randn(tokens, d_model), torch.randn(4 * d_model, d_model))

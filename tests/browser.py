@@ -113,9 +113,8 @@ def only(font: str, folder: Path) -> dict[str, str]:
     return {**os.environ, "FONTCONFIG_FILE": str(file)}
 
 
-@pytest.fixture(
-    scope="module"
-)  # not session: while Playwright runs, no other test may call asyncio.run
+# Not session: while Playwright runs, no other test may call asyncio.run.
+@pytest.fixture(scope="module")
 def browsers(tmp_path_factory) -> Iterator[Callable[..., Browser]]:
     """The browser of this machine, with its fonts or one; Playwright would bring its own,
     but that is a large download.

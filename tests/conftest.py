@@ -223,11 +223,7 @@ def kept(item) -> tuple[Path, str, fresh.Needs] | None:
         return None
     parameter, files = mark.args
     # a whole path stays as it is
-    return (
-        DOCS / item.callspec.params[parameter],
-        mark.kwargs.get("way", item.name),
-        files,
-    )
+    return DOCS / item.callspec.params[parameter], mark.kwargs.get("way", item.name), files
 
 
 @pytest.hookimpl(tryfirst=True)

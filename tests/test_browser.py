@@ -42,19 +42,15 @@ DRAWN = [
 ]
 LIBRARY, MODEL = "vega.min.js", "/drawings/weights-"
 # Bytes, compressed.
-MOST = {
-    "of its own": 187_000,
-    "with all": 450_000,
-    "of trained models": 400_000,
-}
+MOST = {"of its own": 187_000, "with all": 450_000, "of trained models": 400_000}
 MOST_SHIFT = 0.01  # of layout, as browsers measure it, from the first paint to the end of the page
 
 RULES = {
     "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
     "rules": {
         "region": {"enabled": False},  # Furo's `Back to top` stands outside the landmarks
-        "color-contrast": {"enabled": False},
-    },  # comes apart
+        "color-contrast": {"enabled": False},  # comes apart
+    },
     "resultTypes": ["violations"],
 }
 # Whether a link shows in its line is a matter of one style,
@@ -215,9 +211,8 @@ def test_nothing_glides_for_those_who_want_no_motion(visit, path):
     assert any(element.startswith("HTML") for element in page.evaluate(MOVING))
 
 
-@pytest.mark.parametrize(
-    "path", ["02_softmax.html", "11_grouped_heads.html"]
-)  # all are made by one script
+# all are made by one script
+@pytest.mark.parametrize("path", ["02_softmax.html", "11_grouped_heads.html"])
 def test_figures_wait_for_the_reader(visit, path):
     """The library is large: it comes when a figure nears the window.
 

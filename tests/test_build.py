@@ -419,11 +419,7 @@ def test_a_notebook_to_download_lacks_only_what_its_cells_draw():
             path.name
         )
         # the last where not everybody can run it: without the picture alone
-        drawn = (
-            "<figure",
-            "Run this cell to draw the chart: ",
-            "<VegaLite",
-        )
+        drawn = ("<figure", "Run this cell to draw the chart: ", "<VegaLite")
         assert all(text.startswith(drawn) for text in changed), path.name
 
 

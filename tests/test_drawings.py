@@ -1076,10 +1076,7 @@ def test_tiles_compute_what_online_softmax_computes(visit):
 
     assert check()["tiles"][:2] == [[0, 0], [0, 2]] and state(figure)["query"] == 2
     # begins where “mat” comes, and the sum is rescaled
-    assert state(figure)["tiles"][state(figure)["step"] - 1] == [
-        2,
-        4,
-    ]
+    assert state(figure)["tiles"][state(figure)["step"] - 1] == [2, 4]
     assert "multiplied by 0.14" in figure.locator("output").inner_text()
     for number, size in enumerate([1, 2, 4]):
         figure.get_by_role("radiogroup", name="Tile size").get_by_role("radio").nth(number).check()

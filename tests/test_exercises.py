@@ -69,9 +69,8 @@ def test_solutions_stand_together_under_a_shut_heading(chapter):
         "next"
     ].source.startswith("## ")
     assert found["solutions"].metadata == {"jp-MarkdownHeadingCollapsed": True}
-    if users := last[
-        len(solutions) + 1 : -1
-    ]:  # between them stands only what is for users of the package, under a shut heading, too
+    # between them stands only what is for users of the package, under a shut heading, too
+    if users := last[len(solutions) + 1 : -1]:
         assert users[0] == "users" and found["users"].source.startswith(
             "## For users of the package\n"
         )

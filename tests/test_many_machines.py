@@ -48,10 +48,7 @@ from attention_nb.translation import (
 from torch.testing import assert_close
 
 # 12 key heads are shared evenly by 1, 2, 3 and 4 ranks.
-HEADS = {
-    "ring": (6, 3),
-    "ulysses": (12, 12),
-}
+HEADS = {"ring": (6, 3), "ulysses": (12, 12)}
 ATTEND = {"ring": ring_attention, "ulysses": ulysses_attention}
 WAYS = [
     {},

@@ -200,8 +200,8 @@ def functions(name: str, value: object) -> list[tuple[str, object]]:
         if inspect.isfunction(f)
         and f.__module__ == value.__module__
         and (k == "__init__" or not k.startswith("_"))
-        and f.__code__.co_filename != "<string>"
-    ]  # not what a dataclass makes for itself
+        and f.__code__.co_filename != "<string>"  # not what a dataclass makes for itself
+    ]
 
 
 def n_lines(f: object) -> int:

@@ -40,11 +40,7 @@ each_case = pytest.mark.parametrize("name", CASES)
 
 
 # They have tests of their own.
-OTHERS = (
-    "attention_checks",
-    "attention_nb.tools",
-    "attention_nb.figures",
-)
+OTHERS = ("attention_checks", "attention_nb.tools", "attention_nb.figures")
 
 
 def test_every_public_function_has_its_properties():
@@ -141,9 +137,8 @@ def type_of_result(case: Case, a: dict[str, Any]) -> torch.dtype:
     for name, other in a.items():
         if name in ("positions", "angles"):  # they turn rows, and leave their type
             continue
-        if (
-            isinstance(other, Tensor) and other.dtype in TOLERANCE
-        ):  # where types differ, the wider one is right
+        # where types differ, the wider one is right
+        if isinstance(other, Tensor) and other.dtype in TOLERANCE:
             dtype = torch.result_type(like.to(dtype), other)
     return dtype
 
@@ -293,11 +288,8 @@ def spoiled(draw, value: Any):
             ]
         try:
             return draw(st.sampled_from(ways))()
-        except (
-            RuntimeError,
-            TypeError,
-            IndexError,
-        ):  # there is no ~ of a float, no first of nothing
+        # there is no ~ of a float, no first of nothing
+        except (RuntimeError, TypeError, IndexError):
             return None
     if isinstance(value, Mapping) and draw(st.booleans()):
         bad = draw(

@@ -157,7 +157,7 @@ def test_headers_of_tables(soups):
     found = [
         f"{page}: {table.get_text(' ', strip=True)[:80]}"
         for page, soup in soups.items()
-        for table in soup.select("table:not(.indextable)")
+        for table in soup.select("table:not(.indextable)")  # the index: columns, no data
         if not table.find("th")
-    ]  # the index: columns, no data
+    ]
     fail_if(found, "Tables without a header:")

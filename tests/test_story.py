@@ -357,11 +357,8 @@ def test_an_order_is_judged(visit, path, how):
         name: question.get_by_role("button", name=re.compile(rf"^\d?\s*{name}: ")) for name in right
     }
     expect(said).to_contain_text("Press the items in order")
-    for name in (
-        right[0],
-        right[1],
-        right[0],
-    ):  # the second press of the first item takes both back
+    # the second press of the first item takes both back
+    for name in (right[0], right[1], right[0]):
         press(item[name])
     expect(said).to_have_text(f"0 of {len(right)}")
     assert not question.get_by_role("button", pressed=True).count()

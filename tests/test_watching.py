@@ -393,9 +393,8 @@ class Home(nn.Module):
         )
         return torch.bmm(scores.softmax(-1).view(b * h, n, n), v).view(b, h, n, d)
 
-    def cut(
-        self, q, k, v, mask
-    ):  # sums of queries that no layout of ours knows: the weights themselves are kept
+    # sums of queries that no layout of ours knows: the weights themselves are kept
+    def cut(self, q, k, v, mask):
         scores = torch.stack([(q[:, :, i, None] * k).sum(-1) for i in range(q.shape[2])], 2) * 0.5
         return scores.masked_fill(~mask, -1e9).softmax(-1) @ v
 

@@ -33,10 +33,7 @@ def wheel(tmp_path_factory) -> Path:
 
 
 # They are loaded without the package.
-BESIDE = {
-    "attention_nb_command.py",
-    "pytest_attention_nb.py",
-}
+BESIDE = {"attention_nb_command.py", "pytest_attention_nb.py"}
 
 
 def metadata(wheel: Path) -> PathDistribution:

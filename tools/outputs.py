@@ -104,9 +104,8 @@ def agree_text(a: str, b: str) -> bool:
     (words_a, nums_a), (words_b, nums_b) = (
         (s[::2], s[1::2]) for s in (NUMBER.split(a), NUMBER.split(b))
     )
-    if [len(n) for n in nums_a] != [
-        len(n) for n in nums_b
-    ]:  # `-0.0000` for `0.0000` moves columns and line ends
+    # `-0.0000` for `0.0000` moves columns and line ends
+    if [len(n) for n in nums_a] != [len(n) for n in nums_b]:
         words_a, words_b = ([" ".join(w.split()) for w in words] for words in (words_a, words_b))
     return words_a == words_b and all(map(agree_numbers, nums_a, nums_b))
 
@@ -316,9 +315,8 @@ async def in_kernel(nb: NotebookNode, cwd: Path, start: Callable[..., None]) -> 
             record_timing=False,
             resources={"metadata": {"path": str(cwd)}},
         )
-        with (
-            TemporaryDirectory() as ipython
-        ):  # start-up files of the person's own IPython must not reach the book
+        # start-up files of the person's own IPython must not reach the book
+        with TemporaryDirectory() as ipython:
             try:
                 await client.async_execute(
                     env=os.environ | KERNEL_ENV | {"IPYTHONDIR": ipython, "IMPORT_FIRST": first}

@@ -22,8 +22,8 @@ NOTEBOOKS = [
 TRIALS = [
     ["tests/smoke.py"],
     ["-m", "pytest", "tests/test_properties.py"],
-    ["-m", "jupyter", "execute", "--timeout=600", *NOTEBOOKS],
-]  # as Run All does; writes nothing
+    ["-m", "jupyter", "execute", "--timeout=600", *NOTEBOOKS],  # as Run All does; writes nothing
+]
 
 
 def install(end: str) -> Path:

@@ -77,10 +77,7 @@ def become(wanted: dict, link: socket.socket) -> None:
     os.environ.update(wanted["env"], JPY_PARENT_PID=str(os.getppid()))
     os.chdir(wanted["cwd"])
     # not the folder of this script
-    sys.path[:1] = [
-        "",
-        *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)),
-    ]
+    sys.path[:1] = ["", *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     Thread(target=lambda: (link.recv(1), os._exit(1)), daemon=True).start()
     sys.argv[1:] = wanted["argv"]
     launch_new_instance()

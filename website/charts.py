@@ -56,10 +56,7 @@ LOOK = {
     "view": {"stroke": None},
 }
 # Pixels across that a chart takes at most on a wide page, and on one of 390 pixels: fonts differ.
-COLUMN, PHONE = (
-    690,
-    345,
-)
+COLUMN, PHONE = 690, 345
 PRINT = 13  # pixels
 CELL = 88, 56  # pixels; cells of a heatmap grow as far as this
 TALL = 480  # pixels; nor do they grow more where the chart is as high
@@ -193,11 +190,7 @@ def table(view: View, records: list[Record], caption: str = "") -> str:
         )
     ch = view.channels
     # a heatmap prints what it paints
-    x, y, colour = (
-        ch.get("x"),
-        ch.get("y"),
-        ch.get("color") or ch.get("text"),
-    )
+    x, y, colour = ch.get("x"), ch.get("y"), ch.get("color") or ch.get("text")
     if x and y and colour:
         kinds = [c.get("type") for c in (x, y, colour)]
         if kinds[2] == "quantitative" and "quantitative" not in kinds[:2]:
@@ -453,14 +446,12 @@ def either(wide: Any, tall: Any) -> Any:
     if wide == tall:
         return wide
     if isinstance(wide, dict):
-        if isinstance(
-            wide.get("signal"), str
-        ):  # an expression already: how many panels stand in a line
+        # an expression already: how many panels stand in a line
+        if isinstance(wide.get("signal"), str):
             return wide | {"signal": f"narrow ? {tall['signal']} : {wide['signal']}"}
         both = {k: either(wide[k], tall[k]) for k in wide}
-        if both.get("value") != wide.get(
-            "value"
-        ):  # an expression gives it: that of a signal, or of something drawn
+        # an expression gives it: that of a signal, or of something drawn
+        if both.get("value") != wide.get("value"):
             both["init" if "name" in both else "signal"] = both.pop("value")["signal"]
         return both
     if isinstance(wide, list):

@@ -92,9 +92,8 @@ toc_object_entries_show_parents = "hide"
 # Node is a wheel like all the rest.
 katex.NODEJS_BINARY = NODE
 katex.KATEX_DEFAULT_OPTIONS = {"throwOnError": True, "strict": "ignore"}
-katex.STARTUP_TIMEOUT = katex.RENDER_TIMEOUT = (
-    60  # a busy machine may take longer than the usual 5 seconds
-)
+# A busy machine may take longer than the usual 5 seconds.
+katex.STARTUP_TIMEOUT = katex.RENDER_TIMEOUT = 60
 
 
 def start_katex(rundir: Path, timeout: float) -> tuple[subprocess.Popen, socket.socket]:

@@ -20,10 +20,11 @@ from sphinx.util import logging
 
 logger = logging.getLogger(__name__)
 PAGE = "lookup/glossary"
+# The paragraphs of an entry.
 ENTRY = re.compile(
     r"(?!Also: |Elsewhere: )(?P<meaning>(?:.|\n(?!\n))+)"
     r"(?:\n\nElsewhere: (?:.|\n(?!\n))+)?(?:\n\nAlso: (?P<also>.+)\.)?"
-)  # its paragraphs
+)
 
 # Where a word is not prose, is a link already, or is only quoted.
 NOT_PROSE = (

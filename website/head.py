@@ -19,10 +19,7 @@ from sphinx.application import Sphinx
 
 ROOT = Path(__file__).resolve().parents[1]
 # Made by card.py and previews.py.
-CARD, PREVIEWS = (
-    Path(__file__).with_name("card.png"),
-    Path(__file__).with_name("previews"),
-)
+CARD, PREVIEWS = Path(__file__).with_name("card.png"), Path(__file__).with_name("previews")
 NOT_FOUND = "404"
 UNLISTED = {NOT_FOUND, "search"}  # pages that nobody should find through a search engine
 WITHOUT_SOURCE = {  # title, description

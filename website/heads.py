@@ -24,13 +24,7 @@ from notebooks import is_chapter
 
 WIDE = 88  # characters; a longer head goes on in the next line
 # No code holds them.
-HIDE, SHOW, INDENT, SHAPES, END = (
-    "\ue000",
-    "\ue001",
-    "\ue002",
-    "\ue003",
-    "\ue004",
-)
+HIDE, SHOW, INDENT, SHAPES, END = "\ue000", "\ue001", "\ue002", "\ue003", "\ue004"
 # In a story, book.css hides the first, indents by the third, and shows the shapes.
 ELEMENTS = {HIDE: "<i>", SHOW: "</i>", INDENT: "<b></b>", SHAPES: '<b data-shapes="', END: '"></b>'}
 GUARD = re.compile(r"_?expect_\w+$")  # the name of a function that refuses arguments
@@ -173,6 +167,7 @@ def hidden(code: str) -> Iterator[tuple[int, str]]:
         head = source.head(function, types)
         gaps = [Piece(a.end, b.start, code[a.end : b.start]) for a, b in zip(head, head[1:])]
         typed = [any(gap.start <= kind.start < gap.end for kind in types) for gap in gaps]
+        # what is seen of the gaps
         between = [
             ""
             if there or token.text == "=" and typed[max(0, i - 1)]
@@ -182,7 +177,7 @@ def hidden(code: str) -> Iterator[tuple[int, str]]:
             if "\n" in gap.text
             else gap.text
             for i, (token, gap, there) in enumerate(zip(head, gaps, typed))
-        ]  # what is seen of the gaps
+        ]
         wide = head[0].start - code.rfind("\n", 0, head[0].start) - 1
         for i, (gap, seen) in enumerate(zip(gaps, between)):
             wide += len(head[i].text) + len(seen)

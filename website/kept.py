@@ -82,10 +82,8 @@ def begin(folder: Path) -> str:
     if not last.exists() or last.read_text() != key:
         for name in ("html", "doctrees"):
             shutil.rmtree(folder / name, ignore_errors=True)
-    for name in (
-        "_static",
-        "drawings",
-    ):  # they are made anew; pages tell from the first what is there, and weights have new names
+    # they are made anew; pages tell from the first what is there, and weights have new names
+    for name in ("_static", "drawings"):
         shutil.rmtree(folder / "html" / name, ignore_errors=True)
     # a build that fails leaves nothing of use: what it warned of, the next would not see
     last.unlink(missing_ok=True)

@@ -25,16 +25,13 @@ NEEDED = {  # a file is left out of pages that do not contain this
     "copybutton.js": 'class="highlight-',
     "clipboard.min.js": 'class="highlight-',
     "furo-extensions.js": None,  # it is empty
-    "sphinx_highlight.js": None,
-}  # it marks what Sphinx's own search has found
+    "sphinx_highlight.js": None,  # it marks what Sphinx's own search has found
+}
 LOADERS = {".html", ".css", ".js"}
 # Of a style or a script, and what Sphinx says of its content.
 ADDRESS = re.compile(r"(_static/([\w./-]+)\?v=)\w+")
 # No formula does without: if they came after the style, lines would break anew.
-EMBEDDED = (
-    "KaTeX_Main-Regular",
-    "KaTeX_Math-Italic",
-)
+EMBEDDED = ("KaTeX_Main-Regular", "KaTeX_Math-Italic")
 VARIABLE = {"mathnormal", "boldsymbol"}  # the classes of letters in the font KaTeX_Math
 
 LOOK = Day.style_for_token

@@ -34,10 +34,11 @@ WEIGHTS = re.compile(
 ALONE = re.compile(r"<style>.*?</style>\s*(<script>\(\(\) =>.*?</script>)?", re.S)
 ROOT, HOME = Path(__file__).resolve().parents[1], "index.ipynb"
 NOTATION = "lookup/notation.html"
+# Shut or open folds; book.js makes it work.
 DEPTH = (
     '<span class="depth" role="group" aria-label="Code">Code: <button type="button">hidden</button>'
     '<button type="button">shown</button></span>'
-)  # shut or open folds; book.js makes it work
+)
 PARTS = {  # of the table of contents; a page stands in the first part that it fits
     "I Attention": ["0[0-5]_*"],
     "II A model that learns": ["0[6-9]_*"],
@@ -176,13 +177,13 @@ def prepare(cell: NotebookNode) -> dict[str, str]:
         "check": cell.id.endswith("-test"),
         "stub": cell.id.endswith("-stub"),
         "guard": bool(tucked and GUARDS.match(prompt)),
+        # must not be wrapped, as sentences are
         "columns": "tensor(" in text or bool(re.search(r"\S {2,}\S", text)),
-    }  # must not be wrapped, as sentences are
+    }
     cell.metadata = NotebookNode(
         tags=[tag for tag, fits in tags.items() if fits] + sorted(tucked),
-        heads=not cell.id.startswith(
-            "exercise-"
-        ),  # may be short; in an exercise they say what is to be written
+        # may be short; in an exercise they say what is to be written
+        heads=not cell.id.startswith("exercise-"),
         exported=cell.id
         if "export" in said and not tags["remove-input"]
         else "",  # source.py leads there
@@ -358,9 +359,8 @@ def links(nb: NotebookNode, conf: dict[str, str]) -> str:
             f'<a href="notebooks/{name}" download>Download the notebook</a>',
             '<a href="index.html#read-it">How to run it</a>',
         ]
-        if repo := repository(
-            conf
-        ):  # the notebook to download: its first cell installs the package
+        # the notebook to download: its first cell installs the package
+        if repo := repository(conf):
             url = f"https://colab.research.google.com/github/{repo}/blob/{conf['branch']}/docs/notebooks/{name}"
             found.append(f'<a href="{escape(url)}">Open in Colab</a>')
         found.append(f'<a href="{NOTATION}">Notation</a>')
@@ -464,10 +464,8 @@ def page(root: Path, nb: NotebookNode, conf: dict[str, str], contents: dict[str,
         # under the title, not under its last section
         at = len(nb.cells) if about.name == HOME else 1
         nb.cells.insert(at, new_markdown_cell(contents[about.name], id="contents"))
-    if about.module not in (
-        None,
-        "__init__",
-    ):  # the package's own face repeats names that have their home elsewhere
+    # the package's own face repeats names that have their home elsewhere
+    if about.module not in (None, "__init__"):
         end = reference(root, conf["lib_path"], about.module, is_chapter(about.name))
         nb.cells.append(new_markdown_cell(end, id="reference"))
     # Messages name line 4203 for line 3 of cell 42. (Left alone, myst-nb counts 10,000 lines to a

@@ -36,19 +36,9 @@ NO_PROSE = (
     nodes.table,
 )
 # How a page's name begins.
-KINDS = {
-    "lookup/references": "sources",
-    "lookup": "lookup",
-    "checks": "checks",
-    "index": "home",
-}
+KINDS = {"lookup/references": "sources", "lookup": "lookup", "checks": "checks", "index": "home"}
 # They repeat what a section before them says.
-LAST = {
-    "Recap",
-    "Exercises",
-    "Solutions",
-    "What comes next",
-}
+LAST = {"Recap", "Exercises", "Solutions", "What comes next"}
 # What people ask, by page and section, in words that do not stand there.
 ASKED = Path(__file__).with_name("asked.json")
 TABLES = ("chapter", "lookup")  # where one looks for what stands in a table

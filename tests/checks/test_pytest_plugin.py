@@ -166,9 +166,8 @@ def test_a_failing_check_shows_its_report_only(tmp_path):
     assert list(said) == re.findall(r"def (test_\w+)", FILE)
     for name, lines in said.items():
         finding = [line for line in lines if line.startswith("E ")]
-        rest = [
-            line for line in lines if line.strip() and line not in finding
-        ]  # the test's own lines, and its place
+        # the test's own lines, and its place
+        rest = [line for line in lines if line.strip() and line not in finding]
         assert len(rest) == 3 and "attention_nb" not in rest[-1], (name, rest)
         assert (len(finding) > 15) == (name == "test_bug") and (len(finding) == 1) == (
             name != "test_bug"

@@ -104,9 +104,8 @@ def test_rows_of_a_package(fake, tmp_path):
     )
     log = tmp_path / "cache" / "rows.jsonl"
     lines = log.read_text().splitlines()
-    log.write_text(
-        "\n".join(line for line in lines if "Unscaled" not in line) + "\n"
-    )  # as if it had been stopped there
+    # as if it had been stopped there
+    log.write_text("\n".join(line for line in lines if "Unscaled" not in line) + "\n")
     again = fake("--only", "fake:*Unscaled")
     assert len(log.read_text().splitlines()) == len(lines), "only what was missing is tried"
     assert [row["class"] for row in again["rows"]] == sorted(rows), (

@@ -47,18 +47,16 @@ from places import lacks, modules, notebook_of, place  # noqa: E402
 
 FILES = modules()
 
-os.environ["TRITON_INTERPRET"] = (
-    "1"  # before Triton is imported, as in tools/outputs.py: its kernels run without a GPU
-)
+# Before Triton is imported, as in tools/outputs.py: its kernels run without a GPU.
+os.environ["TRITON_INTERPRET"] = "1"
 RESULTS = ROOT / "_build" / "mutants.jsonl"  # scratch, for resuming
 # Published; `why` and `equivalent` are written by hand and kept.
 SURVIVORS = HERE / "survivors.json"
 SAMPLED = ("figures/",)  # thousands of mutants each
 # Of the processor; a mutant that takes longer than this and three times the usual time loops.
 CPU_SECONDS = 60
-CLOCK_SECONDS = (
-    900  # by the clock, which says little on a busy machine; what takes longer waits for ever
-)
+# By the clock, which says little on a busy machine; what takes longer waits for ever.
+CLOCK_SECONDS = 900
 
 
 @dataclass(frozen=True)

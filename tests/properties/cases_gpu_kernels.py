@@ -4,16 +4,7 @@ import attention_nb as nb
 import torch
 from hypothesis import strategies as st
 from torch import Tensor
-from tests.properties.common import (
-    Case,
-    args,
-    qkv,
-    refuse,
-    right_flash,
-    scales,
-    sizes,
-    whole,
-)
+from tests.properties.common import Case, args, qkv, refuse, right_flash, scales, sizes, whole
 
 
 @st.composite

@@ -4,16 +4,7 @@ import math
 
 import attention_nb as nb
 import torch
-from tests.properties.common import (
-    Case,
-    args,
-    bases,
-    even,
-    lengths,
-    right_speeds,
-    scalings,
-    whole,
-)
+from tests.properties.common import Case, args, bases, even, lengths, right_speeds, scalings, whole
 
 
 def right_frequencies(d_head, base=None, scaling=None, n=1):

@@ -3,15 +3,7 @@
 import attention_nb as nb
 import torch
 from hypothesis import strategies as st
-from tests.properties.common import (
-    Case,
-    dtypes,
-    floats,
-    qkv,
-    refuse,
-    right_attention,
-    scales,
-)
+from tests.properties.common import Case, dtypes, floats, qkv, refuse, right_attention, scales
 
 
 def right_dot(a, b):

@@ -137,9 +137,8 @@ def ways_of_attending(draw, lead, h, n_q, n_k):
     "Mask, causal and need_weights for a layer with heads."
     shape = draw(st.sampled_from([(*lead, h, n_q, n_k), (*lead, 1, n_q, n_k), (n_q, n_k)]))
     mask = draw(masks(shape))
-    if (
-        mask is not None and mask.ndim == len(lead) + 2
-    ):  # it would be read as one without the axis of heads
+    # else it would be read as one without the axis of heads
+    if mask is not None and mask.ndim == len(lead) + 2:
         mask = mask.reshape((1,) * (len(lead) + 3 - mask.ndim) + mask.shape)
     if draw(st.integers(0, 3)) == 0:
         mask = torch.ones(

@@ -123,13 +123,14 @@ SETTINGS: dict[str, dict[str, Any]] = {  # where these do not fit
     "prophetnet": {"num_encoder_layers": 1, "num_decoder_layers": 2},
     "granitemoehybrid": {"layer_types": ["attention", "mamba"]},
 }
+# Which of the sizes a kind has in another way.
 UNFIT = {
     "falcon": ("head_dim",),
     "prophetnet": ("num_hidden_layers",),
     "xlstm": ("v_head_dim", "qk_head_dim"),
     "reformer": ("num_hidden_layers",),
     "dbrx": ("rope_theta",),
-}  # which of the sizes a kind has in another way
+}
 
 READ = {  # rows with faults, as they were read
     "cpmant": "a design: its prompt is seen from both sides; declare Expected(causal=False)",

@@ -22,10 +22,7 @@ from tests.third_party.subjects import Subject, packages
 
 LIMIT = 60  # seconds for one subject
 # What a report calls it → what stands in the table.
-AGAINST = {
-    "its own weights": "own weights",
-    "": "nothing",
-}
+AGAINST = {"its own weights": "own weights", "": "nothing"}
 
 
 class TimedOut(BaseException):

@@ -27,10 +27,7 @@ def planted(edit: Edit) -> Any:
     original = importlib.import_module(name)
     source = edit.apply(Path(str(original.__file__)).read_text(encoding="utf-8"))
     # packages read their own paths
-    module, file = (
-        types.ModuleType(name),
-        f"/planted/{edit.key}/{edit.file}",
-    )
+    module, file = types.ModuleType(name), f"/planted/{edit.key}/{edit.file}"
     vars(module).update(__package__=original.__package__, __file__=file, __spec__=original.__spec__)
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     exec(compile(source, file, "exec"), vars(module))

@@ -40,21 +40,7 @@ ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / "_build" / "induction"
 CONFIG = dict(n_blocks=2, vocabulary=32, d_model=32, n_heads=4, d_head=16)
 # Checkpoints that are shipped.
-KEPT = (
-    0,
-    100,
-    150,
-    175,
-    200,
-    225,
-    250,
-    275,
-    300,
-    350,
-    400,
-    600,
-    1000,
-)
+KEPT = (0, 100, 150, 175, 200, 225, 250, 275, 300, 350, 400, 600, 1000)
 EVERY = 25  # steps between two points of a curve
 PERIOD, TESTED = 16, 128  # of the sequences that models are tested on; how many
 KINDS: dict[str, dict[str, Any]] = {
