@@ -33,7 +33,10 @@ TOKENS, D_MODEL = 16384, 2048
 def missing() -> str:
     "Why nothing can be measured here; empty if it can."
     if not torch.cuda.is_available():
-        return "PyTorch sees no CUDA GPU here, so there is nothing to measure; the kernels' values are proven by nbs/20_gpu_kernels.ipynb"
+        return (
+            "PyTorch sees no CUDA GPU here, so there is nothing to measure; "
+            "the kernels' values are proven by nbs/20_gpu_kernels.ipynb"
+        )
     return "" if importlib.util.find_spec("triton") else "Triton is not installed: make .venv/.gpu"
 
 
@@ -107,8 +110,10 @@ def measured(lengths: list[int], n_rounds: int) -> Iterator[dict[str, object]]:
         }
         for name, ratio in ratios(list(rounds(runs, n_rounds)), REFERENCE).items():
             print(
-                f"{dtype:<9} width {width:<3} n {n:<5} {'causal' if causal else 'all   '} {'with backward' if backward else 'forward      '} "
-                f"{1 / ratio.median:5.0%} of the reference's speed, {work / ratio.seconds / 1e12:6.1f} TFLOP/s  {name}",
+                f"{dtype:<9} width {width:<3} n {n:<5} {'causal' if causal else 'all   '} "
+                f"{'with backward' if backward else 'forward      '} "
+                f"{1 / ratio.median:5.0%} of the reference's speed, "
+                f"{work / ratio.seconds / 1e12:6.1f} TFLOP/s  {name}",
                 file=sys.stderr,
             )
             yield {

@@ -128,7 +128,10 @@ def main(argv: list[str] | None = None) -> Path:
         )
     about = machine.described() | {"ceiling": max(ceilings), "bandwidth": max(bandwidths)}
     print(
-        f"{about['processor']}: {max(ceilings) / 1e9:.0f} GFLOP/s, {max(bandwidths) / 1e9:.1f} GB/s",
+        (
+            f"{about['processor']}: {max(ceilings) / 1e9:.0f} GFLOP/s, "
+            f"{max(bandwidths) / 1e9:.1f} GB/s"
+        ),
         file=sys.stderr,
     )
     name = options.name or str(about["processor"])

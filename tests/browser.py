@@ -44,7 +44,8 @@ NAMES = (
 )
 NO_BROWSER = (
     "no Chromium or Chrome was found, so the built site was not tried in a browser. To get one: "
-    "`apt-get install chromium` on Debian, `brew install --cask chromium` on macOS, or google.com/chrome"
+    "`apt-get install chromium` on Debian, `brew install --cask chromium` on macOS, "
+    "or google.com/chrome"
 )
 
 PATIENCE = 120_000  # milliseconds: a busy machine may need them, a quiet one waits for none of them

@@ -233,7 +233,8 @@ def pytest_runtest_setup(item):
     """
     if not IN_CI and (run := kept(item)) and fresh.is_fresh(*run):
         pytest.skip(
-            "it passed here, and nothing that it depends on has changed since; CI=true runs it again"
+            "it passed here, and nothing that it depends on has changed since; "
+            "CI=true runs it again"
         )
 
 

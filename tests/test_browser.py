@@ -118,7 +118,8 @@ def too_wide(page: Page, *widths: int) -> list[str]:
     for width in widths:
         page.set_viewport_size({"width": width, "height": 900})
         wide = page.evaluate(
-            "Math.max(...[...document.querySelectorAll('html, .main, .content')].map((box) => box.scrollWidth))"
+            "Math.max(...[...document.querySelectorAll('html, .main, .content')].map((box) => "
+            "box.scrollWidth))"
         )
         found += [f"{wide} pixels wide; the window has {width}"] * (wide > width)
     return found
@@ -243,7 +244,8 @@ def test_what_scrolls_says_so(visit):
         "views => views.filter((view) => view.scrollWidth > view.clientWidth).length"
     )
     said = page.locator("figure.chart figcaption b").evaluate_all(
-        "lines => lines.filter((line) => getComputedStyle(line, '::after').visibility === 'visible').length"
+        "lines => lines.filter((line) => getComputedStyle(line, '::after').visibility === "
+        "'visible').length"
     )
     assert 0 < wide == said == page.locator(".chart-view[tabindex='0']").count()
     page = visit("03_self_attention.html", width=390).see_all().page
@@ -319,7 +321,8 @@ def test_the_map_is_a_machine_where_there_is_room(visit, font):
     expect(page.locator("svg.machine")).to_be_hidden()
     expect(about).to_have_css("opacity", "1")
     assert page.locator("#the-map li").evaluate_all(
-        "cards => cards.every((card, i) => !i || card.getBoundingClientRect().top > cards[i - 1].getBoundingClientRect().bottom)"
+        "cards => cards.every((card, i) => !i || card.getBoundingClientRect().top > cards[i - "
+        "1].getBoundingClientRect().bottom)"
     )
 
 
@@ -489,7 +492,8 @@ def test_the_catalogue_of_bugs_is_narrowed(visit):
     )
     page.evaluate("location.hash = 'mask.empty_nan'")
     page.wait_for_function(
-        "(({ top, bottom }) => 0 < top && bottom < innerHeight)(document.querySelector('tr:target').getBoundingClientRect())"
+        "(({ top, bottom }) => 0 < top && bottom "
+        "< innerHeight)(document.querySelector('tr:target').getBoundingClientRect())"
     )
     assert (shown.count(), box.input_value()) == (every, "")
     box.fill("no such bug")
@@ -530,7 +534,8 @@ HERE = """() => {
 def settled(page: Page) -> Page:
     "The page with the focus at its beginning."
     page.evaluate(
-        "scrollTo(0, 0); document.body.tabIndex = -1; document.body.focus(); document.body.removeAttribute('tabindex')"
+        "scrollTo(0, 0); document.body.tabIndex = -1; document.body.focus(); "
+        "document.body.removeAttribute('tabindex')"
     )
     # what shows or hides by the scroll has done so
     page.evaluate("new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(seen)))")

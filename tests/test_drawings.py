@@ -197,7 +197,11 @@ def test_a_long_sentence_moves_nothing_below(visit, width):
         if width == 390:
             assert numbers_of.get_attribute("tabindex") == "0"
             assert numbers_of.evaluate(
-                "(list, i) => list.scrollTop <= list.querySelectorAll('tbody tr')[i].offsetTop && list.querySelectorAll('tbody tr')[i].offsetTop + 20 <= list.scrollTop + list.clientHeight",
+                (
+                    "(list, i) => list.scrollTop <= list.querySelectorAll('tbody "
+                    "tr')[i].offsetTop && list.querySelectorAll('tbody tr')[i].offsetTop + 20 "
+                    "<= list.scrollTop + list.clientHeight"
+                ),
                 state(figure)["chosen"],
             )
 
@@ -1162,9 +1166,9 @@ def test_parts_of_a_layer_cost_what_the_package_foresees(visit):
         "decode",
     ]
     assert (
-        "prefill does 250 operations per byte and is compute-bound; decode does 0.5 and is memory-bound"
-        in figure.locator("output").inner_text()
-    )
+        "prefill does 250 operations per byte and is compute-bound; "
+        "decode does 0.5 and is memory-bound"
+    ) in figure.locator("output").inner_text()
     figure.get_by_role("radio", name="prefill").check()
     prefill = agrees()
     assert prefill["phase"] == 1 and (prefill["n"], prefill["kv"], prefill["b"]) == (4096, 8, 1)
@@ -2076,11 +2080,10 @@ def test_a_head_is_switched_off_by_a_click(visit):
     )
     now = state(figure)
     letters = [given(figure)["names"][i] for i in now["ids"]]
-    assert (
-        now["chosen"] == 12
-        and f"At “{letters[12]}”, position 13, the induction head attends to “{letters[13]}”, position 6"
-        in said(figure)
-    )
+    assert now["chosen"] == 12 and (
+        f"At “{letters[12]}”, position 13, the induction head attends to "
+        f"“{letters[13]}”, position 6"
+    ) in said(figure)
     assert f"the previous-token head attends to “{letters[12]}”, position 5" in said(figure)
 
 
@@ -2161,7 +2164,10 @@ LOOKS = """(view) => Object.fromEntries([..."kqvw"].map((sym) => [sym, [...view.
   const { backgroundColor, outline, stroke, filter } = getComputedStyle(node.localName === "g" ? node.firstElementChild : node);
   return [backgroundColor, outline, stroke, filter].join();
 })]).filter(([, looks]) => looks.length))"""
-HUE = "(node, sym) => [getComputedStyle(node).getPropertyValue('--ink'), getComputedStyle(document.body).getPropertyValue(`--sym-${sym}`)]"
+HUE = (
+    "(node, sym) => [getComputedStyle(node).getPropertyValue('--ink'), "
+    "getComputedStyle(document.body).getPropertyValue(`--sym-${sym}`)]"
+)
 
 
 def test_every_drawing_says_what_it_shows():
@@ -2262,7 +2268,10 @@ FINGER = {
     "is_mobile": True,
     "reduced_motion": "reduce",
 }
-CENTRE = "node => { const { left, top, width, height } = node.getBoundingClientRect(); return [left + width / 2, top + height / 2]; }"
+CENTRE = (
+    "node => { const { left, top, width, height } = node.getBoundingClientRect(); "
+    "return [left + width / 2, top + height / 2]; }"
+)
 
 BESIDE = """svg => {  // a place in the picture that is far from all handles
   const { left, top, width, height } = svg.getBoundingClientRect(), places = [0.1, 0.3, 0.5, 0.7, 0.9];
@@ -2293,7 +2302,8 @@ def test_a_finger_moves_a_handle_and_not_the_page(visit, script, scales):
     page, handle = figure.page, figure.locator(".handle").first
     page.evaluate("document.body.style.paddingBottom = '2000px'")
     figure.locator("svg").first.evaluate(
-        "svg => scrollTo({ top: svg.getBoundingClientRect().top + scrollY - 250, behavior: 'instant' })"
+        "svg => scrollTo({ top: svg.getBoundingClientRect().top + scrollY - 250, "
+        "behavior: 'instant' })"
     )
     page.evaluate("addEventListener('pointercancel', () => { window.cancelled = true; })")
     top = page.evaluate("scrollY")
@@ -2745,7 +2755,8 @@ def test_the_list_below_the_roofline_has_one_unit(visit):
         count = 2 ** values[0]
         assert f"{count:,} token{'s' * (count > 1)}" in said(figure)
         xs = figure.locator("svg circle").evaluate_all(
-            "dots => dots.filter((dot) => getComputedStyle(dot).visibility === 'visible').map((dot) => +dot.getAttribute('cx'))"
+            "dots => dots.filter((dot) => getComputedStyle(dot).visibility === "
+            "'visible').map((dot) => +dot.getAttribute('cx'))"
         )
         width = figure.locator("svg").evaluate("svg => svg.viewBox.baseVal.width")
         assert 42 <= min(xs) and max(xs) <= width - 12

@@ -88,7 +88,10 @@ def say_more(book: Path, chapter: Path) -> None:
     source = first_entry("references", "### ")
     nb = nbformat.read(chapter, as_version=4)
     cell = next(c for c in nb.cells if c.cell_type == "markdown" and not c.source.startswith("#"))
-    cell.source += f"\n\nXylophone; {first_entry('glossary', '## ')}; [this](lookup/references.ipynb#{source.replace(' ', '-')})."
+    cell.source += (
+        f"\n\nXylophone; {first_entry('glossary', '## ')}; "
+        f"[this](lookup/references.ipynb#{source.replace(' ', '-')})."
+    )
     nbformat.write(nb, book / chapter.relative_to(ROOT))
 
 

@@ -239,7 +239,8 @@ def test_readers(opened, scheme):
     figure = opened(head_view(calls(2, 12, 11, 11), WORDS), 390, scheme, touch=True)
     figure.page.evaluate(Axe().axe_script)
     found = figure.page.evaluate(
-        "axe.run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'] }).then(result => result.violations.map(one => [one.id, one.nodes[0].html]))"
+        "axe.run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'] }).then(result => "
+        "result.violations.map(one => [one.id, one.nodes[0].html]))"
     )
     assert not found
     assert figure.page.evaluate("document.documentElement.scrollWidth") <= 390
@@ -249,7 +250,8 @@ def test_readers(opened, scheme):
     figure.page.touchscreen.tap(box["x"] + box["width"] / 2, box["y"] + 9.5 / 11 * box["height"])
     assert state(figure)["i"] == 9
     bright = figure.evaluate(
-        "f => { const c = f.querySelector('canvas[role=img]'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; "
+        "f => { const c = f.querySelector('canvas[role=img]'), "
+        "d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; "
         "return Math.max(...d.filter((_, i) => i % 4 === 0 && d[i + 3] > 200)); }"
     )
     assert bright == pytest.approx(186 if scheme == "dark" else 142, abs=3)

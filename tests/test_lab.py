@@ -68,7 +68,10 @@ def lab(folder, tmp_path_factory) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    options = f"--no-browser --expose-app-in-browser --port={port} --ServerApp.port_retries=0 --IdentityProvider.token={token}"
+    options = (
+        f"--no-browser --expose-app-in-browser --port={port} --ServerApp.port_retries=0 "
+        f"--IdentityProvider.token={token}"
+    )
     command = [
         "make",
         "--assume-old=.venv/.ready",
@@ -332,7 +335,8 @@ def test_console_is_silent(desk):
     """
     own = re.compile(
         r"Plugin @jupyterlab/\S+ .*activate|Item with index \d+ did not appear within \d+ ms|"
-        r"Connection lost, reconnecting in|WebSocket connection to 'ws:|Canceled future for \w+ message|History was unable to be retrieved|"
+        r"Connection lost, reconnecting in|WebSocket connection to 'ws:|Canceled future for \w+ "
+        r"message|History was unable to be retrieved|"
         r"Failed to execute 'removeChild' on 'Node'[^\n]*\n +at \S+/static/lab/jlab_core[^\n]*$"
     )
     fail_if([line for line in desk.said if not own.search(line)], "The console says:")

@@ -106,7 +106,10 @@ def test_refresh_then_check(tmp_path):
     assert '"4"' in path.read_text() and "0.3333333333330000" in path.read_text()
 
 
-CHARTED = "from attention_nb.figures.charts import bars\nimport torch\nbars(torch.tensor([{}, 1.0]), ['old dogs', 'bark'])"
+CHARTED = (
+    "from attention_nb.figures.charts import bars\nimport torch\nbars(torch.tensor([{}, 1.0]), "
+    "['old dogs', 'bark'])"
+)
 
 
 def test_a_chart_is_saved_with_its_picture(tmp_path):
@@ -232,7 +235,10 @@ def test_a_kernel_is_new_though_it_is_forked(tmp_path, monkeypatch):
     path = written(
         tmp_path / "second.ipynb",
         "import os, sys, torch; hasattr(torch, 'left'), torch.get_default_dtype()",
-        "torch.backends.cpu.get_cpu_capability(), os.path.basename(os.getcwd()), sys.flags.hash_randomization",
+        (
+            "torch.backends.cpu.get_cpu_capability(), os.path.basename(os.getcwd()), "
+            "sys.flags.hash_randomization"
+        ),
         "sys.argv[1], [folder for folder in sys.path if folder.endswith('tools')]",
     )
     cells = nbformat.read(path, as_version=4).cells

@@ -181,7 +181,10 @@ def test_no_chapter_is_forgotten_at_the_top(modules):
             for module, path in modules.items()
             if notebook_of(path).parent == NBS and module not in at_top
         ],
-        "None of their names is reachable as attention_nb.<name>; list them in nbs/lookup/api.ipynb:",
+        (
+            "None of their names is reachable as attention_nb.<name>; "
+            "list them in nbs/lookup/api.ipynb:"
+        ),
     )
 
 
@@ -308,7 +311,10 @@ def test_functions_of_scripts_are_short(tmp_path):
     assert lengths(planted) == [(str(planted), 2, "show", LONGEST + 1)]
     fail_if(
         [
-            f"{Path(script).relative_to(ROOT)}:{line}: {name or 'a function without a name'}: {n} lines of code; {LONGEST} at most"
+            (
+                f"{Path(script).relative_to(ROOT)}:{line}: {name or 'a function without a name'}: "
+                f"{n} lines of code; {LONGEST} at most"
+            )
             for script, line, name, n in lengths(*SCRIPTS)
             if n > LONGEST
         ],
@@ -321,7 +327,10 @@ def test_import_is_light(tmp_path):
 
     If it fails: Import it inside the function that needs it.
     """
-    code = "import sys, json, attention_nb; print(json.dumps(sorted({m.split('.')[0] for m in sys.modules} | {'attention_checks'} & set(sys.modules))))"
+    code = (
+        "import sys, json, attention_nb; print(json.dumps(sorted({m.split('.')[0] for m in "
+        "sys.modules} | {'attention_checks'} & set(sys.modules))))"
+    )
     loaded = json.loads(
         python("-c", code, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)})
     )
@@ -431,9 +440,9 @@ def test_each_way_of_calling_the_command(tmp_path):
         )
         assert (done.returncode, done.stdout) == (2, ""), done
         where = f"(theirs.py, line 1: from nowhere import thing); looked in {tmp_path} first"
-        assert (
-            done.stderr
-            == f"{prog}: cannot import theirs: ModuleNotFoundError: No module named 'nowhere' {where}\n"
+        assert done.stderr == (
+            f"{prog}: cannot import theirs: ModuleNotFoundError: "
+            f"No module named 'nowhere' {where}\n"
         )
     reader, writer = os.pipe()
     os.close(reader)

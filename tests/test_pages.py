@@ -292,7 +292,10 @@ def test_bibtex_is_offered_for_download(soups):
 
 # Mistakes that must not pass ----------------------------------------------------------------------
 
-ENTRY = "### Bee 1999\n\nAnn Bee, Cy Dee: **On Hives**. *Journal of Wax 7*, 1999. [doi:10/x](https://doi.org/10/x)\n\nWax."
+ENTRY = (
+    "### Bee 1999\n\nAnn Bee, Cy Dee: **On Hives**. *Journal of Wax 7*, 1999. "
+    "[doi:10/x](https://doi.org/10/x)\n\nWax."
+)
 CITE = f"See [Bee 1999]({citations.PAGE}#Bee-1999)."
 
 
@@ -316,7 +319,8 @@ def test_citations_are_listed_with_their_place():
         ]
     )
     assert page.cells[1].source.endswith(
-        "\n\nCited in [A](<../00_a.ipynb>) · [A: In `code`](<../00_a.ipynb#In-code>) · [B](<../01_b.ipynb>)"
+        "\n\nCited in [A](<../00_a.ipynb>) · [A: In `code`](<../00_a.ipynb#In-code>) · [B]("
+        "<../01_b.ipynb>)"
     )
     assert bib == (
         "@article{cell-1,\n  author = {Ann Bee and Cy Dee},\n  title = {{On Hives}},\n"
@@ -382,12 +386,14 @@ def test_an_entry_may_stand_only_once():
 
 GOOD = {
     "index": "Home\n====\n\n.. toctree::\n\n   00_a\n   01_b\n   lookup/glossary\n",
-    "00_a": "A mask\n======\n\nA ``mask``, `mask <https://x.org>`__, unmask, mask-like; then two *Masks* and one\nmask. "
+    "00_a": "A mask\n======\n\nA ``mask``, `mask <https://x.org>`__, unmask, mask-like; "
+    "then two *Masks* and one\nmask. "
     "A score\nfunction and a score.\n",
     "01_b": "B\n=\n\nThe mask.\n",
     "lookup/glossary": "Glossary\n========\n\nMask\n----\n\nIt hides a score.\n\n*Also: masks.*\n\n"
     "Metric\n------\n\nA distance.\n\n"
-    "Score\n-----\n\nA number.\n\n*Elsewhere:* ``s``, *or metric.*\n\nScore function\n--------------\n\nIt scores.\n",
+    "Score\n-----\n\nA number.\n\n*Elsewhere:* ``s``, *or metric.*\n\nScore function\n"
+    "--------------\n\nIt scores.\n",
 }
 
 
@@ -672,14 +678,18 @@ def test_what_is_folded_on_the_site_is_collapsed_in_jupyterlab(path):
     ]
     fail_if(
         wrong,
-        f"{place(path)}: there one sees the first line; let it be the one that says what is inside:",
+        (
+            f"{place(path)}: there one sees the first line; "
+            "let it be the one that says what is inside:"
+        ),
     )
 
 
 def test_words_name_symbols_in_the_story_alone():
     "Not in code, headings or formulas for ears, nor where they mean numbers or parameters."
     page = (
-        "<h2>Keys</h2><p title='a key'>A <em>query</em> and values and gradients, random weights, weights.</p>"
+        "<h2>Keys</h2><p title='a key'>A <em>query</em> and values and gradients, "
+        "random weights, weights.</p>"
         "<pre>keys</pre><code>values</code><script>value</script><td>keys</td>"
     )
     assert symbols.told(page) == page.replace("query", '<span class="sym-q">query</span>').replace(

@@ -60,7 +60,8 @@ def test_every_public_function_has_its_properties():
             }
     lacking, extra = sorted(public - set(CASES)), sorted(set(CASES) - public)
     assert not lacking, (
-        f"public, and without a Case in tests/properties/cases_<chapter>.py: {lacking}; say how to draw its arguments, and what is right"
+        f"public, and without a Case in tests/properties/cases_<chapter>.py: {lacking}; "
+        "say how to draw its arguments, and what is right"
     )
     assert not extra, f"in CASES, and not among the names of nbs/lookup/api.ipynb: {extra}"
     for name, case in CASES.items():

@@ -92,7 +92,8 @@ def test_the_reference_is_a_line_of_a_story(visit):
     assert not name.is_visible()
     page.goto("about:blank")
     page.goto(
-        f"{visit('index.html').page.url.removesuffix('index.html')}02_softmax.html#attention_nb.softmax.entropy"
+        f"{visit('index.html').page.url.removesuffix('index.html')}"
+        "02_softmax.html#attention_nb.softmax.entropy"
     )
     expect(name).to_be_in_viewport()
     page.get_by_role("button", name="shown").click()
@@ -196,11 +197,13 @@ def misasked(text: str) -> list[str]:
             or right == items
         ):
             wrong.append(
-                "three to five items, `- A: …`, and the answer another order of their letters, such as B A C"
+                "three to five items, `- A: …`, and the answer another order of their "
+                "letters, such as B A C"
             )
         if ", ".join(right) not in text:
             wrong.append(
-                f"the fold says the order, {', '.join(right)}: without scripts it is the only answer"
+                f"the fold says the order, {', '.join(right)}: without scripts it is "
+                "the only answer"
             )
     elif rows:
         names = {
@@ -210,7 +213,8 @@ def misasked(text: str) -> list[str]:
             wrong.append(f"the answer is a row and a column, one of {sorted(names)}")
     elif not re.fullmatch(r"[\d.]+", answer) or float(answer) == 0:
         wrong.append(
-            "the answer is a number, not 0, since how far off is told in parts of it; or there is a list to order, or a table"
+            "the answer is a number, not 0, since how far off is told in parts of it; "
+            "or there is a list to order, or a table"
         )
     return wrong
 
@@ -252,7 +256,10 @@ def test_a_reader_predicts(path):
 
 def test_a_question_that_cannot_be_answered_is_found():
     "One fault each, of an order, a cell and a number that are well."
-    fold = '<details class="right"><summary>Show the answer</summary>\n\nB, C, A.\n\n</details>\n\n</div>'
+    fold = (
+        '<details class="right"><summary>Show the answer</summary>\n\nB, C, A.\n\n'
+        "</details>\n\n</div>"
+    )
     begin, items = (
         '<div class="predict" data-answer="{}">\n\nWhich?\n\n',
         "- A: one\n- B: two\n- C: three\n\n",
@@ -615,7 +622,10 @@ LONG_NAMES = [f"{'word' * 3}_{i}" for i in range(9)]
     "code, shown",
     [
         (
-            "def f(\n    x: Tensor,  # rows, (n, d)\n    dim: int = -1,\n) -> Tensor:  # (n,)\n    return x",
+            (
+                "def f(\n    x: Tensor,  # rows, (n, d)\n    dim: int = -1,\n"
+                ") -> Tensor:  # (n,)\n    return x"
+            ),
             "def f(x, dim=-1):\n    return x",
         ),
         (
@@ -626,19 +636,26 @@ LONG_NAMES = [f"{'word' * 3}_{i}" for i in range(9)]
         ("f(\n    x,  # the rows\n)", None),
         ("%timeit f(x: int)", None),
         (
-            f"def f(\n    {': int,  # ä, ö'.join(f'{name}' for name in LONG_NAMES)}: int,\n): ...".replace(
-                "ö", "ö\n    "
-            ),
+            (
+                f"def f(\n    {': int,  # ä, ö'.join(f'{name}' for name in LONG_NAMES)}: int,\n"
+                "): ..."
+            ).replace("ö", "ö\n    "),
             f"def f({', '.join(LONG_NAMES[:5])},\n        {', '.join(LONG_NAMES[5:])}): ...",
         ),
         (
-            "def f(x):\n    'Double.'\n    expect_numbers(x=x)\n    if x is None:\n        raise ValueError(x)\n    return 2 * x",
+            (
+                "def f(x):\n    'Double.'\n    expect_numbers(x=x)\n    if x is None:\n"
+                "        raise ValueError(x)\n    return 2 * x"
+            ),
             "def f(x):\n    'Double.'\n    return 2 * x",
         ),
         ("def f(x):\n    if x is None:\n        return 0\n    y = expect(x)\n    return y", None),
         ("def f(x):\n    'Refuse.'\n    raise ValueError(x)", None),
         (
-            "def _expect_even(x):\n    expect_numbers(x=x)\n    for n in x:\n        raise ValueError(n)",
+            (
+                "def _expect_even(x):\n    expect_numbers(x=x)\n    for n in x:\n"
+                "        raise ValueError(n)"
+            ),
             None,
         ),
     ],
@@ -668,7 +685,10 @@ def test_what_a_story_shows_of_a_head(code, shown):
 
 def test_a_story_shows_the_shapes_below_a_head():
     "Those of the parameters and of the result; what else stands in parentheses is no shape."
-    head = "def f(\n    x: Tensor,  # tokens (as in a book), (b, n)\n    n: int,  # how many (0: all)\n) -> Tensor:  # (b, n, d_model)\n    return x"
+    head = (
+        "def f(\n    x: Tensor,  # tokens (as in a book), (b, n)\n    n: int,  # how many (0: "
+        "all)\n) -> Tensor:  # (b, n, d_model)\n    return x"
+    )
     html = BeautifulSoup(highlight(head, PythonLexer(), ShortHeads(heads=True)), "html.parser")
     assert [b["data-shapes"] for b in html.select("b[data-shapes]")] == [
         "\n    # x (b, n) → (b, n, d_model)"

@@ -105,7 +105,10 @@ def test_the_library_reads_what_we_read(tmp_path):
     [
         (
             {"lr": 0.5},
-            r"settings: expected those of .*, lr=0.004; got lr=0.5. Use the same settings, or another folder",
+            (
+                r"settings: expected those of .*, lr=0.004; got lr=0.5. Use the same settings, "
+                r"or another folder"
+            ),
         ),
         ({"seed": 1}, "settings: expected those of .*, seed=5; got seed=1"),
     ],
@@ -163,9 +166,9 @@ def test_a_file_that_finds_no_room(tmp_path, monkeypatch):
         capture_output=True,
     )
     assert (
-        "kept could not be written (5,000 bytes): File too large. What was stored before is untouched"
-        in said.stdout
-    ), said
+        "kept could not be written (5,000 bytes): File too large. "
+        "What was stored before is untouched"
+    ) in said.stdout, said
 
     def full(_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -22,7 +22,7 @@ USAGE = "Say which chapter to begin, such as: make chapter N=06 NAME=positions"
 ENTRY = re.compile(r"^(\d+)\. .*\\\n +.*$", re.M)  # of the map
 IMPORT = "from attention_nb.{name} import {name}_normalize\n"
 CASES = '''\
-"""The cases of `{name}`: how to draw the arguments of each function, and what is right."""
+"""The cases of `{name}`: how to draw each function's arguments, and what is right."""
 import attention_nb as nb
 import torch.nn.functional as F
 from tests.properties.common import Case, args, dtypes, floats
@@ -50,10 +50,10 @@ def check(number: str, name: str) -> None:
         ),
         f"N: {number} is taken by {taken.get(number)}; the next free number is {free}": number
         in taken,
-        f"NAME: expected words in small letters, such as positions or local_attention; got {name!r}": not re.fullmatch(
-            r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name
-        )
-        or keyword.iskeyword(name),
+        (
+            "NAME: expected words in small letters, such as positions or local_attention; "
+            f"got {name!r}"
+        ): not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or keyword.iskeyword(name),
         f"NAME: {name} is taken by another notebook or folder": name
         in {path.stem[3:] if path.suffix else path.name for path in NBS.glob("[!.]*")},
         f"NAME: {name} is taken by a public name, attention_nb.{name}": name in public,
@@ -89,7 +89,10 @@ def mapped(number: int, title: str, stem: str) -> Callable[[str], str]:
     """An edit: the chapter in its place among the entries of the map;
     there may be one that says that it is being written.
     """
-    entry = f"{number}. [{title}]({stem}.ipynb)\\\n{' ' * (len(str(number)) + 2)}What it is about, in a line."
+    entry = (
+        f"{number}. [{title}]({stem}.ipynb)\\\n"
+        f"{' ' * (len(str(number)) + 2)}What it is about, in a line."
+    )
 
     def edit(source: str) -> str:
         before = max(
@@ -137,7 +140,8 @@ def main() -> int:
         print(e, file=sys.stderr)
         return 2
     print(
-        f"Wrote {new}, and added it to {', '.join(map(str, others))}.\nNext: edit it, then run `make prepare`."
+        f"Wrote {new}, and added it to {', '.join(map(str, others))}.\n"
+        "Next: edit it, then run `make prepare`."
     )
     return 0
 

@@ -37,7 +37,10 @@ def listing(names: list[str]) -> str:
         initial_indent="    ",
         subsequent_indent="    ",
     )
-    return f"#| export\n# `make prepare` makes this list from the imports above.\n_all_ = [\n{lines}\n]"
+    return (
+        "#| export\n# `make prepare` makes this list from the imports above.\n"
+        f"_all_ = [\n{lines}\n]"
+    )
 
 
 def fill() -> None:

@@ -244,7 +244,10 @@ def errors(nb: NotebookNode, name: str) -> list[str]:
         lost |= defined(cell.source)
     if lacking:
         found += [
-            f"{name}: these cells failed only because they use names that those above should have defined:",
+            (
+                f"{name}: these cells failed only because they use names that those above "
+                "should have defined:"
+            ),
             *lacking,
         ]
     return found
@@ -408,7 +411,10 @@ async def check(path: Path) -> str:
         lines = list(difflib.unified_diff(was, now, "saved", "now", lineterm="", n=1))
         lines = lines or ["(the same text, in another kind of output)"]
         stale.append(
-            f"{path.name}, cell {ran.saved.cells[i].id}: the saved output is not what the cell gives now\n"
+            (
+                f"{path.name}, cell {ran.saved.cells[i].id}: the saved output is not what the "
+                "cell gives now\n"
+            )
             + head("\n".join(lines), 20)
         )
     if stale:
@@ -503,7 +509,10 @@ async def each(do: Callable[[Path], Any], paths: list[Path]) -> int:
         print(f"\n{failure}", file=sys.stderr)
     if failures:
         print(
-            f"\n{len(failures)} of {len(paths)} notebooks failed; the messages above name the cells.",
+            (
+                f"\n{len(failures)} of {len(paths)} notebooks failed; "
+                "the messages above name the cells."
+            ),
             file=sys.stderr,
         )
     return len(failures)

@@ -14,9 +14,13 @@ from typing import NamedTuple
 from nbformat import NotebookNode
 
 PAGE = "lookup/references.ipynb"
-FORM = "### Name 2017\n\nAuthor, Author: **Title**. *Journal or proceedings*, 2017. [label](address)\n\nWhat the book takes from it."
+FORM = (
+    "### Name 2017\n\nAuthor, Author: **Title**. *Journal or proceedings*, 2017. "
+    "[label](address)\n\nWhat the book takes from it."
+)
 ENTRY = re.compile(
-    r"### (?P<key>[^\n]+)\n\n(?P<authors>[^:\n]+): \*\*(?P<title>[^*\n]+)\*\*\.? \*(?P<venue>[^*\n]+)\*"
+    r"### (?P<key>[^\n]+)\n\n(?P<authors>[^:\n]+): \*\*(?P<title>[^*\n]+)\*\*\.? "
+    r"\*(?P<venue>[^*\n]+)\*"
     r"(?:, (?P<year>\d{4}))?\. \[(?P<label>[^]\n]+)]\((?P<url>\S+)\)\n\n\S.+"
 )
 # From any folder.

@@ -70,7 +70,10 @@ def terms(glossary: nodes.document) -> list[Term]:
         match = ENTRY.fullmatch("\n\n".join(said))
         if not match:
             logger.warning(
-                "glossary: %s: expected a paragraph, then `*Elsewhere: …*`, then `*Also: …*`, or less",
+                (
+                    "glossary: %s: expected a paragraph, then `*Elsewhere: …*`, "
+                    "then `*Also: …*`, or less"
+                ),
                 name,
             )
             continue

@@ -25,7 +25,10 @@ UNLISTED = {NOT_FOUND, "search"}  # pages that nobody should find through a sear
 WITHOUT_SOURCE = {  # title, description
     "genindex": (
         "Index",
-        "Every name that the package exports, in alphabetical order, with links to the descriptions.",
+        (
+            "Every name that the package exports, in alphabetical order, "
+            "with links to the descriptions."
+        ),
     ),
     "search": ("Search", "Search the text of the book and the names of the package."),
     NOT_FOUND: ("No such page", "There is no page at this address."),
@@ -153,7 +156,8 @@ def finish(app: Sphinx, failed: Exception | None) -> None:
             f"<url><loc>{host}{'' if p == 'index.html' else p}</loc></url>\n" for p in pages
         )
         (out / "sitemap.xml").write_text(
-            '<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
+            '<?xml version="1.0" encoding="UTF-8"?>\n'
+            '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
             f"{urls}</urlset>\n",
             encoding="utf-8",
             newline="\n",

@@ -216,7 +216,10 @@ def figures(root: Path) -> Path:
 
 def scripts(folder: Path) -> dict[str, str]:
     "The scripts of the drawings as files of the site: each finds its figures on a page."
-    start = 'for (const figure of document.querySelectorAll("figure[data-drawing={}]")) draw(stage(figure));'
+    start = (
+        'for (const figure of document.querySelectorAll("figure[data-drawing={}]")) '
+        "draw(stage(figure));"
+    )
     found = {path.stem: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.js"))}
     return {
         name: f"(() => {{\n{text}{start.format(name)}\n}})();\n"
@@ -268,7 +271,10 @@ def stilled(html: str) -> str:
     )
     return html.replace(
         "</p></div>",
-        f'</p><noscript><div class="still" role="img" aria-label="{title}, as it begins">{picture}</div></noscript></div>',
+        (
+            f'</p><noscript><div class="still" role="img" aria-label="{title}, '
+            f'as it begins">{picture}</div></noscript></div>'
+        ),
         1,
     )
 
@@ -334,7 +340,10 @@ def reference(root: Path, package: str, module: str, story: bool) -> str:
         if ast.unparse(line).startswith("__all__ = ")
     )
     line = f"All {len(names)} names of <code>{name}</code>, with their arguments"
-    return f'## Reference\n\n<details class="fold reference"><summary>{line}</summary>\n\n{listed}\n\n</details>'
+    return (
+        f'## Reference\n\n<details class="fold reference"><summary>{line}</summary>\n\n'
+        f"{listed}\n\n</details>"
+    )
 
 
 def folds(nb: NotebookNode) -> bool:
@@ -361,7 +370,10 @@ def links(nb: NotebookNode, conf: dict[str, str]) -> str:
         ]
         # the notebook to download: its first cell installs the package
         if repo := repository(conf):
-            url = f"https://colab.research.google.com/github/{repo}/blob/{conf['branch']}/docs/notebooks/{name}"
+            url = (
+                f"https://colab.research.google.com/github/{repo}/blob/{conf['branch']}"
+                f"/docs/notebooks/{name}"
+            )
             found.append(f'<a href="{escape(url)}">Open in Colab</a>')
         found.append(f'<a href="{NOTATION}">Notation</a>')
     if folds(nb):
@@ -540,7 +552,8 @@ def install(conf: dict[str, str]) -> NotebookNode:
         do = f'%pip install --quiet "{name}[plots] @ git+https://github.com/{repo}"'
     else:
         do = (
-            f'raise ModuleNotFoundError("This notebook needs the package {name}, which is not installed: '
+            f'raise ModuleNotFoundError("This notebook needs the package {name}, '
+            "which is not installed: "
             "run `pip install '.[plots]'` in a clone of the book, then restart the kernel.\")"
         )
     lines = f'import importlib.util\n\nif importlib.util.find_spec("{name}") is None:\n    {do}'
@@ -563,7 +576,10 @@ def to_download(path: Path, conf: dict[str, str]) -> str:
             spec := out.get("data", {}).get(CHART)
         ) and "#| needs" not in source:  # not everybody can run what needs more
             out["data"] = {
-                "text/plain": f"Run this cell to draw the chart: {text(spec.get('title')) or spec['description']}"
+                "text/plain": (
+                    "Run this cell to draw the chart: "
+                    f"{text(spec.get('title')) or spec['description']}"
+                )
             }
         elif spec:
             out["data"].pop("image/svg+xml", None)  # JupyterLab draws the chart itself
@@ -678,7 +694,10 @@ def pictures(nbs_path: str) -> str:
         "07_transformer": ("The transformer", "attention fetches, the other half thinks"),
     }
     return "\n\n".join(
-        f"![{title}: {about}](website/previews/{name[:2]}.png)\n*[{title}]({nbs_path}/{name}.ipynb): {about}.*"
+        (
+            f"![{title}: {about}](website/previews/{name[:2]}.png)\n"
+            f"*[{title}]({nbs_path}/{name}.ipynb): {about}.*"
+        )
         for name, (title, about) in shown.items()
     )
 
@@ -702,7 +721,10 @@ def readme(root: Path) -> str:
                 title = out.data["text/plain"].partition("\n")[0]
                 out.data = {
                     "text/markdown": pictures(conf["nbs_path"])
-                    + f"\n\n*In the book they respond: “{title}” opens [the rendered book]({site}).*"
+                    + (
+                        f"\n\n*In the book they respond: “{title}” opens [the rendered "
+                        f"book]({site}).*"
+                    )
                 }
                 cell.metadata.tags = [*cell.metadata.get("tags", []), "remove-input"]
     tags = {
@@ -714,4 +736,7 @@ def readme(root: Path) -> str:
     exporter = MarkdownExporter(config=Config(TagRemovePreprocessor=tags))
     body = exporter.from_notebook_node(nb)[0]
     body = re.sub(r"\n{3,}(?=\S)", "\n\n", body).strip() + "\n"
-    return f"<!-- Made from {conf['nbs_path']}/{HOME} by `make docs`: edit the notebook, not this file. -->\n\n{body}"
+    return (
+        f"<!-- Made from {conf['nbs_path']}/{HOME} by `make docs`: edit the notebook, "
+        f"not this file. -->\n\n{body}"
+    )

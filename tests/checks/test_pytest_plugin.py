@@ -126,7 +126,10 @@ def test_the_plugin_is_off_until_asked_for(tmp_path):
     "It loads nothing of ours, and a fixture without a mark is explained."
     said = run_marked(
         tmp_path,
-        text="import sys\n\ndef test_one():\n    assert not {'torch', 'attention_nb'} & set(sys.modules)\n",
+        text=(
+            "import sys\n\ndef test_one():\n    assert not {'torch', 'attention_nb'} & "
+            "set(sys.modules)\n"
+        ),
     )
     assert "1 passed" in said, said
     said = run_marked(

@@ -198,7 +198,8 @@ def test_an_edit_is_planted_and_judged(fake, tmp_path, monkeypatch):
     line = next(i for i, text in enumerate(ATTENTION.splitlines(), 1) if "d ** -0.5" in text)
     patch = tmp_path / "fake.patch"
     patch.write_text(
-        "Package: fake==1.0\nClass: fake.Right\n\nEdit: no scale\nExpect: scale.missing\n--- a/fake.py\n+++ b/fake.py\n"
+        "Package: fake==1.0\nClass: fake.Right\n\nEdit: no scale\nExpect: scale.missing\n"
+        "--- a/fake.py\n+++ b/fake.py\n"
         f"@@ -{line} +{line} @@\n-        return d ** -0.5\n+        return 1\n"
     )
     [edit] = edits.edits(tmp_path)

@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 from safetensors import safe_open
 from tests.properties.common import Case, args, refuse, sizes, whole
 
-SMALL = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
+SMALL = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+    "fifteen sixteen seventeen eighteen nineteen"
+).split()
 TENS = {
     20: "twenty",
     30: "thirty",

@@ -64,7 +64,8 @@ class Edit:
         lines = source.splitlines(keepends=True)
         if lines[self.line - 1] != self.old:
             raise ValueError(
-                f"{self.name}: expected {self.old!r} in line {self.line} of {self.file}; got {lines[self.line - 1]!r}"
+                f"{self.name}: expected {self.old!r} in line {self.line} of {self.file}; "
+                f"got {lines[self.line - 1]!r}"
             )
         return "".join([*lines[: self.line - 1], self.new, *lines[self.line :]])
 
@@ -132,7 +133,10 @@ def said(row: Row) -> str:
         if row["caught"]
         else f"missed ({row['verdict']})"
     )
-    return f"{row['edit']}: {verdict}; {', '.join(row['codes']) or '; '.join(row['said'])[:200]}; differs in {', '.join(row['differs']) or 'nothing'}"
+    return (
+        f"{row['edit']}: {verdict}; {', '.join(row['codes']) or '; '.join(row['said'])[:200]}; "
+        f"differs in {', '.join(row['differs']) or 'nothing'}"
+    )
 
 
 def summary(rows: list[Row]) -> dict[str, int]:

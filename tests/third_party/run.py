@@ -80,7 +80,11 @@ def checks_digest() -> str:
 
 def listed(package: Package, folders: list[Path]) -> list[str]:
     "The subjects of a package, by path; their table is read where the package is."
-    code = "import sys; from tests.third_party.subjects import *; [print(s.path) for p in packages(Path(sys.argv[1])) if p.name == sys.argv[2] for s in p.subjects()]"
+    code = (
+        "import sys; from tests.third_party.subjects import *; "
+        "[print(s.path) for p in packages(Path(sys.argv[1])) if p.name == sys.argv[2] for s "
+        "in p.subjects()]"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code, *named(package)],
         env=environment(folders),
@@ -187,7 +191,10 @@ def tried(package: Package, pattern: str, cache: Path, digest: str) -> list[Row]
         have[key(row)] = row
     rows = [have[key({**about, "class": path})] for path in paths]
     print(
-        f"{package.name} {package.version}: {len(rows)} tried, {count(rows, 'ok')} ok, {count(rows, 'refused')} refused",
+        (
+            f"{package.name} {package.version}: {len(rows)} tried, {count(rows, 'ok')} ok, "
+            f"{count(rows, 'refused')} refused"
+        ),
         file=sys.stderr,
         flush=True,
     )

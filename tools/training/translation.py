@@ -244,7 +244,8 @@ def complaints(new: dict[str, Any], published: dict[str, Any] | None) -> list[st
             room = 0.02 + (max(old) - min(old)) / 2
             if not min(old) - room <= statistics.median(exact) <= max(old) + room:
                 found.append(
-                    f"{name}: published {min(old)} to {max(old)}; the median is now {statistics.median(exact)}"
+                    f"{name}: published {min(old)} to {max(old)}; "
+                    f"the median is now {statistics.median(exact)}"
                 )
     return found
 
