@@ -118,8 +118,8 @@ def too_wide(page: Page, *widths: int) -> list[str]:
     for width in widths:
         page.set_viewport_size({"width": width, "height": 900})
         wide = page.evaluate(
-            "Math.max(...[...document.querySelectorAll('html, .main, .content')].map((box) => "
-            "box.scrollWidth))"
+            "Math.max(...[...document.querySelectorAll('html, .main, .content')]"
+            ".map((box) => box.scrollWidth))"
         )
         found += [f"{wide} pixels wide; the window has {width}"] * (wide > width)
     return found
@@ -244,8 +244,8 @@ def test_what_scrolls_says_so(visit):
         "views => views.filter((view) => view.scrollWidth > view.clientWidth).length"
     )
     said = page.locator("figure.chart figcaption b").evaluate_all(
-        "lines => lines.filter((line) => getComputedStyle(line, '::after').visibility === "
-        "'visible').length"
+        "lines => lines.filter("
+        "(line) => getComputedStyle(line, '::after').visibility === 'visible').length"
     )
     assert 0 < wide == said == page.locator(".chart-view[tabindex='0']").count()
     page = visit("03_self_attention.html", width=390).see_all().page
@@ -321,8 +321,8 @@ def test_the_map_is_a_machine_where_there_is_room(visit, font):
     expect(page.locator("svg.machine")).to_be_hidden()
     expect(about).to_have_css("opacity", "1")
     assert page.locator("#the-map li").evaluate_all(
-        "cards => cards.every((card, i) => !i || card.getBoundingClientRect().top > cards[i - "
-        "1].getBoundingClientRect().bottom)"
+        "cards => cards.every((card, i) => !i || card.getBoundingClientRect().top > "
+        "cards[i - 1].getBoundingClientRect().bottom)"
     )
 
 
@@ -413,7 +413,9 @@ def test_on_a_phone_controls_stay_in_sight(visit, path, figure, controls):
 SEARCHES = {
     "softmax": "02_softmax.html",
     "mask": "04_masks.html",
-    "MultiHeadAttention": "05_multi_head_attention.html#attention_nb.multi_head_attention.MultiHeadAttention",
+    "MultiHeadAttention": (
+        "05_multi_head_attention.html#attention_nb.multi_head_attention.MultiHeadAttention"
+    ),
 }
 
 
@@ -492,8 +494,8 @@ def test_the_catalogue_of_bugs_is_narrowed(visit):
     )
     page.evaluate("location.hash = 'mask.empty_nan'")
     page.wait_for_function(
-        "(({ top, bottom }) => 0 < top && bottom "
-        "< innerHeight)(document.querySelector('tr:target').getBoundingClientRect())"
+        "(({ top, bottom }) => 0 < top && bottom < innerHeight)"
+        "(document.querySelector('tr:target').getBoundingClientRect())"
     )
     assert (shown.count(), box.input_value()) == (every, "")
     box.fill("no such bug")

@@ -18,17 +18,15 @@ from conftest import NEXT, ROOT, python, sh, tree
 # and whatever looks at all of them together.
 CONCERNS_IT = (
     "new_idea or test_exercises or test_pages or test_repository or test_site or test_questions "
-    "or test_imports_point "
-    "or test_notebooks_are_clean or test_each_chart or test_each_chapter_has or test_every_public "
-    "or test_each_name or test_no_chapter"
+    "or test_imports_point or test_notebooks_are_clean or test_each_chart or test_each_chapter_has "
+    "or test_every_public or test_each_name or test_no_chapter"
 )
 # Not those of the checks.
 BOOK = [f"tests/{path.name}" for path in sorted((ROOT / "tests").glob("test_*.py"))]
 # Minutes of mypy; what needs git, or .ci; what a page of another chapter says.
 LEFT_OUT = (
-    "test_types or test_calls_of_modules or test_no_address or test_continuous or "
-    "test_keys_of_configs "
-    "or test_names_in_libraries"
+    "test_types or test_calls_of_modules or test_no_address or test_continuous "
+    "or test_keys_of_configs or test_names_in_libraries"
 )
 
 
@@ -90,8 +88,8 @@ def test_a_chapter_takes_its_place_on_the_map():
     "Behind the one before it, or where the map says that it is being written."
     chapter = runpy.run_path(str(ROOT / "tools/chapter.py"))
     begun = (
-        "## The map\n\n11. [Old](11_old.ipynb)\\\n    It is about.\n12. New\\\n"
-        "    A promise.\n\nThe end"
+        "## The map\n\n11. [Old](11_old.ipynb)\\\n    It is about.\n"
+        "12. New\\\n    A promise.\n\nThe end"
     )
     for number, others in ((12, ["11", "12"]), (13, ["11", "12", "13"])):
         edited = chapter["mapped"](number, "Far", f"{number}_far")(begun)

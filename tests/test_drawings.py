@@ -197,11 +197,11 @@ def test_a_long_sentence_moves_nothing_below(visit, width):
         if width == 390:
             assert numbers_of.get_attribute("tabindex") == "0"
             assert numbers_of.evaluate(
-                (
-                    "(list, i) => list.scrollTop <= list.querySelectorAll('tbody "
-                    "tr')[i].offsetTop && list.querySelectorAll('tbody tr')[i].offsetTop + 20 "
-                    "<= list.scrollTop + list.clientHeight"
-                ),
+                """(list, i) => {
+                  const top = list.querySelectorAll('tbody tr')[i].offsetTop;
+                  return list.scrollTop <= top
+                      && top + 20 <= list.scrollTop + list.clientHeight;
+                }""",
                 state(figure)["chosen"],
             )
 
@@ -533,7 +533,8 @@ def played(figure: Locator) -> dict:
 def given(figure: Locator) -> dict:
     "The numbers that a script was given."
     return figure.evaluate(
-        "figure => JSON.parse(figure.querySelector('script[type=\"application/json\"]').textContent)"
+        """figure =>
+          JSON.parse(figure.querySelector('script[type="application/json"]').textContent)"""
     )
 
 
@@ -2755,8 +2756,8 @@ def test_the_list_below_the_roofline_has_one_unit(visit):
         count = 2 ** values[0]
         assert f"{count:,} token{'s' * (count > 1)}" in said(figure)
         xs = figure.locator("svg circle").evaluate_all(
-            "dots => dots.filter((dot) => getComputedStyle(dot).visibility === "
-            "'visible').map((dot) => +dot.getAttribute('cx'))"
+            "dots => dots.filter((dot) => getComputedStyle(dot).visibility === 'visible')"
+            ".map((dot) => +dot.getAttribute('cx'))"
         )
         width = figure.locator("svg").evaluate("svg => svg.viewBox.baseVal.width")
         assert 42 <= min(xs) and max(xs) <= width - 12

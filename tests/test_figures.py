@@ -457,8 +457,8 @@ def first_state(figure: Locator, name: str) -> tuple[int, ...]:
 
 
 FITS = (
-    "figure => { const box = figure.querySelector('.chart-view'); return box.scrollWidth "
-    "<= box.clientWidth }"
+    "figure => { const box = figure.querySelector('.chart-view'); "
+    "return box.scrollWidth <= box.clientWidth }"
 )
 FOCUS_BEFORE = "caption => { caption.tabIndex = -1; caption.focus(); }"
 
@@ -528,10 +528,10 @@ def test_mouse(drawn, name):
             expect(figure.get_by_role("radio").nth(head)).to_be_checked()
 
 
-DRAWN = (
-    "async (vega_spec) => { window.view = new vega.View(vega.parse(vega_spec), { renderer: "
-    "'svg' }).initialize('#chart'); await view.runAsync(); }"
-)
+DRAWN = """async (vega_spec) => {
+  window.view = new vega.View(vega.parse(vega_spec), { renderer: 'svg' }).initialize('#chart');
+  await view.runAsync();
+}"""
 CHOOSE = "async (sentence) => { await view.signal('sentence', sentence).runAsync(); }"
 AXES = """() => [...document.querySelectorAll(".role-axis-label")].map((axis) => [...axis.querySelectorAll("text")]
   .map((text) => [text.getBoundingClientRect(), text.textContent])

@@ -239,8 +239,8 @@ def test_readers(opened, scheme):
     figure = opened(head_view(calls(2, 12, 11, 11), WORDS), 390, scheme, touch=True)
     figure.page.evaluate(Axe().axe_script)
     found = figure.page.evaluate(
-        "axe.run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'] }).then(result => "
-        "result.violations.map(one => [one.id, one.nodes[0].html]))"
+        "axe.run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'] })"
+        ".then(result => result.violations.map(one => [one.id, one.nodes[0].html]))"
     )
     assert not found
     assert figure.page.evaluate("document.documentElement.scrollWidth") <= 390

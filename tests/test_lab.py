@@ -335,8 +335,8 @@ def test_console_is_silent(desk):
     """
     own = re.compile(
         r"Plugin @jupyterlab/\S+ .*activate|Item with index \d+ did not appear within \d+ ms|"
-        r"Connection lost, reconnecting in|WebSocket connection to 'ws:|Canceled future for \w+ "
-        r"message|History was unable to be retrieved|"
+        r"Connection lost, reconnecting in|WebSocket connection to 'ws:|"
+        r"Canceled future for \w+ message|History was unable to be retrieved|"
         r"Failed to execute 'removeChild' on 'Node'[^\n]*\n +at \S+/static/lab/jlab_core[^\n]*$"
     )
     fail_if([line for line in desk.said if not own.search(line)], "The console says:")

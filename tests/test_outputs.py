@@ -107,8 +107,8 @@ def test_refresh_then_check(tmp_path):
 
 
 CHARTED = (
-    "from attention_nb.figures.charts import bars\nimport torch\nbars(torch.tensor([{}, 1.0]), "
-    "['old dogs', 'bark'])"
+    "from attention_nb.figures.charts import bars\nimport torch\n"
+    "bars(torch.tensor([{}, 1.0]), ['old dogs', 'bark'])"
 )
 
 

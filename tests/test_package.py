@@ -328,8 +328,8 @@ def test_import_is_light(tmp_path):
     If it fails: Import it inside the function that needs it.
     """
     code = (
-        "import sys, json, attention_nb; print(json.dumps(sorted({m.split('.')[0] for m in "
-        "sys.modules} | {'attention_checks'} & set(sys.modules))))"
+        "import sys, json, attention_nb; print(json.dumps(sorted("
+        "{m.split('.')[0] for m in sys.modules} | {'attention_checks'} & set(sys.modules))))"
     )
     loaded = json.loads(
         python("-c", code, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)})

@@ -319,8 +319,8 @@ def test_citations_are_listed_with_their_place():
         ]
     )
     assert page.cells[1].source.endswith(
-        "\n\nCited in [A](<../00_a.ipynb>) · [A: In `code`](<../00_a.ipynb#In-code>) · [B]("
-        "<../01_b.ipynb>)"
+        "\n\nCited in [A](<../00_a.ipynb>) · [A: In `code`](<../00_a.ipynb#In-code>) "
+        "· [B](<../01_b.ipynb>)"
     )
     assert bib == (
         "@article{cell-1,\n  author = {Ann Bee and Cy Dee},\n  title = {{On Hives}},\n"
@@ -387,13 +387,12 @@ def test_an_entry_may_stand_only_once():
 GOOD = {
     "index": "Home\n====\n\n.. toctree::\n\n   00_a\n   01_b\n   lookup/glossary\n",
     "00_a": "A mask\n======\n\nA ``mask``, `mask <https://x.org>`__, unmask, mask-like; "
-    "then two *Masks* and one\nmask. "
-    "A score\nfunction and a score.\n",
+    "then two *Masks* and one\nmask. A score\nfunction and a score.\n",
     "01_b": "B\n=\n\nThe mask.\n",
     "lookup/glossary": "Glossary\n========\n\nMask\n----\n\nIt hides a score.\n\n*Also: masks.*\n\n"
     "Metric\n------\n\nA distance.\n\n"
-    "Score\n-----\n\nA number.\n\n*Elsewhere:* ``s``, *or metric.*\n\nScore function\n"
-    "--------------\n\nIt scores.\n",
+    "Score\n-----\n\nA number.\n\n*Elsewhere:* ``s``, *or metric.*\n\n"
+    "Score function\n--------------\n\nIt scores.\n",
 }
 
 

@@ -197,13 +197,13 @@ def misasked(text: str) -> list[str]:
             or right == items
         ):
             wrong.append(
-                "three to five items, `- A: …`, and the answer another order of their "
-                "letters, such as B A C"
+                "three to five items, `- A: …`, "
+                "and the answer another order of their letters, such as B A C"
             )
         if ", ".join(right) not in text:
             wrong.append(
-                f"the fold says the order, {', '.join(right)}: without scripts it is "
-                "the only answer"
+                f"the fold says the order, {', '.join(right)}: "
+                "without scripts it is the only answer"
             )
     elif rows:
         names = {
@@ -686,8 +686,8 @@ def test_what_a_story_shows_of_a_head(code, shown):
 def test_a_story_shows_the_shapes_below_a_head():
     "Those of the parameters and of the result; what else stands in parentheses is no shape."
     head = (
-        "def f(\n    x: Tensor,  # tokens (as in a book), (b, n)\n    n: int,  # how many (0: "
-        "all)\n) -> Tensor:  # (b, n, d_model)\n    return x"
+        "def f(\n    x: Tensor,  # tokens (as in a book), (b, n)\n"
+        "    n: int,  # how many (0: all)\n) -> Tensor:  # (b, n, d_model)\n    return x"
     )
     html = BeautifulSoup(highlight(head, PythonLexer(), ShortHeads(heads=True)), "html.parser")
     assert [b["data-shapes"] for b in html.select("b[data-shapes]")] == [

@@ -245,8 +245,8 @@ def errors(nb: NotebookNode, name: str) -> list[str]:
     if lacking:
         found += [
             (
-                f"{name}: these cells failed only because they use names that those above "
-                "should have defined:"
+                f"{name}: these cells failed only because they use names "
+                "that those above should have defined:"
             ),
             *lacking,
         ]
@@ -412,8 +412,8 @@ async def check(path: Path) -> str:
         lines = lines or ["(the same text, in another kind of output)"]
         stale.append(
             (
-                f"{path.name}, cell {ran.saved.cells[i].id}: the saved output is not what the "
-                "cell gives now\n"
+                f"{path.name}, cell {ran.saved.cells[i].id}: "
+                "the saved output is not what the cell gives now\n"
             )
             + head("\n".join(lines), 20)
         )

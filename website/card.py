@@ -38,8 +38,8 @@ def weights() -> tuple[list[str], list[float]]:
 def text(x: float, y: float, size: float, content: str, more: str = "") -> str:
     "A line of text."
     return (
-        f'<text x="{x}" y="{y}" font-size="{size}" font-family="{FONT}" fill="{INK}" '
-        f"{more}>{escape(content)}</text>"
+        f'<text x="{x}" y="{y}" font-size="{size}" font-family="{FONT}" fill="{INK}" {more}>'
+        f"{escape(content)}</text>"
     )
 
 
@@ -48,8 +48,8 @@ def grid(x: float, y: float, side: float, words: list[str], shades: list[float])
     step = side / len(words)
     cells = "".join(
         f'<rect x="{x + step * (i % len(words)):.1f}" y="{y + step * (i // len(words)):.1f}" '
-        f'width="{step - 6:.1f}"'
-        f' height="{step - 6:.1f}" rx="6" fill="{BLUE}" fill-opacity="{0.06 + 0.94 * shade:.3f}"/>'
+        f'width="{step - 6:.1f}" height="{step - 6:.1f}" rx="6" '
+        f'fill="{BLUE}" fill-opacity="{0.06 + 0.94 * shade:.3f}"/>'
         for i, shade in enumerate(shades)
     )
     return cells + "".join(

@@ -15,12 +15,13 @@ from nbformat import NotebookNode
 
 PAGE = "lookup/references.ipynb"
 FORM = (
-    "### Name 2017\n\nAuthor, Author: **Title**. *Journal or proceedings*, 2017. "
-    "[label](address)\n\nWhat the book takes from it."
+    "### Name 2017\n\n"
+    "Author, Author: **Title**. *Journal or proceedings*, 2017. [label](address)\n\n"
+    "What the book takes from it."
 )
 ENTRY = re.compile(
-    r"### (?P<key>[^\n]+)\n\n(?P<authors>[^:\n]+): \*\*(?P<title>[^*\n]+)\*\*\.? "
-    r"\*(?P<venue>[^*\n]+)\*"
+    r"### (?P<key>[^\n]+)\n\n"
+    r"(?P<authors>[^:\n]+): \*\*(?P<title>[^*\n]+)\*\*\.? \*(?P<venue>[^*\n]+)\*"
     r"(?:, (?P<year>\d{4}))?\. \[(?P<label>[^]\n]+)]\((?P<url>\S+)\)\n\n\S.+"
 )
 # From any folder.

@@ -35,11 +35,11 @@ FIGURE = re.compile(
     re.S,
 )
 DRAWING = re.compile(
-    r'<figure class="drawing" data-drawing="(\w+)"(?: data-library="(\w+)")?>(.*?)<div '
-    r'class="view"[^>]*>(?:<p '
-    r'class="unscripted">[^<]*</p>)?(?:<noscript>.*?</noscript>)?</div>(.*?)'
-    r'<script type="application/json">(.*?)</script>(?:\s*<script defer class="weights" '
-    r'data-name="(\w+)")?.*?</figure>',
+    r'<figure class="drawing" data-drawing="(\w+)"(?: data-library="(\w+)")?>(.*?)'
+    r'<div class="view"[^>]*>(?:<p class="unscripted">[^<]*</p>)?'
+    r"(?:<noscript>.*?</noscript>)?</div>(.*?)"
+    r'<script type="application/json">(.*?)</script>'
+    r'(?:\s*<script defer class="weights" data-name="(\w+)")?.*?</figure>',
     re.S,
 )
 MOST_ROWS = 40  # of the states of one chart

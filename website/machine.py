@@ -93,8 +93,8 @@ def small(number: int) -> str:
     around = "".join(boxes[n] for n in frames if n != number)
     bottom = max(place(one)[1] + place(one)[3] for one in chapters())
     return (
-        '<a class="where" href="index.html#the-map" aria-label="The map of the book: '
-        f'chapter {number} is in part {lit.part}">'
+        '<a class="where" href="index.html#the-map" '
+        f'aria-label="The map of the book: chapter {number} is in part {lit.part}">'
         f'<svg viewBox="-8 30 1008 {bottom - 22}" aria-hidden="true">'
         f'<path class="frames" d="{around}"/><path d="{rest}"/>'
         f'<path class="lit" d="{boxes[number]}"/></svg></a>'
@@ -112,8 +112,8 @@ def words(x: float, y: float, text: str, anchor: str = "middle") -> str:
 def chip(x: float, y: float, wide: float, text: str) -> str:
     "A token."
     return (
-        f'<rect class="chip" x="{x}" y="{y}" width="{wide}" height="26" '
-        f'rx="5"/>{words(x + wide / 2, y + 18, text)}'
+        f'<rect class="chip" x="{x}" y="{y}" width="{wide}" height="26" rx="5"/>'
+        f"{words(x + wide / 2, y + 18, text)}"
     )
 
 
@@ -128,8 +128,8 @@ def arrow(*points: tuple[float, float]) -> str:
 def plus(x: float, y: float) -> str:
     "Where two vectors are added."
     return (
-        f'<path class="plus" d="M{x - 9} {y}a9 9 0 1 0 18 0a9 9 0 1 0-18 0M{x - 5} '
-        f'{y}h10M{x} {y - 5}v10"/>'
+        f'<path class="plus" d="M{x - 9} {y}a9 9 0 1 0 18 0a9 9 0 1 0-18 0'
+        f'M{x - 5} {y}h10M{x} {y - 5}v10"/>'
     )
 
 
@@ -172,11 +172,10 @@ def drawing() -> str:
     result = chip(870, 194, 90, "river")
     return (
         f'<svg class="machine" viewBox="0 0 {WIDTH} {HEIGHT + 30}" preserveAspectRatio="none" '
-        'aria-hidden="true"><defs><marker id="head" viewBox="0 0 8 8" '
-        'refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
-        '<path d="M0 0L8 4L0 8z"/></marker></defs>'
-        f"{tokens}{sheets}{forward}{flows}{plus(262, 207)}{plus(646, 207)}"
-        f"{plus(792, 207)}{result}</svg>"
+        'aria-hidden="true"><defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" '
+        'markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z"/></marker></defs>'
+        f"{tokens}{sheets}{forward}{flows}"
+        f"{plus(262, 207)}{plus(646, 207)}{plus(792, 207)}{result}</svg>"
     )
 
 

@@ -272,8 +272,8 @@ def stilled(html: str) -> str:
     return html.replace(
         "</p></div>",
         (
-            f'</p><noscript><div class="still" role="img" aria-label="{title}, '
-            f'as it begins">{picture}</div></noscript></div>'
+            f'</p><noscript><div class="still" role="img" aria-label="{title}, as it begins">'
+            f"{picture}</div></noscript></div>"
         ),
         1,
     )
@@ -371,8 +371,8 @@ def links(nb: NotebookNode, conf: dict[str, str]) -> str:
         # the notebook to download: its first cell installs the package
         if repo := repository(conf):
             url = (
-                f"https://colab.research.google.com/github/{repo}/blob/{conf['branch']}"
-                f"/docs/notebooks/{name}"
+                f"https://colab.research.google.com/github/{repo}/"
+                f"blob/{conf['branch']}/docs/notebooks/{name}"
             )
             found.append(f'<a href="{escape(url)}">Open in Colab</a>')
         found.append(f'<a href="{NOTATION}">Notation</a>')
@@ -722,8 +722,8 @@ def readme(root: Path) -> str:
                 out.data = {
                     "text/markdown": pictures(conf["nbs_path"])
                     + (
-                        f"\n\n*In the book they respond: “{title}” opens [the rendered "
-                        f"book]({site}).*"
+                        f"\n\n*In the book they respond: “{title}” opens "
+                        f"[the rendered book]({site}).*"
                     )
                 }
                 cell.metadata.tags = [*cell.metadata.get("tags", []), "remove-input"]
@@ -737,6 +737,6 @@ def readme(root: Path) -> str:
     body = exporter.from_notebook_node(nb)[0]
     body = re.sub(r"\n{3,}(?=\S)", "\n\n", body).strip() + "\n"
     return (
-        f"<!-- Made from {conf['nbs_path']}/{HOME} by `make docs`: edit the notebook, "
-        f"not this file. -->\n\n{body}"
+        f"<!-- Made from {conf['nbs_path']}/{HOME} by `make docs`: "
+        f"edit the notebook, not this file. -->\n\n{body}"
     )

@@ -29,8 +29,8 @@ WORD = "|".join(SYMBOLS)
 # Not in a subscript: the k of d_k is no key. Only W has its own.
 MATH = re.compile(r'<span class="mord mathnormal"((?: style="[^"]*")?)>([qkvw])</span>')
 MATRIX = re.compile(
-    r'<span class="mord mathnormal"((?: style="[^"]*")?)>W</span>(<span '
-    r'class="msupsub">(?:(?!mathnormal).)*'
+    r'<span class="mord mathnormal"((?: style="[^"]*")?)>W</span>'
+    r'(<span class="msupsub">(?:(?!mathnormal).)*'
     r'<span class="mord mathnormal mtight)"([^>]*>([qkv])</span>)',
     re.S,
 )
@@ -53,8 +53,8 @@ OTHER = "|".join(
     [  # what these words also mean: the parameters of a layer, its numbers, what is pressed
         r"(?:random|own|old|our|learned|trained|same|loads its|with its|[’']s) weights?",
         (
-            r"weights? (?:of their own|copied|come from|from|of the model|as parameters|"
-            r"are trained|run with)"
+            r"weights? (?:of their own|copied|come from|from|of the model|"
+            r"as parameters|are trained|run with)"
         ),
         r"weight for weight",
         r"values? and (?:\w+ ){0,2}gradients?",

@@ -127,8 +127,8 @@ def test_the_plugin_is_off_until_asked_for(tmp_path):
     said = run_marked(
         tmp_path,
         text=(
-            "import sys\n\ndef test_one():\n    assert not {'torch', 'attention_nb'} & "
-            "set(sys.modules)\n"
+            "import sys\n\ndef test_one():\n"
+            "    assert not {'torch', 'attention_nb'} & set(sys.modules)\n"
         ),
     )
     assert "1 passed" in said, said

@@ -478,17 +478,14 @@ def listing(mutants: list[Mutant]) -> str:
 def table(told: dict[str, dict]) -> str:
     "What became of the mutants of each module."
     rows = [
-        (
-            f"{'module':<24}{'mutants':>8}{'of':>6}{'killed':>8}{'equal':>7}{'open':>6}"
-            f"{'of those that differ':>22}"
-        )
+        f"{'module':<24}{'mutants':>8}{'of':>6}{'killed':>8}{'equal':>7}{'open':>6}"
+        f"{'of those that differ':>22}"
     ]
     for name, t in told.items():
         differ = t["mutants"] - t["equivalent"]
         rows.append(
             f"{name:<24}{t['mutants']:>8}{t['of']:>6}{t['killed']:>8}{t['equivalent']:>7}"
-            f"{differ - t['killed']:>6}"
-            f"{t['killed'] / max(differ, 1):>21.1%}"
+            f"{differ - t['killed']:>6}{t['killed'] / max(differ, 1):>21.1%}"
         )
     unexplained = sum(not s["why"] for t in told.values() for s in t["survivors"])
     end = f"; {unexplained} survivors without an explanation" if unexplained else ""

@@ -137,12 +137,12 @@ READ = {  # rows with faults, as they were read
     "rwkv": "true: it ignores attention_mask, and padding on the left goes into its state",
     "recurrent_gemma": "true: padding on the left goes into its recurrent state",
     "moshi": (
-        "true: the full pass has no window, and its cache drops what is older than the "
-        "window of the config"
+        "true: the full pass has no window, "
+        "and its cache drops what is older than the window of the config"
     ),
-    "prophetnet": "true: the relative bias of its predicting stream is made in the order token, n-gram, "
-    "head and read in the order n-gram, "
-    "head, token, so a token gets that of a later one; in the right order the leak is gone",
+    "prophetnet": "true: the relative bias of its predicting stream is made in the order token, "
+    "n-gram, head and read in the order n-gram, head, token, so a token gets that of a later one; "
+    "in the right order the leak is gone",
     "xlm": (
         "true: with causal=True its attention has no other mask, so padding on the left is attended"
     ),

@@ -82,8 +82,8 @@ def listed(package: Package, folders: list[Path]) -> list[str]:
     "The subjects of a package, by path; their table is read where the package is."
     code = (
         "import sys; from tests.third_party.subjects import *; "
-        "[print(s.path) for p in packages(Path(sys.argv[1])) if p.name == sys.argv[2] for s "
-        "in p.subjects()]"
+        "[print(s.path) for p in packages(Path(sys.argv[1])) if p.name == sys.argv[2] "
+        "for s in p.subjects()]"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, *named(package)],
