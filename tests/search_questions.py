@@ -1,4 +1,7 @@
-"""What people type, and the section that they must find first, or one of those. (A list that the search was tuned with: it guards, it does not measure.)"""
+"""What people type, and the section that they must find first, or one of those.
+
+(A list that the search was tuned with: it guards, it does not measure.)
+"""
 
 QUESTIONS: dict[str, str | tuple[str, ...]] = {
     "why divide by sqrt d": "03_self_attention.html#the-scale-why-divide-by-d",
@@ -40,7 +43,9 @@ QUESTIONS: dict[str, str | tuple[str, ...]] = {
         "11_grouped_heads.html#neighbouring-heads-share",
         "checks/gallery.html#tiled-for-repeated",
     ),
-    "MultiHeadAttention": "05_multi_head_attention.html#attention_nb.multi_head_attention.MultiHeadAttention",
+    "MultiHeadAttention": (
+        "05_multi_head_attention.html#attention_nb.multi_head_attention.MultiHeadAttention"
+    ),
     "longer texts than in training": (
         "16_longer_texts.html",
         "16_longer_texts.html#slow-pairs-beyond-the-trained-length",
@@ -387,7 +392,8 @@ QUESTIONS: dict[str, str | tuple[str, ...]] = {
     "overfitting": "lookup/glossary.html#overfitting",
 }
 
-# Asked by people who did not know how the site puts it; written after the search. Each must be among the first three.
+# Asked by people who did not know how the site puts it; written after the search.
+# Each must be among the first three.
 STRANGERS: dict[str, tuple[str, ...]] = {
     "bpe tokenizer": ("00_embeddings.html#tokens", "lookup/references.html#sennrich-et-al-2016"),
     "nn.Embedding parameter count": ("00_embeddings.html#learned-embeddings",),
@@ -471,7 +477,10 @@ STRANGERS: dict[str, tuple[str, ...]] = {
         "02_softmax.html#overflow",
         "02_softmax.html#repair-subtract-the-maximum",
     ),
-    "RuntimeError: The size of tensor a (8) must match the size of tensor b (64) at non-singleton dimension 0 q @ k.transpose": (
+    (
+        "RuntimeError: The size of tensor a (8) must match the size of tensor b (64) "
+        "at non-singleton dimension 0 q @ k.transpose"
+    ): (
         "03_self_attention.html#scores-for-any-batch",
         "02_softmax.html#the-wrong-dim",
     ),
