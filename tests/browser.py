@@ -58,7 +58,8 @@ PAINTED.set()
 # the system's fonts all the same.)
 FONTS = """<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd">
 <fontconfig><dir>{folder}</dir><cachedir>{cache}</cachedir><match target="pattern">
-<edit name="family" mode="assign" binding="strong"><string>{font}</string></edit></match></fontconfig>"""
+<edit name="family" mode="assign" binding="strong"><string>{font}</string></edit></match>
+</fontconfig>"""
 
 
 @functools.cache
@@ -204,8 +205,10 @@ OUT_OF_ROOM = """() => [...document.querySelectorAll("figure.drawing")].flatMap(
   const view = figure.querySelector(".view"), kept = parseFloat(getComputedStyle(view).minHeight);
   const said = (what) => [`${figure.dataset.drawing} ${what}`];
   return [!figure.state?.() && said("is not drawn"),
-          view.scrollHeight > kept + 1 && said(`is ${view.scrollHeight} pixels high; it kept ${kept}`),
-          view.scrollWidth > view.clientWidth && said(`is ${view.scrollWidth} pixels wide in ${view.clientWidth}`)]
+          view.scrollHeight > kept + 1
+            && said(`is ${view.scrollHeight} pixels high; it kept ${kept}`),
+          view.scrollWidth > view.clientWidth
+            && said(`is ${view.scrollWidth} pixels wide in ${view.clientWidth}`)]
     .filter(Boolean).flat();
 })"""
 

@@ -62,9 +62,11 @@ CONTRAST = {"runOnly": ["color-contrast"], "resultTypes": ["violations"]}
 # others are also links and headings, for other rules.
 ONE_OF_EACH = """([among, plain]) => {
   const seen = new Set();
-  const look = (e) => [e.tagName, e.getAttribute("class"), e.getAttribute("fill"), e.style.color, e.style.background];
+  const look = (e) => [
+    e.tagName, e.getAttribute("class"), e.getAttribute("fill"), e.style.color, e.style.background];
   for (const e of document.querySelectorAll(among)) {
-    const words = [...e.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
+    const words = [...e.childNodes].filter(
+      (node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
     if (!words.length || (plain && e.firstElementChild)) continue;
     let kind = "";
     for (let around = e; around; around = around.parentElement) kind += `/${look(around)}`;
@@ -99,7 +101,8 @@ def weights(visited: Visit) -> Counter:
 
 
 SHIFTS = """() => new Promise((done) => {
-  new PerformanceObserver((list) => done(list.getEntries().filter((e) => !e.hadRecentInput).map((e) => e.value)))
+  const shifts = (list) => list.getEntries().filter((e) => !e.hadRecentInput).map((e) => e.value);
+  new PerformanceObserver((list) => done(shifts(list)))
     .observe({ type: "layout-shift", buffered: true });
   setTimeout(() => done([]), 50);  // nothing moved
 })"""
@@ -194,11 +197,13 @@ def test_page(visit, site, path, width):
     fail_if(found + visited.said, f"{path}, {width} pixels wide:")
 
 
-MOVING = """() => [...document.querySelectorAll("*")].flatMap((element) => [null, "::before", "::after"].flatMap((part) => {
-  const style = getComputedStyle(element, part);
-  const moves = style.scrollBehavior !== "auto" || style.animationName !== "none" || /[1-9]/.test(style.transitionDuration);
-  return moves ? [`${element.tagName} ${element.className} ${part ?? ""}`] : [];
-}))"""
+MOVING = """() => {
+  const moves = (style) => style.scrollBehavior !== "auto" || style.animationName !== "none"
+    || /[1-9]/.test(style.transitionDuration);
+  return [...document.querySelectorAll("*")].flatMap((element) =>
+    [null, "::before", "::after"].filter((part) => moves(getComputedStyle(element, part)))
+      .map((part) => `${element.tagName} ${element.className} ${part ?? ""}`));
+}"""
 
 
 @pytest.mark.parametrize("path", ["03_self_attention.html", "search.html"])
@@ -258,8 +263,11 @@ def test_nothing_moves_when_a_chart_says_that_it_scrolls(visit, width):
     "The words might need a line of their own, which is there from the first."
     page = visit("14_local_attention.html", width=width).page
     high = page.evaluate("""() => [false, true].map((scrolls) => {
-      for (const view of document.querySelectorAll(".chart-view")) view.classList.toggle("scrolls", scrolls);
-      return [...document.querySelectorAll("figure.chart figcaption")].map((line) => line.offsetHeight);
+      for (const view of document.querySelectorAll(".chart-view")) {
+        view.classList.toggle("scrolls", scrolls);
+      }
+      const lines = [...document.querySelectorAll("figure.chart figcaption")];
+      return lines.map((line) => line.offsetHeight);
     })""")
     assert high[0] == high[1] and len(high[0]) > 4
 
@@ -268,10 +276,16 @@ def test_nothing_moves_when_a_chart_says_that_it_scrolls(visit, width):
 def test_a_table_that_is_wider_than_a_phone_scrolls_alone(visit, path):
     "And says so, without moving what is below it; keys reach it."
     page = visit(path, width=390).page
-    found = page.evaluate("""() => [...document.querySelectorAll('.text_html > table')].map((table) => {
+    tables = page.locator(".text_html > table")
+    found = tables.evaluate_all("""(tables) => tables.map((table) => {
       const box = table.parentElement, said = getComputedStyle(box.parentElement, '::after');
-      return { wide: table.offsetWidth > box.clientWidth, scrolls: getComputedStyle(box).overflowX === 'auto',
-               says: said.content.includes('scrolls'), high: parseFloat(said.height), stop: box.tabIndex === 0 };
+      return {
+        wide: table.offsetWidth > box.clientWidth,
+        scrolls: getComputedStyle(box).overflowX === 'auto',
+        says: said.content.includes('scrolls'),
+        high: parseFloat(said.height),
+        stop: box.tabIndex === 0,
+      };
     })""")
     wide = [table for table in found if table["wide"]]
     assert wide and all(
@@ -293,7 +307,8 @@ def test_tables_stay_when_the_library_does_not_come(visit):
 
 MACHINE = """() => [...document.querySelectorAll("#the-map ol > li")].map((part) => {
   const { left, top, right, bottom } = part.getBoundingClientRect();
-  return { box: [left, top, right, bottom], frame: part.matches(".frame"), over: part.scrollWidth - part.clientWidth };
+  const over = part.scrollWidth - part.clientWidth;
+  return { box: [left, top, right, bottom], frame: part.matches(".frame"), over };
 })"""
 
 
@@ -326,11 +341,14 @@ def test_the_map_is_a_machine_where_there_is_room(visit, font):
     )
 
 
-CARDS = """() => [...document.querySelectorAll('table.cards')].flatMap((table) => [...table.querySelectorAll('tbody tr')].map((row) => {
+CARDS = """() => [...document.querySelectorAll('table.cards tbody tr')].map((row) => {
   const cells = [...row.cells].map((cell) => cell.getBoundingClientRect());
-  return { inside: cells.every((box) => box.left >= 0 && box.right <= innerWidth), below: cells.at(-1).top > cells[0].top,
-           said: [...row.cells].slice(1).map((cell) => getComputedStyle(cell, '::before').content) };
-}))"""
+  return {
+    inside: cells.every((box) => box.left >= 0 && box.right <= innerWidth),
+    below: cells.at(-1).top > cells[0].top,
+    said: [...row.cells].slice(1).map((cell) => getComputedStyle(cell, '::before').content),
+  };
+})"""
 
 
 def test_a_drawing_takes_the_margin_where_there_is_room(visit):
@@ -512,9 +530,10 @@ def test_the_catalogue_of_bugs_is_narrowed(visit):
 # ---- The keyboard alone ----
 
 STOPS = """() => {
-  const all = "a[href], button, input:not([type=hidden], [type=radio]:not(:checked)), select, textarea, summary, "
-            + "[tabindex='0'], label[role=button]";
-  const seen = [...document.querySelectorAll(all)].filter((e) => !e.matches(".headerlink")  // as on the contents list
+  const all = "a[href], button, input:not([type=hidden], [type=radio]:not(:checked)), "
+            + "select, textarea, summary, [tabindex='0'], label[role=button]";
+  const seen = [...document.querySelectorAll(all)].filter((e) =>
+    !e.matches(".headerlink")  // as on the contents list
     && !e.closest("[inert]") && e.checkVisibility({ visibilityProperty: true }));
   seen.forEach((e, n) => { e.dataset.stop = n; });
   return seen.map((e) => e.outerHTML.slice(0, 120));
@@ -523,11 +542,13 @@ HERE = """() => {
   const e = document.activeElement;
   if (e === document.body) return null;
   const style = getComputedStyle(e), { left, top, right, bottom } = e.getClientRects()[0];
-  const [x, y] = [(Math.max(left, 0) + Math.min(right, innerWidth)) / 2, (Math.max(top, 0) + Math.min(bottom, innerHeight)) / 2];
+  const x = (Math.max(left, 0) + Math.min(right, innerWidth)) / 2;
+  const y = (Math.max(top, 0) + Math.min(bottom, innerHeight)) / 2;
   const over = document.elementFromPoint(x, y);
   return {
     stop: e.dataset.stop, html: e.outerHTML.slice(0, 120),
-    ring: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 1 && style.opacity > 0.5,
+    ring: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 1
+      && style.opacity > 0.5,
     shown: e.contains(over) || Boolean(over?.contains(e)),
   };
 }"""

@@ -533,7 +533,8 @@ DRAWN = """async (vega_spec) => {
   await view.runAsync();
 }"""
 CHOOSE = "async (sentence) => { await view.signal('sentence', sentence).runAsync(); }"
-AXES = """() => [...document.querySelectorAll(".role-axis-label")].map((axis) => [...axis.querySelectorAll("text")]
+AXES = """() => [...document.querySelectorAll(".role-axis-label")].map((axis) =>
+  [...axis.querySelectorAll("text")]
   .map((text) => [text.getBoundingClientRect(), text.textContent])
   .sort(([a], [b]) => a.y - b.y || a.x - b.x).map(([, text]) => text))"""
 
@@ -594,8 +595,10 @@ def test_a_cell_of_weights_lights_up_the_word(drawn):
 
 SIZES = """() => [...document.querySelectorAll("figure.chart")].map((figure) => {
   const view = figure.querySelector(".chart-view"), svg = view.querySelector("svg");
-  const print = [...svg.querySelectorAll("text")].filter((text) => text.textContent).map((text) => parseFloat(getComputedStyle(text).fontSize));
-  return { line: Boolean(svg.querySelector(".mark-line")), svg: svg.clientWidth, place: view.clientWidth, print: Math.min(...print) };
+  const texts = [...svg.querySelectorAll("text")].filter((text) => text.textContent);
+  const print = Math.min(...texts.map((text) => parseFloat(getComputedStyle(text).fontSize)));
+  const line = Boolean(svg.querySelector(".mark-line"));
+  return { line, svg: svg.clientWidth, place: view.clientWidth, print };
 })"""
 
 

@@ -15,7 +15,8 @@ NOTEBOOK = NBS / "20_gpu_kernels.ipynb"
 CHECK = """
 from functools import partial
 from attention_nb import check_flash, gpu_attention
-print(check_flash(partial(gpu_attention, causal=True, return_lse=True, tile=(128, 128)), causal="lower-right"))
+causal = partial(gpu_attention, causal=True, return_lse=True, tile=(128, 128))
+print(check_flash(causal, causal="lower-right"))
 """
 COMPILE = """
 from attention_nb import gpu_kernels
@@ -24,13 +25,18 @@ from triton import compile
 from triton.compiler import ASTSource
 gpu_kernels._triton()
 POINTERS = {"_forward_kernel": 5, "_dq_kernel": 7, "_dkdv_kernel": 8}
-for kind, sides, capability in (("bf16", (64, 64), 90), ("bf16", (64, 64), 80), ("fp32", (32, 32), 80)):
+MADE = (("bf16", (64, 64), 90), ("bf16", (64, 64), 80), ("fp32", (32, 32), 80))
+for kind, sides, capability in MADE:
     for name, count in POINTERS.items():
         kernel = getattr(gpu_kernels, name)
-        fixed = dict(CAUSAL=True, BLOCK_D=64, BLOCK_DV=64, LENGTH=1024, BLOCK_Q=sides[0], BLOCK_K=sides[1])
-        pointers = {arg: "*fp32" if arg in ("lse_ptr", "delta_ptr") else f"*{kind}" for arg in kernel.arg_names[:count]}
-        numbers = {arg: "constexpr" if arg in fixed else "fp32" if arg == "scale" else "i32" for arg in kernel.arg_names[count:]}
-        made = compile(ASTSource(kernel, pointers | numbers, constexprs=fixed), target=GPUTarget("cuda", capability, 32),
+        fixed = dict(CAUSAL=True, BLOCK_D=64, BLOCK_DV=64, LENGTH=1024)
+        fixed |= dict(BLOCK_Q=sides[0], BLOCK_K=sides[1])
+        pointers = {arg: "*fp32" if arg in ("lse_ptr", "delta_ptr") else f"*{kind}"
+                    for arg in kernel.arg_names[:count]}
+        numbers = {arg: "constexpr" if arg in fixed else "fp32" if arg == "scale" else "i32"
+                   for arg in kernel.arg_names[count:]}
+        made = compile(ASTSource(kernel, pointers | numbers, constexprs=fixed),
+                       target=GPUTarget("cuda", capability, 32),
                        options={"num_warps": 4, "num_stages": 3})
         print(name, kind, capability, made.metadata.shared)
         assert "mma" in made.asm["ptx"] or kind == "fp32"

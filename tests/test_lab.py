@@ -103,23 +103,29 @@ PANEL = "[...jupyterapp.shell.widgets('main')].find((panel) => panel.context?.pa
 # there is another kernel: a connection that is made anew to the same one loses more. And the
 # command is told which notebook it is for: by itself it takes the one in front.
 RUN_ALL = """async ([path, anew]) => {
-  const { commands } = jupyterapp, panel = await commands.execute("docmanager:open", { path }), { sessionContext: context } = panel;
+  const { commands } = jupyterapp;
+  const panel = await commands.execute("docmanager:open", { path }), context = panel.sessionContext;
   await Promise.all([panel.context.ready, context.ready]);
+  const asked = () => context.session.kernel.requestExecute({ code: "", silent: true }).done;
   const answered = () => Promise.race([
-    context.session.kernel.requestExecute({ code: "", silent: true }).done.then(() => true, () => false),
+    asked().then(() => true, () => false),
     new Promise((later) => setTimeout(later, 30000, false))]);
   for (let n = 0; anew || !(await answered()); n++) {
-    if (n === 10) throw new Error(`no kernel of ${path} answers; the last is ${context.session.kernel.status}`);
+    const { status } = context.session.kernel;
+    if (n === 10) throw new Error(`no kernel of ${path} answers; the last is ${status}`);
     anew = false;
     await context.changeKernel({ name: context.session.kernel.name });
   }
   await commands.execute("notebook:clear-all-cell-outputs", { semanticWidget: panel.id });
   commands.execute("notebook:run-all-cells", { semanticWidget: panel.id });
 }"""
-TO_RUN = f"""(path) => [...{PANEL}.content.model.cells].filter((cell) =>
-  cell.type === "code" && cell.sharedModel.getSource().trim() && cell.executionCount === null).map((cell) => cell.id)"""
-FAILED = f"""(path) => [...{PANEL}.content.model.cells].flatMap((cell) => cell.outputs?.toJSON() ?? [])
-  .filter((output) => output.output_type === "error").map((output) => `${{output.ename}}: ${{output.evalue}}`.slice(0, 200))"""
+TO_RUN = f"""(path) => [...{PANEL}.content.model.cells]
+  .filter((cell) => cell.type === "code" && cell.sharedModel.getSource().trim())
+  .filter((cell) => cell.executionCount === null).map((cell) => cell.id)"""
+FAILED = f"""(path) => [...{PANEL}.content.model.cells]
+  .flatMap((cell) => cell.outputs?.toJSON() ?? [])
+  .filter((output) => output.output_type === "error")
+  .map((output) => `${{output.ename}}: ${{output.evalue}}`.slice(0, 200))"""
 
 
 def run_whole(page: Page, path: str) -> None:
@@ -251,10 +257,12 @@ def test_arrow_keys_move_the_slider(desk):
 # The lowest contrast of what is written on the page itself, not on a mark that has its own colour.
 CONTRAST = """(chart) => {
   const rgb = (colour) => colour.match(/[\\d.]+/g).slice(0, 3).map(Number);
-  const light = (colour) => rgb(colour).map((v) => v / 255).map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+  const linear = (v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+  const light = (colour) => rgb(colour).map((v) => linear(v / 255))
     .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
   const page = light(getComputedStyle(chart.closest(".jp-Notebook")).backgroundColor);
-  return Math.min(...[...chart.querySelectorAll("svg text")].filter((text) => text.textContent).map((text) => {
+  const texts = [...chart.querySelectorAll("svg text")].filter((text) => text.textContent);
+  return Math.min(...texts.map((text) => {
     const both = [light(getComputedStyle(text).fill), page].sort((a, b) => a - b);
     return (both[1] + 0.05) / (both[0] + 0.05);
   }));

@@ -350,11 +350,13 @@ def unscaled(q, k, v):
 
 layer, rope = MultiHeadAttention(12, 3), RotaryEmbedding(4)
 for check, thing, *more in [
-    (check_attention, fused_attention), (check_attention, unscaled), (check_flash, flash_attention), (check_flash, unscaled),
+    (check_attention, fused_attention), (check_attention, unscaled),
+    (check_flash, flash_attention), (check_flash, unscaled),
     (check_softmax, softmax), (check_softmax, torch.tanh), (check_masked_softmax, masked_softmax),
-    (check_self_attention, layer, 12), (check_self_attention, torch.nn.Linear(12, 12), 12), (check_multi_head, layer, 12, 2),
-    (check_cross_attention, layer, 12),
-    (check_cache, layer, 12), (check_positions, rope), (check_positions, lambda x, positions: x), (check_positions, alibi_bias),
+    (check_self_attention, layer, 12), (check_self_attention, torch.nn.Linear(12, 12), 12),
+    (check_multi_head, layer, 12, 2), (check_cross_attention, layer, 12), (check_cache, layer, 12),
+    (check_positions, rope), (check_positions, lambda x, positions: x),
+    (check_positions, alibi_bias),
     (check_agrees, softmax, torch.exp, (torch.ones(3),)),
 ]:
     try:

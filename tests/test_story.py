@@ -432,8 +432,10 @@ def test_questions_are_printed_for_class_without_their_answers(visit):
 HEIGHTS = """() => {
   const article = document.querySelector("article"), found = { story: 0, other: 0 };
   const stop = document.getElementById("exercises") ?? document.getElementById("reference");
-  const other = "div.cell_input, details.fold:not(.veil), div.cell_output:not(:has(figure)), dl.py, .notebook-links";
-  const story = "p, ul, ol, table, blockquote, h1, h2, h3, h4, div.math, figure, .predict, section > details";
+  const other = "div.cell_input, details.fold:not(.veil), div.cell_output:not(:has(figure)), "
+              + "dl.py, .notebook-links";
+  const story = "p, ul, ol, table, blockquote, h1, h2, h3, h4, div.math, figure, .predict, "
+              + "section > details";
   for (const part of article.querySelectorAll(`${story}, ${other}`)) {
     if (part.parentElement.closest(`${story}, ${other}`) || stop?.contains(part)) continue;
     found[part.matches(other) ? "other" : "story"] += part.getBoundingClientRect().height;
@@ -441,18 +443,22 @@ HEIGHTS = """() => {
   return found;
 }"""
 MISVEILED = """() => [...document.querySelectorAll(".predict")].flatMap((question) => {
-  const next = question.nextElementSibling, plain = !next || next.matches(".predict, section, .veil");
+  const next = question.nextElementSibling;
+  const plain = !next || next.matches(".predict, section, .veil");
   const veil = next?.matches(".veil") ? next : null, after = veil?.nextElementSibling;
-  return [!plain && `in sight behind a question: ${next.outerHTML.slice(0, 120)}`,
-          after && !after.matches(".predict, section") && `in sight behind a veil: ${after.outerHTML.slice(0, 120)}`,
-          veil?.querySelector(".predict, h2, h3, h4") && `veiled: ${veil.querySelector(".predict, h2, h3, h4").outerHTML.slice(0, 120)}`].filter(Boolean);
+  const hidden = veil?.querySelector(".predict, h2, h3, h4");
+  const said = (what, part) => `${what}: ${part.outerHTML.slice(0, 120)}`;
+  return [!plain && said("in sight behind a question", next),
+          after && !after.matches(".predict, section") && said("in sight behind a veil", after),
+          hidden && said("veiled", hidden)].filter(Boolean);
 })"""
 UNVEIL = "() => { for (const veil of document.querySelectorAll('.veil')) veil.open = true; }"
 LONG = """most => [...document.querySelectorAll("article div.cell_input pre")]
   .filter((pre) => !pre.closest("details:not([open]), #exercises, #solutions, #reference"))
   .map((pre) => pre.innerText.trim().split("\\n")).filter((lines) => lines.length > most)
   .map((lines) => `${lines.length} lines: ${lines[0]}`)"""
-WHOLE = """most => [...document.querySelectorAll("article *")].filter((e) => getComputedStyle(e).breakInside === "avoid" && e.offsetHeight > most)
+WHOLE = """most => [...document.querySelectorAll("article *")]
+  .filter((e) => getComputedStyle(e).breakInside === "avoid" && e.offsetHeight > most)
   .map((e) => `${e.offsetHeight} pixels that do not break on paper: ${e.outerHTML.slice(0, 80)}`)"""
 PAPER = {"width": 680, "height": 1009}  # A4 without its margins
 LIVE = "figure.drawing, figure.chart:has(.chart-controls)"

@@ -39,7 +39,8 @@ import sys, torch
 torch.set_num_threads(1)
 from attention_nb.translation import *
 pairs = lambda numbers: [encode_pairs(number_sentences(numbers, short)) for short in (True, False)]
-fit(new_translator(seed=3), pairs(range(1, 50)), pairs(range(50, 57)), {SETTINGS}, sys.argv[1], progress=False)
+train, held = pairs(range(1, 50)), pairs(range(50, 57))
+fit(new_translator(seed=3), train, held, {SETTINGS}, sys.argv[1], progress=False)
 """
 
 

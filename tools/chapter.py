@@ -23,13 +23,19 @@ ENTRY = re.compile(r"^(\d+)\. .*\\\n +.*$", re.M)  # of the map
 IMPORT = "from attention_nb.{name} import {name}_normalize\n"
 CASES = '''\
 """The cases of `{name}`: how to draw each function's arguments, and what is right."""
+
 import attention_nb as nb
 import torch.nn.functional as F
 from tests.properties.common import Case, args, dtypes, floats
 
 CASES = {{
-    "{name}_normalize": Case(nb.{name}_normalize, args(x=dtypes.flatmap(lambda t: floats((2, 3), t))),
-                          lambda x: F.normalize(x, p=1, dim=-1), "x", finite=True),
+    "{name}_normalize": Case(
+        nb.{name}_normalize,
+        args(x=dtypes.flatmap(lambda t: floats((2, 3), t))),
+        lambda x: F.normalize(x, p=1, dim=-1),
+        "x",
+        finite=True,
+    ),
 }}
 '''
 

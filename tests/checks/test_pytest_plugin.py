@@ -14,7 +14,8 @@ from conftest import ROOT
 
 FILE = """
 import torch
-from attention_nb import MultiHeadAttention, check_agrees, check_attention, check_self_attention, softmax
+from attention_nb import MultiHeadAttention, softmax
+from attention_nb import check_agrees, check_attention, check_self_attention
 
 
 def unscaled(q, k, v):

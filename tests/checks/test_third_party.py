@@ -29,7 +29,8 @@ class Right(nn.Module):
         return d ** -0.5
 
     def forward(self, x):
-        q, k, v = (p(x).unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for p in (self.q_proj, self.k_proj, self.v_proj))
+        projections = self.q_proj, self.k_proj, self.v_proj
+        q, k, v = (p(x).unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for p in projections)
         weights = (q @ k.mT * self.scale(q.shape[-1])).softmax(-1)
         return self.out_proj((weights @ v).transpose(1, 2).flatten(2))
 
@@ -47,8 +48,12 @@ class Dies(nn.Module):
 TABLE = """
 from tests.third_party.subjects import layer
 
-SUBJECTS = [layer("fake.Right", lambda cls: cls(48, 4), d_model=48, n_heads=4), layer("fake.Dies", lambda cls: cls(), d_model=48),
-            layer("fake.Unscaled", lambda cls: cls(48, 4), d_model=48, n_heads=4), layer("fake.Missing", lambda cls: cls(), d_model=48)]
+SUBJECTS = [
+    layer("fake.Right", lambda cls: cls(48, 4), d_model=48, n_heads=4),
+    layer("fake.Dies", lambda cls: cls(), d_model=48),
+    layer("fake.Unscaled", lambda cls: cls(48, 4), d_model=48, n_heads=4),
+    layer("fake.Missing", lambda cls: cls(), d_model=48),
+]
 """
 
 
