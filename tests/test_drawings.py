@@ -78,7 +78,8 @@ def test_arrows_give_their_dot_product(visit):
     assert_close(a, torch.tensor([-2.0, -1.0]), **EXACT)
     assert_close(numbers(state(figure)["product"]), a @ b, **EXACT)
     assert "negative" in figure.locator("output").inner_text()
-    inside = """([a, b]) => [...document.querySelectorAll("figure[data-drawing=arrows] svg svg path")].slice(0, 2)
+    inside = """([a, b]) =>
+      [...document.querySelectorAll("figure[data-drawing=arrows] svg svg path")].slice(0, 2)
       .map((half) => half.isPointInFill(new DOMPoint(150 + 50 * a, 150 - 50 * b)))"""
     for key in ["Shift+ArrowRight"] * 9:
         knob.press(key)
@@ -1209,19 +1210,28 @@ def test_parts_of_a_layer_cost_what_the_package_foresees(visit):
 
 
 TOUCHING = """texts => {
-  const boxes = texts.filter((text) => text.textContent && getComputedStyle(text).visibility === "visible").map((text) => [text.textContent, text.getBoundingClientRect()]);
-  return boxes.flatMap(([a, p], i) => boxes.slice(i + 1).filter(([, q]) => p.left < q.right && q.left < p.right && p.top < q.bottom && q.top < p.bottom).map(([b]) => `${a} and ${b}`));
+  const seen = (text) => text.textContent && getComputedStyle(text).visibility === "visible";
+  const boxes = texts.filter(seen).map((text) => [text.textContent, text.getBoundingClientRect()]);
+  const meet = (p, q) =>
+    p.left < q.right && q.left < p.right && p.top < q.bottom && q.top < p.bottom;
+  return boxes.flatMap(([a, p], i) =>
+    boxes.slice(i + 1).filter(([, q]) => meet(p, q)).map(([b]) => `${a} and ${b}`));
 }"""
 # Each choice of the first control with each of these places of the others;
 # in the page, since there are so many.
 IN_EVERY_STATE = f"""(figure, places) => {{
   const touching = {TOUCHING};
   const ranges = [...figure.querySelectorAll("input[type=range]")], found = [];
+  const put = (range, value) => {{
+    range.value = value;
+    range.dispatchEvent(new Event("input"));
+  }};
   for (const mode of [0, 1, 2]) {{
     figure.querySelectorAll("input[type=radio]")[mode].click();
     for (const values of places) {{
-      ranges.forEach((range, i) => {{ range.value = values[i]; range.dispatchEvent(new Event("input")); }});
-      found.push(touching([...figure.querySelectorAll("svg text:not([transform])")]).map((names) => `${{mode}}, ${{values}}: ${{names}}`));
+      ranges.forEach((range, i) => put(range, values[i]));
+      const texts = [...figure.querySelectorAll("svg text:not([transform])")];
+      found.push(touching(texts).map((names) => `${{mode}}, ${{values}}: ${{names}}`));
     }}
   }}
   return found;
@@ -1244,13 +1254,18 @@ def test_names_of_dots_on_the_roofline_do_not_touch(visit, width, font):
 
 # Each choice of both, and some time steps after it; in the page, since there are so many.
 EVERY_CHOICE = """figure => {
-  const [sizes, at_once] = [...figure.querySelectorAll("[role=radiogroup]")].map((group) => [...group.querySelectorAll("input")]);
+  const [sizes, at_once] = [...figure.querySelectorAll("[role=radiogroup]")].map(
+    (group) => [...group.querySelectorAll("input")]);
   const time = figure.querySelector("input[type=range]"), found = [];
   const keep = () => found.push([figure.state(), figure.querySelector("output").textContent]);
   for (const size of sizes) for (const one of at_once) {
     size.click(); one.click();
     keep();
-    for (const to of [1, 2, time.max]) { time.value = to; time.dispatchEvent(new Event("input")); keep(); }
+    for (const to of [1, 2, time.max]) {
+      time.value = to;
+      time.dispatchEvent(new Event("input"));
+      keep();
+    }
   }
   return found;
 }"""
@@ -2161,10 +2176,16 @@ NONE_OF_THEM = {
     "stream",
     "temperature",
 }
-LOOKS = """(view) => Object.fromEntries([..."kqvw"].map((sym) => [sym, [...view.querySelectorAll(`[data-sym=${sym}]`)].map((node) => {
-  const { backgroundColor, outline, stroke, filter } = getComputedStyle(node.localName === "g" ? node.firstElementChild : node);
-  return [backgroundColor, outline, stroke, filter].join();
-})]).filter(([, looks]) => looks.length))"""
+LOOKS = """(view) => {
+  const look = (node) => {
+    const shape = node.localName === "g" ? node.firstElementChild : node;
+    const { backgroundColor, outline, stroke, filter } = getComputedStyle(shape);
+    return [backgroundColor, outline, stroke, filter].join();
+  };
+  const looks = (sym) => [...view.querySelectorAll(`[data-sym=${sym}]`)].map(look);
+  return Object.fromEntries([..."kqvw"].map((sym) => [sym, looks(sym)])
+    .filter(([, found]) => found.length));
+}"""
 HUE = (
     "(node, sym) => [getComputedStyle(node).getPropertyValue('--ink'), "
     "getComputedStyle(document.body).getPropertyValue(`--sym-${sym}`)]"
@@ -2179,22 +2200,43 @@ def test_every_drawing_says_what_it_shows():
 # Every control is used as far as it goes, there and back: what of it, or of the others,
 # is new then, and does it stand elsewhere?
 USED = """figure => {
-  const view = figure.querySelector(".view"), control = "button, input, select, [tabindex]", found = new Set();
-  const parts = () => [...view.querySelectorAll(`${control}, button *, label *`)], first = new Set(view.querySelectorAll("*"));
-  const named = (node) => `${node.localName} “${node.ariaLabel ?? node.closest("label")?.textContent ?? node.textContent}”`;
-  const at = (node) => { const { x, y } = node.getBoundingClientRect(); return `${Math.round(x)}, ${Math.round(y + scrollY)}`; };
-  const put = (value, kind) => (node) => { node.value = value; node.dispatchEvent(new Event(kind)); };
-  const key = (key) => (node) => { node.focus({ preventScroll: true }); node.dispatchEvent(new KeyboardEvent("keydown", { key })); };
-  const click = (node) => node.click(), send = (node) => { put("a bank by the river", "input")(node); node.form.requestSubmit(); };
-  const uses = { button: [click, click], submit: [click], radio: [click], range: [(node) => put(node.max, "input")(node), put(0, "input")],
-    number: [put(1, "input")], text: [send], "select-one": [put("2", "change")] };
+  const view = figure.querySelector(".view"), control = "button, input, select, [tabindex]";
+  const found = new Set(), first = new Set(view.querySelectorAll("*"));
+  const parts = () => [...view.querySelectorAll(`${control}, button *, label *`)];
+  const text = (node) => node.ariaLabel ?? node.closest("label")?.textContent ?? node.textContent;
+  const named = (node) => `${node.localName} “${text(node)}”`;
+  const at = (node) => {
+    const { x, y } = node.getBoundingClientRect();
+    return `${Math.round(x)}, ${Math.round(y + scrollY)}`;
+  };
+  const put = (value, kind) => (node) => {
+    node.value = value;
+    node.dispatchEvent(new Event(kind));
+  };
+  const key = (key) => (node) => {
+    node.focus({ preventScroll: true });
+    node.dispatchEvent(new KeyboardEvent("keydown", { key }));
+  };
+  const click = (node) => node.click(), to_end = (node) => put(node.max, "input")(node);
+  const send = (node) => {
+    put("a bank by the river", "input")(node);
+    node.form.requestSubmit();
+  };
+  const uses = {
+    button: [click, click], submit: [click], radio: [click], range: [to_end, put(0, "input")],
+    number: [put(1, "input")], text: [send], "select-one": [put("2", "change")],
+  };
   for (const node of [...first].filter((node) => node.matches(control))) {
     for (const use of uses[node.type] ?? [key("ArrowRight"), key("ArrowLeft")]) {
       if (!node.checkVisibility() || node.disabled) continue;
       const before = at(node);
       use(node);
-      if (!node.matches(".handle") && at(node) !== before) found.add(`${named(node)} goes from ${before} to ${at(node)}`);
-      for (const part of parts()) if (!first.has(part)) found.add(`${named(node)} makes anew ${named(part)}`);
+      if (!node.matches(".handle") && at(node) !== before) {
+        found.add(`${named(node)} goes from ${before} to ${at(node)}`);
+      }
+      for (const part of parts()) {
+        if (!first.has(part)) found.add(`${named(node)} makes anew ${named(part)}`);
+      }
     }
   }
   return [first.size, ...found];
@@ -2275,10 +2317,13 @@ CENTRE = (
 )
 
 BESIDE = """svg => {  // a place in the picture that is far from all handles
-  const { left, top, width, height } = svg.getBoundingClientRect(), places = [0.1, 0.3, 0.5, 0.7, 0.9];
-  const knobs = [...svg.querySelectorAll(".handle")].map((node) => node.getBoundingClientRect()).map((box) => [box.left + 16, box.top + 16]);
+  const { left, top, width, height } = svg.getBoundingClientRect();
+  const knobs = [...svg.querySelectorAll(".handle")].map((node) => node.getBoundingClientRect())
+    .map((box) => [box.left + 16, box.top + 16]);
   const far = ([x, y]) => Math.min(...knobs.map(([a, b]) => Math.hypot(x - a, y - b)));
-  return places.flatMap((i) => places.map((j) => [left + i * width, top + j * height])).sort((a, b) => far(b) - far(a))[0];
+  const parts = [0.1, 0.3, 0.5, 0.7, 0.9];
+  return parts.flatMap((i) => parts.map((j) => [left + i * width, top + j * height]))
+    .sort((a, b) => far(b) - far(a))[0];
 }"""
 
 
@@ -2365,8 +2410,11 @@ def test_what_is_dragged_is_tried_by_finger():
 # ---- Forced colours, and paper ----
 
 SEEN = """  // what a colour is, as (r, g, b), on the paper of the page or of the reader
-  const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true }), probe = document.createElement("i"), known = new Map();
-  probe.style.cssText = `forced-color-adjust: none; background: ${matchMedia("(forced-colors: active)").matches ? "Canvas" : "var(--color-background-primary)"}`;
+  const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+  const probe = document.createElement("i"), known = new Map();
+  const forced = matchMedia("(forced-colors: active)").matches;
+  const below = forced ? "Canvas" : "var(--color-background-primary)";
+  probe.style.cssText = `forced-color-adjust: none; background: ${below}`;
   document.body.append(probe);
   const paper = getComputedStyle(probe).backgroundColor;
   probe.remove();
@@ -2377,12 +2425,15 @@ SEEN = """  // what a colour is, as (r, g, b), on the paper of the page or of th
     return known.get(colour);
   }
 """
-LOOKS_OF_CONTROLS = f"""(figure) => {{  // of all controls, pressed and not: their text and what it stands on
+# Of all controls, pressed and not: their text and what it stands on.
+LOOKS_OF_CONTROLS = f"""(figure) => {{
   {SEEN}
   const looks = {{ true: [], false: [] }};
-  const controls = () => [...figure.querySelectorAll("button[aria-pressed], label.choice")].filter((node) => !node.closest("td"));
+  const controls = () => [...figure.querySelectorAll("button[aria-pressed], label.choice")]
+    .filter((node) => !node.closest("td"));
   const read = () => controls().forEach((node) => {{
-    const {{ color, backgroundColor }} = getComputedStyle(node), on = node.matches("[aria-pressed=true], :has(:checked)");
+    const {{ color, backgroundColor }} = getComputedStyle(node);
+    const on = node.matches("[aria-pressed=true], :has(:checked)");
     looks[on].push([seen(color), seen(backgroundColor)]);
   }});
   read();
@@ -2394,10 +2445,14 @@ PAINTED = f"""(figure) => {{
   {SEEN}
   return [seen(paper), [...figure.querySelectorAll(".view *, .pair td")].map((node) => {{
     const look = getComputedStyle(node), shape = /^(path|rect|circle|line)$/.test(node.localName);
-    const paints = shape ? [node.hasAttribute("fill") || node.style.fill ? look.fill : "none", parseFloat(look.strokeWidth) ? look.stroke : "none"] : [look.backgroundColor];
-    const name = `${{node.localName}} ${{node.getAttribute("style") ?? node.getAttribute("fill") ?? ""}} ${{node.textContent.slice(0, 20)}}`;
+    const fill = node.hasAttribute("fill") || node.style.fill ? look.fill : "none";
+    const stroke = parseFloat(look.strokeWidth) ? look.stroke : "none";
+    const paints = shape ? [fill, stroke] : [look.backgroundColor];
+    const style = node.getAttribute("style") ?? node.getAttribute("fill") ?? "";
+    const name = `${{node.localName}} ${{style}} ${{node.textContent.slice(0, 20)}}`;
     const shown = look.visibility === "visible" && !/^(input|select|option)$/.test(node.localName);
-    return [name, shown ? paints.filter((paint) => paint !== "none").map(seen) : [], look.backgroundImage !== "none", look.printColorAdjust];
+    const colours = shown ? paints.filter((paint) => paint !== "none").map(seen) : [];
+    return [name, colours, look.backgroundImage !== "none", look.printColorAdjust];
   }})];
 }}"""
 
@@ -2485,7 +2540,8 @@ def test_a_dark_page_is_printed_in_dark_ink(visit):
     for theme in ("auto", "dark"):
         page.evaluate("theme => { document.body.dataset.theme = theme; }", theme)
         page.emulate_media(media="print")
-        inks = page.locator("article [class*=sym-], figure.drawing [data-sym]").evaluate_all(f"""(nodes) => {{
+        symbols = page.locator("article [class*=sym-], figure.drawing [data-sym]")
+        inks = symbols.evaluate_all(f"""(nodes) => {{
           {SEEN}
           return [...new Set(nodes.map((node) => getComputedStyle(node).color))].map(seen);
         }}""")
@@ -2520,42 +2576,54 @@ MOVING = {
 # by how many pixels the drawing was wider and higher at most than its place,
 # and whether anything moved by itself.
 SWEEP = """(figure) => {
-  const texts = new Set(), real = requestAnimationFrame, all = (kind) => [...figure.querySelectorAll(kind)];
-  const view = figure.querySelector(".view"), kept = parseFloat(getComputedStyle(view).minHeight), over = [0, 0];
+  const texts = new Set(), real = requestAnimationFrame, over = [0, 0];
+  const all = (kind) => [...figure.querySelectorAll(kind)];
+  const view = figure.querySelector(".view"), kept = parseFloat(getComputedStyle(view).minHeight);
   let moved = false;
-  window.requestAnimationFrame = (f) => { moved ||= /drawings\\//.test(new Error().stack); return real(f); };
+  window.requestAnimationFrame = (f) => {
+    moved ||= /drawings\\//.test(new Error().stack);
+    return real(f);
+  };
   function note() {
     const walk = document.createTreeWalker(view, NodeFilter.SHOW_TEXT);
     while (walk.nextNode()) texts.add(walk.currentNode.data);
-    [view.scrollWidth - view.clientWidth, view.scrollHeight - kept].forEach((more, i) => { over[i] = Math.max(over[i], more); });
+    over[0] = Math.max(over[0], view.scrollWidth - view.clientWidth);
+    over[1] = Math.max(over[1], view.scrollHeight - kept);
     moved ||= document.getAnimations().some((one) => figure.contains(one.effect.target));
+  }
+  function put(node, value, kind) {
+    node.value = value;
+    node.dispatchEvent(new Event(kind));
+    note();
   }
   function slide() {
     for (let i = 0; i < all("input[type=range]").length; i++) {
-      const { min, max, step } = all("input[type=range]")[i], way = max - min, by = Math.max(+step, way / 12);
+      const { min, max, step } = all("input[type=range]")[i];
+      const by = Math.max(+step, (max - min) / 12);
       for (let x = +min; x <= +max + 1e-9; x += by) {
-        const range = all("input[type=range]")[i];  // a drawing may make it anew
-        range.value = x;
-        range.dispatchEvent(new Event("input"));
-        note();
+        put(all("input[type=range]")[i], x, "input");  // a drawing may make it anew
       }
     }
   }
   note();
   slide();
-  for (const kind of ["button[aria-pressed]", "input[type=radio]"]) for (let i = 0; i < Math.min(all(kind).length, 40); i++) {
-    if (!all(kind)[i].checkVisibility()) continue;  // a button that waits for a longer sentence
-    all(kind)[i].click(); note(); slide();
+  for (const kind of ["button[aria-pressed]", "input[type=radio]"]) {
+    for (let i = 0; i < Math.min(all(kind).length, 40); i++) {
+      if (!all(kind)[i].checkVisibility()) continue;  // a button that waits for a longer sentence
+      all(kind)[i].click(); note(); slide();
+    }
   }
-  for (const one of all("option")) { const pick = one.parentElement; pick.value = one.value; pick.dispatchEvent(new Event("change")); note(); }
-  for (const one of all("input[type=number]")) for (const x of ["0.25", "-1", "3"]) { one.value = x; one.dispatchEvent(new Event("input")); note(); }
+  for (const one of all("option")) put(one.parentElement, one.value, "change");
+  for (const one of all("input[type=number]")) {
+    for (const x of ["0.25", "-1", "3"]) put(one, x, "input");
+  }
   window.requestAnimationFrame = real;
   return [[...texts], over, moved];
 }"""
 ILL_WRITTEN = [
-    r"(?<![.\d])\d{4,}",
-    r"(?<![\w=])-\d",
-    r"undefined|null|Infinity|\[object",  # 4,096, −1
+    r"(?<![.\d])\d{4,}",  # 4,096
+    r"(?<![\w=])-\d",  # −1
+    r"undefined|null|Infinity|\[object",
     r"\b1 (words|layers|heads|tiles|programs|texts|scores|slots|places|keys|queries|steps) ",
     "MiB.*GiB",
 ]
@@ -2693,8 +2761,11 @@ def test_the_film_says_what_its_frame_shows(visit):
             assert part == f"head {k} {kind}{name}", step
     figure.evaluate("""figure => {
       window.told = [];
-      const tell = () => window.told.push([figure.state().step, figure.querySelector("output").textContent, figure.querySelector("td[data-sym]").textContent]);
-      new MutationObserver(tell).observe(figure.querySelector("output"), { childList: true, characterData: true, subtree: true });
+      const text = (kind) => figure.querySelector(kind).textContent;
+      const tell = () => window.told.push(
+        [figure.state().step, text("output"), text("td[data-sym]")]);
+      const whole = { childList: true, characterData: true, subtree: true };
+      new MutationObserver(tell).observe(figure.querySelector("output"), whole);
     }""")
     played(figure)
     told = figure.page.evaluate("told")
@@ -2709,8 +2780,10 @@ def test_no_result_is_told_before_it_is_counted(visit):
     assert "Every row sums to 1: rows 1.00 and 1.00" in said(figure)
     figure.evaluate("""figure => {
       window.told = [];
-      const tell = () => window.told.push([figure.querySelector("output").textContent, figure.querySelector("svg").textContent.includes("÷")]);
-      new MutationObserver(tell).observe(figure, { childList: true, characterData: true, subtree: true });
+      const text = (kind) => figure.querySelector(kind).textContent;
+      const tell = () => window.told.push([text("output"), text("svg").includes("÷")]);
+      const whole = { childList: true, characterData: true, subtree: true };
+      new MutationObserver(tell).observe(figure, whole);
     }""")
     for press in ("Count again", "dim=0: down each column"):
         figure.get_by_text(press).click()
@@ -2722,18 +2795,21 @@ def test_no_result_is_told_before_it_is_counted(visit):
     }
 
 
+SET = """(figure, [mode, values]) => {
+  figure.querySelectorAll("input[type=radio]")[mode].click();
+  figure.querySelectorAll("input[type=range]").forEach((range, i) => {
+    range.value = values[i];
+    range.dispatchEvent(new Event("input"));
+  });
+}"""
+
+
 def test_the_list_below_the_roofline_has_one_unit(visit):
     "Three digits of what was computed, all times in one unit, and every dot within the axes."
     figure = drawing(visit, "17_cost.html", "roofline", reduced_motion="reduce")
     units = {"s": 1, "ms": 1e3, "µs": 1e6}
     for mode, values in product((1, 2), product((0, 1, 7, 12, 17), (0, 5), (0, 8))):
-        figure.evaluate(
-            """(figure, [mode, values]) => {
-          figure.querySelectorAll("input[type=radio]")[mode].click();
-          figure.querySelectorAll("input[type=range]").forEach((range, i) => { range.value = values[i]; range.dispatchEvent(new Event("input")); });
-        }""",
-            [mode, values],
-        )
+        figure.evaluate(SET, [mode, values])
         now, cells = (
             state(figure),
             figure.locator(".view > div").last.locator("> *").all_inner_texts()[4:],
