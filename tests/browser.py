@@ -175,9 +175,8 @@ class Visit:
 
     def __init__(self, page: Page) -> None:
         self.page = page
-        self.said: list[
-            str
-        ] = []  # errors and warnings in the console, and exceptions that nobody caught
+        # errors and warnings in the console, and exceptions that nobody caught
+        self.said: list[str] = []
         self.requests: list[Request] = []
         page.on(
             "console",

@@ -174,9 +174,8 @@ class Sequences(RuleBasedStateMachine):
         for i, row in enumerate(self.kept):
             for buffer, want in zip((self.cache.keys, self.cache.values), row):
                 assert torch.equal(buffer[i, :, : want.shape[1]], want)
-                assert not buffer[
-                    i, :, want.shape[1] :
-                ].any()  # nothing is left of what was dropped
+                # nothing is left of what was dropped
+                assert not buffer[i, :, want.shape[1] :].any()
 
 
 TestPages, TestSequences = Pages.TestCase, Sequences.TestCase

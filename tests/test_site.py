@@ -14,9 +14,10 @@ from browser import DOCS
 from bs4 import BeautifulSoup, Tag
 from conftest import ROOT, fail_if
 
+# Where a host shows the site; 404.html counts from there.
 BASE = re.search(
     r"(?m)^doc_baseurl *= *(\S+)", (ROOT / "settings.ini").read_text(encoding="utf-8")
-)[1]  # where a host shows the site; 404.html counts from there
+)[1]
 OURS = ("href", "src", "poster", "data")  # attributes that hold an address
 
 

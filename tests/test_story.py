@@ -768,9 +768,8 @@ def test_a_symbol_lights_up_wherever_it_stands(visit):
         "v": "td[tabindex]:has(.sym-v):not(:has(.sym-q))",
         "k": "figure[data-drawing=subject] td[data-sym=k]",
     }.items():
-        one = page.locator(
-            node
-        ).first  # a row of the table by keyboard, a cell of a drawing by the mouse
+        # a row of the table by keyboard, a cell of a drawing by the mouse
+        one = page.locator(node).first
         one.focus() if wanted == "v" else one.hover()
         page.wait_for_function(f"{now} === '{wanted}'")
         assert page.locator(f"article .sym-{wanted}:visible").first.evaluate(shade) in lit, wanted

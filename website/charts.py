@@ -212,9 +212,8 @@ def tables(spec: Record) -> Iterator[str]:
         for one in wanted:
             yield from asked_for([r for name in one["data"] for r in sets[name]], one)
         return
-    shown: dict[
-        str, View
-    ] = {}  # marks that are layered share their data: one table for all of them
+    # marks that are layered share their data: one table for all of them
+    shown: dict[str, View] = {}
     for view in views(spec, sets):
         first = shown.setdefault(data := json.dumps(view.data), view)
         shown[data] = first._replace(

@@ -176,9 +176,8 @@ if book["git_url"]:
 epub_title = f"{project}: {book['description']}"
 epub_description = book["description"]
 epub_publisher = epub_contributor = author
-epub_identifier = uuid.uuid5(
-    uuid.NAMESPACE_DNS, book["lib_name"]
-).urn  # by it a reader knows a new edition
+# By it a reader knows a new edition.
+epub_identifier = uuid.uuid5(uuid.NAMESPACE_DNS, book["lib_name"]).urn
 epub_uid = "book"
 epub_cover = ("_static/cover.png", "epub-cover.html")
 epub_css_files = ["reading.css"]

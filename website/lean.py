@@ -86,9 +86,8 @@ class Formulas(HTMLParser):
 
     def __init__(self, pages: Iterable[str]) -> None:
         super().__init__()
-        self.around: list[
-            str
-        ] = []  # the classes of the elements that a letter stands in, within a formula
+        # the classes of the elements that a letter stands in, within a formula
+        self.around: list[str] = []
         self.variables: set[str] = set()
         self.others: set[str] = set()
         for page in pages:

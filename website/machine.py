@@ -24,9 +24,8 @@ ENTRY = re.compile(r"^(\d+)\. (?:\[([^\]]+)\]|([^\\\[]+))", re.M)
 LISTS = re.compile(r'<ol class="arabic simple" start="(\d+)">(.*?)</ol>', re.S)
 ITEM = re.compile(r"<li><p>(.*?)<br />\s*(.*?)</p></li>", re.S)
 Box = tuple[int, int, int, int]  # left, top, width, height
-PLACES: dict[
-    int, Box
-] = {  # in the model; the transformer and its attention are frames, and hold others
+# In the model; the transformer and its attention are frames, and hold others.
+PLACES: dict[int, Box] = {
     0: (86, 98, 150, 84),
     1: (328, 136, 132, 86),
     2: (468, 136, 132, 86),

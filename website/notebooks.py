@@ -572,9 +572,8 @@ def to_download(path: Path, conf: dict[str, str]) -> str:
             out["data"]["text/html"] = WEIGHTS.sub(
                 "", ALONE.sub("", "".join(out["data"]["text/html"]))
             )
-        if (
-            spec := out.get("data", {}).get(CHART)
-        ) and "#| needs" not in source:  # not everybody can run what needs more
+        # not everybody can run what needs more
+        if (spec := out.get("data", {}).get(CHART)) and "#| needs" not in source:
             out["data"] = {
                 "text/plain": (
                     "Run this cell to draw the chart: "

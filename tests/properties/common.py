@@ -141,9 +141,8 @@ def ways_of_attending(draw, lead, h, n_q, n_k):
     if mask is not None and mask.ndim == len(lead) + 2:
         mask = mask.reshape((1,) * (len(lead) + 3 - mask.ndim) + mask.shape)
     if draw(st.integers(0, 3)) == 0:
-        mask = torch.ones(
-            *lead, n_q, n_k, dtype=torch.bool
-        ).tril()  # without that axis: meant for every head
+        # without that axis: meant for every head
+        mask = torch.ones(*lead, n_q, n_k, dtype=torch.bool).tril()
     return {"mask": mask, "causal": draw(st.booleans()), "need_weights": draw(st.booleans())}
 
 

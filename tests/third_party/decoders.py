@@ -30,9 +30,8 @@ from attention_checks.auditing import AuditReport, audit
 RESULTS = Path(__file__).with_name("decoders.json")
 LARGEST = 40_000_000  # parameters of a model that is tried
 SECONDS = 120
-SIZES: dict[
-    str, Any
-] = {  # of a tiny model, by the names that configs have for them; widths all differ
+# Of a tiny model, by the names that configs have for them; widths all differ.
+SIZES: dict[str, Any] = {
     "vocab_size": 131,
     "hidden_size": 48,
     "num_hidden_layers": 2,
